@@ -1,0 +1,71 @@
+package spillway
+
+import "time"
+
+// Call is what a policy may know of a call before an attempt is made. It is
+// passed by value. The zero Call is an ordinary call to an unnamed backend of
+// which nothing is known.
+type Call struct {
+	// Key names the backend, method or route that the policy groups by.
+	Key string
+	// Customer names on whose behalf the call is made, for quotas.
+	Customer string
+	// Deadline is when the answer is of no more use. Zero means never.
+	Deadline time.Time
+	// Attempt is 0 for the first attempt, 1 for its first retry, and so on.
+	Attempt int
+	// Criticality says how much the call matters.
+	Criticality Criticality
+	// Kind says whether the call reads or writes.
+	Kind Kind
+	// Idempotent says that doing the call twice has the effect of doing it
+	// once. A call whose failure may or may not have been processed is retried
+	// only if this is set.
+	Idempotent bool
+	// LongPoll says that the call waits at the server for work to arrive, so
+	// that a failed one is best repeated late rather than at once.
+	LongPoll bool
+}
+
+// Kind says whether a call reads or writes.
+type Kind uint8
+
+// The kinds of a Call.
+const (
+	Unknown Kind = iota // a command of which nothing is known
+	Read
+	Write
+)
+
+// Outcome says what a finished call tells about the load of its backend.
+type Outcome uint8
+
+// The outcomes of a call. The zero Outcome is not valid.
+const (
+	// Served means that the backend did the work.
+	Served Outcome = iota + 1
+	// Failed means that the backend answered, but not for lack of capacity.
+	Failed
+	// Overloaded means that the backend, or something on the way to it,
+	// refused the call before doing any of its work.
+	Overloaded
+	// TimedOut means that no answer came before the deadline.
+	TimedOut
+	// Abandoned means that the caller left, or that the call was never sent:
+	// nothing is learnt of the backend.
+	Abandoned
+)
+
+var outcomeNames = [...]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned"}
+
+// String returns a lower-case word for o.
+func (o Outcome) String() string {
+	if int(o) >= len(outcomeNames) {
+		o = 0
+	}
+	return outcomeNames[o]
+}
+
+// Accepted reports whether the backend took the call on: whether it had the
+// capacity for it, however the call then ended.
+func (o Outcome) Accepted() bool { return o == Served || o == Failed }

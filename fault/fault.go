@@ -1,0 +1,202 @@
+// Package fault says what a failed attempt means to whoever might try again:
+// whether that is safe, whether the backend was overloaded, whether it timed
+// out, how long to wait, and whose fault it was.
+//
+// Transports fail in their own words. An error that wants to be understood
+// implements one or more of the one-method interfaces [RetrySafety],
+// [Throttler], [RetryAfterer], [Faulter], [DontRetrier] and the standard
+// library's Timeout() bool; [Of] collects what an error and all that it wraps
+// have to say. Adapters bring classifiers that return a [Failure] for the errors
+// and answers of their transport.
+//
+// Source: Smithy, "Retrying Requests", section "Retryable errors" (RetryInfo
+// and ErrorInfo), with three departures, each of which makes a wrong retry
+// impossible: an explicit No is final, whoever is at fault; Maybe is retried only
+// where the call is idempotent and the caller is not at fault, or the error
+// proves that nothing ran; and "overloaded; don't retry" (Site Reliability
+// Engineering, chapter 21) is a fact of its own, not a guess from a status.
+package fault
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Safety says whether it is safe to send a failed attempt again.
+type Safety uint8
+
+// The values of Safety. The zero value is Maybe.
+const (
+	Maybe Safety = iota // not enough is known
+	Yes                 // a retry is allowed, whatever the call does
+	No                  // a retry is never allowed
+)
+
+// Party says whose fault a failure was.
+type Party uint8
+
+// The parties to a failure. The zero value is Other.
+const (
+	Other  Party = iota // neither side in particular, or not known
+	Client              // the request was wrong
+	Server              // the server could not do its part
+)
+
+// A Failure is what a failed attempt means. The zero Failure is one of which
+// nothing is known.
+type Failure struct {
+	// RetryAfter is how long the backend asked to be left alone. It counts only
+	// if HasRetryAfter is set: zero then asks for a retry at once.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Safety says whether the attempt may be sent again.
+	Safety Safety
+	// Party says whose fault it was.
+	Party Party
+	// Overload says that the backend refused for lack of capacity or quota
+	// ("throttling" in Smithy's words).
+	Overload bool
+	// Timeout says that no answer came in time.
+	Timeout bool
+	// DontRetry says that trying elsewhere will not help either: "overloaded;
+	// don't retry". It stops this call at this layer, whatever else is set.
+	DontRetry bool
+	// Unprocessed says that the attempt certainly did nothing at the backend,
+	// so that sending it again is as safe as sending it once.
+	Unprocessed bool
+	// Canceled says that the caller gave up. That is no failure of the backend.
+	Canceled bool
+	// Unsent says that the attempt was never sent: a policy of this process
+	// refused it, or the caller left while waiting. No budget is charged for it.
+	Unsent bool
+}
+
+// Retryable reports whether a call may be sent again after f: No, DontRetry
+// and Canceled are final, Yes is enough, and Maybe needs either proof that
+// nothing ran or an idempotent call that was not itself at fault.
+func (f Failure) Retryable(idempotent bool) bool {
+	switch {
+	case f.DontRetry, f.Canceled, f.Unsent, f.Safety == No:
+		return false
+	case f.Safety == Yes, f.Unprocessed:
+		return true
+	default:
+		return idempotent && f.Party != Client
+	}
+}
+
+// The interfaces by which an error tells what it means. Each is looked up
+// through wrapped errors; the outermost error that implements one is believed.
+type (
+	// RetrySafety is implemented by errors that know whether a retry is safe.
+	RetrySafety interface{ RetrySafety() Safety }
+	// Throttler is implemented by errors that may stem from lack of capacity.
+	Throttler interface{ Throttle() bool }
+	// RetryAfterer is implemented by errors that carry the backend's hint; ok is
+	// false where there is none.
+	RetryAfterer interface {
+		RetryAfter() (d time.Duration, ok bool)
+	}
+	// Faulter is implemented by errors that know whose fault they are.
+	Faulter interface{ Fault() Party }
+	// DontRetrier is implemented by errors that may forbid a retry for good.
+	DontRetrier interface{ DontRetry() bool }
+)
+
+// A Failurer is an error that knows all there is to know. It is believed before
+// the small interfaces of the same error, and nothing that it wraps is asked.
+type Failurer interface{ Failure() Failure }
+
+// Of returns what err, and all that it wraps, has to say. Of an error that
+// implements none of the interfaces nothing is known, except that a cancelled
+// context is Canceled and an expired one is a Timeout. It is safe for concurrent
+// use and panics for no error.
+func Of(err error) Failure {
+	var k knowledge
+	k.ask(err)
+	if !k.whole && errors.Is(err, context.Canceled) {
+		k.Canceled = true
+	}
+	return k.Failure
+}
+
+// knowledge is what has been learnt of an error so far, from the outside in.
+type knowledge struct {
+	Failure
+	whole                                                bool // a Failurer spoke
+	safety, throttle, timeout, after, party, dont, local bool // facets already known
+}
+
+func (k *knowledge) ask(err error) {
+	for err != nil && !k.whole {
+		k.listen(err)
+		switch u := err.(type) {
+		case interface{ Unwrap() error }:
+			err = u.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, e := range u.Unwrap() {
+				k.ask(e)
+			}
+			return
+		default:
+			return
+		}
+	}
+}
+
+func (k *knowledge) listen(err error) {
+	if e, ok := err.(Failurer); ok {
+		k.fill(e.Failure())
+		return
+	}
+	if e, ok := err.(RetrySafety); ok && !k.safety {
+		k.Safety, k.safety = e.RetrySafety(), true
+	}
+	if e, ok := err.(Throttler); ok && !k.throttle {
+		k.Overload, k.throttle = e.Throttle(), true
+	}
+	if e, ok := err.(interface{ Timeout() bool }); ok && !k.timeout {
+		k.Failure.Timeout, k.timeout = e.Timeout(), true
+	}
+	if e, ok := err.(RetryAfterer); ok && !k.after {
+		k.RetryAfter, k.HasRetryAfter = e.RetryAfter()
+		k.after = k.HasRetryAfter
+	}
+	if e, ok := err.(Faulter); ok && !k.party {
+		k.Party, k.party = e.Fault(), true
+	}
+	if e, ok := err.(DontRetrier); ok && !k.dont {
+		k.DontRetry, k.dont = e.DontRetry(), true
+	}
+	if e, ok := err.(interface{ Unsent() bool }); ok && !k.local {
+		k.Failure.Unsent, k.local = e.Unsent(), true
+	}
+}
+
+// fill takes from f all that is not known yet.
+func (k *knowledge) fill(f Failure) {
+	known := k.Failure
+	k.Failure, k.whole = f, true
+	if k.safety {
+		k.Safety = known.Safety
+	}
+	if k.throttle {
+		k.Overload = known.Overload
+	}
+	if k.timeout {
+		k.Failure.Timeout = known.Timeout
+	}
+	if k.after {
+		k.RetryAfter, k.HasRetryAfter = known.RetryAfter, true
+	}
+	if k.party {
+		k.Party = known.Party
+	}
+	if k.dont {
+		k.DontRetry = known.DontRetry
+	}
+	if k.local {
+		k.Failure.Unsent = known.Unsent
+	}
+}

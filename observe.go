@@ -1,0 +1,90 @@
+package spillway
+
+import (
+	"fmt"
+	"time"
+)
+
+// Mode says how far a gate goes.
+type Mode uint8
+
+// The modes of a gate. The zero Mode is Enforce.
+const (
+	// Enforce decides, reports, and refuses.
+	Enforce Mode = iota
+	// Observe decides and reports, and lets every call through.
+	Observe
+	// Off does not ask the gate at all.
+	Off
+)
+
+var modeNames = [...]string{"enforce", "observe", "off"}
+
+// String returns the text form: enforce, observe or off.
+func (m Mode) String() string {
+	if int(m) >= len(modeNames) {
+		return fmt.Sprintf("Mode(%d)", uint8(m))
+	}
+	return modeNames[m]
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (m Mode) MarshalText() ([]byte, error) {
+	if int(m) >= len(modeNames) {
+		return nil, fmt.Errorf("spillway: %v has no text form", m)
+	}
+	return []byte(m.String()), nil
+}
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (m *Mode) UnmarshalText(text []byte) error {
+	for i, name := range modeNames {
+		if string(text) == name {
+			*m = Mode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("spillway: mode %.32q is not one of enforce, observe, off", text)
+}
+
+// An Event reports the one thing that became of one attempt at one policy, or
+// of one call at the retry policy. It is a flat value that the receiver may keep.
+type Event struct {
+	// Time is the clock reading that the decision was made with.
+	Time time.Time
+	// Latency is how long the attempt, or the whole call at the retry policy,
+	// took; zero for a refusal.
+	Latency time.Duration
+	// Call is the attempt that was decided on.
+	Call Call
+	// Policy is the package that decided: "throttle", "inflight", "retry".
+	Policy string
+	// Err is the refusal, the error of the attempt, or the reason why the call
+	// was not retried any further. Nil after success.
+	Err error
+	// Outcome is what became of an admitted attempt. It is Abandoned where an
+	// attempt was admitted here and refused further on. Zero for a refusal.
+	Outcome Outcome
+	// Mode is that of the gate. A refusal in the mode Observe is one that would
+	// have been made; the attempt went on, and there is no other event of it
+	// from this policy.
+	Mode Mode
+	// Refused says that the policy refused, or in the mode Observe would have.
+	Refused bool
+}
+
+// An Observer is told what the policies decide. Observe is called on the path
+// of the call, by many goroutines at once, after all locks were let go: it must
+// be safe for concurrent use and quick, and must not call back into the stack
+// that called it. For each attempt and policy that was asked it is called
+// exactly once. Levels (limits, probabilities, budgets) are not sent; they are
+// pulled with the policies' Stats methods.
+type Observer interface {
+	Observe(Event)
+}
+
+// ObserverFunc is a func that is an Observer.
+type ObserverFunc func(Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(e Event) { f(e) }
