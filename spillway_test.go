@@ -1,0 +1,173 @@
+package spillway_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+func TestCriticalityIsOrderedAndCriticalIsZero(t *testing.T) {
+	order := []spillway.Criticality{spillway.Sheddable, spillway.SheddablePlus, spillway.Critical, spillway.CriticalPlus}
+	for i, c := range order {
+		if c.Index() != i || !c.Valid() {
+			t.Errorf("%v: index %d, valid %v; want %d, true", c, c.Index(), c.Valid(), i)
+		}
+		if i > 0 && order[i-1] >= c {
+			t.Errorf("%v is not below %v", order[i-1], c)
+		}
+	}
+	var zero spillway.Criticality
+	if zero != spillway.Critical {
+		t.Errorf("the zero Criticality is %v", zero)
+	}
+	for _, c := range []spillway.Criticality{-3, 2, 127, -128} {
+		if c.Valid() || c.Index() != spillway.Critical.Index() {
+			t.Errorf("%v: valid %v, index %d", c, c.Valid(), c.Index())
+		}
+	}
+}
+
+func TestCriticalityText(t *testing.T) {
+	for c, want := range map[spillway.Criticality]string{
+		spillway.Sheddable: "SHEDDABLE", spillway.SheddablePlus: "SHEDDABLE_PLUS",
+		spillway.Critical: "CRITICAL", spillway.CriticalPlus: "CRITICAL_PLUS",
+	} {
+		data, err := json.Marshal(c)
+		if err != nil || string(data) != `"`+want+`"` {
+			t.Errorf("json.Marshal(%v) = %s, %v", c, data, err)
+		}
+		for _, s := range []string{want, strings.ToLower(want)} {
+			if got, err := spillway.ParseCriticality(s); got != c || err != nil {
+				t.Errorf("ParseCriticality(%q) = %v, %v", s, got, err)
+			}
+		}
+	}
+	if _, err := json.Marshal(spillway.Criticality(9)); err == nil {
+		t.Error("Criticality(9) has a text form")
+	}
+	c := spillway.Sheddable
+	if err := c.UnmarshalText([]byte("URGENT")); err == nil || c != spillway.Sheddable {
+		t.Errorf("UnmarshalText of an unknown word: %v, now %v", err, c)
+	}
+}
+
+func FuzzParseCriticality(f *testing.F) {
+	for _, s := range []string{"", "CRITICAL", "critical_plus", "SHEDDABLE ", strings.Repeat("x", 1000)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := spillway.ParseCriticality(s)
+		if err == nil && !strings.EqualFold(c.String(), s) {
+			t.Errorf("ParseCriticality(%q) = %v", s, c)
+		}
+		if err != nil && (c != spillway.Critical || len(err.Error()) > 300) {
+			t.Errorf("ParseCriticality(%q) = %v, %v", s, c, err)
+		}
+	})
+}
+
+func TestCriticalityTravelsInTheContext(t *testing.T) {
+	ctx := context.Background()
+	if c := spillway.CriticalityFrom(ctx); c != spillway.Critical {
+		t.Errorf("a bare context carries %v", c)
+	}
+	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+	child, cancel := context.WithTimeout(ctx, time.Hour)
+	defer cancel()
+	if c := spillway.CriticalityFrom(child); c != spillway.Sheddable {
+		t.Errorf("a derived context carries %v", c)
+	}
+	if c := spillway.CriticalityFrom(spillway.WithCriticality(child, spillway.CriticalPlus)); c != spillway.CriticalPlus {
+		t.Errorf("an overridden context carries %v", c)
+	}
+}
+
+type settlements []spillway.Outcome
+
+func (s *settlements) Settle(_ time.Time, t spillway.Ticket, o spillway.Outcome) {
+	if t.By != nil {
+		panic("a settled ticket can be settled again")
+	}
+	*s = append(*s, o)
+}
+
+func TestTicketSettlesOnce(t *testing.T) {
+	var s settlements
+	ticket := spillway.Ticket{By: &s}
+	ticket.Settle(time.Time{}, spillway.Served)
+	ticket.Settle(time.Time{}, spillway.Overloaded)
+	if len(s) != 1 || s[0] != spillway.Served {
+		t.Errorf("settled %v, want once", s)
+	}
+	var zero spillway.Ticket
+	zero.Settle(time.Time{}, spillway.Served)
+}
+
+func TestOutcome(t *testing.T) {
+	for o, want := range map[spillway.Outcome]struct {
+		text     string
+		accepted bool
+	}{
+		0:                   {"invalid", false},
+		spillway.Served:     {"served", true},
+		spillway.Failed:     {"failed", true},
+		spillway.Overloaded: {"overloaded", false},
+		spillway.TimedOut:   {"timed out", false},
+		spillway.Abandoned:  {"abandoned", false},
+		200:                 {"invalid", false},
+	} {
+		if o.String() != want.text || o.Accepted() != want.accepted {
+			t.Errorf("Outcome %d: %q, accepted %v; want %q, %v", uint8(o), o, o.Accepted(), want.text, want.accepted)
+		}
+	}
+}
+
+func TestRejectedError(t *testing.T) {
+	e := &spillway.RejectedError{
+		Policy: "inflight", Level: 64, Limit: 64, Unit: "requests in flight",
+		Advice: "raise MaxRequests", RetryAfter: time.Second,
+	}
+	want := "spillway: refused locally by inflight at 64 of 64 requests in flight, for about 1s more: raise MaxRequests"
+	if e.Error() != want {
+		t.Errorf("text = %q, want %q", e, want)
+	}
+	wrapped := fmt.Errorf("users: %w", e)
+	if !errors.Is(wrapped, spillway.ErrRejected) || errors.Is(wrapped, context.Canceled) {
+		t.Error("errors.Is does not tell a refusal")
+	}
+	if (&spillway.RejectedError{Policy: "p"}).Error() != "spillway: refused locally by p" {
+		t.Error("a bare refusal says too much")
+	}
+}
+
+func TestModeText(t *testing.T) {
+	for m, want := range map[spillway.Mode]string{spillway.Enforce: "enforce", spillway.Observe: "observe", spillway.Off: "off"} {
+		text, err := m.MarshalText()
+		if err != nil || string(text) != want || m.String() != want {
+			t.Errorf("%d: %q, %v", m, text, err)
+		}
+		var back spillway.Mode
+		if err := back.UnmarshalText(text); err != nil || back != m {
+			t.Errorf("UnmarshalText(%q) = %v, %v", text, back, err)
+		}
+	}
+	m := spillway.Observe
+	if err := m.UnmarshalText([]byte("on")); err == nil || m != spillway.Observe {
+		t.Errorf("UnmarshalText of an unknown word: %v, now %v", err, m)
+	}
+	if _, err := spillway.Mode(7).MarshalText(); err == nil {
+		t.Error("Mode(7) has a text form")
+	}
+}
+
+func ExampleWithCriticality() {
+	ctx := spillway.WithCriticality(context.Background(), spillway.SheddablePlus)
+	fmt.Println(spillway.CriticalityFrom(ctx))
+	// Output: SHEDDABLE_PLUS
+}

@@ -1,0 +1,61 @@
+package throttle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// The clock is not read here: egress reads it once per attempt for all policies.
+
+func BenchmarkServed(b *testing.B) {
+	th := must(b, throttle.Config{})
+	now := t0
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(time.Microsecond)
+		ticket, _ := th.Admit(now, spillway.Call{})
+		ticket.Settle(now, spillway.Served)
+	}
+}
+
+func BenchmarkServedParallel(b *testing.B) {
+	th := must(b, throttle.Config{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		now := t0
+		for pb.Next() {
+			now = now.Add(time.Microsecond)
+			ticket, _ := th.Admit(now, spillway.Call{})
+			ticket.Settle(now, spillway.Served)
+		}
+	})
+}
+
+func BenchmarkHalfOverloaded(b *testing.B) {
+	th := must(b, throttle.Config{})
+	now := t0
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		now = now.Add(time.Microsecond)
+		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
+			ticket.Settle(now, spillway.Served+spillway.Outcome(i%2*2))
+		}
+	}
+}
+
+func BenchmarkRefused(b *testing.B) {
+	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
+	for range 1000 {
+		ticket, _ := th.Admit(t0, spillway.Call{})
+		ticket.Settle(t0, spillway.Overloaded)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := th.Admit(t0, spillway.Call{}); err == nil {
+			b.Fatal("admitted")
+		}
+	}
+}

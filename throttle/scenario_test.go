@@ -1,0 +1,207 @@
+package throttle_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+const (
+	capacity = 1000 // calls per second that the backend of a scenario accepts
+	tick     = 10 * time.Millisecond
+)
+
+// A scenario is a number of clients, each with a throttle of its own, calling one
+// backend that accepts up to its capacity and refuses the rest. Arrivals are
+// Poisson; answers take latency.
+type scenario struct {
+	k       float64
+	clients int
+	latency time.Duration
+	length  time.Duration
+	load    func(at time.Duration) float64 // offered, in capacities
+	down    func(at time.Duration) bool    // the backend refuses everything
+}
+
+// A second is what happened in one second of a scenario.
+type second struct{ offered, sent, served float64 }
+
+type answer struct {
+	at      time.Time
+	client  int
+	ticket  spillway.Ticket
+	outcome spillway.Outcome
+}
+
+func (s scenario) run(t *testing.T) []second {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
+	}
+	r := rand.New(rand.NewPCG(21, 1))
+	clients := make([]*throttle.Throttle, s.clients)
+	for i := range clients {
+		clients[i] = must(t, throttle.Config{K: s.k, Rand: rand.New(rand.NewPCG(21, uint64(i)+2)).Float64})
+	}
+	seconds := make([]second, s.length/time.Second)
+	var pending []answer
+	var room float64
+	next := r.ExpFloat64()
+	for at := time.Duration(0); at < s.length; at += tick {
+		for len(pending) > 0 && !pending[0].at.After(t0.Add(at)) {
+			a := pending[0]
+			a.ticket.Settle(a.at, a.outcome)
+			pending = pending[1:]
+		}
+		room = min(room+capacity*tick.Seconds(), capacity/10)
+		if s.down != nil && s.down(at) {
+			room = 0
+		}
+		sec := &seconds[at/time.Second]
+		// The next arrival is kept as what is left of a unit-rate process, so
+		// that a change of load takes effect at once.
+		for left := s.load(at) * capacity * tick.Seconds(); ; next = r.ExpFloat64() {
+			if next > left {
+				next -= left
+				break
+			}
+			left -= next
+			sec.offered++
+			now, client := t0.Add(at), r.IntN(s.clients)
+			ticket, err := clients[client].Admit(now, spillway.Call{})
+			if err != nil {
+				continue
+			}
+			sec.sent++
+			a := answer{now.Add(s.latency), client, ticket, spillway.Overloaded}
+			if room >= 1 {
+				room--
+				sec.served++
+				a.outcome = spillway.Served
+			}
+			pending = append(pending, a)
+		}
+	}
+	return seconds
+}
+
+func constant(load float64) func(time.Duration) float64 {
+	return func(time.Duration) float64 { return load }
+}
+
+func sum(seconds []second) (all second) {
+	for _, s := range seconds {
+		all.offered += s.offered
+		all.sent += s.sent
+		all.served += s.served
+	}
+	return all
+}
+
+func TestBackendReceivesKTimesItsCapacity(t *testing.T) {
+	for _, row := range []struct{ k, load, want, within float64 }{
+		{2, 3, 2, 0.1},
+		{2, 10, 2, 0.1},
+		{2, 30, 2, 0.1},
+		{1.1, 2, 1.1, 0.05},
+		{1.1, 10, 1.1, 0.05},
+		{1.1, 30, 1.1, 0.05},
+		{2, 1.2, 1.2, 0.05}, // below K nothing is refused
+	} {
+		seconds := scenario{
+			k: row.k, clients: 100, latency: 5 * time.Millisecond,
+			length: 90 * time.Second, load: constant(row.load),
+		}.run(t)
+		steady := seconds[30:]
+		all := sum(steady)
+		full := float64(len(steady)) * capacity
+		sent, served := all.sent/full, all.served/full
+		t.Logf("K = %v at %vx: backend receives %.3f of its capacity and serves %.3f", row.k, row.load, sent, served)
+		if sent < row.want-row.within || sent > row.want+row.within {
+			t.Errorf("K = %v at %vx: backend receives %.3f of its capacity, want %v ± %v", row.k, row.load, sent, row.want, row.within)
+		}
+		if served < 0.97 {
+			t.Errorf("K = %v at %vx: backend serves only %.3f of its capacity", row.k, row.load, served)
+		}
+	}
+}
+
+func TestRecoveryAfterATotalOutage(t *testing.T) {
+	const begin, end = 60 * time.Second, 360 * time.Second
+	for _, row := range []struct {
+		k, load float64
+		within  int // seconds
+	}{{2, 0.5, 10}, {1.1, 0.5, 30}, {2, 0.9, 10}, {1.1, 0.9, 30}} {
+		seconds := scenario{
+			k: row.k, clients: 100, latency: 5 * time.Millisecond,
+			length: end + 60*time.Second, load: constant(row.load),
+			down: func(at time.Duration) bool { return at >= begin && at < end },
+		}.run(t)
+		outage := sum(seconds[begin/time.Second+30 : end/time.Second])
+		took := -1
+		for i, s := range seconds[end/time.Second:] {
+			if s.served >= 0.99*s.offered {
+				took = i + 1
+				break
+			}
+		}
+		t.Logf("K = %v at %vx: 99 %% success in second %d after a 300 s outage; %.2f of calls sent during it", row.k, row.load, took, outage.sent/outage.offered)
+		if took < 0 || took > row.within {
+			t.Errorf("K = %v at %vx: 99 %% success in second %d after the outage, want within %d s", row.k, row.load, took, row.within)
+		}
+		if after := sum(seconds[int(end/time.Second)+row.within:]); after.served < 0.99*after.offered {
+			t.Errorf("K = %v at %vx: only %.3f served after the recovery", row.k, row.load, after.served/after.offered)
+		}
+	}
+}
+
+func TestRecoveryIntoOverloadDoesNotFlood(t *testing.T) {
+	const begin, end = 30 * time.Second, 90 * time.Second
+	seconds := scenario{
+		k: 1.1, clients: 100, latency: 5 * time.Millisecond,
+		length: end + 60*time.Second, load: constant(10),
+		down: func(at time.Duration) bool { return at >= begin && at < end },
+	}.run(t)
+	for i, s := range seconds[end/time.Second:] {
+		if s.sent > 2*capacity {
+			t.Errorf("second %d after the outage: %.2f capacities sent", i, s.sent/capacity)
+		}
+	}
+}
+
+func TestRecoveryWhenTheLoadGoesAway(t *testing.T) {
+	const end = 90 * time.Second
+	for _, row := range []struct {
+		k      float64
+		within int
+	}{{2, 60}, {1.1, 60}} {
+		seconds := scenario{
+			k: row.k, clients: 100, latency: 5 * time.Millisecond, length: end + 120*time.Second,
+			load: func(at time.Duration) float64 {
+				if at < end {
+					return 10
+				}
+				return 0.5
+			},
+		}.run(t)
+		after := sum(seconds[int(end/time.Second)+row.within:])
+		if after.served < 0.99*after.offered {
+			t.Errorf("K = %v: %v s after the load went away only %.3f is served", row.k, row.within, after.served/after.offered)
+		}
+	}
+}
+
+func TestHealthySlowBackendIsNeverThrottled(t *testing.T) {
+	for _, k := range []float64{2, 1.1} {
+		seconds := scenario{
+			k: k, clients: 100, latency: time.Second,
+			length: 60 * time.Second, load: constant(0.9),
+		}.run(t)
+		if all := sum(seconds); all.sent != all.offered {
+			t.Errorf("K = %v: %v of %v calls to a healthy backend with 1 s latency were refused", k, all.offered-all.sent, all.offered)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package throttle
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Config configures a [Throttle]. The zero Config is ready for use.
+type Config struct {
+	// K is how many calls are sent for each one that is accepted before any is
+	// refused here. It trades work that the backend spends on refusing for the
+	// speed at which free capacity is noticed. Zero means 2, the source's
+	// preference; it must be above 1 and at most 100.
+	K float64
+
+	// Window is how long past calls are remembered. A shorter window reacts
+	// sooner and knows less. Zero means 30 s; it must be 1 s to 1 h.
+	Window time.Duration
+
+	// ProbeInterval is how often a backend that accepts nothing is tried, how
+	// long a streak of accepts must last to count as a recovery, and the time
+	// constant of the recovery. A shorter one recovers sooner and sends more
+	// probes to a dead backend. Zero means 1 s; it must be 1 ms to Window.
+	ProbeInterval time.Duration
+
+	// MinRequests is how many calls the window must hold before any is refused.
+	// Zero means 10, negative means none.
+	MinRequests int
+
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// [rand.Float64].
+	Rand func() float64
+}
+
+// withDefaults returns c with its zero fields filled, or an error that names
+// the first bad field.
+func (c Config) withDefaults() (Config, error) {
+	if c.K == 0 {
+		c.K = 2
+	}
+	if c.Window == 0 {
+		c.Window = 30 * time.Second
+	}
+	if c.ProbeInterval == 0 {
+		c.ProbeInterval = min(time.Second, c.Window)
+	}
+	if c.MinRequests == 0 {
+		c.MinRequests = 10
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	switch {
+	case !(c.K > 1 && c.K <= 100):
+		return c, fmt.Errorf("throttle: K is %v, must be above 1 and at most 100", c.K)
+	case c.Window < time.Second || c.Window > time.Hour:
+		return c, fmt.Errorf("throttle: Window is %v, must be 1s to 1h", c.Window)
+	case c.ProbeInterval < time.Millisecond || c.ProbeInterval > c.Window:
+		return c, fmt.Errorf("throttle: ProbeInterval is %v, must be 1ms to Window (%v)", c.ProbeInterval, c.Window)
+	}
+	return c, nil
+}
+
+// A Throttle is a [spillway.Gate] for one backend. Use one for all calls of a
+// process to that backend. It is safe for concurrent use; make one with [New].
+type Throttle struct {
+	rand    atomic.Pointer[func() float64]
+	update  sync.Mutex // one Update at a time
+	classes [spillway.Criticalities]class
+}
+
+// New returns a Throttle that knows of no calls yet, or an error that names the
+// field of c that is out of range.
+func New(c Config) (*Throttle, error) {
+	t := new(Throttle)
+	if err := t.Update(c); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Update changes the configuration of a throttle in use, or returns an error
+// that names the field that is out of range and changes nothing. What is
+// remembered is kept, unless Window changes.
+func (t *Throttle) Update(c Config) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	t.update.Lock()
+	defer t.update.Unlock()
+	t.rand.Store(&c.Rand)
+	for i := range t.classes {
+		t.classes[i].configure(c)
+	}
+	return nil
+}
+
+// Admit lets the call through or refuses it with the probability of equation
+// 21-1 for its criticality. An admitted call must be settled once: with an
+// outcome that is [spillway.Outcome.Accepted], or one that is not, or with
+// [spillway.Abandoned], which counts as nothing. Admit implements
+// [spillway.Gate] and allocates nothing.
+func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
+	c := &t.classes[call.Criticality.Index()]
+	epoch := c.epoch()
+	if c.throttling() {
+		var p float64
+		if epoch, p = c.admit(now, (*t.rand.Load())()); p > 0 {
+			return spillway.Ticket{}, refusal(call.Criticality, p)
+		}
+	}
+	return spillway.Ticket{By: t, Start: now, Epoch: epoch, Criticality: call.Criticality}, nil
+}
+
+// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
+func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
+	switch o {
+	case spillway.Served, spillway.Failed, spillway.Overloaded, spillway.TimedOut:
+		t.classes[ticket.Criticality.Index()].settle(now, ticket.Epoch, o.Accepted())
+	}
+}
+
+// Stats says what a [Throttle] knows of each criticality; index it with
+// [spillway.Criticality.Index].
+type Stats [spillway.Criticalities]ClassStats
+
+// ClassStats says what a [Throttle] knows of one criticality.
+type ClassStats struct {
+	Probability   float64 // with which a call is refused now
+	Requests      float64 // in the window, including those refused here
+	Accepts       float64 // in the window
+	RejectedTotal uint64  // calls refused here since the start
+	ProbesTotal   uint64  // calls let through as probes or by slow start
+}
+
+// Stats returns what is known at the time now.
+func (t *Throttle) Stats(now time.Time) Stats {
+	var s Stats
+	for i := range t.classes {
+		s[i] = t.classes[i].stats(now)
+	}
+	return s
+}
+
+// refusals holds each refusal that was ever needed, by criticality and percent.
+var refusals [spillway.Criticalities][101]atomic.Pointer[spillway.RejectedError]
+
+// refusal returns the shared error for a refusal with probability p.
+func refusal(c spillway.Criticality, p float64) error {
+	percent := math.Round(100 * p)
+	made := &refusals[c.Index()][int(percent)]
+	if e := made.Load(); e != nil {
+		return e
+	}
+	made.CompareAndSwap(nil, &spillway.RejectedError{
+		Policy:      "throttle",
+		Criticality: c,
+		Level:       percent,
+		Limit:       100,
+		Unit:        "% of " + c.String() + " calls refused",
+		Advice:      "the backend accepts too few of them; send less, or wait until it accepts more",
+	})
+	return made.Load()
+}
