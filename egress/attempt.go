@@ -1,0 +1,111 @@
+package egress
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// An Attempt is one try at a call. It is valid only while the func that it was
+// passed to runs, and not safe for concurrent use.
+type Attempt struct {
+	// The retry policy's side: the number of the attempt, and the endpoints
+	// that earlier attempts found overloaded.
+	*retry.Attempt
+	// Start is when the attempt was admitted.
+	Start time.Time
+
+	tickets  [gates]spillway.Ticket
+	admitted [gates]bool
+}
+
+// Hold takes over the attempt's place in flight, for transports whose answer
+// goes on after the send func has returned, such as a streamed body. Whoever
+// holds the Ticket must settle it exactly once, when the answer has ended. If
+// Hold is not called, the place is given back when the func returns.
+func (a *Attempt) Hold() spillway.Ticket {
+	t := a.tickets[inflightGate]
+	a.tickets[inflightGate] = spillway.Ticket{}
+	return t
+}
+
+var spare = sync.Pool{New: func() any { return new(Attempt) }}
+
+// attempt makes one attempt, if all gates admit it.
+func (c *Client) attempt(ctx context.Context, call spillway.Call, r *retry.Attempt, send func(context.Context, *Attempt) error) (err error) {
+	a := spare.Get().(*Attempt)
+	a.Attempt, a.Start = r, time.Now()
+	outcome := spillway.Abandoned // unless send returns
+	defer func() { c.settle(call, a, outcome, err) }()
+	if err := c.admit(call, a); err != nil {
+		return err
+	}
+	err = send(ctx, a)
+	outcome = outcomeOf(err)
+	return err
+}
+
+// admit asks each gate in turn, until one refuses.
+func (c *Client) admit(call spillway.Call, a *Attempt) error {
+	for i := range c.gates {
+		g := &c.gates[i]
+		if g.mode == spillway.Off {
+			continue
+		}
+		var err error
+		if a.tickets[i], err = g.Admit(a.Start, call); err == nil {
+			a.admitted[i] = true
+			continue
+		}
+		if c.observer != nil {
+			c.observer.Observe(spillway.Event{Time: a.Start, Call: call, Policy: g.policy, Mode: g.mode, Refused: true, Err: err})
+		}
+		if g.mode == spillway.Enforce {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle tells each gate that admitted the attempt what became of it.
+func (c *Client) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
+	for i := range a.tickets {
+		a.tickets[i].Settle(a.Start, o)
+	}
+	if c.observer != nil {
+		c.report(call, a, o, err)
+	}
+	*a = Attempt{}
+	spare.Put(a)
+}
+
+func (c *Client) report(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
+	e := spillway.Event{Time: a.Start, Latency: time.Since(a.Start), Call: call, Outcome: o, Err: err}
+	for i, g := range c.gates {
+		if a.admitted[i] {
+			e.Policy, e.Mode = g.policy, g.mode
+			c.observer.Observe(e)
+		}
+	}
+}
+
+// outcomeOf says what the error of an attempt tells of the backend's load.
+func outcomeOf(err error) spillway.Outcome {
+	if err == nil {
+		return spillway.Served
+	}
+	switch f := fault.Of(err); {
+	case f.Unsent, f.Canceled:
+		return spillway.Abandoned
+	case f.Overload, f.Unprocessed:
+		return spillway.Overloaded
+	case f.Timeout:
+		return spillway.TimedOut
+	default:
+		return spillway.Failed
+	}
+}

@@ -1,0 +1,26 @@
+// Package egress is the client side of a call: it puts the client policies in
+// order, so that no adapter and no caller has to.
+//
+//	call ─► retry ─► each attempt: throttle ─► inflight ─► send ─► what became of it
+//	          ▲                                                        │
+//	          └────────────── backoff, budget ◄────────────────────────┘
+//
+// A [Client] serves one backend. For each attempt it reads the clock once, asks
+// the throttle (refuse what the backend would refuse) and then the in-flight
+// limit (bound what is under way), sends, and settles both with what package
+// fault makes of the error. Around the attempts the retry strategy decides
+// whether, when, and at whose expense to try again.
+//
+// The order has reasons. The throttle comes before the in-flight limit so that
+// a call which is hopeless takes no slot. A refusal by the in-flight limit
+// teaches the throttle nothing: it tells of this process, not of the backend.
+// Both are asked for each attempt anew, because a retry is load like any other,
+// and no slot is held while a call waits for its retry. A refusal made here is
+// final for the call: it is not retried and charged to no budget.
+//
+// Outcomes are settled with the time at which the attempt began: policies treat
+// time that steps back as none, so the outcome counts into their present, and a
+// second clock read is saved.
+//
+// A [Pool] keeps a Client for each of a bounded number of backends.
+package egress

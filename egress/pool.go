@@ -1,0 +1,123 @@
+package egress
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Pool keeps a [Client] for each backend, made when the backend is first
+// called. It keeps at most a fixed number of them: whoever can name backends
+// cannot make it grow. It is safe for concurrent use; make one with [NewPool].
+type Pool struct {
+	config  Config
+	max     int
+	clients sync.Map // string → *pooled
+	mu      sync.Mutex
+	size    int
+}
+
+// pooled is a Client and whether it was used since the pool last looked.
+type pooled struct {
+	*Client
+	used atomic.Bool
+}
+
+// DefaultMaxBackends is how many backends a [Pool] keeps if it is not told.
+const DefaultMaxBackends = 1024
+
+// NewPool returns a Pool whose Clients have the configuration c. Its Retry
+// strategy, and so the retry budget, is shared by all of them; throttles and
+// in-flight limits are each Client's own. The Pool keeps maxBackends clients;
+// zero means [DefaultMaxBackends]. NewPool returns an error that names the value
+// that is out of range.
+func NewPool(c Config, maxBackends int) (*Pool, error) {
+	if maxBackends == 0 {
+		maxBackends = DefaultMaxBackends
+	}
+	if maxBackends < 0 {
+		return nil, fmt.Errorf("egress: maxBackends is %d, must be positive", maxBackends)
+	}
+	c, err := c.withRetry()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := New(c); err != nil {
+		return nil, err
+	}
+	return &Pool{config: c, max: maxBackends}, nil
+}
+
+// For returns the Client of the backend named key. A full Pool first lets go of
+// a Client that was not used of late and has nothing in flight; the next call to
+// that backend starts with a new one, which knows nothing. Where every Client is
+// in use, one is let go all the same: its calls end as they would have.
+func (p *Pool) For(key string) *Client {
+	if c, ok := p.clients.Load(key); ok {
+		c := c.(*pooled)
+		if !c.used.Load() {
+			c.used.Store(true)
+		}
+		return c.Client
+	}
+	return p.add(key)
+}
+
+func (p *Pool) add(key string) *Client {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c, ok := p.clients.Load(key); ok {
+		return c.(*pooled).Client
+	}
+	if p.size >= p.max {
+		p.evict()
+	}
+	client, err := New(p.config)
+	if err != nil { // cannot be: NewPool made one of the same configuration
+		return nil
+	}
+	c := &pooled{Client: client}
+	c.used.Store(true)
+	p.clients.Store(key, c)
+	p.size++
+	return client
+}
+
+// evict lets go of the first Client found that is idle and was not used since
+// the last eviction, else of an idle one, else of any.
+func (p *Pool) evict() {
+	var victim any
+	best := -1
+	p.clients.Range(func(key, value any) bool {
+		if fit := value.(*pooled).fitness(); fit > best {
+			victim, best = key, fit
+		}
+		return best < 2
+	})
+	p.clients.Delete(victim)
+	p.size--
+}
+
+// fitness says how well the Client can be spared. It forgets that the Client was
+// used: one that is not used again before the next eviction has no second chance.
+func (c *pooled) fitness() int {
+	switch used := c.used.Swap(false); {
+	case c.inflight.Stats().InFlight > 0:
+		return 0
+	case used:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// Stats returns the levels of each Client in the pool, by key, at the time now.
+func (p *Pool) Stats(now time.Time) map[string]Stats {
+	all := make(map[string]Stats)
+	p.clients.Range(func(key, value any) bool {
+		all[key.(string)] = value.(*pooled).Stats(now)
+		return true
+	})
+	return all
+}
