@@ -24,8 +24,6 @@ type Settler interface {
 type Ticket struct {
 	// By is told the outcome. Settle clears it, which spends the Ticket.
 	By Settler
-	// Start is when the call was admitted.
-	Start time.Time
 	// Epoch is for the Gate alone: by it a Gate tells an attempt that was sent
 	// before its state changed from one that was sent after.
 	Epoch uint64

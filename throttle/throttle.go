@@ -116,7 +116,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 			return spillway.Ticket{}, refusal(call.Criticality, p)
 		}
 	}
-	return spillway.Ticket{By: t, Start: now, Epoch: epoch, Criticality: call.Criticality}, nil
+	return spillway.Ticket{By: t, Epoch: epoch, Criticality: call.Criticality}, nil
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].

@@ -1,0 +1,269 @@
+// Package inflight bounds how many requests a client may have in flight to one
+// backend, and refuses the next one at once instead of letting it queue.
+//
+// # Rule
+//
+// A request is admitted if, at that instant, fewer than max_requests are in
+// flight; it counts until it ends. The default of 1024 applies even where nobody
+// configured anything, 0 refuses everything, and a very high value turns the
+// limit off. A refusal is final: it is not retried, and it is counted as a drop
+// for the load report.
+//
+// This is circuit breaking as Envoy does it and as gRPC adopted it in gRFC A32.
+// The approved text of A32 is implemented, not the draft of 2020-07: there is
+// one counter in the process for each pair of cluster and (EDS) service, shared
+// by all who send there, created when first needed and counted by reference
+// ([Registry]); and a change of the limit keeps the count, so that with 105 in
+// flight and a limit lowered to 100 nothing is admitted until 6 have ended.
+//
+// # Derivation
+//
+// Checking the count and raising it in two steps lets two callers pass the
+// check together. Raising it first and taking it back when it turns out too high
+// lets the transient of a refused caller refuse a third one for which there is
+// room. Both go away if the check and the step are one atomic operation, and
+// limit changes take part in it if the limit is in the same word:
+//
+//	word = count:32 | limit:32
+//
+//	acquire   s = load; if count(s) >= limit(s) refuse; CAS(s, s + 1<<32), else again
+//	release   add(-1<<32)
+//	change    s = load; CAS(s, count(s) | new limit), else again
+//
+// A successful CAS proves that the limit it compared with was in force at that
+// instant, so once a change has returned nobody gets in by the old limit. A CAS
+// fails only because another operation succeeded, so the whole is lock-free;
+// release is one instruction and cannot fail.
+//
+// The count has the upper half so that a release too many borrows from nothing:
+// it leaves the limit alone and makes the word negative, which the releaser sees
+// in the result that it has anyway, and takes back. In between the limiter seems
+// full rather than empty. For that the upper bit must be free, so the highest
+// limit is math.MaxInt32; as many requests do not fit in a process.
+//
+// Source: gRFC A32 "xDS Circuit Breaking"; Envoy, CircuitBreakers.Thresholds.
+// Departure: the limit belongs to the counter and not to each channel, so that
+// all who share the counter compare with the same limit.
+//
+// # What it does not do
+//
+// A client ends its request at the deadline, while the server may work on. A
+// limit here does not replace one at the server.
+package inflight
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// DefaultMaxRequests is the limit where none is configured.
+const DefaultMaxRequests = 1024
+
+const (
+	one     = 1 << 32       // one request, in the upper half of the word
+	noLimit = math.MaxInt32 // as a limit: cannot be reached
+)
+
+// Config says how much may be in flight. The zero Config is valid.
+type Config struct {
+	// MaxRequests is the most requests that may be in flight at once. Zero means
+	// [DefaultMaxRequests]; negative means no limit. Lower protects the backend
+	// sooner and refuses more in a burst. To refuse everything, which xDS spells
+	// 0, use [Limiter.SetMaxRequests].
+	MaxRequests int
+}
+
+// limit returns what c asks for as a limit, or an error that names the field.
+func (c Config) limit() (uint32, error) {
+	switch {
+	case c.MaxRequests == 0:
+		return DefaultMaxRequests, nil
+	case c.MaxRequests < 0:
+		return noLimit, nil
+	case c.MaxRequests > noLimit:
+		return 0, fmt.Errorf("inflight: MaxRequests is %d, must be at most %d, or negative for no limit", c.MaxRequests, noLimit)
+	}
+	return uint32(c.MaxRequests), nil
+}
+
+// A Limiter counts the requests in flight and refuses those above a limit. It
+// never admits above the limit in force at that instant, and neither a refusal
+// nor a change of the limit disturbs the count. It is a [spillway.Gate]. Make
+// one with [New]; it is safe for concurrent use and must not be copied.
+type Limiter struct {
+	_    [64]byte     // every request writes word; keep it on a cache line of its own
+	word atomic.Int64 // count in the upper half, limit in the lower
+	_    [64]byte
+
+	// What follows is touched by refusals, limit changes and reports only.
+	drops    atomic.Uint64 // all drops ever
+	reported atomic.Uint64 // drops handed out by TakeDrops
+	surplus  atomic.Uint64
+	refusal  atomic.Pointer[spillway.RejectedError]
+	change   sync.Mutex // of two limit changes, the later sets limit and refusal both
+}
+
+// New returns a Limiter with nothing in flight. It fails if config is not valid.
+func New(config Config) (*Limiter, error) {
+	limit, err := config.limit()
+	if err != nil {
+		return nil, err
+	}
+	l := new(Limiter)
+	l.SetMaxRequests(limit)
+	return l, nil
+}
+
+// Acquire takes a place in flight and reports whether there was one. If so, the
+// caller must call [Limiter.Release] exactly once; if not, a drop was counted.
+// Acquire and Release are for those who settle by themselves; all others use
+// [Limiter.Admit], whose Ticket cannot be settled twice.
+func (l *Limiter) Acquire() bool {
+	for {
+		s := l.word.Load()
+		if full(s) {
+			l.drops.Add(1)
+			return false
+		}
+		if l.word.CompareAndSwap(s, s+one) {
+			return true
+		}
+	}
+}
+
+// Release gives back a place taken by [Limiter.Acquire]. If nothing is in flight
+// it changes nothing and counts the mistake in [Stats.Surplus]; otherwise a
+// Release too many gives away the place of another request, which no count can
+// tell.
+func (l *Limiter) Release() {
+	if l.word.Add(-one) < 0 {
+		l.takeBack()
+	}
+}
+
+// takeBack undoes a Release that found nothing in flight. While the word is
+// negative nothing is admitted, so whoever else makes it negative has found
+// nothing in flight either and takes back its own.
+func (l *Limiter) takeBack() {
+	l.word.Add(one)
+	l.surplus.Add(1)
+}
+
+// Admit is Acquire as a [spillway.Gate]: it takes a place in flight, which the
+// settling of the Ticket gives back, or returns a *[spillway.RejectedError].
+// Neither allocates. The refusal tells the limit that was exceeded; it was made
+// when the limit was set, so its Level is the limit even where a lowered limit
+// finds more in flight.
+func (l *Limiter) Admit(_ time.Time, call spillway.Call) (spillway.Ticket, error) {
+	if !l.Acquire() {
+		return spillway.Ticket{}, l.refusal.Load()
+	}
+	return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
+}
+
+// Settle implements [spillway.Settler]: it releases, whatever the outcome was.
+// It is called by [spillway.Ticket.Settle] only.
+func (l *Limiter) Settle(time.Time, spillway.Ticket, spillway.Outcome) { l.Release() }
+
+// Full reports whether a request would be refused now. It writes to nothing and
+// promises nothing: to get in, call Acquire or Admit. It lets a caller refuse,
+// with [Limiter.Refuse], before it spends work on choosing an endpoint.
+func (l *Limiter) Full() bool { return full(l.word.Load()) }
+
+// Refuse counts a drop and returns the refusal that Admit would return.
+func (l *Limiter) Refuse() error {
+	l.drops.Add(1)
+	return l.refusal.Load()
+}
+
+// SetMaxRequests changes the limit to n at once, as control planes spell it: 0
+// refuses every request and math.MaxUint32 turns the limit off, as does all from
+// math.MaxInt32 up. The count is kept: what is above a lowered limit ends in its
+// own time, and nothing is admitted before.
+func (l *Limiter) SetMaxRequests(n uint32) {
+	n = min(n, noLimit)
+	l.change.Lock()
+	defer l.change.Unlock()
+	l.refusal.Store(refusalAt(n))
+	for {
+		s := l.word.Load()
+		if l.word.CompareAndSwap(s, s&^math.MaxUint32|int64(n)) {
+			return
+		}
+	}
+}
+
+// Update puts config in force, as SetMaxRequests does. If config is not valid it
+// changes nothing and returns an error.
+func (l *Limiter) Update(config Config) error {
+	limit, err := config.limit()
+	if err == nil {
+		l.SetMaxRequests(limit)
+	}
+	return err
+}
+
+// TakeDrops returns how many requests were refused since the last call, for a
+// load report. Each drop is handed out once. If the report does not get through,
+// give them back with [Limiter.PutBackDrops].
+func (l *Limiter) TakeDrops() uint64 {
+	for {
+		before := l.reported.Load()
+		now := l.drops.Load() // after reported, so that it is not less
+		if l.reported.CompareAndSwap(before, now) {
+			return now - before
+		}
+	}
+}
+
+// PutBackDrops gives back n drops that TakeDrops returned, for the next report.
+func (l *Limiter) PutBackDrops(n uint64) { l.reported.Add(-n) }
+
+// Stats is a snapshot of a [Limiter].
+type Stats struct {
+	// MaxRequests is the limit; math.MaxInt32 means none.
+	MaxRequests int
+	// InFlight is how many requests are in flight. It is above MaxRequests
+	// where the limit was lowered below it.
+	InFlight int
+	// Drops is how many requests were ever refused. TakeDrops does not change it.
+	Drops uint64
+	// Surplus is how often Release found nothing in flight. Above zero, some
+	// caller releases more than it acquires.
+	Surplus uint64
+}
+
+// Stats returns a snapshot. MaxRequests and InFlight are of the same instant.
+func (l *Limiter) Stats() Stats {
+	s := l.word.Load()
+	return Stats{
+		MaxRequests: int(uint32(s)),
+		InFlight:    int(max(s>>32, 0)), // below 0 for the instant of a surplus Release
+		Drops:       l.drops.Load(),
+		Surplus:     l.surplus.Load(),
+	}
+}
+
+// full reports whether the count in s has reached the limit in s. A negative
+// count is a very high one here.
+func full(s int64) bool { return uint32(s>>32) >= uint32(s) }
+
+// refusalAt returns the refusal that all requests above limit share.
+func refusalAt(limit uint32) *spillway.RejectedError {
+	e := &spillway.RejectedError{
+		Policy: "inflight",
+		Level:  float64(limit),
+		Limit:  float64(limit),
+		Unit:   "requests in flight",
+		Advice: "the backend has not answered what was sent before; send less, or raise max_requests if it has room",
+	}
+	if limit == 0 {
+		e.Advice = "max_requests is 0, which refuses every request"
+	}
+	return e
+}

@@ -1,0 +1,255 @@
+package inflight
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+var _ interface {
+	spillway.Gate
+	spillway.Settler
+} = (*Limiter)(nil)
+
+// tooMany is above the highest limit, where an int can be.
+var tooMany = int(int64(math.MaxInt32) + int64(strconv.IntSize/64))
+
+var t0 = time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+
+func mustNew(t testing.TB, maxRequests int) *Limiter {
+	t.Helper()
+	l, err := New(Config{MaxRequests: maxRequests})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// acquire calls Acquire n times and returns how many succeeded.
+func acquire(l *Limiter, n uint32) (admitted int) {
+	for range n {
+		if l.Acquire() {
+			admitted++
+		}
+	}
+	return admitted
+}
+
+func TestConfig(t *testing.T) {
+	for _, row := range []struct {
+		maxRequests int
+		want        int
+		err         string
+	}{
+		{0, DefaultMaxRequests, ""},
+		{1, 1, ""},
+		{math.MaxInt32, math.MaxInt32, ""},
+		{-1, math.MaxInt32, ""},
+		{math.MinInt, math.MaxInt32, ""},
+		{tooMany, 0, "MaxRequests is 2147483648, must be at most 2147483647"},
+	} {
+		if strconv.IntSize == 32 && row.err != "" {
+			continue // every int is a valid limit
+		}
+		l, err := New(Config{MaxRequests: row.maxRequests})
+		if row.err != "" {
+			if err == nil || !strings.Contains(err.Error(), row.err) {
+				t.Errorf("MaxRequests %d: error %v, want one with %q", row.maxRequests, err, row.err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("MaxRequests %d: %v", row.maxRequests, err)
+			continue
+		}
+		if got := l.Stats().MaxRequests; got != row.want {
+			t.Errorf("MaxRequests %d: limit %d, want %d", row.maxRequests, got, row.want)
+		}
+	}
+}
+
+// TestA32 replays what A32, its discussion and the tests of its
+// implementations ask for.
+func TestA32(t *testing.T) {
+	const set, ask, end = "set", "ask", "end"
+	type step struct {
+		do string
+		n  uint32
+		// after the step:
+		admitted, inFlight int
+		drops              uint64
+	}
+	for _, test := range []struct {
+		name  string
+		steps []step
+	}{
+		{"default: 1024 of 1024, and no more", []step{
+			{ask, 1024, 1024, 1024, 0}, {ask, 1, 0, 1024, 1}, {end, 1, 0, 1023, 1}, {ask, 2, 1, 1024, 2}}},
+		{"32 of 64", []step{
+			{set, 32, 0, 0, 0}, {ask, 64, 32, 32, 32}}},
+		{"raised from 16 to 17", []step{
+			{set, 16, 0, 0, 0}, {ask, 17, 16, 16, 1}, {set, 17, 0, 16, 1}, {ask, 2, 1, 17, 2}}},
+		{"lowered to what is in flight", []step{
+			{set, 16, 0, 0, 0}, {ask, 15, 15, 15, 0}, {set, 15, 0, 15, 0}, {ask, 1, 0, 15, 1}}},
+		{"105 in flight and lowered to 100", []step{
+			{set, 200, 0, 0, 0}, {ask, 105, 105, 105, 0}, {set, 100, 0, 105, 0}, {ask, 1, 0, 105, 1},
+			{end, 5, 0, 100, 1}, {ask, 1, 0, 100, 2}, {end, 1, 0, 99, 2}, {ask, 2, 1, 100, 3}}},
+		{"3 open and 100 further", []step{
+			{set, 3, 0, 0, 0}, {ask, 3, 3, 3, 0}, {ask, 100, 0, 3, 100}}},
+		{"0 refuses everything", []step{
+			{ask, 2, 2, 2, 0}, {set, 0, 0, 2, 0}, {ask, 3, 0, 2, 3}, {end, 2, 0, 0, 3}, {ask, 1, 0, 0, 4}, {set, 1, 0, 0, 4}, {ask, 1, 1, 1, 4}}},
+		{"the highest value turns it off", []step{
+			{set, math.MaxUint32, 0, 0, 0}, {ask, 5000, 5000, 5000, 0}, {set, 1, 0, 5000, 0}, {end, 4999, 0, 1, 0}, {ask, 1, 0, 1, 1}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := mustNew(t, 0)
+			for i, s := range test.steps {
+				admitted := 0
+				switch s.do {
+				case set:
+					l.SetMaxRequests(s.n)
+				case ask:
+					admitted = acquire(l, s.n)
+				case end:
+					for range s.n {
+						l.Release()
+					}
+				}
+				got := l.Stats()
+				if admitted != s.admitted || got.InFlight != s.inFlight || got.Drops != s.drops || got.Surplus != 0 {
+					t.Fatalf("step %d (%s %d): admitted %d, %+v; want admitted %d, %d in flight, %d drops",
+						i, s.do, s.n, admitted, got, s.admitted, s.inFlight, s.drops)
+				}
+				if full := s.inFlight >= got.MaxRequests; l.Full() != full {
+					t.Fatalf("step %d: Full is %v with %d of %d", i, !full, s.inFlight, got.MaxRequests)
+				}
+			}
+		})
+	}
+}
+
+func TestAdmit(t *testing.T) {
+	l := mustNew(t, 1)
+	ticket, err := l.Admit(t0, spillway.Call{Criticality: spillway.Sheddable})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ticket.Criticality != spillway.Sheddable {
+		t.Errorf("ticket %+v does not carry the call's criticality", ticket)
+	}
+	refused, err := l.Admit(t0, spillway.Call{})
+	if !errors.Is(err, spillway.ErrRejected) {
+		t.Fatalf("second of one admitted, or wrong error: %v", err)
+	}
+	refused.Settle(t0, spillway.Abandoned) // the zero Ticket settles nothing
+	if got := l.Stats().InFlight; got != 1 {
+		t.Fatalf("%d in flight after settling a refusal, want 1", got)
+	}
+	ticket.Settle(t0, spillway.Failed)
+	ticket.Settle(t0, spillway.Served) // spent
+	if got := l.Stats(); got.InFlight != 0 || got.Surplus != 0 {
+		t.Fatalf("%+v after settling twice, want nothing in flight and no surplus", got)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	l := mustNew(t, 3)
+	acquire(l, 3)
+	first, second := l.Refuse(), l.Refuse()
+	if first != second {
+		t.Error("two refusals at one limit are two errors, want one made ahead of time")
+	}
+	e, ok := errors.AsType[*spillway.RejectedError](first)
+	if !ok || e.Policy != "inflight" || e.Level != 3 || e.Limit != 3 || e.Advice == "" {
+		t.Errorf("refusal %+v", e)
+	}
+	if want := "spillway: refused locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {
+		t.Errorf("refusal reads %q, want %q…", first, want)
+	}
+	l.SetMaxRequests(0)
+	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "max_requests is 0") {
+		t.Errorf("refusal at limit 0: %v", err)
+	}
+	if got := l.Stats().Drops; got != 3 {
+		t.Errorf("%d drops, want 3", got)
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	l := mustNew(t, 5)
+	acquire(l, 5)
+	if err := l.Update(Config{MaxRequests: tooMany}); err == nil && tooMany > math.MaxInt32 {
+		t.Error("Update took an impossible limit")
+	}
+	if got := l.Stats(); got.MaxRequests != 5 || got.InFlight != 5 {
+		t.Errorf("a failed Update changed the limiter to %+v", got)
+	}
+	if err := l.Update(Config{MaxRequests: 6}); err != nil {
+		t.Error(err)
+	}
+	if got := l.Stats(); got.MaxRequests != 6 || got.InFlight != 5 {
+		t.Errorf("after Update to 6: %+v, want 5 of 6", got)
+	}
+}
+
+func TestSurplusRelease(t *testing.T) {
+	for _, limit := range []uint32{0, 1, 1024, math.MaxInt32} {
+		l := mustNew(t, -1)
+		l.SetMaxRequests(limit)
+		l.Release()
+		l.Release()
+		want := Stats{MaxRequests: int(limit), Surplus: 2}
+		if got := l.Stats(); got != want {
+			t.Errorf("limit %d: %+v after two surplus releases, want %+v", limit, got, want)
+		}
+		if got := l.Acquire(); got != (limit > 0) {
+			t.Errorf("limit %d: Acquire is %v after surplus releases", limit, got)
+		}
+	}
+}
+
+func TestDropsForReports(t *testing.T) {
+	l := mustNew(t, 1)
+	acquire(l, 4)
+	if got := l.TakeDrops(); got != 3 {
+		t.Fatalf("took %d drops, want 3", got)
+	}
+	if got := l.TakeDrops(); got != 0 {
+		t.Fatalf("took %d drops again", got)
+	}
+	l.Acquire()
+	l.PutBackDrops(3) // the report did not get through
+	l.Acquire()
+	if got := l.TakeDrops(); got != 5 {
+		t.Errorf("took %d drops after a failed report, want 5", got)
+	}
+	if got := l.Stats().Drops; got != 5 {
+		t.Errorf("%d drops in all, want 5: reports do not count", got)
+	}
+}
+
+func TestNoAllocation(t *testing.T) {
+	open, full := mustNew(t, 0), mustNew(t, 1)
+	full.Acquire()
+	for name, f := range map[string]func(){
+		"acquire": func() { open.Acquire(); open.Release() },
+		"admit": func() {
+			ticket, _ := open.Admit(t0, spillway.Call{})
+			ticket.Settle(t0, spillway.Served)
+		},
+		"drop":   func() { full.Acquire() },
+		"refuse": func() { full.Admit(t0, spillway.Call{}) },
+		"peek":   func() { full.Full(); full.Refuse() },
+		"report": func() { full.PutBackDrops(full.TakeDrops()) },
+		"stats":  func() { full.Stats() },
+	} {
+		if n := testing.AllocsPerRun(100, f); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package inflight
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed90641741/spillway"
+)
+
+// gauge counts independently of the Limiter how many are inside at once.
+type gauge struct{ inside, highest atomic.Int64 }
+
+func (g *gauge) enter() {
+	n := g.inside.Add(1)
+	for {
+		high := g.highest.Load()
+		if n <= high || g.highest.CompareAndSwap(high, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) leave() { g.inside.Add(-1) }
+
+// crowd runs f in n goroutines, again and again, until stop is called.
+func crowd(n int, f func()) (stop func()) {
+	var done atomic.Bool
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			for !done.Load() {
+				f()
+			}
+		})
+	}
+	return func() { done.Store(true); all.Wait() }
+}
+
+// TestNeverAboveTheLimit lets eight goroutines compete while the limit moves.
+// Once a lowered limit is reached, no instant may see more inside than it allows.
+func TestNeverAboveTheLimit(t *testing.T) {
+	l := mustNew(t, 8)
+	var inside gauge
+	var admitted atomic.Int64
+	stop := crowd(8, func() {
+		if !l.Acquire() {
+			runtime.Gosched()
+			return
+		}
+		admitted.Add(1)
+		inside.enter()
+		runtime.Gosched()
+		inside.leave()
+		l.Release()
+	})
+	defer stop()
+	for round := range 60 {
+		limit := []int64{3, 7, 1, 5, 2, 0}[round%6]
+		l.SetMaxRequests(uint32(limit))
+		for int64(l.Stats().InFlight) > limit {
+			runtime.Gosched()
+		}
+		inside.highest.Store(0)
+		for start, n := admitted.Load(), 0; admitted.Load() < start+500 && n < 500; n++ {
+			runtime.Gosched()
+		}
+		if high := inside.highest.Load(); high > limit {
+			t.Fatalf("round %d: %d inside at once, limit %d", round, high, limit)
+		}
+	}
+	if admitted.Load() == 0 {
+		t.Fatal("nothing was ever admitted")
+	}
+}
+
+// TestNoTransient shows that a refusal leaves no trace, however short, by which
+// another caller could be refused.
+func TestNoTransient(t *testing.T) {
+	const limit = 3
+	l := mustNew(t, limit)
+	acquire(l, limit)
+	stop := crowd(4, func() { l.Acquire() })
+	defer stop()
+	for range 200_000 {
+		if got := l.Stats().InFlight; got != limit {
+			t.Fatalf("%d in flight during a storm of refusals, want %d", got, limit)
+		}
+	}
+}
+
+// TestRoomForAll lets as many compete as there is room for: nobody is refused.
+func TestRoomForAll(t *testing.T) {
+	l := mustNew(t, 8)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20_000 {
+				if !l.Acquire() {
+					t.Error("refused with room for all")
+					return
+				}
+				l.Release()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// TestChaos ends calls in every way, among them panics and double settling, while
+// the limit moves and drops are reported, and looks for what is left.
+func TestChaos(t *testing.T) {
+	l := mustNew(t, 4)
+	var refused, reported atomic.Uint64
+	stopReports := crowd(2, func() {
+		n := l.TakeDrops()
+		if rand.N(2) == 0 {
+			l.PutBackDrops(n)
+		} else {
+			reported.Add(n)
+		}
+		l.SetMaxRequests(rand.Uint32N(6))
+		runtime.Gosched()
+	})
+	call := func() {
+		defer func() { _ = recover() }()
+		ticket, err := l.Admit(t0, spillway.Call{})
+		if err != nil {
+			refused.Add(1)
+			return
+		}
+		defer ticket.Settle(t0, spillway.Failed)
+		switch rand.N(3) {
+		case 0:
+			panic("handler")
+		case 1:
+			ticket.Settle(t0, spillway.Abandoned)
+		}
+		runtime.Gosched()
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5_000 {
+				call()
+			}
+		})
+	}
+	all.Wait()
+	stopReports()
+	l.SetMaxRequests(77)
+	got, want := l.Stats(), Stats{MaxRequests: 77, Drops: refused.Load()}
+	if got != want {
+		t.Errorf("left over: %+v, want %+v", got, want)
+	}
+	if sum := reported.Load() + l.TakeDrops(); sum != refused.Load() {
+		t.Errorf("reports carried %d drops, of %d", sum, refused.Load())
+	}
+}
+
+// TestSurplusRace storms an empty limiter with releases: the limit survives, and
+// what would be admitted in between is still bounded by it.
+func TestSurplusRace(t *testing.T) {
+	const each = 20_000
+	l := mustNew(t, 0)
+	stop := crowd(1, func() { l.SetMaxRequests(rand.Uint32()); l.SetMaxRequests(math.MaxUint32) })
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range each {
+				l.Release()
+			}
+		})
+	}
+	all.Wait()
+	stop()
+	l.SetMaxRequests(2)
+	if got, want := l.Stats(), (Stats{MaxRequests: 2, Surplus: 4 * each}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if n := acquire(l, 5); n != 2 {
+		t.Errorf("%d admitted of a limit of 2", n)
+	}
+}

@@ -1,0 +1,74 @@
+package inflight
+
+import "sync"
+
+// A Key names a [Limiter] of a [Registry].
+type Key struct {
+	// Cluster is the name of the backend cluster.
+	Cluster string
+	// Service is the name under which the cluster's endpoints are discovered (EDS
+	// service name), where it has one. A cluster that moves to another service
+	// starts a new count.
+	Service string
+}
+
+// A Registry holds one [Limiter] for each [Key], so that all who send to the
+// same cluster share its count, whatever channel, client or protocol they use.
+// The scope of the limit is the scope of the Registry: have one in a process.
+// It is bounded by the references that it handed out. The zero Registry is
+// empty and ready; it is safe for concurrent use and must not be copied.
+type Registry struct {
+	mu     sync.Mutex
+	shared map[Key]*shared
+}
+
+// shared is a limiter and how many references to it are out.
+type shared struct {
+	*Limiter
+	references int
+}
+
+// Share returns the Limiter for key, made with the default limit if nobody holds
+// it, and a func by which the caller must give up its reference once it sends no
+// more. The first call of release counts, any further one does nothing.
+//
+// While somebody holds a reference, the limit and the count stay. The limit is
+// that of the Limiter: whoever sets it last sets it for all. After the last
+// release a new Share starts anew, with the default limit and a count of zero,
+// even if requests of old are still in flight; they end on the Limiter that
+// admitted them.
+func (r *Registry) Share(key Key) (l *Limiter, release func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.shared[key]
+	if s == nil {
+		s = &shared{Limiter: new(Limiter)}
+		s.SetMaxRequests(DefaultMaxRequests)
+		if r.shared == nil {
+			r.shared = make(map[Key]*shared)
+		}
+		r.shared[key] = s
+	}
+	s.references++
+	return s.Limiter, sync.OnceFunc(func() { r.release(key, s) })
+}
+
+func (r *Registry) release(key Key, s *shared) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.references--
+	if s.references == 0 {
+		delete(r.shared, key)
+	}
+}
+
+// Stats returns a snapshot of each Limiter that somebody holds.
+func (r *Registry) Stats() map[Key]Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make(map[Key]Stats, len(r.shared))
+	for key, s := range r.shared {
+		all[key] = s.Stats()
+	}
+	return all
+}
