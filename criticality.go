@@ -91,6 +91,14 @@ func WithCriticality(ctx context.Context, c Criticality) context.Context {
 
 // CriticalityFrom returns the Criticality that ctx carries, or [Critical].
 func CriticalityFrom(ctx context.Context) Criticality {
-	c, _ := ctx.Value(criticalityKey{}).(Criticality)
+	c, _ := LookupCriticality(ctx)
 	return c
+}
+
+// LookupCriticality returns the Criticality that ctx carries, and whether it
+// carries one. A call without is [Critical] here, and is sent without a label, so
+// that a receiver that knows better can say what it is.
+func LookupCriticality(ctx context.Context) (c Criticality, ok bool) {
+	c, ok = ctx.Value(criticalityKey{}).(Criticality)
+	return c, ok
 }

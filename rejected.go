@@ -3,6 +3,7 @@ package spillway
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -38,7 +39,7 @@ type RejectedError struct {
 func (e *RejectedError) Error() string {
 	s := "spillway: refused locally by " + e.Policy
 	if e.Unit != "" {
-		s += fmt.Sprintf(" at %.4g of %.4g %s", e.Level, e.Limit, e.Unit)
+		s += " at " + number(e.Level) + " of " + number(e.Limit) + " " + e.Unit
 	}
 	if e.RetryAfter > 0 {
 		s += fmt.Sprintf(", for about %v more", e.RetryAfter)
@@ -48,6 +49,8 @@ func (e *RejectedError) Error() string {
 	}
 	return s
 }
+
+func number(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // Is makes errors.Is(err, ErrRejected) hold.
 func (e *RejectedError) Is(target error) bool { return target == ErrRejected }

@@ -77,6 +77,12 @@ func TestCriticalityTravelsInTheContext(t *testing.T) {
 	if c := spillway.CriticalityFrom(ctx); c != spillway.Critical {
 		t.Errorf("a bare context carries %v", c)
 	}
+	if c, ok := spillway.LookupCriticality(ctx); ok || c != spillway.Critical {
+		t.Errorf("a bare context carries a label: %v", c)
+	}
+	if c, ok := spillway.LookupCriticality(spillway.WithCriticality(ctx, spillway.Critical)); !ok || c != spillway.Critical {
+		t.Errorf("a label that says CRITICAL is lost: %v, %v", c, ok)
+	}
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
 	child, cancel := context.WithTimeout(ctx, time.Hour)
 	defer cancel()
@@ -130,10 +136,10 @@ func TestOutcome(t *testing.T) {
 
 func TestRejectedError(t *testing.T) {
 	e := &spillway.RejectedError{
-		Policy: "inflight", Level: 64, Limit: 64, Unit: "requests in flight",
+		Policy: "inflight", Level: 20000, Limit: 20000, Unit: "requests in flight",
 		Advice: "raise MaxRequests", RetryAfter: time.Second,
 	}
-	want := "spillway: refused locally by inflight at 64 of 64 requests in flight, for about 1s more: raise MaxRequests"
+	want := "spillway: refused locally by inflight at 20000 of 20000 requests in flight, for about 1s more: raise MaxRequests"
 	if e.Error() != want {
 		t.Errorf("text = %q, want %q", e, want)
 	}
