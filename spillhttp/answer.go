@@ -1,0 +1,73 @@
+package spillhttp
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// failureOf returns what an answer, received at now, means to whoever might try
+// again, and whether it is a failure at all. Headers are read only where the
+// status says that something went wrong: a hint with a 2xx is ignored.
+func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, failed bool) {
+	if status < 400 {
+		return fault.Failure{}, false
+	}
+	f, failed = ofStatus(status)
+	if told := listen(&f, h); !failed && !told {
+		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
+	}
+	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
+	if status == http.StatusTooManyRequests && f.HasRetryAfter && f.Safety == fault.Maybe {
+		f.Safety = fault.Yes
+	}
+	return f, true
+}
+
+// ofStatus returns what a status above 399 says by itself.
+func ofStatus(status int) (f fault.Failure, failed bool) {
+	switch status {
+	case http.StatusServiceUnavailable, 529: // 529 "overloaded" is a convention of some large services
+		return fault.Failure{Overload: true, Party: fault.Server}, true
+	case http.StatusTooManyRequests: // the customer's fault, so no retry unless a hint invites one
+		return fault.Failure{Overload: true, Party: fault.Client}, true
+	case http.StatusGatewayTimeout:
+		return fault.Failure{Timeout: true, Party: fault.Server}, true
+	case http.StatusRequestTimeout: // the server stopped waiting for the rest of the request
+		return fault.Failure{}, true
+	case http.StatusTooEarly: // RFC 8470: refused because it could be a replay
+		return fault.Failure{Unprocessed: true}, true
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusInsufficientStorage,
+		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // will not change
+		return fault.Failure{Safety: fault.No, Party: fault.Server}, true
+	}
+	if status >= 500 {
+		return fault.Failure{Party: fault.Server}, true
+	}
+	return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+}
+
+// listen adds to f what the server says of retries and overload, and reports
+// whether it said anything. Where it says both, no is final.
+func listen(f *fault.Failure, h http.Header) (told bool) {
+	if says(h, "true", headerShouldRetry, headerStripe) {
+		f.Safety, told = fault.Yes, true
+	}
+	if has(h, headerOverloaded) {
+		f.Overload, f.Unprocessed, told = true, true, true
+	}
+	if has(h, headerNack) {
+		f.Overload, f.Unprocessed, f.Safety, told = true, true, fault.Yes, true
+	}
+	if has(h, headerFinalNack) {
+		f.Overload, f.Unprocessed, f.DontRetry, told = true, true, true, true
+	}
+	if has(h, headerRateLimited) {
+		f.Overload, f.DontRetry, told = true, true, true
+	}
+	if says(h, "false", headerShouldRetry, headerStripe) {
+		f.DontRetry = true
+	}
+	return told
+}

@@ -1,0 +1,123 @@
+package spillhttp
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// TestAnswers is the table of the wire: what an answer means, and whether it may
+// be retried if the request is idempotent and if it is not.
+func TestAnswers(t *testing.T) {
+	type f = fault.Failure
+	type h = map[string]string
+	const (
+		never      = iota // neither
+		idempotent        // only if idempotent
+		always            // both
+		success           // not a failure at all
+	)
+	for _, row := range []struct {
+		status int
+		header h
+		want   f
+		retry  int
+	}{
+		// What the status says alone.
+		{200, nil, f{}, success},
+		{204, nil, f{}, success},
+		{301, nil, f{}, success},
+		{400, nil, f{}, success},
+		{404, nil, f{}, success},
+		{409, nil, f{}, success},
+		{408, nil, f{}, idempotent},
+		{425, nil, f{Unprocessed: true}, always},
+		{429, nil, f{Overload: true, Party: fault.Client}, never},
+		{500, nil, f{Party: fault.Server}, idempotent},
+		{501, nil, f{Party: fault.Server, Safety: fault.No}, never},
+		{502, nil, f{Party: fault.Server}, idempotent},
+		{503, nil, f{Party: fault.Server, Overload: true}, idempotent},
+		{504, nil, f{Party: fault.Server, Timeout: true}, idempotent},
+		{505, nil, f{Party: fault.Server, Safety: fault.No}, never},
+		{507, nil, f{Party: fault.Server, Safety: fault.No}, never},
+		{511, nil, f{Party: fault.Server, Safety: fault.No}, never},
+		{520, nil, f{Party: fault.Server}, idempotent},
+		{529, nil, f{Party: fault.Server, Overload: true}, idempotent},
+
+		// Proof that nothing ran.
+		{503, h{"x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true}, always},
+		{503, h{"finagle-http-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, Safety: fault.Yes}, always},
+
+		// Don't retry, whatever else is said.
+		{503, h{"x-should-retry": "false"}, f{Party: fault.Server, Overload: true, DontRetry: true}, never},
+		{503, h{"x-should-retry": "false", "x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, DontRetry: true}, never},
+		{503, h{"finagle-http-nonretryable-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, DontRetry: true}, never},
+		{503, h{"finagle-http-nonretryable-nack": "true", "finagle-http-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, Safety: fault.Yes, DontRetry: true}, never},
+		{429, h{"x-envoy-ratelimited": "true", "retry-after": "1"}, f{Party: fault.Client, Overload: true, DontRetry: true, HasRetryAfter: true, RetryAfter: time.Second, Safety: fault.Yes}, never},
+		{500, h{"stripe-should-retry": "false"}, f{Party: fault.Server, DontRetry: true}, never},
+		{500, h{"stripe-should-retry": "false", "x-should-retry": "true"}, f{Party: fault.Server, Safety: fault.Yes, DontRetry: true}, never},
+		{400, h{"x-should-retry": "false"}, f{}, success},
+
+		// Do retry.
+		{500, h{"x-should-retry": " True "}, f{Party: fault.Server, Safety: fault.Yes}, always},
+		{409, h{"stripe-should-retry": "true"}, f{Party: fault.Client, Safety: fault.Yes}, always},
+		{501, h{"x-should-retry": "true"}, f{Party: fault.Server, Safety: fault.Yes}, always},
+		{500, h{"x-should-retry": "maybe"}, f{Party: fault.Server}, idempotent},
+		{404, h{"x-should-retry": "maybe"}, f{}, success},
+
+		// Hints.
+		{503, h{"retry-after": "2"}, f{Party: fault.Server, Overload: true, HasRetryAfter: true, RetryAfter: 2 * time.Second}, idempotent},
+		{503, h{"retry-after": "0"}, f{Party: fault.Server, Overload: true, HasRetryAfter: true}, idempotent},
+		{503, h{"retry-after": "soon"}, f{Party: fault.Server, Overload: true}, idempotent},
+		{429, h{"retry-after": "2"}, f{Party: fault.Client, Overload: true, Safety: fault.Yes, HasRetryAfter: true, RetryAfter: 2 * time.Second}, always},
+		{429, h{"retry-after": "soon"}, f{Party: fault.Client, Overload: true}, never},
+		{429, h{"retry-after-ms": "20", "retry-after": "9"}, f{Party: fault.Client, Overload: true, Safety: fault.Yes, HasRetryAfter: true, RetryAfter: 20 * time.Millisecond}, always},
+		{500, h{"retry-after": "3"}, f{Party: fault.Server, HasRetryAfter: true, RetryAfter: 3 * time.Second}, idempotent},
+
+		// None of it where nothing went wrong.
+		{200, h{"retry-after": "9", "x-should-retry": "true", "x-envoy-overloaded": "true"}, f{}, success},
+		{302, h{"retry-after": "9", "x-envoy-ratelimited": "true"}, f{}, success},
+		{404, h{"retry-after": "9"}, f{}, success},
+	} {
+		header := make(http.Header)
+		for key, value := range row.header {
+			header.Set(key, value)
+		}
+		got, failed := failureOf(row.status, header, time.Now())
+		if failed != (row.retry != success) || got != row.want {
+			t.Errorf("%d %v: failed %v, %+v\nwant %v, %+v", row.status, row.header, failed, got, row.retry != success, row.want)
+			continue
+		}
+		if !failed {
+			continue
+		}
+		if got.Retryable(false) != (row.retry == always) || got.Retryable(true) != (row.retry != never) {
+			t.Errorf("%d %v: retryable %v, and %v if idempotent", row.status, row.header, got.Retryable(false), got.Retryable(true))
+		}
+	}
+}
+
+func TestCallOf(t *testing.T) {
+	for _, row := range []struct {
+		method, header   string
+		read, idempotent bool
+	}{
+		{"", "", true, true},
+		{"GET", "", true, true}, {"HEAD", "", true, true}, {"OPTIONS", "", true, true}, {"TRACE", "", true, true},
+		{"PUT", "", false, true}, {"DELETE", "", false, true},
+		{"POST", "", false, false}, {"PATCH", "", false, false}, {"CONNECT", "", false, false}, {"get", "", false, false},
+		{"POST", "Idempotency-Key", false, true}, {"PATCH", "X-Idempotency-Key", false, true},
+	} {
+		req := &http.Request{Method: row.method, Header: http.Header{}}
+		if row.header != "" {
+			req.Header.Set(row.header, "1")
+		}
+		call := callOf("backend", req)
+		if call.Key != "backend" || (call.Kind == spillway.Read) != row.read || call.Idempotent != row.idempotent {
+			t.Errorf("%s %s: %+v", row.method, row.header, call)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package spillhttp
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+)
+
+// An attempt is what one attempt needs beside what the base makes, if the request
+// of the caller cannot go out as it is: one piece of memory for all of it. It is
+// not used again, as the base may still be sending the body of its request when
+// the answer has long been read.
+type attempt struct {
+	request http.Request
+	values  [len(ownHeaders)]string
+	body    body
+}
+
+// dress returns an attempt whose request is req with the own headers set to
+// texts, in a header map of its own; or nil if req has them so. The other values
+// are shared, as a RoundTripper changes none.
+func dress(req *http.Request, texts [len(ownHeaders)]string) *attempt {
+	if wears(req.Header, &texts) {
+		return nil
+	}
+	t := &attempt{request: *req, values: texts}
+	h := make(http.Header, len(req.Header)+len(ownHeaders))
+	maps.Copy(h, req.Header)
+	for i, key := range ownHeaders {
+		if texts[i] == "" {
+			delete(h, key)
+		} else {
+			h[key] = t.values[i : i+1 : i+1]
+		}
+	}
+	t.request.Header = h
+	return t
+}
+
+// wears reports whether the own headers in h are as texts says.
+func wears(h http.Header, texts *[len(ownHeaders)]string) bool {
+	for i, key := range ownHeaders {
+		if first(h, key) != texts[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// hold makes attempt a keep its place in flight until the body of resp ends. The
+// wrapper lives in t, if there is one.
+func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		return
+	}
+	ticket := a.Hold()
+	if ticket.By == nil {
+		return
+	}
+	var b *body
+	if t != nil {
+		b = &t.body
+	} else {
+		b = new(body)
+	}
+	b.inner, b.ticket, b.start = resp.Body, ticket, a.Start
+	resp.Body = b
+	if w, ok := b.inner.(io.Writer); ok { // a protocol was switched to: both may talk
+		resp.Body = &duplex{b, w}
+	}
+}
+
+// body is the body of an answer, which keeps its place in flight until it was
+// read to its end, failed, or was closed, whichever comes first.
+type body struct {
+	inner  io.ReadCloser
+	ticket spillway.Ticket
+	start  time.Time
+	ended  atomic.Bool
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.inner.Read(p)
+	if err != nil {
+		b.end()
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	defer b.end()
+	return b.inner.Close()
+}
+
+// end gives back the place, once, however many calls of Read and Close race.
+func (b *body) end() {
+	if b.ended.CompareAndSwap(false, true) {
+		b.ticket.Settle(time.Time{}, spillway.Served) // the limit keeps no time
+	}
+}
+
+// duplex is a body that can be written to.
+type duplex struct {
+	*body
+	io.Writer
+}

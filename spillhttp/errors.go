@@ -1,0 +1,90 @@
+package spillhttp
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// A StatusError is an answer of the backend that was a failure. [Transport]
+// returns such an answer as a response wherever it can; the error stands for it
+// where a retry had been decided on, for which the response was given up, and
+// the retry was then not made.
+type StatusError struct {
+	// StatusCode and Header are those of the answer. Its body is lost.
+	StatusCode int
+	Header     http.Header
+
+	failure  fault.Failure
+	response *http.Response // nil once given up
+}
+
+// Error names the status.
+func (e *StatusError) Error() string {
+	return fmt.Sprintf("spillhttp: the backend answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
+}
+
+// Failure implements [fault.Failurer].
+func (e *StatusError) Failure() fault.Failure { return e.failure }
+
+// transportError is an attempt that brought no answer, and what it means.
+type transportError struct {
+	error
+	failure fault.Failure
+}
+
+func (e *transportError) Unwrap() error          { return e.error }
+func (e *transportError) Failure() fault.Failure { return e.failure }
+
+// timeoutError says to net/url, which does not look at what an error wraps, that
+// the call timed out.
+type timeoutError struct{ error }
+
+func (e timeoutError) Unwrap() error { return e.error }
+func (timeoutError) Timeout() bool   { return true }
+
+// streamError has the shape of the HTTP/2 error that is private to net/http,
+// which lets itself be copied by [errors.As] into any struct that has.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return fmt.Sprintf("stream %d: code %d", e.StreamID, e.Code) }
+
+// HTTP/2 error codes, RFC 9113, section 7.
+const (
+	refusedStream   = 0x7
+	enhanceYourCalm = 0xb
+)
+
+// ofError returns what it means that an attempt under ctx ended with err. What
+// net/http itself recognises as unprocessed (a connection that was closed
+// before use, GOAWAY) it has repeated by itself where that was possible.
+func ofError(ctx context.Context, err error) (f fault.Failure) {
+	switch ctx.Err() {
+	case context.Canceled:
+		return fault.Failure{Canceled: true}
+	case context.DeadlineExceeded:
+		return fault.Failure{Timeout: true}
+	}
+	var timeout interface{ Timeout() bool }
+	f.Timeout = errors.As(err, &timeout) && timeout.Timeout()
+	if op, ok := errors.AsType[*net.OpError](err); ok && (op.Op == "dial" || op.Op == "proxyconnect") {
+		f.Unprocessed = true
+	}
+	if stream, ok := errors.AsType[streamError](err); ok {
+		f.Unprocessed = stream.Code == refusedStream
+		f.Overload = stream.Code == enhanceYourCalm
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		f.Safety = fault.No // the next attempt sees the same certificate
+	}
+	return f
+}

@@ -1,0 +1,128 @@
+package spillhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// An exchange is one call of RoundTrip, with all its attempts.
+type exchange struct {
+	transport *Transport
+	request   *http.Request // the caller's; never changed
+	internal  bool
+	sent      bool            // the base has taken over the body
+	response  *http.Response  // after success
+	failed    *StatusError    // the last answer, if it was a failure
+	lost      *transportError // of the last attempt, if it brought no answer
+}
+
+// send makes one attempt. An answer that is a failure is returned as a
+// [StatusError].
+func (x *exchange) send(a *egress.Attempt) error {
+	t, err := x.prepare(a)
+	if err != nil {
+		return &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
+	}
+	req := x.request
+	if t != nil {
+		req = &t.request
+	}
+	x.failed.giveUp() // only now is it certain that another answer takes its place
+	x.sent, x.failed, x.lost = true, nil, nil
+	resp, err := x.transport.base.RoundTrip(req)
+	if err != nil {
+		x.lost = &transportError{err, x.once(ofError(x.request.Context(), err))}
+		return x.lost
+	}
+	if resp.Request == req {
+		resp.Request = x.request
+	}
+	hold(resp, a, t)
+	return x.judge(resp, a)
+}
+
+// judge tells an answer that is a success from one that is a failure.
+func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
+	if resp.StatusCode >= 400 {
+		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
+			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
+			x.transport.drainer.expect(a.Attempt, x.failed)
+			return x.failed
+		}
+	}
+	x.response = resp
+	return nil
+}
+
+// prepare returns the attempt with the request to send, or nil if that of the
+// caller can go out as it is.
+func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
+	t := dress(x.request, x.headers(a))
+	if a.Number == 0 || x.request.GetBody == nil {
+		return t, nil
+	}
+	if t == nil {
+		t = &attempt{request: *x.request}
+	}
+	var err error
+	t.request.Body, err = x.request.GetBody()
+	return t, err
+}
+
+// once makes f final if the request cannot be sent again.
+func (x *exchange) once(f fault.Failure) fault.Failure {
+	if r := x.request; r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
+		f.Safety = fault.No
+	}
+	return f
+}
+
+// headers returns what the headers of Spillway are to be in the attempt, in the
+// order of ownHeaders; an empty text means none.
+func (x *exchange) headers(a *egress.Attempt) (texts [len(ownHeaders)]string) {
+	if !x.internal {
+		return texts
+	}
+	ctx, h := x.request.Context(), x.request.Header
+	if texts[0] = first(h, headerCriticality); texts[0] == "" {
+		texts[0] = criticalityText(ctx)
+	}
+	if a.Number > 0 {
+		texts[1] = strconv.Itoa(a.Number + 1)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		texts[2] = milliseconds(deadline.Sub(a.Start))
+	} else {
+		texts[2] = first(h, headerDeadline)
+	}
+	return texts
+}
+
+// end returns what RoundTrip returns, after the call ended with err.
+func (x *exchange) end(err error) (*http.Response, error) {
+	if !x.sent && x.request.Body != nil {
+		x.request.Body.Close() // which otherwise is the duty of the base
+	}
+	switch {
+	case x.response != nil:
+		return x.response, nil
+	case x.failed != nil && x.failed.response != nil:
+		return x.failed.response, nil
+	}
+	_, gaveUp := errors.AsType[*retry.Error](err)
+	switch {
+	case x.lost != nil && !gaveUp:
+		return nil, x.lost.error
+	case gaveUp && (errors.Is(err, context.DeadlineExceeded) || x.lost != nil && x.lost.failure.Timeout):
+		return nil, timeoutError{err}
+	}
+	return nil, err
+}

@@ -1,0 +1,51 @@
+package spillhttp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+)
+
+// maxHint is the longest hint that is told further. A server that asks for more
+// is not believed any better than one that asks for this much, and no sum with
+// it can overflow.
+const maxHint = 365 * 24 * time.Hour
+
+// retryAfter returns how long the answer with header h, received at now, asks to
+// be left alone. The finer Retry-After-Ms is believed before Retry-After. What
+// is not valid is ignored.
+func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
+	if d, ok = units(first(h, headerRetryAfterMs), time.Millisecond); ok {
+		return d, true
+	}
+	text := first(h, headerRetryAfter)
+	if text == "" {
+		return 0, false
+	}
+	if d, ok = units(text, time.Second); ok {
+		return d, true
+	}
+	when, err := http.ParseTime(strings.TrimSpace(text))
+	if err != nil {
+		return 0, false
+	}
+	return min(max(when.Sub(now), 0), maxHint), true
+}
+
+// units returns the whole number in text times unit. RFC 9110, section 10.2.3,
+// knows neither signs nor fractions. However long the number, the result is
+// within maxHint.
+func units(text string, unit time.Duration) (time.Duration, bool) {
+	text = strings.Trim(text, " \t")
+	if text == "" {
+		return 0, false
+	}
+	var d time.Duration
+	for _, digit := range []byte(text) {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		d = min(d*10+time.Duration(digit-'0')*unit, maxHint)
+	}
+	return d, true
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package spillhttp
+
+const raceEnabled = true

@@ -1,0 +1,126 @@
+package spillhttp
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// TransportConfig configures a [Transport]. The zero TransportConfig is ready for
+// use: all client policies with their defaults, in front of
+// [http.DefaultTransport].
+type TransportConfig struct {
+	// Base sends the attempts. Nil means http.DefaultTransport, as it is when
+	// the Transport is made.
+	Base http.RoundTripper
+	// Egress configures the policies. Each backend has a throttle and an in-flight
+	// limit of its own; all share one retry budget.
+	Egress egress.Config
+	// MaxHosts is for how many backends state is kept. More forget less where a
+	// client talks to many; each costs a few kilobytes. Zero means
+	// [egress.DefaultMaxBackends]; it must not be negative.
+	MaxHosts int
+	// Key names the backend of a request: requests with the same key share a
+	// throttle and an in-flight limit. Nil means the host and port of the URL.
+	Key func(*http.Request) string
+	// Internal reports whether a request goes to a service of one's own. Requests
+	// to others are sent without criticality, attempt number and deadline, even
+	// where the caller set them: they are nobody else's business. Nil means that
+	// all are internal.
+	Internal func(*http.Request) bool
+}
+
+// A Transport is an [http.RoundTripper] that protects both the backend and the
+// caller when the backend is overloaded. It is safe for concurrent use; make one
+// with [NewTransport].
+type Transport struct {
+	base     http.RoundTripper
+	pool     *egress.Pool
+	key      func(*http.Request) string
+	internal func(*http.Request) bool
+	drainer  *drainer
+}
+
+// NewTransport returns a Transport, or an error that names the field of c that
+// is wrong.
+func NewTransport(c TransportConfig) (*Transport, error) {
+	if c.MaxHosts < 0 {
+		return nil, fmt.Errorf("spillhttp: MaxHosts is %d, must not be negative", c.MaxHosts)
+	}
+	if c.Egress.Retry == nil {
+		budgeted, err := retry.NewBudgeted(retry.BudgetedConfig{})
+		if err != nil {
+			return nil, fmt.Errorf("spillhttp: %w", err)
+		}
+		c.Egress.Retry = budgeted
+	}
+	d := &drainer{Strategy: c.Egress.Retry}
+	c.Egress.Retry = d
+	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
+	if err != nil {
+		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
+	}
+	if c.Base == nil {
+		c.Base = http.DefaultTransport
+	}
+	if c.Key == nil {
+		c.Key = hostOf
+	}
+	return &Transport{base: c.Base, pool: pool, key: c.Key, internal: c.Internal, drainer: d}, nil
+}
+
+func hostOf(req *http.Request) string { return req.URL.Host }
+
+// RoundTrip implements [http.RoundTripper]: it makes the call, in as many attempts
+// as the policies grant, within the deadline of the request's context. It does not
+// change req, and returns the last answer, whatever its status. The body of the
+// answer must be closed: until then, or until it was read to its end, the request
+// counts as in flight. What the errors are, the package comment says.
+//
+// A request without a URL or a header goes straight to the base, for the error.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL == nil || req.Header == nil {
+		return t.base.RoundTrip(req)
+	}
+	ctx := req.Context()
+	if c, ok := criticalityOf(req.Header); ok && c != spillway.CriticalityFrom(ctx) {
+		ctx = spillway.WithCriticality(ctx, c)
+	}
+	key := t.key(req)
+	x := exchange{transport: t, request: req, internal: t.internal == nil || t.internal(req)}
+	err := t.pool.For(key).Do(ctx, callOf(key, req), func(_ context.Context, a *egress.Attempt) error {
+		return x.send(a)
+	})
+	return x.end(err)
+}
+
+// CloseIdleConnections closes the idle connections of the base, if it can.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// Stats returns the levels of the policies, by backend.
+func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.Now()) }
+
+// callOf says what the policies may know of req. Methods are safe and idempotent
+// as RFC 9110, section 9.2, has it; a request with an idempotency key is too, by
+// the same headers by which net/http knows one.
+func callOf(key string, req *http.Request) spillway.Call {
+	call := spillway.Call{Key: key, Kind: spillway.Write}
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		call.Kind, call.Idempotent = spillway.Read, true
+	case http.MethodPut, http.MethodDelete:
+		call.Idempotent = true
+	default:
+		call.Idempotent = has(req.Header, "Idempotency-Key") || has(req.Header, "X-Idempotency-Key")
+	}
+	return call
+}

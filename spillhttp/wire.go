@@ -1,0 +1,106 @@
+package spillhttp
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// The headers of both directions, in canonical form. Where a convention
+// exists it is used: the names are those of Envoy, Finagle, Stripe and the SDKs
+// that Stainless generates.
+const (
+	// of a request
+	headerCriticality = "X-Request-Criticality"
+	headerAttempt     = "X-Envoy-Attempt-Count"          // 1 for the first attempt; hop by hop
+	headerDeadline    = "X-Envoy-Expected-Rq-Timeout-Ms" // what is left of the deadline; hop by hop
+
+	// of an answer
+	headerRetryAfter   = "Retry-After"
+	headerRetryAfterMs = "Retry-After-Ms"
+	headerOverloaded   = "X-Envoy-Overloaded"
+	headerRateLimited  = "X-Envoy-Ratelimited"
+	headerShouldRetry  = "X-Should-Retry"
+	headerStripe       = "Stripe-Should-Retry"
+	headerNack         = "Finagle-Http-Nack"
+	headerFinalNack    = "Finagle-Http-Nonretryable-Nack"
+)
+
+// ownHeaders are those of a request that Spillway sets.
+var ownHeaders = [...]string{headerCriticality, headerAttempt, headerDeadline}
+
+// criticalityText returns the label for what is sent with ctx, or nothing if ctx
+// carries none.
+func criticalityText(ctx context.Context) string {
+	c, ok := spillway.LookupCriticality(ctx)
+	if !ok || !c.Valid() {
+		return ""
+	}
+	return c.String()
+}
+
+// criticalityOf returns the class that a request is labelled with, if it is.
+func criticalityOf(h http.Header) (c spillway.Criticality, ok bool) {
+	text := first(h, headerCriticality)
+	if text == "" {
+		return spillway.Critical, false
+	}
+	c, err := spillway.ParseCriticality(strings.TrimSpace(text))
+	return c, err == nil
+}
+
+// first returns the first value of a header whose key is in canonical form.
+func first(h http.Header, key string) string {
+	if v := h[key]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// has reports whether there is a header whose key is in canonical form.
+func has(h http.Header, key string) bool { return len(h[key]) > 0 }
+
+// says reports whether one of the headers has that value, whatever its case.
+func says(h http.Header, value string, keys ...string) bool {
+	for _, key := range keys {
+		if strings.EqualFold(strings.TrimSpace(first(h, key)), value) {
+			return true
+		}
+	}
+	return false
+}
+
+// Each entry of milliseconds is one of the numbers 100 to 999, followed by zeros.
+const (
+	entryDigits = 3
+	entryWidth  = 9
+)
+
+var entries = func() string {
+	var b strings.Builder
+	for n := 100; n < 1000; n++ {
+		b.Write([]byte{'0' + byte(n/100), '0' + byte(n/10%10), '0' + byte(n%10)})
+		b.WriteString("000000")
+	}
+	return b.String()
+}()
+
+// milliseconds returns d in whole milliseconds, at least 1 and at most
+// 999000000, rounded down to three digits: the text of any such number is a
+// piece of one constant, and none has to be made for each request. The receiver
+// is told at most 1 % less time than there is.
+func milliseconds(d time.Duration) string {
+	n, width := max(d.Milliseconds(), 1), entryDigits
+	for n >= 1000 && width < entryWidth {
+		n, width = n/10, width+1
+	}
+	n = min(n, 999)
+	for n < 100 {
+		n, width = n*10, width-1
+	}
+	start := int(n-100) * entryWidth
+	return entries[start : start+width]
+}
