@@ -1,0 +1,57 @@
+// Package budget decides whether a retry can be paid for.
+//
+// Backoff spreads retries out; it does not make them fewer. When a backend
+// refuses everything, a client that makes three attempts triples the load just
+// where there is too much of it. A budget bounds the sum: a retry costs tokens,
+// tokens are earned by calls that need no retry, and what is not earned is not
+// spent.
+//
+// # The bucket
+//
+// A [Bucket] holds at most Capacity tokens:
+//
+//	withdraw(n): if level < n, refuse; else level = level - n
+//	deposit(n):  level = min(Capacity, level + n)
+//
+// What a retry costs and what an answer earns is not the bucket's business: the
+// strategies of package retry bring these numbers along, so that one bucket can
+// serve several strategies and several clients.
+//
+//	                   capacity  starts  first success  success after retry  retry
+//	MongoDB, adaptive      1000    full           +0.1                 +1.1     -1
+//	Smithy, standard        500    full             +1    its cost returned  -5..-14
+//	SRE, ratio              100   empty           +0.1                    -     -1
+//
+// (In the last row an original earns whether it succeeds or not.) With MongoDB's
+// numbers retries settle at one in ten successes while the backend is
+// overloaded. With the ratio they stay below Ratio of the originals from the
+// first call on, so that amplification is at most 1 + Ratio whatever the load
+// and however many attempts fail; the cap keeps a long healthy time from saving
+// up a storm.
+//
+// A client that makes few calls earns too little to retry at all. MinPerSecond
+// gives it a reserve of ten seconds' worth that refills by time, as Finagle and
+// Linkerd do. This bucket has one level for both: time adds only while the level
+// is below the reserve.
+//
+// Sources: Smithy, "Retrying Requests" (example strategy); MongoDB, "Client
+// Backpressure" (token bucket); Site Reliability Engineering, chapter 21
+// ("Deciding to Retry"); Finagle's RetryBudget for the reserve. Departures: a
+// deposit cannot lift the level above the capacity, which the example of the
+// Smithy guide allows; Finagle lets each deposit and each withdrawal lapse after
+// ten seconds, where here the capacity bounds what is saved.
+//
+// # Endpoints
+//
+// A client of many backends, or of many servers behind one name, wants an
+// overloaded one to use up its own tokens and not those of the others.
+// [Endpoints] keeps a bucket for each.
+//
+// # gRPC
+//
+// [RetryThrottling] is the rule of gRFC A6, which counts events in place of
+// tokens.
+//
+// All three are safe for concurrent use, allocate nothing in use, and satisfy
+// retry.Budget.
+package budget

@@ -1,0 +1,60 @@
+package budget
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// RetryThrottling is the retryThrottling policy of a gRPC service config:
+//
+//	failure: tokens = max(0, tokens - 1)
+//	success: tokens = min(maxTokens, tokens + tokenRatio)
+//	a retry is allowed while tokens > maxTokens/2
+//
+// It starts full and is kept for each server name. As it counts events and not
+// tokens, the amounts that a strategy passes to Withdraw and Deposit are not
+// used: each Withdraw is one failure that a retry was wanted for, each Deposit
+// one success. Use it with a strategy that deposits once for each success and
+// for nothing else, which is retry.Standard; let that strategy's retries cost 1,
+// so that its refusals read well. A failure that no retry is wanted for, such as
+// that of the last attempt, is not seen by the strategy's budget: an adapter
+// that must count it calls Withdraw itself.
+//
+// Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs". It is safe for
+// concurrent use; make one with [NewRetryThrottling].
+type RetryThrottling struct {
+	level            level
+	max, half, ratio int64 // in units
+}
+
+// NewRetryThrottling returns the policy with these numbers, for which A6 has no
+// defaults: maxTokens must be above 0 and at most 1000, tokenRatio at least
+// 0.001. Decimals of tokenRatio after the third are dropped, as A6 says.
+func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error) {
+	switch {
+	case !(maxTokens > 0 && maxTokens <= 1000):
+		return nil, fmt.Errorf("budget: maxTokens is %v, must be above 0 and at most 1000", maxTokens)
+	case !(tokenRatio >= 0.001 && tokenRatio <= math.MaxInt32):
+		return nil, fmt.Errorf("budget: tokenRatio is %v, must be at least 0.001", tokenRatio)
+	}
+	// The millionth keeps 0.57, which times 1000 may be just below 570.
+	ratio := math.Floor(tokenRatio*1000+1e-6) / 1000
+	r := &RetryThrottling{max: units(maxTokens), half: units(maxTokens) / 2, ratio: units(ratio)}
+	r.level.add(r.max, r.max)
+	return r, nil
+}
+
+// Withdraw counts a failure and reports whether it may be followed by a retry.
+// As only the tokens above half of maxTokens pay for retries, these are the ones
+// it reports: how many there are, and how many there can be.
+func (r *RetryThrottling) Withdraw(time.Time, string, float64) (left, capacity float64, ok bool) {
+	usable := max(0, r.level.drop(unit)-r.half)
+	return tokens(usable), tokens(r.max - r.half), usable > 0
+}
+
+// Deposit counts a success.
+func (r *RetryThrottling) Deposit(string, float64) { r.level.add(r.ratio, r.max) }
+
+// Tokens returns how many tokens of maxTokens there are.
+func (r *RetryThrottling) Tokens() float64 { return tokens(r.level.units.Load()) }

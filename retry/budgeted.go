@@ -1,0 +1,64 @@
+package retry
+
+import (
+	"cmp"
+	"time"
+)
+
+// BudgetedConfig configures a [Budgeted]. The zero BudgetedConfig is the policy
+// of the chapter.
+type BudgetedConfig struct {
+	// Attempts is how many attempts a call may have, first one included. Zero
+	// means 3; it must be positive.
+	Attempts int
+	// Ratio is how many tokens an original earns, and so how many retries there
+	// are for each original at most. More of it lets calls survive more failures,
+	// and adds as much load to a backend that has too much. Zero means 0.1;
+	// negative means none, for a Budget that earns in another way.
+	Ratio float64
+	// Backoff is the wait before a retry. The zero Backoff retries at once, as the
+	// chapter does, whose retries go to another task. Set it where they may meet
+	// the same one.
+	Backoff Backoff
+	// MaxRetryAfter is the longest hint of the backend that is waited for. Zero
+	// means one minute, negative means any.
+	MaxRetryAfter time.Duration
+	// Budget pays one token for each retry. Nil means a bucket of the strategy's
+	// own, which starts empty and holds 1000·Ratio tokens. One that starts full
+	// lets retries exceed the Ratio until it was emptied once; [Unlimited] leaves
+	// only Attempts.
+	Budget Budget
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// math/rand/v2.Float64.
+	Rand func() float64
+}
+
+// A Budgeted keeps retries to a share of the calls; the package documentation
+// has its rules. It is safe for concurrent use; make one with [NewBudgeted].
+type Budgeted struct{ engine }
+
+var _ Strategy = (*Budgeted)(nil)
+
+// budgetedOriginals is how many originals can save up for retries.
+const budgetedOriginals = 1000
+
+// NewBudgeted returns a Budgeted, or an error that names the field of c that is
+// out of range.
+func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
+	r := rules{attempts: 3, first: 0.1, cost: 1, overloadCost: 1, timeoutCost: 1}
+	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
+	var v validator
+	v.count("Attempts", c.Attempts, &r.attempts)
+	v.tokens("Ratio", c.Ratio, &r.first)
+	v.backoff(c.Backoff, &r.backoff)
+	if v.err != nil {
+		return nil, v.err
+	}
+	r.overloadAttempts, r.overloadBackoff, r.firstFailed = r.attempts, r.backoff, r.first
+	if c.Budget == nil {
+		c.Budget = newPurse(0, budgetedOriginals*r.first)
+	}
+	b := new(Budgeted)
+	b.configure(r, c.Budget, c.Rand)
+	return b, nil
+}

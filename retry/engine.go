@@ -1,0 +1,273 @@
+package retry
+
+import (
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// rules are all that tells one strategy from another.
+type rules struct {
+	// Whether.
+	attempts          int  // of a call that has met no overload, or untilDeadline
+	overloadAttempts  int  // of a call that has met one
+	strict            bool // an overload that may be unsafe is not retried, idempotent or not
+	noReads, noWrites bool
+	stay              bool // do not deprioritise an overloaded endpoint
+
+	// When.
+	backoff, overloadBackoff Backoff
+	exponent                 int // of the first retry
+	hint                     hint
+	maxRetryAfter            time.Duration // negative: any
+
+	// At whose expense: prices of a retry, by what it follows; then earnings.
+	cost, overloadCost, timeoutCost float64
+	first                           float64 // the first attempt succeeds
+	firstFailed                     float64 // the first attempt was sent and failed
+	retried                         float64 // a retry succeeds
+	healthy                         float64 // a retry fails, but not for overload
+	refund                          bool    // a retry that succeeds gets its price back
+}
+
+// untilDeadline, in place of a number of attempts, leaves it to the deadline of
+// the call to end it.
+const untilDeadline = -1
+
+// A hint says how a strategy reads [fault.Failure.RetryAfter].
+type hint uint8
+
+const (
+	hintLeast hint = iota // the least delay
+	hintClamp             // the delay, within 5 s after that of the backoff
+	hintBase              // the base of the backoff after an overload
+)
+
+// engine is what the strategies share: it applies the rules.
+type engine struct {
+	rules
+
+	issuer Issuer
+	budget Budget
+	rand   func() float64
+
+	retries, unsent atomic.Uint64
+	refusals        [Reasons]atomic.Uint64
+}
+
+func (e *engine) configure(r rules, b Budget, random func() float64) {
+	if random == nil {
+		random = rand.Float64
+	}
+	e.rules, e.budget, e.rand = r, b, random
+}
+
+// Begin implements [Strategy].
+func (e *engine) Begin(call spillway.Call) Token { return e.issuer.Begin(call, 0) }
+
+// Refresh implements [Strategy]. Its refusals are [RefusedError]s.
+func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error) {
+	s, err := e.issuer.Claim(t)
+	if err != nil {
+		return Token{}, err
+	}
+	e.failed(s, f)
+	delay, refused := e.decide(now, s, f)
+	if refused != nil {
+		e.refusals[refused.Reason].Add(1)
+		s.End()
+		return Token{}, refused
+	}
+	e.retries.Add(1)
+	if !e.stay || !f.Overload {
+		s.avoid()
+	}
+	return s.Next(delay), nil
+}
+
+// Succeed implements [Strategy].
+func (e *engine) Succeed(t Token) error {
+	s, err := e.issuer.Claim(t)
+	if err != nil {
+		return err
+	}
+	switch {
+	case s.Number == 0:
+		e.deposit(s.account(), e.first)
+	case e.refund:
+		e.deposit(s.payer, s.paid)
+	default:
+		e.deposit(s.account(), e.retried)
+	}
+	s.End()
+	return nil
+}
+
+// Release implements [Strategy].
+func (e *engine) Release(t Token, f fault.Failure) error {
+	s, err := e.issuer.Claim(t)
+	if err != nil {
+		return err
+	}
+	e.failed(s, f)
+	s.End()
+	return nil
+}
+
+// failed settles the accounts of an attempt that failed with f.
+func (e *engine) failed(s *State, f fault.Failure) {
+	switch {
+	case f.Unsent:
+		if s.Number > 0 {
+			e.unsent.Add(1)
+		}
+		e.deposit(s.payer, s.paid)
+	case s.Number == 0:
+		e.deposit(s.account(), e.firstFailed)
+	case !f.Overload && !f.Canceled:
+		e.deposit(s.account(), e.healthy)
+	}
+	s.paid = 0
+}
+
+func (e *engine) deposit(key string, tokens float64) {
+	if tokens > 0 {
+		e.budget.Deposit(key, tokens)
+	}
+}
+
+// account returns the key under which the attempt is charged.
+func (s *State) account() string {
+	if s.endpoint != "" {
+		return s.endpoint
+	}
+	return s.Call.Key
+}
+
+// decide returns the delay of the retry that follows f, which is then paid for,
+// or why there is to be none.
+func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration, *RefusedError) {
+	s.overloaded = s.overloaded || f.Overload
+	if reason := e.final(s, f); reason != ReasonOther {
+		return 0, refusal(reason)
+	}
+	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter {
+		return 0, &RefusedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
+	}
+	delay := e.delay(s, f)
+	if d := s.Call.Deadline; !d.IsZero() && !now.Add(delay).Before(d) {
+		return 0, &RefusedError{Reason: ReasonDeadline, Delay: delay, RetryAfter: f.RetryAfter}
+	}
+	return delay, e.charge(now, s, f, delay)
+}
+
+// final returns what forbids a retry whenever it were made, or ReasonOther.
+func (e *engine) final(s *State, f fault.Failure) Reason {
+	switch {
+	case f.Unsent:
+		return ReasonUnsent
+	case f.Canceled:
+		return ReasonCanceled
+	case f.DontRetry:
+		return ReasonDontRetry
+	case !f.Retryable(idempotent(&s.Call) && !(e.strict && f.Overload)):
+		return ReasonNotRetryable
+	case e.noReads && s.Call.Kind != spillway.Write, e.noWrites && s.Call.Kind != spillway.Read:
+		return ReasonDisabled
+	case s.Number+1 >= e.limit(s):
+		return ReasonAttempts
+	default:
+		return ReasonOther
+	}
+}
+
+// limit returns how many attempts the call may have in all.
+func (e *engine) limit(s *State) int {
+	switch {
+	case s.overloaded:
+		return e.overloadAttempts
+	case e.attempts != untilDeadline:
+		return e.attempts
+	case s.Call.Deadline.IsZero():
+		return 2 // nothing else would
+	default:
+		return math.MaxInt
+	}
+}
+
+// delay returns how long to wait before the retry that follows f.
+func (e *engine) delay(s *State, f fault.Failure) time.Duration {
+	b, u := e.backoff, e.rand()
+	if f.Overload {
+		b = e.overloadBackoff
+	}
+	n := s.Number + e.exponent
+	switch hinted := f.HasRetryAfter && f.RetryAfter > 0; {
+	case e.hint == hintClamp && f.HasRetryAfter:
+		t := b.Delay(n, u)
+		return min(max(f.RetryAfter, t), add(t, 5*time.Second))
+	case e.hint == hintLeast && hinted:
+		return add(f.RetryAfter, scale(max(b.Ceiling(n), f.RetryAfter/10), u))
+	case e.hint == hintBase && hinted && f.Overload:
+		b.Base = f.RetryAfter
+	}
+	return b.Delay(n, u)
+}
+
+// add returns a+b, or the longest duration there is.
+func add(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// charge pays for the retry that follows f, or returns why not.
+func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Duration) *RefusedError {
+	cost := e.price(f)
+	if cost == 0 {
+		return nil
+	}
+	s.payer = s.account()
+	left, capacity, ok := e.budget.Withdraw(now, s.payer, cost)
+	if !ok {
+		refused := &RefusedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
+		if s.Call.LongPoll {
+			refused.Hold = delay
+		}
+		return refused
+	}
+	s.paid = cost
+	return nil
+}
+
+func (e *engine) price(f fault.Failure) float64 {
+	switch {
+	case f.Overload:
+		return e.overloadCost
+	case f.Timeout:
+		return e.timeoutCost
+	default:
+		return e.cost
+	}
+}
+
+// Stats says what a strategy of this package has decided since the start.
+type Stats struct {
+	Retries  uint64          // granted
+	Unsent   uint64          // granted, and given back unsent
+	Refusals [Reasons]uint64 // calls that ended without a retry, by [Reason]
+}
+
+// Stats returns what was decided so far.
+func (e *engine) Stats() Stats {
+	s := Stats{Retries: e.retries.Load(), Unsent: e.unsent.Load()}
+	for i := range s.Refusals {
+		s.Refusals[i] = e.refusals[i].Load()
+	}
+	return s
+}

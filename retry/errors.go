@@ -1,0 +1,160 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// A Reason says why a call is not retried.
+type Reason uint8
+
+// The reasons. The zero value is that of a strategy which has its own.
+const (
+	ReasonOther        Reason = iota
+	ReasonNotRetryable        // nothing says that a retry is safe, or something that it is not
+	ReasonDontRetry           // the backend says that trying elsewhere will not help either
+	ReasonCanceled            // the caller gave up
+	ReasonUnsent              // another policy of this process refused the attempt
+	ReasonDisabled            // retries of such calls are switched off
+	ReasonAttempts            // the limit of attempts is reached
+	ReasonRetryAfter          // the backend asks to be left alone for longer than MaxRetryAfter
+	ReasonDeadline            // the next attempt would come too late
+	ReasonBudget              // the budget does not pay for it
+	reasons
+)
+
+// Reasons is how many values a [Reason] can have, for tables.
+const Reasons = int(reasons)
+
+var reasonNames = [Reasons]string{
+	"other", "not retryable", "don't retry", "canceled", "unsent", "disabled", "attempts", "retry after", "deadline", "budget",
+}
+
+// String returns a lower-case word or two for r.
+func (r Reason) String() string { return reasonNames[r.known()] }
+
+// known returns r, or ReasonOther if it is none of the reasons.
+func (r Reason) known() Reason {
+	if r >= reasons {
+		return ReasonOther
+	}
+	return r
+}
+
+// plain reports whether the failed attempt alone decided that there is to be no
+// retry, so that its error needs no explanation by this package.
+func (r Reason) plain() bool { return r >= ReasonNotRetryable && r <= ReasonDisabled }
+
+// A RefusedError is the answer of a strategy that does not retry. It is made in
+// this process; the backend's own answer is another error. Those without numbers
+// are made ahead of time and shared: treat one as read-only.
+type RefusedError struct {
+	// Reason says why.
+	Reason Reason
+	// Tokens of Capacity are in the budget, and the retry costs Cost. They are set
+	// with ReasonBudget only.
+	Tokens, Capacity, Cost float64
+	// Delay is after how long the next attempt was due. It is set with
+	// ReasonDeadline only.
+	Delay time.Duration
+	// RetryAfter is how long the backend asked to be left alone. It is set with
+	// ReasonRetryAfter, and with ReasonDeadline if there was such a hint.
+	RetryAfter time.Duration
+	// Hold is how long to wait before the error is returned to the caller of a
+	// long poll, who will send it again at once.
+	Hold time.Duration
+}
+
+// Error says what was refused here, and what to do about it.
+func (e *RefusedError) Error() string {
+	switch e.Reason {
+	case ReasonBudget:
+		return fmt.Sprintf("refused locally: retry budget has %s of %s tokens, this retry costs %s (it refills as calls succeed)",
+			count(e.Tokens), count(e.Capacity), count(e.Cost))
+	case ReasonDeadline:
+		return fmt.Sprintf("refused locally: the next attempt is due in %v, too late for the deadline (allow more time)", e.Delay)
+	case ReasonRetryAfter:
+		return fmt.Sprintf("refused locally: the backend asks to be left alone for %v, longer than MaxRetryAfter (try again then)", e.RetryAfter)
+	default:
+		return refusals[e.Reason.known()].text
+	}
+}
+
+// count writes n with up to three decimals, rounded down so that what is just
+// too little does not look like enough.
+func count(n float64) string { return strconv.FormatFloat(math.Floor(n*1000)/1000, 'f', -1, 64) }
+
+// refusals are the shared answers, with the text of those that have no numbers.
+var refusals = [Reasons]struct {
+	RefusedError
+	text string
+}{
+	ReasonOther:        {RefusedError{Reason: ReasonOther}, "refused locally"},
+	ReasonNotRetryable: {RefusedError{Reason: ReasonNotRetryable}, "refused locally: nothing says that a retry is safe (mark the call Idempotent if it is)"},
+	ReasonDontRetry:    {RefusedError{Reason: ReasonDontRetry}, "refused locally: the backend says that a retry will not help (send less)"},
+	ReasonCanceled:     {RefusedError{Reason: ReasonCanceled}, "refused locally: the caller gave up"},
+	ReasonUnsent:       {RefusedError{Reason: ReasonUnsent}, "refused locally: the attempt was never sent"},
+	ReasonDisabled:     {RefusedError{Reason: ReasonDisabled}, "refused locally: retries of such calls are switched off"},
+	ReasonAttempts:     {RefusedError{Reason: ReasonAttempts}, "refused locally: no more attempts are allowed (the backend has failed them all; send less)"},
+}
+
+// refusal returns the shared answer for r.
+func refusal(r Reason) *RefusedError { return &refusals[r].RefusedError }
+
+// An Error is what [Do] returns when it has retried, or would have. It reaches
+// both what the backend said and why it was not asked again: errors.Is and
+// errors.As find either. To package fault it means what the backend said, except
+// that it must not be retried: that was this layer's to do, and layers that
+// retry one another's failures multiply the load.
+type Error struct {
+	// Err is the last answer of the backend.
+	Err error
+	// Why says why there was no further attempt: the error of the strategy, such
+	// as a [RefusedError], that of the context, or the local refusal of a retry.
+	Why error
+	// Reason is Why in short.
+	Reason Reason
+	// Attempts is how many attempts were sent.
+	Attempts int
+}
+
+// Error says how often the call was tried, why not again, and how it last failed.
+func (e *Error) Error() string {
+	plural := "s"
+	if e.Attempts == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("retry: gave up after %d attempt%s: %v: last error: %v", e.Attempts, plural, e.Why, e.Err)
+}
+
+// Unwrap returns Err and Why.
+func (e *Error) Unwrap() []error { return []error{e.Err, e.Why} }
+
+// DontRetry returns true: whoever is above must not retry what was retried here.
+func (e *Error) DontRetry() bool { return true }
+
+// Unsent returns false: even where the last retry was refused locally, the call
+// has reached the backend.
+func (e *Error) Unsent() bool { return false }
+
+// reasonOf returns why in short.
+func reasonOf(why error) Reason {
+	if refused, ok := errors.AsType[*RefusedError](why); ok {
+		return refused.Reason
+	}
+	switch f := fault.Of(why); {
+	case f.Unsent:
+		return ReasonUnsent
+	case f.Canceled:
+		return ReasonCanceled
+	case f.Timeout:
+		return ReasonDeadline
+	default:
+		return ReasonOther
+	}
+}

@@ -1,0 +1,122 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// TestErrorText: the text says what happened, where, and what to do.
+func TestErrorText(t *testing.T) {
+	backend := errors.New("503 Service Unavailable")
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{
+			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonBudget, Tokens: 3, Capacity: 500, Cost: 14}, Attempts: 2},
+			"retry: gave up after 2 attempts: refused locally: retry budget has 3 of 500 tokens, this retry costs 14 (it refills as calls succeed): last error: 503 Service Unavailable",
+		},
+		{
+			&retry.RefusedError{Reason: retry.ReasonBudget, Tokens: .9999, Capacity: 100.5, Cost: 1},
+			"refused locally: retry budget has 0.999 of 100.5 tokens, this retry costs 1 (it refills as calls succeed)",
+		},
+		{
+			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonAttempts}, Attempts: 1},
+			"retry: gave up after 1 attempt: refused locally: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable",
+		},
+		{
+			&retry.RefusedError{Reason: retry.ReasonDeadline, Delay: 4 * time.Second},
+			"refused locally: the next attempt is due in 4s, too late for the deadline (allow more time)",
+		},
+		{
+			&retry.RefusedError{Reason: retry.ReasonRetryAfter, RetryAfter: 24 * time.Hour},
+			"refused locally: the backend asks to be left alone for 24h0m0s, longer than MaxRetryAfter (try again then)",
+		},
+		{
+			&retry.Error{Err: backend, Why: context.Canceled, Attempts: 3},
+			"retry: gave up after 3 attempts: context canceled: last error: 503 Service Unavailable",
+		},
+	} {
+		if got := test.err.Error(); got != test.want {
+			t.Errorf("%q\nwant %q", got, test.want)
+		}
+	}
+}
+
+func TestReasons(t *testing.T) {
+	texts, names := map[string]bool{}, map[string]bool{}
+	for r := range retry.Reasons {
+		reason := retry.Reason(r)
+		text := (&retry.RefusedError{Reason: reason}).Error()
+		if names[reason.String()] || texts[text] || !strings.HasPrefix(text, "refused locally") {
+			t.Errorf("reason %d is %q: %q", r, reason, text)
+		}
+		texts[text], names[reason.String()] = true, true
+	}
+	unknown := retry.Reason(200)
+	if name, text := unknown.String(), (&retry.RefusedError{Reason: unknown}).Error(); name != "other" || text != "refused locally" {
+		t.Errorf("an unknown reason is %q: %q", name, text)
+	}
+}
+
+// TestErrorIsUnderstood: to other layers an Error means what the backend said,
+// but for that it must not be retried.
+func TestErrorIsUnderstood(t *testing.T) {
+	err := fmt.Errorf("call: %w", &retry.Error{
+		Err: errOverload, Why: &spillway.RejectedError{Policy: "inflight"}, Reason: retry.ReasonUnsent, Attempts: 1,
+	})
+	got := fault.Of(err)
+	if !got.Overload || got.Safety != fault.Yes || !got.DontRetry || got.Unsent || got.Retryable(true) {
+		t.Errorf("%+v", got)
+	}
+	if !errors.Is(err, spillway.ErrRejected) {
+		t.Error("the local refusal is lost")
+	}
+}
+
+// TestRefusals goes through every reason for which a strategy refuses, and
+// checks that it is counted and charges nothing.
+func TestRefusals(t *testing.T) {
+	late := spillway.Call{Deadline: t0.Add(time.Microsecond)}
+	for _, test := range []struct {
+		call spillway.Call
+		f    fault.Failure
+		want retry.Reason
+	}{
+		{spillway.Call{}, fault.Failure{}, retry.ReasonNotRetryable},
+		{spillway.Call{}, fault.Failure{Safety: fault.Yes, DontRetry: true}, retry.ReasonDontRetry},
+		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Canceled: true}, retry.ReasonCanceled},
+		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Unsent: true}, retry.ReasonUnsent},
+		{spillway.Call{Kind: spillway.Write}, overload, retry.ReasonDisabled},
+		{spillway.Call{Kind: spillway.Read}, notOverload, retry.ReasonOther},
+		{spillway.Call{Kind: spillway.Read}, fault.Failure{Safety: fault.Yes, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},
+		{late, fault.Failure{Safety: fault.No}, retry.ReasonNotRetryable},
+		{spillway.Call{Kind: spillway.Read, Deadline: late.Deadline}, overload, retry.ReasonDeadline},
+	} {
+		b := bucket(10, 10)
+		s := must(retry.NewOverload(retry.OverloadConfig{NoWrites: true, Budget: b, Rand: noJitter}))
+		token := s.Begin(test.call)
+		got, _ := refresh(s, &token, test.f)
+		if got != test.want {
+			t.Errorf("%+v: %v, want %v", test, got, test.want)
+		}
+		want := retry.Stats{}
+		if test.want == retry.ReasonOther {
+			want.Retries = 1
+		} else {
+			want.Refusals[test.want] = 1
+		}
+		if s.Stats() != want {
+			t.Errorf("%v: %+v", test.want, s.Stats())
+		}
+		wantTokens(t, b, 10)
+	}
+}

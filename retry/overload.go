@@ -1,0 +1,102 @@
+package retry
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// OverloadConfig configures an [Overload]. The zero OverloadConfig is the
+// document's policy with its defaults: no token bucket.
+type OverloadConfig struct {
+	// Revision is "2026-02", the document whose rules the package documentation
+	// gives, or "2026-07", which has 2 retries, waits up to 200 ms before the first
+	// (100 ms·2^a), takes [fault.Failure.RetryAfter] after an overload as the base
+	// in place of the 100 ms (the server's baseBackoffMS) and not as the least
+	// delay, and deprioritises overloaded servers only if Retarget is set. The
+	// empty string means "2026-02".
+	Revision string
+	// MaxRetries is how many retries a call may have in all, once an attempt met
+	// an overload. Zero means 5 (revision 2026-07: 2), negative means none. In
+	// revision 2026-02 the document does not let it be changed.
+	MaxRetries int
+	// OtherRetries is how many retries a call may have as long as it has met no
+	// overload. They are made at once. Zero means 1; negative means that only the
+	// deadline ends them, or 1 for a call without deadline.
+	OtherRetries int
+	// NoReads and NoWrites switch retries of reads and of writes off. A call of
+	// which neither is known, such as runCommand, is retried if neither is set.
+	NoReads, NoWrites bool
+	// Retarget deprioritises overloaded servers in revision 2026-07. In revision
+	// 2026-02 they always are.
+	Retarget bool
+	// Backoff is the wait after an overload. Zero means {100 ms, 10 s}.
+	Backoff Backoff
+	// MaxRetryAfter is the longest hint that is waited for, in revision 2026-02.
+	// Zero means one minute, negative means any.
+	MaxRetryAfter time.Duration
+	// Budget, if not nil, pays for retries after an overload: adaptive retries. The
+	// document's is a bucket of 1000 tokens that starts full.
+	Budget Budget
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// math/rand/v2.Float64.
+	Rand func() float64
+}
+
+// An Overload retries what an overloaded backend refused; the package
+// documentation has its rules. It is safe for concurrent use; make one with
+// [NewOverload].
+type Overload struct{ engine }
+
+var _ Strategy = (*Overload)(nil)
+
+// overloadRules are the revisions.
+var overloadRules = map[string]rules{
+	"2026-02": {
+		attempts: 2, overloadAttempts: 6, strict: true,
+		overloadBackoff: Backoff{100 * time.Millisecond, 10 * time.Second},
+		hint:            hintLeast,
+		overloadCost:    1, first: 0.1, retried: 1.1, healthy: 1,
+	},
+	"2026-07": {
+		attempts: 2, overloadAttempts: 3, strict: true, stay: true,
+		overloadBackoff: Backoff{100 * time.Millisecond, 10 * time.Second}, exponent: 1,
+		hint:         hintBase,
+		overloadCost: 1, first: 0.1, retried: 1.1, healthy: 1,
+	},
+}
+
+// NewOverload returns an Overload, or an error that names the field of c that is
+// out of range.
+func NewOverload(c OverloadConfig) (*Overload, error) {
+	r, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
+	if c.Budget == nil {
+		c.Budget = Unlimited{}
+	}
+	o := new(Overload)
+	o.configure(r, c.Budget, c.Rand)
+	return o, nil
+}
+
+func (c *OverloadConfig) rules() (rules, error) {
+	r, ok := overloadRules[cmp.Or(c.Revision, "2026-02")]
+	if !ok {
+		return r, fmt.Errorf(`retry: Revision is %q, must be "2026-02" or "2026-07"`, c.Revision)
+	}
+	r.overloadAttempts = cmp.Or(max(c.MaxRetries, -1), r.overloadAttempts-1) + 1
+	switch {
+	case c.OtherRetries > 0:
+		r.attempts = 1 + c.OtherRetries
+	case c.OtherRetries < 0:
+		r.attempts = untilDeadline
+	}
+	r.noReads, r.noWrites = c.NoReads, c.NoWrites
+	r.stay = r.stay && !c.Retarget
+	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
+	var v validator
+	v.backoff(c.Backoff, &r.overloadBackoff)
+	return r, v.err
+}

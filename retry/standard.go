@@ -1,0 +1,107 @@
+package retry
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+)
+
+// StandardConfig configures a [Standard]. The zero StandardConfig is the standard
+// mode of AWS SDKs since 2026.
+type StandardConfig struct {
+	// Revision is "2.1" or "2.0". The empty string means "2.1".
+	Revision string
+	// Attempts is how many attempts a call may have, first one included. Zero
+	// means 3; it must be positive.
+	Attempts int
+	// Base is the longest wait before the first retry, where the backend was not
+	// overloaded. Zero means 50 ms (revision 2.0: 1 s).
+	Base time.Duration
+	// OverloadBase is the longest wait before the first retry after an overload.
+	// Zero means 1 s.
+	OverloadBase time.Duration
+	// MaxBackoff is the longest wait without a hint of the backend. Zero means 20 s.
+	MaxBackoff time.Duration
+	// MaxRetryAfter is the longest hint that is waited for. It is for revision 2.0
+	// only, as 2.1 never waits for more than 5 s longer than without a hint. Zero
+	// means one minute, negative means any.
+	MaxRetryAfter time.Duration
+	// Prices are what retries cost.
+	Prices Prices
+	// Budget pays for retries. Nil means a bucket of the strategy's own, of 500
+	// tokens and full; [Unlimited] means none.
+	Budget Budget
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// math/rand/v2.Float64.
+	Rand func() float64
+}
+
+// Prices are what retries cost a [Standard], and what a success earns it, in
+// tokens. A zero field means the number of the revision, a negative one nothing.
+// A retry that succeeds gets back what it cost.
+type Prices struct {
+	Retry    float64 // after a failure of no other kind: 14 (revision 2.0: 5)
+	Overload float64 // after an overload: 5
+	Timeout  float64 // after a timeout: 14 (revision 2.0: 10)
+	Success  float64 // earned when a first attempt succeeds: 1
+}
+
+// A Standard is the standard retry strategy of Smithy clients; the package
+// documentation has its rules. It is safe for concurrent use; make one with
+// [NewStandard].
+type Standard struct{ engine }
+
+var _ Strategy = (*Standard)(nil)
+
+// standardRules are the revisions.
+var standardRules = map[string]rules{
+	"2.1": {
+		attempts:        3,
+		backoff:         Backoff{50 * time.Millisecond, 20 * time.Second},
+		overloadBackoff: Backoff{time.Second, 20 * time.Second},
+		hint:            hintClamp,
+		cost:            14, overloadCost: 5, timeoutCost: 14, first: 1, refund: true,
+	},
+	"2.0": {
+		attempts:        3,
+		backoff:         Backoff{time.Second, 20 * time.Second},
+		overloadBackoff: Backoff{time.Second, 20 * time.Second},
+		hint:            hintLeast,
+		cost:            5, overloadCost: 5, timeoutCost: 10, first: 1, refund: true,
+	},
+}
+
+// NewStandard returns a Standard, or an error that names the field of c that is
+// out of range.
+func NewStandard(c StandardConfig) (*Standard, error) {
+	r, err := c.rules()
+	if err != nil {
+		return nil, err
+	}
+	if c.Budget == nil {
+		c.Budget = newPurse(500, 500)
+	}
+	s := new(Standard)
+	s.configure(r, c.Budget, c.Rand)
+	return s, nil
+}
+
+func (c *StandardConfig) rules() (rules, error) {
+	r, ok := standardRules[cmp.Or(c.Revision, "2.1")]
+	if !ok {
+		return r, fmt.Errorf(`retry: Revision is %q, must be "2.1" or "2.0"`, c.Revision)
+	}
+	var v validator
+	v.count("Attempts", c.Attempts, &r.attempts)
+	r.overloadAttempts = r.attempts
+	v.duration("Base", c.Base, &r.backoff.Base)
+	v.duration("OverloadBase", c.OverloadBase, &r.overloadBackoff.Base)
+	v.duration("MaxBackoff", c.MaxBackoff, &r.backoff.Max)
+	v.duration("MaxBackoff", c.MaxBackoff, &r.overloadBackoff.Max)
+	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
+	v.tokens("Prices.Retry", c.Prices.Retry, &r.cost)
+	v.tokens("Prices.Overload", c.Prices.Overload, &r.overloadCost)
+	v.tokens("Prices.Timeout", c.Prices.Timeout, &r.timeoutCost)
+	v.tokens("Prices.Success", c.Prices.Success, &r.first)
+	return r, v.err
+}
