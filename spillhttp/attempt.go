@@ -17,22 +17,22 @@ import (
 // the answer has long been read.
 type attempt struct {
 	request http.Request
-	values  [len(ownHeaders)]string
+	values  own
 	body    body
 }
 
-// dress returns an attempt whose request is req with the own headers set to
-// texts, in a header map of its own; or nil if req has them so. The other values
-// are shared, as a RoundTripper changes none.
-func dress(req *http.Request, texts [len(ownHeaders)]string) *attempt {
-	if wears(req.Header, &texts) {
+// dress returns an attempt whose request is req with its own headers changed
+// from has to wants, in a header map of its own; or nil if they are as they
+// should be. The other values are shared, as a RoundTripper changes none.
+func dress(req *http.Request, has *own, wants own) *attempt {
+	if *has == wants {
 		return nil
 	}
-	t := &attempt{request: *req, values: texts}
+	t := &attempt{request: *req, values: wants}
 	h := make(http.Header, len(req.Header)+len(ownHeaders))
 	maps.Copy(h, req.Header)
 	for i, key := range ownHeaders {
-		if texts[i] == "" {
+		if wants[i] == "" {
 			delete(h, key)
 		} else {
 			h[key] = t.values[i : i+1 : i+1]
@@ -40,16 +40,6 @@ func dress(req *http.Request, texts [len(ownHeaders)]string) *attempt {
 	}
 	t.request.Header = h
 	return t
-}
-
-// wears reports whether the own headers in h are as texts says.
-func wears(h http.Header, texts *[len(ownHeaders)]string) bool {
-	for i, key := range ownHeaders {
-		if first(h, key) != texts[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // hold makes attempt a keep its place in flight until the body of resp ends. The

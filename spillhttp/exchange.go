@@ -17,6 +17,7 @@ import (
 type exchange struct {
 	transport *Transport
 	request   *http.Request // the caller's; never changed
+	own       own           // of its headers
 	internal  bool
 	sent      bool            // the base has taken over the body
 	response  *http.Response  // after success
@@ -65,7 +66,7 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
 // prepare returns the attempt with the request to send, or nil if that of the
 // caller can go out as it is.
 func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
-	t := dress(x.request, x.headers(a))
+	t := dress(x.request, &x.own, x.headers(a))
 	if a.Number == 0 || x.request.GetBody == nil {
 		return t, nil
 	}
@@ -85,25 +86,24 @@ func (x *exchange) once(f fault.Failure) fault.Failure {
 	return f
 }
 
-// headers returns what the headers of Spillway are to be in the attempt, in the
-// order of ownHeaders; an empty text means none.
-func (x *exchange) headers(a *egress.Attempt) (texts [len(ownHeaders)]string) {
+// headers returns what the headers of Spillway are to be in the attempt.
+func (x *exchange) headers(a *egress.Attempt) (o own) {
 	if !x.internal {
-		return texts
+		return o
 	}
-	ctx, h := x.request.Context(), x.request.Header
-	if texts[0] = first(h, headerCriticality); texts[0] == "" {
-		texts[0] = criticalityText(ctx)
+	ctx := x.request.Context()
+	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" {
+		o[ownCriticality] = criticalityText(ctx)
 	}
 	if a.Number > 0 {
-		texts[1] = strconv.Itoa(a.Number + 1)
+		o[ownAttempt] = strconv.Itoa(a.Number + 1)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		texts[2] = milliseconds(deadline.Sub(a.Start))
+		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
 	} else {
-		texts[2] = first(h, headerDeadline)
+		o[ownDeadline] = x.own[ownDeadline]
 	}
-	return texts
+	return o
 }
 
 // end returns what RoundTrip returns, after the call ended with err.

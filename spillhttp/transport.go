@@ -87,12 +87,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
 		return t.base.RoundTrip(req)
 	}
-	ctx := req.Context()
-	if c, ok := criticalityOf(req.Header); ok && c != spillway.CriticalityFrom(ctx) {
+	ctx, own := req.Context(), ownOf(req.Header)
+	if c, ok := own.criticality(); ok && c != spillway.CriticalityFrom(ctx) {
 		ctx = spillway.WithCriticality(ctx, c)
 	}
 	key := t.key(req)
-	x := exchange{transport: t, request: req, internal: t.internal == nil || t.internal(req)}
+	x := exchange{transport: t, request: req, own: own, internal: t.internal == nil || t.internal(req)}
 	err := t.pool.For(key).Do(ctx, callOf(key, req), func(_ context.Context, a *egress.Attempt) error {
 		return x.send(a)
 	})

@@ -42,13 +42,33 @@ func criticalityText(ctx context.Context) string {
 	return c.String()
 }
 
-// criticalityOf returns the class that a request is labelled with, if it is.
-func criticalityOf(h http.Header) (c spillway.Criticality, ok bool) {
-	text := first(h, headerCriticality)
-	if text == "" {
+// own are the values of the own headers, in the order of ownHeaders; an empty
+// text means none.
+type own [len(ownHeaders)]string
+
+// The places of the own headers.
+const (
+	ownCriticality = iota
+	ownAttempt
+	ownDeadline
+)
+
+// ownOf returns what h says by itself.
+func ownOf(h http.Header) (o own) {
+	if len(h) > 0 {
+		for i, key := range ownHeaders {
+			o[i] = first(h, key)
+		}
+	}
+	return o
+}
+
+// criticality returns the class that a request is labelled with, if it is.
+func (o *own) criticality() (c spillway.Criticality, ok bool) {
+	if o[ownCriticality] == "" {
 		return spillway.Critical, false
 	}
-	c, err := spillway.ParseCriticality(strings.TrimSpace(text))
+	c, err := spillway.ParseCriticality(strings.TrimSpace(o[ownCriticality]))
 	return c, err == nil
 }
 
