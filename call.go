@@ -3,8 +3,8 @@ package spillway
 import "time"
 
 // Call is what a policy may know of a call before an attempt is made. It is
-// passed by value. The zero Call is an ordinary call to an unnamed backend of
-// which nothing is known.
+// passed by value, and kept to 64 bytes for that. The zero Call is an ordinary
+// call to an unnamed backend of which nothing is known.
 type Call struct {
 	// Key names the backend, method or route that the policy groups by.
 	Key string
@@ -13,7 +13,7 @@ type Call struct {
 	// Deadline is when the answer is of no more use. Zero means never.
 	Deadline time.Time
 	// Attempt is 0 for the first attempt, 1 for its first retry, and so on.
-	Attempt int
+	Attempt int32
 	// Criticality says how much the call matters.
 	Criticality Criticality
 	// Kind says whether the call reads or writes.

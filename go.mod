@@ -1,3 +1,3 @@
 module github.com/seed90641741/spillway
 
-go 1.26
+go 1.26.0

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -176,4 +177,12 @@ func ExampleWithCriticality() {
 	ctx := spillway.WithCriticality(context.Background(), spillway.SheddablePlus)
 	fmt.Println(spillway.CriticalityFrom(ctx))
 	// Output: SHEDDABLE_PLUS
+}
+
+// Calls are passed by value on every hot path: a size that is no multiple of 16
+// costs ten nanoseconds per copy.
+func TestCallFitsACacheLine(t *testing.T) {
+	if size := reflect.TypeFor[spillway.Call]().Size(); size != 64 {
+		t.Errorf("a Call has %d bytes, want 64", size)
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/tokens"
 )
 
 // reserveSeconds is how long the reserve of MinPerSecond lasts: the lifetime of
@@ -33,8 +35,8 @@ func (c Config) withDefaults() (Config, error) {
 		c.Capacity = 500
 	}
 	switch {
-	case !(c.Capacity > 0 && c.Capacity <= maxTokens):
-		return c, fmt.Errorf("budget: Capacity is %v, must be positive and at most %v", c.Capacity, float64(maxTokens))
+	case !(c.Capacity > 0 && c.Capacity <= tokens.Max):
+		return c, fmt.Errorf("budget: Capacity is %v, must be positive and at most %v", c.Capacity, float64(tokens.Max))
 	case !(c.MinPerSecond >= 0 && c.MinPerSecond <= c.Capacity/reserveSeconds):
 		return c, fmt.Errorf("budget: MinPerSecond is %v, must be 0 to a tenth of Capacity (%v)", c.MinPerSecond, c.Capacity)
 	}
@@ -45,7 +47,7 @@ func (c Config) withDefaults() (Config, error) {
 // clients, which then share its tokens. It is safe for concurrent use and takes
 // no lock; make one with [New].
 type Bucket struct {
-	level level
+	level tokens.Level
 
 	capacity, reserve int64   // in units
 	perSecond         float64 // MinPerSecond
@@ -69,32 +71,32 @@ func New(c Config) (*Bucket, error) {
 }
 
 func (b *Bucket) configure(c Config) {
-	b.capacity, b.reserve, b.perSecond = units(c.Capacity), units(c.MinPerSecond*reserveSeconds), c.MinPerSecond
-	b.level.add(b.capacity, b.capacity)
+	b.capacity, b.reserve, b.perSecond = tokens.Units(c.Capacity), tokens.Units(c.MinPerSecond*reserveSeconds), c.MinPerSecond
+	b.level.Add(b.capacity, b.capacity)
 	if c.Empty {
-		b.level.units.Store(b.reserve)
+		b.level.Set(b.reserve)
 	}
 }
 
-// Withdraw takes tokens out for a retry at the time now, if so many are there,
+// Withdraw takes cost tokens out for a retry at the time now, if so many are there,
 // and reports whether they were, with what the bucket holds after the decision
 // and what it can hold. The key is not used: all endpoints pay from one bucket.
-func (b *Bucket) Withdraw(now time.Time, _ string, tokens float64) (left, capacity float64, ok bool) {
+func (b *Bucket) Withdraw(now time.Time, _ string, cost float64) (left, capacity float64, ok bool) {
 	b.refill(now)
-	have, ok := b.level.take(units(tokens))
+	have, ok := b.level.Take(tokens.Units(cost))
 	if ok {
 		b.withdrawals.Add(1)
 	} else {
 		b.refusals.Add(1)
 	}
-	return float64(have) / unit, float64(b.capacity) / unit, ok
+	return tokens.Float(have), tokens.Float(b.capacity), ok
 }
 
-// Deposit puts tokens in: earned by an answer, or given back for a retry. What
+// Deposit puts amount tokens in: earned by an answer, or given back for a retry. What
 // the bucket cannot hold is lost. The key is not used. A deposit reads no clock:
 // the reserve is topped up when a retry next asks.
-func (b *Bucket) Deposit(_ string, tokens float64) {
-	b.level.add(units(tokens), b.capacity)
+func (b *Bucket) Deposit(_ string, amount float64) {
+	b.level.Add(tokens.Units(amount), b.capacity)
 }
 
 // refill counts the time since it was last counted.
@@ -114,7 +116,7 @@ func (b *Bucket) refill(now time.Time) {
 	if earned < 1000 || !b.filled.CompareAndSwap(last, at) {
 		return
 	}
-	b.level.add(units(earned/unit), b.reserve)
+	b.level.Add(tokens.Units(earned/tokens.Unit), b.reserve)
 }
 
 // begin is apart from refill because it keeps now, which refill must not.
@@ -131,8 +133,8 @@ type Stats struct {
 // Stats returns how b stands.
 func (b *Bucket) Stats() Stats {
 	return Stats{
-		Tokens:      tokens(b.level.units.Load()),
-		Capacity:    tokens(b.capacity),
+		Tokens:      tokens.Float(b.level.Load()),
+		Capacity:    tokens.Float(b.capacity),
 		Withdrawals: b.withdrawals.Load(),
 		Refusals:    b.refusals.Load(),
 	}

@@ -165,6 +165,12 @@ func TestRetryThrottlingBounds(t *testing.T) {
 	if r.Deposit("", 1); math.Abs(r.Tokens()-.57) > 1e-9 {
 		t.Errorf("one success above the floor is %v, want 0.57", r.Tokens())
 	}
+	exact := must(budget.NewRetryThrottling(10, 1.001))
+	exact.Withdraw(t0, "", 1)
+	exact.Withdraw(t0, "", 1)
+	if exact.Deposit("", 1); math.Abs(exact.Tokens()-9.001) > 1e-9 {
+		t.Errorf("a ratio of 1.001 makes %v of 8", exact.Tokens())
+	}
 	for range 100 {
 		r.Deposit("", 1)
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/tokens"
 )
 
 // RetryThrottling is the retryThrottling policy of a gRPC service config:
@@ -24,7 +26,7 @@ import (
 // Source: gRFC A6, "Throttling Retry Attempts and Hedged RPCs". It is safe for
 // concurrent use; make one with [NewRetryThrottling].
 type RetryThrottling struct {
-	level            level
+	level            tokens.Level
 	max, half, ratio int64 // in units
 }
 
@@ -38,10 +40,10 @@ func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error)
 	case !(tokenRatio >= 0.001 && tokenRatio <= math.MaxInt32):
 		return nil, fmt.Errorf("budget: tokenRatio is %v, must be at least 0.001", tokenRatio)
 	}
-	// The millionth keeps 0.57, which times 1000 may be just below 570.
+	// The millionth keeps 1.001, which times 1000 is just below 1001.
 	ratio := math.Floor(tokenRatio*1000+1e-6) / 1000
-	r := &RetryThrottling{max: units(maxTokens), half: units(maxTokens) / 2, ratio: units(ratio)}
-	r.level.add(r.max, r.max)
+	r := &RetryThrottling{max: tokens.Units(maxTokens), half: tokens.Units(maxTokens) / 2, ratio: tokens.Units(ratio)}
+	r.level.Add(r.max, r.max)
 	return r, nil
 }
 
@@ -49,12 +51,12 @@ func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error)
 // As only the tokens above half of maxTokens pay for retries, these are the ones
 // it reports: how many there are, and how many there can be.
 func (r *RetryThrottling) Withdraw(time.Time, string, float64) (left, capacity float64, ok bool) {
-	usable := max(0, r.level.drop(unit)-r.half)
-	return tokens(usable), tokens(r.max - r.half), usable > 0
+	usable := max(0, r.level.Drop(tokens.Unit)-r.half)
+	return tokens.Float(usable), tokens.Float(r.max - r.half), usable > 0
 }
 
 // Deposit counts a success.
-func (r *RetryThrottling) Deposit(string, float64) { r.level.add(r.ratio, r.max) }
+func (r *RetryThrottling) Deposit(string, float64) { r.level.Add(r.ratio, r.max) }
 
 // Tokens returns how many tokens of maxTokens there are.
-func (r *RetryThrottling) Tokens() float64 { return tokens(r.level.units.Load()) }
+func (r *RetryThrottling) Tokens() float64 { return tokens.Float(r.level.Load()) }

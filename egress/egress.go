@@ -146,7 +146,7 @@ func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.C
 
 func (c *Client) attempts(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
 	return retry.Do(ctx, c.retry, call, func(ctx context.Context, r *retry.Attempt) error {
-		call.Attempt = r.Number
+		call.Attempt = int32(r.Number)
 		return c.attempt(ctx, call, r, send)
 	})
 }
@@ -156,7 +156,7 @@ func callEvent(start time.Time, call spillway.Call, err error) spillway.Event {
 	call.Attempt = 0
 	e := spillway.Event{Time: start, Latency: time.Since(start), Call: call, Policy: "retry", Err: err, Outcome: outcomeOf(err)}
 	if stopped, ok := errors.AsType[*retry.Error](err); ok {
-		e.Call.Attempt = stopped.Attempts - 1
+		e.Call.Attempt = int32(stopped.Attempts - 1)
 	}
 	return e
 }

@@ -125,15 +125,15 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// failure is an error that says what it means.
-type failure fault.Failure
+// faultError is an error that says what it means.
+type faultError fault.Failure
 
-func (f failure) Error() string          { return "unavailable" }
-func (f failure) Failure() fault.Failure { return fault.Failure(f) }
+func (f faultError) Error() string          { return "unavailable" }
+func (f faultError) Failure() fault.Failure { return fault.Failure(f) }
 
 var (
-	errOverload  = failure{Overload: true, Safety: fault.Yes, Party: fault.Server}
-	errTransient = failure{Safety: fault.Yes, Party: fault.Server}
-	errMaybe     = failure{Party: fault.Server}
-	errFinal     = errors.New("no such user")
+	errOverload  error = faultError{Overload: true, Safety: fault.Yes, Party: fault.Server}
+	errTransient error = faultError{Safety: fault.Yes, Party: fault.Server}
+	errMaybe     error = faultError{Party: fault.Server}
+	errFinal           = errors.New("no such user")
 )

@@ -3,6 +3,8 @@ package retry
 import (
 	"cmp"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // BudgetedConfig configures a [Budgeted]. The zero BudgetedConfig is the policy
@@ -62,3 +64,6 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	b.configure(r, c.Budget, c.Rand)
 	return b, nil
 }
+
+// Begin implements [Strategy].
+func (b *Budgeted) Begin(call spillway.Call) Token { return b.issuer.Begin(call, 0) }

@@ -66,7 +66,8 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 	}
 }
 
-// attempt runs f once. Its defer costs about a nanosecond, as it is not in a loop.
+// attempt runs f once. It is apart from Do because a defer outside of loops costs
+// only a few nanoseconds.
 func attempt(ctx context.Context, s Strategy, t Token, f func(ctx context.Context, a *Attempt) error) error {
 	returned := false
 	defer func() {

@@ -3,9 +3,11 @@ package retry_test
 import (
 	"context"
 	"errors"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,11 +191,21 @@ func TestDoEndsMidAttempt(t *testing.T) {
 	}
 }
 
+// TestDoCanceledByTransport is the same for a transport with its own word for it.
+func TestDoCanceledByTransport(t *testing.T) {
+	canceled := faultError{Canceled: true}
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}}))
+	err := retry.Do(t.Context(), s, spillway.Call{}, script(errOverload, canceled))
+	if e := stopped(t, err); e.Reason != retry.ReasonCanceled || e.Err != errOverload || !errors.Is(err, canceled) {
+		t.Errorf("%+v", e)
+	}
+}
+
 // TestDoAsItIs: the error of a first attempt that no strategy retries is not
 // wrapped; that of a later one is.
 func TestDoAsItIs(t *testing.T) {
 	rejected := &spillway.RejectedError{Policy: "throttle"}
-	for _, err := range []error{errFinal, errMaybe, context.Canceled, rejected, failure{Overload: true, Safety: fault.Yes, DontRetry: true}} {
+	for _, err := range []error{errFinal, errMaybe, context.Canceled, rejected, faultError{Overload: true, Safety: fault.Yes, DontRetry: true}} {
 		s := must(retry.NewStandard(retry.StandardConfig{}))
 		if got := retry.Do(t.Context(), s, spillway.Call{}, script(err)); got != err {
 			t.Errorf("first attempt: %v, want %v itself", got, err)
@@ -226,7 +238,7 @@ func TestDoLocalRefusal(t *testing.T) {
 			return rejected
 		})
 		e := stopped(t, err)
-		if n != 2 || e.Attempts != 1 || e.Reason != retry.ReasonUnsent || e.Err != error(errTransient) || !errors.Is(err, spillway.ErrRejected) {
+		if n != 2 || e.Attempts != 1 || e.Reason != retry.ReasonUnsent || e.Err != errTransient || !errors.Is(err, spillway.ErrRejected) {
 			t.Errorf("after %d tries: %+v", n, e)
 		}
 		wantTokens(t, b, 500)
@@ -266,6 +278,30 @@ func TestDoLongPoll(t *testing.T) {
 	}
 }
 
+// holding is a strategy that never retries and holds errors back.
+type holding struct {
+	steady
+
+	hold time.Duration
+}
+
+func (s *holding) Refresh(_ time.Time, t retry.Token, _ fault.Failure) (retry.Token, error) {
+	s.end(t, "refused")
+	return retry.Token{}, &retry.RefusedError{Reason: retry.ReasonBudget, Hold: s.hold}
+}
+
+// TestDoHoldsNotTooLong: an error that would come after the deadline comes now.
+func TestDoHoldsNotTooLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		call := spillway.Call{Deadline: start.Add(time.Second)}
+		err := retry.Do(t.Context(), &holding{hold: time.Minute}, call, script(errTransient))
+		if e := stopped(t, err); e.Reason != retry.ReasonBudget || !errors.Is(err, errTransient) || time.Since(start) != 0 {
+			t.Errorf("%+v after %v", e, time.Since(start))
+		}
+	})
+}
+
 // TestDoPanic: a panic, or the end of the goroutine, gives the token back and
 // goes on.
 func TestDoPanic(t *testing.T) {
@@ -274,7 +310,7 @@ func TestDoPanic(t *testing.T) {
 		done := make(chan any)
 		go func() {
 			defer func() { done <- recover() }()
-			retry.Do(context.Background(), s, spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {
+			retry.Do(t.Context(), s, spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {
 				if a.Number == 1 {
 					leave()
 				}
@@ -287,6 +323,33 @@ func TestDoPanic(t *testing.T) {
 		if !slices.Equal(s.ends, []string{"failure"}) {
 			t.Errorf("the token went back with %q", s.ends)
 		}
+	}
+}
+
+// TestDoConcurrent has many goroutines call at once, out of two strategies that
+// share a budget: what is left in it must add up.
+func TestDoConcurrent(t *testing.T) {
+	const workers, calls = 8, 400
+	b := bucket(1e6, 0)
+	c := retry.BudgetedConfig{Budget: b}
+	strategies := []*retry.Budgeted{must(retry.NewBudgeted(c)), must(retry.NewBudgeted(c))}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range calls {
+				retry.Do(t.Context(), strategies[w%2], spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {
+					if (i+a.Number)%3 == 0 {
+						return errOverload
+					}
+					return nil
+				})
+			}
+		})
+	}
+	wg.Wait()
+	retries := strategies[0].Stats().Retries + strategies[1].Stats().Retries
+	if got, want := b.Stats().Tokens, .1*workers*calls-float64(retries); math.Abs(got-want) > 1e-6 || retries == 0 {
+		t.Errorf("%v tokens left after %d retries, want %v", got, retries, want)
 	}
 }
 

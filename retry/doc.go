@@ -10,8 +10,13 @@
 // the last three, whatever they answer: one that is used twice, or shown to
 // another strategy, is an error and charges nothing. [Do] is the loop around
 // this. An adapter that has a loop of its own drives a Strategy in the same way.
+// Source: Smithy, "Retrying Requests"; Release, and the time and the deadline as
+// inputs, are added to its interface, which cannot end a call that failed, and
+// cannot know that there is no time left.
 //
-// There are three strategies. They share one engine and differ in numbers.
+// There are three strategies. They share one engine and differ in numbers. To
+// change one in use, make another with the same [Budget] for the calls to come:
+// each call keeps to the strategy that began it.
 //
 // # What every strategy does
 //
@@ -50,10 +55,9 @@
 // # Overload
 //
 // [Overload] is MongoDB's "Client Backpressure" together with the retry policies
-// that it joins. With a = attempts made so far and r = 0 until a failure of this
-// call was an overload:
+// that it joins. With a = attempts made so far:
 //
-//	retries allowed  1 (OtherRetries) while r = 0, then MaxRetries = 5
+//	retries allowed  1 (OtherRetries); 5 (MaxRetries) once one met an overload
 //	backoff          overload: u · min(10 s, 100 ms·2^(a-1)); anything else: none
 //	price            overload: 1 token; anything else: free
 //	deposits         success on the first attempt 0.1, on a retry 1.1;
@@ -67,8 +71,10 @@
 // The revision of July 2026 has no bucket, 2 retries, exponent a, a base that the
 // server may set, and deprioritises servers only on request.
 //
-// Departure: a retry that ends because the caller gave up deposits nothing. It
-// says nothing about the server.
+// How a command is changed for its retry, and which of its errors a driver
+// returns (rules 5 and 6 of the document), are the adapter's to know. Departure:
+// a retry that ends because the caller gave up deposits nothing, as it says
+// nothing about the server.
 //
 // # Standard
 //

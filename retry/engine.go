@@ -47,7 +47,9 @@ const (
 	hintBase              // the base of the backoff after an overload
 )
 
-// engine is what the strategies share: it applies the rules.
+// engine is what the strategies share: it applies the rules. It has all methods
+// of a Strategy but Begin, since one that is promoted copies its large argument
+// once more.
 type engine struct {
 	rules
 
@@ -65,9 +67,6 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 	}
 	e.rules, e.budget, e.rand = r, b, random
 }
-
-// Begin implements [Strategy].
-func (e *engine) Begin(call spillway.Call) Token { return e.issuer.Begin(call, 0) }
 
 // Refresh implements [Strategy]. Its refusals are [RefusedError]s.
 func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error) {

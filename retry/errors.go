@@ -138,6 +138,10 @@ func (e *Error) Unwrap() []error { return []error{e.Err, e.Why} }
 // DontRetry returns true: whoever is above must not retry what was retried here.
 func (e *Error) DontRetry() bool { return true }
 
+// Timeout reports whether the last answer, or the end of the call, was that time
+// ran out. Packages such as net/url ask the outermost error only.
+func (e *Error) Timeout() bool { return fault.Of(e.Err).Timeout || fault.Of(e.Why).Timeout }
+
 // Unsent returns false: even where the last retry was refused locally, the call
 // has reached the backend.
 func (e *Error) Unsent() bool { return false }

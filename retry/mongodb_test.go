@@ -213,6 +213,18 @@ func TestMongoDBMixtures(t *testing.T) {
 	}
 }
 
+// TestMongoDBCanceled: a retry whose caller left says nothing about the server.
+func TestMongoDBCanceled(t *testing.T) {
+	b := bucket(1000, 500)
+	s := must(retry.NewOverload(retry.OverloadConfig{Budget: b}))
+	token := s.Begin(spillway.Call{})
+	refresh(s, &token, overload)
+	if reason, _ := refresh(s, &token, fault.Failure{Canceled: true}); reason != retry.ReasonCanceled {
+		t.Error(reason)
+	}
+	wantTokens(t, b, 499)
+}
+
 func TestMongoDBReadsAndWrites(t *testing.T) {
 	for _, test := range []struct {
 		kind              spillway.Kind
@@ -316,6 +328,11 @@ func TestMongoDBBase(t *testing.T) {
 	want := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 	if got := overloads(t, c, f); !slices.Equal(got, want) {
 		t.Errorf("delays %v, want %v", got, want)
+	}
+	other := f
+	other.Overload = false
+	if got := overloads(t, c, other); !slices.Equal(got, []time.Duration{0}) {
+		t.Errorf("delays after another failure %v, want one of 0", got)
 	}
 	f.RetryAfter = 0 // not positive: ignored
 	if got := overloads(t, c, f)[0]; got != 200*time.Millisecond {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // OverloadConfig configures an [Overload]. The zero OverloadConfig is the
@@ -100,3 +102,6 @@ func (c *OverloadConfig) rules() (rules, error) {
 	v.backoff(c.Backoff, &r.overloadBackoff)
 	return r, v.err
 }
+
+// Begin implements [Strategy].
+func (o *Overload) Begin(call spillway.Call) Token { return o.issuer.Begin(call, 0) }

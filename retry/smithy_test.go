@@ -119,7 +119,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 		}
 		s, b := smithy(100)
 		start := time.Now()
-		err := retry.Do(t.Context(), s, spillway.Call{}, script(failure(day)))
+		err := retry.Do(t.Context(), s, spillway.Call{}, script(faultError(day)))
 		if refused, ok := errors.AsType[*retry.RefusedError](err); !ok || refused.Reason != retry.ReasonRetryAfter || refused.RetryAfter != 24*time.Hour {
 			t.Errorf("revision 2.0: %v", err)
 		}

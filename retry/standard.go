@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // StandardConfig configures a [Standard]. The zero StandardConfig is the standard
@@ -105,3 +107,6 @@ func (c *StandardConfig) rules() (rules, error) {
 	v.tokens("Prices.Success", c.Prices.Success, &r.first)
 	return r, v.err
 }
+
+// Begin implements [Strategy].
+func (s *Standard) Begin(call spillway.Call) Token { return s.issuer.Begin(call, 0) }

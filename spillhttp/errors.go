@@ -41,13 +41,6 @@ type transportError struct {
 func (e *transportError) Unwrap() error          { return e.error }
 func (e *transportError) Failure() fault.Failure { return e.failure }
 
-// timeoutError says to net/url, which does not look at what an error wraps, that
-// the call timed out.
-type timeoutError struct{ error }
-
-func (e timeoutError) Unwrap() error { return e.error }
-func (timeoutError) Timeout() bool   { return true }
-
 // streamError has the shape of the HTTP/2 error that is private to net/http,
 // which lets itself be copied by [errors.As] into any struct that has.
 type streamError struct {

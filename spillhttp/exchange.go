@@ -1,7 +1,6 @@
 package spillhttp
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -117,12 +116,8 @@ func (x *exchange) end(err error) (*http.Response, error) {
 	case x.failed != nil && x.failed.response != nil:
 		return x.failed.response, nil
 	}
-	_, gaveUp := errors.AsType[*retry.Error](err)
-	switch {
-	case x.lost != nil && !gaveUp:
-		return nil, x.lost.error
-	case gaveUp && (errors.Is(err, context.DeadlineExceeded) || x.lost != nil && x.lost.failure.Timeout):
-		return nil, timeoutError{err}
+	if _, gaveUp := errors.AsType[*retry.Error](err); !gaveUp && x.lost != nil {
+		return nil, x.lost.error // as the base made it
 	}
 	return nil, err
 }

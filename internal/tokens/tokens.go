@@ -1,0 +1,74 @@
+// Package tokens holds an amount of tokens in one atomic word, in fixed point, so
+// that tenths of a token add up exactly.
+package tokens
+
+import "sync/atomic"
+
+// Unit is one token. At 1e9 units per token, nanoseconds times tokens per second
+// are units, and the largest capacity is still far from overflow.
+const Unit = 1e9
+
+// Max is the largest amount, in tokens.
+const Max = 1e9
+
+// Units returns tokens in fixed point, rounded to the nearest unit. What is not
+// a positive number is nothing.
+func Units(tokens float64) int64 {
+	switch {
+	case !(tokens > 0):
+		return 0
+	case tokens >= Max:
+		return Max * Unit
+	default:
+		return int64(tokens*Unit + 0.5)
+	}
+}
+
+// Float returns units as tokens.
+func Float(units int64) float64 { return float64(units) / Unit }
+
+// A Level is an amount of tokens. It is never below zero, and never rises above
+// the limit given to Add. The zero Level is empty. It is safe for concurrent use.
+type Level struct{ units atomic.Int64 }
+
+// Load returns the level.
+func (l *Level) Load() (units int64) { return l.units.Load() }
+
+// Set makes the level n.
+func (l *Level) Set(n int64) { l.units.Store(n) }
+
+// Take lowers the level by n if it is as high, and returns what it then is.
+func (l *Level) Take(n int64) (left int64, ok bool) {
+	for {
+		have := l.units.Load()
+		if have < n {
+			return have, false
+		}
+		if l.units.CompareAndSwap(have, have-n) {
+			return have - n, true
+		}
+	}
+}
+
+// Drop lowers the level by n, or to zero, and returns what it then is.
+func (l *Level) Drop(n int64) (left int64) {
+	for {
+		have := l.units.Load()
+		left = max(0, have-n)
+		if left == have || l.units.CompareAndSwap(have, left) {
+			return left
+		}
+	}
+}
+
+// Add raises the level by n, or to limit. At or above limit it writes nothing, so
+// that the calls of a healthy client share a word that nobody changes.
+func (l *Level) Add(n, limit int64) {
+	for {
+		have := l.units.Load()
+		next := min(limit, have+n)
+		if next <= have || l.units.CompareAndSwap(have, next) {
+			return
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package tokens_test
+
+import (
+	"math"
+	"sync"
+	"testing"
+
+	"github.com/seed90641741/spillway/internal/tokens"
+)
+
+func TestLevel(t *testing.T) {
+	var l tokens.Level
+	if left, ok := l.Take(1); ok || left != 0 {
+		t.Errorf("the zero Level pays: %d, %v", left, ok)
+	}
+	l.Add(5, 3)
+	if l.Load() != 3 {
+		t.Errorf("Add goes to %d past its limit of 3", l.Load())
+	}
+	l.Add(1, 2)
+	if left, ok := l.Take(2); !ok || left != 1 {
+		t.Errorf("Take(2) of 3 = %d, %v", left, ok)
+	}
+	if left := l.Drop(7); left != 0 {
+		t.Errorf("Drop(7) of 1 = %d", left)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for f, want := range map[float64]int64{
+		0: 0, -1: 0, math.NaN(): 0, math.Inf(-1): 0,
+		0.1: tokens.Unit / 10, 1: tokens.Unit, 2 * tokens.Max: tokens.Max * tokens.Unit, math.Inf(1): tokens.Max * tokens.Unit,
+	} {
+		if got := tokens.Units(f); got != want {
+			t.Errorf("Units(%v) = %d, want %d", f, got, want)
+		}
+	}
+	if got := tokens.Float(tokens.Units(0.3)); got != 0.3 {
+		t.Errorf("0.3 tokens come back as %v", got)
+	}
+}
+
+func TestConcurrentUseLosesNothing(t *testing.T) {
+	var l tokens.Level
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				l.Add(1, math.MaxInt64)
+				if _, ok := l.Take(1); !ok {
+					t.Error("a token that was added is gone")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if l.Load() != 0 {
+		t.Errorf("%d left", l.Load())
+	}
+}
