@@ -1,0 +1,5 @@
+//go:build !race
+
+package attempts
+
+const raceEnabled = false

@@ -1,0 +1,54 @@
+package quota
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// An Allocator decides how much each customer may use. A [Quota] asks it when a
+// customer comes for the first time, and again with the first call after a lease
+// has ended.
+//
+// An Allocator is asked on the path of a call, under a lock: it must answer at
+// once, from what it has, and must not call the Quota. One that asks a service
+// answers from the last word that it has and refreshes that in the background;
+// when the service is away for too long, it grants what is safe without it. It
+// must be safe for concurrent use.
+type Allocator interface {
+	// Known reports whether there is a word for the customer itself, and not for
+	// strangers in general. Known customers are remembered for good, so there must
+	// be a bounded number of them.
+	Known(customer string) bool
+	// Lease grants the customer a rate for a time. The customer "" is all those
+	// that share a bucket.
+	Lease(now time.Time, d Demand) Grant
+}
+
+// Demand says what a customer would use.
+type Demand struct {
+	// Customer is its name, which the Allocator may keep.
+	Customer string
+	// Wants is the cost per second, since the last lease, of all that the
+	// customer called for. Refused calls count with Config.Cost. Zero for a
+	// newcomer.
+	Wants float64
+	// Has is the Rate of the last Grant. Zero for a newcomer.
+	Has float64
+}
+
+// A Grant is the lease of a rate. The zero Grant refuses everything.
+type Grant struct {
+	// Rate is how much cost the customer may use per second, in the long run.
+	// What is not above zero refuses everything; +Inf is no limit.
+	Rate float64
+	// Shares is, for each criticality by [spillway.Criticality.Index], the share
+	// of Rate that it and all lower ones together may use. What is not above zero
+	// means that they have no limit of their own. The last is of no effect: all
+	// together may use Rate.
+	Shares [spillway.Criticalities]float64
+	// Until is when the lease ends. The grant is used up to the first call after
+	// that, which asks again, and for a year at most. Where it has passed already,
+	// each call asks.
+	Until time.Time
+}

@@ -1,0 +1,110 @@
+package quota
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// maxDebt bounds what a charge can do to a bucket, and how long a lease is.
+const maxDebt = 365 * 24 * time.Hour
+
+// bucket is a debt of time, and the mark that refusals have left on it. Both are
+// the time, since the base of the Quota, at which nothing of them remains.
+type bucket struct{ full, mark time.Duration }
+
+// wait returns how long it takes until the debt is below the threshold; zero or
+// less if it is.
+func (b *bucket) wait(at, threshold time.Duration) time.Duration {
+	return max(b.full, b.mark) - at - threshold + 1
+}
+
+// refuse leaves a mark, for the lower classes.
+func (b *bucket) refuse(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
+
+// charge adds to the debt, or takes from it.
+func (b *bucket) charge(at time.Duration, nanoseconds float64) {
+	debt := float64(max(0, b.full-at)) + nanoseconds
+	b.full = at + time.Duration(min(max(debt, 0), float64(maxDebt)))
+}
+
+// threshold is that of a class in the bucket that limits the classes up to i.
+func threshold(burst time.Duration, class, i int) time.Duration {
+	return burst * time.Duration(class+1) / time.Duration(i+1)
+}
+
+// customer is what is known of a customer.
+type customer struct {
+	name       string
+	generation uint32 // how many customers had this place before
+	known      bool   // to the Allocator
+	leased     time.Duration
+	until      time.Duration // end of the lease
+	rate       float64
+	wants      float64                            // when last reported
+	offered    float64                            // cost since then, refused calls included
+	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
+	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
+	calls      [spillway.Criticalities]ClassStats // for Stats
+}
+
+// admit charges the cost of a call, or returns how long calls of its class will
+// be refused.
+func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait time.Duration) {
+	for i := class; i < len(c.buckets); i++ {
+		limit := threshold(burst, class, i)
+		w := c.buckets[i].wait(at, limit)
+		if c.rate == 0 {
+			w = max(w, c.until-at, 1)
+		}
+		if w > 0 {
+			c.buckets[i].refuse(at, limit)
+			wait = max(wait, w)
+		}
+	}
+	if wait > 0 {
+		c.calls[class].Refused++
+		return wait
+	}
+	c.calls[class].Admitted++
+	c.charge(at, class, cost)
+	return 0
+}
+
+func (c *customer) charge(at time.Duration, class int, cost float64) {
+	for i := class; i < len(c.buckets); i++ {
+		c.buckets[i].charge(at, cost*c.perToken[i])
+	}
+}
+
+// lease takes a new grant. Debts stay what they are in seconds, so that a bucket
+// stays as full as it is.
+func (c *customer) lease(at time.Duration, until time.Duration, g Grant) {
+	c.leased, c.until, c.rate = at, until, 0
+	if g.Rate > 0 {
+		c.rate = g.Rate
+	}
+	g.Shares[len(g.Shares)-1] = 1
+	for i, share := range g.Shares {
+		c.perToken[i] = 0
+		if c.rate > 0 && share > 0 {
+			c.perToken[i] = float64(time.Second) / (c.rate * share)
+		}
+	}
+}
+
+// idle reports whether forgetting c, a stranger, changes nothing.
+func (c *customer) idle(at time.Duration) bool {
+	for _, b := range c.buckets {
+		if max(b.full, b.mark) > at {
+			return false
+		}
+	}
+	return c.until <= at
+}
+
+// debt returns how much of c's bucket is used, as a share.
+func (c *customer) debt(at, burst time.Duration) float64 {
+	b := c.buckets[spillway.Criticalities-1]
+	return float64(max(0, b.full-at)) / float64(burst)
+}

@@ -1,0 +1,308 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+const (
+	// maxName is the longest name by which a stranger is remembered.
+	maxName = 256
+	// tries is in how many places a newcomer looks for one that is idle.
+	tries = 8
+)
+
+// Config configures a [Quota].
+type Config struct {
+	// Allocator says who may use how much. It must be set; [NewLocal] makes one.
+	Allocator Allocator
+
+	// BurstSeconds is how many seconds' worth of its rate an idle customer saves
+	// up. A quarter of it is how long a class stays refused after the next higher
+	// one was. More forgives uneven use; less bounds sooner what a customer can do
+	// to the server in a short time. Zero means 1; it must be 0.01 to 3600.
+	BurstSeconds float64
+
+	// Cost is what a call is charged when it is admitted. Zero means 1. Negative
+	// means nothing, for services that charge what a call turned out to cost, with
+	// [Quota.Charge]. It must be at most 1e6.
+	Cost float64
+
+	// MaxStrangers is how many customers that the Allocator does not know have a
+	// bucket of their own, in about 1 kB each; what comes on top shares one. Zero
+	// means 1000, negative means none; it must be at most 1e6.
+	MaxStrangers int
+}
+
+// withDefaults returns c with its zero fields filled, or an error that names
+// the first bad field.
+func (c Config) withDefaults() (Config, error) {
+	if c.BurstSeconds == 0 {
+		c.BurstSeconds = 1
+	}
+	if c.Cost == 0 {
+		c.Cost = 1
+	}
+	if c.MaxStrangers == 0 {
+		c.MaxStrangers = 1000
+	}
+	switch {
+	case c.Allocator == nil:
+		return c, errors.New("quota: Allocator is nil, must be set")
+	case !(c.BurstSeconds >= 0.01 && c.BurstSeconds <= 3600):
+		return c, fmt.Errorf("quota: BurstSeconds is %v, must be 0.01 to 3600", c.BurstSeconds)
+	case !(c.Cost <= 1e6):
+		return c, fmt.Errorf("quota: Cost is %v, must be at most 1e6, or negative for none", c.Cost)
+	case c.MaxStrangers > 1e6:
+		return c, fmt.Errorf("quota: MaxStrangers is %d, must be at most 1000000, or negative for none", c.MaxStrangers)
+	}
+	c.Cost = max(c.Cost, 0)
+	return c, nil
+}
+
+// A Quota is a [spillway.Gate] that knows each customer's use. It is safe for
+// concurrent use and must not be copied; make one with [New].
+type Quota struct {
+	mu        sync.Mutex
+	cfg       Config
+	burst     time.Duration
+	base      time.Time     // the first time ever seen
+	at        time.Duration // the latest time seen, since base
+	customers []*customer   // the first is for all those without a place
+	places    map[string]int
+	strangers []int // the places of strangers, but for the first
+	hand      int   // which of them is next in the search for an idle one
+}
+
+// New returns a Quota in which nobody has used anything, or an error that names
+// the field of c that is out of range.
+func New(c Config) (*Quota, error) {
+	q := &Quota{customers: []*customer{{}}, places: map[string]int{"": 0}}
+	if err := q.Update(c); err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// Update changes the configuration of a Quota in use, or returns an error that
+// names the field that is out of range and changes nothing. Debts are kept, in
+// seconds, and leases until they end. Under a lower MaxStrangers newcomers
+// get the places of idle strangers only, and no memory is freed.
+func (q *Quota) Update(c Config) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.cfg, q.burst = c, time.Duration(c.BurstSeconds*float64(time.Second))
+	return nil
+}
+
+// Admit charges Config.Cost to call.Customer, or refuses if that is over its quota
+// for calls of this criticality. It implements [spillway.Gate], and allocates
+// nothing but a place for a newcomer.
+//
+// Settling with [spillway.Overloaded] gives the cost back: a later gate refused the
+// call, and nothing was used. Any other outcome leaves it.
+func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
+	class := call.Criticality.Index()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.see(now)
+	place := q.place(call.Customer)
+	c := q.leased(place)
+	c.offered += q.cfg.Cost
+	if wait := c.admit(q.at, q.burst, class, q.cfg.Cost); wait > 0 {
+		return spillway.Ticket{}, refusal(class, wait)
+	}
+	epoch := uint64(c.generation)<<32 | uint64(place)
+	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
+}
+
+// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
+func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
+	if o != spillway.Overloaded {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if c, ok := q.owner(now, &t); ok {
+		c.charge(q.at, t.Criticality.Index(), -q.cfg.Cost)
+	}
+}
+
+// Charge adds amount to what the call of t costs, or gives it back where amount is
+// negative: what the call was found to cost, less Config.Cost. Call it before t is
+// settled, as often as more is known; for a ticket that is settled, or of another
+// gate, and for an amount that is not finite, it does nothing. The debt that a
+// charge leaves may be above the burst, and is paid before anything is admitted;
+// it is never above a year. Where the customer has lost its place meanwhile, all
+// those that have none are charged, and nothing is given back.
+func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
+	if t.By != spillway.Settler(q) || math.IsNaN(amount) || math.IsInf(amount, 0) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c, ok := q.owner(now, t)
+	if !ok {
+		c, amount = q.leased(0), max(amount, 0)
+	}
+	c.offered = max(0, c.offered+amount)
+	c.charge(q.at, t.Criticality.Index(), amount)
+}
+
+// owner returns whose call t is of, unless that customer has lost its place.
+func (q *Quota) owner(now time.Time, t *spillway.Ticket) (c *customer, ok bool) {
+	q.see(now)
+	c = q.customers[uint32(t.Epoch)]
+	return c, c.generation == uint32(t.Epoch>>32)
+}
+
+// see takes note of the time. A time that steps back is the latest one seen.
+func (q *Quota) see(now time.Time) {
+	if q.base.IsZero() {
+		q.base = now
+	}
+	q.at = max(q.at, now.Sub(q.base))
+}
+
+// leased returns the customer at a place, with a lease that has not ended.
+func (q *Quota) leased(place int) *customer {
+	if q.at >= q.customers[place].until {
+		q.renew(place)
+	}
+	return q.customers[place]
+}
+
+// renew asks the Allocator for the next lease.
+func (q *Quota) renew(place int) {
+	c, now := q.customers[place], q.base.Add(q.at)
+	if elapsed := q.at - c.leased; elapsed > 0 {
+		c.wants, c.offered = c.offered/elapsed.Seconds(), 0
+	}
+	g := q.cfg.Allocator.Lease(now, Demand{Customer: c.name, Wants: c.wants, Has: c.rate})
+	c.lease(q.at, q.at+min(g.Until.Sub(now), maxDebt), g)
+	if place > 0 {
+		q.know(place, q.cfg.Allocator.Known(c.name))
+	}
+}
+
+// know notes whether the Allocator knows the customer at a place, which may change.
+func (q *Quota) know(place int, known bool) {
+	c := q.customers[place]
+	switch {
+	case known && !c.known:
+		q.strangers = slices.DeleteFunc(q.strangers, func(i int) bool { return i == place })
+	case !known && c.known:
+		q.strangers = append(q.strangers, place)
+	}
+	c.known = known
+}
+
+// place returns where the customer is, after making room for a newcomer.
+func (q *Quota) place(name string) int {
+	if i, ok := q.places[name]; ok {
+		return i
+	}
+	known := q.cfg.Allocator.Known(name)
+	switch {
+	case !known && len(name) > maxName:
+		return 0
+	case !known && len(q.strangers) >= q.cfg.MaxStrangers:
+		return q.replace(name)
+	}
+	place := len(q.customers)
+	c := &customer{name: strings.Clone(name), leased: q.at, known: known}
+	q.customers = append(q.customers, c)
+	q.places[c.name] = place
+	if !known {
+		q.strangers = append(q.strangers, place)
+	}
+	return place
+}
+
+// replace gives a stranger the place of one that is idle, or the common one if
+// none is found in a few tries.
+func (q *Quota) replace(name string) int {
+	for range min(tries, len(q.strangers)) {
+		q.hand = (q.hand + 1) % len(q.strangers)
+		place := q.strangers[q.hand]
+		if c := q.customers[place]; c.idle(q.at) {
+			delete(q.places, c.name)
+			*c = customer{name: strings.Clone(name), generation: c.generation + 1, leased: q.at}
+			q.places[c.name] = place
+			return place
+		}
+	}
+	return 0
+}
+
+// ClassStats says what became of the calls of one criticality.
+type ClassStats struct{ Admitted, Refused uint64 }
+
+// CustomerStats says how one customer stands.
+type CustomerStats struct {
+	Customer string  // "" for all those that share a bucket
+	Known    bool    // to the Allocator
+	Rate     float64 // granted, in cost per second; +Inf for no limit
+	Wants    float64 // asked for, when the last lease was granted
+	// Debt is how much of the bucket is used, as a share; above 1 after a Charge.
+	// From 1/4 on SHEDDABLE is refused, from 1 on everything.
+	Debt float64
+	// Classes are the calls since the customer has its place; index it with
+	// [spillway.Criticality.Index].
+	Classes [spillway.Criticalities]ClassStats
+}
+
+// Stats returns a line for each customer that has a place, in no order that
+// matters. It allocates, and takes time for each customer.
+func (q *Quota) Stats(now time.Time) []CustomerStats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.see(now)
+	all := make([]CustomerStats, len(q.customers))
+	for i, c := range q.customers {
+		all[i] = CustomerStats{
+			Customer: c.name, Known: c.known, Rate: c.rate, Wants: c.wants,
+			Debt: c.debt(q.at, q.burst), Classes: c.calls,
+		}
+	}
+	return all
+}
+
+// refusals holds a refusal for each criticality and each hint: 1 ms, 2 ms, 4 ms,
+// up to more than maxDebt.
+var refusals = makeRefusals()
+
+func makeRefusals() (all [spillway.Criticalities][37]spillway.RejectedError) {
+	for class := range all {
+		for i := range all[class] {
+			c := spillway.Criticality(class) + spillway.Sheddable
+			all[class][i] = spillway.RejectedError{
+				Policy:      "quota",
+				Criticality: c,
+				Advice:      "the customer has used up its quota for " + c.String() + " calls; send fewer of them, or raise the quota",
+				RetryAfter:  time.Millisecond << i,
+			}
+		}
+	}
+	return all
+}
+
+// refusal returns the refusal with the least hint that is not below wait.
+func refusal(class int, wait time.Duration) error {
+	hints := &refusals[class]
+	return &hints[min(bits.Len64(uint64((wait-1)/time.Millisecond)), len(hints)-1)]
+}
+
+var _ spillway.Gate = (*Quota)(nil)

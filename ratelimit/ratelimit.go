@@ -1,0 +1,178 @@
+package ratelimit
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Limiter is a token bucket with a bounded queue. As a [spillway.Gate] it
+// admits or refuses; with [Limiter.Reserve] it also lets callers wait. It is safe
+// for concurrent use and must not be copied; make one with [New].
+type Limiter struct {
+	mu     sync.Mutex
+	terms  *terms
+	bucket bucket
+	stats  Stats // the counts; levels are filled in by Stats
+}
+
+// New returns a Limiter with a full bucket, or an error that names the field of
+// c that is out of range.
+func New(c Config) (*Limiter, error) {
+	l := new(Limiter)
+	if err := l.Update(c); err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// Update changes the configuration of a Limiter in use, or returns an error that
+// names the field that is out of range and changes nothing. The bucket stays as
+// full as it is, as a share of its capacity. Callers that wait keep the time that
+// they were told; those that come later wait behind as many tokens as before, or
+// behind the new QueueDepth if that is less.
+func (l *Limiter) Update(c Config) error {
+	t, err := c.terms()
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.terms != nil {
+		l.bucket.rescale(l.terms, t)
+	}
+	l.terms = t
+	return nil
+}
+
+// Exempt reports whether c takes no token, and counts it if so. Ask before Admit
+// or Reserve, and then ask those only if Exempt says no.
+func (l *Limiter) Exempt(c Caller) bool {
+	l.mu.Lock()
+	t := l.terms
+	l.mu.Unlock()
+	if !t.exempt.Match(c) { // outside the lock: lists may be long
+		return false
+	}
+	l.mu.Lock()
+	l.stats.Exempted++
+	l.mu.Unlock()
+	return true
+}
+
+// Admit takes a token, or refuses if there is none, without regard to the queue.
+// It implements [spillway.Gate]. Settling the Ticket does nothing, whatever the
+// outcome: the token was spent on letting the call in. Neither an admission nor a
+// refusal allocates.
+func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bucket.see(now)
+	if wait := l.bucket.wait(l.terms); wait > 0 {
+		return spillway.Ticket{}, l.refuse(wait)
+	}
+	l.admit()
+	return spillway.Ticket{Criticality: call.Criticality}, nil
+}
+
+// Reserve takes a token now, or one that is still to come if fewer than
+// Config.QueueDepth callers wait, or refuses. If the Reservation says to wait,
+// [Reservation.End] must be called on it exactly once. Reserve never blocks, and
+// allocates nothing.
+func (l *Limiter) Reserve(now time.Time) (Reservation, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.bucket.see(now)
+	wait := l.bucket.wait(l.terms)
+	if wait <= 0 {
+		l.admit()
+		return Reservation{admitted: true}, nil
+	}
+	if l.stats.Waiting >= l.terms.depth {
+		return Reservation{}, l.refuse(wait)
+	}
+	l.bucket.take(l.terms.interval)
+	l.stats.Waiting++
+	l.stats.Queued++
+	return Reservation{Wait: wait, limiter: l, start: at}, nil
+}
+
+func (l *Limiter) admit() {
+	l.bucket.take(l.terms.interval)
+	l.stats.Admitted++
+}
+
+func (l *Limiter) refuse(wait time.Duration) error {
+	l.stats.Rejected++
+	return l.terms.refusal(wait)
+}
+
+// A Reservation is a place in the queue of a [Limiter], or an admission if Wait
+// is zero. It must not be copied once End may be called, and is not safe for
+// concurrent use.
+type Reservation struct {
+	// Wait is how long to wait, from the time that was passed to Reserve, before
+	// the call may go ahead.
+	Wait time.Duration
+
+	limiter  *Limiter // nil where nothing is left to end
+	start    time.Duration
+	admitted bool
+}
+
+// End leaves the queue at the time now, and reports whether the call may go
+// ahead. Before Wait has passed it may not: the caller has given up, and its
+// token goes back. Called again, End repeats its answer and does nothing else.
+func (r *Reservation) End(now time.Time) bool {
+	if l := r.limiter; l != nil {
+		r.limiter = nil
+		r.admitted = l.end(now, r.start, r.Wait)
+	}
+	return r.admitted
+}
+
+func (l *Limiter) end(now time.Time, start, wait time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queued := l.bucket.see(now) - start
+	l.stats.Waiting--
+	l.stats.TimeQueued += queued
+	if queued < wait {
+		l.bucket.take(-l.terms.interval)
+		l.stats.GaveUp++
+		return false
+	}
+	l.stats.Admitted++
+	return true
+}
+
+// Stats says what a [Limiter] did and how it stands.
+type Stats struct {
+	Admitted uint64 // let in, at once or after a wait
+	Rejected uint64 // refused
+	Exempted uint64 // let in without a token
+	Queued   uint64 // told to wait
+	GaveUp   uint64 // told to wait, and left before their turn
+
+	// TimeQueued is how long all those that left the queue were in it;
+	// divided by Queued − Waiting it is the average.
+	TimeQueued time.Duration
+	// Waiting is how many are in the queue.
+	Waiting int
+	// Tokens is how many tokens there are, and Capacity how many there can be.
+	// Tokens is negative while calls wait. Both are zero where there is no limit.
+	Tokens, Capacity float64
+}
+
+// Stats returns what is known at the time now.
+func (l *Limiter) Stats(now time.Time) Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.bucket.see(now)
+	s := l.stats
+	s.Tokens, s.Capacity = l.bucket.tokens(l.terms)
+	return s
+}
+
+var _ spillway.Gate = (*Limiter)(nil)
