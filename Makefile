@@ -1,0 +1,111 @@
+# `make` is the fast loop; `make help` lists the rest.
+
+MAKEFLAGS += --no-print-directory
+
+COUNT    ?= 6
+FUZZTIME ?= 30s
+NAME     ?= new
+OLD      ?= old
+NEW      ?= new
+PKG      ?= work
+
+LINT_VERSION := v2.15.0
+LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
+
+# each runs a command in every module, without the workspace.
+each = for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && export GOWORK=off && $(1)) || exit 1; done
+
+.PHONY: all
+all: build vet test ## Build, vet, test: the fast loop
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: ci
+ci: ## Run all that CI runs
+	@.ci/run
+
+.PHONY: build
+build: ## Compile all modules
+	@go build -o /dev/null work
+
+.PHONY: vet
+vet: ## go vet on all modules
+	@go vet work
+
+.PHONY: test
+test: ## Test all modules
+	@go test work
+
+.PHONY: race
+race: ## Test all modules with the race detector; -short leaves out what measures
+	@go test -race -short work
+
+.PHONY: standalone
+standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
+	@$(call each,all=$$(go list ./...) && { [ -z "$$all" ] || { go build -o /dev/null ./... && go vet ./... && go test -short ./...; }; })
+
+.PHONY: lint
+lint: staticcheck golangci ## Both linters
+
+.PHONY: staticcheck
+staticcheck: ## staticcheck on all modules
+	@go tool staticcheck work
+
+.PHONY: golangci
+golangci: $(LINT) ## golangci-lint on all modules
+	@$(LINT) run $$(go list -m -f '{{.Dir}}/...')
+
+$(LINT):
+	@GOBIN="$(CURDIR)/dist/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	@mv dist/bin/golangci-lint $@
+
+.PHONY: tools
+tools: $(LINT) ## Build the linters ahead of time
+	@go tool -n staticcheck >/dev/null
+
+.PHONY: fmt
+fmt: ## Format all Go files
+	@gofmt -w .
+
+.PHONY: fmt-check
+fmt-check: ## Fail if a Go file is not formatted
+	@files=$$(gofmt -l .) && [ -z "$$files" ] || { echo "not formatted, run make fmt:"; echo "$$files"; exit 1; }
+
+.PHONY: tidy
+tidy: ## Tidy the go.mod of all modules
+	@$(call each,go mod tidy)
+
+.PHONY: tidy-check
+tidy-check: ## Fail if a go.mod is not tidy
+	@$(call each,go mod tidy -diff)
+
+.PHONY: fuzz
+fuzz: ## Fuzz every target of PKG for FUZZTIME, one after the other
+	@list=$$(go test -list '^Fuzz' $(PKG)) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | \
+	while read -r pkg name; do \
+		echo "$$pkg $$name"; \
+		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks of PKG COUNT times, into dist/bench/NAME.txt
+	@mkdir -p dist/bench
+	@go test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG) >dist/bench/$(NAME).txt || { cat dist/bench/$(NAME).txt; exit 1; }
+	@go tool benchstat dist/bench/$(NAME).txt
+
+.PHONY: benchcmp
+benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt
+	@go tool benchstat dist/bench/$(OLD).txt dist/bench/$(NEW).txt
+
+.PHONY: cover
+cover: ## Show what the tests of all modules cover
+	@mkdir -p dist
+	@go test -coverprofile dist/cover.out work
+	@go tool cover -func dist/cover.out | tail -n 1
+
+.PHONY: clean
+clean: ## Remove all that make made
+	@rm -rf dist

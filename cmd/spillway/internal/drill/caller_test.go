@@ -1,0 +1,117 @@
+package drill
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func answer(status int) *http.Response {
+	return &http.Response{StatusCode: status, Body: io.NopCloser(bytes.NewReader(nil))}
+}
+
+func TestNaive(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		answers  []int // the last one is repeated; 0 is a broken connection
+		attempts int
+		status   int
+	}{
+		{"answered", []int{200}, 1, 200},
+		{"not found is an answer", []int{404}, 1, 404},
+		{"overloaded", []int{503}, 4, 503},
+		{"over quota", []int{429}, 4, 429},
+		{"broken", []int{0}, 4, 0},
+		{"better at last", []int{500, 0, 503, 200}, 4, 200},
+	} {
+		attempts := 0
+		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, client: &http.Client{
+			Transport: tripAs(func(*http.Request) (*http.Response, error) {
+				status := row.answers[min(attempts, len(row.answers)-1)]
+				attempts++
+				if status == 0 {
+					return nil, errors.New("broken")
+				}
+				return answer(status), nil
+			}),
+		}}
+		status, err := n.call(t.Context(), time.Now())
+		if attempts != row.attempts || status != row.status || (err != nil) != (row.status == 0) {
+			t.Errorf("%s: %d attempts, status %d, %v", row.name, attempts, status, err)
+		}
+	}
+}
+
+// hangs answers nothing until the context of the request ends.
+var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+})
+
+func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms}
+		start := time.Now()
+		_, err := n.call(t.Context(), start)
+		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
+			t.Errorf("took %v, %v", took, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 150*ms)
+		defer cancel()
+		start = time.Now()
+		_, _ = n.call(ctx, start)
+		if took := time.Since(start); took != 150*ms {
+			t.Errorf("went on for %v, want to stop when interrupted after 150ms", took)
+		}
+	})
+}
+
+// All attempts of a protected call share the one deadline, which counts from the
+// intended send.
+func TestProtectedKeepsItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		probe := newProbe(hangs, time.Second)
+		transport, _, err := protect(probe, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
+		start := time.Now()
+		probe.start = start
+		r := new(record)
+		_, err = p.call(withRecord(t.Context(), r), start.Add(-30*ms))
+		if took := time.Since(start); took != 70*ms || r.attempts != 1 || classifyError(t.Context(), err) != timedOut {
+			t.Errorf("took %v and %d attempts, %v", took, r.attempts, err)
+		}
+	})
+}
+
+func TestProtectBoundsWhatIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, calls = 3, 5
+		probe := newProbe(hangs, time.Second)
+		transport, look, err := protect(probe, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
+		probe.start = time.Now()
+		g := newGenerator(p, 100*ms, every(0, calls))
+		records := g.run(t.Context(), probe.start)
+		if got := outcomes(records); got[timedOut] != limit || got[refusedInflight] != calls-limit {
+			t.Errorf("%v, want %d timed out and %d refused", got, limit, calls-limit)
+		}
+		if got := look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
+			t.Errorf("levels %+v, want a limit of %d", got, limit)
+		}
+		if got := probe.slots[0].inFlight.Load(); got != limit {
+			t.Errorf("%d in flight, want %d", got, limit)
+		}
+	})
+}

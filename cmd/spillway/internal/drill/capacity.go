@@ -1,0 +1,80 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	closedWorkers  = 16 // enough that the backend always has a call to work on
+	warmUp         = 500 * time.Millisecond
+	capacitySlice  = 500 * time.Millisecond
+	capacitySlices = 6
+)
+
+// measureCapacity returns what the backend can do at most, in calls per second:
+// closed loop, so that there is always work and never a pile of it. It is the
+// second best of several slices: the best may be luck, the worse ones tell of
+// other programs on the machine.
+func measureCapacity(ctx context.Context, p *process) (float64, error) {
+	if _, err := closedLoop(ctx, p, warmUp); err != nil {
+		return 0, err
+	}
+	rates := make([]float64, 0, capacitySlices)
+	for range capacitySlices {
+		rate, err := closedLoop(ctx, p, capacitySlice)
+		if err != nil {
+			return 0, err
+		}
+		rates = append(rates, rate)
+	}
+	slices.Sort(rates)
+	return rates[len(rates)-2], nil
+}
+
+// closedLoop calls the backend for d with a few workers, each of which sends
+// when its last call was answered, and returns the answers per second.
+func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, error) {
+	transport := newTransport(closedWorkers)
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport}
+	var (
+		wg       sync.WaitGroup
+		answered atomic.Int64
+		failure  atomic.Value
+		start    = time.Now()
+	)
+	for range closedWorkers {
+		wg.Go(func() {
+			for ctx.Err() == nil && time.Since(start) < d {
+				status, err := get(ctx, client, p.url)
+				if err == nil && status != http.StatusOK {
+					err = fmt.Errorf("status %d", status)
+				}
+				if err != nil {
+					failure.Store(err)
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	took := time.Since(start).Seconds()
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	if err, _ := failure.Load().(error); err != nil {
+		return 0, fmt.Errorf("measuring the capacity: %w", err)
+	}
+	if answered.Load() == 0 {
+		return 0, errors.New("measuring the capacity: no answer in time")
+	}
+	return float64(answered.Load()) / took, nil
+}

@@ -1,0 +1,135 @@
+package drill
+
+import (
+	"fmt"
+	"time"
+)
+
+// The promise of the protected caller.
+const (
+	promiseGoodput   = 0.90 // of what the backend could do of what is offered
+	promiseRecovery  = 2 * time.Second
+	promiseAttempts  = 1.10 // per call: the retry budget
+	promiseDropShare = 0.01 // more, and it was the generator that was measured
+)
+
+// conclude fills in all that follows from the numbers.
+func (r *Result) conclude() {
+	r.Sentence = r.sentence()
+	if !r.Interrupted {
+		r.Checks = []Check{r.checkGoodput(), r.checkRecovery(), r.checkAttempts(), r.checkGenerator()}
+		r.excuse()
+	}
+}
+
+// excuse says of a broken check that the machine was busy, if it was. The backend
+// then had less than the processor with which its capacity was measured. The
+// check stays broken.
+func (r *Result) excuse() {
+	p := r.With.CPUPressure
+	if p == nil || *p < busyPressure {
+		return
+	}
+	for i := range r.Checks {
+		if c := &r.Checks[i]; !c.Pass {
+			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the step)", percent(*p))
+		}
+	}
+}
+
+func (r *Result) checkGoodput() Check {
+	want := promiseGoodput * min(1, r.Settings.Overload)
+	return Check{
+		Name: "goodput", Got: &r.With.GoodputRatio, Want: want,
+		Pass: r.With.GoodputRatio >= want,
+		Text: fmt.Sprintf("goodput during the step is %s of capacity, promised at least %s", percent(r.With.GoodputRatio), percent(want)),
+	}
+}
+
+func (r *Result) checkRecovery() Check {
+	got := r.With.RecoverS
+	return Check{
+		Name: "recovery", Got: got, Want: promiseRecovery.Seconds(),
+		Pass: got != nil && *got <= promiseRecovery.Seconds(),
+		Text: fmt.Sprintf("recovery after the step takes %s, promised at most %v", r.recovered(r.With), promiseRecovery),
+	}
+}
+
+func (r *Result) checkAttempts() Check {
+	got := r.With.AttemptsPerCall
+	return Check{
+		Name: "retries", Got: &got, Want: promiseAttempts,
+		Pass: got <= promiseAttempts,
+		Text: fmt.Sprintf("attempts per call during the step are %.2f, promised at most %.2f", got, promiseAttempts),
+	}
+}
+
+// checkGenerator tells whether the other checks mean anything.
+func (r *Result) checkGenerator() Check {
+	offered, dropped := 0, 0
+	for _, p := range r.With.Phases {
+		offered += p.Offered
+		dropped += p.DroppedSends
+	}
+	got := float64(dropped) / float64(max(1, offered))
+	return Check{
+		Name: "generator", Got: &got, Want: promiseDropShare,
+		Pass: got <= promiseDropShare,
+		Text: fmt.Sprintf("sends that the generator had to drop are %s, allowed at most %s", percent(got), percent(promiseDropShare)),
+	}
+}
+
+// sentence says what came out, from the numbers alone.
+func (r *Result) sentence() string {
+	switch {
+	case r.CapacityRPS == 0:
+		return "Interrupted before the capacity of the backend was known."
+	case r.Without == nil:
+		return fmt.Sprintf("Interrupted when only the capacity of the backend was known, %.0f/s.", r.CapacityRPS)
+	}
+	s := fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered %s",
+		number(r.Settings.Overload), r.CapacityRPS, r.story("without", r.Without))
+	if r.With != nil {
+		s += "; " + r.story("with", r.With)
+	}
+	if r.Interrupted {
+		s += " (interrupted)"
+	}
+	return s + "."
+}
+
+func (r *Result) story(with string, run *Run) string {
+	s := fmt.Sprintf("%.0f/s in time %s Spillway (%s of capacity", run.GoodputRPS, with, percent(run.GoodputRatio))
+	if run.P99MS != nil {
+		s += fmt.Sprintf(", p99 %.0f ms of a deadline of %s ms", *run.P99MS, number(r.Settings.DeadlineMS))
+	}
+	s += ")"
+	switch {
+	case run.RecoverS != nil:
+		return s + fmt.Sprintf(" and recovered in %s", r.recovered(run))
+	case r.cut(run):
+		return s
+	}
+	return s + fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
+}
+
+// cut reports whether the run did not come to its end.
+func (r *Result) cut(run *Run) bool { return run.Seconds < r.Settings.Phases[2].End }
+
+// recovered says how long the service took to be back.
+func (r *Result) recovered(run *Run) string {
+	if run.RecoverS == nil {
+		return "more than " + r.recoveryPhase()
+	}
+	return fmt.Sprintf("%.2f s", *run.RecoverS)
+}
+
+func (r *Result) recoveryPhase() string {
+	p := r.Settings.Phases[2]
+	return number(p.End-p.Start) + " s"
+}
+
+// percent writes a share.
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+func number(v float64) string { return fmt.Sprintf("%.4g", v) }

@@ -1,0 +1,188 @@
+package drill
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// sample is a result of numbers that are easy to tell apart.
+func sample() *Result {
+	r := &Result{
+		CapacityRPS: 641,
+		Settings:    Settings{Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
+		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
+			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
+			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
+		With: &Run{BackendRPS: 637.6, CPUPressure: new(0.01552), GoodputRPS: 639.1, GoodputRatio: 0.99704, P50MS: new(50.27), P99MS: new(65.04), Samples: 5113, AttemptsPerCall: 1.004, Seconds: 18,
+			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RefusedLocal: 46167, RefusedByBackend: 5, TimedOut: 36},
+			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
+	}
+	r.conclude()
+	return r
+}
+
+func TestSentence(t *testing.T) {
+	const without = "Offered 10 times the 641/s that it can do, the backend answered 9/s in time without Spillway (1.4 % of capacity)"
+	const with = "639/s in time with Spillway (99.7 % of capacity, p99 65 ms of a deadline of 100 ms) and recovered in 0.25 s"
+	for _, row := range []struct {
+		name   string
+		change func(*Result)
+		want   string
+	}{
+		{"both", func(*Result) {}, without + " and had not recovered 6 s later; " + with + "."},
+		{"in the second run", func(r *Result) { r.Interrupted, r.With.Seconds, r.With.RecoverS = true, 7, nil },
+			without + " and had not recovered 6 s later; " + strings.TrimSuffix(with, " and recovered in 0.25 s") + " (interrupted)."},
+		{"in the first run", func(r *Result) { r.Interrupted, r.Without.Seconds, r.With = true, 9, nil }, without + " (interrupted)."},
+		{"before the first run", func(r *Result) { r.Interrupted, r.Without, r.With = true, nil, nil },
+			"Interrupted when only the capacity of the backend was known, 641/s."},
+		{"at once", func(r *Result) { *r = Result{Interrupted: true} }, "Interrupted before the capacity of the backend was known."},
+	} {
+		r := sample()
+		row.change(r)
+		r.conclude()
+		if r.Sentence != row.want {
+			t.Errorf("%s:\n%s\nwant\n%s", row.name, r.Sentence, row.want)
+		}
+	}
+}
+
+func TestChecks(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		change func(*Result)
+		broken string // the names of the checks that fail
+	}{
+		{"all is well", func(*Result) {}, ""},
+		{"goodput at the bound", func(r *Result) { r.With.GoodputRatio = 0.90 }, ""},
+		{"goodput below", func(r *Result) { r.With.GoodputRatio = 0.8999 }, "goodput"},
+		{"all of less than the capacity", func(r *Result) { r.Settings.Overload, r.With.GoodputRatio = 0.5, 0.5 }, ""},
+		{"little of less than the capacity", func(r *Result) { r.Settings.Overload, r.With.GoodputRatio = 0.5, 0.4 }, "goodput"},
+		{"slow recovery", func(r *Result) { r.With.RecoverS = new(2.25) }, "recovery"},
+		{"no recovery", func(r *Result) { r.With.RecoverS = nil }, "recovery"},
+		{"too many retries", func(r *Result) { r.With.AttemptsPerCall = 1.11 }, "retries"},
+		{"a generator that cannot", func(r *Result) { r.With.Phases[0].DroppedSends = 600 }, "generator"},
+		{"a collapse without Spillway is no breach", func(r *Result) { r.Without.GoodputRatio = 0 }, ""},
+	} {
+		r := sample()
+		row.change(r)
+		r.conclude()
+		var broken []string
+		for _, c := range r.Checks {
+			if !c.Pass {
+				broken = append(broken, c.Name)
+			}
+			if c.Got != nil && c.Pass != (*c.Got <= c.Want) && c.Name != "goodput" {
+				t.Errorf("%s: %s is %v of %v, but pass is %v", row.name, c.Name, *c.Got, c.Want, c.Pass)
+			}
+		}
+		if got := strings.Join(broken, " "); got != row.broken {
+			t.Errorf("%s: broken %q, want %q", row.name, got, row.broken)
+		}
+		if r.Passed() != (row.broken == "") {
+			t.Errorf("%s: passed is %v", row.name, r.Passed())
+		}
+	}
+	interrupted := sample()
+	interrupted.Interrupted, interrupted.Checks = true, nil
+	interrupted.conclude()
+	if len(interrupted.Checks) != 0 || interrupted.Passed() {
+		t.Error("an interrupted drill judges, or passes")
+	}
+}
+
+func TestExcuse(t *testing.T) {
+	for _, row := range []struct {
+		pressure *float64
+		goodput  float64
+		excused  bool
+	}{
+		{nil, 0.5, false},
+		{new(0.05), 0.5, false},
+		{new(0.8), 0.5, true},
+		{new(0.8), 0.95, false},
+	} {
+		r := sample()
+		r.With.CPUPressure, r.With.GoodputRatio = row.pressure, row.goodput
+		r.conclude()
+		for _, c := range r.Checks {
+			if got := strings.Contains(c.Text, "machine was busy"); got != (row.excused && c.Name == "goodput") {
+				t.Errorf("goodput %v: %s", row.goodput, c.Text)
+			}
+		}
+		if r.Passed() != (row.goodput > 0.9) {
+			t.Errorf("goodput %v: passed is %v", row.goodput, r.Passed())
+		}
+	}
+}
+
+// The table shows each number once, in the column of its run.
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	if err := sample().WriteTable(&b); err != nil {
+		t.Fatal(err)
+	}
+	table := b.String()
+	for _, row := range [][3]string{
+		{"calls offered", "51316", "51316"},
+		{"goodput, per second", "8.8", "639.1"},
+		{"goodput, share of capacity", "1.4 %", "99.7 %"},
+		{"answered in time (n)", "70", "5113"},
+		{"p50 of them, ms", "51.5", "50.3"},
+		{"p99 of them, ms", "-", "65.0"},
+		{"answered late", "3", "0"},
+		{"timed out", "51141", "36"},
+		{"failed", "2", "0"},
+		{"refused by the backend", "0", "5"},
+		{"refused locally", "0", "46167"},
+		{"dropped sends", "100", "0"},
+		{"unfinished", "4", "0"},
+		{"attempts per call", "4.00", "1.00"},
+		{"time in which something lacked a CPU", "-", "1.6 %"},
+		{"recovery after the step", "not in 6 s", "0.25 s"},
+		{"before the run: closed loop, per second", "640", "638"},
+		{"whole run: dropped sends", "111", "0"},
+		{"whole run: send lateness p99, ms", "26.43", "1.09"},
+	} {
+		if !hasLine(table, row) {
+			t.Errorf("no line with %q in\n%s", row, table)
+		}
+	}
+	for _, c := range sample().Checks {
+		if !strings.Contains(table, fmt.Sprintf("\nPASS  %s\n", c.Text)) {
+			t.Errorf("no line for %q", c.Text)
+		}
+	}
+	if !strings.Contains(table, "\n"+sample().Sentence+"\n") {
+		t.Error("the sentence is missing")
+	}
+}
+
+func hasLine(table string, want [3]string) bool {
+	for line := range strings.Lines(table) {
+		if strings.Join(strings.Fields(line), " ") == want[0]+" "+want[1]+" "+want[2] {
+			return true
+		}
+	}
+	return false
+}
+
+func TestTableOfWhatThereIs(t *testing.T) {
+	for _, change := range []func(*Result){
+		func(r *Result) { r.With = nil },
+		func(r *Result) { r.Without, r.With = nil, nil },
+		func(r *Result) { *r = Result{} },
+	} {
+		r := sample()
+		change(r)
+		r.Interrupted, r.Checks = true, nil
+		r.conclude()
+		var b strings.Builder
+		if err := r.WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(b.String(), "INTERRUPTED") || !strings.Contains(b.String(), r.Sentence) {
+			t.Errorf("the table does not say that it is partial:\n%s", b.String())
+		}
+	}
+}

@@ -1,0 +1,221 @@
+// Package drill overloads a real HTTP backend, once with an ordinary caller and
+// once with a caller that uses Spillway, and says what the difference was.
+//
+// # Method
+//
+// The backend is a child process with one processor and a plain net/http handler
+// that burns the same amount of CPU for each call. Its capacity C is measured
+// closed loop. Then 0.5 C, a step to 10 C and 0.5 C again are offered, open loop:
+// calls are sent at the times of a Poisson process made from a seed, whether or
+// not earlier ones were answered, and their latency counts from the time at which
+// they were to be sent. Both runs get the same arrival times, a backend of their
+// own that does the same work, and the same transport below.
+//
+// The backend is not protected. What keeps it from collapse in the protected run
+// is the caller alone: its in-flight limit bounds the queue at the backend.
+//
+// # What counts
+//
+// A call is good if it was answered 2xx within the deadline. Goodput during the
+// step is the good ones among the calls that were to be sent during the step, all
+// of it, divided by its length. A call that the generator could not send before
+// its deadline is dropped and counts as offered, so a generator that cannot keep
+// up shows, and never flatters.
+package drill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// gcPercent lets both processes collect their garbage less often than is usual;
+// neither has much memory to speak of.
+const gcPercent = 400
+
+// A drill is one drill while it runs.
+type drill struct {
+	config   Config
+	rounds   int // work of one call at the backend; 0: not calibrated yet
+	conns    int
+	cpus     affinity
+	result   *Result
+	progress io.Writer
+}
+
+// Run does what c asks for and tells progress, line by line, how it goes. If ctx
+// ends it returns what was measured until then, marked as interrupted. The error
+// is a [*UsageError] if c cannot be done, and any other if this machine is at
+// fault. No process is left behind.
+func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	// One processor is the backend's: a caller that took it, too, would measure
+	// how the two fight.
+	callers := max(1, runtime.NumCPU()-1)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
+
+	cpus := separate()
+	defer cpus.end()
+
+	d := &drill{config: c, progress: progress, cpus: cpus, result: &Result{
+		Started:  time.Now(),
+		Machine:  Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), callers},
+		Settings: c.settings(),
+	}}
+	err := d.run(ctx)
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	d.result.Interrupted = err != nil
+	d.result.conclude()
+	return d.result, nil
+}
+
+func (d *drill) run(ctx context.Context) error {
+	if err := d.capacity(ctx); err != nil {
+		return err
+	}
+	r := d.result
+	at := schedule(d.config.Seed, r.Settings.Phases)
+	var err error
+	if r.Without, err = d.side(ctx, "[1/2] without", at, d.naive); err != nil {
+		return err
+	}
+	r.With, err = d.side(ctx, "[2/2] with   ", at, d.protected)
+	return err
+}
+
+// capacity measures the backend and derives from it what is offered.
+func (d *drill) capacity(ctx context.Context) error {
+	p, err := d.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	ctx, unwatch := p.watch(ctx)
+	defer unwatch()
+	fmt.Fprintf(d.progress, "measuring the capacity of a backend that burns %v of one CPU for each call\n", d.config.Service)
+	c, err := measureCapacity(ctx, p)
+	if err != nil {
+		return err
+	}
+	d.rounds = p.rounds
+	d.conns = connections(c, d.config.Deadline)
+	d.result.CapacityRPS = c
+	s := &d.result.Settings
+	s.Phases = d.config.phases(c)
+	s.MaxInFlight, s.MaxInFlightRule = d.config.inFlightLimit(c)
+	s.Connections = d.conns
+	fmt.Fprintf(d.progress, "capacity %.0f/s\n", c)
+	return nil
+}
+
+func (d *drill) start(ctx context.Context) (*process, error) {
+	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Service: d.config.Service, Rounds: d.rounds})
+}
+
+// side makes one run with a fresh backend. Unlike elsewhere, there may be both a
+// Run and an error: ctx ended.
+func (d *drill) side(ctx context.Context, name string, at []time.Duration, newCaller callerFunc) (*Run, error) {
+	p, err := d.start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer p.stop()
+	ctx, unwatch := p.watch(ctx)
+	defer unwatch()
+	rate, err := closedLoop(ctx, p, warmUp)
+	if err != nil {
+		return nil, err
+	}
+	transport := newTransport(d.conns)
+	defer transport.CloseIdleConnections()
+	probe := newProbe(transport, d.config.length())
+	c, err := newCaller(p.url, probe)
+	if err != nil {
+		return nil, err
+	}
+	run, err := d.offer(ctx, name, newGenerator(c, d.config.Deadline, at), probe)
+	if run != nil {
+		run.BackendRPS = rate
+	}
+	return run, err
+}
+
+// A callerFunc makes a caller of url that sends through probe.
+type callerFunc func(url string, probe *probe) (caller, error)
+
+func (d *drill) naive(url string, p *probe) (caller, error) {
+	return &naive{&http.Client{Transport: p}, url, d.config.Deadline}, nil
+}
+
+func (d *drill) protected(url string, p *probe) (caller, error) {
+	transport, look, err := protect(p, d.result.Settings.MaxInFlight)
+	if err != nil {
+		return nil, err
+	}
+	p.look = look
+	return &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, nil
+}
+
+// offer runs g and sums up.
+func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) (*Run, error) {
+	start := time.Now()
+	p.start = start
+	watching, stop := context.WithCancel(ctx)
+	var watchers sync.WaitGroup
+	var pressure *float64
+	watchers.Go(func() { p.sample(watching) })
+	watchers.Go(func() { d.tell(watching, name, g) })
+	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
+	records := g.run(ctx, start)
+	length := min(time.Since(start), d.config.length())
+	stop()
+	watchers.Wait()
+	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return nil, err // the backend died
+	}
+	run := summary(records, p, d.result.Settings.Phases, d.result.CapacityRPS, length)
+	run.CPUPressure = pressure
+	return run, context.Cause(ctx)
+}
+
+// tellEvery is how often there is a line of progress.
+const tellEvery = 2 * time.Second
+
+// tell says how g is doing until ctx ends.
+func (d *drill) tell(ctx context.Context, name string, g *generator) {
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	var offered, answered int64
+	for at := tellEvery; at <= d.config.length(); at += tellEvery {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		o, a := g.reached.Load(), g.answered.Load()
+		fmt.Fprintf(d.progress, "%s %3.0f s  %-8s  offered %6.0f/s  answered in time %5.0f/s\n", name, at.Seconds(),
+			d.phaseAt(at), float64(o-offered)/tellEvery.Seconds(), float64(a-answered)/tellEvery.Seconds())
+		offered, answered = o, a
+	}
+}
+
+// phaseAt names the phase that at ends or is in.
+func (d *drill) phaseAt(at time.Duration) string {
+	for _, p := range d.result.Settings.Phases {
+		if at <= seconds(p.End) {
+			return p.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+package drill
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// BackendCommand is the first argument by which this program is asked to be a
+// [Backend].
+const BackendCommand = "backend"
+
+// startTimeout is how long a backend may take to say hello.
+const startTimeout = 10 * time.Second
+
+// A process is a Backend in a child process.
+type process struct {
+	url    string
+	rounds int
+	cmd    *exec.Cmd
+	stdin  io.Closer // the child ends when this does
+	stderr *head
+	gone   chan struct{} // closed when the child has ended
+}
+
+// startBackend starts this very program as a Backend and waits for its hello.
+// Whoever starts one calls stop.
+func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
+	}
+	p := &process{stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p.cmd = exec.Command(exe, BackendCommand,
+		fmt.Sprintf("--port=%d", b.Port), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds))
+	p.cmd.Stderr = p.stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("starting the backend: %w", err)
+	}
+	hello, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("starting the backend: %w", err)
+	}
+	if err := cpus.start(p.cmd.Start); err != nil {
+		return nil, fmt.Errorf("starting the backend: %w", err)
+	}
+	if err := p.hear(ctx, hello, b.Port); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// hear waits for the child's hello. If none comes, the child is stopped.
+func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	// Killing the child ends its side of the pipe, and with that the read below.
+	unwatch := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	var h hello
+	err := json.NewDecoder(r).Decode(&h)
+	unwatch()
+	go func() {
+		_ = p.cmd.Wait() // not before the pipe was read
+		close(p.gone)
+	}()
+	if err == nil && h.Error == "" {
+		p.url, p.rounds = "http://"+h.Addr+"/", h.Rounds
+		return nil
+	}
+	p.stop()
+	if h.Error != "" {
+		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
+	}
+	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
+}
+
+// stop ends the child and waits until it is gone. It may be called again.
+func (p *process) stop() {
+	_ = p.stdin.Close()
+	_ = p.cmd.Process.Kill()
+	<-p.gone
+}
+
+// watch returns a copy of ctx that is cancelled when the child ends early.
+func (p *process) watch(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-p.gone:
+			cancel(fmt.Errorf("the backend ended in the middle of the drill: %v: %w", p.cmd.ProcessState, p.stderr.err()))
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-done
+	}
+}
+
+// head is a writer that keeps the first bytes and forgets the rest.
+type head struct {
+	buf  bytes.Buffer
+	room int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.buf.Write(p[:min(len(p), h.room-h.buf.Len())])
+	return len(p), nil
+}
+
+// err returns what was written as an error. Call it after the child has ended.
+func (h *head) err() error {
+	if h.buf.Len() == 0 {
+		return errors.New("it said nothing")
+	}
+	return fmt.Errorf("it said: %s", bytes.TrimSpace(h.buf.Bytes()))
+}

@@ -1,0 +1,142 @@
+package drill
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMain lets this test program be a backend, as the real one can.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == BackendCommand {
+		var b Backend
+		flags := flag.NewFlagSet(BackendCommand, flag.ExitOnError)
+		flags.IntVar(&b.Port, "port", 0, "")
+		flags.IntVar(&b.Rounds, "rounds", 0, "")
+		flags.DurationVar(&b.Service, "service", 0, "")
+		_ = flags.Parse(os.Args[2:])
+		if err := b.Serve(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// start starts a backend that is stopped when the test ends.
+func start(t *testing.T, b Backend) *process {
+	t.Helper()
+	p, err := startBackend(t.Context(), new(affinity), b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	return p
+}
+
+func isGone(p *process) bool {
+	select {
+	case <-p.gone:
+		return true
+	case <-time.After(10 * time.Second):
+		return false
+	}
+}
+
+func TestBackendServesUntilItIsStopped(t *testing.T) {
+	p := start(t, Backend{Service: ms})
+	status, err := get(t.Context(), http.DefaultClient, p.url)
+	if err != nil || status != http.StatusOK {
+		t.Errorf("status %d, %v", status, err)
+	}
+	if p.rounds <= 1 {
+		t.Errorf("calibrated to %d rounds", p.rounds)
+	}
+	p.stop()
+	p.stop() // may be called again
+	if !isGone(p) {
+		t.Error("the backend is still there")
+	}
+	if _, err := get(t.Context(), http.DefaultClient, p.url); err == nil {
+		t.Error("something still answers at the address of the backend")
+	}
+}
+
+// When the parent dies, however it does, the pipe to the child ends.
+func TestBackendEndsWithItsParent(t *testing.T) {
+	p := start(t, Backend{Service: ms, Rounds: 10})
+	if err := p.stdin.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !isGone(p) {
+		t.Error("the backend outlived its pipe")
+	}
+}
+
+func TestBackendDoesTheWorkItIsGiven(t *testing.T) {
+	if p := start(t, Backend{Service: ms, Rounds: 4711}); p.rounds != 4711 {
+		t.Errorf("%d rounds, want those that it was given", p.rounds)
+	}
+}
+
+func TestBackendWithoutAPort(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	p, err := startBackend(t.Context(), new(affinity), Backend{Service: ms, Rounds: 1, Port: taken.Addr().(*net.TCPAddr).Port})
+	if usage, ok := errors.AsType[*UsageError](err); !ok || usage.Flag != "port" || p != nil {
+		t.Errorf("error %v, want one that names the port", err)
+	}
+}
+
+func TestWatchTellsOfABackendThatDies(t *testing.T) {
+	p := start(t, Backend{Service: ms, Rounds: 1})
+	ctx, unwatch := p.watch(t.Context())
+	defer unwatch()
+	p.stop()
+	<-ctx.Done()
+	if err := context.Cause(ctx); errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "backend ended") {
+		t.Errorf("cause %v", err)
+	}
+}
+
+func TestHeadKeepsTheBeginning(t *testing.T) {
+	h := &head{room: 8}
+	for _, s := range []string{"first ", "second ", "third"} {
+		if n, err := io.WriteString(h, s); n != len(s) || err != nil {
+			t.Errorf("wrote %d of %q, %v", n, s, err)
+		}
+	}
+	if got := h.err().Error(); got != "it said: first se" {
+		t.Errorf("%q", got)
+	}
+}
+
+// The work is the same however long it takes, so that twice the rounds are twice
+// the time.
+func TestCalibrate(t *testing.T) {
+	one, two := calibrate(ms), calibrate(2*ms)
+	if ratio := float64(two) / float64(one); ratio < 1.5 || ratio > 2.5 {
+		t.Errorf("2 ms are %.2f times the rounds of 1 ms", ratio)
+	}
+}
+
+func TestCapacityIsBoundedByTheService(t *testing.T) {
+	p := start(t, Backend{Service: 5 * ms})
+	rate, err := closedLoop(t.Context(), p, 300*ms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate > 220 { // a busy machine makes it slower, nothing makes it faster
+		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", rate)
+	}
+}

@@ -1,0 +1,42 @@
+package drill
+
+import (
+	"net/http"
+
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// budgetCapacity is that of the bucket which [retry.Budgeted] makes for itself:
+// what a thousand calls earn at a tenth of a token each. The drill makes it
+// instead, to see its level.
+const budgetCapacity = 100
+
+// protect puts Spillway in front of next, as any program would, and returns a
+// func that looks at the levels of its policies.
+func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() levels, error) {
+	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	strategy, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: bucket})
+	if err != nil {
+		return nil, nil, err
+	}
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{
+		Base:   next,
+		Egress: egress.Config{MaxRequests: limit, Retry: strategy},
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return transport, func() levels {
+		l := levels{limit: limit, budget: bucket.Stats().Tokens / budgetCapacity}
+		for _, backend := range transport.Stats() { // the one there is
+			l.limit = int(backend.Inflight.MaxRequests)
+		}
+		return l
+	}, nil
+}

@@ -1,0 +1,194 @@
+package drill
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+)
+
+// A Result is everything that one drill measured. The table, the JSON file and
+// the HTML report are written from it and from nothing else.
+//
+// Times are in seconds from the intended start of a run, unless a name says
+// otherwise. Latencies are taken from the intended send of a call, so that a
+// slow generator or a full queue cannot hide them.
+type Result struct {
+	Started     time.Time `json:"started"`
+	Machine     Machine   `json:"machine"`
+	Settings    Settings  `json:"settings"`
+	CapacityRPS float64   `json:"capacity_rps"` // of the backend, closed loop; 0: not measured
+	Without     *Run      `json:"without"`      // null: not begun
+	With        *Run      `json:"with"`         // null: not begun
+	Sentence    string    `json:"sentence"`     // the outcome in one sentence, computed from the numbers
+	Checks      []Check   `json:"checks"`       // the promise, point by point; empty if interrupted
+	Interrupted bool      `json:"interrupted"`  // the drill was stopped; what is here is what was measured
+}
+
+// Machine is where the drill ran.
+type Machine struct {
+	GoVersion  string `json:"go_version"`
+	OS         string `json:"os"`
+	Arch       string `json:"arch"`
+	CPUs       int    `json:"cpus"`        // that this process may use
+	CallerCPUs int    `json:"caller_cpus"` // GOMAXPROCS of the calling process; the backend has 1
+}
+
+// Settings is what the drill was asked to do, and what it derived from that.
+type Settings struct {
+	Overload    float64 `json:"overload"` // offered during the step, in capacities
+	Calm        float64 `json:"calm"`     // offered before and after the step, in capacities
+	DeadlineMS  float64 `json:"deadline_ms"`
+	ServiceMS   float64 `json:"service_ms"` // CPU time of one call at the backend, as asked for
+	Seed        uint64  `json:"seed"`
+	MaxInFlight int     `json:"max_in_flight"` // of the protected caller
+	// MaxInFlightRule says where MaxInFlight comes from.
+	MaxInFlightRule string  `json:"max_in_flight_rule"`
+	Connections     int     `json:"connections"` // at most, of either caller
+	Caller          string  `json:"caller"`      // the unprotected caller in a few words
+	Protected       string  `json:"protected"`   // the protected one
+	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is
+}
+
+// A Phase is a stretch of constant offered load, [Start, End).
+type Phase struct {
+	Name       string  `json:"name"` // "calm", "step", "recovery"
+	Start      float64 `json:"start_s"`
+	End        float64 `json:"end_s"`
+	Load       float64 `json:"load"`        // in capacities
+	OfferedRPS float64 `json:"offered_rps"` // Load times the measured capacity
+}
+
+// The names of the phases, in order.
+const (
+	PhaseCalm     = "calm"
+	PhaseStep     = "step"
+	PhaseRecovery = "recovery"
+)
+
+// A Run is one caller's way through all phases. A call belongs to the phase in
+// which its intended send lies, however late it was sent or answered. GoodputRPS,
+// GoodputRatio, P50MS, P99MS, Samples, AttemptsPerCall and the embedded Counts
+// are of the step; Phases has the Counts of all three.
+type Run struct {
+	GoodputRPS   float64 `json:"goodput_rps"`
+	GoodputRatio float64 `json:"goodput_ratio"` // GoodputRPS over Result.CapacityRPS
+	// P50MS and P99MS are of the answers within the deadline, of which there are
+	// Samples. P50MS is null without samples, P99MS below MinSamplesP99 of them.
+	P50MS   *float64 `json:"p50_ms"`
+	P99MS   *float64 `json:"p99_ms"`
+	Samples int      `json:"samples"`
+	// AttemptsPerCall is attempts over calls that made at least one: what the
+	// retries made of the load. Calls refused locally are not in it.
+	AttemptsPerCall float64 `json:"attempts_per_call"`
+	Counts
+	// RecoverS is how long after the end of the step the service was back;
+	// null: not within the recovery phase. See [RecoveryWindow].
+	RecoverS *float64 `json:"recover_s"`
+	// BackendRPS is what the backend of this run did closed loop right before it.
+	// Far from Result.CapacityRPS, something else was using the machine.
+	BackendRPS float64 `json:"backend_rps"`
+	// CPUPressure is the share of the step in which some thread of the machine
+	// was ready to run and had no processor; null where that is not known, which
+	// is everywhere but on Linux.
+	CPUPressure *float64 `json:"cpu_pressure"`
+	// LatenessP50MS and LatenessP99MS say how far behind the intended send the
+	// generator was, over all sends of the run.
+	LatenessP50MS float64      `json:"lateness_p50_ms"`
+	LatenessP99MS float64      `json:"lateness_p99_ms"`
+	Phases        []PhaseCount `json:"phases"` // calm, step, recovery
+	Series        Series       `json:"series"`
+	// Seconds is how much of the schedule was offered; less than the last
+	// phase's end if the run was interrupted.
+	Seconds float64 `json:"seconds"`
+}
+
+// PhaseCount is the Counts of one phase.
+type PhaseCount struct {
+	Name string `json:"name"`
+	Counts
+}
+
+// Counts says what became of calls. Offered is the sum of all that follow down
+// to Unfinished: each call ends in exactly one of them.
+type Counts struct {
+	Offered          int `json:"offered"`            // calls that the schedule asked for
+	Goodput          int `json:"goodput"`            // answered 2xx within the deadline
+	Late             int `json:"late"`               // answered 2xx, but after the deadline
+	RefusedLocal     int `json:"refused_local"`      // refused by Spillway in the caller
+	RefusedByBackend int `json:"refused_by_backend"` // last answer was 503 or 429
+	TimedOut         int `json:"timed_out"`          // no answer at all in time
+	Failed           int `json:"failed"`             // anything else: connection errors, other statuses
+	DroppedSends     int `json:"dropped_sends"`      // the generator could not send in time, or was full
+	Unfinished       int `json:"unfinished"`         // cut short by the end of the run or an interrupt
+	// RefusedLocal by the policy that refused.
+	RefusedThrottle int `json:"refused_throttle"`
+	RefusedInflight int `json:"refused_inflight"`
+	// Attempts were handed to the connection pool; Retries are those of them
+	// that were not the first of their call. Both count by the phase, or the
+	// slot of the series, of the call's intended send.
+	Attempts int `json:"attempts"`
+	Retries  int `json:"retries"`
+}
+
+// A Series is a run over time, in slots of StepS seconds. All slices have the
+// same length, but for those that say when they are null. Calls count in the
+// slot of their intended send, unless said otherwise: divide by StepS for a rate.
+type Series struct {
+	StepS float64   `json:"step_s"`
+	T     []float64 `json:"t"` // start of the slot
+
+	Offered          []int `json:"offered"`
+	Goodput          []int `json:"goodput"`
+	Late             []int `json:"late"`
+	RefusedLocal     []int `json:"refused_local"`
+	RefusedThrottle  []int `json:"refused_throttle"`
+	RefusedInflight  []int `json:"refused_inflight"`
+	RefusedByBackend []int `json:"refused_by_backend"`
+	TimedOut         []int `json:"timed_out"`
+	Failed           []int `json:"failed"`
+	DroppedSends     []int `json:"dropped_sends"`
+
+	// Attempts and Retries count in the slot in which the attempt was made.
+	Attempts []int `json:"attempts"`
+	Retries  []int `json:"retries"`
+
+	// P50MS and P99MS are of all calls of the slot that were answered 2xx, late
+	// ones included; null where there are none. With the few samples of a slot
+	// the 99th percentile is close to the worst: good for a chart, no claim.
+	P50MS []*float64 `json:"p50_ms"`
+	P99MS []*float64 `json:"p99_ms"`
+
+	// InFlight is the most attempts in flight at once during the slot.
+	InFlight []int `json:"in_flight"`
+	// Limit is the in-flight limit; null without protection.
+	Limit []int `json:"limit"`
+	// Budget is the lowest level of the retry budget seen during the slot, as a
+	// share of its capacity; null without protection.
+	Budget []float64 `json:"budget"`
+}
+
+// A Check is one point of the promise, which the protected run keeps or breaks.
+type Check struct {
+	Name string   `json:"name"` // "goodput", "recovery", ...
+	Pass bool     `json:"pass"`
+	Got  *float64 `json:"got"`  // null: there is nothing that could be measured
+	Want float64  `json:"want"` // the bound
+	Text string   `json:"text"` // the whole point in words, for all three outputs
+}
+
+// Passed reports whether the drill ran to its end and all checks hold.
+func (r *Result) Passed() bool {
+	for _, c := range r.Checks {
+		if !c.Pass {
+			return false
+		}
+	}
+	return !r.Interrupted && len(r.Checks) > 0
+}
+
+// WriteJSON writes r, indented, to w.
+func (r *Result) WriteJSON(w io.Writer) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	return enc.Encode(r)
+}

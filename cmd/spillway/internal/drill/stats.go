@@ -1,0 +1,220 @@
+package drill
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+)
+
+// MinSamplesP99 is how many samples a 99th percentile takes to be claimed: ten
+// of them are then above it.
+const MinSamplesP99 = 1000
+
+// The service is back once the share of calls that are answered in time was at
+// least RecoveryShare in every window of RecoveryWindow for RecoveryHold on end;
+// the recovery then took until the first of these windows began. Windows are laid
+// out from the end of the step. A window in which no call was to be sent is as
+// good as any.
+const (
+	RecoveryWindow = 250 * time.Millisecond
+	RecoveryHold   = time.Second
+	RecoveryShare  = 0.95
+)
+
+// recovery returns how long the service took to be back, and whether it was.
+// records are those from the end of the step on, in order of their intended send.
+func recovery(records []record, end, until time.Duration) (time.Duration, bool) {
+	const hold = int(RecoveryHold / RecoveryWindow)
+	windows := int((until - end) / RecoveryWindow) // whole ones
+	held := 0
+	for w := range windows {
+		from := end + time.Duration(w)*RecoveryWindow
+		offered, answered := 0, 0
+		for ; len(records) > 0 && records[0].at < from+RecoveryWindow; records = records[1:] {
+			offered++
+			if records[0].outcome == good {
+				answered++
+			}
+		}
+		held++
+		if float64(answered) < RecoveryShare*float64(offered) {
+			held = 0
+		}
+		if held == hold {
+			return time.Duration(w+1-hold) * RecoveryWindow, true
+		}
+	}
+	return 0, false
+}
+
+// quantile returns the smallest sample that at least the share q of all samples
+// do not exceed, in milliseconds, and nil of none. It sorts samples.
+func quantile(samples []time.Duration, q float64) *float64 {
+	if len(samples) == 0 {
+		return nil
+	}
+	slices.Sort(samples)
+	rank := int(math.Ceil(q * float64(len(samples))))
+	return new(milliseconds(samples[max(rank, 1)-1]))
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// add counts one call.
+func (c *Counts) add(r *record) {
+	c.Offered++
+	c.Attempts += int(r.attempts)
+	c.Retries += max(0, int(r.attempts)-1)
+	if n := c.of(r.outcome); n != nil {
+		*n++
+	}
+	if r.outcome == refusedThrottle || r.outcome == refusedInflight {
+		c.RefusedLocal++
+	}
+}
+
+func (c *Counts) of(o outcome) *int {
+	switch o {
+	case good:
+		return &c.Goodput
+	case late:
+		return &c.Late
+	case refusedThrottle:
+		return &c.RefusedThrottle
+	case refusedInflight:
+		return &c.RefusedInflight
+	case refusedByBackend:
+		return &c.RefusedByBackend
+	case timedOut:
+		return &c.TimedOut
+	case dropped:
+		return &c.DroppedSends
+	case unfinished:
+		return &c.Unfinished
+	}
+	return &c.Failed
+}
+
+// summary turns the records and the probe of a run into a Run. records are those
+// whose time came.
+func summary(records []record, p *probe, phases []Phase, capacity float64, length time.Duration) *Run {
+	run := &Run{Seconds: length.Seconds()}
+	for _, phase := range phases {
+		c := PhaseCount{Name: phase.Name}
+		in := between(records, seconds(phase.Start), seconds(phase.End))
+		for i := range in {
+			c.add(&in[i])
+		}
+		run.Phases = append(run.Phases, c)
+		if phase.Name == PhaseStep {
+			run.Counts = c.Counts
+			run.summarizeStep(in, min(phase.End, run.Seconds)-phase.Start, capacity)
+		}
+	}
+	end := seconds(phases[1].End)
+	if took, ok := recovery(between(records, end, length), end, length); ok {
+		run.RecoverS = new(took.Seconds())
+	}
+	run.summarizeLateness(records)
+	run.Series = series(records, p, length)
+	return run
+}
+
+// summarizeStep expects the records of the step, which lasted for length seconds.
+func (run *Run) summarizeStep(records []record, length, capacity float64) {
+	if length <= 0 {
+		return
+	}
+	run.GoodputRPS = float64(run.Goodput) / length
+	run.GoodputRatio = run.GoodputRPS / capacity
+	var latencies []time.Duration
+	sent := 0
+	for i := range records {
+		if records[i].attempts > 0 {
+			sent++
+		}
+		if records[i].outcome == good {
+			latencies = append(latencies, records[i].latency())
+		}
+	}
+	if sent > 0 {
+		run.AttemptsPerCall = float64(run.Attempts) / float64(sent)
+	}
+	run.Samples = len(latencies)
+	run.P50MS = quantile(latencies, 0.50)
+	if run.Samples >= MinSamplesP99 {
+		run.P99MS = quantile(latencies, 0.99)
+	}
+}
+
+func (run *Run) summarizeLateness(records []record) {
+	behind := make([]time.Duration, len(records))
+	for i := range records {
+		behind[i] = records[i].sent - records[i].at
+	}
+	if len(behind) > 0 {
+		run.LatenessP50MS = *quantile(behind, 0.50)
+		run.LatenessP99MS = *quantile(behind, 0.99)
+	}
+}
+
+// between returns the records with an intended send in [from, to).
+func between(records []record, from, to time.Duration) []record {
+	first := func(t time.Duration) int {
+		i, _ := slices.BinarySearchFunc(records, t, func(r record, t time.Duration) int { return cmp.Compare(r.at, t) })
+		return i
+	}
+	return records[first(from):max(first(from), first(to))]
+}
+
+func series(records []record, p *probe, length time.Duration) Series {
+	s := Series{StepS: slotLength.Seconds()}
+	var last levels
+	for i := range p.slots {
+		from := time.Duration(i) * slotLength
+		if from >= length {
+			break
+		}
+		s.T = append(s.T, from.Seconds())
+		s.addCalls(between(records, from, from+slotLength))
+		s.addSeen(&p.slots[i])
+		if p.slots[i].levels != (levels{}) {
+			last = p.slots[i].levels
+		}
+		if p.look != nil {
+			s.Limit = append(s.Limit, last.limit)
+			s.Budget = append(s.Budget, last.budget)
+		}
+	}
+	return s
+}
+
+func (s *Series) addCalls(records []record) {
+	var c Counts
+	var answered []time.Duration
+	for i := range records {
+		c.add(&records[i])
+		if o := records[i].outcome; o == good || o == late {
+			answered = append(answered, records[i].latency())
+		}
+	}
+	s.Offered = append(s.Offered, c.Offered)
+	s.Goodput = append(s.Goodput, c.Goodput)
+	s.Late = append(s.Late, c.Late)
+	s.RefusedLocal = append(s.RefusedLocal, c.RefusedLocal)
+	s.RefusedThrottle = append(s.RefusedThrottle, c.RefusedThrottle)
+	s.RefusedInflight = append(s.RefusedInflight, c.RefusedInflight)
+	s.RefusedByBackend = append(s.RefusedByBackend, c.RefusedByBackend)
+	s.TimedOut = append(s.TimedOut, c.TimedOut)
+	s.Failed = append(s.Failed, c.Failed)
+	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)
+	s.P50MS = append(s.P50MS, quantile(answered, 0.50))
+	s.P99MS = append(s.P99MS, quantile(answered, 0.99))
+}
+
+func (s *Series) addSeen(seen *slot) {
+	s.Attempts = append(s.Attempts, int(seen.attempts.Load()))
+	s.Retries = append(s.Retries, int(seen.retries.Load()))
+	s.InFlight = append(s.InFlight, int(seen.inFlight.Load()))
+}

@@ -1,0 +1,137 @@
+package drill
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+)
+
+// nothing stands where there is no number.
+const nothing = "-"
+
+// WriteTable writes what r says, for people: the settings, a table, the sentence
+// and the checks.
+func (r *Result) WriteTable(w io.Writer) error {
+	var b strings.Builder
+	r.writeSettings(&b)
+	r.writeRuns(&b)
+	fmt.Fprintf(&b, "\n%s\n", r.Sentence)
+	if len(r.Checks) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, c := range r.Checks {
+		verdict := "PASS"
+		if !c.Pass {
+			verdict = "FAIL"
+		}
+		fmt.Fprintf(&b, "%s  %s\n", verdict, c.Text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *Result) writeSettings(w io.Writer) {
+	if r.Interrupted {
+		fmt.Fprint(w, "INTERRUPTED: what follows was measured until then\n\n")
+	}
+	if r.CapacityRPS == 0 {
+		return
+	}
+	s, p := r.Settings, r.Settings.Phases
+	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU, %s ms of it for each call, not protected\n", r.CapacityRPS, number(s.ServiceMS))
+	fmt.Fprintf(w, "load       %.0f/s for %s s, %.0f/s for %s s, %.0f/s for %s s; seed %d, deadline %s ms\n",
+		p[0].OfferedRPS, number(p[0].End-p[0].Start), p[1].OfferedRPS, number(p[1].End-p[1].Start),
+		p[2].OfferedRPS, number(p[2].End-p[2].Start), s.Seed, number(s.DeadlineMS))
+	fmt.Fprintf(w, "without    %s\n", s.Caller)
+	fmt.Fprintf(w, "with       %s\n", s.Protected)
+	fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
+	fmt.Fprintf(w, "both       at most %d connections\n\n", s.Connections)
+}
+
+// A row of the table: what it is, and how a run answers.
+type row struct {
+	label string
+	cell  func(*Run) string
+}
+
+func (r *Result) writeRuns(w io.Writer) {
+	if r.Without == nil {
+		return
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
+	step := r.Settings.Phases[1]
+	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the step of %s s", number(step.End-step.Start)))
+	for _, row := range r.rows() {
+		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, cell(row, r.Without), cell(row, r.With))
+	}
+	_ = tw.Flush() // to a strings.Builder
+}
+
+func cell(row row, run *Run) string {
+	if run == nil {
+		return nothing
+	}
+	return row.cell(run)
+}
+
+func (r *Result) rows() []row {
+	count := func(of func(*Run) int) func(*Run) string {
+		return func(run *Run) string { return strconv.Itoa(of(run)) }
+	}
+	return []row{
+		{"calls offered", count(func(run *Run) int { return run.Offered })},
+		{"goodput, per second", func(run *Run) string { return fmt.Sprintf("%.1f", run.GoodputRPS) }},
+		{"goodput, share of capacity", func(run *Run) string { return percent(run.GoodputRatio) }},
+		{"answered in time (n)", count(func(run *Run) int { return run.Samples })},
+		{"  p50 of them, ms", func(run *Run) string { return latency(run.P50MS) }},
+		{"  p99 of them, ms", func(run *Run) string { return latency(run.P99MS) }},
+		{"answered late", count(func(run *Run) int { return run.Late })},
+		{"timed out", count(func(run *Run) int { return run.TimedOut })},
+		{"failed", count(func(run *Run) int { return run.Failed })},
+		{"refused by the backend", count(func(run *Run) int { return run.RefusedByBackend })},
+		{"refused locally", count(func(run *Run) int { return run.RefusedLocal })},
+		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
+		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
+		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
+		{"time in which something lacked a CPU", func(run *Run) string { return pressure(run.CPUPressure) }},
+		{"recovery after the step", func(run *Run) string { return r.recoveryCell(run) }},
+		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
+		{"whole run: dropped sends", count(droppedSends)},
+		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
+	}
+}
+
+func (r *Result) recoveryCell(run *Run) string {
+	switch {
+	case run.RecoverS != nil:
+		return fmt.Sprintf("%.2f s", *run.RecoverS)
+	case r.cut(run):
+		return nothing
+	}
+	return "not in " + r.recoveryPhase()
+}
+
+func latency(ms *float64) string {
+	if ms == nil {
+		return nothing
+	}
+	return fmt.Sprintf("%.1f", *ms)
+}
+
+func pressure(share *float64) string {
+	if share == nil {
+		return nothing
+	}
+	return percent(*share)
+}
+
+// droppedSends is of the whole run.
+func droppedSends(run *Run) int {
+	n := 0
+	for _, p := range run.Phases {
+		n += p.DroppedSends
+	}
+	return n
+}

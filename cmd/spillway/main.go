@@ -1,0 +1,104 @@
+// Command spillway is the program of Spillway: it shows what overload control
+// does, on the machine that it runs on.
+//
+//	spillway drill      overload a real backend with and without Spillway
+//	spillway version    print the version
+//
+// Exit status: 0 if all is well, 1 if a drill found a promise broken, 2 for wrong
+// usage, 3 if the machine is at fault, 130 if interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+)
+
+// The exit statuses.
+const (
+	exitOK          = 0
+	exitBroken      = 1
+	exitUsage       = 2
+	exitEnvironment = 3
+	exitInterrupted = 130
+)
+
+// cli is the command line.
+type cli struct {
+	Drill   drillCommand   `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
+	Version struct{}       `cmd:"" help:"Print the version."`
+	Backend backendCommand `cmd:"" hidden:"" help:"Be the backend of a drill."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second one ends the program at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var c cli
+	parser, err := kong.New(&c,
+		kong.Name("spillway"),
+		kong.Description("Overload control: keeps services standing when more work arrives than they can do."),
+		kong.Writers(stdout, stderr))
+	if err != nil {
+		return fail(stderr, err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return fail(stderr, usage{err})
+	}
+	switch parsed.Command() {
+	case "version":
+		fmt.Fprintln(stdout, version())
+		return exitOK
+	case drill.BackendCommand:
+		if err := drill.Backend(c.Backend).Serve(os.Stdin, stdout); err != nil {
+			return fail(stderr, err)
+		}
+		return exitOK
+	}
+	status, err := c.Drill.run(ctx, stdout, stderr)
+	if err != nil {
+		return fail(stderr, err)
+	}
+	return status
+}
+
+// backendCommand has the flags of the hidden command that is the backend.
+type backendCommand drill.Backend
+
+// usage marks an error as the user's.
+type usage struct{ error }
+
+// fail prints the one error there is, and returns the status to exit with.
+func fail(stderr io.Writer, err error) int {
+	fmt.Fprintf(stderr, "spillway: %v\n", err)
+	if _, ok := errors.AsType[usage](err); ok {
+		return exitUsage
+	}
+	if _, ok := errors.AsType[*drill.UsageError](err); ok {
+		return exitUsage
+	}
+	return exitEnvironment
+}
+
+// version says what this program was built from.
+func version() string {
+	v := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		v = info.Main.Version
+	}
+	return fmt.Sprintf("spillway %s %s %s/%s", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}

@@ -1,0 +1,333 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+)
+
+// program is the program under test, built once.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "spillway")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "spillway")
+		if out, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// A running program is the leader of a process group of its own, by which any
+// child that it leaves behind is found.
+type running struct {
+	cmd    *exec.Cmd
+	stdout bytes.Buffer
+	stderr watched
+}
+
+func start(t *testing.T, args ...string) *running {
+	t.Helper()
+	r := &running{cmd: exec.Command(program, args...)}
+	r.stderr.news = make(chan struct{}, 1)
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) })
+	return r
+}
+
+// status waits for the end of the program and returns its exit status, -1 if a
+// signal killed it.
+func (r *running) status(t *testing.T) int {
+	t.Helper()
+	if err := r.cmd.Wait(); err != nil {
+		if _, ok := errors.AsType[*exec.ExitError](err); !ok {
+			t.Fatal(err)
+		}
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// leavesNobody fails t if a process of the group is there after patience.
+func (r *running) leavesNobody(t *testing.T, patience time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for syscall.Kill(-r.cmd.Process.Pid, 0) == nil {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Error("a child process was left behind")
+			return
+		}
+	}
+}
+
+// waitFor waits until stderr has the text.
+func (r *running) waitFor(t *testing.T, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for !strings.Contains(r.stderr.String(), text) {
+		select {
+		case <-r.stderr.news:
+		case <-ctx.Done():
+			t.Fatalf("no %q in time, but\n%s", text, r.stderr.String())
+		}
+	}
+}
+
+// watched is a buffer that tells when it grows.
+type watched struct {
+	mu   sync.Mutex
+	buf  bytes.Buffer
+	news chan struct{}
+}
+
+func (w *watched) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	select {
+	case w.news <- struct{}{}:
+	default:
+	}
+	return w.buf.Write(p)
+}
+
+func (w *watched) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.buf.String()
+}
+
+func TestBadInput(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := fmt.Sprint(taken.Addr().(*net.TCPAddr).Port)
+
+	for _, row := range []struct {
+		args  []string
+		names []string // what the error must name
+	}{
+		{nil, []string{"drill"}},
+		{[]string{"dril"}, []string{"dril"}},
+		{[]string{"drill", "--overlod=3"}, []string{"--overlod", "--overload"}},
+		{[]string{"drill", "now"}, []string{"now"}},
+		{[]string{"drill", "--overload=ten"}, []string{"--overload", "ten"}},
+		{[]string{"drill", "--overload=0"}, []string{"--overload", "0", "at most 100"}},
+		{[]string{"drill", "--step=8"}, []string{"--step", "8"}},
+		{[]string{"drill", "--deadline=1ms"}, []string{"--deadline", "1ms", "3ms"}},
+		{[]string{"drill", "--seed=-1"}, []string{"--seed", "-1"}},
+		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
+		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},
+		{[]string{"drill", "--port=" + port}, []string{"--port", port, "address already in use"}},
+		{[]string{"drill", "--json=/nowhere/at/all.json"}, []string{"--json", "/nowhere/at/all.json"}},
+		{[]string{"drill", "--report=/nowhere/at/all.html"}, []string{"--report", "/nowhere/at/all.html"}},
+	} {
+		t.Run(strings.Join(row.args, " "), func(t *testing.T) {
+			r := start(t, row.args...)
+			if status := r.status(t); status != 2 {
+				t.Errorf("exit status %d, want 2", status)
+			}
+			r.leavesNobody(t, 0)
+			said := r.stderr.String()
+			for _, name := range row.names {
+				if !strings.Contains(said, name) {
+					t.Errorf("the error does not name %s:\n%s", name, said)
+				}
+			}
+			if n := strings.Count(said, "spillway: "); n != 1 || r.stdout.Len() != 0 {
+				t.Errorf("%d errors and %d bytes of output; want one error alone:\n%s", n, r.stdout.Len(), said)
+			}
+		})
+	}
+}
+
+func TestVersion(t *testing.T) {
+	r := start(t, "version")
+	if status := r.status(t); status != 0 || !strings.HasPrefix(r.stdout.String(), "spillway ") {
+		t.Errorf("exit status %d, %q", status, r.stdout.String())
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, row := range []struct {
+		signal syscall.Signal
+		when   string // the line of progress after which the signal comes
+		runs   int    // that have begun by then
+	}{
+		{syscall.SIGTERM, "measuring", 0},
+		{syscall.SIGINT, "[1/2] without   2 s", 1},
+	} {
+		t.Run(row.signal.String(), func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "drill.json")
+			r := start(t, "drill", "--calm=1s", "--overload=3", "--json="+file)
+			r.waitFor(t, row.when)
+			// To the whole group, as a terminal does it.
+			if err := syscall.Kill(-r.cmd.Process.Pid, row.signal); err != nil {
+				t.Fatal(err)
+			}
+			if status := r.status(t); status != 130 {
+				t.Errorf("exit status %d, want 130: %s", status, r.stderr.String())
+			}
+			r.leavesNobody(t, time.Second)
+			if !strings.HasPrefix(r.stdout.String(), "INTERRUPTED") {
+				t.Errorf("the table does not say that it is partial:\n%s", r.stdout.String())
+			}
+			result := read(t, file)
+			if begun := result.Without != nil; !result.Interrupted || result.With != nil || begun != (row.runs > 0) {
+				t.Errorf("not what was measured: interrupted %v, without %v, with %v", result.Interrupted, result.Without, result.With)
+			}
+			if row.runs > 0 && (result.CapacityRPS == 0 || result.Without.Offered == 0 || result.Without.Seconds < 2) {
+				t.Errorf("what was measured is lost: %+v", result)
+			}
+		})
+	}
+}
+
+// A child is not left behind even where the parent has no time to stop it.
+func TestKill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs some seconds")
+	}
+	t.Parallel()
+	r := start(t, "drill", "--calm=500ms", "--overload=20")
+	r.waitFor(t, "[1/2] without   2 s") // the backend has a pile of work
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if status := r.status(t); status != -1 {
+		t.Errorf("exit status %d, want a death by signal", status)
+	}
+	r.leavesNobody(t, 10*time.Second)
+}
+
+func read(t *testing.T, file string) *drill.Result {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decode(t, data)
+}
+
+func decode(t *testing.T, data []byte) *drill.Result {
+	t.Helper()
+	var r drill.Result
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	return &r
+}
+
+// A short drill on a real backend. The bands are wide, and hold only where no other
+// tests are running.
+func TestDrill(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs some seconds")
+	}
+	dir := t.TempDir()
+	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")
+	r := start(t, "drill", "--overload=8", "--calm=500ms", "--step=2s", "--recovery=1500ms", "--json="+jsonFile, "--report="+page)
+	status := r.status(t)
+	r.leavesNobody(t, 0)
+	result := read(t, jsonFile)
+	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
+	}
+	t.Log("\n" + r.stdout.String())
+
+	if result.With.AttemptsPerCall > 1.1 {
+		t.Errorf("%.2f attempts per call with Spillway", result.With.AttemptsPerCall)
+	}
+	if busy := result.With.CPUPressure; busy != nil && *busy > 0.2 {
+		t.Logf("no judgement: something lacked a CPU for %.0f %% of the step", 100**busy)
+	} else if result.With.GoodputRatio < 0.7 || result.Without.GoodputRatio > 0.3 || result.Without.AttemptsPerCall < 2 {
+		t.Errorf("goodput is %.2f of capacity with Spillway and %.2f without, with %.2f attempts per call",
+			result.With.GoodputRatio, result.Without.GoodputRatio, result.Without.AttemptsPerCall)
+	}
+	if result.With.Offered != result.Without.Offered {
+		t.Errorf("offered %d with Spillway and %d without", result.With.Offered, result.Without.Offered)
+	}
+	for _, run := range []*drill.Run{result.Without, result.With} {
+		accountsForAll(t, run)
+	}
+	agree(t, result, r.stdout.String(), page)
+}
+
+// accountsForAll fails t unless each call ended in exactly one way.
+func accountsForAll(t *testing.T, run *drill.Run) {
+	t.Helper()
+	for _, p := range run.Phases {
+		ends := p.Goodput + p.Late + p.RefusedLocal + p.RefusedByBackend + p.TimedOut + p.Failed + p.DroppedSends + p.Unfinished
+		if ends != p.Offered {
+			t.Errorf("%s: %d calls offered, %d ended", p.Name, p.Offered, ends)
+		}
+	}
+}
+
+// agree fails t unless the table and the page say what the JSON file says.
+func agree(t *testing.T, result *drill.Result, table, page string) {
+	t.Helper()
+	var again bytes.Buffer
+	if err := result.WriteTable(&again); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(table, again.String()) {
+		t.Errorf("the table differs from one made of the JSON file:\n%s\nand\n%s", table, again.String())
+	}
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := bytes.Cut(data, []byte(`id="data">`))
+	embedded, _, _ := bytes.Cut(rest, []byte("</script>"))
+	if !reflect.DeepEqual(decode(t, embedded), result) {
+		t.Error("the numbers in the page differ from those in the JSON file")
+	}
+	text := html.UnescapeString(string(data))
+	for _, check := range result.Checks {
+		if !strings.Contains(text, check.Text) || !strings.Contains(table, check.Text) {
+			t.Errorf("the table or the page does not say: %s", check.Text)
+		}
+	}
+	if !strings.Contains(text, result.Sentence) || !strings.Contains(table, result.Sentence) {
+		t.Errorf("the table or the page does not say: %s", result.Sentence)
+	}
+}

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+func TestCall(t *testing.T) {
+	var criticality string
+	busy := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		criticality = r.Header.Get("X-Request-Criticality")
+		if busy {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Write([]byte("hello"))
+	}))
+	defer server.Close()
+	client, err := newClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := call(t.Context(), client, server.URL); got != "200 OK, 5 bytes" {
+		t.Error(got)
+	}
+	if criticality != "SHEDDABLE_PLUS" {
+		t.Errorf("the server saw criticality %q", criticality)
+	}
+	busy = true
+	for range 1000 {
+		if strings.HasPrefix(call(t.Context(), client, server.URL), "refused here, never sent") {
+			return
+		}
+	}
+	t.Error("a backend that refuses everything was called 1000 times")
+}
