@@ -7,6 +7,6 @@ require (
 	github.com/seed90641741/spillway v0.0.0
 )
 
-require golang.org/x/sys v0.38.0
+require golang.org/x/sys v0.48.0
 
 replace github.com/seed90641741/spillway => ../..

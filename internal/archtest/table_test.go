@@ -38,6 +38,7 @@ var table = map[string]row{
 	"budget":    {level: policies},
 	"inflight":  {level: policies},
 	"load":      {level: policies},
+	"quota":     {level: policies},
 	"ratelimit": {level: policies},
 	"retry":     {level: policies, waits: "retry/do.go"},
 	"shed":      {level: policies},

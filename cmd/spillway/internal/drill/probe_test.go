@@ -18,7 +18,7 @@ func TestProbe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(tripAs(func(*http.Request) (*http.Response, error) {
 			time.Sleep(400 * ms)
-			return nil, nil
+			return answer(http.StatusOK), nil
 		}), 1100*ms)
 		p.start = time.Now()
 		level := 1.0
@@ -33,7 +33,9 @@ func TestProbe(t *testing.T) {
 			wg.Go(func() {
 				req, _ := http.NewRequestWithContext(withRecord(ctx, new(record)), http.MethodGet, "http://127.0.0.1/", nil)
 				for range attempts {
-					_, _ = p.RoundTrip(req)
+					if resp, err := p.RoundTrip(req); err == nil {
+						_ = resp.Body.Close()
+					}
 				}
 			})
 		}

@@ -35,7 +35,7 @@ func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() level
 	return transport, func() levels {
 		l := levels{limit: limit, budget: bucket.Stats().Tokens / budgetCapacity}
 		for _, backend := range transport.Stats() { // the one there is
-			l.limit = int(backend.Inflight.MaxRequests)
+			l.limit = backend.Inflight.MaxRequests
 		}
 		return l
 	}, nil

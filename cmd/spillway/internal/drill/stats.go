@@ -92,8 +92,11 @@ func (c *Counts) of(o outcome) *int {
 		return &c.DroppedSends
 	case unfinished:
 		return &c.Unfinished
+	case failed:
+		return &c.Failed
+	case notReached: // was never to be sent
 	}
-	return &c.Failed
+	return nil
 }
 
 // summary turns the records and the probe of a run into a Run. records are those
