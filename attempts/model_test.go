@@ -2,6 +2,7 @@ package attempts
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
@@ -29,8 +30,7 @@ func (m *model) counts(now time.Time, length time.Duration, firsts int) (first, 
 	if now.After(m.at) {
 		m.at = now
 	}
-	for i := len(m.requests) - 1; i >= 0; i-- {
-		r := m.requests[i]
+	for _, r := range slices.Backward(m.requests) {
 		if m.at.Sub(r.at) >= length || r.first && first == uint64(firsts) {
 			break
 		}

@@ -35,7 +35,7 @@ func TestShareVectors(t *testing.T) {
 		r := rand.New(rand.NewPCG(1, 1))
 		h := must(t, Config{FirstAttempts: 100_000, Share: 0.2})
 		for range 100_000 {
-			for attempt := 0; attempt < tries; attempt++ {
+			for attempt := range tries {
 				h.Observe(t0, attempt)
 				if r.Float64() >= row.Q {
 					break

@@ -26,7 +26,6 @@ func (overloaded) Error() string                   { return "backend: overloaded
 func (overloaded) RetrySafety() fault.Safety       { return fault.Yes }
 func (overloaded) Throttle() bool                  { return true }
 func (overloaded) Fault() fault.Party              { return fault.Server }
-func fails(context.Context, *egress.Attempt) error { return overloaded{} }
 func works(context.Context, *egress.Attempt) error { return nil }
 
 var errBackend = errors.New("backend: broken")

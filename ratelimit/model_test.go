@@ -56,7 +56,7 @@ func drive(t *testing.T, ops []byte) {
 		if op := ops[i+1]; op%3 > 0 || len(m.waiting) == 0 {
 			m.arrive(t, l, now)
 		} else {
-			m.leave(t, l, now, int(op)%len(m.waiting))
+			m.leave(t, now, int(op)%len(m.waiting))
 		}
 		s := l.Stats(now)
 		if s.Waiting != len(m.waiting) || s.Tokens != float64(m.tokens)/float64(m.interval) {
@@ -76,7 +76,7 @@ func (m *model) arrive(t *testing.T, l *Limiter, now time.Time) {
 	}
 }
 
-func (m *model) leave(t *testing.T, l *Limiter, now time.Time, i int) {
+func (m *model) leave(t *testing.T, now time.Time, i int) {
 	m.see(now)
 	w := m.waiting[i]
 	m.waiting = slices.Delete(m.waiting, i, i+1)

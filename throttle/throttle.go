@@ -121,8 +121,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
-	switch o {
-	case spillway.Served, spillway.Failed, spillway.Overloaded, spillway.TimedOut:
+	if o != spillway.Abandoned {
 		t.classes[ticket.Criticality.Index()].settle(now, ticket.Epoch, o.Accepted())
 	}
 }
