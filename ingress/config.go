@@ -1,0 +1,177 @@
+package ingress
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// Config configures a [Server]. The zero Config is ready for use: it sheds by
+// criticality when the server is overloaded, and knows no limits.
+type Config struct {
+	// RateLimit bounds all requests per second. The zero value lets all in.
+	RateLimit ratelimit.Config
+	// Quota bounds what each customer may use. Without an Allocator there is none.
+	Quota quota.Config
+	// Shed says how to refuse when the server is overloaded.
+	Shed shed.Config
+	// Load is what Shed is told of the process.
+	Load load.Config
+	// RateLimitMode, QuotaMode and ShedMode say whether each of these gates
+	// enforces, observes or is off.
+	RateLimitMode, QuotaMode, ShedMode spillway.Mode
+
+	// Attempts says when refusals say "don't retry".
+	Attempts attempts.Config
+	// Trust says where requests come from, and so how much of what they say of
+	// themselves is believed.
+	Trust Trust
+
+	// Exempt reports whether a request passes all gates: health checks, metrics.
+	// It sees the Call before anything else, must be quick and safe for concurrent
+	// use, and should go by what clients cannot choose freely. Nil exempts nothing.
+	Exempt func(spillway.Call) bool
+
+	// RetryAfter is the hint in a refusal for overload, before jitter: between
+	// half and one and a half times as much is told. A shorter one lets clients
+	// find room sooner; a longer one spares refusals. Zero means 1 s; it must be
+	// 1 ms to 1 h.
+	RetryAfter time.Duration
+
+	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
+	// [rand.Float64]. It is also used for Shed, unless that has one of its own.
+	Rand func() float64
+
+	// Observer, if not nil, is told of each decision: for each request and gate
+	// that was asked there is one event.
+	Observer spillway.Observer
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.RetryAfter == 0 {
+		c.RetryAfter = time.Second
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	if c.Shed.Rand == nil {
+		c.Shed.Rand = c.Rand
+	}
+	for _, m := range []struct {
+		field string
+		mode  spillway.Mode
+	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"ShedMode", c.ShedMode}} {
+		if m.mode > spillway.Off {
+			return c, fmt.Errorf("ingress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
+		}
+	}
+	if c.RetryAfter < time.Millisecond || c.RetryAfter > time.Hour {
+		return c, fmt.Errorf("ingress: RetryAfter is %v, must be 1ms to 1h", c.RetryAfter)
+	}
+	var err error
+	c.Trust, err = c.Trust.withDefaults()
+	return c, err
+}
+
+// settings are the policies of a Server and how they are used. They are replaced
+// as a whole by Update; the policies in them live on.
+type settings struct {
+	config    Config
+	has       [gates]bool
+	limiter   *ratelimit.Limiter
+	quota     *quota.Quota // nil: none
+	shed      *shed.Shedder
+	load      *load.Meter
+	histogram *attempts.Histogram // inside
+	customers *attempts.Customers // at the edge
+}
+
+// build makes all policies anew.
+func build(c Config) (*settings, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &settings{config: c, has: [gates]bool{
+		limitGate: c.RateLimit.Rate > 0, quotaGate: c.Quota.Allocator != nil, shedGate: true,
+	}}
+	if s.limiter, err = ratelimit.New(c.RateLimit); err != nil {
+		return nil, fmt.Errorf("ingress: RateLimit: %w", err)
+	}
+	if s.has[quotaGate] {
+		if s.quota, err = quota.New(c.Quota); err != nil {
+			return nil, fmt.Errorf("ingress: Quota: %w", err)
+		}
+	}
+	if s.shed, err = shed.New(c.Shed); err != nil {
+		return nil, fmt.Errorf("ingress: Shed: %w", err)
+	}
+	if s.histogram, err = attempts.New(c.Attempts); err != nil {
+		return nil, fmt.Errorf("ingress: Attempts: %w", err)
+	}
+	if s.customers, err = attempts.NewCustomers(c.Attempts, 0); err != nil {
+		return nil, fmt.Errorf("ingress: Attempts: %w", err)
+	}
+	if s.load, err = load.New(c.Load); err != nil {
+		return nil, fmt.Errorf("ingress: Load: %w", err)
+	}
+	return s, nil
+}
+
+// adopt gives the policies of old, which live on, the configuration of s, and
+// puts them in place of the new ones. As each was made of that configuration
+// once, none refuses it.
+func (s *settings) adopt(old *settings) error {
+	if err := s.load.Close(); err != nil {
+		return err
+	}
+	if s.has[quotaGate] && old.has[quotaGate] {
+		if err := old.quota.Update(s.config.Quota); err != nil {
+			return err
+		}
+		s.quota = old.quota
+	}
+	for _, err := range []error{
+		old.limiter.Update(s.config.RateLimit),
+		old.shed.Update(s.config.Shed),
+		old.load.Update(s.config.Load),
+		old.histogram.Update(s.config.Attempts),
+		old.customers.Update(s.config.Attempts),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	s.limiter, s.shed, s.load = old.limiter, old.shed, old.load
+	s.histogram, s.customers = old.histogram, old.customers
+	return nil
+}
+
+// observe counts the attempt number of a request where it is believed: inside
+// for all, at the edge for the customer only.
+func (s *settings) observe(now time.Time, call spillway.Call) {
+	switch {
+	case s.config.Trust.Boundary == Internal:
+		s.histogram.Observe(now, int(call.Attempt))
+	case call.Customer != "":
+		s.customers.Observe(now, call.Customer, int(call.Attempt))
+	}
+}
+
+func (s *settings) dontRetry(now time.Time, call spillway.Call) bool {
+	if s.config.Trust.Boundary == Internal {
+		return s.histogram.DontRetry(now)
+	}
+	return call.Customer != "" && s.customers.DontRetry(now, call.Customer)
+}
+
+func (s *settings) exempt(call spillway.Call) bool {
+	return s.config.Exempt != nil && s.config.Exempt(call)
+}

@@ -1,0 +1,44 @@
+// Package ingress is the server side of a call: it puts the server policies in
+// order, so that no adapter and no handler has to.
+//
+//	request ─► classify ─► ratelimit ─► quota ─► shed ─► serve
+//	           (adapter,                          │
+//	            Trust)                            └─► refuse: attempts say
+//	                                                  whether to retry
+//
+// A [Server] serves one process. An adapter fills in a [spillway.Call] from the
+// request, lets [Trust] judge what the request says of itself, and calls
+// [Server.Enter], which may wait for a moment. If the [Refusal] that it returns is
+// one, the adapter answers with it. Otherwise the request is served and
+// [Passage.Done] called when it has ended. Where a request can be refused more
+// cheaply before it was read, the adapter asks [Server.Refuse] first.
+//
+// # The order
+//
+// The rate limit comes first as it knows nothing of the request and costs least.
+// The quota comes before the shedder so that one customer's excess is refused on
+// its own account and never makes the server refuse others. What the shedder
+// refuses is given back to the quota. All see the time that was read when the
+// request came.
+//
+// A request that [Config.Exempt] names (health checks, metrics) passes all gates
+// unseen: a server that is busy must not look dead.
+//
+// # Idle priority
+//
+// A request that the shedder wants to wait does so in its own goroutine, which is
+// parked. Who comes next is decided by one more goroutine, the dispatcher. It must
+// run only when a processor has nothing else to do: then all that arrived was
+// examined, and the best of it is known. Go has no priorities, but an order: a
+// processor runs its own queue, then the global one, and polls the network only
+// when both are empty. So the dispatcher waits for a file to become readable like
+// a connection does, and is found by that poll; then it yields, which puts it
+// behind all that the same poll has found.
+//
+// # Modes
+//
+// Each gate enforces, observes, or is off. A gate that observes decides and
+// reports, and lets the request through at once. So that what it reports is what
+// it would decide if it enforced, a request that an observing gate would have
+// refused is shown to no further gate that observes.
+package ingress

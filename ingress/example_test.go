@@ -1,0 +1,49 @@
+package ingress_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// Each customer may make two calls a second.
+func Example() {
+	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 2}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server, err := ingress.New(ingress.Config{Quota: quota.Config{Allocator: limits}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer server.Close()
+
+	handle := func(customer string) {
+		// What the request says of itself is believed as far as this listener goes.
+		call := spillway.Call{Key: "/search", Customer: customer}
+		call = server.Trust().Judge(time.Now(), call, ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true})
+		passage, refusal := server.Enter(context.Background(), call, ratelimit.Caller{})
+		if refusal.Refused() {
+			fmt.Println(customer, "is refused:", refusal.Reason)
+			return
+		}
+		defer passage.Done(spillway.Served)
+		fmt.Println(customer, "is served as", passage.Call().Criticality)
+	}
+	for range 3 {
+		handle("alice")
+	}
+	handle("bob")
+	// Output:
+	// alice is served as CRITICAL
+	// alice is served as CRITICAL
+	// alice is refused: over quota
+	// bob is served as CRITICAL
+}

@@ -1,0 +1,69 @@
+package ingress
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Reason says what a refused request is to be told.
+type Reason uint8
+
+// The reasons. The zero Reason is none: the request was not refused.
+const (
+	// Overloaded: this server has too much to do. Another may have room.
+	Overloaded Reason = iota + 1
+	// OverQuota: this customer asks for too much. Another server will say so too.
+	OverQuota
+	// Left: the client went away, or its deadline passed, while the request
+	// waited. Nobody reads the answer.
+	Left
+)
+
+var reasonNames = [...]string{"admitted", "overloaded", "over quota", "left"}
+
+// String returns a lower-case word or two for r.
+func (r Reason) String() string {
+	if int(r) >= len(reasonNames) {
+		return "invalid"
+	}
+	return reasonNames[r]
+}
+
+// A Refusal is what to answer to a request that is not served. It is a value, so
+// that refusing allocates nothing. The zero Refusal is none.
+type Refusal struct {
+	// Reason is zero if the request was not refused.
+	Reason Reason
+	// DontRetry says that the others seem to be overloaded as well: the caller
+	// should pass the failure on instead of trying another server.
+	DontRetry bool
+	// RetryAfter is when it makes sense to come back here, with jitter: clients
+	// that were refused together must not come back together. It is above zero
+	// unless the client Left.
+	RetryAfter time.Duration
+	// Err says who refused and why: a *[spillway.RejectedError], which is shared
+	// and must not be changed, or the error of the context where the client Left.
+	Err error
+}
+
+// Refused reports whether r is a refusal.
+func (r Refusal) Refused() bool { return r.Reason != 0 }
+
+// refuse makes a Refusal of an error that a gate returned.
+func (s *settings) refuse(now time.Time, call spillway.Call, reason Reason, err error) Refusal {
+	r := Refusal{Reason: reason, Err: err}
+	if reason == Left {
+		return r
+	}
+	r.DontRetry = reason == Overloaded && s.dontRetry(now, call)
+	r.RetryAfter = s.config.RetryAfter
+	// The hint of a limit is exact: earlier makes no sense, later does not matter.
+	jitter := s.config.Rand()
+	if rejected, ok := errors.AsType[*spillway.RejectedError](err); ok && rejected.RetryAfter > 0 {
+		r.RetryAfter, jitter = rejected.RetryAfter, jitter+0.5
+	}
+	r.RetryAfter = time.Duration(float64(r.RetryAfter) * (0.5 + jitter))
+	return r
+}

@@ -1,0 +1,127 @@
+package ingress
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Boundary says what lies on the other side of a listener.
+type Boundary uint8
+
+const (
+	// Edge is a listener that anybody may connect to. It is the zero Boundary.
+	Edge Boundary = iota
+	// Internal is a listener that only services of the same system reach, which
+	// have proven who they are.
+	Internal
+)
+
+var boundaryNames = [...]string{"edge", "internal"}
+
+// String returns the text form: edge or internal.
+func (b Boundary) String() string {
+	if int(b) >= len(boundaryNames) {
+		return fmt.Sprintf("Boundary(%d)", uint8(b))
+	}
+	return boundaryNames[b]
+}
+
+// Claims are what a request says of itself. The zero Claims say nothing.
+type Claims struct {
+	// Criticality counts if Labelled is set.
+	Criticality spillway.Criticality
+	Labelled    bool
+	// Attempt is 0 for the first attempt.
+	Attempt int
+	// Timeout is how long the caller will wait. What is not positive says nothing.
+	Timeout time.Duration
+	// Identity is who the caller has proven to be, as by a certificate. It must
+	// never be taken from what the caller just says.
+	Identity string
+}
+
+// Trust says how much of its Claims a request is believed. The zero Trust is
+// that of an edge.
+type Trust struct {
+	// Boundary says where requests come from.
+	//
+	// At the Edge, a request may lower its class and shorten its deadline, which
+	// harms nobody else. Its attempt number counts against its own customer only.
+	//
+	// At an Internal boundary the label is believed up to the highest class that
+	// the caller may use, and so are attempt number and deadline.
+	Boundary Boundary
+	// Highest is the highest class that each caller, by Identity, may use at an
+	// Internal boundary.
+	Highest map[string]spillway.Criticality
+	// Others is the highest class of callers that Highest does not name. The zero
+	// value is [spillway.Critical].
+	Others spillway.Criticality
+	// MaxTimeout bounds how far away a deadline may be. Zero means an hour; it
+	// must be 1 ms to 24 h.
+	MaxTimeout time.Duration
+}
+
+func (t Trust) withDefaults() (Trust, error) {
+	if t.MaxTimeout == 0 {
+		t.MaxTimeout = time.Hour
+	}
+	switch {
+	case t.Boundary > Internal:
+		return t, fmt.Errorf("ingress: Trust.Boundary is %d, must be Edge or Internal", t.Boundary)
+	case !t.Others.Valid():
+		return t, fmt.Errorf("ingress: Trust.Others is %v, must be one of the four", t.Others)
+	case t.MaxTimeout < time.Millisecond || t.MaxTimeout > 24*time.Hour:
+		return t, fmt.Errorf("ingress: Trust.MaxTimeout is %v, must be 1ms to 24h", t.MaxTimeout)
+	}
+	for name, c := range t.Highest {
+		if !c.Valid() {
+			return t, fmt.Errorf("ingress: Trust.Highest[%q] is %v, must be one of the four", name, c)
+		}
+	}
+	return t, nil
+}
+
+// Judge returns the call with as much of the claims as is believed. What call
+// holds already is what the server itself knows: the class of the route, the
+// customer, a deadline of its own. Judge is a pure function; a claim can never
+// make it fail.
+func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call {
+	call.Criticality = t.criticality(call.Criticality, c)
+	call.Attempt = int32(min(max(c.Attempt, 0), math.MaxInt32))
+	if c.Timeout > 0 {
+		most := t.MaxTimeout
+		if most == 0 {
+			most = time.Hour
+		}
+		deadline := now.Add(min(c.Timeout, most))
+		if call.Deadline.IsZero() || deadline.Before(call.Deadline) {
+			call.Deadline = deadline
+		}
+	}
+	return call
+}
+
+func (t Trust) criticality(known spillway.Criticality, c Claims) spillway.Criticality {
+	if !known.Valid() {
+		known = spillway.Critical
+	}
+	labelled := c.Labelled && c.Criticality.Valid()
+	if t.Boundary == Edge {
+		if labelled {
+			return min(known, c.Criticality)
+		}
+		return known
+	}
+	highest, ok := t.Highest[c.Identity]
+	if !ok {
+		highest = t.Others
+	}
+	if labelled {
+		known = c.Criticality
+	}
+	return min(known, highest)
+}

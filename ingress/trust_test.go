@@ -1,0 +1,107 @@
+package ingress
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+func TestJudge(t *testing.T) {
+	const (
+		s, sp, c, cp = spillway.Sheddable, spillway.SheddablePlus, spillway.Critical, spillway.CriticalPlus
+	)
+	now := time.Unix(1e9, 0)
+	edge := Trust{MaxTimeout: time.Minute}
+	inside := Trust{
+		Boundary: Internal, Others: c,
+		Highest: map[string]spillway.Criticality{"web": cp, "batch": sp},
+	}
+	for i, row := range []struct {
+		trust  Trust
+		known  spillway.Criticality
+		claims Claims
+		want   spillway.Criticality
+	}{
+		{edge, c, Claims{}, c},
+		{edge, c, Claims{Criticality: cp}, c}, // not labelled
+		{edge, c, Claims{Criticality: cp, Labelled: true}, c},
+		{edge, c, Claims{Criticality: s, Labelled: true}, s},
+		{edge, s, Claims{Criticality: c, Labelled: true}, s},
+		{edge, cp, Claims{}, cp}, // what the server knows of its route
+		{edge, c, Claims{Criticality: 99, Labelled: true}, c},
+		{edge, 99, Claims{}, c},
+		{edge, c, Claims{Criticality: cp, Labelled: true, Identity: "web"}, c},
+		{inside, c, Claims{Criticality: cp, Labelled: true, Identity: "web"}, cp},
+		{inside, c, Claims{Criticality: cp, Labelled: true, Identity: "batch"}, sp},
+		{inside, c, Claims{Identity: "batch"}, sp},
+		{inside, c, Claims{Criticality: cp, Labelled: true, Identity: "?"}, c},
+		{inside, s, Claims{Criticality: c, Labelled: true, Identity: "web"}, c},
+		{inside, s, Claims{Identity: "web"}, s},
+	} {
+		call := row.trust.Judge(now, spillway.Call{Criticality: row.known}, row.claims)
+		if call.Criticality != row.want {
+			t.Errorf("row %d: %v, want %v", i, call.Criticality, row.want)
+		}
+	}
+}
+
+func TestJudgeDeadlineAndAttempt(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	edge := Trust{MaxTimeout: time.Minute}
+	for i, row := range []struct {
+		own, timeout time.Duration // 0: none
+		want         time.Duration
+	}{
+		{0, 0, 0},
+		{0, time.Second, time.Second},
+		{0, -time.Second, 0},
+		{0, math.MaxInt64, time.Minute},
+		{time.Second, time.Minute, time.Second},
+		{time.Second, time.Millisecond, time.Millisecond},
+	} {
+		var call spillway.Call
+		if row.own != 0 {
+			call.Deadline = now.Add(row.own)
+		}
+		call = edge.Judge(now, call, Claims{Timeout: row.timeout})
+		got := time.Duration(0)
+		if !call.Deadline.IsZero() {
+			got = call.Deadline.Sub(now)
+		}
+		if got != row.want {
+			t.Errorf("row %d: %v, want %v", i, got, row.want)
+		}
+	}
+	for claim, want := range map[int]int32{-5: 0, 0: 0, 3: 3, math.MaxInt: math.MaxInt32} {
+		if got := edge.Judge(now, spillway.Call{}, Claims{Attempt: claim}).Attempt; got != want {
+			t.Errorf("attempt %d: %d, want %d", claim, got, want)
+		}
+	}
+}
+
+// Whatever it claims, a request from outside is never more critical than the
+// server knows it to be, and its deadline is never later than the server's own.
+func FuzzJudge(f *testing.F) {
+	f.Add(int8(0), int8(1), true, 0, int64(1), "web")
+	f.Add(int8(-2), int8(99), true, math.MaxInt, int64(math.MaxInt64), "")
+	f.Fuzz(func(t *testing.T, known, claim int8, labelled bool, attempt int, timeout int64, identity string) {
+		now := time.Unix(1e9, 0)
+		own := spillway.Call{Criticality: spillway.Criticality(known), Deadline: now.Add(time.Second), Customer: "c"}
+		claims := Claims{spillway.Criticality(claim), labelled, attempt, time.Duration(timeout), identity}
+		for _, trust := range []Trust{{}, {Boundary: Internal, Others: spillway.SheddablePlus}} {
+			call := trust.Judge(now, own, claims)
+			highest := max(own.Criticality, spillway.Critical)
+			if trust.Boundary == Internal {
+				highest = trust.Others
+			}
+			if !call.Criticality.Valid() || own.Criticality.Valid() && call.Criticality > highest {
+				t.Errorf("%+v made it %v", claims, call.Criticality)
+			}
+			if call.Deadline.After(own.Deadline) || !call.Deadline.After(now) || call.Attempt < 0 || call.Customer != "c" {
+				t.Errorf("%+v made it %+v", claims, call)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package ingress
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// waiter is a request that waits in the shedder's room.
+type waiter struct {
+	shed.Waiter
+	done  chan struct{} // receives one value when the room has let it go
+	timer *time.Timer
+}
+
+func newWaiter() any {
+	w := &waiter{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+	w.timer.Stop()
+	w.Owner = w
+	return w
+}
+
+// release tells a waiter that the room has let it go.
+func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
+
+// wait waits for the room to let w go, for as long as it may, and returns the
+// ticket or why there is none.
+func (s *Server) wait(ctx context.Context, w *waiter, most time.Duration) (spillway.Ticket, error) {
+	w.timer.Reset(most)
+	defer w.timer.Stop()
+	select {
+	case <-w.done:
+	case <-w.timer.C:
+		if !s.shed.Expire(&w.Waiter) {
+			<-w.done
+		}
+	case <-ctx.Done():
+		if s.shed.Withdraw(&w.Waiter) {
+			return spillway.Ticket{}, ctx.Err()
+		}
+		<-w.done
+	}
+	return w.Ticket, w.Err
+}
+
+// pause waits for d to pass, or returns the error of ctx.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

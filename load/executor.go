@@ -1,0 +1,88 @@
+package load
+
+import (
+	"math"
+	"runtime/metrics"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// fresh is how long a reading of the executor is used again. Reading takes the
+// scheduler's lock, which a process with many processors should not do for each
+// of a million requests.
+const fresh = 20 * time.Microsecond
+
+// Executor is what the Go scheduler is doing at a moment.
+type Executor struct {
+	Running    int // goroutines that run
+	Runnable   int // goroutines that are ready to, and wait for a processor
+	Processors int // GOMAXPROCS
+}
+
+// executor reads the scheduler, at most once in a while.
+type executor struct {
+	running, runnable, processors atomic.Int64
+
+	mu        sync.Mutex
+	samples   []metrics.Sample
+	last      time.Time
+	smoothing float64 // seconds
+	average   float64
+}
+
+func newExecutor(smoothing time.Duration) *executor {
+	e := &executor{
+		samples: []metrics.Sample{
+			{Name: "/sched/goroutines/running:goroutines"},
+			{Name: "/sched/goroutines/runnable:goroutines"},
+			{Name: "/sched/gomaxprocs:threads"},
+		},
+		smoothing: smoothing.Seconds(),
+	}
+	e.read()
+	return e
+}
+
+// at returns the state at the time now. If another goroutine is just reading it,
+// that is the one before.
+func (e *executor) at(now time.Time) Executor {
+	if e.mu.TryLock() {
+		if d := now.Sub(e.last); d >= fresh {
+			e.read()
+			e.smooth(d)
+			e.last = now
+		}
+		e.mu.Unlock()
+	}
+	return Executor{
+		Running:    int(e.running.Load()),
+		Runnable:   int(e.runnable.Load()),
+		Processors: int(e.processors.Load()),
+	}
+}
+
+func (e *executor) read() {
+	metrics.Read(e.samples)
+	e.running.Store(int64(e.samples[0].Value.Uint64()))
+	e.runnable.Store(int64(e.samples[1].Value.Uint64()))
+	e.processors.Store(int64(max(1, e.samples[2].Value.Uint64())))
+}
+
+// smooth takes what was read into the average, for a time d.
+func (e *executor) smooth(d time.Duration) {
+	now := float64(e.running.Load()+e.runnable.Load()) / float64(e.processors.Load())
+	e.average += (now - e.average) * -math.Expm1(-d.Seconds()/e.smoothing)
+}
+
+func (e *executor) load() float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.average
+}
+
+func (e *executor) setSmoothing(d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.smoothing = d.Seconds()
+}

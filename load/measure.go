@@ -1,0 +1,68 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"time"
+)
+
+// Measure is one of the measures built in.
+type Measure uint8
+
+// The measures. The package comment says what each means; times are in seconds.
+const (
+	Average    Measure = iota // executor load average
+	CPU                       // processor time of the process
+	Quota                     // processor time of the cgroup
+	Throttled                 // periods in which the cgroup ran out of it
+	Memory                    // of the limit
+	Scheduling                // wait for a processor
+	Queue                     // wait for admission
+	Measures   = iota         // how many there are
+)
+
+var measureNames = [Measures]string{"executor", "cpu", "quota", "throttled", "memory", "scheduling", "queue"}
+
+// String returns the name of m in lower case.
+func (m Measure) String() string {
+	if int(m) >= len(measureNames) {
+		return fmt.Sprintf("Measure(%d)", uint8(m))
+	}
+	return measureNames[m]
+}
+
+// readings holds a value for each measure, NaN where there is none.
+type readings [Measures]float64
+
+// Targets are what the measures should be at most. A zero target means that the
+// measure is reported only, except where it says otherwise.
+type Targets struct {
+	// Average is in goroutines per processor.
+	Average float64
+	// CPU is a share of GOMAXPROCS, Quota one of the cgroup's quota, and
+	// Throttled one of its periods.
+	CPU, Quota, Throttled float64
+	// Memory is a share of the limit. Zero means 0.95; negative means that memory
+	// is reported only.
+	Memory float64
+	// Scheduling is how long goroutines wait, and Queue how long requests do.
+	Scheduling, Queue time.Duration
+}
+
+// withDefaults returns the targets by measure, 0 where there is none, or an
+// error that names the first bad one.
+func (t Targets) withDefaults() (readings, error) {
+	if t.Memory == 0 {
+		t.Memory = 0.95
+	}
+	all := readings{
+		Average: t.Average, CPU: t.CPU, Quota: t.Quota, Throttled: t.Throttled,
+		Memory: max(t.Memory, 0), Scheduling: t.Scheduling.Seconds(), Queue: t.Queue.Seconds(),
+	}
+	for m, v := range all {
+		if !(v >= 0 && v <= math.MaxFloat32) {
+			return all, fmt.Errorf("load: the target of %v is %v, must not be negative", Measure(m), v)
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,107 @@
+package load
+
+import (
+	"errors"
+	"math"
+	"runtime/metrics"
+	"time"
+)
+
+// memory compares what the Go runtime holds with the lesser of its own limit and
+// the cgroup's.
+type memory struct {
+	samples []metrics.Sample
+	cgroup  *limitFile // nil: none
+}
+
+func openMemory(c cgroups) (source, error) {
+	m := &memory{samples: []metrics.Sample{
+		{Name: "/memory/classes/total:bytes"},
+		{Name: "/memory/classes/heap/released:bytes"},
+		{Name: "/gc/gomemlimit:bytes"},
+	}}
+	var err error
+	if m.cgroup, err = c.memoryLimit(); err == nil {
+		return m, nil
+	}
+	metrics.Read(m.samples)
+	if m.samples[2].Value.Uint64() == math.MaxInt64 {
+		return nil, errors.Join(errors.New("memory: GOMEMLIMIT is not set"), err)
+	}
+	return m, nil
+}
+
+func (m *memory) read(_ time.Duration, into *readings) error {
+	metrics.Read(m.samples)
+	held := m.samples[0].Value.Uint64() - m.samples[1].Value.Uint64()
+	limit := float64(m.samples[2].Value.Uint64())
+	if m.cgroup != nil {
+		l, err := m.cgroup.read()
+		if err != nil {
+			return err
+		}
+		limit = min(limit, l)
+	}
+	into[Memory] = float64(held) / limit
+	return nil
+}
+
+func (m *memory) measures() []Measure { return []Measure{Memory} }
+
+func (m *memory) Close() error {
+	if m.cgroup == nil {
+		return nil
+	}
+	return m.cgroup.Close()
+}
+
+// scheduling is the 99th percentile of the time that goroutines waited for a
+// processor since the last sample. The runtime looks at one transition in eight.
+type scheduling struct {
+	samples []metrics.Sample
+	before  []uint64
+}
+
+func openScheduling() (source, error) {
+	s := &scheduling{samples: []metrics.Sample{{Name: "/sched/latencies:seconds"}}}
+	metrics.Read(s.samples)
+	if s.samples[0].Value.Kind() != metrics.KindFloat64Histogram {
+		return nil, errors.New("scheduling: this Go runtime has no /sched/latencies:seconds")
+	}
+	s.before = make([]uint64, len(s.samples[0].Value.Float64Histogram().Counts))
+	return s, nil
+}
+
+func (s *scheduling) read(_ time.Duration, into *readings) error {
+	metrics.Read(s.samples)
+	h := s.samples[0].Value.Float64Histogram()
+	into[Scheduling] = quantile(h, s.before, 0.99)
+	copy(s.before, h.Counts)
+	return nil
+}
+
+func (s *scheduling) measures() []Measure { return []Measure{Scheduling} }
+
+func (s *scheduling) Close() error { return nil }
+
+// quantile returns the upper bound of the bucket that holds the q-th quantile of
+// what h counts since before, or of the one below it where that is infinite. It
+// is 0 if there is nothing.
+func quantile(h *metrics.Float64Histogram, before []uint64, q float64) float64 {
+	var total, sum uint64
+	for i, n := range h.Counts {
+		total += n - before[i]
+	}
+	if total == 0 {
+		return 0
+	}
+	for i, n := range h.Counts {
+		if sum += n - before[i]; float64(sum) >= q*float64(total) {
+			if upper := h.Buckets[i+1]; !math.IsInf(upper, 1) {
+				return upper
+			}
+			return h.Buckets[i]
+		}
+	}
+	return 0
+}

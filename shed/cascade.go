@@ -1,0 +1,78 @@
+package shed
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+const (
+	// memory is how many decisions the refused share of a class remembers: at a
+	// thousand requests a second a twentieth of one.
+	memory = 50
+	// forget is the time in which a class that nobody asks for loses half of its
+	// refused share, so that what was refused in the past holds nobody back.
+	forget = 50 * time.Millisecond
+	// noise is a refused share below which a class counts as served, and cut the
+	// one from which all lower classes are refused.
+	noise, cut = 0.02, 0.2
+)
+
+// cascade remembers how much of each class was refused lately, and so which
+// lower classes must be refused outright. Without it a class that is refused in
+// part would leave, at the instants when the room happens to have a place, some
+// of the capacity to lower ones.
+type cascade struct {
+	classes [spillway.Criticalities]share
+	all     float64 // refused share of all classes
+	tick    time.Time
+}
+
+type share struct {
+	refused float64
+	asked   bool // since the last tick
+}
+
+// note counts one decision: refused is 1 for a refusal and 0 for an admission.
+func (c *cascade) note(class int, refused float64) {
+	s := &c.classes[class]
+	s.asked = true
+	s.refused += (refused - s.refused) / memory
+	c.all += (refused - c.all) / (2 * memory)
+}
+
+// advance lets classes fade that were not asked for. A tick in which one was
+// asked for does not count.
+func (c *cascade) advance(now time.Time) {
+	ticks := now.Sub(c.tick) / forget
+	if ticks < 1 {
+		return
+	}
+	c.tick = now
+	least := ticks
+	for i := range c.classes {
+		s, quiet := &c.classes[i], ticks
+		if s.asked {
+			quiet--
+		}
+		s.refused *= halved(quiet)
+		s.asked = false
+		least = min(least, quiet)
+	}
+	c.all *= halved(least)
+}
+
+// halved returns 2 to the power of -n.
+func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
+
+// shut reports whether class must be refused because a higher one is. It rises
+// from none of class to all of it as the higher one is refused more; u is
+// uniform in [0, 1).
+func (c *cascade) shut(class int, u float64) bool {
+	for _, higher := range c.classes[class+1:] {
+		if higher.refused > noise && u < higher.refused/cut {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,188 @@
+package shed_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// left is the share of the capacity that refusing the rest of a load leaves.
+func left(load float64) float64 {
+	const cost = float64(examining) / float64(1510*time.Microsecond)
+	return min(1, (1-load*cost)/(1-cost))
+}
+
+func TestOverloadLosesNoCapacity(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		kind
+		lost float64       // of what refusing leaves
+		p99  time.Duration // from 5x on
+	}{
+		{"computing", computing, 0.02, 5 * ms},
+		{"mixed", mixed, 0.03, 60 * ms},
+		{"blocking", blocking, 0.02, 80 * ms},
+	} {
+		for _, processors := range []int{1, 2} {
+			capacity := row.capacity
+			if row.pool == 0 {
+				capacity *= float64(processors)
+			}
+			for _, load := range []float64{2, 5, 10} {
+				s := row.server(t, processors, 1)
+				s.offer(load*capacity, time.Second, spillway.Critical)
+				s.fresh()
+				s.offer(load*capacity, 3*time.Second, spillway.Critical)
+				s.run(s.now.Add(200 * ms))
+				got, p99 := float64(total(s.good))/3/capacity, s.quantile(0.99)
+				want := left(load) - row.lost
+				if row.pool > 0 {
+					want = 1 - row.lost
+				}
+				t.Logf("%s, %d processors, %vx: %.3f of the capacity, p99 %v", row.name, processors, load, got, p99)
+				if got < want {
+					t.Errorf("%s, %d processors, %vx: served %.3f of the capacity, want %.3f", row.name, processors, load, got, want)
+				}
+				if n := total(s.late); n > 0 {
+					t.Errorf("%s, %d processors, %vx: %d answers were late", row.name, processors, load, n)
+				}
+				if load >= 5 && p99 > row.p99 {
+					t.Errorf("%s, %d processors, %vx: p99 is %v, want %v", row.name, processors, load, p99, row.p99)
+				}
+			}
+		}
+	}
+}
+
+// Arrivals are random, so that now and then a short overload is real.
+func TestNothingIsRefusedBelowCapacity(t *testing.T) {
+	for _, k := range []kind{computing, mixed, blocking} {
+		for _, load := range []float64{0.5, 0.8, 0.9} {
+			s := k.server(t, 1, 3)
+			s.offer(load*k.capacity, 10*time.Second, spillway.Critical)
+			if n := total(s.refused); n > total(s.offered)/1000 {
+				t.Errorf("%v at %vx: %d of %d refused", k.handler, load, n, total(s.offered))
+			}
+		}
+	}
+}
+
+// A cold server meets ten times its capacity, and then nine tenths.
+func TestColdStartAndRecovery(t *testing.T) {
+	for _, k := range []kind{computing, mixed, blocking} {
+		s := k.server(t, 1, 1)
+		s.offer(10*k.capacity, 500*ms, spillway.Critical)
+		s.fresh()
+		s.offer(10*k.capacity, time.Second, spillway.Critical)
+		if got, want := float64(total(s.good))/k.capacity, left(10)-0.05; got < want {
+			t.Errorf("%v: %.3f of the capacity after half a second, want %.3f", k.handler, got, want)
+		}
+		s.offer(0.9*k.capacity, time.Second, spillway.Sheddable)
+		s.fresh()
+		s.offer(0.9*k.capacity, 5*time.Second, spillway.Sheddable)
+		if n := total(s.refused); n > total(s.offered)/1000 {
+			t.Errorf("%v: %d of %d refused a second after the overload", k.handler, n, total(s.offered))
+		}
+	}
+}
+
+var allClasses = []spillway.Criticality{spillway.Sheddable, spillway.SheddablePlus, spillway.Critical, spillway.CriticalPlus}
+
+func TestCriticality(t *testing.T) {
+	for _, k := range []kind{computing, mixed, blocking} {
+		for _, row := range []struct {
+			load      float64
+			low, high [4]float64 // share of what each class offers that is served
+		}{
+			{2, [4]float64{0, 0, 0.80, 1}, [4]float64{0.02, 0.20, 1, 1}},
+			{10, [4]float64{0, 0, 0, 0.30}, [4]float64{0.001, 0.001, 0.01, 0.45}},
+		} {
+			s := k.server(t, 1, 1)
+			s.offer(row.load*k.capacity, time.Second, allClasses...)
+			s.fresh()
+			s.offer(row.load*k.capacity, 5*time.Second, allClasses...)
+			for i := range row.low {
+				got := 1 - float64(s.refused[i])/float64(s.offered[i])
+				if got < row.low[i] || got > row.high[i] {
+					t.Errorf("%v at %vx: %v gets %.3f, want %v to %v", k.handler, row.load, allClasses[i], got, row.low[i], row.high[i])
+				}
+			}
+			t.Logf("%v at %vx: served %v of %v", k.handler, row.load, s.good, s.offered)
+		}
+	}
+}
+
+// In no tenth of a second of a steady overload do admissions fall far below the
+// capacity, except for the probe of the limit in flight.
+func TestNoOscillation(t *testing.T) {
+	for _, k := range []kind{computing, mixed, blocking} {
+		for _, load := range []float64{2, 10} {
+			s := k.server(t, 1, 1)
+			s.offer(load*k.capacity, time.Second, spillway.Critical)
+			low := 0
+			for range 50 {
+				before := s.shedder.Stats().Classes[spillway.Critical.Index()].AdmittedTotal
+				s.offer(load*k.capacity, 100*ms, spillway.Critical)
+				n := s.shedder.Stats().Classes[spillway.Critical.Index()].AdmittedTotal - before
+				if float64(n) < 0.7*k.capacity*left(load)/10 {
+					low++
+				}
+			}
+			if low > 2 {
+				t.Errorf("%v at %vx: %d of 50 tenths of a second admit little", k.handler, load, low)
+			}
+		}
+	}
+}
+
+// One request in a hundred makes 300 goroutines of 50 µs ready at once. That two
+// or three of them come together is as rare as the few refusals that this allows.
+func TestFanOutCausesNoRefusal(t *testing.T) {
+	s := computing.server(t, 1, 1)
+	capacity := 1 / (0.00151 + 0.01*300*0.00005)
+	fans := rand.New(rand.NewPCG(1, 1))
+	var fan func()
+	fan = func() {
+		for range 300 {
+			s.spawn(50*time.Microsecond, func() {})
+		}
+		s.after(time.Duration(fans.ExpFloat64()/(0.008*capacity)*float64(time.Second)), fan)
+	}
+	s.after(0, fan)
+	s.offer(0.8*capacity, 10*time.Second, spillway.Critical)
+	if n := total(s.refused); n > total(s.offered)/1000 {
+		t.Errorf("%d of %d refused", n, total(s.offered))
+	}
+}
+
+// The work becomes ten times slower, without any queue: the limit in flight must
+// follow, as nothing is short.
+func TestSlowerWorkIsNoOverload(t *testing.T) {
+	s := kind{handler: []phase{{sleep: 20 * ms}}}.server(t, 1, 1)
+	s.deadline = time.Second
+	s.offer(400, 2*time.Second, spillway.Critical)
+	s.handler[0].sleep = 200 * ms
+	s.offer(400, time.Second, spillway.Critical)
+	s.fresh()
+	s.offer(400, 5*time.Second, spillway.Critical)
+	if n := total(s.refused); n > 0 {
+		t.Errorf("%d of %d refused a second after the work became slower", n, total(s.offered))
+	}
+}
+
+// Requests that never end hold nobody back for long.
+func TestStreamsAreParked(t *testing.T) {
+	s := blocking.server(t, 1, 1)
+	handler := s.handler
+	s.handler = []phase{{sleep: time.Hour}}
+	s.offer(8, 10*time.Second, spillway.Critical)
+	s.handler = handler
+	s.offer(0.8*blocking.capacity, 3*time.Second, spillway.Critical)
+	s.fresh()
+	s.offer(0.8*blocking.capacity, 5*time.Second, spillway.Critical)
+	if n := total(s.refused); n > 0 {
+		t.Errorf("%d of %d refused while %d streams are open", n, total(s.offered), s.shedder.Stats().Parked)
+	}
+}

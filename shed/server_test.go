@@ -1,0 +1,288 @@
+package shed_test
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// server is a Go process in virtual time: processors that run goroutines from
+// one queue until they block, handlers that compute, sleep and use a pool, and a
+// Shedder in front, driven as package ingress does it: each arrival is examined
+// by a goroutine of its own, and waiters are let in when the run queue is empty.
+type server struct {
+	shedder    *shed.Shedder
+	processors int
+	handler    []phase
+	pool       int           // free slots
+	poolQueue  []func()      // waiting for one
+	deadline   time.Duration // of each request, unknown to the Shedder
+
+	now     time.Time
+	events  events
+	seq     int
+	used    time.Duration // processor time since the last sample
+	sampled time.Time
+	cpu     float64
+	running int
+	queue   []task
+	rand    *rand.Rand
+
+	offered, good, late, refused [spillway.Criticalities]int
+	latencies                    []time.Duration
+	from                         time.Time // when counting begins
+}
+
+// phase is a part of a handler: it computes, or sleeps, or sleeps holding a slot.
+type phase struct {
+	cpu, sleep, pool time.Duration
+}
+
+type task struct {
+	cpu  time.Duration
+	then func()
+}
+
+type event struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at.Before(e[j].at) || e[i].at.Equal(e[j].at) && e[i].seq < e[j].seq
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	old := *e
+	x := old[len(old)-1]
+	*e = old[:len(old)-1]
+	return x
+}
+
+func (s *server) after(d time.Duration, do func()) {
+	s.seq++
+	heap.Push(&s.events, event{s.now.Add(d), s.seq, do})
+}
+
+// spawn makes a goroutine ready that computes and then does something.
+func (s *server) spawn(cpu time.Duration, then func()) {
+	s.queue = append(s.queue, task{cpu, then})
+	s.schedule()
+}
+
+func (s *server) schedule() {
+	for s.running < s.processors {
+		if len(s.queue) == 0 {
+			if !s.dispatch() {
+				return
+			}
+			continue
+		}
+		t := s.queue[0]
+		s.queue = s.queue[1:]
+		s.running++
+		s.used += t.cpu
+		s.after(t.cpu, func() {
+			s.running--
+			t.then()
+			s.schedule()
+		})
+	}
+}
+
+func (s *server) state() shed.State {
+	if d := s.now.Sub(s.sampled); d >= 100*ms {
+		s.cpu = float64(s.used) / float64(d) / float64(s.processors)
+		s.used, s.sampled = 0, s.now
+	}
+	return shed.State{Runnable: len(s.queue), Processors: s.processors, CPU: s.cpu}
+}
+
+// dispatch lets a waiter in. There is nothing else to do.
+func (s *server) dispatch() bool {
+	w, _ := s.shedder.Next(s.now, s.state())
+	if w == nil {
+		return false
+	}
+	r := w.Owner.(*request)
+	r.ticket = w.Ticket
+	s.queue = append(s.queue, task{time.Microsecond, func() { s.serve(r, 0) }})
+	return true
+}
+
+type request struct {
+	arrived time.Time
+	class   spillway.Criticality
+	waiter  shed.Waiter
+	ticket  spillway.Ticket
+}
+
+// examining is what it costs to look at a request and refuse it.
+const examining = 10 * time.Microsecond
+
+func (s *server) arrive(class spillway.Criticality) {
+	r := &request{arrived: s.now, class: class}
+	r.waiter.Owner = r
+	s.count(&s.offered, r)
+	s.spawn(examining, func() { s.examine(r) })
+}
+
+func (s *server) examine(r *request) {
+	d := s.shedder.Arrive(s.now, spillway.Call{Criticality: r.class}, s.state(), &r.waiter)
+	if d.Evicted != nil {
+		s.count(&s.refused, d.Evicted.Owner.(*request))
+	}
+	switch d.Verdict {
+	case shed.Run:
+		r.ticket = d.Ticket
+		s.serve(r, 0)
+	case shed.Wait:
+		s.after(d.MaxWait, func() {
+			if s.shedder.Expire(&r.waiter) {
+				s.count(&s.refused, r)
+			}
+		})
+	default:
+		s.count(&s.refused, r)
+	}
+}
+
+// serve does the phases of the handler from the i-th on.
+func (s *server) serve(r *request, i int) {
+	if i == len(s.handler) {
+		s.end(r)
+		return
+	}
+	next := func() { s.serve(r, i+1) }
+	switch p := s.handler[i]; {
+	case p.cpu > 0:
+		s.spawn(p.cpu, next)
+	case p.sleep > 0:
+		s.after(p.sleep, func() { s.spawn(time.Microsecond, next) })
+	case s.pool > 0:
+		s.pool--
+		s.hold(p.pool, next)
+	default:
+		s.poolQueue = append(s.poolQueue, func() { s.hold(p.pool, next) })
+	}
+}
+
+// hold keeps a slot of the pool for a while, and hands it on.
+func (s *server) hold(d time.Duration, next func()) {
+	s.after(d, func() {
+		if len(s.poolQueue) > 0 {
+			s.poolQueue[0]()
+			s.poolQueue = s.poolQueue[1:]
+		} else {
+			s.pool++
+		}
+		s.spawn(time.Microsecond, next)
+	})
+}
+
+func (s *server) end(r *request) {
+	r.ticket.Settle(s.now, spillway.Served)
+	took := s.now.Sub(r.arrived)
+	if took > s.deadline {
+		s.count(&s.late, r)
+		return
+	}
+	s.count(&s.good, r)
+	if !r.arrived.Before(s.from) {
+		s.latencies = append(s.latencies, took)
+	}
+}
+
+func (s *server) count(c *[spillway.Criticalities]int, r *request) {
+	if !r.arrived.Before(s.from) {
+		c[r.class.Index()]++
+	}
+}
+
+// offer lets requests arrive at random, rate of them per second, for a while.
+func (s *server) offer(rate float64, length time.Duration, classes ...spillway.Criticality) {
+	end := s.now.Add(length)
+	var next func()
+	next = func() {
+		if s.now.After(end) {
+			return
+		}
+		s.arrive(classes[s.rand.IntN(len(classes))])
+		s.after(time.Duration(s.rand.ExpFloat64()/rate*float64(time.Second)), next)
+	}
+	next()
+	s.run(end)
+}
+
+func (s *server) run(until time.Time) {
+	for len(s.events) > 0 && !s.events[0].at.After(until) {
+		e := heap.Pop(&s.events).(event)
+		s.now = e.at
+		e.do()
+		s.schedule()
+	}
+	s.now = until
+}
+
+// fresh begins to count anew.
+func (s *server) fresh() {
+	s.from, s.latencies = s.now, nil
+	s.offered, s.good, s.late, s.refused = [4]int{}, [4]int{}, [4]int{}, [4]int{}
+}
+
+func (s *server) quantile(q float64) time.Duration {
+	if len(s.latencies) == 0 {
+		return 0
+	}
+	slices.Sort(s.latencies)
+	return s.latencies[int(q*float64(len(s.latencies)-1))]
+}
+
+func total(c [spillway.Criticalities]int) (n int) {
+	for _, v := range c {
+		n += v
+	}
+	return n
+}
+
+const ms = time.Millisecond
+
+// The three kinds of servers: short of processor time, short of it but also
+// waiting, and short of slots in a pool.
+var (
+	computing = kind{[]phase{{cpu: 1500 * time.Microsecond}}, 0, 1 / 0.00151}
+	mixed     = kind{[]phase{{cpu: 300 * time.Microsecond}, {sleep: 5 * ms}, {cpu: 1200 * time.Microsecond}}, 0, 1 / 0.00151}
+	blocking  = kind{[]phase{{pool: 20 * ms}}, 8, 8 / 0.020}
+)
+
+type kind struct {
+	handler  []phase
+	pool     int
+	capacity float64 // of one processor
+}
+
+func (k kind) server(t *testing.T, processors int, seed uint64) *server {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
+	}
+	r := rand.New(rand.NewPCG(seed, 21))
+	s, err := shed.New(shed.Config{Rand: rand.New(rand.NewPCG(seed, 22)).Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &server{
+		shedder: s, processors: processors, handler: k.handler, pool: k.pool,
+		deadline: 100 * ms, now: time.Unix(1e9, 0), rand: r,
+	}
+}
