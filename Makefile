@@ -13,7 +13,7 @@ LINT_VERSION := v2.15.0
 LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
 
 # each runs a command in every module, without the workspace.
-each = for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && export GOWORK=off && $(1)) || exit 1; done
+each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && export GOWORK=off && $(1)) || bad=1; done; [ -z "$$bad" ]
 
 .PHONY: all
 all: build vet test ## Build, vet, test: the fast loop
@@ -84,11 +84,12 @@ tidy-check: ## Fail if a go.mod is not tidy
 .PHONY: fuzz
 fuzz: ## Fuzz every target of PKG for FUZZTIME, one after the other
 	@list=$$(go test -list '^Fuzz' $(PKG)) || { echo "$$list"; exit 1; }; \
-	echo "$$list" | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | \
-	while read -r pkg name; do \
-		echo "$$pkg $$name"; \
-		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || exit 1; \
-	done
+	echo "$$list" | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | { \
+		bad=; while read -r pkg name; do \
+			echo "$$pkg $$name"; \
+			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$pkg" </dev/null || bad=1; \
+		done; [ -z "$$bad" ]; \
+	}
 
 .PHONY: bench
 bench: ## Run the benchmarks of PKG COUNT times, into dist/bench/NAME.txt

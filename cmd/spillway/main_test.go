@@ -276,7 +276,7 @@ func TestDrill(t *testing.T) {
 	if result.With.AttemptsPerCall > 1.1 {
 		t.Errorf("%.2f attempts per call with Spillway", result.With.AttemptsPerCall)
 	}
-	if busy := result.With.CPUPressure; busy != nil && *busy > 0.2 {
+	if busy := result.With.CPUPressure; busy != nil && *busy > 0.1 {
 		t.Logf("no judgement: something lacked a CPU for %.0f %% of the step", 100**busy)
 	} else if result.With.GoodputRatio < 0.7 || result.Without.GoodputRatio > 0.3 || result.Without.AttemptsPerCall < 2 {
 		t.Errorf("goodput is %.2f of capacity with Spillway and %.2f without, with %.2f attempts per call",

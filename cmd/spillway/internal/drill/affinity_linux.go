@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"math/bits"
 	"os"
 	"runtime"
 	"strconv"
@@ -23,12 +24,14 @@ func separate() (a affinity) {
 		return affinity{}
 	}
 	a.caller = a.all
-	for cpu := 0; a.backend.Count() == 0; cpu++ {
+	last := 0 // the first ones tend to have interrupts to serve
+	for cpu := range len(a.all) * bits.UintSize {
 		if a.all.IsSet(cpu) {
-			a.backend.Set(cpu)
-			a.caller.Clear(cpu)
+			last = cpu
 		}
 	}
+	a.backend.Set(last)
+	a.caller.Clear(last)
 	if pinThreads(&a.caller) != nil {
 		return affinity{}
 	}
