@@ -51,7 +51,7 @@ func (r *Result) checkRecovery() Check {
 	return Check{
 		Name: "recovery", Got: got, Want: promiseRecovery.Seconds(),
 		Pass: got != nil && *got <= promiseRecovery.Seconds(),
-		Text: fmt.Sprintf("recovery after the step takes %s, promised at most %v", r.recovered(r.With), promiseRecovery),
+		Text: fmt.Sprintf("service was back %s after the step, promised within %s s", r.recovered(r.With), number(promiseRecovery.Seconds())),
 	}
 }
 
@@ -106,7 +106,7 @@ func (r *Result) story(with string, run *Run) string {
 	s += ")"
 	switch {
 	case run.RecoverS != nil:
-		return s + fmt.Sprintf(" and recovered in %s", r.recovered(run))
+		return s + " and recovered " + r.recovered(run)
 	case r.cut(run):
 		return s
 	}
@@ -116,12 +116,16 @@ func (r *Result) story(with string, run *Run) string {
 // cut reports whether the run did not come to its end.
 func (r *Result) cut(run *Run) bool { return run.Seconds < r.Settings.Phases[2].End }
 
-// recovered says how long the service took to be back.
+// recovered says when the service was back.
 func (r *Result) recovered(run *Run) string {
-	if run.RecoverS == nil {
-		return "more than " + r.recoveryPhase()
+	switch {
+	case run.RecoverS == nil:
+		return "later than " + r.recoveryPhase()
+	case *run.RecoverS == 0:
+		return "at once"
+	default:
+		return fmt.Sprintf("within %.2f s", *run.RecoverS)
 	}
-	return fmt.Sprintf("%.2f s", *run.RecoverS)
 }
 
 func (r *Result) recoveryPhase() string {

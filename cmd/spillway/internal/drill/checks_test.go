@@ -24,7 +24,7 @@ func sample() *Result {
 
 func TestSentence(t *testing.T) {
 	const without = "Offered 10 times the 641/s that it can do, the backend answered 9/s in time without Spillway (1.4 % of capacity)"
-	const with = "639/s in time with Spillway (99.7 % of capacity, p99 65 ms of a deadline of 100 ms) and recovered in 0.25 s"
+	const with = "639/s in time with Spillway (99.7 % of capacity, p99 65 ms of a deadline of 100 ms) and recovered within 0.25 s"
 	for _, row := range []struct {
 		name   string
 		change func(*Result)
@@ -32,7 +32,7 @@ func TestSentence(t *testing.T) {
 	}{
 		{"both", func(*Result) {}, without + " and had not recovered 6 s later; " + with + "."},
 		{"in the second run", func(r *Result) { r.Interrupted, r.With.Seconds, r.With.RecoverS = true, 7, nil },
-			without + " and had not recovered 6 s later; " + strings.TrimSuffix(with, " and recovered in 0.25 s") + " (interrupted)."},
+			without + " and had not recovered 6 s later; " + strings.TrimSuffix(with, " and recovered within 0.25 s") + " (interrupted)."},
 		{"in the first run", func(r *Result) { r.Interrupted, r.Without.Seconds, r.With = true, 9, nil }, without + " (interrupted)."},
 		{"before the first run", func(r *Result) { r.Interrupted, r.Without, r.With = true, nil, nil },
 			"Interrupted when only the capacity of the backend was known, 641/s."},

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
 )
@@ -98,15 +99,16 @@ func Write(w io.Writer, r *drill.Result) error {
 // policy returns a content security policy that allows the given styles and
 // scripts, by their hashes, and nothing else: no request can leave the page.
 func policy(styles []template.CSS, code []template.JS) string {
-	csp := "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src"
+	var csp strings.Builder
+	csp.WriteString("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src")
 	for _, s := range styles {
-		csp += hash(string(s))
+		csp.WriteString(hash(string(s)))
 	}
-	csp += "; script-src"
+	csp.WriteString("; script-src")
 	for _, s := range code {
-		csp += hash(string(s))
+		csp.WriteString(hash(string(s)))
 	}
-	return csp
+	return csp.String()
 }
 
 func hash(s string) string {

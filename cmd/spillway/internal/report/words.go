@@ -40,7 +40,8 @@ var terms = []term{
 	{"Capacity", "Answers per second that the backend gave in a closed loop, before the two runs."},
 	{"Latency p50, p99", fmt.Sprintf("Quantiles over the answers within the deadline, n of them; p99 only where n is at least %s.", count(drill.MinSamplesP99))},
 	{"Attempts per call", "Attempts handed to the connection pool over calls that made at least one; calls refused locally are not in it."},
-	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, for %v, each window had at least %s of its calls answered in time.",
+	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
+		"for %v, each window had at least %s of its calls answered in time.",
 		drill.RecoveryWindow, drill.RecoveryHold, asSet(100*drill.RecoveryShare, nbsp+"%"))},
 	{"Refused locally", "Calls whose last word was a refusal by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
 	{"Refused by backend", "Calls whose last answer was 503 or 429."},
