@@ -169,7 +169,7 @@ func (l *Listener) wait(c *conn, r *ratelimit.Reservation) {
 		l.deliver(c)
 	case <-l.closing:
 		r.End(time.Now())
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -177,7 +177,7 @@ func (l *Listener) deliver(c *conn) {
 	select {
 	case l.ready <- c:
 	case <-l.closing:
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -211,7 +211,7 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 func (c *conn) refuse() {
 	c.listener.refused.Add(1)
 	if t, ok := c.Conn.(*net.TCPConn); ok {
-		t.SetLinger(0)
+		_ = t.SetLinger(0)
 	}
-	c.Close()
+	_ = c.Close()
 }
