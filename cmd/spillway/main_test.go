@@ -150,6 +150,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--overload=0"}, []string{"--overload", "0", "at most 100"}},
 		{[]string{"drill", "--step=8"}, []string{"--step", "8"}},
 		{[]string{"drill", "--deadline=1ms"}, []string{"--deadline", "1ms", "3ms"}},
+		{[]string{"drill", "--protect=all"}, []string{"--protect", "all", "both"}},
+		{[]string{"drill", "--backend=gpu"}, []string{"--backend", "gpu", "blocking"}},
 		{[]string{"drill", "--seed=-1"}, []string{"--seed", "-1"}},
 		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},

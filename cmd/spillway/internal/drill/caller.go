@@ -14,19 +14,17 @@ type caller interface {
 	call(ctx context.Context, intended time.Time) (status int, err error)
 }
 
-// naiveRetries is how often the unprotected caller tries again, at once.
-const naiveRetries = 3
-
 // A naive caller is the usual one: each attempt may take as long as the
 // deadline, and what fails is tried again at once.
 type naive struct {
 	client  *http.Client
 	url     string
-	timeout time.Duration
+	timeout time.Duration // of each attempt
+	retries int
 }
 
 func (n *naive) call(ctx context.Context, _ time.Time) (status int, err error) {
-	for range 1 + naiveRetries {
+	for range 1 + n.retries {
 		status, err = n.attempt(ctx)
 		if err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 			break

@@ -30,7 +30,7 @@ func TestNaive(t *testing.T) {
 		{"better at last", []int{500, 0, 503, 200}, 4, 200},
 	} {
 		attempts := 0
-		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, client: &http.Client{
+		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, retries: 3, client: &http.Client{
 			Transport: tripAs(func(*http.Request) (*http.Response, error) {
 				status := row.answers[min(attempts, len(row.answers)-1)]
 				attempts++
@@ -55,7 +55,7 @@ var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 
 func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms}
+		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms, 3}
 		start := time.Now()
 		_, err := n.call(t.Context(), start)
 		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
@@ -102,7 +102,7 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 
 		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
 		probe.start = time.Now()
-		g := newGenerator(p, 100*ms, every(0, calls))
+		g := newGenerator(p, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)
 		if got := outcomes(records); got[timedOut] != limit || got[refusedInflight] != calls-limit {
 			t.Errorf("%v, want %d timed out and %d refused", got, limit, calls-limit)

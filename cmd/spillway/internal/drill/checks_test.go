@@ -2,6 +2,7 @@ package drill
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 )
@@ -10,7 +11,7 @@ import (
 func sample() *Result {
 	r := &Result{
 		CapacityRPS: 641,
-		Settings:    Settings{Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
+		Settings:    Settings{Protect: ProtectCallers, Backend: BackendCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
 		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
@@ -88,6 +89,37 @@ func TestChecks(t *testing.T) {
 	interrupted.conclude()
 	if len(interrupted.Checks) != 0 || interrupted.Passed() {
 		t.Error("an interrupted drill judges, or passes")
+	}
+}
+
+// What is promised depends on who is protected.
+func TestPromises(t *testing.T) {
+	for _, row := range []struct {
+		protect, backend string
+		retries          int
+		names            string
+		goodput, recover float64
+	}{
+		{ProtectCallers, BackendCPU, 3, "goodput recovery retries generator", 0.9, 2},
+		{ProtectBoth, BackendMixed, 3, "goodput recovery retries generator", 0.9, 4},
+		{ProtectServer, BackendBlocking, 3, "goodput recovery generator", 0.9, 2},
+		{ProtectServer, BackendCPU, 0, "goodput recovery generator", 0.9 * (1 - 9*641*10e-6), 2},
+		{ProtectServer, BackendMixed, 3, "goodput recovery generator", 0.9 * (1 - 39*641*10e-6), 2},
+		{ProtectNone, BackendCPU, 3, "generator", 0, 0},
+	} {
+		r := sample()
+		r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = row.protect, row.backend, row.retries
+		r.conclude()
+		var names []string
+		for _, c := range r.Checks {
+			names = append(names, c.Name)
+			if c.Name == "goodput" && math.Abs(c.Want-row.goodput) > 1e-9 || c.Name == "recovery" && c.Want != row.recover {
+				t.Errorf("%s, %s: %s of %v is promised", row.protect, row.backend, c.Name, c.Want)
+			}
+		}
+		if got := strings.Join(names, " "); got != row.names {
+			t.Errorf("%s: checks %q, want %q", row.protect, got, row.names)
+		}
 	}
 }
 

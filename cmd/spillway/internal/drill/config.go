@@ -3,20 +3,26 @@ package drill
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
 // Config is what a drill is asked to do. The tags are for the command line,
 // where the defaults are.
 type Config struct {
+	Protect     string        `default:"both" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, none (default ${default})."`
+	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, in capacities of the backend (default ${default})."`
 	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long 0.5 capacities are offered before the step (default ${default})."`
 	Step        time.Duration `default:"8s" placeholder:"DURATION" help:"How long the overload lasts (default ${default})."`
 	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long 0.5 capacities are offered after the step (default ${default})."`
-	Deadline    time.Duration `default:"100ms" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send (default ${default})."`
-	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that the backend burns for one call (default ${default})."`
+	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
+	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
+	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times (default ${default})."`
-	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of the protected caller; 0 is a quarter of capacity × deadline (default ${default})."`
+	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of the protected caller; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
 }
 
@@ -37,11 +43,16 @@ const (
 	maxService  = 50 * time.Millisecond
 	maxDeadline = time.Minute
 	maxInFlight = 1 << 20
+	maxRetries  = 10
 	maxCalls    = 2_000_000
 )
 
 // Validate returns a [*UsageError] for the first field that is out of range.
 func (c Config) Validate() error {
+	if err := c.validateNames(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
 	if !(c.Overload > 0 && c.Overload <= maxOverload) { // also finds NaN
 		return outOfRange("overload", c.Overload, "above 0 and at most 100")
 	}
@@ -54,7 +65,7 @@ func (c Config) Validate() error {
 		{"step", c.Step, RecoveryWindow, maxPhase},
 		{"recovery", c.Recovery, RecoveryHold, maxPhase},
 		{"service", c.Service, minService, maxService},
-		{"deadline", c.Deadline, 2 * c.Service, maxDeadline},
+		{"deadline", c.Deadline, 2 * c.unloaded(), maxDeadline},
 	} {
 		if d.is < d.min || d.is > d.max {
 			return outOfRange(d.flag, d.is, fmt.Sprintf("from %v to %v", d.min, d.max))
@@ -63,10 +74,88 @@ func (c Config) Validate() error {
 	if c.MaxInFlight < 0 || c.MaxInFlight > maxInFlight {
 		return outOfRange("max-in-flight", c.MaxInFlight, fmt.Sprintf("from 0 (derive it) to %d", maxInFlight))
 	}
+	if c.Retries < 0 || c.Retries > maxRetries {
+		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d", maxRetries))
+	}
 	if c.Port < 0 || c.Port > math.MaxUint16 {
 		return outOfRange("port", c.Port, "from 0 (any free one) to 65535")
 	}
-	return c.validateSize(float64(time.Second) / float64(c.Service))
+	return c.validateSize(c.bestCapacity())
+}
+
+// validateNames returns an error for the first field that is not one of its words.
+func (c Config) validateNames() error {
+	for _, f := range []struct {
+		flag, is string
+		words    []string
+	}{
+		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectNone}},
+		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
+	} {
+		if !slices.Contains(f.words, f.is) {
+			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
+		}
+	}
+	return nil
+}
+
+// Who is protected in the protected run.
+const (
+	ProtectCallers = "callers"
+	ProtectServer  = "server"
+	ProtectBoth    = "both"
+	ProtectNone    = "none" // shows how far two equal runs differ
+)
+
+func (c Config) protectsCallers() bool {
+	return c.Protect == ProtectCallers || c.Protect == ProtectBoth
+}
+func (c Config) protectsServer() bool { return c.Protect == ProtectServer || c.Protect == ProtectBoth }
+
+// The deadlines where none is given. A call that waits for a slot takes so long
+// that the shorter one would be tight even for a server that is not overloaded.
+const (
+	usualDeadline    = 100 * time.Millisecond
+	blockingDeadline = 250 * time.Millisecond
+)
+
+// withDefaults returns c with the values that zero stands for, where these do not
+// depend on the capacity.
+func (c Config) withDefaults() Config {
+	if c.Deadline == 0 {
+		c.Deadline = usualDeadline
+		if c.Backend == BackendBlocking {
+			c.Deadline = blockingDeadline
+		}
+	}
+	return c
+}
+
+// unloaded is how long a call takes at a backend that has nothing else to do.
+func (c Config) unloaded() time.Duration {
+	switch c.Backend {
+	case BackendMixed:
+		return c.Service + mixedWait
+	case BackendBlocking:
+		return slotHold
+	}
+	return c.Service
+}
+
+// burns is how much CPU time a call takes.
+func (c Config) burns() time.Duration {
+	if c.Backend == BackendBlocking {
+		return 0
+	}
+	return c.Service
+}
+
+// bestCapacity is what the backend could do at most.
+func (c Config) bestCapacity() float64 {
+	if c.Backend == BackendBlocking {
+		return slots / slotHold.Seconds()
+	}
+	return 1 / c.Service.Seconds()
 }
 
 // validateSize bounds the number of calls that the drill has to remember, at a
@@ -98,12 +187,33 @@ func (c Config) settings() Settings {
 		Overload:   c.Overload,
 		Calm:       calmLoad,
 		DeadlineMS: milliseconds(c.Deadline),
-		ServiceMS:  milliseconds(c.Service),
+		ServiceMS:  milliseconds(c.burns()),
 		Seed:       c.Seed,
 		Phases:     c.phases(0),
-		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", naiveRetries),
-		Protected:  "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts",
+		Protect:    c.Protect,
+		Backend:    c.Backend,
+		Retries:    c.Retries,
+		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
+		Protected:  c.protection(),
 	}
+}
+
+const (
+	callersWords = "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts"
+	serverWords  = "spillhttp.Handler in the backend: sheds by criticality, before net/http reads the request where it can"
+)
+
+// protection says in words what is protected.
+func (c Config) protection() string {
+	switch c.Protect {
+	case ProtectCallers:
+		return callersWords
+	case ProtectServer:
+		return serverWords
+	case ProtectBoth:
+		return callersWords + "; " + serverWords
+	}
+	return "the same once more"
 }
 
 // phases lays the three phases end to end.
@@ -118,15 +228,24 @@ func (c Config) phases(capacity float64) []Phase {
 	}
 }
 
-// inFlightLimit sizes the in-flight limit by Little's law: as many calls as the
-// backend finishes in a quarter of the deadline. The backend then always has work.
+// inFlightLimit sizes the in-flight limit of the protected caller. A backend that
+// bounds its queue by itself, most critical calls first, needs no limit in the
+// caller, which knows no classes: it is then that of the connections. For any
+// other it is sized by Little's law: as many calls as the backend finishes in a
+// quarter of the deadline. The backend then always has work.
 // It also bounds what is sent when no call is answered in time: each then holds
 // its place for the whole deadline, while the backend is left with the work, and
 // so a quarter of the capacity is sent. More, and a backend that is slowed down
 // for a moment would not come back.
 func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
+	if !c.protectsCallers() {
+		return 0, ""
+	}
 	if c.MaxInFlight > 0 {
 		return c.MaxInFlight, "--max-in-flight"
+	}
+	if c.protectsServer() {
+		return connections(capacity, c.Deadline), "one for each connection: the backend bounds its queue"
 	}
 	limit = int(capacity * c.Deadline.Seconds() / 4)
 	if limit < minInFlight {

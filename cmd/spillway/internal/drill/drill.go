@@ -4,15 +4,18 @@
 // # Method
 //
 // The backend is a child process with one processor and a plain net/http handler
-// that burns the same amount of CPU for each call. Its capacity C is measured
+// that does the same amount of work for each call. Its capacity C is measured
 // closed loop. Then 0.5 C, a step to 10 C and 0.5 C again are offered, open loop:
 // calls are sent at the times of a Poisson process made from a seed, whether or
 // not earlier ones were answered, and their latency counts from the time at which
 // they were to be sent. Both runs get the same arrival times, a backend of their
 // own that does the same work, and the same transport below.
 //
-// The backend is not protected. What keeps it from collapse in the protected run
-// is the caller alone: its in-flight limit bounds the queue at the backend.
+// Who is protected in the protected run can be chosen. With the callers alone,
+// their in-flight limit bounds the queue at the backend. With the server alone,
+// it refuses what is too much, and the callers are those of the other run. With
+// both, the server bounds its queue and the callers learn from its refusals what
+// not to send.
 //
 // # What counts
 //
@@ -57,6 +60,7 @@ func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	c = c.withDefaults()
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	// One processor is the backend's: a caller that took it, too, would measure
 	// how the two fight.
@@ -87,23 +91,23 @@ func (d *drill) run(ctx context.Context) error {
 	r := d.result
 	at := schedule(d.config.Seed, r.Settings.Phases)
 	var err error
-	if r.Without, err = d.side(ctx, "[1/2] without", at, d.naive); err != nil {
+	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, at); err != nil {
 		return err
 	}
-	r.With, err = d.side(ctx, "[2/2] with   ", at, d.protected)
+	r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.protectsCallers(), d.config.protectsServer()}, at)
 	return err
 }
 
 // capacity measures the backend and derives from it what is offered.
 func (d *drill) capacity(ctx context.Context) error {
-	p, err := d.start(ctx)
+	p, err := d.start(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer p.stop()
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
-	fmt.Fprintf(d.progress, "measuring the capacity of a backend that burns %v of one CPU for each call\n", d.config.Service)
+	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
 	c, err := measureCapacity(ctx, p)
 	if err != nil {
 		return err
@@ -119,14 +123,22 @@ func (d *drill) capacity(ctx context.Context) error {
 	return nil
 }
 
-func (d *drill) start(ctx context.Context) (*process, error) {
-	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Service: d.config.Service, Rounds: d.rounds})
+func (d *drill) start(ctx context.Context, protect bool) (*process, error) {
+	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
+		Service: d.config.Service, Rounds: d.rounds})
 }
 
-// side makes one run with a fresh backend. Unlike elsewhere, there may be both a
+// A side is one of the two runs: its name in the lines of progress, and who uses
+// Spillway in it.
+type side struct {
+	name            string
+	callers, server bool
+}
+
+// offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
-func (d *drill) side(ctx context.Context, name string, at []time.Duration, newCaller callerFunc) (*Run, error) {
-	p, err := d.start(ctx)
+func (d *drill) offerTo(ctx context.Context, s side, at []time.Duration) (*Run, error) {
+	p, err := d.start(ctx, s.server)
 	if err != nil {
 		return nil, err
 	}
@@ -140,25 +152,27 @@ func (d *drill) side(ctx context.Context, name string, at []time.Duration, newCa
 	transport := newTransport(d.conns)
 	defer transport.CloseIdleConnections()
 	probe := newProbe(transport, d.config.length())
-	c, err := newCaller(p.url, probe)
+	c, err := d.caller(s, p.url, probe)
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, name, newGenerator(c, d.config.Deadline, at), probe)
+	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), at), probe)
 	if run != nil {
 		run.BackendRPS = rate
 	}
 	return run, err
 }
 
-// A callerFunc makes a caller of url that sends through probe.
-type callerFunc func(url string, probe *probe) (caller, error)
-
-func (d *drill) naive(url string, p *probe) (caller, error) {
-	return &naive{&http.Client{Transport: p}, url, d.config.Deadline}, nil
+// longest is how long a call may take.
+func (d *drill) longest() time.Duration {
+	return time.Duration(d.config.Retries+1) * d.config.Deadline
 }
 
-func (d *drill) protected(url string, p *probe) (caller, error) {
+// caller makes a caller of url that sends through p.
+func (d *drill) caller(s side, url string, p *probe) (caller, error) {
+	if !s.callers {
+		return &naive{&http.Client{Transport: p}, url, d.config.Deadline, d.config.Retries}, nil
+	}
 	transport, look, err := protect(p, d.result.Settings.MaxInFlight)
 	if err != nil {
 		return nil, err

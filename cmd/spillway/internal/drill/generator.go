@@ -48,6 +48,7 @@ func (r *record) latency() time.Duration { return r.done - r.at }
 type generator struct {
 	caller   caller
 	deadline time.Duration
+	longest  time.Duration // that a call may take
 	start    time.Time
 	records  []record
 	reached  atomic.Int64 // calls whose time came
@@ -56,8 +57,8 @@ type generator struct {
 	wg       sync.WaitGroup
 }
 
-func newGenerator(c caller, deadline time.Duration, at []time.Duration) *generator {
-	g := &generator{caller: c, deadline: deadline, records: make([]record, len(at))}
+func newGenerator(c caller, deadline, longest time.Duration, at []time.Duration) *generator {
+	g := &generator{caller: c, deadline: deadline, longest: longest, records: make([]record, len(at))}
 	for i := range at {
 		g.records[i].at = at[i]
 	}
@@ -79,7 +80,7 @@ func (g *generator) run(ctx context.Context, start time.Time) []record {
 		g.send(ctx, r)
 		g.reached.Add(1)
 	}
-	patience := time.AfterFunc((naiveRetries+1)*g.deadline+time.Second, cancel)
+	patience := time.AfterFunc(g.longest+time.Second, cancel)
 	defer patience.Stop()
 	g.wg.Wait()
 	return g.records[:g.reached.Load()]

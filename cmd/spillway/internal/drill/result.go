@@ -2,6 +2,7 @@ package drill
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 )
@@ -38,15 +39,35 @@ type Settings struct {
 	Overload    float64 `json:"overload"` // offered during the step, in capacities
 	Calm        float64 `json:"calm"`     // offered before and after the step, in capacities
 	DeadlineMS  float64 `json:"deadline_ms"`
-	ServiceMS   float64 `json:"service_ms"` // CPU time of one call at the backend, as asked for
+	ServiceMS   float64 `json:"service_ms"` // CPU time of one call at the backend, as asked for; 0 if it burns none
 	Seed        uint64  `json:"seed"`
-	MaxInFlight int     `json:"max_in_flight"` // of the protected caller
+	Protect     string  `json:"protect"`       // who is, in the protected run: callers, server, both, none
+	Backend     string  `json:"backend"`       // what a call does there: cpu, mixed, blocking
+	Retries     int     `json:"retries"`       // of callers without Spillway, for each call
+	MaxInFlight int     `json:"max_in_flight"` // of the protected caller; 0: there is none
 	// MaxInFlightRule says where MaxInFlight comes from.
 	MaxInFlightRule string  `json:"max_in_flight_rule"`
 	Connections     int     `json:"connections"` // at most, of either caller
 	Caller          string  `json:"caller"`      // the unprotected caller in a few words
 	Protected       string  `json:"protected"`   // the protected one
 	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is
+}
+
+// protects says who uses Spillway in the protected run.
+func (s *Settings) protects() (callers, server bool) {
+	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
+		s.Protect == ProtectServer || s.Protect == ProtectBoth
+}
+
+// Work says what a call costs the backend.
+func (s *Settings) Work() string {
+	switch s.Backend {
+	case BackendMixed:
+		return fmt.Sprintf("burns %s ms of one CPU and waits %s ms in between", number(s.ServiceMS), number(milliseconds(mixedWait)))
+	case BackendBlocking:
+		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", slots, number(milliseconds(slotHold)))
+	}
+	return fmt.Sprintf("burns %s ms of one CPU", number(s.ServiceMS))
 }
 
 // A Phase is a stretch of constant offered load, [Start, End).

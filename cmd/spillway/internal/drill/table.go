@@ -40,13 +40,15 @@ func (r *Result) writeSettings(w io.Writer) {
 		return
 	}
 	s, p := r.Settings, r.Settings.Phases
-	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU, %s ms of it for each call, not protected\n", r.CapacityRPS, number(s.ServiceMS))
+	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU; a call %s\n", r.CapacityRPS, s.Work())
 	fmt.Fprintf(w, "load       %.0f/s for %s s, %.0f/s for %s s, %.0f/s for %s s; seed %d, deadline %s ms\n",
 		p[0].OfferedRPS, number(p[0].End-p[0].Start), p[1].OfferedRPS, number(p[1].End-p[1].Start),
 		p[2].OfferedRPS, number(p[2].End-p[2].Start), s.Seed, number(s.DeadlineMS))
 	fmt.Fprintf(w, "without    %s\n", s.Caller)
 	fmt.Fprintf(w, "with       %s\n", s.Protected)
-	fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
+	if s.MaxInFlight > 0 {
+		fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
+	}
 	fmt.Fprintf(w, "both       at most %d connections\n\n", s.Connections)
 }
 

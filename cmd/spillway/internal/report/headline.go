@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
 )
@@ -115,6 +116,14 @@ func stepName(r *drill.Result) string {
 	return "step"
 }
 
+// service says what a call is to the backend.
+func service(s drill.Settings) string {
+	if s.ServiceMS == 0 {
+		return s.Backend + " backend"
+	}
+	return strings.TrimSpace(s.Backend + " service time " + asSet(s.ServiceMS, nbsp+"ms"))
+}
+
 // facts returns what was asked for and where, one fact each.
 func facts(r *drill.Result) []string {
 	capacity := "capacity not measured"
@@ -126,7 +135,7 @@ func facts(r *drill.Result) []string {
 		fmt.Sprintf("%s %s capacity for %s", stepName(r), asSet(s.Overload, "×"), asSet(lengthOf(r, drill.PhaseStep), nbsp+"s")),
 		capacity,
 		"deadline " + asSet(s.DeadlineMS, nbsp+"ms"),
-		"service time " + asSet(s.ServiceMS, nbsp+"ms"),
+		service(s),
 		fmt.Sprintf("seed %d", s.Seed),
 		fmt.Sprintf("%s/%s, %d CPUs (%d for the caller, 1 for the backend)", m.OS, m.Arch, m.CPUs, m.CallerCPUs),
 		m.GoVersion,
