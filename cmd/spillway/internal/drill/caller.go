@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // A caller makes one call, with all the attempts that it takes, and returns the
@@ -60,6 +62,10 @@ func get(ctx context.Context, client *http.Client, url string) (status int, err 
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return 0, err
+	}
+	// An ordinary caller labels its calls by hand, just as Spillway would.
+	if class, ok := spillway.LookupCriticality(ctx); ok {
+		req.Header.Set("X-Request-Criticality", class.String())
 	}
 	resp, err := client.Do(req)
 	if err != nil {

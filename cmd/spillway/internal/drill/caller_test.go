@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 func answer(status int) *http.Response {
@@ -43,6 +45,30 @@ func TestNaive(t *testing.T) {
 		status, err := n.call(t.Context(), time.Now())
 		if attempts != row.attempts || status != row.status || (err != nil) != (row.status == 0) {
 			t.Errorf("%s: %d attempts, status %d, %v", row.name, attempts, status, err)
+		}
+	}
+}
+
+// Both callers label their calls.
+func TestCallersLabel(t *testing.T) {
+	probe := newProbe(tripAs(func(r *http.Request) (*http.Response, error) {
+		if got := r.Header.Get("X-Request-Criticality"); got != "SHEDDABLE_PLUS" {
+			t.Errorf("labelled %q", got)
+		}
+		return answer(200), nil
+	}), time.Second)
+	transport, _, err := protect(probe, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []caller{
+		&naive{&http.Client{Transport: probe}, "http://127.0.0.1/", time.Second, 0},
+		&protected{&http.Client{Transport: transport}, "http://127.0.0.1/", time.Second},
+	} {
+		probe.start = time.Now()
+		ctx := spillway.WithCriticality(withRecord(t.Context(), new(record)), spillway.SheddablePlus)
+		if status, err := c.call(ctx, time.Now()); status != 200 || err != nil {
+			t.Errorf("status %d, %v", status, err)
 		}
 	}
 }

@@ -55,6 +55,12 @@ func (r *Result) checks() []Check {
 	if callers {
 		all = append(all, r.checkAttempts())
 	}
+	if server && len(r.With.Classes) > 0 {
+		all = append(all, r.checkOrder())
+		if highest := &r.With.Classes[0]; highest.Offered > 0 {
+			all = append(all, r.checkHighest(highest))
+		}
+	}
 	return append(all, r.checkGenerator())
 }
 

@@ -19,6 +19,11 @@ func sample() *Result {
 			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RefusedLocal: 46167, RefusedByBackend: 5, TimedOut: 36},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
 	}
+	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
+		r.Without.Classes = append(r.Without.Classes, ClassCount{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
+		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RefusedLocal: 12800, RefusedByBackend: 29}})
+	}
+	r.With.Classes[0].Counts = Counts{Offered: 12829, Goodput: 5113, RefusedLocal: 7711, RefusedByBackend: 5}
 	r.conclude()
 	return r
 }
@@ -101,10 +106,10 @@ func TestPromises(t *testing.T) {
 		goodput, recover float64
 	}{
 		{ProtectCallers, BackendCPU, 3, "goodput recovery retries generator", 0.9, 2},
-		{ProtectBoth, BackendMixed, 3, "goodput recovery retries generator", 0.9, 4},
-		{ProtectServer, BackendBlocking, 3, "goodput recovery generator", 0.9, 2},
-		{ProtectServer, BackendCPU, 0, "goodput recovery generator", 0.9 * (1 - 9*641*10e-6), 2},
-		{ProtectServer, BackendMixed, 3, "goodput recovery generator", 0.9 * (1 - 39*641*10e-6), 2},
+		{ProtectBoth, BackendMixed, 3, "goodput recovery retries order highest generator", 0.9, 4},
+		{ProtectServer, BackendBlocking, 3, "goodput recovery order highest generator", 0.9, 2},
+		{ProtectServer, BackendCPU, 0, "goodput recovery order highest generator", 0.9 * (1 - 9*641*10e-6), 2},
+		{ProtectServer, BackendMixed, 3, "goodput recovery order highest generator", 0.9 * (1 - 39*641*10e-6), 2},
 		{ProtectNone, BackendCPU, 3, "generator", 0, 0},
 	} {
 		r := sample()
@@ -175,6 +180,8 @@ func TestTable(t *testing.T) {
 		{"before the run: closed loop, per second", "640", "638"},
 		{"whole run: dropped sends", "111", "0"},
 		{"whole run: send lateness p99, ms", "26.43", "1.09"},
+		{"CRITICAL_PLUS: offered/in time/refused", "12829/20/0", "12829/5113/7716"},
+		{"SHEDDABLE: offered/in time/refused", "12829/17/0", "12829/0/12829"},
 	} {
 		if !hasLine(table, row) {
 			t.Errorf("no line with %q in\n%s", row, table)

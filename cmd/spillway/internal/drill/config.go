@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // Config is what a drill is asked to do. The tags are for the command line,
@@ -21,7 +23,8 @@ type Config struct {
 	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
 	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times (default ${default})."`
+	Mix         []float64     `default:"1,1,1,1" placeholder:"N,N,N,N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of the protected caller; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
 }
@@ -44,6 +47,7 @@ const (
 	maxDeadline = time.Minute
 	maxInFlight = 1 << 20
 	maxRetries  = 10
+	maxShare    = 1000
 	maxCalls    = 2_000_000
 )
 
@@ -71,6 +75,9 @@ func (c Config) Validate() error {
 			return outOfRange(d.flag, d.is, fmt.Sprintf("from %v to %v", d.min, d.max))
 		}
 	}
+	if err := c.validateMix(); err != nil {
+		return err
+	}
 	if c.MaxInFlight < 0 || c.MaxInFlight > maxInFlight {
 		return outOfRange("max-in-flight", c.MaxInFlight, fmt.Sprintf("from 0 (derive it) to %d", maxInFlight))
 	}
@@ -81,6 +88,20 @@ func (c Config) Validate() error {
 		return outOfRange("port", c.Port, "from 0 (any free one) to 65535")
 	}
 	return c.validateSize(c.bestCapacity())
+}
+
+func (c Config) validateMix() error {
+	total := 0.0
+	for _, share := range c.Mix {
+		if !(share >= 0 && share <= maxShare) { // also finds NaN
+			return outOfRange("mix", share, fmt.Sprintf("from 0 to %v each", maxShare))
+		}
+		total += share
+	}
+	if len(c.Mix) != spillway.Criticalities || total == 0 {
+		return outOfRange("mix", c.Mix, fmt.Sprintf("%d numbers, not all 0", spillway.Criticalities))
+	}
+	return nil
 }
 
 // validateNames returns an error for the first field that is not one of its words.
@@ -193,6 +214,7 @@ func (c Config) settings() Settings {
 		Protect:    c.Protect,
 		Backend:    c.Backend,
 		Retries:    c.Retries,
+		Mix:        c.Mix,
 		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
 		Protected:  c.protection(),
 	}

@@ -10,7 +10,7 @@ import (
 
 // small is a valid Config.
 func small() Config {
-	return Config{Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
+	return Config{Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
 		Deadline: 100 * ms, Service: 1500 * time.Microsecond, Seed: 1}
 }
 
@@ -42,6 +42,10 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Backend = "" }, "backend", `""`},
 		{func(c *Config) { c.Backend, c.Deadline = BackendMixed, 12*ms }, "deadline", "12ms"},
 		{func(c *Config) { c.Backend, c.Deadline = BackendBlocking, 39*ms }, "deadline", "39ms"},
+		{func(c *Config) { c.Mix = []float64{1, 1, 1} }, "mix", "[1 1 1]"},
+		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
+		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
+		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
 		{func(c *Config) { c.Overload, c.Step = 100, 10*time.Minute }, "overload", "100"},
 	} {

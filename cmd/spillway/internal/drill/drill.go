@@ -89,12 +89,12 @@ func (d *drill) run(ctx context.Context) error {
 		return err
 	}
 	r := d.result
-	at := schedule(d.config.Seed, r.Settings.Phases)
+	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix)
 	var err error
-	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, at); err != nil {
+	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
 		return err
 	}
-	r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.protectsCallers(), d.config.protectsServer()}, at)
+	r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.protectsCallers(), d.config.protectsServer()}, calls)
 	return err
 }
 
@@ -137,7 +137,7 @@ type side struct {
 
 // offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
-func (d *drill) offerTo(ctx context.Context, s side, at []time.Duration) (*Run, error) {
+func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, error) {
 	p, err := d.start(ctx, s.server)
 	if err != nil {
 		return nil, err
@@ -156,7 +156,7 @@ func (d *drill) offerTo(ctx context.Context, s side, at []time.Duration) (*Run, 
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), at), probe)
+	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe)
 	if run != nil {
 		run.BackendRPS = rate
 	}
@@ -192,7 +192,10 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) 
 	watchers.Go(func() { d.tell(watching, name, g) })
 	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
 	records := g.run(ctx, start)
-	length := min(time.Since(start), d.config.length())
+	length := d.config.length()
+	if ctx.Err() != nil {
+		length = min(time.Since(start), length)
+	}
 	stop()
 	watchers.Wait()
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {

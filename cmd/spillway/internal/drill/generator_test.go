@@ -19,12 +19,12 @@ type callerAs func(ctx context.Context, intended time.Time) (int, error)
 func (f callerAs) call(ctx context.Context, intended time.Time) (int, error) { return f(ctx, intended) }
 
 // every returns n times, d apart.
-func every(d time.Duration, n int) []time.Duration {
-	at := make([]time.Duration, n)
-	for i := range at {
-		at[i] = time.Duration(i) * d
+func every(d time.Duration, n int) []arrival {
+	calls := make([]arrival, n)
+	for i := range calls {
+		calls[i].at = time.Duration(i) * d
 	}
-	return at
+	return calls
 }
 
 func outcomes(records []record) map[outcome]int {
@@ -138,7 +138,7 @@ func TestClassify(t *testing.T) {
 		{"too many in flight", 0, wrapped(fmt.Errorf("attempt 1: %w", &spillway.RejectedError{Policy: "inflight"})), ms, refusedInflight},
 	} {
 		g := &generator{deadline: 100 * ms}
-		r := &record{at: time.Second, sent: time.Second, done: time.Second + row.took}
+		r := &record{arrival: arrival{at: time.Second}, sent: time.Second, done: time.Second + row.took}
 		if got := g.classify(t.Context(), r, row.status, row.err); got != row.want {
 			t.Errorf("%s: outcome %d, want %d", row.name, got, row.want)
 		}

@@ -82,7 +82,7 @@ func (r *Result) rows() []row {
 	count := func(of func(*Run) int) func(*Run) string {
 		return func(run *Run) string { return strconv.Itoa(of(run)) }
 	}
-	return []row{
+	rows := []row{
 		{"calls offered", count(func(run *Run) int { return run.Offered })},
 		{"goodput, per second", func(run *Run) string { return fmt.Sprintf("%.1f", run.GoodputRPS) }},
 		{"goodput, share of capacity", func(run *Run) string { return percent(run.GoodputRatio) }},
@@ -103,7 +103,13 @@ func (r *Result) rows() []row {
 		{"whole run: dropped sends", count(droppedSends)},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}
+	for i, class := range r.Without.Classes {
+		rows = append(rows, row{class.Name + ": offered/in time/refused", func(run *Run) string { return run.Classes[i].cell() }})
+	}
+	return rows
 }
+
+func (c *ClassCount) cell() string { return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Refused()) }
 
 func (r *Result) recoveryCell(run *Run) string {
 	switch {
