@@ -76,6 +76,44 @@ func get(ctx context.Context, client *http.Client, url string) (status int, err 
 	return resp.StatusCode, err
 }
 
+// A crowd makes each call with the caller of its client.
+type crowd []caller
+
+func (c crowd) call(ctx context.Context, intended time.Time) (int, error) {
+	return c[recordFrom(ctx).client].call(ctx, intended)
+}
+
+// transports has the transport of each client. Above them a probe sees all.
+type transports []*http.Transport
+
+func newTransports(clients, conns int) transports {
+	all := make(transports, clients)
+	for i := range all {
+		all[i] = newTransport(share(conns, clients))
+	}
+	return all
+}
+
+// share returns what each client gets of n: at least so much that one call can be
+// on its way while another is answered.
+func share(n, clients int) int {
+	if clients == 1 {
+		return n
+	}
+	return max(minInFlight, n/clients)
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t[recordFrom(r.Context()).client].RoundTrip(r)
+}
+
+func (t transports) close() {
+	for _, one := range t {
+		one.CloseIdleConnections()
+	}
+}
+
 // newTransport returns the transport below both callers: keep-alive, a pool
 // that never closes a connection which could be used again, and as many
 // connections as calls that the backend could finish in four deadlines. Without

@@ -73,6 +73,48 @@ func TestCallersLabel(t *testing.T) {
 	}
 }
 
+// Clients share nothing: what one of them has in flight leaves the others room.
+func TestClientsAreOnTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, limit = 3, 12
+		d := &drill{config: small(), result: &Result{Settings: Settings{MaxInFlight: limit}}}
+		d.config.Clients = clients
+		probe := newProbe(hangs, time.Second)
+		c, err := d.callers(side{callers: true}, "http://127.0.0.1/", probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := every(0, 10)
+		for i := range calls {
+			calls[i].client = max(0, i-7) // eight of the first, one of each other
+		}
+		probe.start = time.Now()
+		records := newGenerator(c, 100*ms, 400*ms, calls).run(t.Context(), probe.start)
+		if got := outcomes(records); got[timedOut] != limit/clients+2 || got[refusedInflight] != 8-limit/clients {
+			t.Errorf("%v, want %d refused", got, 8-limit/clients)
+		}
+		if records[8].outcome != timedOut || records[9].outcome != timedOut {
+			t.Error("what one client has in flight hinders another")
+		}
+		if got := probe.look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
+			t.Errorf("levels %+v, want a limit of %d", got, limit)
+		}
+	})
+}
+
+func TestTransportsAreOfOneClientEach(t *testing.T) {
+	all := newTransports(3, 257)
+	defer all.close()
+	for i, one := range all {
+		if one.MaxConnsPerHost != 85 || i > 0 && one == all[0] {
+			t.Errorf("client %d has %d connections", i, one.MaxConnsPerHost)
+		}
+	}
+	if got := share(257, 1000); got != minInFlight {
+		t.Errorf("%d connections for each of 1000, want %d", got, minInFlight)
+	}
+}
+
 // hangs answers nothing until the context of the request ends.
 var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()

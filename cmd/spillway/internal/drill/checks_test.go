@@ -11,7 +11,7 @@ import (
 func sample() *Result {
 	r := &Result{
 		CapacityRPS: 641,
-		Settings:    Settings{Protect: ProtectCallers, Backend: BackendCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
+		Settings:    Settings{Clients: 1, Protect: ProtectCallers, Backend: BackendCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
 		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},

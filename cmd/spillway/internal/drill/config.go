@@ -16,6 +16,7 @@ import (
 type Config struct {
 	Protect     string        `default:"both" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
+	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, in capacities of the backend (default ${default})."`
 	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long 0.5 capacities are offered before the step (default ${default})."`
 	Step        time.Duration `default:"8s" placeholder:"DURATION" help:"How long the overload lasts (default ${default})."`
@@ -25,7 +26,7 @@ type Config struct {
 	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N,N,N,N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
-	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of the protected caller; 0 derives it from capacity × deadline (default ${default})."`
+	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
 }
 
@@ -48,6 +49,7 @@ const (
 	maxInFlight = 1 << 20
 	maxRetries  = 10
 	maxShare    = 1000
+	maxClients  = 1000
 	maxCalls    = 2_000_000
 )
 
@@ -80,6 +82,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxInFlight < 0 || c.MaxInFlight > maxInFlight {
 		return outOfRange("max-in-flight", c.MaxInFlight, fmt.Sprintf("from 0 (derive it) to %d", maxInFlight))
+	}
+	if c.Clients < 1 || c.Clients > maxClients {
+		return outOfRange("clients", c.Clients, fmt.Sprintf("from 1 to %d", maxClients))
 	}
 	if c.Retries < 0 || c.Retries > maxRetries {
 		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d", maxRetries))
@@ -214,6 +219,7 @@ func (c Config) settings() Settings {
 		Protect:    c.Protect,
 		Backend:    c.Backend,
 		Retries:    c.Retries,
+		Clients:    c.Clients,
 		Mix:        c.Mix,
 		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
 		Protected:  c.protection(),
@@ -263,6 +269,11 @@ func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
 	if !c.protectsCallers() {
 		return 0, ""
 	}
+	limit, rule = c.inFlightOfAll(capacity)
+	return c.Clients * share(limit, c.Clients), rule
+}
+
+func (c Config) inFlightOfAll(capacity float64) (limit int, rule string) {
 	if c.MaxInFlight > 0 {
 		return c.MaxInFlight, "--max-in-flight"
 	}

@@ -10,7 +10,7 @@ import (
 
 // small is a valid Config.
 func small() Config {
-	return Config{Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
+	return Config{Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
 		Deadline: 100 * ms, Service: 1500 * time.Microsecond, Seed: 1}
 }
 
@@ -46,6 +46,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
 		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
+		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
+		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
 		{func(c *Config) { c.Overload, c.Step = 100, 10*time.Minute }, "overload", "100"},
 	} {
@@ -56,6 +58,14 @@ func TestValidate(t *testing.T) {
 		if !ok || usage.Flag != row.flag || !strings.HasPrefix(usage.Problem, "is "+row.value+", must be ") {
 			t.Errorf("error %q, want one for --%s that says %s", err, row.flag, row.value)
 		}
+	}
+}
+
+func TestInFlightLimitOfManyClients(t *testing.T) {
+	c := small()
+	c.Clients = 10
+	if got, _ := c.inFlightLimit(640); got != 10*minInFlight {
+		t.Errorf("%d for 10 clients, want the least for each of them", got)
 	}
 }
 

@@ -89,7 +89,7 @@ func (d *drill) run(ctx context.Context) error {
 		return err
 	}
 	r := d.result
-	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix)
+	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix, d.config.Clients)
 	var err error
 	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (d *drill) capacity(ctx context.Context) error {
 		return err
 	}
 	d.rounds = p.rounds
-	d.conns = connections(c, d.config.Deadline)
+	d.conns = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	d.result.CapacityRPS = c
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
@@ -149,10 +149,10 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(d.conns)
-	defer transport.CloseIdleConnections()
-	probe := newProbe(transport, d.config.length())
-	c, err := d.caller(s, p.url, probe)
+	below := newTransports(d.config.Clients, d.conns)
+	defer below.close()
+	probe := newProbe(below, d.config.length())
+	c, err := d.callers(s, p.url, probe)
 	if err != nil {
 		return nil, err
 	}
@@ -168,17 +168,24 @@ func (d *drill) longest() time.Duration {
 	return time.Duration(d.config.Retries+1) * d.config.Deadline
 }
 
-// caller makes a caller of url that sends through p.
-func (d *drill) caller(s side, url string, p *probe) (caller, error) {
-	if !s.callers {
-		return &naive{&http.Client{Transport: p}, url, d.config.Deadline, d.config.Retries}, nil
+// callers makes a caller of url for each client, which send through p.
+func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
+	c, looks := make(crowd, d.config.Clients), make([]func() levels, d.config.Clients)
+	for i := range c {
+		if !s.callers {
+			c[i] = &naive{&http.Client{Transport: p}, url, d.config.Deadline, d.config.Retries}
+			continue
+		}
+		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, len(c)))
+		if err != nil {
+			return nil, err
+		}
+		c[i], looks[i] = &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, look
 	}
-	transport, look, err := protect(p, d.result.Settings.MaxInFlight)
-	if err != nil {
-		return nil, err
+	if s.callers {
+		p.look = func() levels { return together(looks) }
 	}
-	p.look = look
-	return &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, nil
+	return c, nil
 }
 
 // offer runs g and sums up.

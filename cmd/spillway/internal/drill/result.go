@@ -44,11 +44,12 @@ type Settings struct {
 	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, none
 	Backend     string    `json:"backend"`       // what a call does there: cpu, mixed, blocking
 	Mix         []float64 `json:"mix"`           // calls of each class, from SHEDDABLE to CRITICAL_PLUS, in proportion
+	Clients     int       `json:"clients"`       // that shared the load
 	Retries     int       `json:"retries"`       // of callers without Spillway, for each call
-	MaxInFlight int       `json:"max_in_flight"` // of the protected caller; 0: there is none
+	MaxInFlight int       `json:"max_in_flight"` // of the protected callers together; 0: there is none
 	// MaxInFlightRule says where MaxInFlight comes from.
 	MaxInFlightRule string  `json:"max_in_flight_rule"`
-	Connections     int     `json:"connections"` // at most, of either caller
+	Connections     int     `json:"connections"` // at most, of all callers of a run
 	Caller          string  `json:"caller"`      // the unprotected caller in a few words
 	Protected       string  `json:"protected"`   // the protected one
 	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is

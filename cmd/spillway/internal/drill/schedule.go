@@ -24,21 +24,23 @@ func schedule(seed uint64, phases []Phase) []time.Duration {
 
 // An arrival is a call that is to be sent.
 type arrival struct {
-	at    time.Duration
-	class spillway.Criticality
+	at     time.Duration
+	class  spillway.Criticality
+	client int // who sends it
 }
 
 // deal gives each call a class, at random by the shares of mix, which has one for
-// each class from the lowest up. It depends on nothing but its arguments.
-func deal(seed uint64, at []time.Duration, mix []float64) []arrival {
+// each class from the lowest up, and one of the clients, each as likely. It
+// depends on nothing but its arguments; the classes not even on the clients.
+func deal(seed uint64, at []time.Duration, mix []float64, clients int) []arrival {
 	total := 0.0
 	for _, share := range mix {
 		total += share
 	}
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng, whose := rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	all := make([]arrival, len(at))
 	for i := range at {
-		all[i] = arrival{at[i], pick(mix, rng.Float64()*total)}
+		all[i] = arrival{at[i], pick(mix, rng.Float64()*total), whose.IntN(clients)}
 	}
 	return all
 }

@@ -49,7 +49,15 @@ func (r *Result) writeSettings(w io.Writer) {
 	if s.MaxInFlight > 0 {
 		fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
 	}
-	fmt.Fprintf(w, "both       at most %d connections\n\n", s.Connections)
+	fmt.Fprintf(w, "both       at most %d connections of %s\n\n", s.Connections, callers(s.Clients))
+}
+
+// callers counts callers.
+func callers(n int) string {
+	if n == 1 {
+		return "1 caller"
+	}
+	return fmt.Sprintf("%d callers", n)
 }
 
 // A row of the table: what it is, and how a run answers.
