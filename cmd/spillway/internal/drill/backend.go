@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -45,28 +47,44 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 	if b.Rounds == 0 {
 		b.Rounds = calibrate(b.Service)
 	}
+	down := new(sync.RWMutex)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		outages(in, down)
 		os.Exit(0)
 	}()
 	if err := json.NewEncoder(out).Encode(hello{Addr: ln.Addr().String(), Rounds: b.Rounds}); err != nil {
 		return err
 	}
 	if b.Protect {
-		return serveProtected(ln, b.handler())
+		return serveProtected(ln, b.handler(down))
 	}
-	return http.Serve(ln, b.handler())
+	return http.Serve(ln, b.handler(down))
 }
 
-// handler does the work of a call. While thousands of calls wait for the only
+// outages reads from the parent for how long all calls are to stand still, as
+// they do when what they need is gone, and locks down for as long. It returns when
+// the parent is gone.
+func outages(in io.Reader, down *sync.RWMutex) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if d, err := time.ParseDuration(lines.Text()); err == nil {
+			down.Lock()
+			time.AfterFunc(d, down.Unlock)
+		}
+	}
+}
+
+// handler does the work of a call, but not while down is locked. An outage loses
+// no calls: what was begun goes on after it, whether or not somebody waits for it. While thousands of calls wait for the only
 // CPU, so does the goroutine that watches for the parent: each call looks, too.
-func (b Backend) handler() http.Handler {
+func (b Backend) handler(down *sync.RWMutex) http.Handler {
 	parent := os.Getppid()
 	work := b.work()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if os.Getppid() != parent {
 			os.Exit(0)
 		}
+		down.RLock()
+		down.RUnlock() //nolint:staticcheck // to have waited is all
 		if !work(r.Context()) {
 			return // nobody is there to be answered
 		}

@@ -40,7 +40,7 @@ func (r *Result) excuse() {
 	}
 	for i := range r.Checks {
 		if c := &r.Checks[i]; !c.Pass {
-			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the step)", percent(*p))
+			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the %s)", percent(*p), r.Settings.StepName())
 		}
 	}
 }
@@ -48,14 +48,18 @@ func (r *Result) excuse() {
 // checks returns what was promised of what is protected.
 func (r *Result) checks() []Check {
 	callers, server := r.Settings.protects()
+	storm := r.Settings.Scenario == ScenarioStorm // nothing can be promised of the outage
 	var all []Check
+	if (callers || server) && !storm {
+		all = append(all, r.checkGoodput())
+	}
 	if callers || server {
-		all = append(all, r.checkGoodput(), r.checkRecovery())
+		all = append(all, r.checkRecovery())
 	}
 	if callers {
 		all = append(all, r.checkAttempts())
 	}
-	if server && len(r.With.Classes) > 0 {
+	if server && !storm && len(r.With.Classes) > 0 {
 		all = append(all, r.checkOrder())
 		if highest := &r.With.Classes[0]; highest.Offered > 0 {
 			all = append(all, r.checkHighest(highest))
@@ -96,7 +100,7 @@ func (r *Result) checkRecovery() Check {
 	return Check{
 		Name: "recovery", Got: got, Want: want,
 		Pass: got != nil && *got <= want,
-		Text: fmt.Sprintf("service was back %s after the step, promised within %s s", r.recovered(r.With), number(want)),
+		Text: fmt.Sprintf("service was back %s after the %s, promised within %s s", r.recovered(r.With), r.Settings.StepName(), number(want)),
 	}
 }
 
@@ -105,7 +109,7 @@ func (r *Result) checkAttempts() Check {
 	return Check{
 		Name: "retries", Got: &got, Want: promiseAttempts,
 		Pass: got <= promiseAttempts,
-		Text: fmt.Sprintf("attempts per call during the step are %.2f, promised at most %.2f", got, promiseAttempts),
+		Text: fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts),
 	}
 }
 
@@ -132,8 +136,7 @@ func (r *Result) sentence() string {
 	case r.Without == nil:
 		return fmt.Sprintf("Interrupted when only the capacity of the backend was known, %.0f/s.", r.CapacityRPS)
 	}
-	s := fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered %s",
-		number(r.Settings.Overload), r.CapacityRPS, r.story("without", r.Without))
+	s := r.offered() + r.story("without", r.Without)
 	if r.With != nil {
 		s += "; " + r.story("with", r.With)
 	}
@@ -143,19 +146,47 @@ func (r *Result) sentence() string {
 	return s + "."
 }
 
+// offered begins the sentence.
+func (r *Result) offered() string {
+	if r.Settings.Scenario == ScenarioStorm {
+		p := r.Settings.Phases[1]
+		return fmt.Sprintf("After an outage of %s s at %s times the %.0f/s that it can do, the backend answered ",
+			number(p.End-p.Start), number(r.Settings.Overload), r.CapacityRPS)
+	}
+	return fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered ", number(r.Settings.Overload), r.CapacityRPS)
+}
+
+// afterwards is the goodput after an outage, per second.
+func (r *Result) afterwards(run *Run) float64 {
+	p := r.Settings.Phases[2]
+	length := min(run.Seconds, p.End) - p.Start
+	if length <= 0 {
+		return 0
+	}
+	return float64(run.Phases[2].Goodput) / length
+}
+
 func (r *Result) story(with string, run *Run) string {
+	if r.Settings.Scenario == ScenarioStorm {
+		after := r.afterwards(run)
+		return fmt.Sprintf("%.0f/s in time %s Spillway (%s of what was offered)", after, with, percent(after/r.Settings.Phases[2].OfferedRPS)) + r.ending(run)
+	}
 	s := fmt.Sprintf("%.0f/s in time %s Spillway (%s of capacity", run.GoodputRPS, with, percent(run.GoodputRatio))
 	if run.P99MS != nil {
 		s += fmt.Sprintf(", p99 %.0f ms of a deadline of %s ms", *run.P99MS, number(r.Settings.DeadlineMS))
 	}
-	s += ")"
+	return s + ")" + r.ending(run)
+}
+
+// ending says whether the service came back.
+func (r *Result) ending(run *Run) string {
 	switch {
 	case run.RecoverS != nil:
-		return s + " and recovered " + r.recovered(run)
+		return " and recovered " + r.recovered(run)
 	case r.cut(run):
-		return s
+		return ""
 	}
-	return s + fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
+	return fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
 }
 
 // cut reports whether the run did not come to its end.

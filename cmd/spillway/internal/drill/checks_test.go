@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sample is a result of numbers that are easy to tell apart.
@@ -50,6 +51,64 @@ func TestSentence(t *testing.T) {
 		if r.Sentence != row.want {
 			t.Errorf("%s:\n%s\nwant\n%s", row.name, r.Sentence, row.want)
 		}
+	}
+}
+
+// storm is a sample of a retry storm.
+func storm() *Result {
+	r := sample()
+	r.Settings.Scenario, r.Settings.Overload = ScenarioStorm, stormLoad
+	c := Config{Scenario: ScenarioStorm, Calm: 4 * time.Second, Step: 2 * time.Second, Recovery: 6 * time.Second}
+	r.Settings.Phases = c.phases(r.CapacityRPS)
+	r.Without.Seconds, r.With.Seconds = 12, 12
+	r.Without.Phases[2].Goodput, r.With.Phases[2].Goodput = 60, 3000
+	r.conclude()
+	return r
+}
+
+func TestSentenceOfARetryStorm(t *testing.T) {
+	const without = "After an outage of 2 s at 0.8 times the 641/s that it can do, the backend answered 10/s in time without Spillway (2.0 % of what was offered)"
+	const with = "500/s in time with Spillway (97.5 % of what was offered)"
+	for _, row := range []struct {
+		name   string
+		change func(*Result)
+		want   string
+	}{
+		{"both", func(*Result) {}, without + " and had not recovered 6 s later; " + with + " and recovered within 0.25 s."},
+		{"in the second run", func(r *Result) { r.Interrupted, r.With.Seconds, r.With.RecoverS = true, 5, nil },
+			without + " and had not recovered 6 s later; 0/s in time with Spillway (0.0 % of what was offered) (interrupted)."},
+	} {
+		r := storm()
+		row.change(r)
+		r.conclude()
+		if r.Sentence != row.want {
+			t.Errorf("%s:\n%s\nwant\n%s", row.name, r.Sentence, row.want)
+		}
+	}
+}
+
+// Of an outage only the end is promised.
+func TestChecksOfARetryStorm(t *testing.T) {
+	for protect, want := range map[string]string{
+		ProtectCallers: "recovery retries generator", ProtectServer: "recovery generator", ProtectNone: "generator",
+	} {
+		r := storm()
+		r.Settings.Protect = protect
+		r.conclude()
+		var names []string
+		for _, c := range r.Checks {
+			names = append(names, c.Name)
+			if strings.Contains(c.Text, "the step") {
+				t.Errorf("the outage is called a step: %s", c.Text)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: checks %q, want %q", protect, got, want)
+		}
+	}
+	var b strings.Builder
+	if err := storm().WriteTable(&b); err != nil || !hasLine(b.String(), [3]string{"recovery after the outage", "not in 6 s", "0.25 s"}) {
+		t.Errorf("%v, or no line for the recovery in\n%s", err, b.String())
 	}
 }
 

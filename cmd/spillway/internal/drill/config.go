@@ -17,10 +17,11 @@ type Config struct {
 	Protect     string        `default:"both" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
-	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, in capacities of the backend (default ${default})."`
-	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long 0.5 capacities are offered before the step (default ${default})."`
-	Step        time.Duration `default:"8s" placeholder:"DURATION" help:"How long the overload lasts (default ${default})."`
-	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long 0.5 capacities are offered after the step (default ${default})."`
+	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do, or retry-storm, a short outage at a load that it can do (default ${default})."`
+	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
+	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long the load is calm before the step (default ${default})."`
+	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage; 0 is 8s, and 1.5s for the outage of a retry-storm (default ${default})."`
+	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long the load is calm after the step (default ${default})."`
 	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
 	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
@@ -116,6 +117,7 @@ func (c Config) validateNames() error {
 		words    []string
 	}{
 		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectNone}},
+		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioStorm}},
 		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
 	} {
 		if !slices.Contains(f.words, f.is) {
@@ -145,6 +147,12 @@ const (
 	blockingDeadline = 250 * time.Millisecond
 )
 
+// The lengths of the step where none is given.
+const (
+	usualStep   = 8 * time.Second
+	usualOutage = 1500 * time.Millisecond
+)
+
 // withDefaults returns c with the values that zero stands for, where these do not
 // depend on the capacity.
 func (c Config) withDefaults() Config {
@@ -152,6 +160,12 @@ func (c Config) withDefaults() Config {
 		c.Deadline = usualDeadline
 		if c.Backend == BackendBlocking {
 			c.Deadline = blockingDeadline
+		}
+	}
+	if c.Step == 0 {
+		c.Step = usualStep
+		if c.Scenario == ScenarioStorm {
+			c.Step = usualOutage
 		}
 	}
 	return c
@@ -202,16 +216,37 @@ func outOfRange(flag string, is any, must string) error {
 	return &UsageError{flag, fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
+// What happens in a drill.
+const (
+	ScenarioStep  = "step"        // more load than the backend can do
+	ScenarioStorm = "retry-storm" // an outage at a load that it can do, if nobody retries
+)
+
 // calmLoad is offered before and after the step, in capacities: enough that a
-// backlog matters, and enough room to work it off.
-const calmLoad = 0.5
+// backlog matters, and enough room to work it off. stormLoad is offered all the
+// time in a retry storm: less than the capacity, and more once each call is tried
+// twice.
+const (
+	calmLoad  = 0.5
+	stormLoad = 0.8
+)
+
+// loads are what is offered before and after the step, and during it.
+func (c Config) loads() (calm, step float64) {
+	if c.Scenario == ScenarioStorm {
+		return stormLoad, stormLoad
+	}
+	return calmLoad, c.Overload
+}
 
 func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
 func (c Config) settings() Settings {
+	calm, step := c.loads()
 	return Settings{
-		Overload:   c.Overload,
-		Calm:       calmLoad,
+		Scenario:   c.Scenario,
+		Overload:   step,
+		Calm:       calm,
 		DeadlineMS: milliseconds(c.Deadline),
 		ServiceMS:  milliseconds(c.burns()),
 		Seed:       c.Seed,
@@ -249,10 +284,11 @@ func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()
 	t3 := t2 + c.Recovery.Seconds()
+	calm, step := c.loads()
 	return []Phase{
-		{PhaseCalm, 0, t1, calmLoad, calmLoad * capacity},
-		{PhaseStep, t1, t2, c.Overload, c.Overload * capacity},
-		{PhaseRecovery, t2, t3, calmLoad, calmLoad * capacity},
+		{PhaseCalm, 0, t1, calm, calm * capacity},
+		{PhaseStep, t1, t2, step, step * capacity},
+		{PhaseRecovery, t2, t3, calm, calm * capacity},
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // small is a valid Config.
 func small() Config {
-	return Config{Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
+	return Config{Scenario: ScenarioStep, Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
 		Deadline: 100 * ms, Service: 1500 * time.Microsecond, Seed: 1}
 }
 
@@ -46,6 +46,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
 		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
+		{func(c *Config) { c.Scenario = "storm" }, "scenario", `"storm"`},
 		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
 		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
@@ -94,6 +95,26 @@ func TestPhasesLieEndToEnd(t *testing.T) {
 		if p[i] != want[i] {
 			t.Errorf("%+v, want %+v", p[i], want[i])
 		}
+	}
+}
+
+func TestARetryStormIsNoOverload(t *testing.T) {
+	c := small()
+	c.Scenario, c.Step = ScenarioStorm, 0
+	c = c.withDefaults()
+	want := []Phase{{"calm", 0, 1, 0.8, 480}, {"step", 1, 2.5, 0.8, 480}, {"recovery", 2.5, 4.5, 0.8, 480}}
+	for i, p := range c.phases(600) {
+		if p != want[i] {
+			t.Errorf("%+v, want %+v", p, want[i])
+		}
+	}
+	if s := c.settings(); s.Overload != 0.8 || s.Calm != 0.8 || s.StepName() != "outage" {
+		t.Errorf("settings %+v", s)
+	}
+	c = small()
+	c.Step = 0
+	if got := c.withDefaults().Step; got != usualStep {
+		t.Errorf("a step of %v, want %v", got, usualStep)
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package drill overloads a real HTTP backend, once with an ordinary caller and
-// once with a caller that uses Spillway, and says what the difference was.
+// Package drill overloads a real HTTP backend, once without Spillway and once with
+// it, and says what the difference was.
 //
 // # Method
 //
@@ -8,14 +8,19 @@
 // closed loop. Then 0.5 C, a step to 10 C and 0.5 C again are offered, open loop:
 // calls are sent at the times of a Poisson process made from a seed, whether or
 // not earlier ones were answered, and their latency counts from the time at which
-// they were to be sent. Both runs get the same arrival times, a backend of their
-// own that does the same work, and the same transport below.
+// they were to be sent. Both runs get the same arrival times and classes, a
+// backend of their own that does the same work, and the same transport below.
 //
 // Who is protected in the protected run can be chosen. With the callers alone,
 // their in-flight limit bounds the queue at the backend. With the server alone,
 // it refuses what is too much, and the callers are those of the other run. With
 // both, the server bounds its queue and the callers learn from its refusals what
 // not to send.
+//
+// A retry storm is another scenario: 0.8 C are offered all the time, and in place
+// of the step the backend stands still for a moment. Without protection it may
+// never come back: calls that time out are tried again, and that is more than it
+// can do for as long as they time out.
 //
 // # What counts
 //
@@ -156,7 +161,7 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe)
+	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe, p)
 	if run != nil {
 		run.BackendRPS = rate
 	}
@@ -189,7 +194,7 @@ func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
 }
 
 // offer runs g and sums up.
-func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) (*Run, error) {
+func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process) (*Run, error) {
 	start := time.Now()
 	p.start = start
 	watching, stop := context.WithCancel(ctx)
@@ -198,6 +203,7 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) 
 	watchers.Go(func() { p.sample(watching) })
 	watchers.Go(func() { d.tell(watching, name, g) })
 	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
+	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
 	length := d.config.length()
 	if ctx.Err() != nil {
@@ -211,6 +217,13 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) 
 	run := summary(records, p, d.result.Settings.Phases, d.result.CapacityRPS, length)
 	run.CPUPressure = pressure
 	return run, context.Cause(ctx)
+}
+
+// disturb makes the outage of a retry storm, in a run that began at start.
+func (d *drill) disturb(ctx context.Context, b *process, start time.Time) {
+	if d.config.Scenario == ScenarioStorm && sleepUntil(ctx, start.Add(d.config.Calm)) {
+		_ = b.outage(d.config.Step) // fails only if the backend is gone, which is noticed elsewhere
+	}
 }
 
 // tellEvery is how often there is a line of progress.

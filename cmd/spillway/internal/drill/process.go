@@ -25,7 +25,7 @@ type process struct {
 	rounds int
 	sheds  bool // it may refuse
 	cmd    *exec.Cmd
-	stdin  io.Closer // the child ends when this does
+	stdin  io.WriteCloser // the child ends when this does
 	stderr *head
 	gone   chan struct{} // closed when the child has ended
 }
@@ -80,6 +80,12 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
 	}
 	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
+}
+
+// outage lets no call of the backend go on for d.
+func (p *process) outage(d time.Duration) error {
+	_, err := fmt.Fprintln(p.stdin, d)
+	return err
 }
 
 // stop ends the child and waits until it is gone. It may be called again.

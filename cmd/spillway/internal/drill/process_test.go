@@ -94,6 +94,25 @@ func TestBackendThatIsProtected(t *testing.T) {
 	}
 }
 
+func TestOutage(t *testing.T) {
+	p := start(t, Backend{Kind: BackendCPU, Service: ms, Rounds: 1})
+	const length = 300 * ms
+	if err := p.outage(length); err != nil {
+		t.Fatal(err)
+	}
+	begun, slow := time.Now(), false
+	for time.Since(begun) < 10*time.Second && !slow { // the backend need not have heard at once
+		call := time.Now()
+		if status, err := get(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+			t.Fatalf("status %d, %v: an outage loses no calls", status, err)
+		}
+		slow = time.Since(call) > length/2
+	}
+	if !slow {
+		t.Errorf("no call stood still in an outage of %v", length)
+	}
+}
+
 // When the parent dies, however it does, the pipe to the child ends.
 func TestBackendEndsWithItsParent(t *testing.T) {
 	p := start(t, Backend{Service: ms, Rounds: 10})

@@ -36,6 +36,7 @@ type Machine struct {
 
 // Settings is what the drill was asked to do, and what it derived from that.
 type Settings struct {
+	Scenario    string    `json:"scenario"` // step, or retry-storm, of which the step is the outage
 	Overload    float64   `json:"overload"` // offered during the step, in capacities
 	Calm        float64   `json:"calm"`     // offered before and after the step, in capacities
 	DeadlineMS  float64   `json:"deadline_ms"`
@@ -53,6 +54,14 @@ type Settings struct {
 	Caller          string  `json:"caller"`      // the unprotected caller in a few words
 	Protected       string  `json:"protected"`   // the protected one
 	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is
+}
+
+// StepName is what the step is to a reader.
+func (s *Settings) StepName() string {
+	if s.Scenario == ScenarioStorm {
+		return "outage"
+	}
+	return "step"
 }
 
 // protects says who uses Spillway in the protected run.

@@ -72,7 +72,7 @@ func (r *Result) writeRuns(w io.Writer) {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	step := r.Settings.Phases[1]
-	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the step of %s s", number(step.End-step.Start)))
+	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the %s of %s s", r.Settings.StepName(), number(step.End-step.Start)))
 	for _, row := range r.rows() {
 		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, cell(row, r.Without), cell(row, r.With))
 	}
@@ -106,7 +106,7 @@ func (r *Result) rows() []row {
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
 		{"time in which something lacked a CPU", func(run *Run) string { return pressure(run.CPUPressure) }},
-		{"recovery after the step", func(run *Run) string { return r.recoveryCell(run) }},
+		{"recovery after the " + r.Settings.StepName(), func(run *Run) string { return r.recoveryCell(run) }},
 		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
 		{"whole run: dropped sends", count(droppedSends)},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},

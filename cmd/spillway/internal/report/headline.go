@@ -113,7 +113,7 @@ func stepName(r *drill.Result) string {
 	if r.Settings.Overload > 1 {
 		return "overload"
 	}
-	return "step"
+	return r.Settings.StepName()
 }
 
 // service says what a call is to the backend.

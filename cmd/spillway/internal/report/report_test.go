@@ -206,6 +206,16 @@ func TestWords(t *testing.T) {
 	}
 }
 
+func TestWordsOfARetryStorm(t *testing.T) {
+	r := fixture()
+	r.Settings.Scenario, r.Settings.Overload = drill.ScenarioStorm, 0.8
+	for _, want := range []string{"During the outage", "Time to recover after the outage", "outage 0.8× capacity for 8\u00a0s"} {
+		if !strings.Contains(html.UnescapeString(render(t, r)), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}
+
 func hostile() *drill.Result {
 	const evil = `"></script><script>alert(1)</script><!-- ' & {{.}} ` + "\u2028 `"
 	r := fixture()
