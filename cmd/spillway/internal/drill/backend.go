@@ -62,8 +62,8 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 }
 
 // outages reads from the parent for how long all calls are to stand still, as
-// they do when what they need is gone, and locks down for as long. It returns when
-// the parent is gone.
+// they do when what they need is gone, and locks down for as long, once the calls
+// that are under way have ended. It returns when the parent is gone.
 func outages(in io.Reader, down *sync.RWMutex) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		if d, err := time.ParseDuration(lines.Text()); err == nil {
@@ -74,7 +74,7 @@ func outages(in io.Reader, down *sync.RWMutex) {
 }
 
 // handler does the work of a call, but not while down is locked. An outage loses
-// no calls: what was begun goes on after it, whether or not somebody waits for it. While thousands of calls wait for the only
+// no calls: they go on after it, whether or not somebody still waits for them. While thousands of calls wait for the only
 // CPU, so does the goroutine that watches for the parent: each call looks, too.
 func (b Backend) handler(down *sync.RWMutex) http.Handler {
 	parent := os.Getppid()
@@ -84,7 +84,7 @@ func (b Backend) handler(down *sync.RWMutex) http.Handler {
 			os.Exit(0)
 		}
 		down.RLock()
-		down.RUnlock() //nolint:staticcheck // to have waited is all
+		defer down.RUnlock()
 		if !work(r.Context()) {
 			return // nobody is there to be answered
 		}

@@ -25,7 +25,7 @@ type Config struct {
 	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
 	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
-	Mix         []float64     `default:"1,1,1,1" placeholder:"N,N,N,N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
+	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
@@ -263,7 +263,8 @@ func (c Config) settings() Settings {
 
 const (
 	callersWords = "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts"
-	serverWords  = "spillhttp.Handler in the backend: sheds by criticality, before net/http reads the request where it can"
+	serverWords  = "spillhttp.Handler: sheds by criticality, before net/http has read the request where it can"
+	bothWords    = "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)"
 )
 
 // protection says in words what is protected.
@@ -274,7 +275,7 @@ func (c Config) protection() string {
 	case ProtectServer:
 		return serverWords
 	case ProtectBoth:
-		return callersWords + "; " + serverWords
+		return bothWords
 	}
 	return "the same once more"
 }
