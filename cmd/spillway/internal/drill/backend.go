@@ -74,8 +74,9 @@ func outages(in io.Reader, down *sync.RWMutex) {
 }
 
 // handler does the work of a call, but not while down is locked. An outage loses
-// no calls: they go on after it, whether or not somebody still waits for them. While thousands of calls wait for the only
-// CPU, so does the goroutine that watches for the parent: each call looks, too.
+// no calls: they go on after it, whether or not somebody still waits for them.
+// While thousands of calls wait for the only CPU, so does the goroutine that
+// watches for the parent: each call looks, too.
 func (b Backend) handler(down *sync.RWMutex) http.Handler {
 	parent := os.Getppid()
 	work := b.work()
