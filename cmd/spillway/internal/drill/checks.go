@@ -156,8 +156,12 @@ func (r *Result) offered() string {
 	return fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered ", number(r.Settings.Overload), r.CapacityRPS)
 }
 
-// afterwards is the goodput after an outage, per second.
-func (r *Result) afterwards(run *Run) float64 {
+// Afterwards returns the goodput after the step, per second: 0 if the run was
+// stopped before.
+func (r *Result) Afterwards(run *Run) float64 {
+	if len(run.Phases) < 3 || len(r.Settings.Phases) < 3 {
+		return 0
+	}
 	p := r.Settings.Phases[2]
 	length := min(run.Seconds, p.End) - p.Start
 	if length <= 0 {
@@ -168,7 +172,7 @@ func (r *Result) afterwards(run *Run) float64 {
 
 func (r *Result) story(with string, run *Run) string {
 	if r.Settings.Scenario == ScenarioStorm {
-		after := r.afterwards(run)
+		after := r.Afterwards(run)
 		return fmt.Sprintf("%.0f/s in time %s Spillway (%s of what was offered)", after, with, percent(after/r.Settings.Phases[2].OfferedRPS)) + r.ending(run)
 	}
 	s := fmt.Sprintf("%.0f/s in time %s Spillway (%s of capacity", run.GoodputRPS, with, percent(run.GoodputRatio))

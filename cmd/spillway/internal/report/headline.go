@@ -53,9 +53,13 @@ type bar struct {
 // done, did the callers make it worse, was it over when the load was gone.
 func headline(r *drill.Result) []panel {
 	ms := felt()
-	goodput := panelOf(r, ms[0], "Useful answers during the "+stepName(r), r.CapacityRPS)
+	useful, when := ms[0], "during"
+	if r.Settings.Scenario == drill.ScenarioStorm { // during the outage there is nothing to compare
+		useful.value, when = some(r.Afterwards), "after"
+	}
+	goodput := panelOf(r, useful, "Useful answers "+when+" the "+stepName(r), r.CapacityRPS)
 	if r.CapacityRPS > 0 && len(goodput.Bars) > 0 {
-		goodput.Mark = 100 * r.CapacityRPS / widest(r, ms[0], r.CapacityRPS)
+		goodput.Mark = 100 * r.CapacityRPS / widest(r, useful, r.CapacityRPS)
 		goodput.MarkLabel = "capacity " + perSecond(r.CapacityRPS)
 	}
 	return []panel{

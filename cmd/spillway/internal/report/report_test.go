@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html"
 	"math"
 	"reflect"
@@ -209,7 +210,7 @@ func TestWords(t *testing.T) {
 func TestWordsOfARetryStorm(t *testing.T) {
 	r := fixture()
 	r.Settings.Scenario, r.Settings.Overload = drill.ScenarioStorm, 0.8
-	for _, want := range []string{"During the outage", "Time to recover after the outage", "outage 0.8× capacity for 8\u00a0s"} {
+	for _, want := range []string{"During the outage", "Useful answers after the outage", fmt.Sprintf("%.0f/s</span>", float64(r.With.Phases[2].Goodput)/6), "Time to recover after the outage", "outage 0.8× capacity for 8\u00a0s"} {
 		if !strings.Contains(html.UnescapeString(render(t, r)), want) {
 			t.Errorf("the page does not say %q", want)
 		}
