@@ -2,12 +2,13 @@
 
 MAKEFLAGS += --no-print-directory
 
-COUNT    ?= 6
-FUZZTIME ?= 30s
-NAME     ?= new
-OLD      ?= old
-NEW      ?= new
-PKG      ?= work
+BENCHTIME ?= 0.2s
+COUNT     ?= 6
+FUZZTIME  ?= 30s
+NAME      ?= new
+OLD       ?= old
+NEW       ?= new
+PKG       ?= work
 
 LINT_VERSION := v2.15.0
 LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
@@ -96,6 +97,14 @@ bench: ## Run the benchmarks of PKG COUNT times, into dist/bench/NAME.txt
 	@mkdir -p dist/bench
 	@go test -run '^$$' -bench . -benchmem -count $(COUNT) $(PKG) >dist/bench/$(NAME).txt || { cat dist/bench/$(NAME).txt; exit 1; }
 	@go tool benchstat dist/bench/$(NAME).txt
+
+.PHONY: bench-peers
+bench-peers: ## Compare with other libraries, COUNT times for BENCHTIME each; the first column is ours
+	@mkdir -p dist/bench
+	@# One after the other, so that a busy minute of the machine is in the figures of all.
+	@for run in $$(seq $(COUNT)); do go test -run '^$$' -bench . -count 1 -benchtime $(BENCHTIME) ./benchmarks || exit 1; done \
+		>dist/bench/peers.txt || { cat dist/bench/peers.txt; exit 1; }
+	@go tool benchstat -table .name -row .name -col /impl -filter '.unit:(sec/op OR allocs/op)' dist/bench/peers.txt
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

@@ -35,6 +35,7 @@ func (s *Server) dispatch() {
 		d.idle.wait()
 		runtime.Gosched() // behind all that the same poll found
 		d.armed.Store(false)
+		s.load.Refresh(time.Now()) // what was busy before is idle
 		if busy := s.letIn(); !busy || d.armed.Swap(true) {
 			return
 		}

@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -169,7 +170,7 @@ func (l *Listener) wait(c *conn, r *ratelimit.Reservation) {
 		l.deliver(c)
 	case <-l.closing:
 		r.End(time.Now())
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -177,7 +178,7 @@ func (l *Listener) deliver(c *conn) {
 	select {
 	case l.ready <- c:
 	case <-l.closing:
-		c.Close()
+		_ = c.Close()
 	}
 }
 
@@ -206,12 +207,24 @@ func (c *conn) Close() error {
 // NetConn returns the connection underneath.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
+// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite ends what is sent, where the connection can: the client then reads to
+// the end before it learns that the connection is closed.
+func (c *conn) CloseWrite() error {
+	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
 // refuse resets the connection: the client learns at once, and nothing of it
 // stays in the kernel.
 func (c *conn) refuse() {
 	c.listener.refused.Add(1)
 	if t, ok := c.Conn.(*net.TCPConn); ok {
-		t.SetLinger(0)
+		_ = t.SetLinger(0)
 	}
-	c.Close()
+	_ = c.Close()
 }

@@ -2,8 +2,10 @@ package ingress
 
 import (
 	"errors"
+	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -214,5 +216,42 @@ func TestListenerOverTCP(t *testing.T) {
 	}
 	if !errors.Is(err, syscall.ECONNRESET) {
 		t.Errorf("the second is refused with %v", err)
+	}
+}
+
+// TestConnKeepsItsAbilities: a server finds in a connection that counts what it
+// looks for in any other.
+func TestConnKeepsItsAbilities(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewListener(inner, ListenerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if n, err := server.(io.ReaderFrom).ReadFrom(strings.NewReader("text")); n != 4 || err != nil {
+		t.Errorf("%d, %v", n, err)
+	}
+	if err := server.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Error(err)
+	}
+	if got, err := io.ReadAll(client); string(got) != "text" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	piped, _ := net.Pipe()
+	if err := (&conn{Conn: piped}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("half of a pipe is closed: %v", err)
 	}
 }

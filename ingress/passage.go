@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -142,7 +143,7 @@ func (p *Passage) shed(ctx context.Context) (reason Reason, err error) {
 		s.wake()
 		p.tickets[shedGate], err = s.wait(ctx, w, d.MaxWait)
 		s.load.Waited(time.Since(p.start))
-		if err != nil && err == ctx.Err() {
+		if err != nil && errors.Is(err, ctx.Err()) {
 			return Left, err
 		}
 		return Overloaded, err

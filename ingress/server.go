@@ -63,6 +63,10 @@ func (s *Server) Update(c Config) error {
 // Trust returns how much of its claims a request is believed.
 func (s *Server) Trust() Trust { return s.settings.Load().config.Trust }
 
+// Limits reports whether there is a rate limit, for whose exemptions Enter wants
+// to know the caller. Where there is none an adapter need not find out.
+func (s *Server) Limits() bool { return s.settings.Load().has[limitGate] }
+
 // Enter asks all gates in turn whether a request may be served. It may wait: for
 // a token of the rate limit where that has a queue, and in the shedder's room. If
 // the Refusal that it returns is one, the request must not be served. Otherwise

@@ -119,7 +119,7 @@ func openQuota(c cgroups) (source, error) {
 		if share, err := q.share(); err == nil && share > 0 && q.read(time.Second, new(readings)) == nil {
 			return q, nil
 		}
-		q.Close()
+		_ = q.Close() // was only read
 	}
 	return nil, errors.New("quota: no cgroup sets a quota of processor time")
 }

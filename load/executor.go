@@ -23,6 +23,7 @@ type Executor struct {
 // executor reads the scheduler, at most once in a while.
 type executor struct {
 	running, runnable, processors atomic.Int64
+	seen                          atomic.Int64 // last, for those without the lock
 
 	mu        sync.Mutex
 	samples   []metrics.Sample
@@ -47,11 +48,9 @@ func newExecutor(smoothing time.Duration) *executor {
 // at returns the state at the time now. If another goroutine is just reading it,
 // that is the one before.
 func (e *executor) at(now time.Time) Executor {
-	if e.mu.TryLock() {
+	if !within(now, &e.seen, fresh) && e.mu.TryLock() {
 		if d := now.Sub(e.last); d >= fresh {
-			e.read()
-			e.smooth(d)
-			e.last = now
+			e.renew(now, d)
 		}
 		e.mu.Unlock()
 	}
@@ -60,6 +59,27 @@ func (e *executor) at(now time.Time) Executor {
 		Runnable:   int(e.runnable.Load()),
 		Processors: int(e.processors.Load()),
 	}
+}
+
+// within reports whether less than d has passed since the wall clock said seen.
+// If somebody sets that clock this may be wrong for as long as d, and no longer.
+func within(now time.Time, seen *atomic.Int64, d time.Duration) bool {
+	passed := now.UnixNano() - seen.Load()
+	return passed >= 0 && passed < int64(d)
+}
+
+// refresh reads the state again, however little time has passed.
+func (e *executor) refresh(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.renew(now, max(now.Sub(e.last), 0))
+}
+
+func (e *executor) renew(now time.Time, d time.Duration) {
+	e.read()
+	e.smooth(d)
+	e.last = now
+	e.seen.Store(now.UnixNano())
 }
 
 func (e *executor) read() {

@@ -64,6 +64,8 @@ type Meter struct {
 	executor *executor
 	combined atomic.Uint64 // bits of the utilization
 	cpu      atomic.Uint64 // bits of the measure
+	seen     atomic.Int64  // last, for those without the lock
+	interval atomic.Int64  // that of config
 
 	mu      sync.Mutex // held by whoever samples
 	config  Config
@@ -126,6 +128,7 @@ func (m *Meter) Update(c Config) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.config, m.targets, m.signals = c, targets, make([]float64, len(c.Signals))
+	m.interval.Store(int64(c.Interval))
 	if m.executor != nil {
 		m.executor.setSmoothing(c.Smoothing)
 	}
@@ -165,6 +168,10 @@ func (m *Meter) forget(s source) {
 // 20 µs ago.
 func (m *Meter) Executor(now time.Time) Executor { return m.executor.at(now) }
 
+// Refresh makes Executor return what the scheduler is doing now, for whoever knows
+// that much has changed since it was last read, however short ago.
+func (m *Meter) Refresh(now time.Time) { m.executor.refresh(now) }
+
 // Utilization returns the greatest share that any measure has of its target, 0
 // if none has one. 1 means that some target is reached. It samples if the last
 // sample is an interval old, allocates nothing, and never waits for another
@@ -175,7 +182,7 @@ func (m *Meter) Utilization(now time.Time) float64 {
 }
 
 func (m *Meter) trySample(now time.Time) {
-	if m.mu.TryLock() {
+	if !within(now, &m.seen, time.Duration(m.interval.Load())) && m.mu.TryLock() {
 		defer m.mu.Unlock() // a signal may panic
 		m.sample(now)
 	}
@@ -199,6 +206,7 @@ func (m *Meter) sample(now time.Time) {
 		return
 	}
 	m.last = now
+	m.seen.Store(now.UnixNano())
 	m.executor.at(now)
 	m.values[Average] = m.executor.load()
 	m.values[Queue], m.waited = m.waited.Seconds(), 0

@@ -218,6 +218,20 @@ func TestCPU(t *testing.T) {
 	}
 }
 
+// TestRefresh: a reading is used again for a while, unless it is known to be old.
+func TestRefresh(t *testing.T) {
+	m := must(t, Config{})
+	m.Executor(at(0))
+	m.executor.runnable.Store(1000)
+	if got := m.Executor(at(0)); got.Runnable != 1000 {
+		t.Errorf("%+v: the scheduler was read again at once", got)
+	}
+	m.Refresh(at(0))
+	if got := m.Executor(at(0)); got.Runnable == 1000 {
+		t.Errorf("%+v after Refresh", got)
+	}
+}
+
 func TestMeasureNames(t *testing.T) {
 	if Memory.String() != "memory" || Measure(99).String() != "Measure(99)" {
 		t.Errorf("%v, %v", Memory, Measure(99))

@@ -99,11 +99,12 @@ func (s *Shedder) Refuse(now time.Time, call spillway.Call, state State) error {
 // refuse reports why a request must be refused, and counts it, or returns
 // admitted. u is uniform in [0, 1).
 func (s *Shedder) refuse(now time.Time, call spillway.Call, state State, u float64) reason {
-	class, why := call.Criticality.Index(), admitted
+	class := call.Criticality.Index()
 	s.processors = state.processors()
 	s.limit.advance(now)
 	s.cascade.advance(now)
 	s.levels.set(state.Utilization, s.config.Load().Thresholds)
+	var why reason
 	switch {
 	case s.late(now, call):
 		why = late

@@ -1,6 +1,9 @@
-// Package spillhttp puts the policies of Spillway into net/http.
+// Package spillhttp puts the policies of Spillway into net/http: a [Transport] into
+// a client, a [Handler] into a server. What the one says the other understands.
 //
-// A [Transport] is an [http.RoundTripper] in front of another one:
+// # The client
+//
+// A Transport is an [http.RoundTripper] in front of another one:
 //
 //	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{})
 //	…
@@ -66,4 +69,49 @@
 // other is sent once. The body of an answer that makes way for a retry is read on
 // for a bounded size and time, so that its connection can be used again, and
 // closed before the wait.
+//
+// # The server
+//
+// A Handler is an [http.Handler] in front of another one, which asks the policies
+// of an [ingress.Server] whether a request is to be served:
+//
+//	handler, err := spillhttp.NewHandler(mux, spillhttp.HandlerConfig{})
+//	…
+//	err = handler.Serve(&http.Server{Handler: handler}, listener)
+//
+// It translates what a request says of itself, of which [ingress.Trust] says how
+// much is believed:
+//
+//	criticality   X-Request-Criticality, or else the member criticality of Baggage
+//	attempt       X-Envoy-Attempt-Count, Amz-Sdk-Request, Grpc-Previous-Rpc-Attempts
+//	time left     X-Envoy-Expected-Rq-Timeout-Ms, Grpc-Timeout
+//
+// Where a request says several things, the one counts that gains it least. The
+// context of a request that is served carries the class and the deadline that it
+// was admitted with, and calls made with it inherit both. A request that has no
+// label, and none from [HandlerConfig.Classify], has none in its context either.
+//
+// # Refusals
+//
+// A refusal is sent before the body of the request is read, and has none itself:
+//
+//	overloaded                503, x-envoy-overloaded: true, Retry-After, Retry-After-Ms
+//	overloaded; don't retry   503, x-envoy-overloaded: true, x-should-retry: false
+//	over quota                429, x-envoy-ratelimited: true, Retry-After, Retry-After-Ms, RateLimit
+//
+// "Don't retry" comes without a time, as many clients take one for an invitation.
+// It is meant for the caller, which answers its own caller by its own judgement.
+// No header of our own gives the reason: those above tell it apart. A connection
+// is closed only if more of a body is to come than is worth reading.
+//
+// A call of gRPC is answered in its own way, with a status in place of headers: 14,
+// or 8 when over quota, with grpc-retry-pushback-ms, which is -1 for "don't retry".
+//
+// # Early refusal
+//
+// A third of what a refusal costs is net/http reading the request. A [Listener] looks
+// at the bytes before that, and answers by itself where it safely can. It begins
+// when the Handler has refused a request for overload, and ends a thousand
+// requests after the last. The client cannot tell, but for the Date that is
+// missing; nor can observers. Requests pass through on connections with TLS.
 package spillhttp

@@ -18,6 +18,12 @@ const (
 	headerAttempt     = "X-Envoy-Attempt-Count"          // 1 for the first attempt; hop by hop
 	headerDeadline    = "X-Envoy-Expected-Rq-Timeout-Ms" // what is left of the deadline; hop by hop
 
+	// read only, from others than a Transport
+	headerBaggage      = "Baggage"                    // W3C; may have a member criticality
+	headerSDKRequest   = "Amz-Sdk-Request"            // attempt=1 for the first attempt
+	headerGRPCAttempts = "Grpc-Previous-Rpc-Attempts" // absent for the first attempt, 1 for the second
+	headerGRPCTimeout  = "Grpc-Timeout"
+
 	// of an answer
 	headerRetryAfter   = "Retry-After"
 	headerRetryAfterMs = "Retry-After-Ms"
@@ -27,6 +33,12 @@ const (
 	headerStripe       = "Stripe-Should-Retry"
 	headerNack         = "Finagle-Http-Nack"
 	headerFinalNack    = "Finagle-Http-Nonretryable-Nack"
+	headerRateLimit    = "Ratelimit" // draft-ietf-httpapi-ratelimit-headers
+
+	// of an answer of gRPC
+	headerGRPCStatus   = "Grpc-Status"
+	headerGRPCMessage  = "Grpc-Message"
+	headerGRPCPushback = "Grpc-Retry-Pushback-Ms"
 )
 
 // ownHeaders are those of a request that Spillway sets.

@@ -49,6 +49,7 @@ var table = map[string]row{
 
 	"spillhttp": {level: edges},
 
+	"benchmarks":   {level: programs},
 	"cmd/spillway": {level: programs},
 	"examples":     {level: programs},
 }

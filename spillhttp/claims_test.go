@@ -1,0 +1,189 @@
+package spillhttp
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"math"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+func TestLabel(t *testing.T) {
+	const none = "none"
+	for _, row := range []struct {
+		labels, baggage []string
+		want            string
+	}{
+		{nil, nil, none},
+		{[]string{"SHEDDABLE"}, nil, "SHEDDABLE"},
+		{[]string{" critical_plus\t"}, nil, "CRITICAL_PLUS"},
+		{[]string{"CRITICAL_PLUS", "SHEDDABLE_PLUS", "CRITICAL"}, nil, "SHEDDABLE_PLUS"},
+		{[]string{"URGENT", "CRITICAL_PLUS", ""}, nil, "CRITICAL_PLUS"},
+		{[]string{"CRITICAL_PLUS, SHEDDABLE"}, nil, none},
+		{[]string{strings.Repeat("CRITICAL", 1000)}, nil, none},
+		{nil, []string{"criticality=SHEDDABLE"}, "SHEDDABLE"},
+		{nil, []string{"a=1, criticality = CRITICAL_PLUS ;p=1,b=2"}, "CRITICAL_PLUS"},
+		{nil, []string{"criticality=CRITICAL_PLUS", "a=1,criticality=CRITICAL"}, "CRITICAL"},
+		{nil, []string{"xcriticality=SHEDDABLE,criticality,=,;,"}, none},
+		{nil, []string{strings.Repeat("a=1,", 5000) + "criticality=SHEDDABLE"}, none},
+		{[]string{"URGENT"}, []string{"criticality=SHEDDABLE"}, none},
+		{[]string{"CRITICAL"}, []string{"criticality=SHEDDABLE"}, "CRITICAL"},
+	} {
+		got := none
+		if c, ok := labelOf(http.Header{headerCriticality: row.labels, headerBaggage: row.baggage}); ok {
+			got = c.String()
+		}
+		if got != row.want {
+			t.Errorf("%.60q, baggage %.60q: %s, want %s", row.labels, row.baggage, got, row.want)
+		}
+	}
+}
+
+func TestAttemptAndTimeout(t *testing.T) {
+	for _, row := range []struct {
+		header  http.Header
+		attempt int
+		timeout time.Duration
+	}{
+		{http.Header{}, 0, 0},
+		{http.Header{headerAttempt: {"1"}, headerDeadline: {"250"}}, 0, 250 * time.Millisecond},
+		{http.Header{headerAttempt: {"3"}, headerDeadline: {"300", "200", "0"}}, 2, 200 * time.Millisecond},
+		{http.Header{headerAttempt: {"2", "1", "-9", "x"}}, 1, 0},
+		{http.Header{headerSDKRequest: {"attempt=4; max=5"}}, 3, 0},
+		{http.Header{headerSDKRequest: {"ttl=20261120T080000Z;attempt=2", "max=9"}}, 1, 0},
+		{http.Header{headerGRPCAttempts: {"2"}, headerAttempt: {"2"}}, 2, 0},
+		{http.Header{headerAttempt: {"1000000000"}}, 1e9 - 1, 0},
+		{http.Header{headerGRPCAttempts: {strings.Repeat("9", 400)}}, math.MaxInt32, 0},
+		{http.Header{headerGRPCTimeout: {"2S"}, headerDeadline: {"9000"}}, 0, 2 * time.Second},
+		{http.Header{headerGRPCTimeout: {"100m"}}, 0, 100 * time.Millisecond},
+		{http.Header{headerGRPCTimeout: {"99999999H"}}, 0, maxHint},
+		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
+		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, maxHint},
+	} {
+		if got := attemptOf(row.header); got != row.attempt {
+			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)
+		}
+		if got := timeoutOf(row.header); got != row.timeout {
+			t.Errorf("%.80q: timeout %v, want %v", row.header, got, row.timeout)
+		}
+	}
+}
+
+// TestTrust: the same claims at an edge and inside.
+func TestTrust(t *testing.T) {
+	route := func(*http.Request) spillway.Call { return spillway.Call{Criticality: spillway.SheddablePlus} }
+	named := func(*http.Request) string { return "batch" }
+	inside := ingress.Trust{
+		Boundary: ingress.Internal, Others: spillway.CriticalPlus,
+		Highest: map[string]spillway.Criticality{"batch": spillway.SheddablePlus},
+	}
+	for _, row := range []struct {
+		name     string
+		trust    ingress.Trust
+		config   HandlerConfig
+		claims   []string
+		class    spillway.Criticality
+		attempt  int32
+		labelled bool
+	}{
+		{"edge, nothing said", ingress.Trust{}, HandlerConfig{}, nil, spillway.Critical, 0, false},
+		{"edge, raised", ingress.Trust{}, HandlerConfig{}, []string{headerCriticality, "CRITICAL_PLUS"}, spillway.Critical, 0, false},
+		{"edge, lowered", ingress.Trust{}, HandlerConfig{}, []string{headerCriticality, "SHEDDABLE"}, spillway.Sheddable, 0, true},
+		{"edge, route", ingress.Trust{}, HandlerConfig{Classify: route}, []string{headerCriticality, "CRITICAL"}, spillway.SheddablePlus, 0, true},
+		{"edge, attempts", ingress.Trust{}, HandlerConfig{}, []string{headerAttempt, "1000000000"}, spillway.Critical, 0, false},
+		{"inside", inside, HandlerConfig{}, []string{headerCriticality, "CRITICAL_PLUS", headerAttempt, "3"}, spillway.CriticalPlus, 2, true},
+		{"inside, nothing said", inside, HandlerConfig{}, nil, spillway.Critical, 0, false},
+		{"inside, ordinary", inside, HandlerConfig{}, []string{headerCriticality, "CRITICAL"}, spillway.Critical, 0, true},
+		{"inside, route", inside, HandlerConfig{Classify: route}, []string{headerCriticality, "CRITICAL"}, spillway.Critical, 0, true},
+		{"inside, capped", inside, HandlerConfig{Identity: named}, []string{headerCriticality, "CRITICAL"}, spillway.SheddablePlus, 0, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			h := mustHandler(t, bare, ingress.Config{Trust: row.trust}, row.config)
+			call, _, labelled := h.judge(incoming(t, row.claims...))
+			if call.Criticality != row.class || call.Attempt != row.attempt || labelled != row.labelled {
+				t.Errorf("%+v, labelled %v; want %v, attempt %d, labelled %v", call, labelled, row.class, row.attempt, row.labelled)
+			}
+		})
+	}
+}
+
+// TestAttemptsOfCustomers: at an edge they count against whoever makes them.
+func TestAttemptsOfCustomers(t *testing.T) {
+	h := mustHandler(t, bare, ingress.Config{}, HandlerConfig{
+		Classify: func(*http.Request) spillway.Call { return spillway.Call{Customer: "alice"} },
+	})
+	if call, _, _ := h.judge(incoming(t, headerAttempt, "3")); call.Attempt != 2 || call.Customer != "alice" {
+		t.Errorf("%+v", call)
+	}
+}
+
+func TestCaller(t *testing.T) {
+	r := incoming(t)
+	r.RemoteAddr = "[2001:db8::1]:443"
+	r.TLS = &tls.ConnectionState{VerifiedChains: [][]*x509.Certificate{{{
+		Subject: pkix.Name{CommonName: "cn"}, DNSNames: []string{"dns.example"},
+		URIs: []*url.URL{{Scheme: "spiffe", Host: "example.org", Path: "/web"}},
+	}}}}
+	limited := mustHandler(t, bare, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, HandlerConfig{})
+	want := ratelimit.Caller{Addr: netip.MustParseAddr("2001:db8::1"), Identity: "spiffe://example.org/web", Application: "client/1.0"}
+	if _, got, _ := limited.judge(r); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for _, want := range []string{"dns.example", "cn", ""} {
+		c := r.TLS.VerifiedChains[0][0]
+		c.URIs = nil
+		switch want {
+		case "cn":
+			c.DNSNames = nil
+		case "":
+			r.TLS.VerifiedChains = nil // presented, but not verified
+		}
+		if got := certified(r); got != want {
+			t.Errorf("identity %q, want %q", got, want)
+		}
+	}
+}
+
+// FuzzForgedHeaders: at an edge, whatever a request says gains it nothing; inside
+// it stays within what the caller may.
+func FuzzForgedHeaders(f *testing.F) {
+	f.Add("CRITICAL_PLUS", "criticality=CRITICAL_PLUS", "1000000000", "attempt=99999999999999999999", "99999999H", "-1")
+	f.Add("SHEDDABLE", "", "0", "attempt=", "0n", "18446744073709551616")
+	edge := mustHandler(f, bare, ingress.Config{}, HandlerConfig{})
+	inside := mustHandler(f, bare, ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}, HandlerConfig{})
+	f.Fuzz(func(t *testing.T, class, baggage, attempt, sdk, timeout, ms string) {
+		r := incoming(t)
+		for range 2 {
+			for key, value := range map[string]string{
+				headerCriticality: class, headerBaggage: baggage, headerAttempt: attempt, headerGRPCAttempts: attempt,
+				headerSDKRequest: sdk, headerGRPCTimeout: timeout, headerDeadline: ms,
+			} {
+				r.Header[key] = append(r.Header[key], value)
+			}
+		}
+		begin := time.Now()
+		call, _, labelled := edge.judge(r)
+		if call.Criticality > spillway.Critical || !call.Criticality.Valid() || call.Attempt != 0 || labelled != (call.Criticality < spillway.Critical) {
+			t.Errorf("edge: %+v, labelled %v", call, labelled)
+		}
+		if d := call.Deadline; !d.IsZero() && (!d.After(begin) || d.After(time.Now().Add(time.Hour))) {
+			t.Errorf("edge: deadline in %v", d.Sub(begin))
+		}
+		if call, _, _ := inside.judge(r); call.Criticality > spillway.Critical || call.Attempt < 0 {
+			t.Errorf("inside: %+v", call)
+		}
+		for _, h := range []*Handler{edge, inside} {
+			h.ServeHTTP(nowhere{http.Header{}}, r)
+			nothingLeft(t, h)
+		}
+	})
+}

@@ -1,0 +1,538 @@
+package spillhttp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+func TestHandlerConfig(t *testing.T) {
+	if _, err := NewHandler(nil, HandlerConfig{}); err == nil || err.Error() != "spillhttp: next is nil, must be a Handler" {
+		t.Errorf("without a Handler: %v", err)
+	}
+	h, err := NewHandler(bare, HandlerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, incoming(t))
+	if err := h.Close(); err != nil || w.Code != 204 {
+		t.Errorf("%d, %v", w.Code, err)
+	}
+	shared := mustHandler(t, bare, ingress.Config{}, HandlerConfig{})
+	if err := shared.Close(); err != nil {
+		t.Error(err) // its Server is closed at the end of the test, which must not be the second time
+	}
+}
+
+// TestRefusals is the table of the wire: what each refusal looks like.
+func TestRefusals(t *testing.T) {
+	storm := ingress.Config{
+		Load: swamped.Load, Attempts: attempts.Config{MinRequests: -1}, Rand: func() float64 { return 0.25 },
+		Trust: ingress.Trust{Boundary: ingress.Internal},
+	}
+	calm := storm
+	calm.Attempts.Share = -1
+	over := ingress.Config{Quota: none()}
+	limited := ingress.Config{RateLimit: ratelimit.Config{Rate: 1.0 / 3600, BurstSeconds: 3600}, Rand: storm.Rand}
+	for _, row := range []struct {
+		name   string
+		config ingress.Config
+		grpc   bool
+		status int
+		want   string
+	}{
+		{"overloaded", calm, false, 503, "Content-Length: 0, Retry-After: 1, Retry-After-Ms: 750, X-Envoy-Overloaded: true"},
+		{"rate limit", limited, false, 503, "Content-Length: 0, Retry-After: T, Retry-After-Ms: T, X-Envoy-Overloaded: true"},
+		{"don't retry", storm, false, 503, "Content-Length: 0, X-Envoy-Overloaded: true, X-Should-Retry: false"},
+		{
+			"quota", over, false, 429,
+			`Content-Length: 0, Ratelimit: "quota";r=0;t=T, Retry-After: T, Retry-After-Ms: T, X-Envoy-Ratelimited: true`,
+		},
+		{"overloaded", calm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded, Grpc-Retry-Pushback-Ms: 750, Grpc-Status: 14"},
+		{"don't retry", storm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded, Grpc-Retry-Pushback-Ms: -1, Grpc-Status: 14"},
+		{"quota", over, true, 200, "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Retry-Pushback-Ms: T, Grpc-Status: 8"},
+	} {
+		t.Run(fmt.Sprintf("%s, grpc %v", row.name, row.grpc), func(t *testing.T) {
+			h := mustHandler(t, bare, row.config, HandlerConfig{})
+			var w *httptest.ResponseRecorder
+			for range 3 { // the first may be let in
+				w = httptest.NewRecorder()
+				r := incoming(t, headerAttempt, "3")
+				if row.grpc {
+					r.ProtoMajor = 2
+					r.Header.Set("Content-Type", "application/grpc+proto")
+				}
+				h.ServeHTTP(w, r)
+			}
+			if got := headerText(w.Header()); w.Code != row.status || !alike(got, row.want) || w.Body.Len() > 0 {
+				t.Errorf("%d %s, want %d %s", w.Code, got, row.status, row.want)
+			}
+			if status, ok := failureOf(w.Code, w.Header(), time.Now()); !row.grpc && (!ok || !status.Overload) {
+				t.Errorf("a Transport takes it for %+v", status)
+			}
+		})
+	}
+}
+
+func headerText(h http.Header) string {
+	var lines []string
+	for _, key := range slices.Sorted(maps.Keys(h)) {
+		lines = append(lines, key+": "+strings.Join(h[key], "; "))
+	}
+	return strings.Join(lines, ", ")
+}
+
+// alike reports whether got is want, in which each T is some number.
+func alike(got, want string) bool {
+	for i, part := range strings.SplitAfter(want, "T,") {
+		if i > 0 {
+			got = strings.TrimLeft(got, "0123456789")
+			part = "," + part
+		}
+		part = strings.TrimSuffix(part, "T,")
+		var ok bool
+		if got, ok = strings.CutPrefix(got, part); !ok {
+			return false
+		}
+	}
+	return got == ""
+}
+
+// TestClassesAreRefusedInOrder: what a request is worth is what the server knows
+// and as much of what it says as is believed.
+func TestClassesAreRefusedInOrder(t *testing.T) {
+	batch := func(r *http.Request) (c spillway.Call) {
+		if r.URL.Path == "/batch" {
+			c.Criticality = spillway.SheddablePlus
+		}
+		return c
+	}
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		h := mustHandler(t, bare, busy, HandlerConfig{Classify: batch})
+		h.looks.Store(lookOn)
+		s := open(t, protocol, h, early)
+		defer s.close()
+		for _, row := range []struct {
+			path, label string
+			want        int
+		}{
+			{"/", "", 204},
+			{"/", "SHEDDABLE", 503},
+			{"/", "sheddable_plus", 503},
+			{"/", "CRITICAL_PLUS", 204},
+			{"/batch", "", 503},
+			{"/batch", "CRITICAL_PLUS", 503},
+			{"/healthz", "SHEDDABLE", 204},
+			{"/grpc.health.v1.Health/Check", "SHEDDABLE", 204},
+		} {
+			r := newRequest(t, t.Context(), http.MethodGet, nil)
+			r.URL.Path = row.path
+			if row.label != "" {
+				r.Header.Set(headerCriticality, row.label)
+			}
+			resp := must(s.base.RoundTrip(r))
+			if readAll(t, resp); resp.StatusCode != row.want {
+				t.Errorf("%s %q: %d, want %d", row.path, row.label, resp.StatusCode, row.want)
+			}
+		}
+		nothingLeft(t, h)
+	})
+}
+
+// TestEndToEnd follows a call through two servers: what the first was told reaches
+// the second, by way of its context, and a retry says that it is one.
+func TestEndToEnd(t *testing.T) {
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		var seen journal
+		inside := internal
+		inside.Observer, inside.Shed = &seen, patient
+		refusals := 1
+		back := open(t, protocol, mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if refusals--; refusals >= 0 {
+				refuse(w, r, ingress.Refusal{Reason: ingress.Overloaded, RetryAfter: time.Second})
+				return
+			}
+			deadline, _ := r.Context().Deadline()
+			fmt.Fprint(w, spillway.CriticalityFrom(r.Context()), " ", time.Until(deadline).Round(time.Second))
+		}), inside, HandlerConfig{}), early)
+		defer back.close()
+		outgoing := mustTransport(t, TransportConfig{Base: back.base, Egress: eager})
+		front := open(t, protocol, mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			resp, err := outgoing.RoundTrip(newRequest(t, r.Context(), http.MethodGet, nil))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			w.WriteHeader(resp.StatusCode)
+			_, _ = io.Copy(w, resp.Body)
+			resp.Body.Close()
+		}), ingress.Config{Shed: patient}, HandlerConfig{}), early)
+		defer front.close()
+
+		ctx, cancel := context.WithTimeout(spillway.WithCriticality(t.Context(), spillway.Sheddable), 20*time.Second)
+		defer cancel()
+		client := mustTransport(t, TransportConfig{Base: front.base, Egress: eager})
+		resp, err := client.RoundTrip(newRequest(t, ctx, http.MethodGet, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := readAll(t, resp); resp.StatusCode != 200 || got != "SHEDDABLE 19s" {
+			t.Errorf("%d %q, want SHEDDABLE with the 19 s that are left after the wait", resp.StatusCode, got)
+		}
+		synctest.Wait()
+		for i, e := range seen.take() {
+			if e.Call.Attempt != int32(i) || e.Call.Criticality != spillway.Sheddable {
+				t.Errorf("attempt %d: %+v", i, e.Call)
+			}
+		}
+	})
+}
+
+// TestDontRetryTravels: a server that sees many retries ends them.
+func TestDontRetryTravels(t *testing.T) {
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		config := swamped
+		config.Trust.Boundary = ingress.Internal
+		config.Attempts = attempts.Config{MinRequests: 4, Share: 0.3}
+		h := mustHandler(t, bare, config, HandlerConfig{})
+		s := open(t, protocol, h, early)
+		defer s.close()
+		client := mustTransport(t, TransportConfig{Base: s.base, Egress: eager})
+		for range 20 {
+			roundTrip(t, client, newRequest(t, t.Context(), http.MethodGet, nil))
+		}
+		stats := h.ingress.Stats(time.Now())
+		if n := stats.Shed.Classes[spillway.Critical.Index()].RefusedTotal; n < 20 || n > 35 {
+			t.Errorf("%d attempts at 20 calls, want few retries: with all there are 60", n)
+		}
+	})
+}
+
+// TestOutcomes: what the policies learn of each end that a request may have.
+func TestOutcomes(t *testing.T) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/fails":
+			w.WriteHeader(500)
+		case "/early-hints":
+			w.WriteHeader(103)
+			w.WriteHeader(404)
+		case "/panics":
+			panic("on purpose")
+		case "/aborts":
+			panic(http.ErrAbortHandler)
+		case "/waits":
+			<-r.Context().Done()
+		}
+	})
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		var seen journal
+		config := internal
+		config.Observer, config.Shed = &seen, patient
+		h := mustHandler(t, handler, config, HandlerConfig{})
+		s := open(t, protocol, h, early)
+		defer s.close()
+		for _, row := range []struct {
+			path    string
+			timeout string // told, but not kept
+			leaves  time.Duration
+			want    spillway.Outcome
+			status  int // 0: no answer
+		}{
+			{"/", "", time.Hour, spillway.Served, 200},
+			{"/fails", "", time.Hour, spillway.Failed, 500},
+			{"/early-hints", "", time.Hour, spillway.Served, 404},
+			{"/panics", "", time.Hour, spillway.Failed, 0},
+			{"/aborts", "", time.Hour, spillway.Failed, 0},
+			{"/waits", "", time.Minute, spillway.Abandoned, 0},
+			{"/waits", "2000", time.Hour, spillway.TimedOut, 200},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), row.leaves)
+			r := newRequest(t, ctx, http.MethodPost, nil) // which nobody sends again
+			r.URL.Path = row.path
+			if row.timeout != "" {
+				r.Header.Set(headerDeadline, row.timeout)
+			}
+			status := 0
+			if resp, err := s.base.RoundTrip(r); err == nil {
+				status = resp.StatusCode
+				readAll(t, resp)
+			}
+			cancel()
+			synctest.Wait()
+			events := seen.take()
+			if status != row.status || len(events) != 1 || events[0].Outcome != row.want {
+				t.Errorf("%s: %d, %+v; want %d, %v", row.path, status, events, row.status, row.want)
+			}
+			nothingLeft(t, h)
+		}
+	})
+}
+
+// TestObserveChangesNothing: with every gate in Observe the answers are those of
+// no Handler at all, and what is reported is what Enforce decides.
+func TestObserveChangesNothing(t *testing.T) {
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		var decisions [2][]bool
+		for i, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe} {
+			var seen journal
+			config := busy
+			config.Observer, config.ShedMode, config.QuotaMode, config.RateLimitMode = &seen, mode, mode, mode
+			h := mustHandler(t, echo, config, HandlerConfig{})
+			h.looks.Store(lookOn)
+			protected, without := open(t, protocol, h, early), open(t, protocol, echo, false)
+			for n := range 40 {
+				exchange := func(s *site) string {
+					r := newRequest(t, t.Context(), http.MethodPut, strings.NewReader(strings.Repeat("x", n)))
+					r.Header.Set(headerCriticality, spillway.Criticality(n%4-2).String())
+					resp := must(s.base.RoundTrip(r))
+					resp.Header.Del("Date")
+					return fmt.Sprint(resp.StatusCode, " ", headerText(resp.Header), " ", readAll(t, resp))
+				}
+				if got, want := exchange(protected), exchange(without); mode == spillway.Observe && got != want {
+					t.Errorf("%q, want %q", got, want)
+				}
+			}
+			synctest.Wait()
+			for _, e := range seen.take() {
+				decisions[i] = append(decisions[i], e.Refused)
+			}
+			protected.close()
+			without.close()
+		}
+		if len(decisions[0]) != 40 || !slices.Equal(decisions[0], decisions[1]) {
+			t.Errorf("observed %v, want as enforced %v", decisions[1], decisions[0])
+		}
+	})
+}
+
+// echo answers in a way that depends on the request.
+var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("X-Method", r.Method)
+	w.WriteHeader(200 + len(body)%3)
+	_, _ = w.Write(body)
+})
+
+// TestWriterKeepsItsAbilities: what a handler can do with its writer, it still can.
+func TestWriterKeepsItsAbilities(t *testing.T) {
+	handler := func(w http.ResponseWriter, r *http.Request) {
+		control := http.NewResponseController(w)
+		if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Now().Add(time.Hour))); err != nil {
+			t.Error(err)
+		}
+		switch r.URL.Path {
+		case "/flush":
+			_, _ = io.WriteString(w, "first ")
+			w.(http.Flusher).Flush()
+			if err := control.Flush(); err != nil {
+				t.Error(err)
+			}
+			_, _ = io.Copy(w, strings.NewReader("second"))
+		case "/hijack":
+			conn, rw, err := control.Hijack()
+			if r.ProtoMajor == 2 {
+				if !errors.Is(err, http.ErrNotSupported) {
+					t.Errorf("HTTP/2: %v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+			line, _ := rw.ReadString('\n')
+			fmt.Fprint(conn, "echo ", line)
+		}
+	}
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		h := mustHandler(t, http.HandlerFunc(handler), ingress.Config{Shed: patient}, HandlerConfig{})
+		h.looks.Store(lookOn)
+		s := open(t, protocol, h, early)
+		defer s.close()
+		r := newRequest(t, t.Context(), http.MethodGet, nil)
+		r.URL.Path = "/flush"
+		if got := readAll(t, must(s.base.RoundTrip(r))); got != "first second" {
+			t.Errorf("%q", got)
+		}
+		r = newRequest(t, t.Context(), http.MethodGet, nil)
+		r.URL.Path = "/hijack"
+		if protocol == "HTTP1" {
+			r.Header.Set("Connection", "Upgrade")
+			r.Header.Set("Upgrade", "echo")
+		}
+		resp := must(s.base.RoundTrip(r))
+		defer resp.Body.Close()
+		if body, ok := resp.Body.(io.ReadWriter); ok {
+			fmt.Fprint(body, "GET / HTTP/1.1\r\n")
+			if line, err := bufio.NewReader(body).ReadString('\n'); line != "echo GET / HTTP/1.1\r\n" {
+				t.Errorf("%q, %v", line, err)
+			}
+		} else if protocol == "HTTP1" {
+			t.Errorf("%d, want the connection", resp.StatusCode)
+		}
+		resp.Body.Close()
+		synctest.Wait()
+		nothingLeft(t, h)
+	})
+}
+
+// TestBodiesNeverRead: a refusal waits for no large body.
+func TestBodiesNeverRead(t *testing.T) {
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		h := mustHandler(t, bare, swamped, HandlerConfig{})
+		h.looks.Store(lookOn)
+		s := open(t, protocol, h, early)
+		defer s.close()
+		post := func(body io.Reader, length int64) {
+			t.Helper()
+			r := newRequest(t, t.Context(), http.MethodPost, body)
+			r.ContentLength = length
+			resp := must(s.base.RoundTrip(r))
+			if readAll(t, resp); resp.StatusCode != 503 {
+				t.Errorf("%d", resp.StatusCode)
+			}
+			if large := length != 4; protocol == "HTTP1" && resp.Close != large {
+				t.Errorf("%d bytes: the connection closes: %v", length, resp.Close)
+			}
+			synctest.Wait()
+		}
+		post(strings.NewReader("tiny"), 4)
+		post(strings.NewReader("tiny"), 4)
+		if n := s.network.opens.Load(); n != 1 {
+			t.Errorf("%d connections, want 1", n)
+		}
+		start := time.Now()
+		post(io.LimitReader(zeros{}, 1<<30), 1<<30)
+		never, end := io.Pipe() // a body that does not come
+		post(never, -1)
+		end.Close()
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("refused after %v", took)
+		}
+		nothingLeft(t, h)
+	})
+}
+
+// TestBurst: many connections at once, of which some leave, some send slowly and
+// some never read.
+func TestBurst(t *testing.T) {
+	const conns = 2000
+	synctest.Test(t, func(t *testing.T) {
+		h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-time.After(time.Millisecond):
+			case <-r.Context().Done():
+			}
+			fmt.Fprint(w, "done")
+		}), ingress.Config{}, HandlerConfig{})
+		s := open(t, "HTTP1", h, true)
+		s.server.ReadHeaderTimeout, s.server.WriteTimeout = time.Second, time.Second
+		var answers, others int
+		done := make(chan bool)
+		for i := range conns {
+			go func() {
+				c := must(s.network.dial(t.Context(), "", ""))
+				defer c.Close()
+				const text = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+				switch i % 8 {
+				case 0: // slow
+					fmt.Fprint(c, text[:10])
+					time.Sleep(2 * time.Second)
+				case 1: // leaves
+					fmt.Fprint(c, text)
+				case 2: // never reads
+					fmt.Fprint(c, text)
+					time.Sleep(5 * time.Second)
+				default:
+					fmt.Fprint(c, text)
+					resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+					done <- err == nil && (resp.StatusCode == 200 || resp.StatusCode == 503)
+					return
+				}
+				done <- false
+			}()
+		}
+		for range conns {
+			if <-done {
+				answers++
+			} else {
+				others++
+			}
+		}
+		if answers != conns*5/8 {
+			t.Errorf("%d answers and %d without, want %d", answers, others, conns*5/8)
+		}
+		synctest.Wait()
+		nothingLeft(t, h)
+		s.close()
+	})
+}
+
+// TestUpdate: modes change while requests are served.
+func TestUpdate(t *testing.T) {
+	h := mustHandler(t, bare, swamped, HandlerConfig{})
+	status := func() int {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, incoming(t))
+		return w.Code
+	}
+	for _, row := range []struct {
+		mode spillway.Mode
+		want int
+	}{{spillway.Enforce, 503}, {spillway.Observe, 204}, {spillway.Off, 204}, {spillway.Enforce, 503}} {
+		config := swamped
+		config.ShedMode = row.mode
+		if err := h.ingress.Update(config); err != nil {
+			t.Fatal(err)
+		}
+		if got := status(); got != row.want {
+			t.Errorf("%v: %d, want %d", row.mode, got, row.want)
+		}
+	}
+}
+
+func TestHandlerAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	count := func(h http.Handler, r *http.Request) float64 {
+		w := nowhere{http.Header{}}
+		return testing.AllocsPerRun(200, func() { h.ServeHTTP(w, r) })
+	}
+	inside := mustHandler(t, bare, internal, HandlerConfig{})
+	refusing := mustHandler(t, bare, swamped, HandlerConfig{})
+	for _, row := range []struct {
+		name    string
+		handler http.Handler
+		request *http.Request
+		most    float64
+	}{
+		{"exempt", inside, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil), 0},
+		{"plain", inside, incoming(t), 1},
+		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 3},
+		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 3},
+	} {
+		if n := count(row.handler, row.request); n > row.most {
+			t.Errorf("%s: %v allocations, want at most %v", row.name, n, row.most)
+		}
+	}
+}

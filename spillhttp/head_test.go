@@ -1,0 +1,148 @@
+package spillhttp
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"maps"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+const plainRequest = "GET /search?q=go HTTP/1.1\r\nHost: example.com\r\n\r\n"
+
+func TestFrame(t *testing.T) {
+	const line, host = "GET / HTTP/1.1\r\n", "Host: x\r\n"
+	for _, row := range []struct {
+		text string
+		ok   bool
+		body int64
+	}{
+		{plainRequest, true, 0},
+		{line + host + "\r\n", true, 0},
+		{line + host + "X-A:\tb \r\nx-a: c\r\nConnection: Keep-Alive\r\n\r\n", true, 0},
+		{"POST /a HTTP/1.1\r\n" + host + "Content-Length: 12\r\n\r\n", true, 12},
+		{"POST /a HTTP/1.1\r\n" + host + "content-length:0\r\n\r\n", true, 0},
+		{"", false, 0},
+		{line, false, 0},
+		{line + host, false, 0},
+		{line + "\r\n", false, 0},
+		{line + host + host + "\r\n", false, 0},
+		{line + "Host:\r\n\r\n", false, 0},
+		{line + "Host: a b\r\n\r\n", false, 0},
+		{line + "Host: x\n\n", false, 0},
+		{line + host + "X: a\r\n b\r\n\r\n", false, 0},
+		{line + host + "X : a\r\n\r\n", false, 0},
+		{line + host + "X: \x00\r\n\r\n", false, 0},
+		{line + host + "X: a\rb\r\n\r\n", false, 0},
+		{line + host + "no colon\r\n\r\n", false, 0},
+		{line + host + ": v\r\n\r\n", false, 0},
+		{line + host + "Connection: close\r\n\r\n", false, 0},
+		{line + host + "Connection: keep-alive, X-Drop\r\n\r\n", false, 0},
+		{line + host + "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n", false, 0},
+		{line + host + "Transfer-Encoding: chunked\r\n\r\n", false, 0},
+		{line + host + "transfer-encoding: identity\r\n\r\n", false, 0},
+		{line + host + "Expect: 100-continue\r\n\r\n", false, 0},
+		{line + host + "Trailer: X\r\n\r\n", false, 0},
+		{line + host + "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", false, 0},
+		{line + host + "Content-Length: +1\r\n\r\n", false, 0},
+		{line + host + "Content-Length:\r\n\r\n", false, 0},
+		{line + host + "Content-Length: 9999999999999999999\r\n\r\n", false, 0},
+		{"GET / HTTP/1.0\r\n" + host + "\r\n", false, 0},
+		{"GET  / HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"GET / / HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"GET http://x/ HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"OPTIONS * HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"CONNECT /rpc HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"get / HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{" / HTTP/1.1\r\n" + host + "\r\n", false, 0},
+		{"\r\n" + plainRequest, false, 0},
+		{"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", false, 0},
+		{"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", false, 0},
+	} {
+		f, ok := frame([]byte(row.text))
+		if ok != row.ok || ok && (f.head != len(row.text) || f.body != row.body) {
+			t.Errorf("%q: %+v, %v; want %v, body %d", row.text, f, ok, row.ok, row.body)
+		}
+	}
+}
+
+func TestRefusalBytes(t *testing.T) {
+	x := heads.Get().(*head)
+	for want, why := range map[string]ingress.Refusal{
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\n": {
+			Reason: ingress.Overloaded, RetryAfter: 1250 * time.Millisecond,
+		},
+		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Should-Retry: false\r\n\r\n": {
+			Reason: ingress.Overloaded, RetryAfter: time.Second, DontRetry: true,
+		},
+	} {
+		if got := string(x.refusal(why)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// FuzzFrame: what frame accepts net/http reads as the same one request, with
+// nothing after it, on a connection that is kept.
+func FuzzFrame(f *testing.F) {
+	for _, s := range []string{
+		plainRequest,
+		"DELETE /%2e%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+		"GET //x/..?#a HTTP/1.1\r\nHost: [::1]:80\r\nX-Request-Criticality: SHEDDABLE\r\nbaggage: criticality=CRITICAL\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc",
+		"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n",
+	} {
+		f.Add([]byte(s))
+	}
+	x := new(head)
+	x.header = make(http.Header)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		found, ok := frame(b)
+		if !ok {
+			return
+		}
+		tail := bufio.NewReader(bytes.NewReader(b))
+		want, err := http.ReadRequest(tail)
+		if !x.read(b, found, "") {
+			if err == nil {
+				t.Fatalf("%q: only net/http can read it", b)
+			}
+			return
+		}
+		if err != nil {
+			t.Fatalf("%q: net/http says %v", b, err)
+		}
+		if rest, err := io.ReadAll(tail); err != nil || !bytes.Equal(rest, b[found.head:]) || want.ContentLength != found.body {
+			t.Fatalf("%q: %q remain after the head (%v) and a body of %d", b, rest, err, want.ContentLength)
+		}
+		got := &x.request
+		if want.Close || want.ProtoMinor != 1 || want.TransferEncoding != nil || want.Trailer != nil || want.Header["Upgrade"] != nil {
+			t.Fatalf("%q is unusual: %+v", b, want)
+		}
+		if len(want.Header["Pragma"]) > 0 { // for which net/http adds another
+			delete(want.Header, "Cache-Control")
+			delete(got.Header, "Cache-Control")
+		}
+		if got.Method != want.Method || !reflect.DeepEqual(got.URL, want.URL) || got.Host != want.Host ||
+			!maps.EqualFunc(got.Header, want.Header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
+			t.Fatalf("%q: read as %+v, by net/http as %+v", b, got, want)
+		}
+	})
+}
+
+func BenchmarkFrame(b *testing.B) {
+	text := []byte("GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
+		"Accept: application/json\r\nX-Request-Criticality: SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := frame(text); !ok {
+			b.Fatal("refused")
+		}
+	}
+}

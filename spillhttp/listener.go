@@ -1,0 +1,237 @@
+package spillhttp
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// A Listener refuses requests for overload before net/http has read them. Its connections look at what net/http is about
+// to read. If that is, at the end of the request before it, exactly one complete
+// HTTP/1.1 request without a body, on a connection that is kept, and the [Handler]
+// would refuse it now, then the connection answers by itself, and net/http never
+// sees the request. All else is passed through as it came: requests with bodies,
+// in several pieces, pipelined, upgrades, HTTP/2. Of TLS it sees only what is
+// encrypted, and passes it through.
+//
+// It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
+// all of this. The Handler must be what serves all requests of the connection.
+type Listener struct {
+	net.Listener
+
+	handler *Handler
+}
+
+// NewListener returns a Listener on l that refuses what h would.
+func NewListener(l net.Listener, h *Handler) *Listener { return &Listener{l, h} }
+
+// Accept returns the next connection.
+func (l *Listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	x := &conn{Conn: c, handler: l.handler}
+	x.owed.Store(untracked)
+	return x, nil
+}
+
+// ConnState tells the connections of a [Listener] where requests end. It must be
+// the [http.Server.ConnState] of a server that serves from one, or be called by
+// it; without it all is passed through.
+func ConnState(c net.Conn, state http.ConnState) {
+	if x, ok := c.(*conn); ok {
+		x.enter(state)
+	}
+}
+
+// Serve serves with s from l, as [http.Server.Serve] does, with early refusal by
+// h, which must be the Handler of s. It extends s.ConnState; call it before s
+// serves anything else.
+func (h *Handler) Serve(s *http.Server, l net.Listener) error {
+	told := s.ConnState
+	s.ConnState = func(c net.Conn, state http.ConnState) {
+		ConnState(c, state)
+		if told != nil {
+			told(c, state)
+		}
+	}
+	return s.Serve(NewListener(l, h))
+}
+
+// What is owed by a connection, where it is not a number of bytes.
+const (
+	atBoundary = -1 // nothing, and the last request was answered
+	inHead     = -2 // the rest of a head
+	untracked  = -3 // nobody knows: from here on, all is passed through
+)
+
+// spell is for how long in a row a connection answers by itself. Then it passes
+// one request through, so that the timeouts of the server begin anew.
+const spell = time.Second
+
+// conn is a connection that refuses requests early.
+type conn struct {
+	net.Conn
+
+	handler *Handler
+	// owed is how many bytes of the request that net/http reads are still to
+	// come. It counts what was read: whatever else is read (the next request,
+	// pipelined, or another protocol) makes the connection untracked.
+	owed  atomic.Int64
+	head  []byte    // what has come of a head that came in pieces
+	began time.Time // the spell; zero outside one
+	peer  string
+}
+
+// enter takes in a change of state. A request ends where nothing was read after
+// the last of its bytes.
+func (c *conn) enter(state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		c.peer = c.RemoteAddr().String()
+		c.owed.Store(atBoundary)
+	case http.StateIdle:
+		if !c.owed.CompareAndSwap(0, atBoundary) {
+			c.owed.Store(untracked)
+		}
+	case http.StateHijacked: // by somebody who may read with many goroutines
+		c.owed.Store(untracked)
+	case http.StateActive, http.StateClosed: // say nothing of where a request ends
+	}
+}
+
+// Read reads what is not refused.
+func (c *conn) Read(p []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(p)
+		owed := c.owed.Load()
+		if n <= 0 || owed == untracked {
+			return n, err
+		}
+		if owed != atBoundary || err != nil {
+			c.track(owed, p[:n])
+			return n, err
+		}
+		refused, err := c.examine(p[:n])
+		if err != nil {
+			return 0, err
+		}
+		if !refused {
+			c.endSpell()
+			return n, nil
+		}
+	}
+}
+
+// examine refuses the request in b, or tracks what is passed through.
+func (c *conn) examine(b []byte) (refused bool, err error) {
+	if c.handler.looks.Load() > 0 {
+		if f, ok := frame(b); ok && f.head == len(b) && f.body == 0 {
+			refused, err = c.refuse(b, f)
+		}
+	}
+	if !refused {
+		c.track(atBoundary, b)
+	}
+	return refused, err
+}
+
+// track takes note of what is owed after b, as owed was before it.
+func (c *conn) track(owed int64, b []byte) {
+	switch owed {
+	case atBoundary:
+		c.owed.Store(c.begin(b))
+	case inHead:
+		c.head = append(c.head, b...)
+		c.owed.Store(c.begin(c.head))
+	default:
+		c.owed.Store(orUntracked(owed - int64(len(b))))
+	}
+}
+
+// maxHead is up to which length a head that comes in pieces is tracked.
+const maxHead = 4096
+
+var emptyLine = []byte("\r\n\r\n")
+
+// begin returns what is owed after b, with which a request has begun.
+func (c *conn) begin(b []byte) (owed int64) {
+	if f, ok := frame(b); ok {
+		c.head = nil
+		return orUntracked(f.body - int64(len(b)-f.head))
+	}
+	if len(b) >= maxHead || bytes.Contains(b, emptyLine) {
+		c.head = nil
+		return untracked
+	}
+	if len(c.head) == 0 {
+		c.head = bytes.Clone(b)
+	}
+	return inHead
+}
+
+func orUntracked(owed int64) int64 {
+	if owed < 0 {
+		return untracked
+	}
+	return owed
+}
+
+// refuse answers the request in b, if it is to be refused.
+func (c *conn) refuse(b []byte, f framing) (refused bool, err error) {
+	now := time.Now()
+	if !c.began.IsZero() && now.Sub(c.began) >= spell {
+		return false, nil
+	}
+	x := heads.Get().(*head)
+	defer heads.Put(x)
+	if !x.read(b, f, c.peer) {
+		return false, nil
+	}
+	why := c.handler.early(&x.request)
+	if !why.Refused() {
+		return false, nil
+	}
+	if err = c.beginSpell(now); err == nil {
+		_, err = c.Conn.Write(x.refusal(why))
+	}
+	return true, err
+}
+
+// beginSpell bounds how long answers may take that the client does not read. In
+// between requests the server has no such bound.
+func (c *conn) beginSpell(now time.Time) error {
+	if !c.began.IsZero() {
+		return nil
+	}
+	c.began = now
+	return c.Conn.SetWriteDeadline(now.Add(2 * spell))
+}
+
+// endSpell undoes beginSpell.
+func (c *conn) endSpell() {
+	if !c.began.IsZero() {
+		c.began = time.Time{}
+		_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
+	}
+}
+
+// NetConn returns the connection underneath.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
+// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
+func (c *conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite ends what is sent, so that the client reads the answer to the end
+// before it learns that the connection is closed.
+func (c *conn) CloseWrite() error {
+	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}

@@ -1,0 +1,105 @@
+package spillhttp
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// The values of headers in a refusal, which are shared.
+var (
+	valueTrue     = []string{"true"}
+	valueFalse    = []string{"false"}
+	valueZero     = []string{"0"}
+	valueClose    = []string{"close"}
+	valueGRPC     = []string{"application/grpc"}
+	valueNoRetry  = []string{"-1"}
+	grpcBusy      = []string{"14"} // UNAVAILABLE
+	grpcExhausted = []string{"8"}  // RESOURCE_EXHAUSTED
+	grpcMessages  = [...][]string{
+		ingress.Overloaded: {"overloaded"},
+		ingress.OverQuota:  {"over quota"},
+		ingress.Left:       {"no place became free in time"},
+	}
+)
+
+// refuse writes the answer to a request that is refused, in the form that its
+// protocol has for it. There is no body, as none would be read.
+func refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
+		refuseGRPC(w, why)
+		return
+	}
+	h := w.Header()
+	status := answerTo(h, why)
+	if unread(r) {
+		h["Connection"] = valueClose
+	}
+	w.WriteHeader(status)
+}
+
+// answerTo puts into h what a refusal says, and returns its status.
+func answerTo(h http.Header, why ingress.Refusal) (status int) {
+	h["Content-Length"] = valueZero
+	if why.Reason == ingress.OverQuota {
+		h[headerRateLimited] = valueTrue
+		h[headerRateLimit] = []string{`"quota";r=0;t=` + seconds(why.RetryAfter)}
+		comeBack(h, why.RetryAfter)
+		return http.StatusTooManyRequests
+	}
+	h[headerOverloaded] = valueTrue
+	if why.DontRetry {
+		// Many clients take Retry-After for an invitation.
+		h[headerShouldRetry] = valueFalse
+	} else if why.RetryAfter > 0 {
+		comeBack(h, why.RetryAfter)
+	}
+	return http.StatusServiceUnavailable
+}
+
+// comeBack says when to come back: in whole seconds, and for those who know it in
+// milliseconds, without which most of the jitter would be lost.
+func comeBack(h http.Header, d time.Duration) {
+	values := &[...]string{seconds(d), milliseconds(d)}
+	h[headerRetryAfter] = values[0:1:1]
+	h[headerRetryAfterMs] = values[1:2:2]
+}
+
+// seconds returns d in seconds, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// refuseGRPC answers a call of gRPC: a status in the place of headers, after which
+// nothing comes. Only so do clients heed when to come back.
+func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
+	h := w.Header()
+	h["Content-Type"] = valueGRPC
+	h[headerGRPCStatus] = grpcBusy
+	h[headerGRPCMessage] = grpcMessages[why.Reason]
+	switch {
+	case why.Reason == ingress.OverQuota:
+		h[headerGRPCStatus] = grpcExhausted
+		h[headerGRPCPushback] = []string{milliseconds(why.RetryAfter)}
+	case why.DontRetry:
+		h[headerGRPCPushback] = valueNoRetry
+	case why.RetryAfter > 0:
+		h[headerGRPCPushback] = []string{milliseconds(why.RetryAfter)}
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// isGRPC reports whether a content type is one of gRPC.
+func isGRPC(contentType string) bool {
+	rest, ok := strings.CutPrefix(contentType, valueGRPC[0])
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}
+
+// unread reports whether so much of a body is to come that the connection is
+// better closed. What is left of a smaller one net/http reads before it answers.
+func unread(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > drainBytes)
+}

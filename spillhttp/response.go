@@ -1,0 +1,86 @@
+package spillhttp
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+)
+
+// recorder is what a handler writes to, and the status that it has written.
+type recorder interface {
+	http.ResponseWriter
+	status() int
+}
+
+// responseTo returns what the answer to r is written to instead of w. What w can do beyond an
+// [http.ResponseWriter] it can do as well.
+func responseTo(w http.ResponseWriter, r *http.Request) recorder {
+	if r.ProtoMajor == 1 {
+		return &response1{response{ResponseWriter: w}}
+	}
+	return &response{ResponseWriter: w}
+}
+
+// response takes note of the status. Methods that the writer underneath may not
+// have say so, as [http.ResponseController] does.
+type response struct {
+	http.ResponseWriter
+
+	code int // 0 as long as none was set
+}
+
+func (r *response) status() int { return r.code }
+
+// WriteHeader implements [http.ResponseWriter].
+func (r *response) WriteHeader(code int) {
+	if r.code == 0 && (code >= http.StatusOK || code == http.StatusSwitchingProtocols) {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements [http.ResponseWriter].
+func (r *response) Write(p []byte) (int, error) {
+	r.begin()
+	return r.ResponseWriter.Write(p)
+}
+
+// WriteString implements [io.StringWriter].
+func (r *response) WriteString(s string) (int, error) {
+	r.begin()
+	return io.WriteString(r.ResponseWriter, s)
+}
+
+// begin notes that what is written implies a status.
+func (r *response) begin() {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// FlushError is for [http.ResponseController].
+func (r *response) FlushError() error {
+	r.begin()
+	return http.NewResponseController(r.ResponseWriter).Flush()
+}
+
+// Flush implements [http.Flusher].
+func (r *response) Flush() { _ = r.FlushError() }
+
+// response1 is a response of HTTP/1, whose connection can be taken over.
+type response1 struct{ response }
+
+// Hijack implements [http.Hijacker].
+func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(r.ResponseWriter).Hijack()
+}
+
+// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
+func (r *response1) ReadFrom(src io.Reader) (int64, error) {
+	r.begin()
+	return io.Copy(r.ResponseWriter, src)
+}

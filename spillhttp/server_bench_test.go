@@ -1,0 +1,35 @@
+package spillhttp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+func BenchmarkHandler(b *testing.B) {
+	edge := mustHandler(b, bare, ingress.Config{}, HandlerConfig{})
+	inside := mustHandler(b, bare, internal, HandlerConfig{})
+	refusing := mustHandler(b, bare, ingress.Config{Quota: none()}, HandlerConfig{})
+	for _, bench := range []struct {
+		name    string
+		handler http.Handler
+		request *http.Request
+	}{
+		{"bare", bare, incoming(b)},
+		{"protected", edge, incoming(b)},
+		{"labelled", inside, incoming(b, headerCriticality, "CRITICAL_PLUS")},
+		{"deadline", inside, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")},
+		{"exempt", edge, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/healthz", nil)},
+		{"over quota", refusing, incoming(b)},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			w := nowhere{http.Header{}}
+			b.ReportAllocs()
+			for b.Loop() {
+				bench.handler.ServeHTTP(w, bench.request)
+			}
+		})
+	}
+}
