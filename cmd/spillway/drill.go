@@ -21,7 +21,8 @@ type drillCommand struct {
 // Help is what the parser adds to the help of the command.
 func (drillCommand) Help() string {
 	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. It gets 0.5 times its capacity, " +
-		"then the overload, then 0.5 times again: once from an ordinary caller, once from one that uses Spillway. " +
+		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, or in both. " +
+		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"Close other programs that need the CPU.\n\n" +
 		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
 		"130 if interrupted; what was measured by then is shown and written."

@@ -150,6 +150,8 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--overload=0"}, []string{"--overload", "0", "at most 100"}},
 		{[]string{"drill", "--step=8"}, []string{"--step", "8"}},
 		{[]string{"drill", "--deadline=1ms"}, []string{"--deadline", "1ms", "3ms"}},
+		{[]string{"drill", "--protect=all"}, []string{"--protect", "all", "both"}},
+		{[]string{"drill", "--backend=gpu"}, []string{"--backend", "gpu", "blocking"}},
 		{[]string{"drill", "--seed=-1"}, []string{"--seed", "-1"}},
 		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},
@@ -287,6 +289,7 @@ func TestDrill(t *testing.T) {
 	}
 	for _, run := range []*drill.Run{result.Without, result.With} {
 		accountsForAll(t, run)
+		classesAddUp(t, run)
 	}
 	agree(t, result, r.stdout.String(), page)
 }
@@ -299,6 +302,20 @@ func accountsForAll(t *testing.T, run *drill.Run) {
 		if ends != p.Offered {
 			t.Errorf("%s: %d calls offered, %d ended", p.Name, p.Offered, ends)
 		}
+	}
+}
+
+// classesAddUp fails t unless each call of the step was of one class.
+func classesAddUp(t *testing.T, run *drill.Run) {
+	t.Helper()
+	var offered, good, refused int
+	for i := range run.Classes {
+		c := &run.Classes[i]
+		offered, good, refused = offered+c.Offered, good+c.Goodput, refused+c.Refused()
+	}
+	if len(run.Classes) != 4 || offered != run.Offered || good != run.Goodput || refused != run.Refused() {
+		t.Errorf("%d classes of %d calls, %d good, %d refused; the run has %d, %d, %d",
+			len(run.Classes), offered, good, refused, run.Offered, run.Goodput, run.Refused())
 	}
 }
 

@@ -1,6 +1,7 @@
 package drill
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,16 +11,18 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"sync/atomic"
+	"sync"
 	"syscall"
 	"time"
 )
 
 // A Backend is the server that a drill overloads. It runs in a process of its
-// own, on one CPU, and knows nothing of Spillway: a plain net/http handler that
-// burns the same amount of CPU for each call.
+// own, on one CPU: a plain net/http handler that does the same amount of work for
+// each call, with Spillway in front of it if asked for.
 type Backend struct {
 	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
+	Kind    string        `help:"What a call does: cpu, mixed or blocking." default:"cpu"`
+	Protect bool          `help:"Protect the server with Spillway." negatable:""`
 	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
 }
@@ -44,53 +47,48 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 	if b.Rounds == 0 {
 		b.Rounds = calibrate(b.Service)
 	}
+	down := new(sync.RWMutex)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		outages(in, down)
 		os.Exit(0)
 	}()
 	if err := json.NewEncoder(out).Encode(hello{Addr: ln.Addr().String(), Rounds: b.Rounds}); err != nil {
 		return err
 	}
-	return http.Serve(ln, b.handler())
+	if b.Protect {
+		return serveProtected(ln, b.handler(down))
+	}
+	return http.Serve(ln, b.handler(down))
 }
 
-// handler burns the work of a call. While thousands of calls wait for the only
-// CPU, so does the goroutine that watches for the parent: each call looks, too.
-func (b Backend) handler() http.Handler {
+// outages reads from the parent for how long all calls are to stand still, as
+// they do when what they need is gone, and locks down for as long, once the calls
+// that are under way have ended. It returns when the parent is gone.
+func outages(in io.Reader, down *sync.RWMutex) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		if d, err := time.ParseDuration(lines.Text()); err == nil {
+			down.Lock()
+			time.AfterFunc(d, down.Unlock)
+		}
+	}
+}
+
+// handler does the work of a call, but not while down is locked. An outage loses
+// no calls: they go on after it, whether or not somebody still waits for them.
+// While thousands of calls wait for the only CPU, so does the goroutine that
+// watches for the parent: each call looks, too.
+func (b Backend) handler(down *sync.RWMutex) http.Handler {
 	parent := os.Getppid()
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	work := b.work()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if os.Getppid() != parent {
 			os.Exit(0)
 		}
-		burn(b.Rounds)
+		down.RLock()
+		defer down.RUnlock()
+		if !work(r.Context()) {
+			return // nobody is there to be answered
+		}
 		_, _ = io.WriteString(w, "done\n")
 	})
-}
-
-// sink keeps the compiler from seeing that the work is for nothing.
-var sink atomic.Uint64
-
-// burn does a fixed amount of work: rounds of xorshift, however long they take.
-// A fixed time instead would let an overloaded backend do many calls at once.
-func burn(rounds int) {
-	x := uint64(88172645463325252)
-	for range rounds {
-		x ^= x << 13
-		x ^= x >> 7
-		x ^= x << 17
-	}
-	sink.Store(x)
-}
-
-// calibrate returns how many rounds take d on this machine when nothing
-// disturbs them: the fastest of several tries.
-func calibrate(d time.Duration) int {
-	const tries, rounds = 20, 1_000_000
-	best := time.Duration(1 << 62)
-	for range tries {
-		start := time.Now()
-		burn(rounds)
-		best = min(best, time.Since(start))
-	}
-	return max(1, int(float64(rounds)*float64(d)/float64(best)))
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"net/http"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // A caller makes one call, with all the attempts that it takes, and returns the
@@ -14,19 +16,17 @@ type caller interface {
 	call(ctx context.Context, intended time.Time) (status int, err error)
 }
 
-// naiveRetries is how often the unprotected caller tries again, at once.
-const naiveRetries = 3
-
 // A naive caller is the usual one: each attempt may take as long as the
 // deadline, and what fails is tried again at once.
 type naive struct {
 	client  *http.Client
 	url     string
-	timeout time.Duration
+	timeout time.Duration // of each attempt
+	retries int
 }
 
 func (n *naive) call(ctx context.Context, _ time.Time) (status int, err error) {
-	for range 1 + naiveRetries {
+	for range 1 + n.retries {
 		status, err = n.attempt(ctx)
 		if err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests {
 			break
@@ -63,6 +63,10 @@ func get(ctx context.Context, client *http.Client, url string) (status int, err 
 	if err != nil {
 		return 0, err
 	}
+	// An ordinary caller labels its calls by hand, just as Spillway would.
+	if class, ok := spillway.LookupCriticality(ctx); ok {
+		req.Header.Set("X-Request-Criticality", class.String())
+	}
 	resp, err := client.Do(req)
 	if err != nil {
 		return 0, err
@@ -70,6 +74,44 @@ func get(ctx context.Context, client *http.Client, url string) (status int, err 
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
 	return resp.StatusCode, err
+}
+
+// A crowd makes each call with the caller of its client.
+type crowd []caller
+
+func (c crowd) call(ctx context.Context, intended time.Time) (int, error) {
+	return c[recordFrom(ctx).client].call(ctx, intended)
+}
+
+// transports has the transport of each client. Above them a probe sees all.
+type transports []*http.Transport
+
+func newTransports(clients, conns int) transports {
+	all := make(transports, clients)
+	for i := range all {
+		all[i] = newTransport(share(conns, clients))
+	}
+	return all
+}
+
+// share returns what each client gets of n: at least so much that one call can be
+// on its way while another is answered.
+func share(n, clients int) int {
+	if clients == 1 {
+		return n
+	}
+	return max(minInFlight, n/clients)
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t transports) RoundTrip(r *http.Request) (*http.Response, error) {
+	return t[recordFrom(r.Context()).client].RoundTrip(r)
+}
+
+func (t transports) close() {
+	for _, one := range t {
+		one.CloseIdleConnections()
+	}
 }
 
 // newTransport returns the transport below both callers: keep-alive, a pool

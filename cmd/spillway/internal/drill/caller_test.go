@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 func answer(status int) *http.Response {
@@ -30,7 +32,7 @@ func TestNaive(t *testing.T) {
 		{"better at last", []int{500, 0, 503, 200}, 4, 200},
 	} {
 		attempts := 0
-		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, client: &http.Client{
+		n := &naive{url: "http://127.0.0.1/", timeout: time.Second, retries: 3, client: &http.Client{
 			Transport: tripAs(func(*http.Request) (*http.Response, error) {
 				status := row.answers[min(attempts, len(row.answers)-1)]
 				attempts++
@@ -47,6 +49,72 @@ func TestNaive(t *testing.T) {
 	}
 }
 
+// Both callers label their calls.
+func TestCallersLabel(t *testing.T) {
+	probe := newProbe(tripAs(func(r *http.Request) (*http.Response, error) {
+		if got := r.Header.Get("X-Request-Criticality"); got != "SHEDDABLE_PLUS" {
+			t.Errorf("labelled %q", got)
+		}
+		return answer(200), nil
+	}), time.Second)
+	transport, _, err := protect(probe, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []caller{
+		&naive{&http.Client{Transport: probe}, "http://127.0.0.1/", time.Second, 0},
+		&protected{&http.Client{Transport: transport}, "http://127.0.0.1/", time.Second},
+	} {
+		probe.start = time.Now()
+		ctx := spillway.WithCriticality(withRecord(t.Context(), new(record)), spillway.SheddablePlus)
+		if status, err := c.call(ctx, time.Now()); status != 200 || err != nil {
+			t.Errorf("status %d, %v", status, err)
+		}
+	}
+}
+
+// Clients share nothing: what one of them has in flight leaves the others room.
+func TestClientsAreOnTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const clients, limit = 3, 12
+		d := &drill{config: small(), result: &Result{Settings: Settings{MaxInFlight: limit}}}
+		d.config.Clients = clients
+		probe := newProbe(hangs, time.Second)
+		c, err := d.callers(side{callers: true}, "http://127.0.0.1/", probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := every(0, 10)
+		for i := range calls {
+			calls[i].client = max(0, i-7) // eight of the first, one of each other
+		}
+		probe.start = time.Now()
+		records := newGenerator(c, 100*ms, 400*ms, calls).run(t.Context(), probe.start)
+		if got := outcomes(records); got[timedOut] != limit/clients+2 || got[refusedInflight] != 8-limit/clients {
+			t.Errorf("%v, want %d refused", got, 8-limit/clients)
+		}
+		if records[8].outcome != timedOut || records[9].outcome != timedOut {
+			t.Error("what one client has in flight hinders another")
+		}
+		if got := probe.look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
+			t.Errorf("levels %+v, want a limit of %d", got, limit)
+		}
+	})
+}
+
+func TestTransportsAreOfOneClientEach(t *testing.T) {
+	all := newTransports(3, 257)
+	defer all.close()
+	for i, one := range all {
+		if one.MaxConnsPerHost != 85 || i > 0 && one == all[0] {
+			t.Errorf("client %d has %d connections", i, one.MaxConnsPerHost)
+		}
+	}
+	if got := share(257, 1000); got != minInFlight {
+		t.Errorf("%d connections for each of 1000, want %d", got, minInFlight)
+	}
+}
+
 // hangs answers nothing until the context of the request ends.
 var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
@@ -55,7 +123,7 @@ var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 
 func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms}
+		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms, 3}
 		start := time.Now()
 		_, err := n.call(t.Context(), start)
 		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
@@ -102,7 +170,7 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 
 		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
 		probe.start = time.Now()
-		g := newGenerator(p, 100*ms, every(0, calls))
+		g := newGenerator(p, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)
 		if got := outcomes(records); got[timedOut] != limit || got[refusedInflight] != calls-limit {
 			t.Errorf("%v, want %d timed out and %d refused", got, limit, calls-limit)

@@ -54,14 +54,17 @@ func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, erro
 		wg.Go(func() {
 			for ctx.Err() == nil && time.Since(start) < d {
 				status, err := get(ctx, client, p.url)
-				if err == nil && status != http.StatusOK {
+				switch {
+				case err == nil && status == http.StatusOK:
+					answered.Add(1)
+					continue
+				case err == nil && status == http.StatusServiceUnavailable && p.sheds:
+					continue
+				case err == nil:
 					err = fmt.Errorf("status %d", status)
 				}
-				if err != nil {
-					failure.Store(err)
-					return
-				}
-				answered.Add(1)
+				failure.Store(err)
+				return
 			}
 		})
 	}

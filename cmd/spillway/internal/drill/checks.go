@@ -5,19 +5,27 @@ import (
 	"time"
 )
 
-// The promise of the protected caller.
+// The promise of the protected run.
 const (
-	promiseGoodput   = 0.90 // of what the backend could do of what is offered
-	promiseRecovery  = 2 * time.Second
+	promiseGoodput  = 0.90 // of what the backend could do of what is offered
+	promiseRecovery = 2 * time.Second
+	// promiseThrottled is for callers whom the backend refuses: their throttle
+	// takes seconds to trust it again.
+	promiseThrottled = 4 * time.Second
 	promiseAttempts  = 1.10 // per call: the retry budget
 	promiseDropShare = 0.01 // more, and it was the generator that was measured
 )
+
+// refusalCost is what a refusal may cost the backend. Callers that are not
+// protected send whatever they are told, so that all their attempts beyond the
+// capacity are refused: the line above which no goodput can be.
+const refusalCost = 10 * time.Microsecond
 
 // conclude fills in all that follows from the numbers.
 func (r *Result) conclude() {
 	r.Sentence = r.sentence()
 	if !r.Interrupted {
-		r.Checks = []Check{r.checkGoodput(), r.checkRecovery(), r.checkAttempts(), r.checkGenerator()}
+		r.Checks = r.checks()
 		r.excuse()
 	}
 }
@@ -32,13 +40,54 @@ func (r *Result) excuse() {
 	}
 	for i := range r.Checks {
 		if c := &r.Checks[i]; !c.Pass {
-			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the step)", percent(*p))
+			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the %s)", percent(*p), r.Settings.StepName())
 		}
 	}
 }
 
+// checks returns what was promised of what is protected.
+func (r *Result) checks() []Check {
+	callers, server := r.Settings.protects()
+	storm := r.Settings.Scenario == ScenarioStorm // nothing can be promised of the outage
+	var all []Check
+	if (callers || server) && !storm {
+		all = append(all, r.checkGoodput())
+	}
+	if callers || server {
+		all = append(all, r.checkRecovery())
+	}
+	if callers {
+		all = append(all, r.checkAttempts())
+	}
+	if server && !storm && len(r.With.Classes) > 0 {
+		all = append(all, r.checkOrder())
+		if highest := &r.With.Classes[0]; highest.Offered > 0 {
+			all = append(all, r.checkHighest(highest))
+		}
+	}
+	return append(all, r.checkGenerator())
+}
+
+// goodputBound is the least goodput that is promised, as a share of capacity.
+func (r *Result) goodputBound() float64 {
+	s := &r.Settings
+	bound := promiseGoodput * min(1, s.Overload)
+	if callers, _ := s.protects(); callers || s.Backend == BackendBlocking {
+		return bound
+	}
+	refused := max(0, s.Overload*float64(1+s.Retries)-1) * r.CapacityRPS
+	return bound * max(0, 1-refused*refusalCost.Seconds())
+}
+
+func (r *Result) recoveryBound() time.Duration {
+	if callers, server := r.Settings.protects(); callers && server {
+		return promiseThrottled
+	}
+	return promiseRecovery
+}
+
 func (r *Result) checkGoodput() Check {
-	want := promiseGoodput * min(1, r.Settings.Overload)
+	want := r.goodputBound()
 	return Check{
 		Name: "goodput", Got: &r.With.GoodputRatio, Want: want,
 		Pass: r.With.GoodputRatio >= want,
@@ -47,11 +96,11 @@ func (r *Result) checkGoodput() Check {
 }
 
 func (r *Result) checkRecovery() Check {
-	got := r.With.RecoverS
+	got, want := r.With.RecoverS, r.recoveryBound().Seconds()
 	return Check{
-		Name: "recovery", Got: got, Want: promiseRecovery.Seconds(),
-		Pass: got != nil && *got <= promiseRecovery.Seconds(),
-		Text: fmt.Sprintf("service was back %s after the step, promised within %s s", r.recovered(r.With), number(promiseRecovery.Seconds())),
+		Name: "recovery", Got: got, Want: want,
+		Pass: got != nil && *got <= want,
+		Text: fmt.Sprintf("service was back %s after the %s, promised within %s s", r.recovered(r.With), r.Settings.StepName(), number(want)),
 	}
 }
 
@@ -60,7 +109,7 @@ func (r *Result) checkAttempts() Check {
 	return Check{
 		Name: "retries", Got: &got, Want: promiseAttempts,
 		Pass: got <= promiseAttempts,
-		Text: fmt.Sprintf("attempts per call during the step are %.2f, promised at most %.2f", got, promiseAttempts),
+		Text: fmt.Sprintf("attempts per call during the %s are %.2f, promised at most %.2f", r.Settings.StepName(), got, promiseAttempts),
 	}
 }
 
@@ -87,8 +136,7 @@ func (r *Result) sentence() string {
 	case r.Without == nil:
 		return fmt.Sprintf("Interrupted when only the capacity of the backend was known, %.0f/s.", r.CapacityRPS)
 	}
-	s := fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered %s",
-		number(r.Settings.Overload), r.CapacityRPS, r.story("without", r.Without))
+	s := r.offered() + r.story("without", r.Without)
 	if r.With != nil {
 		s += "; " + r.story("with", r.With)
 	}
@@ -98,19 +146,51 @@ func (r *Result) sentence() string {
 	return s + "."
 }
 
+// offered begins the sentence.
+func (r *Result) offered() string {
+	if r.Settings.Scenario == ScenarioStorm {
+		p := r.Settings.Phases[1]
+		return fmt.Sprintf("After an outage of %s s at %s times the %.0f/s that it can do, the backend answered ",
+			number(p.End-p.Start), number(r.Settings.Overload), r.CapacityRPS)
+	}
+	return fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered ", number(r.Settings.Overload), r.CapacityRPS)
+}
+
+// Afterwards returns the goodput after the step, per second: 0 if the run was
+// stopped before.
+func (r *Result) Afterwards(run *Run) float64 {
+	if len(run.Phases) < 3 || len(r.Settings.Phases) < 3 {
+		return 0
+	}
+	p := r.Settings.Phases[2]
+	length := min(run.Seconds, p.End) - p.Start
+	if length <= 0 {
+		return 0
+	}
+	return float64(run.Phases[2].Goodput) / length
+}
+
 func (r *Result) story(with string, run *Run) string {
+	if r.Settings.Scenario == ScenarioStorm {
+		after := r.Afterwards(run)
+		return fmt.Sprintf("%.0f/s in time %s Spillway (%s of what was offered)", after, with, percent(after/r.Settings.Phases[2].OfferedRPS)) + r.ending(run)
+	}
 	s := fmt.Sprintf("%.0f/s in time %s Spillway (%s of capacity", run.GoodputRPS, with, percent(run.GoodputRatio))
 	if run.P99MS != nil {
 		s += fmt.Sprintf(", p99 %.0f ms of a deadline of %s ms", *run.P99MS, number(r.Settings.DeadlineMS))
 	}
-	s += ")"
+	return s + ")" + r.ending(run)
+}
+
+// ending says whether the service came back.
+func (r *Result) ending(run *Run) string {
 	switch {
 	case run.RecoverS != nil:
-		return s + " and recovered " + r.recovered(run)
+		return " and recovered " + r.recovered(run)
 	case r.cut(run):
-		return s
+		return ""
 	}
-	return s + fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
+	return fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
 }
 
 // cut reports whether the run did not come to its end.

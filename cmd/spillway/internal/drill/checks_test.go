@@ -2,15 +2,17 @@ package drill
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sample is a result of numbers that are easy to tell apart.
 func sample() *Result {
 	r := &Result{
 		CapacityRPS: 641,
-		Settings:    Settings{Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
+		Settings:    Settings{Clients: 1, Protect: ProtectCallers, Backend: BackendCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
 		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
@@ -18,6 +20,11 @@ func sample() *Result {
 			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RefusedLocal: 46167, RefusedByBackend: 5, TimedOut: 36},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
 	}
+	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
+		r.Without.Classes = append(r.Without.Classes, ClassCount{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
+		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RefusedLocal: 12800, RefusedByBackend: 29}})
+	}
+	r.With.Classes[0].Counts = Counts{Offered: 12829, Goodput: 5113, RefusedLocal: 7711, RefusedByBackend: 5}
 	r.conclude()
 	return r
 }
@@ -44,6 +51,64 @@ func TestSentence(t *testing.T) {
 		if r.Sentence != row.want {
 			t.Errorf("%s:\n%s\nwant\n%s", row.name, r.Sentence, row.want)
 		}
+	}
+}
+
+// storm is a sample of a retry storm.
+func storm() *Result {
+	r := sample()
+	r.Settings.Scenario, r.Settings.Overload = ScenarioStorm, stormLoad
+	c := Config{Scenario: ScenarioStorm, Calm: 4 * time.Second, Step: 2 * time.Second, Recovery: 6 * time.Second}
+	r.Settings.Phases = c.phases(r.CapacityRPS)
+	r.Without.Seconds, r.With.Seconds = 12, 12
+	r.Without.Phases[2].Goodput, r.With.Phases[2].Goodput = 60, 3000
+	r.conclude()
+	return r
+}
+
+func TestSentenceOfARetryStorm(t *testing.T) {
+	const without = "After an outage of 2 s at 0.8 times the 641/s that it can do, the backend answered 10/s in time without Spillway (2.0 % of what was offered)"
+	const with = "500/s in time with Spillway (97.5 % of what was offered)"
+	for _, row := range []struct {
+		name   string
+		change func(*Result)
+		want   string
+	}{
+		{"both", func(*Result) {}, without + " and had not recovered 6 s later; " + with + " and recovered within 0.25 s."},
+		{"in the second run", func(r *Result) { r.Interrupted, r.With.Seconds, r.With.RecoverS = true, 5, nil },
+			without + " and had not recovered 6 s later; 0/s in time with Spillway (0.0 % of what was offered) (interrupted)."},
+	} {
+		r := storm()
+		row.change(r)
+		r.conclude()
+		if r.Sentence != row.want {
+			t.Errorf("%s:\n%s\nwant\n%s", row.name, r.Sentence, row.want)
+		}
+	}
+}
+
+// Of an outage only the end is promised.
+func TestChecksOfARetryStorm(t *testing.T) {
+	for protect, want := range map[string]string{
+		ProtectCallers: "recovery retries generator", ProtectServer: "recovery generator", ProtectNone: "generator",
+	} {
+		r := storm()
+		r.Settings.Protect = protect
+		r.conclude()
+		var names []string
+		for _, c := range r.Checks {
+			names = append(names, c.Name)
+			if strings.Contains(c.Text, "the step") {
+				t.Errorf("the outage is called a step: %s", c.Text)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: checks %q, want %q", protect, got, want)
+		}
+	}
+	var b strings.Builder
+	if err := storm().WriteTable(&b); err != nil || !hasLine(b.String(), [3]string{"recovery after the outage", "not in 6 s", "0.25 s"}) {
+		t.Errorf("%v, or no line for the recovery in\n%s", err, b.String())
 	}
 }
 
@@ -88,6 +153,37 @@ func TestChecks(t *testing.T) {
 	interrupted.conclude()
 	if len(interrupted.Checks) != 0 || interrupted.Passed() {
 		t.Error("an interrupted drill judges, or passes")
+	}
+}
+
+// What is promised depends on who is protected.
+func TestPromises(t *testing.T) {
+	for _, row := range []struct {
+		protect, backend string
+		retries          int
+		names            string
+		goodput, recover float64
+	}{
+		{ProtectCallers, BackendCPU, 3, "goodput recovery retries generator", 0.9, 2},
+		{ProtectBoth, BackendMixed, 3, "goodput recovery retries order highest generator", 0.9, 4},
+		{ProtectServer, BackendBlocking, 3, "goodput recovery order highest generator", 0.9, 2},
+		{ProtectServer, BackendCPU, 0, "goodput recovery order highest generator", 0.9 * (1 - 9*641*10e-6), 2},
+		{ProtectServer, BackendMixed, 3, "goodput recovery order highest generator", 0.9 * (1 - 39*641*10e-6), 2},
+		{ProtectNone, BackendCPU, 3, "generator", 0, 0},
+	} {
+		r := sample()
+		r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = row.protect, row.backend, row.retries
+		r.conclude()
+		var names []string
+		for _, c := range r.Checks {
+			names = append(names, c.Name)
+			if c.Name == "goodput" && math.Abs(c.Want-row.goodput) > 1e-9 || c.Name == "recovery" && c.Want != row.recover {
+				t.Errorf("%s, %s: %s of %v is promised", row.protect, row.backend, c.Name, c.Want)
+			}
+		}
+		if got := strings.Join(names, " "); got != row.names {
+			t.Errorf("%s: checks %q, want %q", row.protect, got, row.names)
+		}
 	}
 }
 
@@ -143,6 +239,8 @@ func TestTable(t *testing.T) {
 		{"before the run: closed loop, per second", "640", "638"},
 		{"whole run: dropped sends", "111", "0"},
 		{"whole run: send lateness p99, ms", "26.43", "1.09"},
+		{"CRITICAL_PLUS: offered/in time/refused", "12829/20/0", "12829/5113/7716"},
+		{"SHEDDABLE: offered/in time/refused", "12829/17/0", "12829/0/12829"},
 	} {
 		if !hasLine(table, row) {
 			t.Errorf("no line with %q in\n%s", row, table)

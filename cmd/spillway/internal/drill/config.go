@@ -3,20 +3,31 @@ package drill
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // Config is what a drill is asked to do. The tags are for the command line,
 // where the defaults are.
 type Config struct {
-	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, in capacities of the backend (default ${default})."`
-	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long 0.5 capacities are offered before the step (default ${default})."`
-	Step        time.Duration `default:"8s" placeholder:"DURATION" help:"How long the overload lasts (default ${default})."`
-	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long 0.5 capacities are offered after the step (default ${default})."`
-	Deadline    time.Duration `default:"100ms" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send (default ${default})."`
-	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that the backend burns for one call (default ${default})."`
-	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times (default ${default})."`
-	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of the protected caller; 0 is a quarter of capacity × deadline (default ${default})."`
+	Protect     string        `default:"both" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, none (default ${default})."`
+	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
+	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
+	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do, or retry-storm, a short outage at a load that it can do (default ${default})."`
+	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
+	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long the load is calm before the step (default ${default})."`
+	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage; 0 is 8s, and 1.5s for the outage of a retry-storm (default ${default})."`
+	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long the load is calm after the step (default ${default})."`
+	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
+	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
+	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
+	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
+	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
 }
 
@@ -37,11 +48,18 @@ const (
 	maxService  = 50 * time.Millisecond
 	maxDeadline = time.Minute
 	maxInFlight = 1 << 20
+	maxRetries  = 10
+	maxShare    = 1000
+	maxClients  = 1000
 	maxCalls    = 2_000_000
 )
 
 // Validate returns a [*UsageError] for the first field that is out of range.
 func (c Config) Validate() error {
+	if err := c.validateNames(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
 	if !(c.Overload > 0 && c.Overload <= maxOverload) { // also finds NaN
 		return outOfRange("overload", c.Overload, "above 0 and at most 100")
 	}
@@ -54,19 +72,130 @@ func (c Config) Validate() error {
 		{"step", c.Step, RecoveryWindow, maxPhase},
 		{"recovery", c.Recovery, RecoveryHold, maxPhase},
 		{"service", c.Service, minService, maxService},
-		{"deadline", c.Deadline, 2 * c.Service, maxDeadline},
+		{"deadline", c.Deadline, 2 * c.unloaded(), maxDeadline},
 	} {
 		if d.is < d.min || d.is > d.max {
 			return outOfRange(d.flag, d.is, fmt.Sprintf("from %v to %v", d.min, d.max))
 		}
 	}
+	if err := c.validateMix(); err != nil {
+		return err
+	}
 	if c.MaxInFlight < 0 || c.MaxInFlight > maxInFlight {
 		return outOfRange("max-in-flight", c.MaxInFlight, fmt.Sprintf("from 0 (derive it) to %d", maxInFlight))
+	}
+	if c.Clients < 1 || c.Clients > maxClients {
+		return outOfRange("clients", c.Clients, fmt.Sprintf("from 1 to %d", maxClients))
+	}
+	if c.Retries < 0 || c.Retries > maxRetries {
+		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d", maxRetries))
 	}
 	if c.Port < 0 || c.Port > math.MaxUint16 {
 		return outOfRange("port", c.Port, "from 0 (any free one) to 65535")
 	}
-	return c.validateSize(float64(time.Second) / float64(c.Service))
+	return c.validateSize(c.bestCapacity())
+}
+
+func (c Config) validateMix() error {
+	total := 0.0
+	for _, share := range c.Mix {
+		if !(share >= 0 && share <= maxShare) { // also finds NaN
+			return outOfRange("mix", share, fmt.Sprintf("from 0 to %v each", maxShare))
+		}
+		total += share
+	}
+	if len(c.Mix) != spillway.Criticalities || total == 0 {
+		return outOfRange("mix", c.Mix, fmt.Sprintf("%d numbers, not all 0", spillway.Criticalities))
+	}
+	return nil
+}
+
+// validateNames returns an error for the first field that is not one of its words.
+func (c Config) validateNames() error {
+	for _, f := range []struct {
+		flag, is string
+		words    []string
+	}{
+		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectNone}},
+		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioStorm}},
+		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
+	} {
+		if !slices.Contains(f.words, f.is) {
+			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
+		}
+	}
+	return nil
+}
+
+// Who is protected in the protected run.
+const (
+	ProtectCallers = "callers"
+	ProtectServer  = "server"
+	ProtectBoth    = "both"
+	ProtectNone    = "none" // shows how far two equal runs differ
+)
+
+func (c Config) protectsCallers() bool {
+	return c.Protect == ProtectCallers || c.Protect == ProtectBoth
+}
+func (c Config) protectsServer() bool { return c.Protect == ProtectServer || c.Protect == ProtectBoth }
+
+// The deadlines where none is given. A call that waits for a slot takes so long
+// that the shorter one would be tight even for a server that is not overloaded.
+const (
+	usualDeadline    = 100 * time.Millisecond
+	blockingDeadline = 250 * time.Millisecond
+)
+
+// The lengths of the step where none is given.
+const (
+	usualStep   = 8 * time.Second
+	usualOutage = 1500 * time.Millisecond
+)
+
+// withDefaults returns c with the values that zero stands for, where these do not
+// depend on the capacity.
+func (c Config) withDefaults() Config {
+	if c.Deadline == 0 {
+		c.Deadline = usualDeadline
+		if c.Backend == BackendBlocking {
+			c.Deadline = blockingDeadline
+		}
+	}
+	if c.Step == 0 {
+		c.Step = usualStep
+		if c.Scenario == ScenarioStorm {
+			c.Step = usualOutage
+		}
+	}
+	return c
+}
+
+// unloaded is how long a call takes at a backend that has nothing else to do.
+func (c Config) unloaded() time.Duration {
+	switch c.Backend {
+	case BackendMixed:
+		return c.Service + mixedWait
+	case BackendBlocking:
+		return slotHold
+	}
+	return c.Service
+}
+
+// burns is how much CPU time a call takes.
+func (c Config) burns() time.Duration {
+	if c.Backend == BackendBlocking {
+		return 0
+	}
+	return c.Service
+}
+
+// bestCapacity is what the backend could do at most.
+func (c Config) bestCapacity() float64 {
+	if c.Backend == BackendBlocking {
+		return slots / slotHold.Seconds()
+	}
+	return 1 / c.Service.Seconds()
 }
 
 // validateSize bounds the number of calls that the drill has to remember, at a
@@ -87,23 +216,68 @@ func outOfRange(flag string, is any, must string) error {
 	return &UsageError{flag, fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
+// What happens in a drill.
+const (
+	ScenarioStep  = "step"        // more load than the backend can do
+	ScenarioStorm = "retry-storm" // an outage at a load that it can do, if nobody retries
+)
+
 // calmLoad is offered before and after the step, in capacities: enough that a
-// backlog matters, and enough room to work it off.
-const calmLoad = 0.5
+// backlog matters, and enough room to work it off. stormLoad is offered all the
+// time in a retry storm: less than the capacity, and more once each call is tried
+// twice.
+const (
+	calmLoad  = 0.5
+	stormLoad = 0.8
+)
+
+// loads are what is offered before and after the step, and during it.
+func (c Config) loads() (calm, step float64) {
+	if c.Scenario == ScenarioStorm {
+		return stormLoad, stormLoad
+	}
+	return calmLoad, c.Overload
+}
 
 func (c Config) length() time.Duration { return c.Calm + c.Step + c.Recovery }
 
 func (c Config) settings() Settings {
+	calm, step := c.loads()
 	return Settings{
-		Overload:   c.Overload,
-		Calm:       calmLoad,
+		Scenario:   c.Scenario,
+		Overload:   step,
+		Calm:       calm,
 		DeadlineMS: milliseconds(c.Deadline),
-		ServiceMS:  milliseconds(c.Service),
+		ServiceMS:  milliseconds(c.burns()),
 		Seed:       c.Seed,
 		Phases:     c.phases(0),
-		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", naiveRetries),
-		Protected:  "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts",
+		Protect:    c.Protect,
+		Backend:    c.Backend,
+		Retries:    c.Retries,
+		Clients:    c.Clients,
+		Mix:        c.Mix,
+		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
+		Protected:  c.protection(),
 	}
+}
+
+const (
+	callersWords = "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts"
+	serverWords  = "spillhttp.Handler: sheds by criticality, before net/http has read the request where it can"
+	bothWords    = "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)"
+)
+
+// protection says in words what is protected.
+func (c Config) protection() string {
+	switch c.Protect {
+	case ProtectCallers:
+		return callersWords
+	case ProtectServer:
+		return serverWords
+	case ProtectBoth:
+		return bothWords
+	}
+	return "the same once more"
 }
 
 // phases lays the three phases end to end.
@@ -111,22 +285,37 @@ func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()
 	t3 := t2 + c.Recovery.Seconds()
+	calm, step := c.loads()
 	return []Phase{
-		{PhaseCalm, 0, t1, calmLoad, calmLoad * capacity},
-		{PhaseStep, t1, t2, c.Overload, c.Overload * capacity},
-		{PhaseRecovery, t2, t3, calmLoad, calmLoad * capacity},
+		{PhaseCalm, 0, t1, calm, calm * capacity},
+		{PhaseStep, t1, t2, step, step * capacity},
+		{PhaseRecovery, t2, t3, calm, calm * capacity},
 	}
 }
 
-// inFlightLimit sizes the in-flight limit by Little's law: as many calls as the
-// backend finishes in a quarter of the deadline. The backend then always has work.
+// inFlightLimit sizes the in-flight limit of the protected caller. A backend that
+// bounds its queue by itself, most critical calls first, needs no limit in the
+// caller, which knows no classes: it is then that of the connections. For any
+// other it is sized by Little's law: as many calls as the backend finishes in a
+// quarter of the deadline. The backend then always has work.
 // It also bounds what is sent when no call is answered in time: each then holds
 // its place for the whole deadline, while the backend is left with the work, and
 // so a quarter of the capacity is sent. More, and a backend that is slowed down
 // for a moment would not come back.
 func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
+	if !c.protectsCallers() {
+		return 0, ""
+	}
+	limit, rule = c.inFlightOfAll(capacity)
+	return c.Clients * share(limit, c.Clients), rule
+}
+
+func (c Config) inFlightOfAll(capacity float64) (limit int, rule string) {
 	if c.MaxInFlight > 0 {
 		return c.MaxInFlight, "--max-in-flight"
+	}
+	if c.protectsServer() {
+		return connections(capacity, c.Deadline), "one for each connection: the backend bounds its queue"
 	}
 	limit = int(capacity * c.Deadline.Seconds() / 4)
 	if limit < minInFlight {

@@ -10,7 +10,7 @@ import (
 
 // small is a valid Config.
 func small() Config {
-	return Config{Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
+	return Config{Scenario: ScenarioStep, Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
 		Deadline: 100 * ms, Service: 1500 * time.Microsecond, Seed: 1}
 }
 
@@ -38,6 +38,18 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.MaxInFlight = -1 }, "max-in-flight", "-1"},
 		{func(c *Config) { c.Port = -1 }, "port", "-1"},
 		{func(c *Config) { c.Port = 65536 }, "port", "65536"},
+		{func(c *Config) { c.Protect = "all" }, "protect", `"all"`},
+		{func(c *Config) { c.Backend = "" }, "backend", `""`},
+		{func(c *Config) { c.Backend, c.Deadline = BackendMixed, 12*ms }, "deadline", "12ms"},
+		{func(c *Config) { c.Backend, c.Deadline = BackendBlocking, 39*ms }, "deadline", "39ms"},
+		{func(c *Config) { c.Mix = []float64{1, 1, 1} }, "mix", "[1 1 1]"},
+		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
+		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
+		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
+		{func(c *Config) { c.Scenario = "storm" }, "scenario", `"storm"`},
+		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
+		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
+		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
 		{func(c *Config) { c.Overload, c.Step = 100, 10*time.Minute }, "overload", "100"},
 	} {
 		c := small()
@@ -46,6 +58,32 @@ func TestValidate(t *testing.T) {
 		usage, ok := errors.AsType[*UsageError](err)
 		if !ok || usage.Flag != row.flag || !strings.HasPrefix(usage.Problem, "is "+row.value+", must be ") {
 			t.Errorf("error %q, want one for --%s that says %s", err, row.flag, row.value)
+		}
+	}
+}
+
+func TestInFlightLimitOfManyClients(t *testing.T) {
+	c := small()
+	c.Clients = 10
+	if got, _ := c.inFlightLimit(640); got != 10*minInFlight {
+		t.Errorf("%d for 10 clients, want the least for each of them", got)
+	}
+}
+
+func TestDeadlineOfEachBackend(t *testing.T) {
+	for _, row := range []struct {
+		backend   string
+		set, want time.Duration
+	}{
+		{BackendCPU, 0, 100 * ms},
+		{BackendMixed, 0, 100 * ms},
+		{BackendBlocking, 0, 250 * ms},
+		{BackendBlocking, 90 * ms, 90 * ms},
+	} {
+		c := small()
+		c.Backend, c.Deadline = row.backend, row.set
+		if got := c.withDefaults().Deadline; got != row.want {
+			t.Errorf("%s, --deadline=%v: %v, want %v", row.backend, row.set, got, row.want)
 		}
 	}
 }
@@ -60,21 +98,46 @@ func TestPhasesLieEndToEnd(t *testing.T) {
 	}
 }
 
+func TestARetryStormIsNoOverload(t *testing.T) {
+	c := small()
+	c.Scenario, c.Step = ScenarioStorm, 0
+	c = c.withDefaults()
+	want := []Phase{{"calm", 0, 1, 0.8, 480}, {"step", 1, 2.5, 0.8, 480}, {"recovery", 2.5, 4.5, 0.8, 480}}
+	for i, p := range c.phases(600) {
+		if p != want[i] {
+			t.Errorf("%+v, want %+v", p, want[i])
+		}
+	}
+	if s := c.settings(); s.Overload != 0.8 || s.Calm != 0.8 || s.StepName() != "outage" {
+		t.Errorf("settings %+v", s)
+	}
+	c = small()
+	c.Step = 0
+	if got := c.withDefaults().Step; got != usualStep {
+		t.Errorf("a step of %v, want %v", got, usualStep)
+	}
+}
+
 func TestInFlightLimit(t *testing.T) {
 	for _, row := range []struct {
 		capacity float64
 		set      int
+		protect  string
 		want     int
 	}{
-		{600, 0, 15},
-		{650, 0, 16},
-		{640, 7, 7},
-		{10, 0, minInFlight},
+		{600, 0, ProtectCallers, 15},
+		{650, 0, ProtectCallers, 16},
+		{640, 7, ProtectCallers, 7},
+		{10, 0, ProtectCallers, minInFlight},
+		{640, 0, ProtectBoth, 256},
+		{640, 7, ProtectBoth, 7},
+		{640, 7, ProtectServer, 0},
+		{640, 0, ProtectNone, 0},
 	} {
 		c := small()
-		c.MaxInFlight = row.set
-		if got, rule := c.inFlightLimit(row.capacity); got != row.want || rule == "" {
-			t.Errorf("limit at %v/s, --max-in-flight=%d: %d (%s), want %d", row.capacity, row.set, got, rule, row.want)
+		c.MaxInFlight, c.Protect = row.set, row.protect
+		if got, rule := c.inFlightLimit(row.capacity); got != row.want || (rule == "") != (got == 0) {
+			t.Errorf("limit at %v/s, --max-in-flight=%d, %s: %d (%s), want %d", row.capacity, row.set, row.protect, got, rule, row.want)
 		}
 	}
 }

@@ -1,18 +1,26 @@
-// Package drill overloads a real HTTP backend, once with an ordinary caller and
-// once with a caller that uses Spillway, and says what the difference was.
+// Package drill overloads a real HTTP backend, once without Spillway and once with
+// it, and says what the difference was.
 //
 // # Method
 //
 // The backend is a child process with one processor and a plain net/http handler
-// that burns the same amount of CPU for each call. Its capacity C is measured
+// that does the same amount of work for each call. Its capacity C is measured
 // closed loop. Then 0.5 C, a step to 10 C and 0.5 C again are offered, open loop:
 // calls are sent at the times of a Poisson process made from a seed, whether or
 // not earlier ones were answered, and their latency counts from the time at which
-// they were to be sent. Both runs get the same arrival times, a backend of their
-// own that does the same work, and the same transport below.
+// they were to be sent. Both runs get the same arrival times and classes, a
+// backend of their own that does the same work, and the same transport below.
 //
-// The backend is not protected. What keeps it from collapse in the protected run
-// is the caller alone: its in-flight limit bounds the queue at the backend.
+// Who is protected in the protected run can be chosen. With the callers alone,
+// their in-flight limit bounds the queue at the backend. With the server alone,
+// it refuses what is too much, and the callers are those of the other run. With
+// both, the server bounds its queue and the callers learn from its refusals what
+// not to send.
+//
+// A retry storm is another scenario: 0.8 C are offered all the time, and in place
+// of the step the backend stands still for a moment. Without protection it may
+// never come back: calls that time out are tried again, and that is more than it
+// can do for as long as they time out.
 //
 // # What counts
 //
@@ -57,6 +65,7 @@ func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	c = c.withDefaults()
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	// One processor is the backend's: a caller that took it, too, would measure
 	// how the two fight.
@@ -85,31 +94,31 @@ func (d *drill) run(ctx context.Context) error {
 		return err
 	}
 	r := d.result
-	at := schedule(d.config.Seed, r.Settings.Phases)
+	calls := deal(d.config.Seed, schedule(d.config.Seed, r.Settings.Phases), d.config.Mix, d.config.Clients)
 	var err error
-	if r.Without, err = d.side(ctx, "[1/2] without", at, d.naive); err != nil {
+	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
 		return err
 	}
-	r.With, err = d.side(ctx, "[2/2] with   ", at, d.protected)
+	r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.protectsCallers(), d.config.protectsServer()}, calls)
 	return err
 }
 
 // capacity measures the backend and derives from it what is offered.
 func (d *drill) capacity(ctx context.Context) error {
-	p, err := d.start(ctx)
+	p, err := d.start(ctx, false)
 	if err != nil {
 		return err
 	}
 	defer p.stop()
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
-	fmt.Fprintf(d.progress, "measuring the capacity of a backend that burns %v of one CPU for each call\n", d.config.Service)
+	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
 	c, err := measureCapacity(ctx, p)
 	if err != nil {
 		return err
 	}
 	d.rounds = p.rounds
-	d.conns = connections(c, d.config.Deadline)
+	d.conns = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
 	d.result.CapacityRPS = c
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
@@ -119,14 +128,22 @@ func (d *drill) capacity(ctx context.Context) error {
 	return nil
 }
 
-func (d *drill) start(ctx context.Context) (*process, error) {
-	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Service: d.config.Service, Rounds: d.rounds})
+func (d *drill) start(ctx context.Context, protect bool) (*process, error) {
+	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
+		Service: d.config.Service, Rounds: d.rounds})
 }
 
-// side makes one run with a fresh backend. Unlike elsewhere, there may be both a
+// A side is one of the two runs: its name in the lines of progress, and who uses
+// Spillway in it.
+type side struct {
+	name            string
+	callers, server bool
+}
+
+// offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
 // Run and an error: ctx ended.
-func (d *drill) side(ctx context.Context, name string, at []time.Duration, newCaller callerFunc) (*Run, error) {
-	p, err := d.start(ctx)
+func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, error) {
+	p, err := d.start(ctx, s.server)
 	if err != nil {
 		return nil, err
 	}
@@ -137,38 +154,47 @@ func (d *drill) side(ctx context.Context, name string, at []time.Duration, newCa
 	if err != nil {
 		return nil, err
 	}
-	transport := newTransport(d.conns)
-	defer transport.CloseIdleConnections()
-	probe := newProbe(transport, d.config.length())
-	c, err := newCaller(p.url, probe)
+	below := newTransports(d.config.Clients, d.conns)
+	defer below.close()
+	probe := newProbe(below, d.config.length())
+	c, err := d.callers(s, p.url, probe)
 	if err != nil {
 		return nil, err
 	}
-	run, err := d.offer(ctx, name, newGenerator(c, d.config.Deadline, at), probe)
+	run, err := d.offer(ctx, s.name, newGenerator(c, d.config.Deadline, d.longest(), calls), probe, p)
 	if run != nil {
 		run.BackendRPS = rate
 	}
 	return run, err
 }
 
-// A callerFunc makes a caller of url that sends through probe.
-type callerFunc func(url string, probe *probe) (caller, error)
-
-func (d *drill) naive(url string, p *probe) (caller, error) {
-	return &naive{&http.Client{Transport: p}, url, d.config.Deadline}, nil
+// longest is how long a call may take.
+func (d *drill) longest() time.Duration {
+	return time.Duration(d.config.Retries+1) * d.config.Deadline
 }
 
-func (d *drill) protected(url string, p *probe) (caller, error) {
-	transport, look, err := protect(p, d.result.Settings.MaxInFlight)
-	if err != nil {
-		return nil, err
+// callers makes a caller of url for each client, which send through p.
+func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
+	c, looks := make(crowd, d.config.Clients), make([]func() levels, d.config.Clients)
+	for i := range c {
+		if !s.callers {
+			c[i] = &naive{&http.Client{Transport: p}, url, d.config.Deadline, d.config.Retries}
+			continue
+		}
+		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, len(c)))
+		if err != nil {
+			return nil, err
+		}
+		c[i], looks[i] = &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, look
 	}
-	p.look = look
-	return &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, nil
+	if s.callers {
+		p.look = func() levels { return together(looks) }
+	}
+	return c, nil
 }
 
 // offer runs g and sums up.
-func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) (*Run, error) {
+func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process) (*Run, error) {
 	start := time.Now()
 	p.start = start
 	watching, stop := context.WithCancel(ctx)
@@ -177,8 +203,12 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) 
 	watchers.Go(func() { p.sample(watching) })
 	watchers.Go(func() { d.tell(watching, name, g) })
 	watchers.Go(func() { pressure = d.result.Settings.Phases[1].pressure(watching, start) })
+	watchers.Go(func() { d.disturb(watching, b, start) })
 	records := g.run(ctx, start)
-	length := min(time.Since(start), d.config.length())
+	length := d.config.length()
+	if ctx.Err() != nil {
+		length = min(time.Since(start), length)
+	}
 	stop()
 	watchers.Wait()
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -187,6 +217,13 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe) 
 	run := summary(records, p, d.result.Settings.Phases, d.result.CapacityRPS, length)
 	run.CPUPressure = pressure
 	return run, context.Cause(ctx)
+}
+
+// disturb makes the outage of a retry storm, in a run that began at start.
+func (d *drill) disturb(ctx context.Context, b *process, start time.Time) {
+	if d.config.Scenario == ScenarioStorm && sleepUntil(ctx, start.Add(d.config.Calm)) {
+		_ = b.outage(d.config.Step) // fails only if the backend is gone, which is noticed elsewhere
+	}
 }
 
 // tellEvery is how often there is a line of progress.

@@ -33,7 +33,7 @@ const (
 
 // A record is the story of one call. Times are from the start of the run.
 type record struct {
-	at       time.Duration // the intended send
+	arrival                // at is the intended send
 	sent     time.Duration // the actual one
 	done     time.Duration // when the answer was read, or given up
 	attempts int32
@@ -48,6 +48,7 @@ func (r *record) latency() time.Duration { return r.done - r.at }
 type generator struct {
 	caller   caller
 	deadline time.Duration
+	longest  time.Duration // that a call may take
 	start    time.Time
 	records  []record
 	reached  atomic.Int64 // calls whose time came
@@ -56,10 +57,10 @@ type generator struct {
 	wg       sync.WaitGroup
 }
 
-func newGenerator(c caller, deadline time.Duration, at []time.Duration) *generator {
-	g := &generator{caller: c, deadline: deadline, records: make([]record, len(at))}
-	for i := range at {
-		g.records[i].at = at[i]
+func newGenerator(c caller, deadline, longest time.Duration, calls []arrival) *generator {
+	g := &generator{caller: c, deadline: deadline, longest: longest, records: make([]record, len(calls))}
+	for i := range calls {
+		g.records[i].arrival = calls[i]
 	}
 	return g
 }
@@ -79,7 +80,7 @@ func (g *generator) run(ctx context.Context, start time.Time) []record {
 		g.send(ctx, r)
 		g.reached.Add(1)
 	}
-	patience := time.AfterFunc((naiveRetries+1)*g.deadline+time.Second, cancel)
+	patience := time.AfterFunc(g.longest+time.Second, cancel)
 	defer patience.Stop()
 	g.wg.Wait()
 	return g.records[:g.reached.Load()]
@@ -107,7 +108,8 @@ func (g *generator) send(ctx context.Context, r *record) {
 	g.open.Add(1)
 	g.wg.Go(func() {
 		defer g.open.Add(-1)
-		status, err := g.caller.call(withRecord(ctx, r), g.start.Add(r.at))
+		ctx := spillway.WithCriticality(withRecord(ctx, r), r.class)
+		status, err := g.caller.call(ctx, g.start.Add(r.at))
 		r.done = time.Since(g.start)
 		r.outcome = g.classify(ctx, r, status, err)
 		if r.outcome == good {

@@ -19,6 +19,17 @@ type levels struct {
 	budget float64 // share of the retry budget that is left
 }
 
+// together is what all callers have: the sum of their limits, and the mean of what
+// is left of their budgets.
+func together(looks []func() levels) (all levels) {
+	for _, look := range looks {
+		l := look()
+		all.limit += l.limit
+		all.budget += l.budget / float64(len(looks))
+	}
+	return all
+}
+
 // A slot is what the probe saw during one step of the series.
 type slot struct {
 	attempts, retries, inFlight atomic.Int64

@@ -23,8 +23,9 @@ const startTimeout = 10 * time.Second
 type process struct {
 	url    string
 	rounds int
+	sheds  bool // it may refuse
 	cmd    *exec.Cmd
-	stdin  io.Closer // the child ends when this does
+	stdin  io.WriteCloser // the child ends when this does
 	stderr *head
 	gone   chan struct{} // closed when the child has ended
 }
@@ -36,9 +37,10 @@ func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, err
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
 	}
-	p := &process{stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p := &process{sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
 	p.cmd = exec.Command(exe, BackendCommand,
-		fmt.Sprintf("--port=%d", b.Port), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds))
+		fmt.Sprintf("--port=%d", b.Port), "--kind="+b.Kind,
+		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds))
 	p.cmd.Stderr = p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
@@ -78,6 +80,12 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
 	}
 	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
+}
+
+// outage lets no call of the backend go on for d.
+func (p *process) outage(d time.Duration) error {
+	_, err := fmt.Fprintln(p.stdin, d)
+	return err
 }
 
 // stop ends the child and waits until it is gone. It may be called again.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -18,6 +20,8 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == BackendCommand {
 		var b Backend
 		flags := flag.NewFlagSet(BackendCommand, flag.ExitOnError)
+		flags.StringVar(&b.Kind, "kind", "", "")
+		flags.BoolVar(&b.Protect, "protect", false, "")
 		flags.IntVar(&b.Port, "port", 0, "")
 		flags.IntVar(&b.Rounds, "rounds", 0, "")
 		flags.DurationVar(&b.Service, "service", 0, "")
@@ -66,6 +70,46 @@ func TestBackendServesUntilItIsStopped(t *testing.T) {
 	}
 	if _, err := get(t.Context(), http.DefaultClient, p.url); err == nil {
 		t.Error("something still answers at the address of the backend")
+	}
+}
+
+// A protected backend answers, and refuses what it could not answer in time.
+func TestBackendThatIsProtected(t *testing.T) {
+	p := start(t, Backend{Kind: BackendBlocking, Protect: true, Service: ms, Rounds: 1})
+	if status, err := get(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+		t.Errorf("status %d, %v", status, err)
+	}
+	var refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 50 * slots {
+		wg.Go(func() {
+			if status, err := get(t.Context(), http.DefaultClient, p.url); err == nil && status == http.StatusServiceUnavailable {
+				refused.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if refused.Load() == 0 {
+		t.Errorf("%d calls at once were all served by %d slots", 50*slots, slots)
+	}
+}
+
+func TestOutage(t *testing.T) {
+	p := start(t, Backend{Kind: BackendCPU, Service: ms, Rounds: 1})
+	const length = 300 * ms
+	if err := p.outage(length); err != nil {
+		t.Fatal(err)
+	}
+	begun, slow := time.Now(), false
+	for time.Since(begun) < 10*time.Second && !slow { // the backend need not have heard at once
+		call := time.Now()
+		if status, err := get(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+			t.Fatalf("status %d, %v: an outage loses no calls", status, err)
+		}
+		slow = time.Since(call) > length/2
+	}
+	if !slow {
+		t.Errorf("no call stood still in an outage of %v", length)
 	}
 }
 

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"time"
 )
@@ -35,18 +36,49 @@ type Machine struct {
 
 // Settings is what the drill was asked to do, and what it derived from that.
 type Settings struct {
-	Overload    float64 `json:"overload"` // offered during the step, in capacities
-	Calm        float64 `json:"calm"`     // offered before and after the step, in capacities
-	DeadlineMS  float64 `json:"deadline_ms"`
-	ServiceMS   float64 `json:"service_ms"` // CPU time of one call at the backend, as asked for
-	Seed        uint64  `json:"seed"`
-	MaxInFlight int     `json:"max_in_flight"` // of the protected caller
+	Scenario    string    `json:"scenario"` // step, or retry-storm, of which the step is the outage
+	Overload    float64   `json:"overload"` // offered during the step, in capacities
+	Calm        float64   `json:"calm"`     // offered before and after the step, in capacities
+	DeadlineMS  float64   `json:"deadline_ms"`
+	ServiceMS   float64   `json:"service_ms"` // CPU time of one call at the backend, as asked for; 0 if it burns none
+	Seed        uint64    `json:"seed"`
+	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, none
+	Backend     string    `json:"backend"`       // what a call does there: cpu, mixed, blocking
+	Mix         []float64 `json:"mix"`           // calls of each class, from SHEDDABLE to CRITICAL_PLUS, in proportion
+	Clients     int       `json:"clients"`       // that shared the load
+	Retries     int       `json:"retries"`       // of callers without Spillway, for each call
+	MaxInFlight int       `json:"max_in_flight"` // of the protected callers together; 0: there is none
 	// MaxInFlightRule says where MaxInFlight comes from.
 	MaxInFlightRule string  `json:"max_in_flight_rule"`
-	Connections     int     `json:"connections"` // at most, of either caller
+	Connections     int     `json:"connections"` // at most, of all callers of a run
 	Caller          string  `json:"caller"`      // the unprotected caller in a few words
 	Protected       string  `json:"protected"`   // the protected one
 	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is
+}
+
+// StepName is what the step is to a reader.
+func (s *Settings) StepName() string {
+	if s.Scenario == ScenarioStorm {
+		return "outage"
+	}
+	return "step"
+}
+
+// protects says who uses Spillway in the protected run.
+func (s *Settings) protects() (callers, server bool) {
+	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
+		s.Protect == ProtectServer || s.Protect == ProtectBoth
+}
+
+// Work says what a call costs the backend.
+func (s *Settings) Work() string {
+	switch s.Backend {
+	case BackendMixed:
+		return fmt.Sprintf("burns %s ms of one CPU and waits %s ms in between", number(s.ServiceMS), number(milliseconds(mixedWait)))
+	case BackendBlocking:
+		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", slots, number(milliseconds(slotHold)))
+	}
+	return fmt.Sprintf("burns %s ms of one CPU", number(s.ServiceMS))
 }
 
 // A Phase is a stretch of constant offered load, [Start, End).
@@ -95,7 +127,8 @@ type Run struct {
 	// generator was, over all sends of the run.
 	LatenessP50MS float64      `json:"lateness_p50_ms"`
 	LatenessP99MS float64      `json:"lateness_p99_ms"`
-	Phases        []PhaseCount `json:"phases"` // calm, step, recovery
+	Phases        []PhaseCount `json:"phases"`  // calm, step, recovery
+	Classes       []ClassCount `json:"classes"` // of the step, the highest class first
 	Series        Series       `json:"series"`
 	// Seconds is how much of the schedule was offered; less than the last
 	// phase's end if the run was interrupted.
@@ -107,6 +140,15 @@ type PhaseCount struct {
 	Name string `json:"name"`
 	Counts
 }
+
+// ClassCount is the Counts of one criticality, during the step.
+type ClassCount struct {
+	Name string `json:"name"`
+	Counts
+}
+
+// Refused is how many calls were refused, by whomever.
+func (c *Counts) Refused() int { return c.RefusedLocal + c.RefusedByBackend }
 
 // Counts says what became of calls. Offered is the sum of all that follow down
 // to Unfinished: each call ends in exactly one of them.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 func threePhases() []Phase {
@@ -39,6 +41,43 @@ func TestScheduleIsPoisson(t *testing.T) {
 			mean, deviation := gaps(at[from:to])
 			if cv := deviation / mean; cv < 0.9 || cv > 1.1 {
 				t.Errorf("seed %d: gaps in the %s deviate by %.2f of their mean, want 1", seed, p.Name, cv)
+			}
+		}
+	}
+}
+
+func TestDealIsFairAndDependsOnTheSeedAlone(t *testing.T) {
+	at := schedule(1, threePhases())
+	for _, mix := range [][]float64{{1, 1, 1, 1}, {0, 3, 1, 0}, {0, 0, 0, 5}} {
+		calls, total := deal(1, at, mix, 5), 0.0
+		if !slices.Equal(calls, deal(1, at, mix, 5)) {
+			t.Errorf("%v: the same seed gave other classes", mix)
+		}
+		if alone := deal(1, at, mix, 1); slices.EqualFunc(calls, alone, func(a, b arrival) bool { return a.client == b.client }) ||
+			!slices.EqualFunc(calls, alone, func(a, b arrival) bool { return a.class == b.class }) {
+			t.Errorf("%v: the clients change the classes, or nothing", mix)
+		}
+		var n [spillway.Criticalities]float64
+		var of [5]float64
+		for i, c := range calls {
+			n[c.class.Index()]++
+			of[c.client]++
+			if c.at != at[i] {
+				t.Fatalf("call %d was moved", i)
+			}
+		}
+		for client, got := range of {
+			if want := float64(len(at)) / 5; math.Abs(got-want) > 4*math.Sqrt(want) {
+				t.Errorf("%v calls of client %d, want %v", got, client, want)
+			}
+		}
+		for _, share := range mix {
+			total += share
+		}
+		for class, share := range mix {
+			want := share / total * float64(len(at))
+			if math.Abs(n[class]-want) > 4*math.Sqrt(want) {
+				t.Errorf("%v: %v calls of class %d, want %v", mix, n[class], class, want)
 			}
 		}
 	}

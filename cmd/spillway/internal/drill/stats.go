@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // MinSamplesP99 is how many samples a 99th percentile takes to be claimed: ten
@@ -112,6 +114,7 @@ func summary(records []record, p *probe, phases []Phase, capacity float64, lengt
 		run.Phases = append(run.Phases, c)
 		if phase.Name == PhaseStep {
 			run.Counts = c.Counts
+			run.Classes = byClass(in)
 			run.summarizeStep(in, min(phase.End, run.Seconds)-phase.Start, capacity)
 		}
 	}
@@ -122,6 +125,19 @@ func summary(records []record, p *probe, phases []Phase, capacity float64, lengt
 	run.summarizeLateness(records)
 	run.Series = series(records, p, length)
 	return run
+}
+
+// byClass counts the records of each class, the highest first.
+func byClass(records []record) []ClassCount {
+	all := make([]ClassCount, spillway.Criticalities)
+	for i := range all {
+		all[i].Name = (spillway.CriticalPlus - spillway.Criticality(i)).String()
+	}
+	for i := range records {
+		r := &records[i]
+		all[len(all)-1-r.class.Index()].add(r)
+	}
+	return all
 }
 
 // summarizeStep expects the records of the step, which lasted for length seconds.

@@ -46,7 +46,7 @@ func windows(end time.Duration, answered ...int) []record {
 	var all []record
 	for w, n := range answered {
 		for i := range 20 {
-			r := record{at: end + time.Duration(w)*RecoveryWindow + time.Duration(i)*ms, outcome: timedOut}
+			r := record{arrival: arrival{at: end + time.Duration(w)*RecoveryWindow + time.Duration(i)*ms}, outcome: timedOut}
 			if i < n {
 				r.outcome = good
 			}
@@ -100,14 +100,14 @@ func allOutcomes() ([]record, []Phase) {
 	for phase := range time.Duration(3) {
 		for o := good; o <= unfinished; o++ {
 			at := phase*time.Second + time.Duration(o)*ms
-			all = append(all, record{at: at, sent: at + ms, done: at + 5*ms, attempts: 2, outcome: o})
+			all = append(all, record{arrival: arrival{at: at}, sent: at + ms, done: at + 5*ms, attempts: 2, outcome: o})
 		}
 		for i := range time.Duration(MinSamplesP99 - 1) {
 			if phase != 1 {
 				break
 			}
 			at := time.Second + 100*ms + i*ms/2
-			all = append(all, record{at: at, sent: at, done: at + i*ms/10, attempts: 1, outcome: good})
+			all = append(all, record{arrival: arrival{at: at}, sent: at, done: at + i*ms/10, attempts: 1, outcome: good})
 		}
 	}
 	return all, phases

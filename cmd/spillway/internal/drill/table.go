@@ -40,14 +40,24 @@ func (r *Result) writeSettings(w io.Writer) {
 		return
 	}
 	s, p := r.Settings, r.Settings.Phases
-	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU, %s ms of it for each call, not protected\n", r.CapacityRPS, number(s.ServiceMS))
+	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU; a call %s\n", r.CapacityRPS, s.Work())
 	fmt.Fprintf(w, "load       %.0f/s for %s s, %.0f/s for %s s, %.0f/s for %s s; seed %d, deadline %s ms\n",
 		p[0].OfferedRPS, number(p[0].End-p[0].Start), p[1].OfferedRPS, number(p[1].End-p[1].Start),
 		p[2].OfferedRPS, number(p[2].End-p[2].Start), s.Seed, number(s.DeadlineMS))
 	fmt.Fprintf(w, "without    %s\n", s.Caller)
 	fmt.Fprintf(w, "with       %s\n", s.Protected)
-	fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
-	fmt.Fprintf(w, "both       at most %d connections\n\n", s.Connections)
+	if s.MaxInFlight > 0 {
+		fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
+	}
+	fmt.Fprintf(w, "both       at most %d connections of %s\n\n", s.Connections, callers(s.Clients))
+}
+
+// callers counts callers.
+func callers(n int) string {
+	if n == 1 {
+		return "1 caller"
+	}
+	return fmt.Sprintf("%d callers", n)
 }
 
 // A row of the table: what it is, and how a run answers.
@@ -62,7 +72,7 @@ func (r *Result) writeRuns(w io.Writer) {
 	}
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', tabwriter.AlignRight)
 	step := r.Settings.Phases[1]
-	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the step of %s s", number(step.End-step.Start)))
+	fmt.Fprintf(tw, "%-40s\twithout\twith\t\n", fmt.Sprintf("during the %s of %s s", r.Settings.StepName(), number(step.End-step.Start)))
 	for _, row := range r.rows() {
 		fmt.Fprintf(tw, "%-40s\t%s\t%s\t\n", row.label, cell(row, r.Without), cell(row, r.With))
 	}
@@ -80,7 +90,7 @@ func (r *Result) rows() []row {
 	count := func(of func(*Run) int) func(*Run) string {
 		return func(run *Run) string { return strconv.Itoa(of(run)) }
 	}
-	return []row{
+	rows := []row{
 		{"calls offered", count(func(run *Run) int { return run.Offered })},
 		{"goodput, per second", func(run *Run) string { return fmt.Sprintf("%.1f", run.GoodputRPS) }},
 		{"goodput, share of capacity", func(run *Run) string { return percent(run.GoodputRatio) }},
@@ -96,12 +106,18 @@ func (r *Result) rows() []row {
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
 		{"time in which something lacked a CPU", func(run *Run) string { return pressure(run.CPUPressure) }},
-		{"recovery after the step", func(run *Run) string { return r.recoveryCell(run) }},
+		{"recovery after the " + r.Settings.StepName(), func(run *Run) string { return r.recoveryCell(run) }},
 		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
 		{"whole run: dropped sends", count(droppedSends)},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}
+	for i, class := range r.Without.Classes {
+		rows = append(rows, row{class.Name + ": offered/in time/refused", func(run *Run) string { return run.Classes[i].cell() }})
+	}
+	return rows
 }
+
+func (c *ClassCount) cell() string { return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Refused()) }
 
 func (r *Result) recoveryCell(run *Run) string {
 	switch {

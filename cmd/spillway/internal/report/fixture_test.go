@@ -102,6 +102,7 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 		run.Phases = append(run.Phases, count)
 	}
 	run.Counts = run.Phases[1].Counts
+	run.Classes = fixtureClasses(run.Counts)
 	run.GoodputRPS = float64(run.Goodput) / 8
 	run.GoodputRatio = run.GoodputRPS / r.CapacityRPS
 	run.AttemptsPerCall = float64(run.Attempts) / float64(run.Attempts-run.Retries)
@@ -110,6 +111,23 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 	}
 	run.P50MS = new(42.125)
 	return run
+}
+
+// fixtureClasses deals c out in four equal parts, of which each serves what the
+// ones before it left.
+func fixtureClasses(c drill.Counts) []drill.ClassCount {
+	var all []drill.ClassCount
+	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
+		k := drill.ClassCount{Name: name, Counts: drill.Counts{Offered: c.Offered / 4}}
+		if i == 0 {
+			k.Goodput = c.Goodput
+		}
+		k.RefusedByBackend = min(c.RefusedByBackend/4, k.Offered-k.Goodput)
+		k.RefusedLocal = min(c.RefusedLocal/4, k.Offered-k.Goodput-k.RefusedByBackend)
+		k.TimedOut = k.Offered - k.Goodput - k.Refused()
+		all = append(all, k)
+	}
+	return all
 }
 
 func appendSlot(s *drill.Series, v slot) {

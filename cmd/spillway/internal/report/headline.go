@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
 )
@@ -52,9 +53,13 @@ type bar struct {
 // done, did the callers make it worse, was it over when the load was gone.
 func headline(r *drill.Result) []panel {
 	ms := felt()
-	goodput := panelOf(r, ms[0], "Useful answers during the "+stepName(r), r.CapacityRPS)
+	useful, when := ms[0], "during"
+	if r.Settings.Scenario == drill.ScenarioStorm { // during the outage there is nothing to compare
+		useful.value, when = some(r.Afterwards), "after"
+	}
+	goodput := panelOf(r, useful, "Useful answers "+when+" the "+stepName(r), r.CapacityRPS)
 	if r.CapacityRPS > 0 && len(goodput.Bars) > 0 {
-		goodput.Mark = 100 * r.CapacityRPS / widest(r, ms[0], r.CapacityRPS)
+		goodput.Mark = 100 * r.CapacityRPS / widest(r, useful, r.CapacityRPS)
 		goodput.MarkLabel = "capacity " + perSecond(r.CapacityRPS)
 	}
 	return []panel{
@@ -112,7 +117,15 @@ func stepName(r *drill.Result) string {
 	if r.Settings.Overload > 1 {
 		return "overload"
 	}
-	return "step"
+	return r.Settings.StepName()
+}
+
+// service says what a call is to the backend.
+func service(s drill.Settings) string {
+	if s.ServiceMS == 0 {
+		return s.Backend + " backend"
+	}
+	return strings.TrimSpace(s.Backend + " service time " + asSet(s.ServiceMS, nbsp+"ms"))
 }
 
 // facts returns what was asked for and where, one fact each.
@@ -126,7 +139,7 @@ func facts(r *drill.Result) []string {
 		fmt.Sprintf("%s %s capacity for %s", stepName(r), asSet(s.Overload, "×"), asSet(lengthOf(r, drill.PhaseStep), nbsp+"s")),
 		capacity,
 		"deadline " + asSet(s.DeadlineMS, nbsp+"ms"),
-		"service time " + asSet(s.ServiceMS, nbsp+"ms"),
+		service(s),
 		fmt.Sprintf("seed %d", s.Seed),
 		fmt.Sprintf("%s/%s, %d CPUs (%d for the caller, 1 for the backend)", m.OS, m.Arch, m.CPUs, m.CallerCPUs),
 		m.GoVersion,

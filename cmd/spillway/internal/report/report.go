@@ -52,6 +52,7 @@ type view struct {
 	Headline []panel
 	Summary  []row
 	ByPhase  phaseTable
+	Classes  []classRow
 	Runs     []caller
 	Charts   []chart
 	Terms    []term
@@ -80,6 +81,7 @@ func Write(w io.Writer, r *drill.Result) error {
 		Headline: headline(r),
 		Summary:  summary(r),
 		ByPhase:  phases(r),
+		Classes:  classes(r),
 		Runs:     []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}},
 		Charts:   charts,
 		Terms:    terms,

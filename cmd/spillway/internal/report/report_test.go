@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html"
 	"math"
 	"reflect"
@@ -163,6 +164,34 @@ func checkNumber(t *testing.T, what, value, text string, want any) {
 	}
 }
 
+var classPattern = regexp.MustCompile(`<tr><th scope="row">(CRITICAL|CRITICAL_PLUS|SHEDDABLE|SHEDDABLE_PLUS)</th><td>(.*?)</td><td>(.*?)</td></tr>`)
+
+// TestClasses holds that there is a row for each class that shows what the JSON has.
+func TestClasses(t *testing.T) {
+	r := fixture()
+	rows := classPattern.FindAllStringSubmatch(render(t, r), -1)
+	if len(rows) != len(r.With.Classes) {
+		t.Fatalf("there are %d rows, want %d", len(rows), len(r.With.Classes))
+	}
+	for i, row := range rows {
+		for k, run := range []*drill.Run{r.Without, r.With} {
+			c := run.Classes[i]
+			cells := dataPattern.FindAllStringSubmatch(row[2+k], -1)
+			if row[1] != c.Name || len(cells) != 3 {
+				t.Fatalf("row %q has %d numbers, want 3 of %s", row[1], len(cells), c.Name)
+			}
+			for n, want := range []int{c.Goodput, c.Offered, c.Refused()} {
+				checkNumber(t, c.Name, cells[n][1], html.UnescapeString(cells[n][2]), float64(want))
+			}
+		}
+	}
+	for _, classless := range []*drill.Result{{}, {Without: &drill.Run{}}} {
+		if strings.Contains(render(t, classless), "By class") {
+			t.Error("the page has a table of classes that were not counted")
+		}
+	}
+}
+
 func TestWords(t *testing.T) {
 	r := fixture()
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(render(t, r), ""))
@@ -174,6 +203,16 @@ func TestWords(t *testing.T) {
 	for _, w := range want {
 		if !strings.Contains(text, w) {
 			t.Errorf("the page does not say %q", w)
+		}
+	}
+}
+
+func TestWordsOfARetryStorm(t *testing.T) {
+	r := fixture()
+	r.Settings.Scenario, r.Settings.Overload = drill.ScenarioStorm, 0.8
+	for _, want := range []string{"During the outage", "Useful answers after the outage", fmt.Sprintf("%.0f/s</span>", float64(r.With.Phases[2].Goodput)/6), "Time to recover after the outage", "outage 0.8× capacity for 8\u00a0s"} {
+		if !strings.Contains(html.UnescapeString(render(t, r)), want) {
+			t.Errorf("the page does not say %q", want)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func felt() []measure {
 			notes: func(r *drill.Run) []note { return []note{noteOf("", r.Attempts, "attempts")} },
 		},
 		{
-			name: "Recovery", about: "after the step", text: seconds, change: difference(seconds),
+			name: "Recovery", about: "after it", text: seconds, change: difference(seconds),
 			value: func(r *drill.Run) *float64 { return r.RecoverS }, missing: notRecovered,
 		},
 	}

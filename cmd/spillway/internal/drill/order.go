@@ -1,0 +1,50 @@
+package drill
+
+import "fmt"
+
+// promiseOrder is how much of the goodput may go to a class while a higher one is
+// refused: what gets through before the server knows whom to refuse.
+const promiseOrder = 0.05
+
+// checkOrder tells whether a class was refused only when all lower ones were.
+func (r *Result) checkOrder() Check {
+	got := misplaced(r.With.Classes)
+	return Check{
+		Name: "order", Got: &got, Want: promiseOrder,
+		Pass: got <= promiseOrder,
+		Text: fmt.Sprintf("goodput that a class had while a higher one was refused is %s, allowed at most %s", percent(got), percent(promiseOrder)),
+	}
+}
+
+// misplaced returns the share of the goodput that went to lower classes in place
+// of higher ones: at the worst line that can be drawn between two classes, the
+// lesser of what was refused above it and what was good below it. classes has the
+// highest first.
+func misplaced(classes []ClassCount) float64 {
+	below := 0
+	for i := range classes {
+		below += classes[i].Goodput
+	}
+	total, above, worst := max(1, below), 0, 0
+	for i := range classes {
+		above += classes[i].Refused()
+		below -= classes[i].Goodput
+		worst = max(worst, min(above, below))
+	}
+	return float64(worst) / float64(total)
+}
+
+// checkHighest tells whether the highest class got what there was. There must be
+// calls of it.
+func (r *Result) checkHighest(highest *ClassCount) Check {
+	got := float64(highest.Goodput) / float64(highest.Offered)
+	want := r.goodputBound() / min(1, r.Settings.Overload)
+	if offered := r.Settings.Overload * float64(highest.Offered) / float64(max(1, r.With.Offered)); offered > 1 {
+		want /= offered
+	}
+	return Check{
+		Name: "highest", Got: &got, Want: want,
+		Pass: got >= want,
+		Text: fmt.Sprintf("%s calls answered in time are %s, promised at least %s", highest.Name, percent(got), percent(want)),
+	}
+}

@@ -1,0 +1,85 @@
+package drill
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// What a call does at the backend.
+const (
+	BackendCPU      = "cpu"      // burns CPU
+	BackendMixed    = "mixed"    // burns a fifth of it, waits, and burns the rest
+	BackendBlocking = "blocking" // waits for a slot of a small pool and holds it; burns nothing
+)
+
+const (
+	mixedWait = 5 * time.Millisecond
+	slots     = 8
+	slotHold  = 20 * time.Millisecond
+)
+
+// work returns what does the work of a call. It returns false if the caller was
+// gone before it could begin.
+func (b Backend) work() func(context.Context) bool {
+	switch b.Kind {
+	case BackendMixed:
+		return func(context.Context) bool {
+			burn(b.Rounds / 5)
+			time.Sleep(mixedWait)
+			burn(b.Rounds - b.Rounds/5)
+			return true
+		}
+	case BackendBlocking:
+		return pool()
+	}
+	return func(context.Context) bool {
+		burn(b.Rounds)
+		return true
+	}
+}
+
+// pool returns the work of a call that needs one of few slots, such as the
+// connections of a database. It waits for one as long as its caller does; what
+// was begun is done to its end.
+func pool() func(context.Context) bool {
+	free := make(chan struct{}, slots)
+	return func(ctx context.Context) bool {
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return false
+		}
+		time.Sleep(slotHold)
+		<-free
+		return true
+	}
+}
+
+// sink keeps the compiler from seeing that the work is for nothing.
+var sink atomic.Uint64
+
+// burn does a fixed amount of work: rounds of xorshift, however long they take.
+// A fixed time instead would let an overloaded backend do many calls at once.
+func burn(rounds int) {
+	x := uint64(88172645463325252)
+	for range rounds {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+	}
+	sink.Store(x)
+}
+
+// calibrate returns how many rounds take d on this machine when nothing
+// disturbs them: the fastest of several tries.
+func calibrate(d time.Duration) int {
+	const tries, rounds = 20, 1_000_000
+	best := time.Duration(1 << 62)
+	for range tries {
+		start := time.Now()
+		burn(rounds)
+		best = min(best, time.Since(start))
+	}
+	return max(1, int(float64(rounds)*float64(d)/float64(best)))
+}
