@@ -1,6 +1,7 @@
 package shed
 
 import (
+	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -13,6 +14,9 @@ const (
 	// forget is the time in which a class that nobody asks for loses half of its
 	// refused share, so that what was refused in the past holds nobody back.
 	forget = 50 * time.Millisecond
+	// relent is what remains, after the same time, of what a class does to those
+	// below: however few requests there are, they are not held back for long.
+	relent = 0.9
 	// noise is a refused share below which a class counts as served, and cut the
 	// one from which all lower classes are refused.
 	noise, cut = 0.02, 0.2
@@ -30,11 +34,21 @@ type cascade struct {
 
 type share struct {
 	refused float64
-	asked   bool // since the last tick
+	pressed float64 // the same, without those that the cascade refused
+	asked   bool    // since the last tick
 }
 
 // note counts one decision: refused is 1 for a refusal and 0 for an admission.
 func (c *cascade) note(class int, refused float64) {
+	s := &c.classes[class]
+	s.pressed += (refused - s.pressed) / memory
+	c.noteOutranked(class, refused)
+}
+
+// noteOutranked counts a decision that says nothing of the class: it was made
+// for a higher one. Otherwise the classes would be let in again only one after
+// the other.
+func (c *cascade) noteOutranked(class int, refused float64) {
 	s := &c.classes[class]
 	s.asked = true
 	s.refused += (refused - s.refused) / memory
@@ -56,6 +70,7 @@ func (c *cascade) advance(now time.Time) {
 			quiet--
 		}
 		s.refused *= halved(quiet)
+		s.pressed *= halved(quiet) * math.Pow(relent, float64(ticks))
 		s.asked = false
 		least = min(least, quiet)
 	}
@@ -70,7 +85,7 @@ func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63))
 // uniform in [0, 1).
 func (c *cascade) shut(class int, u float64) bool {
 	for _, higher := range c.classes[class+1:] {
-		if higher.refused > noise && u < higher.refused/cut {
+		if higher.pressed > noise && u < higher.pressed/cut {
 			return true
 		}
 	}

@@ -140,8 +140,11 @@ func (s *Shedder) idle(state State) bool {
 // count counts a refusal. One that capacity had no part in teaches nothing.
 func (s *Shedder) count(class int, why reason) {
 	s.counts[class].RefusedTotal++
-	if why == crowded || why == outranked || why == waited {
+	switch why {
+	case crowded, waited:
 		s.cascade.note(class, 1)
+	case outranked:
+		s.cascade.noteOutranked(class, 1)
 	}
 }
 
