@@ -145,6 +145,7 @@ func (s *Shedder) count(class int, why reason) {
 		s.cascade.note(class, 1)
 	case outranked:
 		s.cascade.noteOutranked(class, 1)
+	default:
 	}
 }
 
