@@ -11,9 +11,8 @@ import (
 )
 
 // claimsOf returns what a request with header h says of itself, but for the
-// attempt number. Where it says
-// several things, the one counts that gains it least: the lowest class, the
-// highest attempt number, the shortest time. What is not valid says nothing.
+// attempt number. Where it says several things, the one counts that gains it
+// least: the lowest class, the shortest time. What is not valid says nothing.
 func claimsOf(h http.Header) (c ingress.Claims) {
 	if len(h) == 0 {
 		return c

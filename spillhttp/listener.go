@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A Listener refuses requests for overload before net/http has read them. Its connections look at what net/http is about
-// to read. If that is, at the end of the request before it, exactly one complete
-// HTTP/1.1 request without a body, on a connection that is kept, and the [Handler]
+// A Listener refuses requests for overload before net/http has read them. Its
+// connections look at what net/http is about to read. If that is, at the end of
+// the request before it, exactly one complete HTTP/1.1 request without a body, on a connection that is kept, and the [Handler]
 // would refuse it now, then the connection answers by itself, and net/http never
 // sees the request. All else is passed through as it came: requests with bodies,
 // in several pieces, pipelined, upgrades, HTTP/2. Of TLS it sees only what is

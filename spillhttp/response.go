@@ -13,8 +13,8 @@ type recorder interface {
 	status() int
 }
 
-// responseTo returns what the answer to r is written to instead of w. What w can do beyond an
-// [http.ResponseWriter] it can do as well.
+// responseTo returns what the answer to r is written to instead of w. What w can
+// do beyond an [http.ResponseWriter] it can do as well.
 func responseTo(w http.ResponseWriter, r *http.Request) recorder {
 	if r.ProtoMajor == 1 {
 		return &response1{response{ResponseWriter: w}}
