@@ -39,7 +39,7 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 		if n > 0 || t.Delay() > 0 {
 			if why := wait(ctx, now, t.Delay(), call.Deadline); why != nil {
 				_ = s.Release(t, fault.Failure{Unsent: true})
-				return gaveUp(last, why, n)
+				return Explain(last, why, n)
 			}
 		}
 		err := attempt(ctx, s, t, f)
@@ -50,7 +50,7 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 		failure := fault.Of(err)
 		if failure.Unsent {
 			_ = s.Release(t, failure)
-			return gaveUp(last, err, n)
+			return Explain(last, err, n)
 		}
 		now = time.Now()
 		next, why := s.Refresh(now, t, failure)
@@ -59,9 +59,9 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 			t, last = next, err
 		case failure.Canceled, errors.Is(err, ctx.Err()):
 			// What the backend said is in last; err says that the caller left.
-			return gaveUp(last, err, n+1)
+			return Explain(last, err, n+1)
 		default:
-			return refused(err, hold(ctx, now, why, call.Deadline), n+1)
+			return Explain(err, hold(ctx, now, why, call.Deadline), n+1)
 		}
 	}
 }
@@ -110,20 +110,20 @@ func hold(ctx context.Context, now time.Time, why error, deadline time.Time) err
 	return ctx.Err()
 }
 
-// refused returns the error of a call whose attempt number n, counted from one,
-// failed with err and is not followed by another because of why.
-func refused(err, why error, n int) error {
-	if r, ok := errors.AsType[*RefusedError](why); ok && n == 1 && r.Reason.plain() {
-		return err
-	}
-	return &Error{Err: err, Why: why, Reason: reasonOf(why), Attempts: n}
-}
-
-// gaveUp returns the error of a call that ended for why, which is no answer of
-// the backend, after n attempts, the last of which got the answer last.
-func gaveUp(last, why error, n int) error {
-	if last == nil {
+// Explain returns the error of a call that has ended, for an adapter with a loop of
+// its own; [Do] returns the same. err is the last answer of the backend, nil if there
+// was none; why is the reason that no attempt followed it: the error of the strategy,
+// that of the context, or the local refusal of a retry. attempts is how many were
+// sent.
+//
+// It is why without an answer; err as it is if the one attempt failed in a way that
+// no strategy retries; and else an [Error] of both.
+func Explain(err, why error, attempts int) error {
+	if err == nil {
 		return why
 	}
-	return &Error{Err: last, Why: why, Reason: reasonOf(why), Attempts: n}
+	if r, ok := errors.AsType[*RefusedError](why); ok && attempts == 1 && r.Reason.plain() {
+		return err
+	}
+	return &Error{Err: err, Why: why, Reason: reasonOf(why), Attempts: attempts}
 }

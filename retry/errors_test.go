@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -118,5 +119,32 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: %+v", test.want, s.Stats())
 		}
 		wantTokens(t, b, 10)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	disabled, spent := &retry.RefusedError{Reason: retry.ReasonDisabled}, &retry.RefusedError{Reason: retry.ReasonBudget}
+	for _, row := range []struct {
+		err, why error
+		attempts int
+		want     error // nil means an Error of both
+		reason   retry.Reason
+	}{
+		{nil, context.Canceled, 0, context.Canceled, 0},
+		{errTransient, disabled, 1, errTransient, 0},
+		{errTransient, disabled, 2, nil, retry.ReasonDisabled},
+		{errTransient, spent, 1, nil, retry.ReasonBudget},
+		{errTransient, context.Canceled, 1, nil, retry.ReasonCanceled},
+		{errTransient, context.DeadlineExceeded, 2, nil, retry.ReasonDeadline},
+		{errTransient, &spillway.RejectedError{Policy: "shed"}, 2, nil, retry.ReasonUnsent},
+		{errTransient, errors.New("another strategy's"), 1, nil, retry.ReasonOther},
+	} {
+		got := retry.Explain(row.err, row.why, row.attempts)
+		if row.want == nil {
+			row.want = &retry.Error{Err: row.err, Why: row.why, Reason: row.reason, Attempts: row.attempts}
+		}
+		if !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%v after %d attempts because %v: %#v, want %#v", row.err, row.attempts, row.why, got, row.want)
+		}
 	}
 }
