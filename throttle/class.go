@@ -13,6 +13,11 @@ import (
 // which the past is no longer believed: 1 in 4096.
 var conclusive = math.Log(4096)
 
+const (
+	hardly = 200 // requests for one accept, where there is hardly any
+	enough = 20  // requests to tell that
+)
+
 // Probability is equation 21-1: the share of calls to refuse after requests
 // calls of which the backend accepted accepts. It is at least 0 and less than 1
 // for counts that are not negative.
@@ -42,6 +47,7 @@ type streak struct {
 	accepts  float64
 	evidence float64   // −ln of how likely it is that nothing has changed
 	since    time.Time // the first accept
+	slow     bool      // it began when hardly anything was accepted
 	faded    time.Time // up to when refusals have faded
 }
 
@@ -88,13 +94,20 @@ func (c *class) admit(now time.Time, u float64) (epoch uint64, refused float64) 
 // pass reports whether a call that the equation refuses is to go all the same:
 // as a probe, or by slow start.
 func (c *class) pass(now time.Time) bool {
-	blind := c.window.sum.accepts == 0 && now.Sub(c.asked) >= c.cfg.ProbeInterval
-	if !blind && !c.owed {
+	if due := now.Sub(c.asked) >= c.cfg.ProbeInterval; !(due && c.blind()) && !c.owed {
 		return false
 	}
 	c.owed = false
 	c.probes++
 	return true
+}
+
+// blind reports whether the equation lets so few calls through that it learns next to
+// nothing: there is no accept at all, or hardly any of late.
+func (c *class) blind() bool {
+	late := c.window.late()
+	n := late.requests()
+	return c.window.sum.accepts == 0 || n >= enough && late.accepts*hardly < n
 }
 
 // settle counts the outcome of a call that was admitted in the given epoch.
@@ -119,7 +132,7 @@ func (c *class) settle(now time.Time, epoch uint64, accepted bool) {
 func (c *class) extend(now time.Time) {
 	s, sum := &c.streak, c.window.sum
 	if s.accepts == 0 {
-		s.since = now
+		s.since, s.slow = now, c.blind()
 	}
 	s.accepts++
 	seen := (sum.accepts + 1) / (sum.accepts + sum.refused + 2)
@@ -128,7 +141,7 @@ func (c *class) extend(now time.Time) {
 	if proven {
 		c.forget(now)
 	}
-	c.owed = proven || s.accepts > sum.accepts
+	c.owed = proven || s.slow || s.accepts > sum.accepts
 }
 
 // forget lets refusals fade for the time since it last did. Steps of less than a

@@ -50,8 +50,9 @@
 // steady state alone because there they do not apply. Their one time scale is
 // [Config.ProbeInterval].
 //
-// Probe. While there is not one accept in the window, the equation has nothing
-// to go by, and one call per interval is let through.
+// Probe. While there is no accept in the window, or of late, in a tenth of it, not
+// one for 200 requests, the equation has next to nothing to go by, and one call per
+// interval is let through.
 //
 // Streak. An accepted call extends the streak if it was sent after the last
 // refusal was heard of; any refusal ends it. A streak is evidence that the
@@ -63,10 +64,10 @@
 // local refusals fade with the interval as time constant for as long as the
 // streak lasts.
 //
-// Slow start. During a streak that all accepts of the window belong to (the
-// backend was down) or that has become evidence, each accepted call releases
-// one further call past the equation. What is sent at most doubles per round
-// trip, and the first refusal ends it.
+// Slow start. During a streak that began with a probe (the backend was down, or as
+// good as down), or that has become evidence, each accepted call releases one
+// further call past the equation. What is sent at most doubles per round trip, and
+// the first refusal ends it.
 //
 // Client-side throttling works badly for clients that send very rarely; share
 // one Throttle per backend among all goroutines of a process.

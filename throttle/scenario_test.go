@@ -205,3 +205,35 @@ func TestHealthySlowBackendIsNeverThrottled(t *testing.T) {
 		}
 	}
 }
+
+// A backend that accepts no call of a class for a while is as good as down for it,
+// whatever it accepted before: the class must be back as soon as after an outage.
+func TestHardlyAnyAccepts(t *testing.T) {
+	for seed := range uint64(20) {
+		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(seed, 3)).Float64})
+		refused := 0
+		call := func(at time.Duration, o spillway.Outcome) {
+			now := t0.Add(at)
+			ticket, err := th.Admit(now, spillway.Call{})
+			if err != nil {
+				refused++
+				return
+			}
+			ticket.Settle(now.Add(3*time.Millisecond), o)
+		}
+		offer := func(from, to, every time.Duration, o spillway.Outcome) {
+			for at := from; at < to; at += every {
+				call(at, o)
+			}
+		}
+		const s = time.Second
+		offer(0, 4*s, s/80, spillway.Served)
+		offer(4*s, 12*s, s/1600, spillway.Overloaded)
+		offer(12*s, 14*s, s/20, spillway.Served)
+		refused = 0
+		offer(14*s, 15*s, s/20, spillway.Served)
+		if refused > 0 {
+			t.Errorf("seed %d: %d of 20 calls refused two seconds after the backend was back", seed, refused)
+		}
+	}
+}

@@ -49,6 +49,14 @@ func (w *window) advance(now time.Time) {
 	w.resum()
 }
 
+// late is what the last tenth of the window holds.
+func (w *window) late() (c counts) {
+	for i := range min(buckets/10, w.head+1) {
+		c.add(w.buckets[(w.head-i)%buckets])
+	}
+	return c
+}
+
 // resum adds up the buckets afresh, so that rounding never accumulates.
 func (w *window) resum() {
 	w.sum = counts{}
