@@ -17,6 +17,8 @@ const (
 	// relent is what remains, after the same time, of what a class does to those
 	// below: however few requests there are, they are not held back for long.
 	relent = 0.9
+	// lighten is what remains of it after ten admissions.
+	lighten = 0.82
 	// noise is a refused share below which a class counts as served, and cut the
 	// one from which all lower classes are refused.
 	noise, cut = 0.02, 0.2
@@ -29,11 +31,13 @@ const (
 type cascade struct {
 	classes [spillway.Criticalities]share
 	all     float64 // refused share of all classes
+	pressed float64 // the same, without those that the cascade refused
 	tick    time.Time
 }
 
 type share struct {
 	refused float64
+	above   float64 // refused share of this class and all higher ones together
 	pressed float64 // the same, without those that the cascade refused
 	asked   bool    // since the last tick
 }
@@ -41,8 +45,18 @@ type share struct {
 // note counts one decision: refused is 1 for a refusal and 0 for an admission.
 func (c *cascade) note(class int, refused float64) {
 	s := &c.classes[class]
-	s.pressed += (refused - s.pressed) / memory
+	s.pressed = toward(refused, s.pressed, memory)
+	c.pressed = toward(refused, c.pressed, memory)
 	c.noteOutranked(class, refused)
+}
+
+// spare counts an admission that found nothing else to do. Were what is refused
+// the work that fills the capacity, there would be none: it tells as much as ten
+// admissions, so that all classes come back soon after an overload has ended.
+func (c *cascade) spare() {
+	for i := range c.classes {
+		c.classes[i].pressed *= lighten
+	}
 }
 
 // noteOutranked counts a decision that says nothing of the class: it was made
@@ -51,8 +65,20 @@ func (c *cascade) note(class int, refused float64) {
 func (c *cascade) noteOutranked(class int, refused float64) {
 	s := &c.classes[class]
 	s.asked = true
-	s.refused += (refused - s.refused) / memory
-	c.all += (refused - c.all) / (2 * memory)
+	s.refused = toward(refused, s.refused, memory)
+	for i := range c.classes[:class+1] {
+		c.classes[i].above = toward(refused, c.classes[i].above, 2*memory)
+	}
+	c.all = toward(refused, c.all, 2*memory)
+}
+
+// toward returns a share that remembers n decisions after one more. What would hardly
+// be there is nothing: a processor takes its time over numbers that are nearly zero.
+func toward(decision, share, n float64) float64 {
+	if share += (decision - share) * (1 / n); share > 1e-9 {
+		return share
+	}
+	return 0
 }
 
 // advance lets classes fade that were not asked for. A tick in which one was
@@ -70,24 +96,36 @@ func (c *cascade) advance(now time.Time) {
 			quiet--
 		}
 		s.refused *= halved(quiet)
+		s.above *= halved(quiet)
 		s.pressed *= halved(quiet) * math.Pow(relent, float64(ticks))
 		s.asked = false
 		least = min(least, quiet)
 	}
 	c.all *= halved(least)
+	c.pressed *= halved(least)
 }
 
 // halved returns 2 to the power of -n.
 func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
 
 // shut reports whether class must be refused because a higher one is. It rises
-// from none of class to all of it as the higher one is refused more; u is
-// uniform in [0, 1).
-func (c *cascade) shut(class int, u float64) bool {
-	for _, higher := range c.classes[class+1:] {
-		if higher.pressed > noise && u < higher.pressed/cut {
-			return true
+// from none of class to all of it as the higher one is refused more. random returns
+// a number in [0, 1).
+func (c *cascade) shut(class int, random func() float64) bool {
+	most := 0.0
+	for i := range c.classes[class+1:] {
+		most = max(most, c.classes[class+1+i].pressed)
+	}
+	return most > noise && random() < most/cut
+}
+
+// next returns the class below the highest one that is refused, which may have
+// what that leaves.
+func (c *cascade) next() int {
+	for class := len(c.classes) - 1; class > 0; class-- {
+		if c.classes[class].pressed > noise {
+			return class - 1
 		}
 	}
-	return false
+	return -1
 }

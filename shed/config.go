@@ -13,7 +13,7 @@ type Config struct {
 	// MaxWait is the longest that a request waits in the room; one with a
 	// deadline waits for less if that leaves too little time to serve it. A
 	// longer wait rides out longer spikes and makes some refusals come later. Zero
-	// means 50 ms; it must be 1 ms to 10 s.
+	// means 60 ms; it must be 1 ms to 10 s.
 	MaxWait time.Duration
 
 	// Thresholds are the utilizations from which each class begins to be refused;
@@ -22,14 +22,14 @@ type Config struct {
 	// a class goes from served to refused.
 	Thresholds [spillway.Criticalities]float64
 
-	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
-	// [rand.Float64].
+	// Rand returns a number in [0, 1), is safe for concurrent use and does not call
+	// the Shedder. Nil means [rand.Float64].
 	Rand func() float64
 }
 
 func (c Config) withDefaults() (Config, error) {
 	if c.MaxWait == 0 {
-		c.MaxWait = 50 * time.Millisecond
+		c.MaxWait = 60 * time.Millisecond
 	}
 	if c.Thresholds == [spillway.Criticalities]float64{} {
 		c.Thresholds = DefaultThresholds

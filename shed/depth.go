@@ -1,33 +1,47 @@
 package shed
 
+import "math"
+
 const (
-	roomy   = 64.0  // places per processor while nothing is refused
-	usual   = 8.0   // the depth to begin with
-	shallow = 2.0   // the least depth learnt
-	deep    = 64.0  // the greatest
-	lesson  = 50    // admissions between two changes of the learnt depth
-	costly  = 0.015 // share of capacity lost from which it is made deeper
-	cheap   = 0.006 // and below which shallower
+	idle    = 0.01  // share of the time in which the executor may find the room empty
+	roomy   = 49.0  // places per processor at most
+	shallow = 2.0   // and at least
+	lesson  = 50    // admissions between two changes of the factor
+	costly  = 0.008 // share of capacity lost from which rooms are made deeper
+	cheap   = 0.003 // and below which shallower
 )
 
 // depth is how many may wait for each processor. A deep room keeps the executor
-// busy through any gap between arrivals, and makes all wait for that. While
-// requests are refused, an admission that found the executor idle and the room
-// empty shows that the room was too shallow: capacity was lost. If hardly any
-// did, it can be shallower.
+// busy through any gap between arrivals, and makes all wait for that.
+//
+// If arrivals and work are random, and ρ times as many come as can be served, a
+// room of K places is empty for a share (ρ-1)/(ρ^(K+1)-1) of the time (the queue
+// M/M/1/K). Solved for K, that is the depth which leaves the executor idle for no
+// more than a given share:
+//
+//	K = ln(1 + (ρ-1)/idle) / ln ρ - 1      where 1 - 1/ρ is refused
+//
+// That is 23 places where a tenth is refused, 6 at half and 2 at nine tenths, and 49
+// are enough for all loads that are no more than that. For a class, what counts is
+// what is refused of it and of all higher ones: lower ones do not keep the executor
+// busy as long as they are refused outright. A factor is learnt on top, since real arrivals come in bursts,
+// and work is not all alike: while requests are refused, an admission that found
+// the executor idle and the room empty shows that it was too shallow, as capacity
+// was lost. If hardly any did, it can be shallower.
 type depth struct {
-	learnt   float64
+	factor   float64
 	admitted int
 	starved  int // of those, found nothing to do
 }
 
-// of returns the depth for a class with the refused share f: the whole room for
-// one that is served, the learnt depth for one that is refused.
+// of returns the depth where the share f is refused.
 func (d *depth) of(f float64) float64 {
-	served := (1 - f) * (1 - f)
-	served *= served
-	served *= served
-	return d.learnt + max(0, roomy-d.learnt)*served*served
+	excess := f / (1 - min(f, 0.999)) // ρ-1
+	if excess == 0 {
+		return roomy
+	}
+	k := math.Log1p(excess/idle)/math.Log1p(excess) - 1
+	return min(max(k*d.factor, shallow), roomy)
 }
 
 // note counts an admission; f is the refused share of all requests.
@@ -43,10 +57,13 @@ func (d *depth) note(starved bool, f float64) {
 	d.admitted, d.starved = 0, 0
 	switch {
 	case f < noise:
-		d.learnt += (usual - d.learnt) / 10
+		d.factor += (1 - d.factor) / 10
 	case lost > costly:
-		d.learnt = min(d.learnt*1.3+0.5, deep)
+		d.factor = min(d.factor*1.3, greatest)
 	case lost < cheap:
-		d.learnt = max(d.learnt*0.9, shallow)
+		d.factor = max(d.factor*0.9, least)
 	}
 }
+
+// The bounds of the factor.
+const least, greatest = 0.5, 16.0

@@ -24,26 +24,30 @@
 //
 // A request that finds both measures free runs at once. Otherwise it waits in a
 // small room, and the most critical waiter runs as soon as there is a place
-// (room.go). Whoever drives the [Shedder] calls [Shedder.Next] only when the
-// executor has nothing better to do: by then all that has arrived was examined,
-// which costs microseconds, before any more of the work that costs milliseconds
-// begins. A spike, such as a request that fans out to hundreds of goroutines,
-// passes while the room holds what arrives. Within a criticality the oldest
-// waiter is first, and the newest once much of it is being refused: the old ones
-// have used up most of their time.
+// (room.go). Only while nothing is refused, nor about to be, does the oldest of all
+// run first: below its capacity a server answers as it would without a room. Whoever
+// drives the [Shedder] calls [Shedder.Next] only when the executor has nothing
+// better to do: by then all that has arrived was examined, which costs
+// microseconds, before any more of the work that costs milliseconds begins. A
+// spike, such as a request that fans out to hundreds of goroutines, passes while the
+// room holds what arrives. Within a criticality the oldest waiter is first, and the
+// newest once more than a fifth of it is being refused: the old ones have used up
+// much of their time, and those of them that will never run are refused soon.
 //
-// How deep the room is decides between throughput and latency. It is 64 places
+// How deep the room is decides between throughput and latency. It is 49 places
 // for each processor while nothing is refused, so that what arrives unevenly is
-// not. For a class that is refused it narrows to the depth that just keeps the
-// executor busy, which is learnt (depth.go).
+// not. Where a class and those above it are refused it narrows to the depth that
+// just keeps the executor busy (depth.go).
 //
 // # Whom to refuse
 //
 // A request is refused if the room is full and nobody less critical waits in
-// it; otherwise the newest of the least critical waiters makes place. That is
-// the rule of the source (a class is refused only when all lower ones already
-// are) at one instant. To hold it over time as well, a class is also refused if
-// a higher one was refused lately (cascade.go). Nothing there needs tuning.
+// it; otherwise the one of the least critical waiters that would run last makes
+// place. That is the rule of the source (a class is refused only when all lower
+// ones already are) at one instant. To hold it over time as well, a class is also
+// refused if a higher one was refused lately; only the next lower one may have
+// what the executor would otherwise leave idle (cascade.go). Nothing there needs
+// tuning.
 //
 // A request whose deadline is nearer than the shortest time in which any
 // request was served of late is refused at once, as doing it is of no use.
@@ -53,7 +57,7 @@
 // For each request call [Shedder.Arrive], or before a request has been parsed
 // [Shedder.Refuse]. A request that is to [Run] holds a Ticket, which must be
 // settled exactly once. For one that is to [Wait] the caller keeps a [Waiter],
-// until Next hands it out to be run, a later Arrive hands it out as evicted, or
+// until Next hands it out, to be run or refused, a later Arrive does as evicted, or
 // the caller takes it back with [Shedder.Expire] or [Shedder.Withdraw]. While
 // [Shedder.Waiting] is above zero, Next must be asked after each Settle, and as
 // long as it says so whenever the executor runs dry.

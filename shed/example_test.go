@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// The executor is busy when a critical request and a sheddable one arrive. Both
-// wait; the critical one runs first.
+// The executor is busy with requests that wait in a full room when a critical one
+// arrives. A sheddable one makes place for it, and it is the first to run.
 func Example() {
 	s, err := shed.New(shed.Config{})
 	if err != nil {
@@ -18,12 +18,15 @@ func Example() {
 	}
 	now := time.Now()
 	busy := shed.State{Runnable: 3, Processors: 1}
-	for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.Critical} {
-		w := &shed.Waiter{Owner: c.String()}
-		if s.Arrive(now, spillway.Call{Criticality: c}, busy, w).Verdict == shed.Wait {
-			fmt.Println(c, "waits")
-		}
+	arrive := func(c spillway.Criticality) shed.Decision {
+		return s.Arrive(now, spillway.Call{Criticality: c}, busy, &shed.Waiter{Owner: c})
 	}
+	full := false
+	for !full {
+		full = arrive(spillway.Sheddable).Verdict == shed.Refused
+	}
+	d := arrive(spillway.Critical)
+	fmt.Println(d.Verdict == shed.Wait, d.Evicted.Owner, d.Evicted.Err)
 
 	// Two milliseconds later the run queue is empty.
 	now = now.Add(2 * time.Millisecond)
@@ -32,7 +35,6 @@ func Example() {
 		w.Ticket.Settle(now.Add(time.Millisecond), spillway.Served)
 	}
 	// Output:
-	// SHEDDABLE waits
-	// CRITICAL waits
+	// true SHEDDABLE spillway: refused locally by shed: the room is full of requests that are no less critical
 	// CRITICAL runs
 }

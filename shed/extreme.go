@@ -5,7 +5,7 @@ import "time"
 // extreme is the greatest or the least of some positive measure over the last
 // one to two times a memory. What is older is kept where nothing newer is known.
 type extreme struct {
-	of            func(a, b float64) float64 // math.Max or math.Min
+	least         bool // the least, or else the greatest
 	memory        time.Duration
 	current, last float64 // zero: nothing measured
 	since         time.Duration
@@ -25,8 +25,8 @@ func (e *extreme) reset(now time.Duration, v float64) { e.current, e.last, e.sin
 func (e *extreme) value() float64 { return e.pick(e.current, e.last) }
 
 func (e *extreme) pick(a, b float64) float64 {
-	if a == 0 || b == 0 {
-		return a + b
+	if a == 0 || b != 0 && (b < a) == e.least {
+		return b
 	}
-	return e.of(a, b)
+	return a
 }

@@ -17,6 +17,7 @@ type model struct {
 	s       *shed.Shedder
 	now     time.Time
 	room    [spillway.Criticalities][]*shed.Waiter // from the oldest on
+	order   []*shed.Waiter                         // all of them, from the oldest on
 	free    []*shed.Waiter                         // to be used again
 	flight  []spillway.Ticket
 	settled int
@@ -33,6 +34,14 @@ func (m *model) lowest() int {
 	return slices.IndexFunc(m.room[:], func(q []*shed.Waiter) bool { return len(q) > 0 })
 }
 
+func (m *model) oldest() *shed.Waiter { return m.order[0] }
+
+// atAnEnd reports whether w is the oldest or the newest of its class.
+func (m *model) atAnEnd(class int, w *shed.Waiter) bool {
+	q := m.room[class]
+	return w == q[0] || w == q[len(q)-1]
+}
+
 func (m *model) remove(w *shed.Waiter) {
 	class := w.Owner.(spillway.Criticality).Index()
 	i := slices.Index(m.room[class], w)
@@ -40,6 +49,7 @@ func (m *model) remove(w *shed.Waiter) {
 		m.t.Fatal("a waiter left twice")
 	}
 	m.room[class] = slices.Delete(m.room[class], i, i+1)
+	m.order = slices.DeleteFunc(m.order, func(x *shed.Waiter) bool { return x == w })
 	m.free = append(m.free, w)
 }
 
@@ -58,8 +68,8 @@ func (m *model) arrive(c spillway.Criticality, st shed.State) {
 	d := m.s.Arrive(m.now, spillway.Call{Criticality: c}, st, w)
 	if e := d.Evicted; e != nil {
 		class := e.Owner.(spillway.Criticality).Index()
-		if class != lowest || class >= c.Index() || e != m.room[class][len(m.room[class])-1] || e.Err == nil || e.Ticket.By != nil {
-			m.t.Fatal("evicted somebody else than the newest of the lowest class")
+		if class != lowest || class >= c.Index() || !m.atAnEnd(class, e) || e.Err == nil || e.Ticket.By != nil {
+			m.t.Fatal("evicted somebody else than who runs last of the lowest class")
 		}
 		m.remove(e)
 	}
@@ -71,6 +81,7 @@ func (m *model) arrive(c spillway.Criticality, st shed.State) {
 		m.flight = append(m.flight, d.Ticket)
 	case shed.Wait:
 		m.room[c.Index()] = append(m.room[c.Index()], w)
+		m.order = append(m.order, w)
 	case shed.Refused:
 		if d.Err == nil || d.Ticket.By != nil {
 			m.t.Fatalf("refused with %+v", d)
@@ -86,12 +97,17 @@ func (m *model) next(st shed.State) {
 		return
 	}
 	class := w.Owner.(spillway.Criticality).Index()
-	for higher := class + 1; higher < len(m.room); higher++ {
-		if len(m.room[higher]) > 0 {
-			m.t.Fatal("a waiter ran before one of a higher class")
+	if w.Err != nil {
+		if class != m.lowest() || w != m.room[class][0] || w.Ticket.By != nil {
+			m.t.Fatal("refused another waiter than the oldest of the lowest class")
 		}
+		m.remove(w)
+		return
 	}
-	if q := m.room[class]; w != q[0] && w != q[len(q)-1] {
+	if w != m.oldest() && slices.ContainsFunc(m.room[class+1:], func(q []*shed.Waiter) bool { return len(q) > 0 }) {
+		m.t.Fatal("a waiter ran before an older one and before one of a higher class")
+	}
+	if !m.atAnEnd(class, w) {
 		m.t.Fatal("a waiter ran that is neither the oldest nor the newest")
 	}
 	m.flight = append(m.flight, w.Ticket)
@@ -143,7 +159,7 @@ func (m *model) check(op int) {
 	if admitted != uint64(len(m.flight)+m.settled) {
 		m.t.Fatalf("op %d: %d admitted, the model says %d", op, admitted, len(m.flight)+m.settled)
 	}
-	if st.MaxInFlight < 1 || st.Depth < 2 || st.Depth > 64 {
+	if st.MaxInFlight < 1 || st.Depth < 2 || st.Depth > 49 {
 		m.t.Fatalf("op %d: limits %+v", op, st)
 	}
 }

@@ -14,25 +14,29 @@ type Waiter struct {
 	// request must settle it exactly once.
 	Ticket spillway.Ticket
 	// Err is the refusal, set when [Shedder.Arrive] returns the Waiter as
-	// evicted or [Shedder.Expire] takes it out.
+	// evicted, when [Shedder.Next] does as one that will never run, or when
+	// [Shedder.Expire] takes it out. It is nil where the Ticket is set.
 	Err error
 
 	class      int
 	waiting    bool
+	arrived    uint64  // in order
 	prev, next *Waiter // towards the older and the newer one
 }
 
 // room holds the waiters of each class in the order of their arrival.
 type room struct {
-	queues [spillway.Criticalities]queue
-	n      int
+	queues  [spillway.Criticalities]queue
+	n       int
+	arrived uint64
 }
 
 type queue struct{ oldest, newest *Waiter }
 
 func (r *room) add(w *Waiter, class int) {
 	q := &r.queues[class]
-	w.class, w.waiting, w.prev, w.next = class, true, q.newest, nil
+	r.arrived++
+	w.class, w.waiting, w.arrived, w.prev, w.next = class, true, r.arrived, q.newest, nil
 	if q.newest == nil {
 		q.oldest = w
 	} else {
@@ -68,12 +72,22 @@ func (r *room) highest() int {
 	return -1
 }
 
-// below returns the newest waiter of the lowest class, if that is below class.
-func (r *room) below(class int) *Waiter {
-	for _, q := range r.queues[:class] {
-		if q.newest != nil {
-			return q.newest
+// lowest returns the lowest class that anybody of waits, -1 if nobody does.
+func (r *room) lowest() int {
+	for class := range r.queues {
+		if r.queues[class].oldest != nil {
+			return class
 		}
 	}
-	return nil
+	return -1
+}
+
+// oldest returns who has waited for longest, nil if nobody waits.
+func (r *room) oldest() (first *Waiter) {
+	for class := range r.queues {
+		if w := r.queues[class].oldest; w != nil && (first == nil || w.arrived < first.arrived) {
+			first = w
+		}
+	}
+	return first
 }

@@ -1,6 +1,7 @@
 package shed_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -69,6 +70,39 @@ func TestNothingIsRefusedBelowCapacity(t *testing.T) {
 	}
 }
 
+// Below its capacity a server answers as without a room, whatever classes there are:
+// the 99th percentile of the queue M/D/1 at nine tenths is 19 services.
+func TestClassesChangeNothingBelowCapacity(t *testing.T) {
+	for seed := range uint64(8) {
+		s := computing.server(t, 1, seed)
+		s.offer(0.9*computing.capacity, 10*time.Second, allClasses...)
+		if n, p99 := total(s.refused), s.quantile(0.99); n > 0 || p99 > 25*1510*time.Microsecond {
+			t.Errorf("seed %d: %d of %d refused, p99 %v", seed, n, total(s.offered), p99)
+		}
+	}
+}
+
+// Just above the capacity little of it is lost, and only the lowest class pays.
+func TestJustAboveCapacity(t *testing.T) {
+	for _, k := range []kind{computing, mixed, blocking} {
+		for _, load := range []float64{1.05, 1.1, 1.2} {
+			s := k.server(t, 1, 1)
+			s.offer(load*k.capacity, time.Second, allClasses...)
+			s.fresh()
+			s.offer(load*k.capacity, 20*time.Second, allClasses...)
+			s.run(s.now.Add(100 * ms))
+			got := float64(total(s.good)) / 20 / k.capacity
+			t.Logf("%v at %vx: %.3f of the capacity, refused %v of %v", k.handler, load, got, s.refused, s.offered)
+			if got < 0.965 {
+				t.Errorf("%v at %vx: %.3f of the capacity", k.handler, load, got)
+			}
+			if high := s.refused[2] + s.refused[3]; high > s.offered[2]/50 {
+				t.Errorf("%v at %vx: %d of the two highest classes refused", k.handler, load, high)
+			}
+		}
+	}
+}
+
 // A cold server meets ten times its capacity, and then nine tenths.
 func TestColdStartAndRecovery(t *testing.T) {
 	for _, k := range []kind{computing, mixed, blocking} {
@@ -103,6 +137,7 @@ func TestCriticality(t *testing.T) {
 			s.offer(row.load*k.capacity, time.Second, allClasses...)
 			s.fresh()
 			s.offer(row.load*k.capacity, 5*time.Second, allClasses...)
+			s.run(s.now.Add(100 * ms)) // until all that arrived was decided on
 			for i := range row.low {
 				got := 1 - float64(s.refused[i])/float64(s.offered[i])
 				if got < row.low[i] || got > row.high[i] {
@@ -184,5 +219,81 @@ func TestStreamsAreParked(t *testing.T) {
 	s.offer(0.8*blocking.capacity, 5*time.Second, spillway.Critical)
 	if n := total(s.refused); n > 0 {
 		t.Errorf("%d of %d refused while %d streams are open", n, total(s.offered), s.shedder.Stats().Parked)
+	}
+}
+
+// Work of microseconds elsewhere, one after the other, is not held back where all that
+// waits has its turn within a millisecond.
+func TestBriskWorkIsNotHeldBack(t *testing.T) {
+	brisk := kind{[]phase{{pool: 50 * time.Microsecond}}, 1, 20_000}
+	s := brisk.server(t, 1, 1)
+	s.offer(0.85*brisk.capacity, 3*time.Second, spillway.Critical)
+	if st := s.shedder.Stats(); total(s.refused) > 0 || st.Bound || st.MaxInFlight < 16 {
+		t.Errorf("%d of %d refused: %+v", total(s.refused), total(s.offered), st)
+	}
+}
+
+// Work that takes very different times, and waits for nothing that is short, is no
+// overload: whatever the mix makes of mean latencies, nobody is held back.
+func TestMixedLatenciesAreNoOverload(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		rate  float64
+		sleep func(u float64) time.Duration // u is uniform in [0, 1)
+	}{
+		{"a tenth is long", 300, func(u float64) time.Duration {
+			if u < 0.1 {
+				return 150 * ms
+			}
+			return ms
+		}},
+		{"a hundredth is very long", 1000, func(u float64) time.Duration {
+			if u < 0.01 {
+				return time.Second
+			}
+			return ms
+		}},
+		{"exponential", 500, func(u float64) time.Duration { return time.Duration(-math.Log1p(-u) * 20 * float64(ms)) }},
+		{"heavy tail", 300, func(u float64) time.Duration {
+			return time.Duration(math.Min(3000, 2*math.Pow(1-u, -1/1.2)) * float64(ms))
+		}},
+	} {
+		for seed := range uint64(5) {
+			s := kind{}.server(t, 1, seed)
+			s.deadline = time.Minute
+			s.vary = func() []phase { return []phase{{sleep: row.sleep(s.rand.Float64())}} }
+			s.offer(row.rate, 5*time.Second, allClasses...) // in which the long ones first end
+			if n := total(s.refused); n > total(s.offered)/20 {
+				t.Errorf("%s, seed %d: %d of %d refused at the start", row.name, seed, n, total(s.offered))
+			}
+			s.fresh()
+			s.offer(row.rate, 30*time.Second, allClasses...)
+			if n := total(s.refused); n > total(s.offered)/1000 {
+				t.Errorf("%s, seed %d: %d of %d refused: %+v", row.name, seed, n, total(s.offered), s.shedder.Stats())
+			}
+		}
+	}
+}
+
+// What the work waits for loses two thirds of its capacity for a while, under overload.
+// Clients leave after a tenth of a second, and what they have left is worked off all
+// the same: the limit must not let in so much that this is all there is to do.
+func TestCapacityComesBack(t *testing.T) {
+	for _, load := range []float64{1.5, 3} {
+		for seed := range uint64(5) {
+			work := kind{[]phase{{pool: 1500 * time.Microsecond}}, 1, 1 / 0.0015}
+			s := work.server(t, 1, seed)
+			s.leave = true
+			s.offer(load*work.capacity, 3*time.Second, allClasses...)
+			s.handler[0].pool *= 3
+			s.offer(load*work.capacity, 4*time.Second, allClasses...)
+			s.handler[0].pool /= 3
+			s.offer(load*work.capacity, 2*time.Second, allClasses...)
+			s.fresh()
+			s.offer(load*work.capacity, 5*time.Second, allClasses...)
+			if got := float64(total(s.good)) / 5 / work.capacity; got < 0.95 {
+				t.Errorf("%vx, seed %d: %.3f of the capacity two seconds after it was back: %+v", load, seed, got, s.shedder.Stats())
+			}
+		}
 	}
 }

@@ -19,9 +19,11 @@ type server struct {
 	shedder    *shed.Shedder
 	processors int
 	handler    []phase
-	pool       int           // free slots
-	poolQueue  []func()      // waiting for one
-	deadline   time.Duration // of each request, unknown to the Shedder
+	vary       func() []phase // gives each request a handler of its own; nil: all have the same
+	pool       int            // free slots
+	poolQueue  []func()       // waiting for one
+	deadline   time.Duration  // of each request, unknown to the Shedder
+	leave      bool           // clients leave then, and the work goes on
 
 	now     time.Time
 	events  events
@@ -115,6 +117,10 @@ func (s *server) dispatch() bool {
 		return false
 	}
 	r := w.Owner.(*request)
+	if w.Err != nil {
+		s.count(&s.refused, r)
+		return true
+	}
 	r.ticket = w.Ticket
 	s.queue = append(s.queue, task{time.Microsecond, func() { s.serve(r, 0) }})
 	return true
@@ -122,16 +128,21 @@ func (s *server) dispatch() bool {
 
 type request struct {
 	arrived time.Time
+	handler []phase
 	class   spillway.Criticality
 	waiter  shed.Waiter
 	ticket  spillway.Ticket
+	ended   bool
 }
 
 // examining is what it costs to look at a request and refuse it.
 const examining = 10 * time.Microsecond
 
 func (s *server) arrive(class spillway.Criticality) {
-	r := &request{arrived: s.now, class: class}
+	r := &request{arrived: s.now, class: class, handler: s.handler}
+	if s.vary != nil {
+		r.handler = s.vary()
+	}
 	r.waiter.Owner = r
 	s.count(&s.offered, r)
 	s.spawn(examining, func() { s.examine(r) })
@@ -159,12 +170,21 @@ func (s *server) examine(r *request) {
 
 // serve does the phases of the handler from the i-th on.
 func (s *server) serve(r *request, i int) {
-	if i == len(s.handler) {
+	if i == 0 && s.leave {
+		s.after(r.arrived.Add(s.deadline).Sub(s.now), func() {
+			if !r.ended {
+				r.ended = true
+				r.ticket.Settle(s.now, spillway.TimedOut)
+				s.count(&s.late, r)
+			}
+		})
+	}
+	if i == len(r.handler) {
 		s.end(r)
 		return
 	}
 	next := func() { s.serve(r, i+1) }
-	switch p := s.handler[i]; {
+	switch p := r.handler[i]; {
 	case p.cpu > 0:
 		s.spawn(p.cpu, next)
 	case p.sleep > 0:
@@ -191,6 +211,10 @@ func (s *server) hold(d time.Duration, next func()) {
 }
 
 func (s *server) end(r *request) {
+	if r.ended {
+		return
+	}
+	r.ended = true
 	r.ticket.Settle(s.now, spillway.Served)
 	took := s.now.Sub(r.arrived)
 	if took > s.deadline {

@@ -33,9 +33,9 @@ type Shedder struct {
 // names the field of c that is out of range.
 func New(c Config) (*Shedder, error) {
 	s := &Shedder{
-		depth:      depth{learnt: usual},
+		depth:      depth{factor: 1},
 		limit:      newLimit(),
-		quickest:   extreme{of: math.Min, memory: latencyMemory},
+		quickest:   extreme{least: true, memory: latencyMemory},
 		processors: 1,
 	}
 	if err := s.Update(c); err != nil {
@@ -60,19 +60,18 @@ func (s *Shedder) Update(c Config) error {
 // cannot wait: one that would have had to is to Run instead. Arrive allocates
 // nothing.
 func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Waiter) Decision {
-	c := s.config.Load()
-	class, u := call.Criticality.Index(), c.Rand()
+	c, class := s.config.Load(), call.Criticality.Index()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(now, call, state, u); why != admitted {
+	if why := s.refuse(c, now, call, state); why != admitted {
 		return Decision{Verdict: Refused, Err: why.refusal(class)}
 	}
 	if s.room.n == 0 && state.Runnable < state.processors() && s.limit.free(now, state) || w == nil {
 		return Decision{Verdict: Run, Ticket: s.run(now, class, s.idle(state))}
 	}
-	d := Decision{Verdict: Wait, MaxWait: s.patience(now, call, c.MaxWait)}
+	d := Decision{Verdict: Wait, MaxWait: s.patience(now, call, min(c.MaxWait, s.turn(class)))}
 	if s.full(class) {
-		d.Evicted = s.room.below(class)
+		d.Evicted = s.last(s.room.lowest())
 		s.evicted++
 		s.drop(d.Evicted, crowded)
 	}
@@ -85,40 +84,46 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 // counts the refusal and returns it. Otherwise it returns nil, nothing is
 // counted, and the request must still [Shedder.Arrive]. It is for where a
 // request is known before it has been read, and refusing is cheapest.
-// [State.Runnable] is not used.
+// [State.Runnable] only counts if it is 0: a class may then have what one above leaves.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, state State) error {
-	u := s.config.Load().Rand()
+	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(now, call, state, u); why != admitted {
+	if why := s.refuse(c, now, call, state); why != admitted {
 		return why.refusal(call.Criticality.Index())
 	}
 	return nil
 }
 
 // refuse reports why a request must be refused, and counts it, or returns
-// admitted. u is uniform in [0, 1).
-func (s *Shedder) refuse(now time.Time, call spillway.Call, state State, u float64) reason {
+// admitted.
+func (s *Shedder) refuse(c *Config, now time.Time, call spillway.Call, state State) reason {
 	class := call.Criticality.Index()
 	s.processors = state.processors()
 	s.limit.advance(now)
 	s.cascade.advance(now)
-	s.levels.set(state.Utilization, s.config.Load().Thresholds)
+	s.levels.set(state.Utilization, &c.Thresholds)
 	var why reason
 	switch {
 	case s.late(now, call):
 		why = late
-	case u < s.levels[class]:
+	case s.levels[class] > 0 && c.Rand() < s.levels[class]:
 		why = utilized
-	case s.cascade.shut(class, u):
+	case s.cascade.shut(class, c.Rand) && !s.spare(class, state):
 		why = outranked
-	case s.full(class) && s.room.below(class) == nil:
+	case s.full(class) && s.room.lowest() >= class:
 		why = crowded
 	default:
 		return admitted
 	}
 	s.count(class, why)
 	return why
+}
+
+// spare reports whether a processor has nothing to do, not even a request that
+// waits, and no class above has a better right to it.
+func (s *Shedder) spare(class int, state State) bool {
+	return s.room.n == 0 && state.Runnable == 0 && !s.limit.bound && s.cascade.next() == class
 }
 
 // late reports whether the deadline is nearer than any request was quick.
@@ -128,8 +133,12 @@ func (s *Shedder) late(now time.Time, call spillway.Call) bool {
 
 // full reports whether the room has no place that a class may take.
 func (s *Shedder) full(class int) bool {
-	depth := s.depth.of(s.cascade.classes[class].refused)
-	return s.room.n >= max(1, int(depth*float64(s.processors)))
+	return s.room.n > 0 && s.room.n >= s.places(class)
+}
+
+// places is how deep the room is for a class.
+func (s *Shedder) places(class int) int {
+	return max(1, int(s.depth.of(s.cascade.classes[class].above)*float64(s.processors)))
 }
 
 // idle reports whether a request that runs at once has found nothing to do.
@@ -153,7 +162,10 @@ func (s *Shedder) count(class int, why reason) {
 func (s *Shedder) run(now time.Time, class int, starved bool) spillway.Ticket {
 	s.counts[class].AdmittedTotal++
 	s.cascade.note(class, 0)
-	s.depth.note(starved, s.cascade.all)
+	s.depth.note(starved, s.cascade.pressed)
+	if starved {
+		s.cascade.spare()
+	}
 	s.began = s.limit.enter(now)
 	return spillway.Ticket{By: s, Epoch: uint64(s.began), Criticality: spillway.Criticality(class) + spillway.Sheddable}
 }
@@ -170,6 +182,18 @@ func (s *Shedder) leave(w *Waiter) {
 	s.waiting.Store(int64(s.room.n))
 }
 
+// turn is how long a waiter may be of use to a class of which the newest runs
+// first: in the time in which all places are served once newer ones have come.
+func (s *Shedder) turn(class int) time.Duration {
+	rate := s.limit.rate.value()
+	if !s.newestFirst(class) || rate == 0 {
+		return math.MaxInt64
+	}
+	return max(brief, time.Duration(float64(s.places(class))/rate*float64(time.Second)))
+}
+
+const brief = 5 * time.Millisecond
+
 // patience is how long a request may wait: three quarters of what its deadline
 // leaves beyond twice the time that requests take lately, or a quarter of all.
 func (s *Shedder) patience(now time.Time, call spillway.Call, most time.Duration) time.Duration {
@@ -181,13 +205,19 @@ func (s *Shedder) patience(now time.Time, call spillway.Call, most time.Duration
 	return min(most, max(spare/4*3, left/4))
 }
 
-// Next returns the waiter to run now, with its Ticket; ask again until it
-// returns nil. If it is nil and busy is set, a waiter would run if a processor
+// Next returns the next waiter to leave the room: one to run now, with its
+// Ticket, or one that will never run, with its Err. Ask again until it returns
+// nil. If it is nil and busy is set, a waiter would run if a processor
 // were free: ask again when one is. Otherwise ask after the next Settle. Next
 // allocates nothing.
 func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if w = s.excess(); w != nil {
+		s.evicted++
+		s.drop(w, crowded)
+		return w, false
+	}
 	switch {
 	case s.room.n == 0:
 		return nil, false
@@ -196,13 +226,52 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	case !s.limit.free(now, state):
 		return nil, false
 	}
-	class := s.room.highest()
-	if w = s.room.queues[class].oldest; s.cascade.classes[class].refused > newestFirst {
-		w = s.room.queues[class].newest
-	}
+	w = s.first()
+	class := w.class
 	s.leave(w)
 	w.Ticket, w.Err = s.run(now, class, false), nil
 	return w, false
+}
+
+// excess returns a waiter that will never run, if there is one: the oldest of the
+// lowest class, where the newest runs first and the room has become too deep.
+func (s *Shedder) excess() *Waiter {
+	class := s.room.lowest()
+	if class < 0 || !s.newestFirst(class) || s.room.n <= s.places(class) {
+		return nil
+	}
+	return s.last(class)
+}
+
+// newestFirst reports whether so much of a class is refused that its newest waiter
+// runs first: the older ones have used up much of their time.
+func (s *Shedder) newestFirst(class int) bool { return s.cascade.classes[class].refused > 0.2 }
+
+// first returns the waiter that runs first.
+func (s *Shedder) first() *Waiter {
+	if s.calm() {
+		return s.room.oldest()
+	}
+	class := s.room.highest()
+	if s.newestFirst(class) {
+		return s.room.queues[class].newest
+	}
+	return s.room.queues[class].oldest
+}
+
+// calm reports whether nothing is refused, nor will be for having waited too long.
+// The oldest of all runs first then: nobody waits for longer than without a room.
+func (s *Shedder) calm() bool {
+	served := s.limit.rate.value() * s.config.Load().MaxWait.Seconds() // in the longest wait
+	return s.cascade.pressed <= noise && (served == 0 || float64(s.room.n) <= 0.8*served)
+}
+
+// last returns the one that runs last, if it does.
+func (s *Shedder) last(class int) *Waiter {
+	if s.newestFirst(class) {
+		return s.room.queues[class].oldest
+	}
+	return s.room.queues[class].newest
 }
 
 // stalled reports whether goroutines that are not requests keep the executor
@@ -214,10 +283,6 @@ func (s *Shedder) stalled(now time.Time, state State) bool {
 }
 
 const slice = 10 * time.Millisecond
-
-// newestFirst is the refused share of a class above which its newest waiter runs
-// first.
-const newestFirst = 0.3
 
 // Waiting returns how many requests wait. It takes no lock.
 func (s *Shedder) Waiting() int { return int(s.waiting.Load()) }
@@ -255,7 +320,7 @@ func (s *Shedder) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Duration(t.Epoch)
-	s.limit.leave(now, began)
+	s.limit.leave(now, began, o == spillway.Served || o == spillway.Failed)
 	if took := s.limit.at - began; o == spillway.Served && took > 0 {
 		s.quickest.put(s.limit.at, took.Seconds())
 	}

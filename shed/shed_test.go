@@ -55,7 +55,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	if err := s.Update(shed.Config{MaxWait: -1}); err == nil {
 		t.Error("Update took what New refuses")
 	}
-	if d, _ := arrive(s, t0, spillway.Critical, busy); d.MaxWait != 50*time.Millisecond {
+	if d, _ := arrive(s, t0, spillway.Critical, busy); d.MaxWait != 60*time.Millisecond {
 		t.Errorf("after a failed Update a request may wait %v", d.MaxWait)
 	}
 }
@@ -75,9 +75,25 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 	}
 }
 
-// Waiters leave by class, and within a class by age.
+// While nothing is refused waiters leave by age; then by class, and within a class by
+// age.
 func TestOrderOfTheRoom(t *testing.T) {
 	s := must(t, shed.Config{})
+	testOrder(t, s, []int{0, 1, 2, 3, 4, 5})
+	waiters := fill(t, s, spillway.Sheddable)
+	for range 3 {
+		if d, _ := arrive(s, t0, spillway.Sheddable, busy); d.Verdict != shed.Refused {
+			t.Fatal("a full room has a place")
+		}
+	}
+	for _, w := range waiters {
+		s.Withdraw(w)
+	}
+	testOrder(t, s, []int{1, 5, 2, 4, 3, 0})
+}
+
+func testOrder(t *testing.T, s *shed.Shedder, order []int) {
+	t.Helper()
 	first, _ := arrive(s, t0, spillway.Critical, idle)
 	var waiters []*shed.Waiter
 	for i, c := range []spillway.Criticality{-2, 1, 0, -1, 0, 1} {
@@ -91,7 +107,7 @@ func TestOrderOfTheRoom(t *testing.T) {
 		t.Fatalf("a busy executor: %v, ask again %v", w, again)
 	}
 	first.Ticket.Settle(at(10), spillway.Served)
-	for _, want := range []int{1, 5, 2, 4, 3, 0} {
+	for _, want := range order {
 		w, _ := s.Next(at(10), idle)
 		if w != waiters[want] || w.Ticket.By == nil || w.Err != nil {
 			t.Fatalf("got the waiter of %v, want number %d", w.Owner, want)
@@ -102,6 +118,9 @@ func TestOrderOfTheRoom(t *testing.T) {
 	}
 	if st := s.Stats(); st.InFlight != 6 || st.Waiting != 0 || s.Waiting() != 0 {
 		t.Errorf("%+v", st)
+	}
+	for _, w := range waiters {
+		w.Ticket.Settle(at(11), spillway.Served)
 	}
 }
 
@@ -169,8 +188,8 @@ func TestFullRoomRefusesTheLowest(t *testing.T) {
 	}
 }
 
-// Once a class is refused, so are all lower ones, even while the executor is
-// idle; and for no longer than the class is refused.
+// Once a class is refused, so are all lower ones, and for no longer than the
+// class is. Only the next lower one may have a processor that has nothing to do.
 func TestCascade(t *testing.T) {
 	s := must(t, shed.Config{})
 	waiters := fill(t, s, spillway.Critical)
@@ -180,8 +199,14 @@ func TestCascade(t *testing.T) {
 	for _, w := range waiters {
 		s.Withdraw(w)
 	}
-	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Refused {
+	if d, _ := arrive(s, t0, spillway.SheddablePlus, busy); d.Verdict != shed.Refused {
 		t.Errorf("a lower class: %+v", d)
+	}
+	if d, _ := arrive(s, t0, spillway.Sheddable, idle); d.Verdict != shed.Refused {
+		t.Errorf("the lowest class, while the executor is idle: %+v", d)
+	}
+	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
+		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
 	if err := s.Refuse(t0, spillway.Call{Criticality: spillway.Sheddable}, idle); err == nil {
 		t.Error("the lowest class would not be refused")
@@ -212,7 +237,7 @@ func TestDeadline(t *testing.T) {
 		{20 * time.Millisecond, shed.Refused, 0},
 		{40 * time.Millisecond, shed.Wait, 10 * time.Millisecond},
 		{80 * time.Millisecond, shed.Wait, 30 * time.Millisecond},
-		{time.Second, shed.Wait, 50 * time.Millisecond},
+		{time.Second, shed.Wait, 60 * time.Millisecond},
 	} {
 		call := spillway.Call{Deadline: now.Add(row.left)}
 		if d := s.Arrive(now, call, busy, new(shed.Waiter)); d.Verdict != row.verdict || d.MaxWait != row.wait {

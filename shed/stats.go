@@ -20,8 +20,9 @@ type Stats struct {
 	// Bound says that the limit in flight was needed of late: requests wait on
 	// something else than a processor.
 	Bound bool
-	// Throughput is the greatest number of requests per second that ended, and
-	// Latency the least number of seconds they took, of the last seconds.
+	// Throughput is the greatest number of requests per second that ended, of the
+	// last seconds, and Latency the mean number of seconds that they take without a
+	// queue.
 	Throughput, Latency float64
 	// EvictedTotal and ExpiredTotal are how many waiters were refused to make
 	// place for more critical ones, and for having waited too long.
@@ -41,10 +42,10 @@ func (s *Shedder) Stats() Stats {
 	defer s.mu.Unlock()
 	st := Stats{
 		Classes: s.counts, Refused: s.cascade.all,
-		Waiting: s.room.n, Depth: s.depth.learnt,
+		Waiting: s.room.n, Depth: s.depth.of(s.cascade.classes[0].above),
 		InFlight: s.limit.flight.moving(), Parked: s.limit.flight.parked,
 		MaxInFlight: s.limit.most(s.processors), Bound: s.limit.bound,
-		Throughput: s.limit.rate.value(), Latency: s.limit.latency.value(),
+		Throughput: s.limit.rate.value(), Latency: s.limit.mean.value,
 		EvictedTotal: s.evicted, ExpiredTotal: s.expired,
 	}
 	for i := range st.Classes {

@@ -36,7 +36,11 @@ func checkThresholds(t [spillway.Criticalities]float64) error {
 // off.
 type levels [spillway.Criticalities]float64
 
-func (l *levels) set(utilization float64, thresholds [spillway.Criticalities]float64) {
+func (l *levels) set(utilization float64, thresholds *[spillway.Criticalities]float64) {
+	if utilization <= thresholds[0]-ramp {
+		*l = levels{}
+		return
+	}
 	for i, t := range thresholds {
 		rising := min(max((utilization-t)/ramp, 0), 1)
 		falling := min(max((utilization-t)/ramp+1, 0), 1)
