@@ -2,11 +2,15 @@ package ingress
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -20,13 +24,22 @@ type Config struct {
 	RateLimit ratelimit.Config
 	// Quota bounds what each customer may use. Without an Allocator there is none.
 	Quota quota.Config
+	// MaxInFlight is how many requests may be here at once, those that wait in the
+	// shedder's room included. The shedder finds out by itself how many make sense;
+	// this is for what it cannot know, such as the memory that each of them takes,
+	// and knows no classes. Zero and negative mean no limit.
+	MaxInFlight int
 	// Shed says how to refuse when the server is overloaded.
 	Shed shed.Config
+	// Forwards says that this process only passes requests on to another one, which
+	// does the work: how many goroutines are ready to run here then says nothing of how
+	// busy that is. What is left for Shed to go by is what is in flight.
+	Forwards bool
 	// Load is what Shed is told of the process.
 	Load load.Config
-	// RateLimitMode, QuotaMode and ShedMode say whether each of these gates
-	// enforces, observes or is off.
-	RateLimitMode, QuotaMode, ShedMode spillway.Mode
+	// RateLimitMode, QuotaMode, InFlightMode and ShedMode say whether each of these
+	// gates enforces, observes or is off.
+	RateLimitMode, QuotaMode, InFlightMode, ShedMode spillway.Mode
 
 	// Attempts says when refusals say "don't retry".
 	Attempts attempts.Config
@@ -67,7 +80,7 @@ func (c Config) withDefaults() (Config, error) {
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
-	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"ShedMode", c.ShedMode}} {
+	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"InFlightMode", c.InFlightMode}, {"ShedMode", c.ShedMode}} {
 		if m.mode > spillway.Off {
 			return c, fmt.Errorf("ingress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
 		}
@@ -83,14 +96,18 @@ func (c Config) withDefaults() (Config, error) {
 // settings are the policies of a Server and how they are used. They are replaced
 // as a whole by Update; the policies in them live on.
 type settings struct {
-	config    Config
-	has       [gates]bool
-	limiter   *ratelimit.Limiter
-	quota     *quota.Quota // nil: none
-	shed      *shed.Shedder
-	load      *load.Meter
-	histogram *attempts.Histogram // inside
-	customers *attempts.Customers // at the edge
+	config     Config
+	modes      [gates]spillway.Mode // Off also where there is nothing to ask
+	observes   bool                 // one of them does
+	processors int                  // at the time
+	limiter    *ratelimit.Limiter
+	quota      *quota.Quota // nil: none
+	flight     *inflight.Limiter
+	crowded    *spillway.RejectedError // what it refuses with
+	shed       *shed.Shedder
+	load       *load.Meter
+	histogram  *attempts.Histogram // inside
+	customers  *attempts.Customers // at the edge
 }
 
 // build makes all policies anew.
@@ -99,17 +116,28 @@ func build(c Config) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{config: c, has: [gates]bool{
-		limitGate: c.RateLimit.Rate > 0, quotaGate: c.Quota.Allocator != nil, shedGate: true,
+	s := &settings{config: c, processors: runtime.GOMAXPROCS(0), modes: [gates]spillway.Mode{
+		limitGate: c.RateLimitMode, quotaGate: c.QuotaMode, flightGate: c.InFlightMode, shedGate: c.ShedMode,
 	}}
+	if c.RateLimit.Rate <= 0 {
+		s.modes[limitGate] = spillway.Off
+	}
 	if s.limiter, err = ratelimit.New(c.RateLimit); err != nil {
 		return nil, fmt.Errorf("ingress: RateLimit: %w", err)
 	}
-	if s.has[quotaGate] {
-		if s.quota, err = quota.New(c.Quota); err != nil {
-			return nil, fmt.Errorf("ingress: Quota: %w", err)
-		}
+	if c.Quota.Allocator == nil {
+		s.modes[quotaGate] = spillway.Off
+	} else if s.quota, err = quota.New(c.Quota); err != nil {
+		return nil, fmt.Errorf("ingress: Quota: %w", err)
 	}
+	if c.MaxInFlight <= 0 {
+		s.modes[flightGate] = spillway.Off
+	}
+	if s.flight, err = inflight.New(s.config.flight()); err != nil {
+		return nil, fmt.Errorf("ingress: MaxInFlight is %d, must be at most %d", c.MaxInFlight, math.MaxInt32)
+	}
+	s.crowded = crowded(c.MaxInFlight)
+	s.observes = slices.Contains(s.modes[:], spillway.Observe)
 	if s.shed, err = shed.New(c.Shed); err != nil {
 		return nil, fmt.Errorf("ingress: Shed: %w", err)
 	}
@@ -125,6 +153,21 @@ func build(c Config) (*settings, error) {
 	return s, nil
 }
 
+// flight returns the configuration of the limit in flight.
+func (c *Config) flight() inflight.Config {
+	if c.MaxInFlight <= 0 {
+		return inflight.Config{MaxRequests: -1}
+	}
+	return inflight.Config{MaxRequests: c.MaxInFlight}
+}
+
+func crowded(limit int) *spillway.RejectedError {
+	return &spillway.RejectedError{
+		Policy: gateNames[flightGate], Level: float64(limit), Limit: float64(limit), Unit: "requests in flight",
+		Advice: "the server has no place for more; try another one, or raise MaxInFlight if it can bear more",
+	}
+}
+
 // adopt gives the policies of old, which live on, the configuration of s, and
 // puts them in place of the new ones. As each was made of that configuration
 // once, none refuses it.
@@ -132,7 +175,7 @@ func (s *settings) adopt(old *settings) error {
 	if err := s.load.Close(); err != nil {
 		return err
 	}
-	if s.has[quotaGate] && old.has[quotaGate] {
+	if s.quota != nil && old.quota != nil {
 		if err := old.quota.Update(s.config.Quota); err != nil {
 			return err
 		}
@@ -140,6 +183,7 @@ func (s *settings) adopt(old *settings) error {
 	}
 	for _, err := range []error{
 		old.limiter.Update(s.config.RateLimit),
+		old.flight.Update(s.config.flight()),
 		old.shed.Update(s.config.Shed),
 		old.load.Update(s.config.Load),
 		old.histogram.Update(s.config.Attempts),
@@ -149,14 +193,14 @@ func (s *settings) adopt(old *settings) error {
 			return err
 		}
 	}
-	s.limiter, s.shed, s.load = old.limiter, old.shed, old.load
+	s.limiter, s.flight, s.shed, s.load = old.limiter, old.flight, old.shed, old.load
 	s.histogram, s.customers = old.histogram, old.customers
 	return nil
 }
 
 // observe counts the attempt number of a request where it is believed: inside
 // for all, at the edge for the customer only.
-func (s *settings) observe(now time.Time, call spillway.Call) {
+func (s *settings) observe(now time.Time, call *spillway.Call) {
 	switch {
 	case s.config.Trust.Boundary == Internal:
 		s.histogram.Observe(now, int(call.Attempt))
@@ -165,13 +209,13 @@ func (s *settings) observe(now time.Time, call spillway.Call) {
 	}
 }
 
-func (s *settings) dontRetry(now time.Time, call spillway.Call) bool {
+func (s *settings) dontRetry(now time.Time, call *spillway.Call) bool {
 	if s.config.Trust.Boundary == Internal {
 		return s.histogram.DontRetry(now)
 	}
 	return call.Customer != "" && s.customers.DontRetry(now, call.Customer)
 }
 
-func (s *settings) exempt(call spillway.Call) bool {
-	return s.config.Exempt != nil && s.config.Exempt(call)
+func (s *settings) exempt(call *spillway.Call) bool {
+	return s.config.Exempt != nil && s.config.Exempt(*call)
 }

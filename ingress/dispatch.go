@@ -35,7 +35,6 @@ func (s *Server) dispatch() {
 		d.idle.wait()
 		runtime.Gosched() // behind all that the same poll found
 		d.armed.Store(false)
-		s.load.Refresh(time.Now()) // what was busy before is idle
 		if busy := s.letIn(); !busy || d.armed.Swap(true) {
 			return
 		}
@@ -47,6 +46,7 @@ func (s *Server) dispatch() {
 func (s *Server) letIn() (busy bool) {
 	for {
 		now := time.Now()
+		s.load.Refresh(now) // idle now; busy, once a waiter was let in
 		w, busy := s.shed.Next(now, s.state(now))
 		if w == nil {
 			return busy

@@ -1,10 +1,10 @@
 // Package ingress is the server side of a call: it puts the server policies in
 // order, so that no adapter and no handler has to.
 //
-//	request ─► classify ─► ratelimit ─► quota ─► shed ─► serve
-//	           (adapter,                          │
-//	            Trust)                            └─► refuse: attempts say
-//	                                                  whether to retry
+//	request ─► classify ─► ratelimit ─► quota ─► inflight ─► shed ─► serve
+//	           (adapter,                                      │
+//	            Trust)                                        └─► refuse: attempts say
+//	                                                              whether to retry
 //
 // A [Server] serves one process. An adapter fills in a [spillway.Call] from the
 // request, lets [Trust] judge what the request says of itself, and calls
@@ -17,8 +17,10 @@
 //
 // The rate limit comes first as it knows nothing of the request and costs least.
 // The quota comes before the shedder so that one customer's excess is refused on
-// its own account and never makes the server refuse others. What the shedder
-// refuses is given back to the quota. All see the time that was read when the
+// its own account and never makes the server refuse others. A limit in flight, if
+// there is one, counts those that wait at the shedder too, and comes before it so
+// that it disturbs nothing that the shedder learns. What these two refuse is given
+// back to the quota. All see the time that was read when the
 // request came.
 //
 // A request that [Config.Exempt] names (health checks, metrics) passes all gates
@@ -39,6 +41,11 @@
 //
 // Each gate enforces, observes, or is off. A gate that observes decides and
 // reports, and lets the request through at once. So that what it reports is what
-// it would decide if it enforced, a request that an observing gate would have
-// refused is shown to no further gate that observes.
+// it would decide if it enforced, each request has a shadow, which takes the way
+// through the gates that observe: refused at one, it is shown to no further;
+// told to wait, it waits while the request goes on; and then it stays in flight for as
+// long as the request was. Fed the same requests, at the same load, gates that
+// observe decide as gates that enforce. But the load is not the same: a server on
+// which all gates observe has an overload to bear, and the share that they report
+// as refused is greater than the one that they would refuse.
 package ingress

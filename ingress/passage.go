@@ -14,11 +14,12 @@ import (
 const (
 	limitGate = iota
 	quotaGate
+	flightGate
 	shedGate
 	gates
 )
 
-var gateNames = [gates]string{"ratelimit", "quota", "shed"}
+var gateNames = [gates]string{"ratelimit", "quota", "inflight", "shed"}
 
 // A Passage is the right to be served. It is a plain value: [Server.Enter] hands
 // it out, and neither allocates. It must not be copied once Done may be called,
@@ -29,9 +30,11 @@ type Passage struct {
 	settings *settings
 	call     spillway.Call
 	start    time.Time
-	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
-	observed bool // a gate that observes would have refused
+	mode     spillway.Mode // of the gates that it passes
+	shadow   *shadow       // passes those that observe; nil if none does
+
+	quota, flight, shed spillway.Ticket // there is none of the rate limit
 }
 
 // Call returns the call as it was admitted.
@@ -42,43 +45,82 @@ func (p *Passage) Call() spillway.Call { return p.call }
 // deadline passed, [spillway.Abandoned] if the client left. Any second call does
 // nothing.
 func (p *Passage) Done(o spillway.Outcome) {
+	if p.server != nil {
+		p.DoneAt(p.start.Add(time.Since(p.start)), o) // which reads one clock, and time.Now two
+	}
+}
+
+// DoneAt is Done at the time now, for whoever has read the clock already.
+func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 	s := p.server
 	if s == nil {
 		return
 	}
 	p.server = nil
-	p.settle(time.Now(), o, o)
-	if s.shed.Waiting() > 0 {
-		s.wake()
+	p.settle(s, now, o, o)
+	if p.shadow != nil {
+		p.shadow.end(now, o, o)
 	}
 }
 
-func (p *Passage) mode(gate int) spillway.Mode {
-	c := &p.settings.config
-	return [gates]spillway.Mode{c.RateLimitMode, c.QuotaMode, c.ShedMode}[gate]
+// EnterAt is [Server.EnterAt] of s, for whoever has a place for the Passage, which
+// must be zero: nothing of it, of the call or of the caller is copied twice. It
+// keeps none of the pointers.
+func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
+	st := s.settings.Load()
+	if st.exempt(call) {
+		return Refusal{}
+	}
+	p.server, p.settings, p.call, p.start = s, st, *call, now
+	if d, ok := ctx.Deadline(); ok && (p.call.Deadline.IsZero() || d.Before(p.call.Deadline)) {
+		p.call.Deadline = d
+	}
+	if st.observes {
+		p.shadow = p.cast()
+	}
+	st.observe(now, &p.call)
+	r := p.enter(ctx, from)
+	if r.Refused() {
+		*p = Passage{}
+	}
+	return r
 }
 
 // enter asks each gate in turn until one refuses.
-func (p *Passage) enter(ctx context.Context, from ratelimit.Caller) Refusal {
-	for gate := range gates {
-		mode := p.mode(gate)
-		if !p.settings.has[gate] || mode == spillway.Off || mode == spillway.Observe && p.observed {
-			continue
+func (p *Passage) enter(ctx context.Context, from *ratelimit.Caller) Refusal {
+	for gate, mode := range &p.settings.modes {
+		switch mode {
+		case spillway.Enforce:
+			if reason, err := p.pass(ctx, gate, from); err != nil {
+				p.shadow.end(p.start, spillway.Overloaded, spillway.Abandoned)
+				return p.server.refuse(p.settings, p.start, &p.call, reason, err)
+			}
+		case spillway.Observe:
+			p.shadow.look(gate, from)
+		case spillway.Off: // not asked
 		}
-		reason, err := p.ask(ctx, gate, from)
-		if err == nil {
-			p.admitted[gate] = true
-			continue
-		}
-		p.report(gate, refusalEvent(reason, err))
-		if mode == spillway.Observe && reason != Left {
-			p.observed = true
-			continue
-		}
-		p.settle(p.start, spillway.Overloaded, spillway.Abandoned)
-		return p.settings.refuse(p.start, p.call, reason, err)
 	}
 	return Refusal{}
+}
+
+// pass asks a gate, waits if it says so, and reports a refusal.
+func (p *Passage) pass(ctx context.Context, gate int, from *ratelimit.Caller) (reason Reason, err error) {
+	w, reason, err := p.ask(gate, from)
+	if w != (wait{}) {
+		reason, err = p.await(ctx, w)
+	}
+	return reason, p.take(gate, reason, err)
+}
+
+// take takes in what a gate has said, and returns err.
+func (p *Passage) take(gate int, reason Reason, err error) error {
+	if err == nil {
+		p.admitted[gate] = true
+		return nil
+	}
+	p.report(gate, refusalEvent(reason, err))
+	p.settle(p.server, p.start, spillway.Overloaded, spillway.Abandoned)
+	return err
 }
 
 // refusalEvent is the one of a request that a gate did not admit.
@@ -89,67 +131,87 @@ func refusalEvent(reason Reason, err error) spillway.Event {
 	return spillway.Event{Refused: true, Err: err}
 }
 
-func (p *Passage) ask(ctx context.Context, gate int, from ratelimit.Caller) (reason Reason, err error) {
+// ask asks a gate, which decides or says what to wait for.
+func (p *Passage) ask(gate int, from *ratelimit.Caller) (w wait, reason Reason, err error) {
 	switch gate {
 	case limitGate:
-		return p.limit(ctx, from)
+		return p.limit(from)
 	case quotaGate:
-		p.tickets[gate], err = p.settings.quota.Admit(p.start, p.call)
-		return OverQuota, err
+		p.quota, err = p.settings.quota.Admit(p.start, p.call)
+		return w, OverQuota, err
+	case flightGate:
+		return w, Overloaded, p.board()
 	default:
-		return p.shed(ctx)
+		return p.arrive()
 	}
 }
 
-// limit takes a token of the rate limit, and waits for it if need be.
-func (p *Passage) limit(ctx context.Context, from ratelimit.Caller) (Reason, error) {
+// limit takes a token of the rate limit, or is to wait for it.
+func (p *Passage) limit(from *ratelimit.Caller) (w wait, _ Reason, err error) {
 	l := p.settings.limiter
-	if l.Exempt(from) {
-		return 0, nil
+	if l.Exempt(*from) {
+		return w, 0, nil
 	}
 	r, err := l.Reserve(p.start)
-	if err != nil {
-		return Overloaded, err
+	if err == nil && r.Wait > 0 {
+		held := r
+		w.reservation = &held
 	}
-	if r.Wait == 0 {
-		return 0, nil
-	}
-	if p.mode(limitGate) == spillway.Enforce {
-		err = pause(ctx, r.Wait)
-		p.start = time.Now()
-	}
-	r.End(p.start)
-	return Left, err
+	return w, Overloaded, err
 }
 
-// shed asks the shedder, and waits in its room if need be. A gate that observes
-// does not wait.
-func (p *Passage) shed(ctx context.Context) (reason Reason, err error) {
+// board takes a place in flight.
+func (p *Passage) board() error {
+	if l := p.settings.flight; l.Acquire() {
+		p.flight = spillway.Ticket{By: l, Criticality: p.call.Criticality}
+		return nil
+	}
+	return p.settings.crowded
+}
+
+// arrive asks the shedder, which may say that the request is to wait in its room.
+func (p *Passage) arrive() (w wait, _ Reason, err error) {
 	s := p.server
 	state := s.state(p.start)
 	state.Runnable = max(0, state.Runnable-companions)
-	var w *waiter
-	var place *shed.Waiter
-	if p.mode(shedGate) == spillway.Enforce {
-		w = s.waiters.Get().(*waiter)
-		defer s.waiters.Put(w)
-		place = &w.Waiter
-	}
-	d := s.shed.Arrive(p.start, p.call, state, place)
+	place := s.waiters.Get().(*waiter)
+	d := s.shed.Arrive(p.start, p.call, state, &place.Waiter)
 	if d.Evicted != nil {
 		release(d.Evicted)
 	}
 	if d.Verdict == shed.Wait {
 		s.wake()
-		p.tickets[shedGate], err = s.wait(ctx, w, d.MaxWait)
-		s.load.Waited(time.Since(p.start))
-		if err != nil && errors.Is(err, ctx.Err()) {
-			return Left, err
-		}
-		return Overloaded, err
+		return wait{place: place, most: d.MaxWait}, 0, nil
 	}
-	p.tickets[shedGate] = d.Ticket
-	return Overloaded, d.Err
+	s.waiters.Put(place)
+	p.shed = d.Ticket
+	return w, Overloaded, d.Err
+}
+
+// A wait is what a request waits for: a token, or to be let out of the room. The
+// zero wait is none.
+type wait struct {
+	reservation *ratelimit.Reservation
+	place       *waiter
+	most        time.Duration // in the room
+}
+
+// await waits, and returns what became of it.
+func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) {
+	if w.reservation != nil {
+		err = pause(ctx, w.reservation.Wait)
+		p.start = time.Now()
+		w.reservation.End(p.start)
+		return Left, err
+	}
+	s := p.server
+	p.shed, err = s.wait(ctx, w.place, w.most)
+	s.waiters.Put(w.place)
+	s.load.Waited(time.Since(p.start))
+	if err != nil && errors.Is(err, ctx.Err()) {
+		return Left, err
+	}
+	return Overloaded, err
 }
 
 // companions is how many goroutines a request brings along that are ready to run
@@ -158,10 +220,20 @@ const companions = 1
 
 // settle tells each gate that admitted the request what became of it, and
 // reports that as told.
-func (p *Passage) settle(now time.Time, o, told spillway.Outcome) {
-	for gate := range p.tickets {
-		p.tickets[gate].Settle(now, o)
-		if p.admitted[gate] {
+func (p *Passage) settle(s *Server, now time.Time, o, told spillway.Outcome) {
+	p.quota.Settle(now, o)
+	p.flight.Settle(now, o)
+	if p.shed.By != nil {
+		p.shed.Settle(now, o)
+		if s.shed.Waiting() > 0 {
+			s.wake()
+		}
+	}
+	if p.settings.config.Observer == nil {
+		return
+	}
+	for gate, admitted := range p.admitted {
+		if admitted {
 			p.report(gate, spillway.Event{Latency: now.Sub(p.start), Outcome: told})
 		}
 	}
@@ -170,7 +242,7 @@ func (p *Passage) settle(now time.Time, o, told spillway.Outcome) {
 // report sends the one event of the request and the gate.
 func (p *Passage) report(gate int, e spillway.Event) {
 	if o := p.settings.config.Observer; o != nil {
-		e.Time, e.Call, e.Policy, e.Mode = p.start, p.call, gateNames[gate], p.mode(gate)
+		e.Time, e.Call, e.Policy, e.Mode = p.start, p.call, gateNames[gate], p.mode
 		o.Observe(e)
 	}
 }

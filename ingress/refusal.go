@@ -19,9 +19,13 @@ const (
 	// Left: the client went away, or its deadline passed, while the request
 	// waited. Nobody reads the answer.
 	Left
+	reasons
 )
 
-var reasonNames = [...]string{"admitted", "overloaded", "over quota", "left"}
+// Reasons is how many values a [Reason] can have, for tables.
+const Reasons = int(reasons)
+
+var reasonNames = [Reasons]string{"admitted", "overloaded", "over quota", "left"}
 
 // String returns a lower-case word or two for r.
 func (r Reason) String() string {
@@ -51,16 +55,17 @@ type Refusal struct {
 // Refused reports whether r is a refusal.
 func (r Refusal) Refused() bool { return r.Reason != 0 }
 
-// refuse makes a Refusal of an error that a gate returned.
-func (s *settings) refuse(now time.Time, call spillway.Call, reason Reason, err error) Refusal {
+// refuse makes a Refusal of an error that a gate returned, and counts it.
+func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, reason Reason, err error) Refusal {
+	s.refused[reason].Add(1)
 	r := Refusal{Reason: reason, Err: err}
 	if reason == Left {
 		return r
 	}
-	r.DontRetry = reason == Overloaded && s.dontRetry(now, call)
-	r.RetryAfter = s.config.RetryAfter
+	r.DontRetry = reason == Overloaded && st.dontRetry(now, call)
+	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
-	jitter := s.config.Rand()
+	jitter := st.config.Rand()
 	if rejected, ok := errors.AsType[*spillway.RejectedError](err); ok && rejected.RetryAfter > 0 {
 		r.RetryAfter, jitter = rejected.RetryAfter, jitter+0.5
 	}

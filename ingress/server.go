@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -26,6 +27,8 @@ type Server struct {
 	waiters    sync.Pool                  // of *waiter
 	state      func(time.Time) shed.State // process, but in tests
 	update     sync.Mutex                 // one Update at a time
+	shadows    sync.WaitGroup             // that still wait
+	refused    [Reasons]atomic.Uint64
 }
 
 // New returns a Server, or an error that names the field of c that is wrong.
@@ -65,7 +68,7 @@ func (s *Server) Trust() Trust { return s.settings.Load().config.Trust }
 
 // Limits reports whether there is a rate limit, for whose exemptions Enter wants
 // to know the caller. Where there is none an adapter need not find out.
-func (s *Server) Limits() bool { return s.settings.Load().has[limitGate] }
+func (s *Server) Limits() bool { return s.settings.Load().modes[limitGate] != spillway.Off }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for
 // a token of the rate limit where that has a queue, and in the shedder's room. If
@@ -78,45 +81,57 @@ func (s *Server) Limits() bool { return s.settings.Load().has[limitGate] }
 // reads the clock once, and again after it has waited. It allocates nothing
 // unless it waits.
 func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Passage, Refusal) {
-	st := s.settings.Load()
-	if st.exempt(call) {
-		return Passage{}, Refusal{}
-	}
-	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
-		call.Deadline = d
-	}
-	p := Passage{server: s, settings: st, call: call, start: time.Now()}
-	st.observe(p.start, call)
-	r := p.enter(ctx, from)
-	if r.Refused() {
-		return Passage{}, r
-	}
-	return p, Refusal{}
+	return s.EnterAt(ctx, time.Now(), call, from)
 }
 
-// Refuse reports whether the shedder would refuse a request if it came now, and
-// if so counts and reports the refusal. It never waits. Where the answer is no
+// EnterAt is Enter at the time now, for whoever has read the clock already.
+func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Refusal) {
+	r = p.EnterAt(ctx, s, now, &call, &from)
+	return p, r
+}
+
+// Refuse reports whether a request would be refused for overload if it came now:
+// by the limit in flight, or by the shedder. If so it counts and reports the
+// refusal. It never waits. Where the answer is no
 // Refusal nothing was counted, and the request must still Enter. It is for
 // adapters that can refuse more cheaply before they have read the request.
-func (s *Server) Refuse(call spillway.Call) Refusal {
+func (s *Server) Refuse(call spillway.Call) Refusal { return s.RefuseAt(time.Now(), call) }
+
+// RefuseAt is Refuse at the time now, for whoever has read the clock already.
+func (s *Server) RefuseAt(now time.Time, call spillway.Call) Refusal {
 	st := s.settings.Load()
-	if st.config.ShedMode != spillway.Enforce || st.exempt(call) {
+	if st.exempt(&call) {
 		return Refusal{}
 	}
-	now := time.Now()
-	err := s.shed.Refuse(now, call, s.state(now))
+	gate, err := s.overloaded(st, now, call)
 	if err == nil {
 		return Refusal{}
 	}
-	st.observe(now, call)
+	st.observe(now, &call)
 	p := Passage{server: s, settings: st, call: call, start: now}
-	p.report(shedGate, spillway.Event{Refused: true, Err: err})
-	return st.refuse(now, call, Overloaded, err)
+	p.report(gate, spillway.Event{Refused: true, Err: err})
+	return s.refuse(st, now, &call, Overloaded, err)
+}
+
+// overloaded returns the gate that would refuse a request for overload, and why, if
+// one would.
+func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call) (gate int, err error) {
+	if st.modes[flightGate] == spillway.Enforce && st.flight.Full() {
+		_ = st.flight.Refuse() // counts it
+		return flightGate, st.crowded
+	}
+	if st.modes[shedGate] == spillway.Enforce {
+		err = s.shed.Refuse(now, call, s.state(now))
+	}
+	return shedGate, err
 }
 
 // process is what the shedder is told of the process.
 func (s *Server) process(now time.Time) shed.State {
 	u := s.load.Utilization(now)
+	if st := s.settings.Load(); st.config.Forwards {
+		return shed.State{Processors: st.processors, CPU: s.load.CPU(), Utilization: u}
+	}
 	x := s.load.Executor(now)
 	return shed.State{Runnable: x.Runnable, Processors: x.Processors, CPU: s.load.CPU(), Utilization: u}
 }
@@ -125,17 +140,24 @@ func (s *Server) process(now time.Time) shed.State {
 // failure; log it once.
 func (s *Server) Missing() []error { return s.load.Missing() }
 
-// Close closes the files of the Server and waits for its goroutine, if there is
-// one: there is while requests wait. Call it when the last request has ended.
-func (s *Server) Close() error { return errors.Join(s.dispatcher.stop(), s.load.Close()) }
+// Close closes the files of the Server and waits for its goroutines, if there are
+// any: there are while requests wait, or would wait if gates that observe enforced.
+// Call it when the last request has ended.
+func (s *Server) Close() error {
+	s.shadows.Wait()
+	return errors.Join(s.dispatcher.stop(), s.load.Close())
+}
 
 // Stats says how the policies of a [Server] stand.
 type Stats struct {
 	RateLimit ratelimit.Stats
 	Quota     []quota.CustomerStats // nil without a quota
+	InFlight  inflight.Stats
 	Shed      shed.Stats
 	Load      load.Stats
 	Attempts  attempts.Stats // of an internal listener
+	// RefusedTotal is how many requests were refused since the start, by [Reason].
+	RefusedTotal [Reasons]uint64
 }
 
 // Stats returns the levels of all policies at the time now.
@@ -143,9 +165,13 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := s.settings.Load()
 	all := Stats{
 		RateLimit: st.limiter.Stats(now),
+		InFlight:  st.flight.Stats(),
 		Shed:      st.shed.Stats(),
 		Load:      st.load.Stats(now),
 		Attempts:  st.histogram.Stats(now),
+	}
+	for reason := range s.refused {
+		all.RefusedTotal[reason] = s.refused[reason].Load()
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)

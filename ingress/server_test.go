@@ -108,6 +108,8 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	}{
 		{Config{ShedMode: 7}, "ingress: ShedMode is 7, must be Enforce, Observe or Off"},
 		{Config{RetryAfter: -1}, "ingress: RetryAfter is -1ns, must be 1ms to 1h"},
+		{Config{InFlightMode: 7}, "ingress: InFlightMode is 7, must be Enforce, Observe or Off"},
+		{Config{MaxInFlight: 1 << 40}, "ingress: MaxInFlight is 1099511627776, must be at most 2147483647"},
 		{Config{Trust: Trust{Boundary: 9}}, "ingress: Trust.Boundary is 9, must be Edge or Internal"},
 		{Config{Trust: Trust{MaxTimeout: -1}}, "ingress: Trust.MaxTimeout is -1ns, must be 1ms to 24h"},
 		{Config{Trust: Trust{Highest: map[string]spillway.Criticality{"x": 9}}}, `ingress: Trust.Highest["x"] is Criticality(9), must be one of the four`},
@@ -195,6 +197,79 @@ func TestGatesRefuse(t *testing.T) {
 	}
 }
 
+// A limit in flight holds whatever the shedder thinks, counts what waits, and is
+// changed without losing the count.
+func TestMaxInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen log
+		config := Config{MaxInFlight: 3, Observer: &seen, Quota: perCustomer(t, 1e6), Shed: shed.Config{MaxWait: time.Second}}
+		s := must(t, config)
+		first := occupy(t, s)
+		start := time.Now()
+		s.state = func(now time.Time) shed.State {
+			if now.Sub(start) < 50*time.Millisecond {
+				return shed.State{Processors: 1, Runnable: 5}
+			}
+			return shed.State{Processors: 1}
+		}
+		entered := make(chan *Passage, 2)
+		for range 2 {
+			go func() { // and wait
+				p, r := enter(s, spillway.Call{Criticality: spillway.CriticalPlus})
+				if r.Refused() {
+					t.Errorf("%+v", r)
+				}
+				entered <- &p
+			}()
+		}
+		synctest.Wait()
+		seen.take()
+		refused := func(want bool) {
+			t.Helper()
+			p, r := enter(s, spillway.Call{Criticality: spillway.CriticalPlus, Customer: "c"})
+			p.Done(spillway.Served)
+			events := seen.take()
+			early := s.Refuse(spillway.Call{})
+			seen.take()
+			if r.Refused() != want || early.Refused() != want || want && events != "inflight refused, quota abandoned" {
+				t.Errorf("%+v, early %+v, %s; want refused %v", r, early, events, want)
+			}
+			if want && (r.Reason != Overloaded || r.RetryAfter <= 0 || !strings.Contains(r.Err.Error(), "MaxInFlight")) {
+				t.Errorf("%+v", r)
+			}
+		}
+		refused(true)
+		if st := s.Stats(time.Now()); st.InFlight.InFlight != 3 || st.RefusedTotal != [Reasons]uint64{Overloaded: 2} {
+			t.Errorf("%+v, %v refused", st.InFlight, st.RefusedTotal)
+		}
+		second, third := <-entered, <-entered // once the processor is idle
+		first.Done(spillway.Served)
+		refused(false)
+		config.MaxInFlight = 2
+		if err := s.Update(config); err != nil {
+			t.Fatal(err)
+		}
+		refused(true)
+		second.Done(spillway.Failed)
+		third.Done(spillway.Abandoned)
+		refused(false)
+		config.MaxInFlight = 0
+		if err := s.Update(config); err != nil {
+			t.Fatal(err)
+		}
+		for range 2000 {
+			if p, r := enter(s, spillway.Call{}); r.Refused() {
+				t.Fatalf("%+v without a limit", r)
+			} else {
+				p.Done(spillway.Served)
+			}
+		}
+		if n := s.Stats(time.Now()).InFlight.InFlight; n != 0 {
+			t.Errorf("%d left in flight", n)
+		}
+	})
+}
+
 // What the shedder refuses costs the customer nothing.
 func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})
@@ -264,45 +339,6 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// In observe mode nothing is refused, and what is reported is what enforce does.
-func TestObserveReportsWhatEnforceDoes(t *testing.T) {
-	decide := func(mode spillway.Mode) (refused []string, answers int) {
-		synctest.Test(t, func(t *testing.T) {
-			var seen log
-			s := must(t, Config{
-				RateLimit: ratelimit.Config{Rate: 300, BurstSeconds: 0.1}, Quota: perCustomer(t, 100),
-				RateLimitMode: mode, QuotaMode: mode, ShedMode: mode, Observer: &seen,
-			})
-			r := rand.New(rand.NewPCG(1, 2))
-			for range 2000 {
-				time.Sleep(time.Duration(r.ExpFloat64() * float64(time.Second) / 500))
-				p, refusal := enter(s, spillway.Call{
-					Customer:    []string{"a", "b", "c", "d"}[r.IntN(4)],
-					Criticality: spillway.Criticality(r.IntN(4)) - 2,
-				})
-				if refusal.Refused() {
-					answers++
-				}
-				p.Done(spillway.Served)
-			}
-			for _, e := range seen.events {
-				if e.Refused {
-					refused = append(refused, e.Policy+e.Time.String()+e.Err.Error())
-				}
-			}
-		})
-		return refused, answers
-	}
-	enforced, refusals := decide(spillway.Enforce)
-	observed, answers := decide(spillway.Observe)
-	if answers != 0 {
-		t.Errorf("observe mode refused %d requests", answers)
-	}
-	if len(enforced) < 500 || len(enforced) != refusals || !slices.Equal(enforced, observed) {
-		t.Errorf("enforce refused %d, observe reported %d", len(enforced), len(observed))
-	}
-}
-
 // A processor becomes free for one request at a time.
 func TestWaitersRunByCriticality(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -316,6 +352,16 @@ func TestWaitersRunByCriticality(t *testing.T) {
 			}
 			return shed.State{Processors: 1, Runnable: 5}
 		}
+		var refused sync.WaitGroup // only where somebody is do waiters run by criticality
+		for range 8 {
+			refused.Go(func() {
+				if _, r := enter(s, spillway.Call{Criticality: spillway.Sheddable}); !r.Refused() {
+					t.Error("ran on a busy processor")
+				}
+			})
+		}
+		refused.Wait()
+		seen.take()
 		var mu sync.Mutex
 		var order []spillway.Criticality
 		for _, c := range []spillway.Criticality{-2, 1, -1, 0} {
@@ -387,7 +433,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		first := occupy(t, s)
 		start := time.Now()
 		_, r := enter(s, spillway.Call{})
-		if r.Reason != Overloaded || time.Since(start) != 50*time.Millisecond {
+		if r.Reason != Overloaded || time.Since(start) != 60*time.Millisecond {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -432,16 +478,23 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			return cancel
 		}
-		cancel := start(spillway.Sheddable, 64)
-		waiting := s.shed.Waiting()
-		cancelHigh := start(spillway.CriticalPlus, 20)
-		if n := refused.Load(); waiting != 64 || n != 20 || s.shed.Waiting() != 64 {
-			t.Errorf("of %d waiters %d were evicted, and %d wait", waiting, n, s.shed.Waiting())
+		const low, high = 40, 20
+		cancel := start(spillway.Sheddable, low)
+		if n := s.shed.Waiting(); n != low {
+			t.Errorf("%d wait, want %d", n, low)
+		}
+		cancelHigh := start(spillway.CriticalPlus, high)
+		evicted := refused.Load()
+		if n := s.shed.Waiting(); evicted < high/2 || n != low+high-int(evicted) {
+			t.Errorf("of %d waiters %d were evicted, and %d wait", low, evicted, n)
 		}
 		cancel()
+		if time.Sleep(time.Millisecond); s.shed.Waiting() != high {
+			t.Errorf("%d wait, want the %d that matter more", s.shed.Waiting(), high)
+		}
 		cancelHigh()
 		time.Sleep(time.Millisecond)
-		if n := left.Load(); n != 64 || s.shed.Waiting() != 0 {
+		if n := left.Load(); n != low+high-evicted || s.shed.Waiting() != 0 {
 			t.Errorf("%d left", n)
 		}
 	})
@@ -641,5 +694,32 @@ func BenchmarkRefuse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s.Refuse(spillway.Call{Deadline: past})
+	}
+}
+
+// A process that only forwards is not busy because many goroutines are ready to run.
+func TestForwards(t *testing.T) {
+	plain, forwards := must(t, Config{}), must(t, Config{Forwards: true})
+	var spinning sync.WaitGroup
+	var stop atomic.Bool
+	for range 8 * runtime.GOMAXPROCS(0) {
+		spinning.Go(func() {
+			for !stop.Load() {
+				runtime.Gosched()
+			}
+		})
+	}
+	defer spinning.Wait()
+	defer stop.Store(true)
+	busy := func(s *Server) bool { return s.process(time.Now()).Runnable > 0 }
+	for deadline := time.Now().Add(10 * time.Second); !busy(plain); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatal("many goroutines are ready to run, and it does not show")
+		}
+	}
+	for range 100 {
+		if busy(forwards) {
+			t.Fatal("the run queue counts")
+		}
 	}
 }

@@ -90,6 +90,12 @@ func (t Trust) withDefaults() (Trust, error) {
 // customer, a deadline of its own. Judge is a pure function; a claim can never
 // make it fail.
 func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call {
+	t.Apply(now, &call, &c)
+	return call
+}
+
+// Apply is Judge of a call where it stands, for where copies of it would be felt.
+func (t *Trust) Apply(now time.Time, call *spillway.Call, c *Claims) {
 	call.Criticality = t.criticality(call.Criticality, c)
 	call.Attempt = int32(min(max(c.Attempt, 0), math.MaxInt32))
 	if c.Timeout > 0 {
@@ -102,10 +108,9 @@ func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call 
 			call.Deadline = deadline
 		}
 	}
-	return call
 }
 
-func (t Trust) criticality(known spillway.Criticality, c Claims) spillway.Criticality {
+func (t *Trust) criticality(known spillway.Criticality, c *Claims) spillway.Criticality {
 	if !known.Valid() {
 		known = spillway.Critical
 	}

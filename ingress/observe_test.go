@@ -1,0 +1,243 @@
+package ingress
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// A trace is what comes to a server, and how busy it is then, whatever it does.
+type trace struct {
+	visits []visit
+	states func(since time.Duration) shed.State
+}
+
+type visit struct {
+	at, takes, limit time.Duration // the last: 0 for none
+	call             spillway.Call
+	panics           bool
+}
+
+// newTrace returns a trace of some seconds, with calm and busy times, requests of
+// all classes and customers, that come in bursts. All are patient: when one leaves depends on how long it waits.
+func newTrace(seed uint64) (tr trace) {
+	r := rand.New(rand.NewPCG(seed, 2))
+	var at time.Duration
+	for range 3000 {
+		rate := 400.0
+		if at/(300*time.Millisecond)%4 == 3 {
+			rate = 4000
+		}
+		at += time.Duration(r.ExpFloat64() / rate * float64(time.Second))
+		v := visit{at: at, takes: time.Duration(r.ExpFloat64()*3e6) + 100*time.Microsecond + 1}
+		v.call = spillway.Call{
+			Customer:    []string{"a", "b", "c", "d", "e"}[r.IntN(5)],
+			Criticality: spillway.Criticality(r.IntN(4)) - 2,
+			Attempt:     int32(r.IntN(2)),
+		}
+		switch r.IntN(10) {
+		case 0:
+			v.limit = time.Duration(r.IntN(int(20 * time.Millisecond)))
+		case 1:
+			v.panics = true
+		}
+		tr.visits = append(tr.visits, v)
+	}
+	tr.states = func(since time.Duration) shed.State {
+		seconds := since.Seconds()
+		s := shed.State{Processors: 2, CPU: 0.9, Utilization: 0.6 + 0.5*math.Sin(seconds*3)}
+		if math.Mod(seconds, 0.06) > 0.015 {
+			s.Runnable = 5 // so that requests wait, and some in vain
+		}
+		return s
+	}
+	return tr
+}
+
+// play lets a trace pass a Server, and returns what was decided on each request
+// by each gate, and how many answers were refusals.
+func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var seen log
+		c.Observer = &seen
+		var refused atomic.Int64
+		// The same for the same request, however many have drawn before.
+		c.Shed.Rand = func() float64 { return math.Mod(float64(time.Now().UnixNano())*math.Phi, 1) }
+		s := must(t, c)
+		start := time.Now()
+		s.state = func(now time.Time) shed.State { return tr.states(now.Sub(start)) }
+		s.dispatcher.idle.close()
+		s.dispatcher.idle = nap{}
+		var all sync.WaitGroup
+		for _, v := range tr.visits {
+			time.Sleep(time.Until(start.Add(v.at)))
+			all.Go(func() {
+				if v.visit(s) {
+					refused.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		s.shadows.Wait()
+		refusals = int(refused.Load())
+		for _, e := range seen.events {
+			word := e.Outcome.String()
+			if e.Refused {
+				word = e.Err.Error()
+			}
+			decisions = append(decisions, fmt.Sprintf("%v %s %s: %s", e.Time.Sub(start), e.Call.Customer, e.Policy, word))
+		}
+		if st := s.Stats(time.Now()); st.InFlight.InFlight+st.Shed.InFlight+st.Shed.Parked+st.Shed.Waiting+st.RateLimit.Waiting != 0 {
+			t.Errorf("left: %+v", st)
+		}
+	})
+	slices.Sort(decisions)
+	return decisions, refusals
+}
+
+// visit makes one request, and reports whether it was refused.
+func (v visit) visit(s *Server) (refused bool) {
+	call := v.call
+	if v.limit > 0 {
+		call.Deadline = time.Now().Add(v.limit)
+	}
+	p, r := enter(s, call)
+	if r.Refused() {
+		return true
+	}
+	outcome := spillway.Failed
+	defer func() {
+		p.Done(outcome)
+		_ = recover()
+	}()
+	if time.Sleep(v.takes); v.panics {
+		panic("on purpose")
+	}
+	outcome = spillway.Served
+	return false
+}
+
+// TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
+// refused, and what each gate reports of each is what it does in Enforce.
+func TestObserveReportsWhatEnforceDoes(t *testing.T) {
+	for seed := range uint64(4) {
+		tr := newTrace(seed)
+		play := func(mode spillway.Mode) ([]string, int) {
+			return tr.play(t, Config{
+				RateLimit: ratelimit.Config{Rate: 1500, BurstSeconds: 0.1, QueueDepth: 5}, Quota: perCustomer(t, 60),
+				Attempts: attempts.Config{Share: -1}, Shed: shed.Config{MaxWait: 30 * time.Millisecond}, MaxInFlight: 36,
+				RateLimitMode: mode, QuotaMode: mode, InFlightMode: mode, ShedMode: mode,
+			})
+		}
+		enforced, refusals := play(spillway.Enforce)
+		observed, answers := play(spillway.Observe)
+		if answers != 0 || refusals == 0 {
+			t.Errorf("observe mode refused %d requests, enforce %d", answers, refusals)
+		}
+		all := strings.Join(enforced, "\n")
+		for _, kind := range []string{
+			"ratelimit: spillway", "quota: spillway", "lately", "in time", "quick", "full", "threshold",
+			"in flight", "ratelimit: abandoned", "quota: abandoned", "inflight: abandoned", "shed: served", "shed: failed",
+		} {
+			if n := strings.Count(all, kind); n < 3 {
+				t.Errorf("seed %d: %q occurs %d times, which tests nothing", seed, kind, n)
+			}
+		}
+		if !slices.Equal(enforced, observed) {
+			t.Errorf("seed %d: enforce made %d decisions and observe %d; first difference %s", seed, len(enforced), len(observed), difference(enforced, observed))
+		}
+	}
+}
+
+func difference(a, b []string) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return a[i] + " | " + b[i]
+		}
+	}
+	return "in length"
+}
+
+// TestShadows: while a request that would wait is served, its shadow waits.
+func TestShadows(t *testing.T) {
+	const ms, forever = time.Millisecond, time.Hour
+	for _, row := range []struct {
+		name    string
+		idle    time.Duration // when a processor is
+		outcome spillway.Outcome
+		ends    time.Duration // when the shadow does
+		events  string
+	}{
+		{"in vain", forever, spillway.Served, 60 * ms, "shed refused (observe)"},
+		{"until the client leaves", forever, spillway.Abandoned, 10 * ms, "shed abandoned (observe)"},
+		{"and is in flight as long as the request was", 20 * ms, spillway.Served, 30 * ms, "shed served (observe)"},
+		{"less long than the request is served", 5 * ms, spillway.Failed, 15 * ms, "shed failed (observe)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var seen log
+				s := must(t, Config{ShedMode: spillway.Observe, Observer: &seen})
+				first := occupy(t, s)
+				start := time.Now()
+				s.state = func(now time.Time) shed.State {
+					if now.Sub(start) >= row.idle {
+						return shed.State{Processors: 1}
+					}
+					return shed.State{Processors: 1, Runnable: 5}
+				}
+				p, r := enter(s, spillway.Call{})
+				if r.Refused() || time.Since(start) != 0 || s.shed.Waiting() != 1 {
+					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.shed.Waiting())
+				}
+				time.Sleep(10 * ms)
+				p.Done(row.outcome)
+				s.shadows.Wait()
+				if got := seen.take(); got != row.events || time.Since(start) != row.ends {
+					t.Errorf("%s after %v, want %s after %v", got, time.Since(start), row.events, row.ends)
+				}
+				first.Done(spillway.Served)
+			})
+		})
+	}
+}
+
+// TestObserverBeforeEnforcer: a gate that observes learns that another one has
+// refused.
+func TestObserverBeforeEnforcer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen log
+		s := must(t, Config{
+			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.Observe,
+			Observer: &seen,
+		})
+		late := spillway.Call{Deadline: time.Now().Add(-time.Second)}
+		for _, want := range []string{
+			"shed refused, ratelimit abandoned (observe)",
+			"shed refused", // the rest once there is a token
+		} {
+			if _, r := enter(s, late); !r.Refused() {
+				t.Errorf("%+v", r)
+			}
+			if got := seen.take(); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+		s.shadows.Wait()
+		if got := seen.take(); got != "ratelimit abandoned (observe)" {
+			t.Errorf("%s", got)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package ingress
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// A shadow is the way that a request would take through the gates that observe if
+// they enforced. Where it would wait, the request goes on and the shadow waits,
+// in a goroutine of its own. It then stays in flight for as long as the request
+// was.
+type shadow struct {
+	Passage
+
+	came           time.Time
+	refused, waits bool
+	ended          chan ending // receives one value if it waits
+	leave          context.CancelFunc
+}
+
+// ending is what became of a request.
+type ending struct {
+	took    time.Duration
+	o, told spillway.Outcome
+}
+
+// cast returns the shadow of p, which has still to see any gate.
+func (p *Passage) cast() *shadow {
+	s := &shadow{Passage: *p, came: p.start}
+	s.mode = spillway.Observe
+	return s
+}
+
+// look asks a gate, unless one before has refused, or is yet to decide.
+func (s *shadow) look(gate int, from *ratelimit.Caller) {
+	if s.refused || s.waits {
+		return
+	}
+	w, reason, err := s.ask(gate, from)
+	if w == (wait{}) {
+		s.refused = s.take(gate, reason, err) != nil
+		return
+	}
+	var ctx context.Context
+	ctx, s.leave = context.WithCancel(context.Background()) // that of the request ends with it
+	s.waits, s.ended = true, make(chan ending, 1)
+	caller := *from
+	s.server.shadows.Go(func() { s.follow(ctx, gate, w, &caller) })
+}
+
+// follow waits at a gate, asks those behind, and ends as late as it would have.
+func (s *shadow) follow(ctx context.Context, gate int, w wait, from *ratelimit.Caller) {
+	defer s.leave()
+	reason, err := s.await(ctx, w)
+	err = s.take(gate, reason, err)
+	for gate++; gate < gates && err == nil; gate++ {
+		if s.settings.modes[gate] == spillway.Observe {
+			_, err = s.pass(ctx, gate, from)
+		}
+	}
+	if err != nil {
+		return
+	}
+	begin := time.Now()
+	e := <-s.ended
+	_ = pause(ctx, time.Until(begin.Add(e.took)))
+	s.settle(s.server, time.Now(), e.o, e.told)
+}
+
+// end tells the shadow at the time now what became of the request.
+func (s *shadow) end(now time.Time, o, told spillway.Outcome) {
+	switch {
+	case s == nil || s.refused:
+	case !s.waits:
+		s.settle(s.server, now, o, told)
+	default:
+		s.ended <- ending{now.Sub(s.came), o, told}
+		if o == spillway.Abandoned {
+			s.leave()
+		}
+	}
+}
