@@ -36,12 +36,12 @@ func (a *Attempt) Hold() spillway.Ticket {
 var spare = sync.Pool{New: func() any { return new(Attempt) }}
 
 // attempt makes one attempt, if all gates admit it.
-func (c *Client) attempt(ctx context.Context, call spillway.Call, r *retry.Attempt, send func(context.Context, *Attempt) error) (err error) {
+func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Attempt, send func(context.Context, *Attempt) error) (err error) {
 	a := spare.Get().(*Attempt)
 	a.Attempt, a.Start = r, time.Now()
 	outcome := spillway.Abandoned // unless send returns
-	defer func() { c.settle(call, a, outcome, err) }()
-	if err := c.admit(call, a); err != nil {
+	defer func() { p.settle(call, a, outcome, err) }()
+	if err := p.admit(call, a); err != nil {
 		return err
 	}
 	err = send(ctx, a)
@@ -50,9 +50,9 @@ func (c *Client) attempt(ctx context.Context, call spillway.Call, r *retry.Attem
 }
 
 // admit asks each gate in turn, until one refuses.
-func (c *Client) admit(call spillway.Call, a *Attempt) error {
-	for i := range c.gates {
-		g := &c.gates[i]
+func (p *policies) admit(call spillway.Call, a *Attempt) error {
+	for i := range p.gates {
+		g := &p.gates[i]
 		if g.mode == spillway.Off {
 			continue
 		}
@@ -61,8 +61,8 @@ func (c *Client) admit(call spillway.Call, a *Attempt) error {
 			a.admitted[i] = true
 			continue
 		}
-		if c.observer != nil {
-			c.observer.Observe(spillway.Event{Time: a.Start, Call: call, Policy: g.policy, Mode: g.mode, Refused: true, Err: err})
+		if p.observer != nil {
+			p.observer.Observe(spillway.Event{Time: a.Start, Call: call, Policy: g.policy, Mode: g.mode, Refused: true, Err: err})
 		}
 		if g.mode == spillway.Enforce {
 			return err
@@ -72,23 +72,23 @@ func (c *Client) admit(call spillway.Call, a *Attempt) error {
 }
 
 // settle tells each gate that admitted the attempt what became of it.
-func (c *Client) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
+func (p *policies) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
 	for i := range a.tickets {
 		a.tickets[i].Settle(a.Start, o)
 	}
-	if c.observer != nil {
-		c.report(call, a, o, err)
+	if p.observer != nil {
+		p.report(call, a, o, err)
 	}
 	*a = Attempt{}
 	spare.Put(a)
 }
 
-func (c *Client) report(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
+func (p *policies) report(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
 	e := spillway.Event{Time: a.Start, Latency: time.Since(a.Start), Call: call, Outcome: o, Err: err}
-	for i, g := range c.gates {
+	for i, g := range p.gates {
 		if a.admitted[i] {
 			e.Policy, e.Mode = g.policy, g.mode
-			c.observer.Observe(e)
+			p.observer.Observe(e)
 		}
 	}
 }

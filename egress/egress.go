@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -57,15 +59,69 @@ type gate struct {
 // A Client makes calls to one backend. It is safe for concurrent use; make one
 // with [New].
 type Client struct {
+	current  atomic.Pointer[policies]
+	update   sync.Mutex     // one Update at a time
+	standard retry.Strategy // where none is given; nil until then
+}
+
+// policies are what a Client asks for a call, and how. They are replaced as a whole
+// by Update; the throttle lives on, and the limit in flight if it is the Client's own.
+type policies struct {
 	gates    [gates]gate
 	throttle *throttle.Throttle
 	inflight *inflight.Limiter
+	shared   bool // the limit
 	retry    retry.Strategy
 	observer spillway.Observer
 }
 
 // New returns a Client, or an error that names the field of c that is wrong.
 func New(c Config) (*Client, error) {
+	client := new(Client)
+	if err := client.Update(c); err != nil {
+		return nil, err
+	}
+	return client, nil
+}
+
+// Update changes the configuration of a Client in use, or returns an error that
+// names the field that is wrong and changes nothing. What the throttle has learnt is
+// kept, and what is in flight stays counted unless Inflight changes. A budget lives
+// in its strategy: give the same one again to keep it. Where none is given, the
+// Client keeps its own. Calls under way end as they began.
+func (c *Client) Update(config Config) error {
+	p, err := config.build()
+	if err != nil {
+		return err
+	}
+	c.update.Lock()
+	defer c.update.Unlock()
+	if err := c.fill(p); err != nil {
+		return err
+	}
+	if old := c.current.Load(); old != nil {
+		if err := p.adopt(old, &config); err != nil {
+			return err
+		}
+	}
+	c.current.Store(p)
+	return nil
+}
+
+// fill gives p a strategy. The lock is held.
+func (c *Client) fill(p *policies) (err error) {
+	if p.retry != nil {
+		return nil
+	}
+	if c.standard == nil {
+		c.standard, err = newStandard()
+	}
+	p.retry = c.standard
+	return err
+}
+
+// build makes all policies anew, but for the strategy where none is given.
+func (c *Config) build() (*policies, error) {
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
@@ -82,31 +138,42 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c, err = c.withRetry(); err != nil {
-		return nil, err
-	}
-	return &Client{
+	return &policies{
 		gates: [gates]gate{
 			throttleGate: {th, "throttle", c.ThrottleMode},
 			inflightGate: {limiter, "inflight", c.InflightMode},
 		},
-		throttle: th, inflight: limiter, retry: c.Retry, observer: c.Observer,
+		throttle: th, inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
 	}, nil
 }
 
-// withRetry returns c with a strategy.
-func (c Config) withRetry() (Config, error) {
-	if c.Retry != nil {
-		return c, nil
+// adopt puts the policies of old that live on in the place of those of p, and gives
+// them the configuration. As each was made of that once, none refuses it.
+func (p *policies) adopt(old *policies, c *Config) error {
+	if err := old.throttle.Update(c.Throttle); err != nil {
+		return err
 	}
-	var err error
-	if c.Retry, err = retry.NewBudgeted(retry.BudgetedConfig{}); err != nil {
-		return c, fmt.Errorf("egress: Retry: %w", err)
+	p.throttle, p.gates[throttleGate].Gate = old.throttle, old.throttle
+	if p.shared || old.shared {
+		return nil
 	}
-	return c, nil
+	if err := old.inflight.Update(inflight.Config{MaxRequests: c.MaxRequests}); err != nil {
+		return err
+	}
+	p.inflight, p.gates[inflightGate].Gate = old.inflight, old.inflight
+	return nil
 }
 
-func (c Config) limiter() (*inflight.Limiter, error) {
+// newStandard returns the strategy where none is given.
+func newStandard() (retry.Strategy, error) {
+	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
+	if err != nil {
+		return nil, fmt.Errorf("egress: Retry: %w", err)
+	}
+	return s, nil
+}
+
+func (c *Config) limiter() (*inflight.Limiter, error) {
 	if c.Inflight == nil {
 		l, err := inflight.New(inflight.Config{MaxRequests: c.MaxRequests})
 		if err != nil {
@@ -135,19 +202,20 @@ func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.C
 	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
 		call.Deadline = d
 	}
-	if c.observer == nil {
-		return c.attempts(ctx, call, send)
+	p := c.current.Load()
+	if p.observer == nil {
+		return p.attempts(ctx, call, send)
 	}
 	start := time.Now()
-	err := c.attempts(ctx, call, send)
-	c.observer.Observe(callEvent(start, call, err))
+	err := p.attempts(ctx, call, send)
+	p.observer.Observe(callEvent(start, call, err))
 	return err
 }
 
-func (c *Client) attempts(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
-	return retry.Do(ctx, c.retry, call, func(ctx context.Context, r *retry.Attempt) error {
+func (p *policies) attempts(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
+	return retry.Do(ctx, p.retry, call, func(ctx context.Context, r *retry.Attempt) error {
 		call.Attempt = int32(r.Number)
-		return c.attempt(ctx, call, r, send)
+		return p.attempt(ctx, call, r, send)
 	})
 }
 
@@ -169,5 +237,6 @@ type Stats struct {
 
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
-	return Stats{Throttle: c.throttle.Stats(now), Inflight: c.inflight.Stats()}
+	p := c.current.Load()
+	return Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
 }

@@ -5,17 +5,20 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/retry"
 )
 
 // A Pool keeps a [Client] for each backend, made when the backend is first
 // called. It keeps at most a fixed number of them: whoever can name backends
 // cannot make it grow. It is safe for concurrent use; make one with [NewPool].
 type Pool struct {
-	config  Config
-	max     int
-	clients sync.Map // string → *pooled
-	mu      sync.Mutex
-	size    int
+	max      int
+	clients  sync.Map // string → *pooled
+	mu       sync.Mutex
+	config   Config
+	standard retry.Strategy // where none is given
+	size     int
 }
 
 // pooled is a Client and whether it was used since the pool last looked.
@@ -39,14 +42,35 @@ func NewPool(c Config, maxBackends int) (*Pool, error) {
 	if maxBackends < 0 {
 		return nil, fmt.Errorf("egress: maxBackends is %d, must be positive", maxBackends)
 	}
-	c, err := c.withRetry()
+	standard, err := newStandard()
 	if err != nil {
 		return nil, err
 	}
-	if _, err := New(c); err != nil {
+	p := &Pool{max: maxBackends, standard: standard}
+	if err := p.Update(c); err != nil {
 		return nil, err
 	}
-	return &Pool{config: c, max: maxBackends}, nil
+	return p, nil
+}
+
+// Update changes the configuration of all Clients of the Pool, as [Client.Update]
+// does, or returns an error that names the field that is wrong and changes nothing.
+func (p *Pool) Update(c Config) error {
+	if _, err := New(c); err != nil { // if not, none of the Clients refuses it
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c.Retry == nil {
+		c.Retry = p.standard
+	}
+	var err error
+	p.clients.Range(func(_, value any) bool {
+		err = value.(*pooled).Update(c)
+		return err == nil
+	})
+	p.config = c
+	return err
 }
 
 // For returns the Client of the backend named key. A full Pool first lets go of
@@ -103,7 +127,7 @@ func (p *Pool) evict() {
 // used: one that is not used again before the next eviction has no second chance.
 func (c *pooled) fitness() int {
 	switch used := c.used.Swap(false); {
-	case c.inflight.Stats().InFlight > 0:
+	case c.current.Load().inflight.Stats().InFlight > 0:
 		return 0
 	case used:
 		return 1
