@@ -7,12 +7,20 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// failureOf returns what an answer, received at now, means to whoever might try
-// again, and whether it is a failure at all. Headers are read only where the
-// status says that something went wrong: a hint with a 2xx is ignored.
+// suspect reports whether an answer may be a failure. Headers are read only where
+// it may: a hint with any other answer is ignored.
+func suspect(status int, h http.Header) bool {
+	return status >= 400 || status == http.StatusOK && has(h, headerGRPCStatus)
+}
+
+// failureOf returns what an answer that is suspect, received at now, means to
+// whoever might try again, and whether it is a failure at all.
 func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, failed bool) {
-	if status < 400 {
+	if !suspect(status, h) {
 		return fault.Failure{}, false
+	}
+	if status < 400 {
+		return failureOfGRPC(h)
 	}
 	f, failed = ofStatus(status)
 	if told := listen(&f, h); !failed && !told {

@@ -77,6 +77,23 @@ func TestAnswers(t *testing.T) {
 		{429, h{"retry-after-ms": "20", "retry-after": "9"}, f{Party: fault.Client, Overload: true, Safety: fault.Yes, HasRetryAfter: true, RetryAfter: 20 * time.Millisecond}, always},
 		{500, h{"retry-after": "3"}, f{Party: fault.Server, HasRetryAfter: true, RetryAfter: 3 * time.Second}, idempotent},
 
+		// Refusals of gRPC.
+		{200, h{"content-type": "application/grpc", "grpc-status": "14"}, f{Party: fault.Server, Overload: true}, idempotent},
+		{200, h{"content-type": "application/grpc+proto", "grpc-status": "14", "x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true}, always},
+		{200, h{"content-type": "application/grpc", "grpc-status": "14", "grpc-retry-pushback-ms": "20"}, f{Party: fault.Server, Overload: true, Safety: fault.Yes, HasRetryAfter: true, RetryAfter: 20 * time.Millisecond}, always},
+		{200, h{"content-type": "application/grpc", "grpc-status": "14", "grpc-retry-pushback-ms": "0"}, f{Party: fault.Server, Overload: true, Safety: fault.Yes, HasRetryAfter: true}, always},
+		{200, h{"content-type": "application/grpc", "grpc-status": "14", "grpc-retry-pushback-ms": "-1"}, f{Party: fault.Server, Overload: true, DontRetry: true}, never},
+		{200, h{"content-type": "application/grpc", "grpc-status": "14", "grpc-retry-pushback-ms": "soon"}, f{Party: fault.Server, Overload: true, DontRetry: true}, never},
+		{200, h{"content-type": "application/grpc", "grpc-status": "14", "retry-after": "9"}, f{Party: fault.Server, Overload: true}, idempotent},
+		{200, h{"content-type": "application/grpc", "grpc-status": "8"}, f{Party: fault.Client, Overload: true}, never},
+		{200, h{"content-type": "application/grpc", "grpc-status": "8", "grpc-retry-pushback-ms": "1000"}, f{Party: fault.Client, Overload: true, Safety: fault.Yes, HasRetryAfter: true, RetryAfter: time.Second}, always},
+		{200, h{"content-type": "application/grpc", "grpc-status": "8", "grpc-message": "grpc: received message larger than max (5 vs. 4)"}, f{}, success},
+		{200, h{"content-type": "application/grpc", "grpc-status": "0"}, f{}, success},
+		{200, h{"content-type": "application/grpc", "grpc-status": "5", "grpc-retry-pushback-ms": "20"}, f{}, success},
+		{200, h{"content-type": "application/grpc"}, f{}, success},
+		{200, h{"content-type": "application/json", "grpc-status": "14"}, f{}, success},
+		{204, h{"content-type": "application/grpc", "grpc-status": "14"}, f{}, success},
+
 		// None of it where nothing went wrong.
 		{200, h{"retry-after": "9", "x-should-retry": "true", "x-envoy-overloaded": "true"}, f{}, success},
 		{302, h{"retry-after": "9", "x-envoy-ratelimited": "true"}, f{}, success},

@@ -1,25 +1,35 @@
 package spillhttp
 
 import (
+	"bytes"
 	"math"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/ingress"
 )
 
-// claimsOf returns what a request with header h says of itself, but for the
-// attempt number. Where it says several things, the one counts that gains it
-// least: the lowest class, the shortest time. What is not valid says nothing.
-func claimsOf(h http.Header) (c ingress.Claims) {
-	if len(h) == 0 {
-		return c
+// What a request says of itself is read from its header. Where it says several
+// things, the one counts that gains it least: the lowest class, the shortest
+// time, the most attempts. What is not valid says nothing. The headers of gRPC,
+// whose calls are all POST requests, are looked for in those only: each look costs
+// more than what else is decided.
+
+// claimHeaders are those that are read below.
+var claimHeaders = [...]string{
+	headerCriticality, headerBaggage, headerDeadline, headerGRPCTimeout, headerAttempt, headerGRPCAttempts, headerSDKRequest,
+}
+
+// claimOf returns the name of a header that is read here in canonical form, or
+// nothing for that of any other.
+func claimOf(name []byte) string {
+	for _, key := range &claimHeaders {
+		if len(key) == len(name) && bytes.EqualFold(name, []byte(key)) {
+			return key
+		}
 	}
-	c.Criticality, c.Labelled = labelOf(h)
-	c.Timeout = timeoutOf(h)
-	return c
+	return ""
 }
 
 // labelOf returns the class that h names, in a header of its own or else as a
@@ -58,22 +68,24 @@ func baggageOf(values []string) (class spillway.Criticality, ok bool) {
 func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
 	text = strings.TrimSpace(text)
 	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
-		if strings.EqualFold(text, c.String()) && (!ok || c < class) {
+		if name := c.String(); len(name) == len(text) && (name == text || strings.EqualFold(name, text)) && (!ok || c < class) {
 			return c, true
 		}
 	}
 	return class, ok
 }
 
-// attemptOf returns which attempt h says that this is, from 0.
-func attemptOf(h http.Header) (n int) {
-	for _, v := range h[headerAttempt] {
+// attemptOf returns which attempt r says that it is, from 0.
+func attemptOf(r *http.Request) (n int) {
+	for _, v := range r.Header[headerAttempt] {
 		n = max(n, count(v)-1)
 	}
-	for _, v := range h[headerGRPCAttempts] {
-		n = max(n, count(v))
+	if r.Method == http.MethodPost {
+		for _, v := range r.Header[headerGRPCAttempts] {
+			n = max(n, count(v))
+		}
 	}
-	for _, v := range h[headerSDKRequest] {
+	for _, v := range r.Header[headerSDKRequest] {
 		for more := true; more; {
 			var part string
 			part, v, more = strings.Cut(v, ";")
@@ -91,14 +103,16 @@ func count(text string) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// timeoutOf returns how long h says that the caller will wait, or 0.
-func timeoutOf(h http.Header) (least time.Duration) {
-	for _, v := range h[headerDeadline] {
+// timeoutOf returns how long r says that the caller will wait, or 0.
+func timeoutOf(r *http.Request) (least time.Duration) {
+	for _, v := range r.Header[headerDeadline] {
 		d, _ := units(v, time.Millisecond)
 		least = shorter(least, d)
 	}
-	for _, v := range h[headerGRPCTimeout] {
-		least = shorter(least, timeoutOfGRPC(v))
+	if r.Method == http.MethodPost {
+		for _, v := range r.Header[headerGRPCTimeout] {
+			least = shorter(least, timeoutOfGRPC(v))
+		}
 	}
 	return least
 }

@@ -69,13 +69,21 @@ func TestAttemptAndTimeout(t *testing.T) {
 		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
 		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, maxHint},
 	} {
-		if got := attemptOf(row.header); got != row.attempt {
+		if got := attemptOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.attempt {
 			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)
 		}
-		if got := timeoutOf(row.header); got != row.timeout {
+		if got := timeoutOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.timeout {
 			t.Errorf("%.80q: timeout %v, want %v", row.header, got, row.timeout)
 		}
 	}
+}
+
+// judged returns what a Handler makes of a request.
+func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimit.Caller, bool) {
+	var a arrival
+	h.judge(now, r, &a)
+	h.find(r, &a.caller)
+	return a.call, a.caller, a.labelled
 }
 
 // TestTrust: the same claims at an edge and inside.
@@ -108,7 +116,7 @@ func TestTrust(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			h := mustHandler(t, bare, ingress.Config{Trust: row.trust}, row.config)
-			call, _, labelled := h.judge(incoming(t, row.claims...))
+			call, _, labelled := judged(h, time.Now(), incoming(t, row.claims...))
 			if call.Criticality != row.class || call.Attempt != row.attempt || labelled != row.labelled {
 				t.Errorf("%+v, labelled %v; want %v, attempt %d, labelled %v", call, labelled, row.class, row.attempt, row.labelled)
 			}
@@ -121,7 +129,7 @@ func TestAttemptsOfCustomers(t *testing.T) {
 	h := mustHandler(t, bare, ingress.Config{}, HandlerConfig{
 		Classify: func(*http.Request) spillway.Call { return spillway.Call{Customer: "alice"} },
 	})
-	if call, _, _ := h.judge(incoming(t, headerAttempt, "3")); call.Attempt != 2 || call.Customer != "alice" {
+	if call, _, _ := judged(h, time.Now(), incoming(t, headerAttempt, "3")); call.Attempt != 2 || call.Customer != "alice" {
 		t.Errorf("%+v", call)
 	}
 }
@@ -135,7 +143,7 @@ func TestCaller(t *testing.T) {
 	}}}}
 	limited := mustHandler(t, bare, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, HandlerConfig{})
 	want := ratelimit.Caller{Addr: netip.MustParseAddr("2001:db8::1"), Identity: "spiffe://example.org/web", Application: "client/1.0"}
-	if _, got, _ := limited.judge(r); got != want {
+	if _, got, _ := judged(limited, time.Now(), r); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	for _, want := range []string{"dns.example", "cn", ""} {
@@ -153,16 +161,20 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// FuzzForgedHeaders: at an edge, whatever a request says gains it nothing; inside
-// it stays within what the caller may.
+// FuzzForgedHeaders: at an edge, whatever a request says, however long and often,
+// gains it nothing; inside it stays within what the caller may.
 func FuzzForgedHeaders(f *testing.F) {
-	f.Add("CRITICAL_PLUS", "criticality=CRITICAL_PLUS", "1000000000", "attempt=99999999999999999999", "99999999H", "-1")
-	f.Add("SHEDDABLE", "", "0", "attempt=", "0n", "18446744073709551616")
+	f.Add("CRITICAL_PLUS", "criticality=CRITICAL_PLUS", "1000000000", "attempt=99999999999999999999", "99999999H", "-1", uint8(2))
+	f.Add("SHEDDABLE", "", "0", "attempt=", "0n", "18446744073709551616", uint8(1))
+	f.Add("", strings.Repeat("criticality=SHEDDABLE,", 50_000), strings.Repeat("9", 1<<20), strings.Repeat("attempt=9;", 100_000), "1n", strings.Repeat("0", 1<<20)+"1", uint8(1))
+	f.Add(strings.Repeat("CRITICAL_PLUS", 1<<16), "criticality", "-1000000000", ";;=;attempt", "\xff\x00", "\u0661", uint8(255))
+	customer := HandlerConfig{Classify: func(*http.Request) spillway.Call { return spillway.Call{Customer: "mallory"} }}
 	edge := mustHandler(f, bare, ingress.Config{}, HandlerConfig{})
+	known := mustHandler(f, bare, ingress.Config{}, customer)
 	inside := mustHandler(f, bare, ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}, HandlerConfig{})
-	f.Fuzz(func(t *testing.T, class, baggage, attempt, sdk, timeout, ms string) {
+	f.Fuzz(func(t *testing.T, class, baggage, attempt, sdk, timeout, ms string, times uint8) {
 		r := incoming(t)
-		for range 2 {
+		for range max(1, min(int(times), 1<<20/(1+len(class+baggage+attempt+sdk+timeout+ms)))) {
 			for key, value := range map[string]string{
 				headerCriticality: class, headerBaggage: baggage, headerAttempt: attempt, headerGRPCAttempts: attempt,
 				headerSDKRequest: sdk, headerGRPCTimeout: timeout, headerDeadline: ms,
@@ -170,18 +182,22 @@ func FuzzForgedHeaders(f *testing.F) {
 				r.Header[key] = append(r.Header[key], value)
 			}
 		}
-		begin := time.Now()
-		call, _, labelled := edge.judge(r)
+		now := time.Now()
+		call, _, labelled := judged(edge, now, r)
 		if call.Criticality > spillway.Critical || !call.Criticality.Valid() || call.Attempt != 0 || labelled != (call.Criticality < spillway.Critical) {
 			t.Errorf("edge: %+v, labelled %v", call, labelled)
 		}
-		if d := call.Deadline; !d.IsZero() && (!d.After(begin) || d.After(time.Now().Add(time.Hour))) {
-			t.Errorf("edge: deadline in %v", d.Sub(begin))
+		if d := call.Deadline; !d.IsZero() && (!d.After(now) || d.After(now.Add(time.Hour))) {
+			t.Errorf("edge: deadline in %v", d.Sub(now))
 		}
-		if call, _, _ := inside.judge(r); call.Criticality > spillway.Critical || call.Attempt < 0 {
+		if call, _, _ := judged(known, now, r); call.Attempt < 0 || call.Customer != "mallory" || call.Criticality > spillway.Critical {
+			t.Errorf("edge, a customer: %+v", call)
+		}
+		if call, _, _ := judged(inside, now, r); call.Criticality > spillway.Critical || call.Attempt < 0 {
 			t.Errorf("inside: %+v", call)
 		}
-		for _, h := range []*Handler{edge, inside} {
+		for _, h := range []*Handler{edge, known, inside} {
+			h.early(now, r)
 			h.ServeHTTP(nowhere{http.Header{}}, r)
 			nothingLeft(t, h)
 		}

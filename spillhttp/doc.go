@@ -43,6 +43,13 @@
 //	x-should-retry, stripe-should-retry true: safe to retry; false: don't
 //	retry-after-ms, retry-after         how long to wait, as number or date
 //
+// An answer of gRPC that is a status in the place of headers may be a refusal:
+//
+//	grpc-status: 14                     overloaded; may have been processed
+//	grpc-status: 8                      over quota; retried only with a hint
+//	grpc-retry-pushback-ms              how long to wait, and that it is safe to retry;
+//	                                    negative, or no number: don't
+//
 // What may have been processed is retried only if the request is idempotent: by
 // its method, as RFC 9110 has it, or because it carries an Idempotency-Key. All
 // other answers below 500 are successes of the backend. Hints in an answer that
@@ -86,6 +93,7 @@
 //	attempt       X-Envoy-Attempt-Count, Amz-Sdk-Request, Grpc-Previous-Rpc-Attempts
 //	time left     X-Envoy-Expected-Rq-Timeout-Ms, Grpc-Timeout
 //
+// The headers of gRPC are looked for in POST requests, which all of its calls are.
 // Where a request says several things, the one counts that gains it least. The
 // context of a request that is served carries the class and the deadline that it
 // was admitted with, and calls made with it inherit both. A request that has no
@@ -106,6 +114,7 @@
 //
 // A call of gRPC is answered in its own way, with a status in place of headers: 14,
 // or 8 when over quota, with grpc-retry-pushback-ms, which is -1 for "don't retry".
+// A handler that has reasons of its own to refuse does so with [Refuse].
 //
 // # Early refusal
 //

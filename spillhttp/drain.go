@@ -22,11 +22,12 @@ const (
 // flight while the call waits.
 type drainer struct {
 	retry.Strategy
-	answers sync.Map // *retry.Attempt → *StatusError, until Refresh is asked
+	answers *answers
 }
 
-// expect announces that the attempt a failed with e.
-func (d *drainer) expect(a *retry.Attempt, e *StatusError) { d.answers.Store(a, e) }
+// answers are those that failed, by the attempt, until a drainer is asked for
+// another one. All drainers of a Transport, one after the other, share them.
+type answers struct{ sync.Map } // *retry.Attempt → *StatusError
 
 // Refresh implements [retry.Strategy].
 func (d *drainer) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.Token, error) {

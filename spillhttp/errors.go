@@ -26,6 +26,9 @@ type StatusError struct {
 
 // Error names the status.
 func (e *StatusError) Error() string {
+	if e.StatusCode == http.StatusOK {
+		return "spillhttp: the backend answered with status " + first(e.Header, headerGRPCStatus) + " of gRPC"
+	}
 	return fmt.Sprintf("spillhttp: the backend answered %d %s", e.StatusCode, http.StatusText(e.StatusCode))
 }
 

@@ -2,6 +2,7 @@ package spillhttp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -53,6 +54,21 @@ func get(url string, headers ...string) int {
 	}
 	defer resp.Body.Close()
 	return resp.StatusCode
+}
+
+// A handler whose own call was refused says so, and that it was the one to retry.
+func ExampleRefuse() {
+	backend := func() error { return spillway.ErrRejected } // as a call by a Transport may end
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := backend(); errors.Is(err, spillway.ErrRejected) {
+			spillhttp.Refuse(w, r, ingress.Refusal{Reason: ingress.Overloaded, DontRetry: true})
+			return
+		}
+		fmt.Fprintln(w, "served")
+	}))
+	defer server.Close()
+	fmt.Println(get(server.URL))
+	// Output: 503
 }
 
 // A signal of the user's own: a queue that should not hold more than 100 jobs.

@@ -51,10 +51,10 @@ func (x *exchange) send(a *egress.Attempt) error {
 
 // judge tells an answer that is a success from one that is a failure.
 func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
-	if resp.StatusCode >= 400 {
+	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
 			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			x.transport.drainer.expect(a.Attempt, x.failed)
+			x.transport.answers.Store(a.Attempt, x.failed)
 			return x.failed
 		}
 	}

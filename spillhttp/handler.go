@@ -60,6 +60,8 @@ type Handler struct {
 	classify func(*http.Request) spillway.Call
 	identity func(*http.Request) string
 	exempt   func(*http.Request) bool
+	clock    clock
+	plain    bool         // the three are those of this package, which look at little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 }
 
@@ -73,7 +75,10 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if next == nil {
 		return nil, errors.New("spillhttp: next is nil, must be a Handler")
 	}
-	h := &Handler{next: next, ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt}
+	h := &Handler{
+		next: next, ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt,
+		plain: c.Classify == nil && c.Identity == nil && c.Exempt == nil,
+	}
 	if h.ingress == nil {
 		var err error
 		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {
@@ -107,51 +112,77 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	call, caller, labelled := h.judge(r)
-	passage, refusal := h.ingress.Enter(r.Context(), call, caller)
-	if refusal.Refused() {
+	now := h.clock.now()
+	var a arrival
+	h.judge(now, r, &a)
+	h.find(r, &a.caller)
+	var passage ingress.Passage
+	if refusal := passage.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
 		h.refuse(w, r, refusal)
 		return
 	}
-	ctx, cancel := inherit(r.Context(), &call, labelled)
-	outcome := spillway.Failed // unless the next handler returns
+	v, next := visitOf(w, r, &a)
+	returned := false
 	defer func() {
-		passage.Done(outcome)
-		cancel()
+		outcome := spillway.Failed
+		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
+		if err := leave(end, r, next); returned {
+			outcome = outcomeOf(err, v.code)
+		}
+		passage.DoneAt(end, outcome)
 	}()
-	if ctx != r.Context() {
-		r = r.WithContext(ctx)
-	}
-	response := responseTo(w, r)
-	h.next.ServeHTTP(response, r)
-	outcome = outcomeOf(ctx, response.status())
+	h.next.ServeHTTP(v.writer(r), next)
+	returned = true
 }
 
-// judge returns the call that r is, with as much of its claims as is believed,
-// and whether the calls that it causes are to be labelled. At an edge a label
-// counts only if it has lowered the class: any other is dropped.
-func (h *Handler) judge(r *http.Request) (call spillway.Call, caller ratelimit.Caller, labelled bool) {
+// An arrival is what there is to know of a request when it comes. It is handed on
+// by reference, as copies of it would cost more than many a decision.
+type arrival struct {
+	call     spillway.Call
+	caller   ratelimit.Caller
+	labelled bool // the calls that it causes are to be
+}
+
+// judge finds out what r is, with as much of its claims as is believed. At an edge
+// a label counts only if it has lowered the class: any other is dropped.
+func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if h.classify != nil {
-		call = h.classify(r)
+		a.call = h.classify(r)
 	}
 	trust := h.ingress.Trust()
-	claims := claimsOf(r.Header)
-	if trust.Boundary == ingress.Internal || call.Customer != "" { // else nobody wants to know
-		claims.Attempt = attemptOf(r.Header)
-	}
-	caller.Identity = h.identity(r)
+	var claims ingress.Claims
+	h.claims(r, &a.call, trust.Boundary, &claims)
+	a.caller.Identity = claims.Identity
+	trust.Apply(now, &a.call, &claims)
+	a.labelled = a.call.Criticality != spillway.Critical || claims.Labelled && trust.Boundary == ingress.Internal
+}
+
+// find finds out who the caller is, as far as a rate limit wants to know.
+func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	if h.ingress.Limits() {
-		caller.Application = first(r.Header, "User-Agent")
-		caller.Addr = addressOf(r)
+		c.Application = first(r.Header, "User-Agent")
+		c.Addr = addressOf(r)
 	}
-	claims.Identity = caller.Identity
-	var now time.Time
-	if claims.Timeout > 0 {
-		now = time.Now()
+}
+
+// claims finds out what r says of itself.
+func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) {
+	c.Identity = h.identity(r)
+	c.Criticality, c.Labelled = labelOf(r.Header)
+	c.Timeout = timeoutOf(r)
+	if b == ingress.Internal || call.Customer != "" { // else nobody wants to know
+		c.Attempt = attemptOf(r)
 	}
-	call = trust.Judge(now, call, claims)
-	labelled = call.Criticality != spillway.Critical || claims.Labelled && trust.Boundary == ingress.Internal
-	return call, caller, labelled
+}
+
+// Judge returns what the Handler would take a request for that came now, and what the
+// request claims of itself. Nothing is decided or counted: it is for those who explain
+// decisions.
+func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, claims ingress.Claims) {
+	var a arrival
+	h.judge(now, r, &a)
+	h.claims(r, &a.call, h.ingress.Trust().Boundary, &claims)
+	return a.call, claims
 }
 
 func addressOf(r *http.Request) netip.Addr {
@@ -162,41 +193,38 @@ func addressOf(r *http.Request) netip.Addr {
 // refuse answers a request that is not served.
 func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 	if why.Reason == ingress.Overloaded {
-		h.looks.Store(lookOn)
+		h.busy()
 	}
 	refuse(w, r, why)
 }
 
+// busy takes note of a refusal for overload.
+func (h *Handler) busy() {
+	if h.looks.Load() < lookOn { // else all processors know
+		h.looks.Store(lookOn)
+	}
+}
+
 // early decides on a request of which only the head has come.
-func (h *Handler) early(r *http.Request) ingress.Refusal {
+func (h *Handler) early(now time.Time, r *http.Request) ingress.Refusal {
 	if h.exempt(r) {
 		return ingress.Refusal{}
 	}
-	call, _, _ := h.judge(r)
-	refusal := h.ingress.Refuse(call)
+	var a arrival
+	h.judge(now, r, &a)
+	refusal := h.ingress.RefuseAt(now, a.call)
 	if refusal.Refused() {
-		h.looks.Store(lookOn)
+		h.busy()
 	} else {
 		h.looks.Add(-1)
 	}
 	return refusal
 }
 
-// inherit returns the context by which outgoing calls inherit criticality and
-// deadline, and what ends it.
-func inherit(ctx context.Context, call *spillway.Call, labelled bool) (context.Context, context.CancelFunc) {
-	if labelled {
-		ctx = spillway.WithCriticality(ctx, call.Criticality)
-	}
-	if call.Deadline.IsZero() {
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, call.Deadline)
-}
-
-// outcomeOf tells what became of a request that was answered with a status.
-func outcomeOf(ctx context.Context, status int) spillway.Outcome {
-	switch err := ctx.Err(); {
+// outcomeOf tells what became of a request that was answered with a status, while
+// its context had an error or none.
+func outcomeOf(err error, status int) spillway.Outcome {
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return spillway.TimedOut
 	case err != nil:

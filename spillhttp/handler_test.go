@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,7 @@ func TestRefusals(t *testing.T) {
 			if got := headerText(w.Header()); w.Code != row.status || !alike(got, row.want) || w.Body.Len() > 0 {
 				t.Errorf("%d %s, want %d %s", w.Code, got, row.status, row.want)
 			}
-			if status, ok := failureOf(w.Code, w.Header(), time.Now()); !row.grpc && (!ok || !status.Overload) {
+			if status, ok := failureOf(w.Code, w.Header(), time.Now()); !ok || !status.Overload {
 				t.Errorf("a Transport takes it for %+v", status)
 			}
 		})
@@ -224,6 +225,31 @@ func TestDontRetryTravels(t *testing.T) {
 	})
 }
 
+// TestRefusedGRPC: a Transport knows the refusal of a call of gRPC, comes back when
+// it is asked to, and hands the last one out as it is.
+func TestRefusedGRPC(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		calls := 0
+		s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			calls++
+			_, _ = io.Copy(io.Discard, r.Body)
+			refuse(w, r, ingress.Refusal{Reason: ingress.Overloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
+		}), false)
+		defer s.close()
+		client := mustTransport(t, TransportConfig{Base: s.base, Egress: eager})
+		r := newRequest(t, t.Context(), http.MethodPost, strings.NewReader("a call"))
+		r.Header.Set("Content-Type", "application/grpc")
+		start := time.Now()
+		resp := must(client.RoundTrip(r))
+		if got := readAll(t, resp); got != "" || resp.StatusCode != 200 || resp.Header.Get("Grpc-Status") != "14" {
+			t.Errorf("%d %v %q", resp.StatusCode, resp.Header, got)
+		}
+		if took := time.Since(start); calls != 2 || took < 2*time.Second {
+			t.Errorf("%d calls in %v, want 2, the second no earlier than the first answer asked, and none after it", calls, took)
+		}
+	})
+}
+
 // TestOutcomes: what the policies learn of each end that a request may have.
 func TestOutcomes(t *testing.T) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -288,19 +314,24 @@ func TestOutcomes(t *testing.T) {
 // TestObserveChangesNothing: with every gate in Observe the answers are those of
 // no Handler at all, and what is reported is what Enforce decides.
 func TestObserveChangesNothing(t *testing.T) {
+	const header = "X-Number"
+	numbered := HandlerConfig{Classify: func(r *http.Request) spillway.Call {
+		return spillway.Call{Key: r.Header.Get(header)}
+	}}
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
-		var decisions [2][]bool
+		var refused [2]map[string]bool // by number
 		for i, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe} {
 			var seen journal
 			config := busy
 			config.Observer, config.ShedMode, config.QuotaMode, config.RateLimitMode = &seen, mode, mode, mode
-			h := mustHandler(t, echo, config, HandlerConfig{})
+			h := mustHandler(t, echo, config, numbered)
 			h.looks.Store(lookOn)
 			protected, without := open(t, protocol, h, early), open(t, protocol, echo, false)
 			for n := range 40 {
 				exchange := func(s *site) string {
 					r := newRequest(t, t.Context(), http.MethodPut, strings.NewReader(strings.Repeat("x", n)))
 					r.Header.Set(headerCriticality, spillway.Criticality(n%4-2).String())
+					r.Header.Set(header, strconv.Itoa(n))
 					resp := must(s.base.RoundTrip(r))
 					resp.Header.Del("Date")
 					return fmt.Sprint(resp.StatusCode, " ", headerText(resp.Header), " ", readAll(t, resp))
@@ -310,14 +341,15 @@ func TestObserveChangesNothing(t *testing.T) {
 				}
 			}
 			synctest.Wait()
+			refused[i] = map[string]bool{}
 			for _, e := range seen.take() {
-				decisions[i] = append(decisions[i], e.Refused)
+				refused[i][e.Call.Key] = e.Refused
 			}
 			protected.close()
 			without.close()
 		}
-		if len(decisions[0]) != 40 || !slices.Equal(decisions[0], decisions[1]) {
-			t.Errorf("observed %v, want as enforced %v", decisions[1], decisions[0])
+		if len(refused[0]) != 40 || !maps.Equal(refused[0], refused[1]) {
+			t.Errorf("observed %v, want as enforced %v", refused[1], refused[0])
 		}
 	})
 }
@@ -428,8 +460,64 @@ func TestBodiesNeverRead(t *testing.T) {
 		if took := time.Since(start); took > time.Second {
 			t.Errorf("refused after %v", took)
 		}
+		if n := s.network.opens.Load(); protocol == "h2c" && n != 1 {
+			t.Errorf("%d connections, want the one, whose other streams are not to suffer", n)
+		}
 		nothingLeft(t, h)
 	})
+}
+
+// TestRefusedBodiesHoldNothing: what was sent of bodies that nobody read takes no
+// room from the requests that come after them on the same connection.
+func TestRefusedBodiesHoldNothing(t *testing.T) {
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		h := mustHandler(t, echo, busy, HandlerConfig{})
+		h.looks.Store(lookOn)
+		s := open(t, protocol, h, early)
+		defer s.close()
+		body := strings.Repeat("x", 200_000)
+		post := func(class spillway.Criticality, want int) {
+			t.Helper()
+			r := newRequest(t, t.Context(), http.MethodPost, strings.NewReader(body))
+			r.Header.Set(headerCriticality, class.String())
+			resp, err := s.base.RoundTrip(r)
+			if err != nil {
+				// A client of HTTP/1 may see that the connection is closed before it sees why.
+				if want == 200 || protocol != "HTTP1" {
+					t.Error(err)
+				}
+				return
+			}
+			got := readAll(t, resp)
+			if resp.StatusCode != want+len(got)%3 || want == 200 && got != body {
+				t.Errorf("%v: %d with %d bytes", class, resp.StatusCode, len(got))
+			}
+		}
+		for range 30 {
+			post(spillway.Sheddable, 503)
+		}
+		post(spillway.Critical, 200)
+		synctest.Wait()
+		nothingLeft(t, h)
+	})
+}
+
+// TestRefuse: a handler can refuse as a Handler does.
+func TestRefuse(t *testing.T) {
+	config := swamped
+	config.Rand = func() float64 { return 0.5 }
+	h := mustHandler(t, bare, config, HandlerConfig{})
+	for _, contentType := range []string{"", "application/grpc"} {
+		r := incoming(t)
+		r.Header.Set("Content-Type", contentType)
+		r.ProtoMajor = 2
+		want, got := httptest.NewRecorder(), httptest.NewRecorder()
+		h.ServeHTTP(want, r)
+		Refuse(got, r, ingress.Refusal{RetryAfter: time.Second})
+		if got.Code != want.Code || headerText(got.Header()) != headerText(want.Header()) {
+			t.Errorf("%q: %d %v, want %d %v", contentType, got.Code, got.Header(), want.Code, want.Header())
+		}
+	}
 }
 
 // TestBurst: many connections at once, of which some leave, some send slowly and
@@ -528,7 +616,8 @@ func TestHandlerAllocations(t *testing.T) {
 	}{
 		{"exempt", inside, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/healthz", nil), 0},
 		{"plain", inside, incoming(t), 1},
-		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 3},
+		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 1},
+		{"deadline", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000"), 1},
 		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 3},
 	} {
 		if n := count(row.handler, row.request); n > row.most {

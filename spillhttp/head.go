@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -171,6 +170,7 @@ func bytesOf(s string) (set [256]bool) {
 // It is used again and again.
 type head struct {
 	request http.Request
+	url     url.URL
 	header  http.Header
 	values  []string // of the header
 	answer  []byte
@@ -187,18 +187,57 @@ func (x *head) read(b []byte, f framing, remoteAddr string) bool {
 	if err != nil {
 		return false
 	}
-	clear(x.header)
-	x.values = x.values[:0]
-	x.request = http.Request{
+	x.begin(http.Request{
 		Method: text[:f.method], URL: u, RequestURI: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: x.header, Body: http.NoBody, RemoteAddr: remoteAddr,
-	}
+		Body: http.NoBody, RemoteAddr: remoteAddr,
+	})
 	_, fields, _ := strings.Cut(text, "\r\n")
 	for line, rest, _ := strings.Cut(fields, "\r\n"); line != ""; line, rest, _ = strings.Cut(rest, "\r\n") {
 		name, value, _ := strings.Cut(line, ":")
 		x.add(textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"))
 	}
 	return true
+}
+
+// glance is read for a [Handler] that looks at nothing but the path and the claims
+// of a request: no more than these is made.
+func (x *head) glance(b []byte, f framing) bool {
+	path, _, _ := bytes.Cut(b[f.method+1:f.target], []byte{'?'})
+	if bytes.IndexByte(path, '%') >= 0 {
+		return x.read(b, f, "")
+	}
+	if x.url.Path != string(path) {
+		x.url = url.URL{Path: string(path)}
+	}
+	x.begin(http.Request{Method: methodOf(b[:f.method]), URL: &x.url})
+	_, rest, _ := cutLine(b[:f.head])
+	for line, rest, _ := cutLine(rest); len(line) > 0; line, rest, _ = cutLine(rest) {
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		if key := claimOf(name); key != "" {
+			x.add(key, string(bytes.Trim(value, " \t")))
+		}
+	}
+	return true
+}
+
+// methodOf returns a method, of which the common ones need no memory.
+func methodOf(b []byte) string {
+	switch string(b) {
+	case http.MethodGet:
+		return http.MethodGet
+	case http.MethodPost:
+		return http.MethodPost
+	default:
+		return string(b)
+	}
+}
+
+// begin forgets the last request and begins another one.
+func (x *head) begin(r http.Request) {
+	clear(x.header)
+	x.values = x.values[:0]
+	x.request = r
+	x.request.Header = x.header
 }
 
 func (x *head) add(key, value string) {
@@ -214,26 +253,20 @@ func (x *head) add(key, value string) {
 	}
 }
 
-// answerFields are the fields of a refusal for overload.
-var answerFields = [...]string{"Content-Length", headerOverloaded, headerShouldRetry, headerRetryAfter, headerRetryAfterMs}
-
 // refusal returns the whole answer that says why, byte for byte as HTTP/1.1 has
-// it. Only a Date is missing, which an answer of this kind can do without.
+// it. Early, that is overload and nothing else. Only a Date is missing, which an
+// answer of this kind can do without.
 func (x *head) refusal(why ingress.Refusal) []byte {
-	clear(x.header)
-	status := answerTo(x.header, why)
-	x.answer = append(x.answer[:0], "HTTP/1.1 "...)
-	x.answer = strconv.AppendInt(x.answer, int64(status), 10)
-	x.answer = append(x.answer, ' ')
-	x.answer = append(x.answer, http.StatusText(status)...)
-	for _, key := range answerFields {
-		if value := first(x.header, key); value != "" {
-			x.answer = append(x.answer, "\r\n"...)
-			x.answer = append(x.answer, key...)
-			x.answer = append(x.answer, ": "...)
-			x.answer = append(x.answer, value...)
-		}
+	x.answer = append(x.answer[:0], "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"+headerOverloaded+": true\r\n"...)
+	if why.DontRetry {
+		x.answer = append(x.answer, headerShouldRetry+": false\r\n"...)
+	} else {
+		x.answer = append(x.answer, headerRetryAfter+": "...)
+		x.answer = append(x.answer, seconds(why.RetryAfter)...)
+		x.answer = append(x.answer, "\r\n"+headerRetryAfterMs+": "...)
+		x.answer = append(x.answer, milliseconds(why.RetryAfter)...)
+		x.answer = append(x.answer, "\r\n"...)
 	}
-	x.answer = append(x.answer, "\r\n\r\n"...)
+	x.answer = append(x.answer, "\r\n"...)
 	return x.answer
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,8 +101,8 @@ func FuzzFrame(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
-	x := new(head)
-	x.header = make(http.Header)
+	x, y := new(head), new(head)
+	x.header, y.header = make(http.Header), make(http.Header)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		found, ok := frame(b)
 		if !ok {
@@ -132,6 +133,14 @@ func FuzzFrame(f *testing.F) {
 		if got.Method != want.Method || !reflect.DeepEqual(got.URL, want.URL) || got.Host != want.Host ||
 			!maps.EqualFunc(got.Header, want.Header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
 			t.Fatalf("%q: read as %+v, by net/http as %+v", b, got, want)
+		}
+		if !y.glance(b, found) || y.request.Method != want.Method || y.request.URL.Path != want.URL.Path {
+			t.Fatalf("%q: at a glance %+v, by net/http %+v", b, y.request, want)
+		}
+		for _, key := range claimHeaders {
+			if !slices.Equal(y.header[key], want.Header[key]) {
+				t.Fatalf("%q: at a glance %s: %q, by net/http %q", b, key, y.header[key], want.Header[key])
+			}
 		}
 	})
 }

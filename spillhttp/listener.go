@@ -68,6 +68,7 @@ const (
 	atBoundary = -1 // nothing, and the last request was answered
 	inHead     = -2 // the rest of a head
 	untracked  = -3 // nobody knows: from here on, all is passed through
+	ahead      = -4 // the first byte of the next request was read while this one is answered
 )
 
 // spell is for how long in a row a connection answers by itself. Then it passes
@@ -96,7 +97,7 @@ func (c *conn) enter(state http.ConnState) {
 		c.peer = c.RemoteAddr().String()
 		c.owed.Store(atBoundary)
 	case http.StateIdle:
-		if !c.owed.CompareAndSwap(0, atBoundary) {
+		if !c.owed.CompareAndSwap(0, atBoundary) && !c.owed.CompareAndSwap(ahead, inHead) {
 			c.owed.Store(untracked)
 		}
 	case http.StateHijacked: // by somebody who may read with many goroutines
@@ -144,6 +145,17 @@ func (c *conn) examine(b []byte) (refused bool, err error) {
 // track takes note of what is owed after b, as owed was before it.
 func (c *conn) track(owed int64, b []byte) {
 	switch owed {
+	case 0:
+		// While a request is answered, net/http waits for one more byte, to learn
+		// when the client leaves. A quick client has sent its next request by then.
+		if len(b) != 1 {
+			c.owed.Store(untracked)
+			return
+		}
+		c.head = append(c.head, b[0])
+		c.owed.Store(ahead)
+	case ahead:
+		c.owed.Store(untracked)
 	case atBoundary:
 		c.owed.Store(c.begin(b))
 	case inHead:
@@ -190,10 +202,10 @@ func (c *conn) refuse(b []byte, f framing) (refused bool, err error) {
 	}
 	x := heads.Get().(*head)
 	defer heads.Put(x)
-	if !x.read(b, f, c.peer) {
+	if !c.read(x, b, f) {
 		return false, nil
 	}
-	why := c.handler.early(&x.request)
+	why := c.handler.early(now, &x.request)
 	if !why.Refused() {
 		return false, nil
 	}
@@ -201,6 +213,14 @@ func (c *conn) refuse(b []byte, f framing) (refused bool, err error) {
 		_, err = c.Conn.Write(x.refusal(why))
 	}
 	return true, err
+}
+
+// read makes as much of the request in b as the Handler looks at.
+func (c *conn) read(x *head, b []byte, f framing) bool {
+	if c.handler.plain {
+		return x.glance(b, f)
+	}
+	return x.read(b, f, c.peer)
 }
 
 // beginSpell bounds how long answers may take that the client does not read. In

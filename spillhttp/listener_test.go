@@ -233,6 +233,44 @@ func TestEarlyRefusal(t *testing.T) {
 	}
 }
 
+// TestEarlyRefusalAtAGlance is the same for a Handler that looks at nothing but the
+// path and the claims.
+func TestEarlyRefusalAtAGlance(t *testing.T) {
+	const sheddable = "X-Request-Criticality: SHEDDABLE\r\n"
+	get := func(path, fields string) string { return "GET " + path + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n" }
+	for _, row := range []struct {
+		name, request string
+		seen          int // of two
+	}{
+		{"labelled", get("/", sheddable), 0},
+		{"in lower case", get("/?a=%41", "x-request-criticality:\tsheddable \r\n"), 0},
+		{"twice", get("/", "X-Request-Criticality: CRITICAL\r\n"+sheddable), 0},
+		{"in the baggage", get("/", "baggage: a=b, criticality=SHEDDABLE_PLUS;c\r\n"), 0},
+		{"no time left", get("/", "X-Envoy-Expected-Rq-Timeout-Ms: 0\r\n"), 2},
+		{"of another method", "DELETE / HTTP/1.1\r\nHost: x\r\n" + sheddable + "\r\n", 0},
+		{"not labelled", get("/", ""), 2},
+		{"exempt", get("/healthz", sheddable), 2},
+		{"exempt, escaped", get("/health%7a", sheddable), 2},
+		{"like exempt", get("/healthz/", sheddable), 0},
+		{"badly escaped", get("/%zz", sheddable), 0}, // which net/http answers by itself, and closes
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := busy
+				config.Rand = func() float64 { return 0.5 }
+				h := mustHandler(t, echo, config, HandlerConfig{})
+				h.looks.Store(lookOn)
+				got, seen := play(t, newSender(row.request, row.request), h, true)
+				want, _ := play(t, newSender(row.request, row.request), h, false)
+				if unify(t, got) != unify(t, want) || seen != row.seen {
+					t.Errorf("net/http saw %d requests, want %d; answers\n%swant\n%s", seen, row.seen, unify(t, got), unify(t, want))
+				}
+				nothingLeft(t, h)
+			})
+		})
+	}
+}
+
 // words are what streams of requests are made of.
 var words = []string{
 	"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -403,6 +441,57 @@ func TestSpell(t *testing.T) {
 	})
 }
 
+// TestSentAhead: a client that sends its next request while the last one is being
+// answered, of which net/http then reads the first byte, is refused early again as
+// soon as it has an answer before it asks.
+func TestSentAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := half(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }))
+		s := open(t, "HTTP1", h, true)
+		seen := 0
+		s.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen++
+			h.ServeHTTP(w, r)
+		})
+		defer s.close()
+		c := must(s.network.dial(t.Context(), "", ""))
+		defer c.Close()
+		answers := bufio.NewReader(c)
+		ask := func(status int, requests ...string) {
+			go func() {
+				for _, r := range requests {
+					fmt.Fprint(c, r) // returns when all of it was read
+					time.Sleep(time.Second)
+				}
+			}()
+			for range requests {
+				resp := must(http.ReadResponse(answers, nil))
+				readAll(t, resp)
+				if resp.StatusCode != status {
+					t.Errorf("status %d, want %d", resp.StatusCode, status)
+				}
+			}
+			synctest.Wait()
+		}
+		const vip = "GET /vip HTTP/1.1\r\nHost: x\r\n\r\n"
+		for i, step := range []struct {
+			status   int
+			requests []string
+			seen     int
+		}{
+			{503, []string{plainRequest}, 0},
+			{200, []string{vip, vip}, 2},
+			{503, []string{plainRequest}, 2},
+			{200, []string{vip, vip, vip}, 5},
+			{503, []string{plainRequest}, 5},
+		} {
+			if ask(step.status, step.requests...); seen != step.seen {
+				t.Errorf("step %d: net/http saw %d requests, want %d", i, seen, step.seen)
+			}
+		}
+	})
+}
+
 // TestLooks: connections are looked at while requests are refused, and no longer.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -419,15 +508,26 @@ func TestLooks(t *testing.T) {
 }
 
 func BenchmarkEarlyRefusal(b *testing.B) {
-	h := half(b, echo)
-	c := &conn{Conn: repeat(plainRequest), handler: h, peer: "10.0.0.1:1"}
-	c.owed.Store(atBoundary)
-	buf := make([]byte, 4096)
-	b.ReportAllocs()
-	for b.Loop() {
-		if refused, err := c.examine(buf[:copy(buf, plainRequest)]); !refused || err != nil {
-			c.endSpell()
-		}
+	const text = "GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
+		headerCriticality + ": SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n"
+	plain := mustHandler(b, echo, swamped, HandlerConfig{})
+	for _, bench := range []struct {
+		name    string
+		handler *Handler
+	}{{"plain", plain}, {"classified", half(b, echo)}} {
+		b.Run(bench.name, func(b *testing.B) {
+			c := &conn{Conn: repeat(""), handler: bench.handler, peer: "10.0.0.1:1"}
+			bench.handler.looks.Store(1 << 40)
+			c.owed.Store(atBoundary)
+			buf := make([]byte, 4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				if refused, err := c.examine(buf[:copy(buf, text)]); !refused || err != nil {
+					c.endSpell()
+					c.owed.Store(atBoundary)
+				}
+			}
+		})
 	}
 }
 

@@ -26,8 +26,25 @@ var (
 	}
 )
 
-// refuse writes the answer to a request that is refused, in the form that its
-// protocol has for it. There is no body, as none would be read.
+// Refuse answers a request as a [Handler] does one that it does not serve: in the
+// form that its protocol has for it, gRPC included, and without reading a body. It
+// is for handlers with reasons of their own: a call that they would have to make was
+// refused (spillway.ErrRejected), or the process is about to end. Nothing must have
+// been written to w before.
+//
+// A zero Reason is taken for [ingress.Overloaded]. RetryAfter is told as it is: who
+// refuses many requests at once should add jitter. Say DontRetry where the error of
+// a call of one's own does (fault.Of): if each layer retried the failures of the
+// one below, they would multiply.
+func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+	if why.Reason == 0 {
+		why.Reason = ingress.Overloaded
+	}
+	refuse(w, r, why)
+}
+
+// refuse writes the answer to a request that is refused. There is no body, as none
+// would be read.
 func refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why)

@@ -7,21 +7,6 @@ import (
 	"net/http"
 )
 
-// recorder is what a handler writes to, and the status that it has written.
-type recorder interface {
-	http.ResponseWriter
-	status() int
-}
-
-// responseTo returns what the answer to r is written to instead of w. What w can
-// do beyond an [http.ResponseWriter] it can do as well.
-func responseTo(w http.ResponseWriter, r *http.Request) recorder {
-	if r.ProtoMajor == 1 {
-		return &response1{response{ResponseWriter: w}}
-	}
-	return &response{ResponseWriter: w}
-}
-
 // response takes note of the status. Methods that the writer underneath may not
 // have say so, as [http.ResponseController] does.
 type response struct {
@@ -29,8 +14,6 @@ type response struct {
 
 	code int // 0 as long as none was set
 }
-
-func (r *response) status() int { return r.code }
 
 // WriteHeader implements [http.ResponseWriter].
 func (r *response) WriteHeader(code int) {
@@ -73,6 +56,15 @@ func (r *response) Flush() { _ = r.FlushError() }
 
 // response1 is a response of HTTP/1, whose connection can be taken over.
 type response1 struct{ response }
+
+// writer returns what the answer to r is written to. Only where that is HTTP/1 a
+// connection can be taken over.
+func (r *response1) writer(request *http.Request) http.ResponseWriter {
+	if request.ProtoMajor == 1 {
+		return r
+	}
+	return &r.response
+}
 
 // Hijack implements [http.Hijacker].
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {

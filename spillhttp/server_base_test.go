@@ -135,13 +135,14 @@ func (s *site) close() {
 	time.Sleep(time.Second) // connections that end with a body unread stay for half of that
 }
 
-// everyWay runs test in bubbles: HTTP/1.1, the same with early refusal, and HTTP/2.
+// everyWay runs test in bubbles: HTTP/1.1 and HTTP/2, each without a Listener and
+// with one.
 func everyWay(t *testing.T, test func(t *testing.T, protocol string, early bool)) {
 	t.Helper()
 	for _, way := range []struct {
 		name, protocol string
 		early          bool
-	}{{"HTTP1", "HTTP1", false}, {"HTTP1 early", "HTTP1", true}, {"h2c", "h2c", false}} {
+	}{{"HTTP1", "HTTP1", false}, {"HTTP1 early", "HTTP1", true}, {"h2c", "h2c", false}, {"h2c early", "h2c", true}} {
 		t.Run(way.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(t, way.protocol, way.early) })
 		})

@@ -43,7 +43,8 @@ type Transport struct {
 	pool     *egress.Pool
 	key      func(*http.Request) string
 	internal func(*http.Request) bool
-	drainer  *drainer
+	answers  answers
+	standard retry.Strategy // where none is given
 }
 
 // NewTransport returns a Transport, or an error that names the field of c that
@@ -52,26 +53,42 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.MaxHosts < 0 {
 		return nil, fmt.Errorf("spillhttp: MaxHosts is %d, must not be negative", c.MaxHosts)
 	}
-	if c.Egress.Retry == nil {
-		budgeted, err := retry.NewBudgeted(retry.BudgetedConfig{})
-		if err != nil {
-			return nil, fmt.Errorf("spillhttp: %w", err)
-		}
-		c.Egress.Retry = budgeted
-	}
-	d := &drainer{Strategy: c.Egress.Retry}
-	c.Egress.Retry = d
-	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
-	if err != nil {
-		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
-	}
 	if c.Base == nil {
 		c.Base = http.DefaultTransport
 	}
 	if c.Key == nil {
 		c.Key = hostOf
 	}
-	return &Transport{base: c.Base, pool: pool, key: c.Key, internal: c.Internal, drainer: d}, nil
+	standard, err := retry.NewBudgeted(retry.BudgetedConfig{})
+	if err != nil {
+		return nil, fmt.Errorf("spillhttp: %w", err)
+	}
+	t := &Transport{base: c.Base, key: c.Key, internal: c.Internal, standard: standard}
+	if t.pool, err = egress.NewPool(t.policies(c.Egress), c.MaxHosts); err != nil {
+		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
+	}
+	return t, nil
+}
+
+// Update changes the policies of a Transport in use, for all backends, or returns
+// an error that names the field of c that is wrong and changes nothing. What the
+// throttles have learnt is kept, and what is in flight stays counted. A budget lives
+// in its strategy: give the same Retry again to keep it. Where none is given, the
+// Transport keeps its own. Calls under way end as they began.
+func (t *Transport) Update(c egress.Config) error {
+	if err := t.pool.Update(t.policies(c)); err != nil {
+		return fmt.Errorf("spillhttp: Egress: %w", err)
+	}
+	return nil
+}
+
+// policies returns c with a strategy that lets failed answers give way.
+func (t *Transport) policies(c egress.Config) egress.Config {
+	if c.Retry == nil {
+		c.Retry = t.standard
+	}
+	c.Retry = &drainer{c.Retry, &t.answers}
+	return c
 }
 
 func hostOf(req *http.Request) string { return req.URL.Host }

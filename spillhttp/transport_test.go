@@ -14,7 +14,6 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
-	"github.com/seed90641741/spillway/retry"
 )
 
 func TestTransportConfig(t *testing.T) {
@@ -483,8 +482,42 @@ func TestAnswersForgotten(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	}
-	rt.drainer.answers.Range(func(any, any) bool { t.Error("an answer is still waited for"); return false })
-	var _ retry.Strategy = rt.drainer
+	rt.answers.Range(func(any, any) bool { t.Error("an answer is still waited for"); return false })
+}
+
+// TestTransportUpdate: new policies for all hosts, with what the old ones have learnt,
+// while a call is under way.
+func TestTransportUpdate(t *testing.T) {
+	var rt *Transport
+	busy := true
+	rt = mustTransport(t, TransportConfig{Egress: eager, Base: baseFunc(func(req *http.Request) (*http.Response, error) {
+		if !busy {
+			return answer(req, 200, "done"), nil
+		}
+		busy = false
+		if err := rt.Update(egress.Config{MaxRequests: 1}); err != nil { // between the first attempt and the second
+			t.Error(err)
+		}
+		return answer(req, 503, "busy", "X-Should-Retry", "true"), nil
+	})})
+	resp := must(rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)))
+	if resp.StatusCode != 200 {
+		t.Errorf("%d, want the answer to the retry by the strategy that the call began with", resp.StatusCode)
+	}
+	rt.answers.Range(func(any, any) bool { t.Error("an answer is still waited for"); return false })
+	if err := rt.Update(egress.Config{MaxRequests: 9, ThrottleMode: 9}); err == nil || !strings.HasPrefix(err.Error(), "spillhttp: Egress: egress: ThrottleMode is 9") {
+		t.Errorf("%v, want an error about ThrottleMode", err)
+	}
+	if _, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)); !errors.Is(err, spillway.ErrRejected) {
+		t.Errorf("%v, want a refusal: the limit is 1, and the first answer is not read yet", err)
+	}
+	resp.Body.Close()
+	roundTrip(t, rt, newRequest(t, t.Context(), "GET", nil))
+	for host, s := range rt.Stats() {
+		if s.Inflight.MaxRequests != 1 || s.Inflight.InFlight != 0 {
+			t.Errorf("%s: %+v", host, s.Inflight)
+		}
+	}
 }
 
 // TestAllocations: three on top of the base's, whatever the headers.

@@ -1,0 +1,55 @@
+package spillhttp
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// failureOfGRPC returns what a refusal of gRPC means: a status in the place of
+// headers, after which nothing comes. A status that comes after an answer has
+// begun is the caller's to read, as is any that does not speak of capacity. gRPC
+// has a hint of its own, which clients heed with such a refusal only.
+func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
+	if !isGRPC(first(h, "Content-Type")) {
+		return f, false
+	}
+	switch first(h, headerGRPCStatus) {
+	case grpcBusy[0]:
+		f.Party = fault.Server
+	case grpcExhausted[0]: // the customer's fault, so no retry unless a hint invites one
+		if tooLarge(first(h, headerGRPCMessage)) {
+			return f, false
+		}
+		f.Party = fault.Client
+	default:
+		return f, false
+	}
+	f.Overload = true
+	listen(&f, h)
+	if values := h[headerGRPCPushback]; len(values) > 0 {
+		f.RetryAfter, f.HasRetryAfter = pushback(values)
+		f.DontRetry = f.DontRetry || !f.HasRetryAfter
+	}
+	if f.HasRetryAfter && f.Safety == fault.Maybe {
+		f.Safety = fault.Yes
+	}
+	return f, true
+}
+
+// tooLarge tells a message that is too large from a quota that is used up, for
+// which implementations of gRPC have the same status.
+func tooLarge(message string) bool {
+	return strings.Contains(message, "larger than max") || strings.Contains(message, "exceeds maximum size")
+}
+
+// pushback returns how long a server asks to be left alone. gRFC A6 takes what is
+// no number, or a negative one, for "do not retry".
+func pushback(values []string) (d time.Duration, ok bool) {
+	if len(values) != 1 {
+		return 0, false
+	}
+	return units(values[0], time.Millisecond)
+}

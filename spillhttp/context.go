@@ -1,0 +1,123 @@
+package spillhttp
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// An inherited is the context of a request with the class and the deadline that
+// it was admitted with. Most handlers never ask how much time is left, and a
+// timer costs more than all else that a [Handler] does. So that there is one is
+// decided when somebody asks for it: from then on this is a context of the
+// standard library. If by then the client has left, it did so before the deadline.
+type inherited struct {
+	context.Context //nolint:containedctx // of the request: this is a context itself
+
+	deadline time.Time // zero: none but that of the request
+	class    spillway.Criticality
+	labelled bool // with the class
+
+	timed atomic.Pointer[timed] // nil until it is asked for, unless it is over
+}
+
+// timed is a context with a deadline, and what ends it.
+type timed struct {
+	context.Context //nolint:containedctx // as is this
+
+	stop context.CancelFunc
+}
+
+// over stands for one that nobody had asked for when its request ended.
+var over = new(timed)
+
+// classes are contexts that hold a class each, by its index. All requests share
+// them.
+var classes = [spillway.Criticalities]context.Context{
+	spillway.WithCriticality(context.Background(), spillway.Sheddable),
+	spillway.WithCriticality(context.Background(), spillway.SheddablePlus),
+	spillway.WithCriticality(context.Background(), spillway.Critical),
+	spillway.WithCriticality(context.Background(), spillway.CriticalPlus),
+}
+
+// Deadline implements [context.Context].
+func (c *inherited) Deadline() (time.Time, bool) {
+	d, ok := c.Context.Deadline()
+	if c.deadline.IsZero() || ok && d.Before(c.deadline) {
+		return d, ok
+	}
+	return c.deadline, true
+}
+
+// Done implements [context.Context].
+func (c *inherited) Done() <-chan struct{} {
+	if c.deadline.IsZero() {
+		return c.Context.Done()
+	}
+	return c.limit().Done()
+}
+
+// Err implements [context.Context].
+func (c *inherited) Err() error {
+	if c.deadline.IsZero() || c.timed.Load() == nil && time.Until(c.deadline) > 0 {
+		return c.Context.Err()
+	}
+	return c.limit().Err() // which is final from now on
+}
+
+// Value implements [context.Context]. It knows the context with the timer, if
+// there is one, so that contexts derived from c need no goroutine.
+func (c *inherited) Value(key any) any {
+	if c.labelled {
+		if v := classes[c.class.Index()].Value(key); v != nil {
+			return v
+		}
+	}
+	if t := c.timed.Load(); t != nil && t != over {
+		return t.Value(key)
+	}
+	return c.Context.Value(key)
+}
+
+// limit returns the context with the deadline.
+func (c *inherited) limit() *timed {
+	for {
+		t := c.timed.Load()
+		if t != nil && t != over {
+			return t
+		}
+		asked := c.ask(t == over)
+		if c.timed.CompareAndSwap(t, asked) {
+			return asked
+		}
+		asked.stop() // somebody else was first
+	}
+}
+
+// ask makes the context with the deadline. If the request has ended so has that:
+// before its time, and before the request's own context.
+func (c *inherited) ask(ended bool) *timed {
+	if ended {
+		ctx, stop := context.WithCancel(context.WithoutCancel(c.Context))
+		stop()
+		return &timed{ctx, stop}
+	}
+	ctx, stop := context.WithDeadline(c.Context, c.deadline)
+	return &timed{ctx, stop}
+}
+
+// end ends the context at the time now, and returns the error that it ended with
+// before, if it did.
+func (c *inherited) end(now time.Time) error {
+	if c.deadline.IsZero() {
+		return c.Context.Err()
+	}
+	if now.Before(c.deadline) && c.Context.Err() == nil && c.timed.CompareAndSwap(nil, over) {
+		return nil
+	}
+	t := c.limit()
+	defer t.stop()
+	return t.Err()
+}
