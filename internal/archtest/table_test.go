@@ -4,14 +4,15 @@ package archtest
 type level int
 
 const (
-	words    level = iota // what all share
-	policies              // one decision each
-	stacks                // policies in their order
-	edges                 // adapters, the simulator, the test kits
-	programs              // everything with a main package
+	words       level = iota // what all share
+	policies                 // one decision each
+	stacks                   // policies in their order
+	edges                    // adapters, the simulator, the test kits
+	programs                 // everything with a main package
+	comparisons              // programs made of another one
 )
 
-var levelNames = [...]string{"L0 words", "L1 policies", "L2 stacks", "L3 edges", "L4 programs"}
+var levelNames = [...]string{"L0 words", "L1 policies", "L2 stacks", "L3 edges", "L4 programs", "L5 comparisons"}
 
 func (l level) String() string { return levelNames[l] }
 
@@ -29,10 +30,11 @@ type row struct {
 
 // table has a row for each package, by directory, and no row to spare.
 var table = map[string]row{
-	".":                 {level: words},
-	"fault":             {level: words},
-	"internal/archtest": {level: words},
-	"internal/tokens":   {level: words},
+	".":                  {level: words},
+	"fault":              {level: words},
+	"internal/archtest":  {level: words},
+	"internal/mongowire": {level: words},
+	"internal/tokens":    {level: words},
 
 	"attempts":  {level: policies},
 	"budget":    {level: policies},
@@ -43,13 +45,27 @@ var table = map[string]row{
 	"retry":     {level: policies, waits: "retry/do.go"},
 	"shed":      {level: policies},
 	"throttle":  {level: policies},
+	"tune":      {level: policies},
 
 	"egress":  {level: stacks},
 	"ingress": {level: stacks},
 
+	"sim":       {level: edges},
 	"spillhttp": {level: edges},
+
+	"spillaws":   {level: edges, hosts: []string{"github.com/aws"}},
+	"spillgrpc":  {level: edges, hosts: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+	"spillmongo": {level: edges, hosts: []string{"go.mongodb.org/mongo-driver/v2", "github.com/klauspost/compress", "github.com/xdg-go/scram"}},
+	"spillxds":   {level: edges, hosts: []string{"github.com/envoyproxy/go-control-plane", "github.com/cncf/xds/go", "google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 
 	"benchmarks":   {level: programs},
 	"cmd/spillway": {level: programs},
 	"examples":     {level: programs},
+
+	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
+	"cmd/spillway/overload": {level: comparisons, hosts: []string{
+		"github.com/alecthomas/kong", "golang.org/x/sys",
+		"github.com/failsafe-go/failsafe-go", "github.com/go-kratos/aegis", "github.com/zeromicro/go-zero",
+	}},
+	"cmd/spillway/proxybench": {level: comparisons, hosts: []string{"github.com/alecthomas/kong", "golang.org/x/sys"}},
 }

@@ -1,0 +1,369 @@
+package sim
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// An edge is all callers of one kind, and the service that they call. It does for
+// each of them what package egress does: calls are tried until the strategy gives
+// up, and each attempt has to pass the throttle and the in-flight limit.
+type edge struct {
+	*Sim
+
+	config   *Edge
+	index    int32
+	to       *service
+	group    *group // nil where the callers are tasks
+	clients  []client
+	strategy retry.Strategy
+	purse    purse
+	bucket   budget.Config
+	policies policies
+	network  *stream // latency, loss
+	choice   *stream // of tasks
+}
+
+// A client is one caller. Its policies are made when they are needed, and let go
+// when they know no more than new ones.
+type client struct {
+	bucket    *budget.Bucket // nil: as new
+	active    *active        // nil: as new
+	connected uint64         // tasks of the subset
+	turn      uint32         // of the round robin
+	good      uint32         // useful answers
+}
+
+// The gates of an attempt, in the order of package egress.
+const (
+	throttleGate = iota
+	inflightGate
+	egressGates
+)
+
+// A call is one that is under way.
+type call struct {
+	edge     *edge
+	token    retry.Token
+	call     spillway.Call
+	tickets  [egressGates]spillway.Ticket
+	intended int64 // when the call was to begin
+	started  int64 // when the attempt was
+	client   int32
+	attempts int32     // that were sent
+	gen      uint32    // grows with each attempt, and when the call ends
+	parent   ticketFor // the request that waits for this call
+	request  *request  // of the attempt; only for whoever leaves
+	last     outcome   // of the last attempt
+	windows  uint32    // that the call is in
+	open     bool      // has a connection
+}
+
+func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
+	e := &edge{
+		Sim: s, config: c, index: int32(len(s.edges)), group: g, bucket: c.Retry.bucket(),
+		to: s.services[s.config.service(c.To)], clients: make([]client, callers),
+	}
+	e.network, e.choice = s.stream(), s.stream()
+	e.purse.edge = e
+	e.strategy, _, _ = c.Retry.strategy(&e.purse, s.stream().float) // was tried once
+	e.policies.configure(c.Egress, s.stream().float)
+	s.edges = append(s.edges, e)
+	return e
+}
+
+// begin makes a call.
+func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request) {
+	id := e.takeCall()
+	c := e.calls[id]
+	what.Key, what.Kind = e.config.To, e.config.Kind
+	*c = call{edge: e, call: what, intended: intended, client: client, gen: c.gen}
+	if parent != nil {
+		c.parent = ticketFor{parent, parent.gen}
+	}
+	if e.group != nil {
+		c.windows = e.group.offer(c)
+	}
+	e.purse.payer = client
+	c.token = e.strategy.Begin(what)
+	e.later(id, c.token.Delay())
+}
+
+// later makes the next attempt after a delay.
+func (e *edge) later(id uint32, d time.Duration) {
+	if d > 0 {
+		e.push(int64(d), send, id, e.calls[id].gen)
+		return
+	}
+	e.attempt(id)
+}
+
+// attempt makes an attempt, if all gates admit it.
+func (e *edge) attempt(id uint32) {
+	c := e.calls[id]
+	c.call.Attempt, c.started = int32(c.token.Attempt().Number), e.now
+	if refused := e.admit(c); refused != 0 {
+		e.settle(c, spillway.Abandoned)
+		e.purse.payer = c.client
+		_ = e.strategy.Release(c.token, fault.Failure{Unsent: true}) // the token is this attempt's own
+		e.end(id, refused)
+		return
+	}
+	c.attempts++
+	if e.witness.attempt != nil {
+		e.witness.attempt(c)
+	}
+	if limit := e.giveUp(c); limit > 0 {
+		e.push(limit-e.now, expire, id, c.gen)
+	}
+	e.connect(id)
+}
+
+// admit asks each gate in turn, and returns what becomes of a call that one
+// refuses.
+func (e *edge) admit(c *call) (refused outcome) {
+	a, config := e.wake(c.client), &e.config.Egress
+	if config.ThrottleMode != spillway.Off {
+		t, err := a.admit(e.clock, c.call)
+		if c.tickets[throttleGate] = t; err != nil && config.ThrottleMode == spillway.Enforce {
+			return refusedThrottle
+		}
+	}
+	if config.InflightMode != spillway.Off {
+		t, err := a.limiter.Admit(e.clock, c.call)
+		if c.tickets[inflightGate] = t; err != nil && config.InflightMode == spillway.Enforce {
+			return refusedInflight
+		}
+	}
+	return 0
+}
+
+// settle tells the gates what became of an attempt, as of when it began.
+func (e *edge) settle(c *call, o spillway.Outcome) {
+	for i := range c.tickets {
+		c.tickets[i].Settle(e.at(c.started), o)
+	}
+	c.gen++
+	e.rest(c.client)
+}
+
+// giveUp returns when an attempt is given up, 0 for never.
+func (e *edge) giveUp(c *call) (at int64) {
+	if !c.call.Deadline.IsZero() {
+		at = int64(c.call.Deadline.Sub(epoch))
+	}
+	if t := int64(e.config.Timeout); t > 0 && (at == 0 || e.now+t < at) {
+		at = e.now + t
+	}
+	return at
+}
+
+// connect sends the attempt, once there is a connection for it.
+func (e *edge) connect(id uint32) {
+	c := e.calls[id]
+	if e.config.Connections > 0 {
+		a := e.clients[c.client].active
+		if a.open >= int32(e.config.Connections) {
+			a.queue.push(ticket{id, c.gen})
+			return
+		}
+		a.open++
+		c.open = true
+	}
+	e.send(c, id)
+}
+
+// disconnect gives the connection of an attempt to the next that waits for one.
+func (e *edge) disconnect(c *call) {
+	if !c.open {
+		return
+	}
+	c.open = false
+	a := e.clients[c.client].active
+	a.open--
+	for a.queue.n > 0 {
+		next := a.queue.oldest()
+		if n := e.calls[next.id]; n.gen == next.gen {
+			a.open++
+			n.open = true
+			e.send(n, next.id)
+			return
+		}
+	}
+}
+
+func (e *edge) send(c *call, id uint32) {
+	chosen := e.choose(c)
+	t := e.to.tasks[chosen]
+	c.token.Attempt().Use(t.name)
+	r := e.takeRequest()
+	r.task, r.caller, r.id, r.callGen, r.call = t, c, id, c.gen, c.call
+	r.connect = e.greet(c.client, chosen)
+	c.request = r
+	if e.group != nil {
+		e.group.sent(c)
+	}
+	if e.lost() {
+		e.freeRequest(r)
+		return
+	}
+	e.push(e.config.Latency.draw(e.network), reach, r.place, r.gen)
+}
+
+func (e *edge) lost() bool { return e.config.Loss > 0 && e.network.float() < e.config.Loss }
+
+// greet returns the processor time that a new connection takes at the task.
+func (e *edge) greet(caller int32, task int) int64 {
+	cost := int64(e.to.config.Connect)
+	if cost == 0 {
+		return 0
+	}
+	c, bit := &e.clients[caller], e.bit(caller, task)
+	if c.connected&bit != 0 {
+		return 0
+	}
+	c.connected |= bit
+	return cost
+}
+
+// bit is that of the connection to a task.
+func (e *edge) bit(caller int32, task int) uint64 {
+	if e.config.Subset == len(e.to.tasks) {
+		return 1 << task
+	}
+	n := len(e.to.tasks)
+	return 1 << ((task - int(caller)*e.config.Subset%n + n) % n)
+}
+
+// answered ends an attempt with what the task has said.
+func (e *edge) answered(id uint32, a reply, hint time.Duration) {
+	c := e.calls[id]
+	c.last = a.outcome()
+	f := a.failure(hint)
+	e.disconnect(c)
+	e.settle(c, outcomeOf(a == served, f))
+	e.purse.payer = c.client
+	if a == served {
+		_ = e.strategy.Succeed(c.token) // as above
+		e.end(id, good)
+		return
+	}
+	e.failed(id, f)
+}
+
+// expired ends an attempt that has taken too long.
+func (e *edge) expired(id uint32) {
+	c := e.calls[id]
+	c.last = timedOut
+	f := fault.Failure{Timeout: true}
+	if r := c.request; r != nil && r.of(c) {
+		e.clients[c.client].connected &^= e.bit(c.client, r.task.index)
+		if e.config.Leave {
+			e.push(e.config.Latency.draw(e.network), leave, r.place, r.gen)
+		}
+	}
+	e.disconnect(c)
+	e.settle(c, outcomeOf(false, f))
+	e.purse.payer = c.client
+	e.failed(id, f)
+}
+
+// failed asks the strategy whether there is to be another attempt.
+func (e *edge) failed(id uint32, f fault.Failure) {
+	c := e.calls[id]
+	next, err := e.strategy.Refresh(e.clock, c.token, f)
+	if err != nil {
+		e.end(id, c.last)
+		return
+	}
+	c.token = next
+	e.later(id, next.Delay())
+}
+
+// outcomeOf says what an attempt tells of the backend's load, as package egress
+// does.
+func outcomeOf(ok bool, f fault.Failure) spillway.Outcome {
+	switch {
+	case ok:
+		return spillway.Served
+	case f.Overload, f.Unprocessed:
+		return spillway.Overloaded
+	case f.Timeout:
+		return spillway.TimedOut
+	default:
+		return spillway.Failed
+	}
+}
+
+// end ends a call.
+func (e *edge) end(id uint32, o outcome) {
+	c := e.calls[id]
+	parent := c.parent
+	if e.witness.ended != nil {
+		e.witness.ended(c, o)
+	}
+	if e.group != nil {
+		e.group.ended(c, o)
+	}
+	c.token, c.parent, c.request = retry.Token{}, ticketFor{}, nil
+	c.gen++
+	e.freeCall(id)
+	if r := parent.r; r != nil && r.gen == parent.gen {
+		r.task.resume(r, o)
+	}
+}
+
+// choose returns the task that is to get the next request.
+func (e *edge) choose(c *call) (task int) {
+	if e.config.Retarget {
+		avoid := c.token.Attempt().Deprioritized()
+		for range 4 * min(len(avoid), e.config.Subset) {
+			if task = e.pick(c); !slices.Contains(avoid, e.to.tasks[task].name) {
+				return task
+			}
+		}
+	}
+	return e.pick(c)
+}
+
+func (e *edge) pick(c *call) (task int) {
+	for range 16 { // tasks that are known to be gone are not chosen
+		task = e.draw(c)
+		if e.to.tasks[task].gone == 0 {
+			break
+		}
+	}
+	return task
+}
+
+func (e *edge) draw(c *call) int {
+	n := e.config.Subset
+	switch e.config.Balance {
+	case RoundRobin:
+		caller := &e.clients[c.client]
+		caller.turn++
+		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
+	case LeastBusy:
+		a, b := e.member(c.client, e.choice.below(n)), e.member(c.client, e.choice.below(n))
+		if e.to.tasks[b].present < e.to.tasks[a].present {
+			return b
+		}
+		return a
+	default:
+		return e.member(c.client, e.choice.below(n))
+	}
+}
+
+// member returns the task at place i of a caller's subset. Subsets follow one
+// another around the tasks.
+func (e *edge) member(caller int32, i int) int {
+	if e.config.Subset == len(e.to.tasks) {
+		return i
+	}
+	return (int(caller)*e.config.Subset + i) % len(e.to.tasks)
+}

@@ -1,0 +1,87 @@
+package sim
+
+// kind says what happens at an event.
+type kind uint8
+
+const (
+	arrive  kind = iota // the next call of a group of clients (id)
+	think               // a client of a closed loop (id; gen is the group) makes its next call
+	send                // a call (id) makes its next attempt
+	expire              // the attempt of a call (id) has taken too long
+	reach               // a request (id) reaches its task
+	answer              // the answer to a request (id) reaches its caller
+	worked              // a request (id) has had its time on a processor
+	waited              // a request (id) has waited for something else than a processor
+	outstay             // a request (id) has been in the room for as long as it may
+	pass                // a request (id) has waited for a token of the rate limit
+	leave               // the caller of a request (id) is gone
+	fail                // a fault (id) begins, or ends if gen is 1
+	restart             // a task (id) that has crashed is back
+	sample              // a slot of the series ends
+)
+
+// An event is something that happens at a time. Of two at the same time the one
+// that was pushed first comes first. It holds no pointers.
+type event struct {
+	at  int64  // nanoseconds since the start
+	key uint64 // sequence number and kind
+	id  uint32
+	gen uint32 // the event is void if what it is about has another generation
+}
+
+func (e *event) kind() kind { return kind(e.key & 0xff) }
+
+func (e *event) before(f *event) bool { return e.at < f.at || e.at == f.at && e.key < f.key }
+
+// agenda is the events to come: a heap with four children to a node, which is
+// shallow and keeps siblings on few cache lines.
+type agenda struct {
+	heap []event
+	seq  uint64
+}
+
+func (a *agenda) push(at int64, k kind, id, gen uint32) {
+	a.seq++
+	e := event{at, a.seq<<8 | uint64(k), id, gen}
+	a.heap = append(a.heap, e)
+	h, i := a.heap, len(a.heap)-1
+	for i > 0 {
+		parent := (i - 1) / 4
+		if !e.before(&h[parent]) {
+			break
+		}
+		h[i] = h[parent]
+		i = parent
+	}
+	h[i] = e
+}
+
+// pop takes out the first event. There must be one.
+func (a *agenda) pop() event {
+	h := a.heap
+	first, last := h[0], h[len(h)-1]
+	h = h[:len(h)-1]
+	a.heap = h
+	if len(h) == 0 {
+		return first
+	}
+	i := 0
+	for {
+		least, end := 4*i+1, min(4*i+5, len(h))
+		if least >= len(h) {
+			break
+		}
+		for child := least + 1; child < end; child++ {
+			if h[child].before(&h[least]) {
+				least = child
+			}
+		}
+		if !h[least].before(&last) {
+			break
+		}
+		h[i] = h[least]
+		i = least
+	}
+	h[i] = last
+	return first
+}

@@ -1,0 +1,126 @@
+package sim
+
+import "github.com/seed90641741/spillway/shed"
+
+// strike begins a fault, or ends it.
+func (s *Sim) strike(i uint32, ends bool) {
+	f := &s.config.Faults[i]
+	if f.Kind == Herd {
+		s.herd(f)
+		return
+	}
+	if !ends && f.For > 0 && f.Kind != Expensive {
+		s.push(int64(f.For), fail, i, 1)
+	}
+	for _, t := range s.services[s.config.service(f.Service)].tasks[:f.Tasks] {
+		t.suffer(f, ends)
+		t.schedule()
+	}
+}
+
+func (s *Sim) herd(f *Fault) {
+	for _, g := range s.groups {
+		if g.config.Name != f.Clients {
+			continue
+		}
+		n := f.Calls
+		if n == 0 {
+			n = g.config.Count
+		}
+		for i := range n {
+			g.call(int32(i % g.config.Count))
+		}
+	}
+}
+
+// suffer makes a fault felt by a task, or takes it away.
+func (t *task) suffer(f *Fault, ends bool) {
+	one := 1
+	if ends {
+		one = -1
+	}
+	switch f.Kind {
+	case Outage:
+		t.down += one
+		t.kill(!ends)
+	case Lose:
+		t.down += one
+		t.gone += one
+		t.kill(!ends)
+	case Hang:
+		t.frozen += one
+	case Drop:
+		t.drops += one
+	case Reject:
+		t.rejects += one
+	case Slow:
+		t.slow = 1
+		if !ends {
+			t.slow = f.Factor
+		}
+	case Expensive:
+		r := t.takeRequest()
+		r.task, r.stage, r.work, r.arrived = t, alien, int64(f.Cost), true
+		t.ready.push(r)
+	case Herd:
+	}
+}
+
+// kill ends all requests of a process that dies, and what it knew.
+func (t *task) kill(dies bool) {
+	if !dies {
+		return
+	}
+	for _, r := range t.requests {
+		if !r.alive || r.task != t || !r.arrived {
+			continue
+		}
+		if r.stage == alien {
+			t.freeRequest(r)
+			continue
+		}
+		t.tally.refused(broken)
+		r.gen++ // what was to happen to it does not
+		r.queues, r.waiter = false, shed.Waiter{}
+		t.respond(r, broken)
+	}
+	t.ready = runQueue{discipline: t.config.Discipline}
+	t.refused, t.slots = queue[*request]{}, queue[ticketFor]{}
+	t.working, t.holding, t.present = 0, 0, 0
+	t.meter = meter{sampled: t.now}
+	if t.gates != nil {
+		t.gates, _, _ = newGates(t.config, t.gates.random) // was tried once
+	}
+	for _, e := range t.edges {
+		if e.to == t.service {
+			e.disconnected(t.index)
+		}
+	}
+}
+
+// disconnected takes away all connections to a task.
+func (e *edge) disconnected(task int) {
+	if e.to.config.Connect == 0 {
+		return
+	}
+	for i := range e.clients {
+		e.clients[i].connected &^= e.bit(int32(i), task)
+	}
+}
+
+func (t *task) memory() float64 {
+	return t.config.Memory.Base + float64(t.config.Memory.PerRequest*float64(t.present))
+}
+
+// crashes reports whether the task needs more memory than it has, and ends it if so.
+func (t *task) crashes() bool {
+	m := &t.config.Memory
+	if m.Limit == 0 || t.memory() <= m.Limit {
+		return false
+	}
+	t.down++
+	t.crashed++
+	t.kill(true)
+	t.push(int64(m.Restart), restart, uint32(t.number), 0)
+	return true
+}

@@ -1,0 +1,129 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A group is clients that are alike.
+type group struct {
+	*Sim
+
+	config   *Clients
+	index    uint32
+	edge     *edge
+	arrivals *stream // times
+	choice   *stream // clients, classes, thinking
+	traced   int     // arrivals of the trace that were made
+	score    score
+}
+
+func (s *Sim) newGroup(c *Clients) *group {
+	g := &group{Sim: s, config: c, index: uint32(len(s.groups)), arrivals: s.stream(), choice: s.stream()}
+	g.edge = s.newEdge(&c.Call, c.Count, g)
+	g.score.init(len(s.config.Windows), s.slots)
+	g.score.single = only(c.Classes)
+	return g
+}
+
+// start schedules the first calls.
+func (g *group) start() {
+	if !g.config.Loop {
+		g.next()
+		return
+	}
+	for i := range g.config.Count {
+		g.push(g.config.Think.draw(g.choice), think, uint32(i), g.index)
+	}
+}
+
+// next schedules the next call of an open loop.
+func (g *group) next() {
+	if t := g.config.Trace; t != nil {
+		if g.traced < len(t) {
+			g.push(int64(t[g.traced])-g.now, arrive, g.index, 0)
+			g.traced++
+		}
+		return
+	}
+	if at := g.poisson(); at < int64(g.Sim.config.Duration) {
+		g.push(at-g.now, arrive, g.index, 0)
+	}
+}
+
+// poisson returns the time of the next arrival: when as many are expected since now
+// as an exponential of mean 1 says.
+func (g *group) poisson() int64 {
+	const second = float64(time.Second)
+	left, at := g.arrivals.exponential(), g.now
+	for {
+		rate, until := g.rateAt(at)
+		need := math.Inf(1)
+		if rate > 0 {
+			need = left / rate * second
+		}
+		if need < float64(until-at) {
+			return at + int64(math.Ceil(need))
+		}
+		if until == math.MaxInt64 {
+			return until
+		}
+		left -= float64(float64(until-at) / second * rate)
+		left, at = max(left, 0), until
+	}
+}
+
+// rateAt returns the rate at a time, and until when it lasts.
+func (g *group) rateAt(at int64) (rate float64, until int64) {
+	rate, until = g.config.Rate, math.MaxInt64
+	for _, r := range g.config.Rates {
+		if int64(r.At) > at {
+			return rate, int64(r.At)
+		}
+		rate = r.Rate
+	}
+	return rate, until
+}
+
+// arrived makes a call of an open loop, and schedules the next one.
+func (g *group) arrived() {
+	g.next()
+	client := 0
+	if g.config.Count > 1 {
+		client = g.choice.below(g.config.Count)
+	}
+	g.call(int32(client))
+}
+
+// call makes a call of a client.
+func (g *group) call(client int32) {
+	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class()}
+	if g.config.Deadline > 0 {
+		what.Deadline = g.at(g.now + int64(g.config.Deadline))
+	}
+	g.edge.begin(client, g.now, what, nil)
+}
+
+// class returns the criticality of the next call.
+func (g *group) class() spillway.Criticality {
+	if g.score.single >= 0 {
+		return spillway.Criticality(g.score.single) + spillway.Sheddable
+	}
+	total := 0.0
+	for _, share := range g.config.Classes {
+		total += share
+	}
+	x, last := float64(g.choice.float()*total), 0
+	for i, share := range g.config.Classes {
+		if share > 0 {
+			last = i
+		}
+		if x < share {
+			break
+		}
+		x -= share
+	}
+	return spillway.Criticality(last) + spillway.Sheddable
+}

@@ -1,0 +1,265 @@
+package sim
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A histogram counts lengths of time, to a 64th of their size.
+type histogram struct {
+	counts []uint32
+	n      uint64
+}
+
+const fine = 64 // buckets for each power of two
+
+func newHistogram() histogram { return histogram{counts: make([]uint32, 40*fine)} }
+
+func (h *histogram) add(ns int64) {
+	h.counts[min(bucketOf(ns), len(h.counts)-1)]++
+	h.n++
+}
+
+func bucketOf(ns int64) int {
+	v := uint64(max(ns, 0)) / 1000 // nothing here is as exact as a microsecond
+	if v < fine {
+		return int(v)
+	}
+	e := bits.Len64(v) - bits.Len(fine)
+	return (e+1)*fine + int(v>>e) - fine
+}
+
+// bound returns the middle of a bucket, in nanoseconds.
+func bound(bucket int) int64 {
+	if bucket < fine {
+		return int64(bucket) * 1000
+	}
+	e := bucket/fine - 1
+	return (int64(bucket%fine+fine)<<e + int64(1)<<e/2) * 1000
+}
+
+// quantile returns the length that a share q of all do not exceed, in nanoseconds,
+// and -1 if there are none.
+func (h *histogram) quantile(q float64) int64 {
+	if h.n == 0 {
+		return -1
+	}
+	rank := max(uint64(math.Ceil(float64(q*float64(h.n)))), 1)
+	for i, n := range h.counts {
+		if uint64(n) >= rank {
+			return bound(i)
+		}
+		rank -= uint64(n)
+	}
+	return bound(len(h.counts) - 1)
+}
+
+func (h *histogram) reset() {
+	if h.n > 0 {
+		clear(h.counts)
+		h.n = 0
+	}
+}
+
+// Counts says what became of calls. Offered is the sum of all that follow down to
+// Unfinished.
+type Counts struct {
+	Offered          int `json:"offered"`
+	Good             int `json:"good"` // served, and in time to be of use
+	Late             int `json:"late"` // served, but later
+	RefusedThrottle  int `json:"refused_throttle"`
+	RefusedInflight  int `json:"refused_inflight"`
+	RefusedByBackend int `json:"refused_by_backend"`
+	TimedOut         int `json:"timed_out"`
+	Failed           int `json:"failed"`
+	Unfinished       int `json:"unfinished"` // under way at the end of the simulation
+	Attempts         int `json:"attempts"`   // sent
+	Sent             int `json:"sent"`       // calls of which at least one attempt was sent
+}
+
+func (c *Counts) of(o outcome) *int {
+	switch o {
+	case good:
+		return &c.Good
+	case late:
+		return &c.Late
+	case refusedThrottle:
+		return &c.RefusedThrottle
+	case refusedInflight:
+		return &c.RefusedInflight
+	case refusedByBackend:
+		return &c.RefusedByBackend
+	case timedOut:
+		return &c.TimedOut
+	default:
+		return &c.Failed
+	}
+}
+
+// ended is how many calls have.
+func (c *Counts) ended() int {
+	return c.Good + c.Late + c.RefusedThrottle + c.RefusedInflight + c.RefusedByBackend + c.TimedOut + c.Failed
+}
+
+// A score is what a group has measured.
+type score struct {
+	windows []windowScore
+	slots   []Counts // by the intended start of calls; attempts when they were sent
+	answers []quantiles
+	answer  histogram // of the slot
+	single  int       // the only class there is, or -1
+}
+
+type windowScore struct {
+	Counts
+
+	classes [spillway.Criticalities]Counts
+	latency histogram // of good calls
+}
+
+type quantiles struct{ p50, p99 int64 }
+
+func (s *score) init(windows, slots int) {
+	s.windows, s.slots = make([]windowScore, windows), make([]Counts, slots)
+	for i := range s.windows {
+		s.windows[i].latency = newHistogram()
+	}
+	s.answers, s.answer = make([]quantiles, 0, slots), newHistogram()
+}
+
+// only returns the class that all calls have, -1 if there are several.
+func only(shares [spillway.Criticalities]float64) int {
+	isSome := func(share float64) bool { return share > 0 }
+	first := slices.IndexFunc(shares[:], isSome)
+	if slices.ContainsFunc(shares[first+1:], isSome) {
+		return -1
+	}
+	return first
+}
+
+// offer counts a call that begins, and returns the windows that it is in.
+func (g *group) offer(c *call) (windows uint32) {
+	g.score.slots[g.slotOf(c.intended)].Offered++
+	class := c.call.Criticality.Index()
+	for w := range each(g.windows) {
+		g.score.windows[w].Offered++
+		g.score.windows[w].classes[class].Offered++
+	}
+	return g.windows
+}
+
+// sent counts an attempt.
+func (g *group) sent(c *call) {
+	first := 0
+	if c.attempts == 1 {
+		first = 1
+	}
+	slot, class := &g.score.slots[g.slotOf(g.now)], c.call.Criticality.Index()
+	slot.Attempts++
+	slot.Sent += first
+	for w := range each(c.windows) {
+		for _, n := range [...]*Counts{&g.score.windows[w].Counts, &g.score.windows[w].classes[class]} {
+			n.Attempts++
+			n.Sent += first
+		}
+	}
+}
+
+// ended counts a call that ends.
+func (g *group) ended(c *call, o outcome) {
+	took := g.now - c.intended
+	if o == good {
+		g.score.answer.add(took)
+		if useful := int64(g.config.Useful); useful > 0 && took > useful {
+			o = late
+		}
+	}
+	*g.score.slots[g.slotOf(c.intended)].of(o)++
+	class := c.call.Criticality.Index()
+	for w := range each(c.windows) {
+		score := &g.score.windows[w]
+		*score.of(o)++
+		*score.classes[class].of(o)++
+		if o == good {
+			score.latency.add(took)
+		}
+	}
+	if o == good {
+		g.edge.clients[c.client].good++
+	}
+	if g.config.Loop {
+		g.push(g.config.Think.draw(g.choice), think, uint32(c.client), g.index)
+	}
+}
+
+// each returns the places of the bits that are set.
+func each(set uint32) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for ; set != 0; set &= set - 1 {
+			if !yield(bits.TrailingZeros32(set)) {
+				return
+			}
+		}
+	}
+}
+
+// sampled ends a slot.
+func (g *group) sampled() {
+	h := &g.score.answer
+	g.score.answers = append(g.score.answers, quantiles{h.quantile(0.5), h.quantile(0.99)})
+	h.reset()
+}
+
+// Load says what came to a service, and what it did.
+type Load struct {
+	Arrived int   `json:"arrived"`
+	Served  int   `json:"served"`
+	Refused int   `json:"refused"`  // overloaded, or over quota
+	NoRetry int   `json:"no_retry"` // of these, with "don't retry"
+	Lost    int   `json:"lost"`     // the task died over them
+	BusyNS  int64 `json:"busy_ns"`  // processor time
+	Present int   `json:"present"`  // the most requests at one task at once
+}
+
+// A tally is what a service has measured.
+type tally struct {
+	sim     *Sim
+	windows []Load
+	slots   []Load
+}
+
+func (y *tally) init(s *Sim) {
+	y.sim, y.windows, y.slots = s, make([]Load, len(s.config.Windows)), make([]Load, s.slots)
+}
+
+func (y *tally) each(f func(*Load)) {
+	f(&y.slots[y.sim.slotOf(y.sim.now)])
+	for w := range each(y.sim.windows) {
+		f(&y.windows[w])
+	}
+}
+
+func (y *tally) arrived(present int) {
+	y.each(func(l *Load) { l.Arrived++; l.Present = max(l.Present, present) })
+}
+
+func (y *tally) served() { y.each(func(l *Load) { l.Served++ }) }
+
+func (y *tally) worked(ns int64) { y.each(func(l *Load) { l.BusyNS += ns }) }
+
+func (y *tally) refused(a reply) {
+	y.each(func(l *Load) {
+		switch a {
+		case broken:
+			l.Lost++
+		case hopeless, overQuota:
+			l.Refused++
+			l.NoRetry++
+		default:
+			l.Refused++
+		}
+	})
+}

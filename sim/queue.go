@@ -1,0 +1,47 @@
+package sim
+
+// A queue is a ring that grows. The zero queue is empty.
+type queue[T any] struct {
+	ring  []T
+	first int
+	n     int
+}
+
+func (q *queue[T]) push(v T) {
+	if q.n == len(q.ring) {
+		q.grow()
+	}
+	q.ring[(q.first+q.n)&(len(q.ring)-1)] = v
+	q.n++
+}
+
+func (q *queue[T]) grow() {
+	ring := make([]T, max(8, 2*len(q.ring)))
+	for i := range q.n {
+		ring[i] = q.ring[(q.first+i)&(len(q.ring)-1)]
+	}
+	q.ring, q.first = ring, 0
+}
+
+// oldest takes out what was pushed first. There must be something.
+func (q *queue[T]) oldest() T {
+	var none T
+	v := q.ring[q.first]
+	q.ring[q.first] = none
+	q.first = (q.first + 1) & (len(q.ring) - 1)
+	q.n--
+	return v
+}
+
+// newest takes out what was pushed last. There must be something.
+func (q *queue[T]) newest() T {
+	var none T
+	q.n--
+	i := (q.first + q.n) & (len(q.ring) - 1)
+	v := q.ring[i]
+	q.ring[i] = none
+	return v
+}
+
+// front returns what was pushed first, without taking it out.
+func (q *queue[T]) front() *T { return &q.ring[q.first] }

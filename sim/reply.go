@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// reply is what a task says to a request.
+type reply uint8
+
+const (
+	served      reply = iota + 1
+	broken            // the task has crashed over it
+	overloaded        // this task has too much to do
+	hopeless          // overloaded; don't retry
+	overQuota         // this customer asks for too much
+	unreachable       // nobody is there to be connected to
+)
+
+// failure is what an adapter makes of the reply. A hint above zero says when to
+// come back.
+func (a reply) failure(hint time.Duration) fault.Failure {
+	switch a {
+	case overloaded, hopeless, overQuota:
+		f := fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}
+		f.DontRetry = a != overloaded
+		f.RetryAfter, f.HasRetryAfter = hint, hint > 0
+		return f
+	case unreachable:
+		return fault.Failure{Unprocessed: true, Party: fault.Server}
+	case broken:
+		return fault.Failure{Party: fault.Server}
+	default:
+		return fault.Failure{}
+	}
+}
+
+// outcome is what becomes of a call.
+type outcome uint8
+
+const (
+	good outcome = iota + 1
+	late
+	refusedThrottle
+	refusedInflight
+	refusedByBackend
+	timedOut
+	failed
+)
+
+// outcome is what becomes of a call whose last reply this is.
+func (a reply) outcome() outcome {
+	switch a {
+	case served:
+		return good
+	case overloaded, hopeless, overQuota:
+		return refusedByBackend
+	default:
+		return failed
+	}
+}

@@ -1,0 +1,252 @@
+package sim
+
+import (
+	"strconv"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Result is all that was measured. It depends on nothing but the [Config]: the
+// same one yields the same bytes of JSON on every run and every machine. Numbers
+// that are not whole are rounded to six digits.
+type Result struct {
+	Seed     uint64          `json:"seed"`
+	Seconds  float64         `json:"seconds"`
+	StepS    float64         `json:"step_s"`
+	Events   uint64          `json:"events"` // of the simulation
+	Calls    uint64          `json:"calls"`  // of clients and services
+	Windows  []Span          `json:"windows"`
+	Clients  []ClientsResult `json:"clients"`
+	Services []ServiceResult `json:"services"`
+}
+
+// A Span is a [Window] in seconds.
+type Span struct {
+	Name string  `json:"name"`
+	From float64 `json:"from_s"`
+	To   float64 `json:"to_s"`
+}
+
+// ClientsResult is of one group of clients. Calls count into the windows and slots
+// of their intended start; Attempts of the series when they were sent.
+type ClientsResult struct {
+	Name    string         `json:"name"`
+	Count   int            `json:"count"`
+	Windows []CallsSummary `json:"windows"` // as in Result.Windows
+	// Fairness is Jain's index of the useful answers of the clients over all the
+	// time: 1 if each got as many, 1/Count if one got all.
+	Fairness float64      `json:"fairness"`
+	Series   ClientSeries `json:"series"`
+}
+
+// CallsSummary is of a group in a window.
+type CallsSummary struct {
+	Counts
+
+	GoodputRPS      float64        `json:"goodput_rps"`
+	Success         float64        `json:"success"`           // good over offered
+	AttemptsPerCall float64        `json:"attempts_per_call"` // of calls that were sent at all
+	P50MS           *float64       `json:"p50_ms"`            // of good calls; null: there are none
+	P90MS           *float64       `json:"p90_ms"`
+	P99MS           *float64       `json:"p99_ms"`
+	Classes         []ClassSummary `json:"classes,omitempty"` // where there are several, the highest first
+}
+
+// ClassSummary is of one criticality.
+type ClassSummary struct {
+	Name string `json:"name"`
+	Counts
+
+	Success float64 `json:"success"`
+}
+
+// ClientSeries is of a group over time, a number for each slot.
+type ClientSeries struct {
+	Offered          []int      `json:"offered"`
+	Good             []int      `json:"good"`
+	Late             []int      `json:"late"`
+	RefusedThrottle  []int      `json:"refused_throttle"`
+	RefusedInflight  []int      `json:"refused_inflight"`
+	RefusedByBackend []int      `json:"refused_by_backend"`
+	TimedOut         []int      `json:"timed_out"`
+	Failed           []int      `json:"failed"`
+	Attempts         []int      `json:"attempts"`
+	P50MS            []*float64 `json:"p50_ms"` // of the answers that came in the slot; null: none
+	P99MS            []*float64 `json:"p99_ms"`
+}
+
+// ServiceResult is of one service. What happened counts when it did.
+type ServiceResult struct {
+	Name  string `json:"name"`
+	Tasks int    `json:"tasks"`
+	// CapacityRPS is how many requests all tasks together can serve per second: as
+	// their processors and their slots allow. Zero means that nothing bounds it.
+	CapacityRPS float64       `json:"capacity_rps"`
+	Crashes     int           `json:"crashes"` // for lack of memory
+	Windows     []LoadSummary `json:"windows"` // as in Result.Windows
+	Series      ServiceSeries `json:"series"`
+}
+
+// LoadSummary is of a service in a window.
+type LoadSummary struct {
+	Load
+
+	ArrivedRPS float64 `json:"arrived_rps"`
+	ServedRPS  float64 `json:"served_rps"`
+	// Load is what arrived, and Goodput what was served, in capacities.
+	LoadRatio    float64 `json:"load_ratio"`
+	GoodputRatio float64 `json:"goodput_ratio"`
+	Utilization  float64 `json:"utilization"` // of the processors
+}
+
+// ServiceSeries is of a service over time, a number for each slot.
+type ServiceSeries struct {
+	Arrived     []int     `json:"arrived"`
+	Served      []int     `json:"served"`
+	Refused     []int     `json:"refused"`
+	Present     []int     `json:"present"`
+	Utilization []float64 `json:"utilization"`
+}
+
+// rounded returns v with six digits, so that no machine's last bit shows.
+func rounded(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		return 0
+	}
+	return r
+}
+
+// ratio returns a over b, 0 if b is.
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return rounded(a / b)
+}
+
+func seconds(ns int64) float64 { return float64(ns) / 1e9 }
+
+func (s *Sim) result() *Result {
+	r := &Result{
+		Seed: s.config.Seed, Seconds: rounded(s.config.Duration.Seconds()), StepS: rounded(s.config.Step.Seconds()),
+		Events: s.events, Calls: s.begun,
+	}
+	for _, w := range s.config.Windows {
+		r.Windows = append(r.Windows, Span{w.Name, rounded(w.From.Seconds()), rounded(w.To.Seconds())})
+	}
+	for _, g := range s.groups {
+		g.sampled()
+		r.Clients = append(r.Clients, g.result())
+	}
+	for _, v := range s.services {
+		r.Services = append(r.Services, v.result())
+	}
+	return r
+}
+
+func (g *group) result() ClientsResult {
+	r := ClientsResult{Name: g.config.Name, Count: g.config.Count, Fairness: g.fairness()}
+	for i := range g.score.windows {
+		r.Windows = append(r.Windows, g.summary(i))
+	}
+	s := &r.Series
+	for i := range g.score.slots {
+		c := &g.score.slots[i]
+		s.Offered = append(s.Offered, c.Offered)
+		s.Good = append(s.Good, c.Good)
+		s.Late = append(s.Late, c.Late)
+		s.RefusedThrottle = append(s.RefusedThrottle, c.RefusedThrottle)
+		s.RefusedInflight = append(s.RefusedInflight, c.RefusedInflight)
+		s.RefusedByBackend = append(s.RefusedByBackend, c.RefusedByBackend)
+		s.TimedOut = append(s.TimedOut, c.TimedOut)
+		s.Failed = append(s.Failed, c.Failed)
+		s.Attempts = append(s.Attempts, c.Attempts)
+		q := g.score.answers[i]
+		s.P50MS, s.P99MS = append(s.P50MS, millis(q.p50)), append(s.P99MS, millis(q.p99))
+	}
+	return r
+}
+
+func millis(ns int64) *float64 {
+	if ns < 0 {
+		return nil
+	}
+	return new(rounded(float64(ns) / 1e6))
+}
+
+func (g *group) summary(i int) CallsSummary {
+	w, span := &g.score.windows[i], g.Sim.config.Windows[i]
+	c := w.Counts
+	c.Unfinished = c.Offered - c.ended()
+	r := CallsSummary{
+		Counts: c, GoodputRPS: ratio(float64(c.Good), (span.To - span.From).Seconds()),
+		Success: ratio(float64(c.Good), float64(c.Offered)), AttemptsPerCall: ratio(float64(c.Attempts), float64(c.Sent)),
+		P50MS: millis(w.latency.quantile(0.5)), P90MS: millis(w.latency.quantile(0.9)), P99MS: millis(w.latency.quantile(0.99)),
+	}
+	if g.score.single >= 0 {
+		return r
+	}
+	for class := len(w.classes) - 1; class >= 0; class-- {
+		n := w.classes[class]
+		n.Unfinished = n.Offered - n.ended()
+		name := (spillway.Criticality(class) + spillway.Sheddable).String()
+		r.Classes = append(r.Classes, ClassSummary{name, n, ratio(float64(n.Good), float64(n.Offered))})
+	}
+	return r
+}
+
+// fairness is Jain's index.
+func (g *group) fairness() float64 {
+	var sum, squares float64
+	for i := range g.edge.clients {
+		n := float64(g.edge.clients[i].good)
+		sum += n
+		squares += float64(n * n)
+	}
+	return ratio(float64(sum*sum), float64(len(g.edge.clients))*squares)
+}
+
+// capacity returns how many requests per second all tasks can serve.
+func (s *Service) capacity() float64 {
+	least := 0.0
+	for _, c := range [...]struct {
+		places int
+		each   float64
+	}{{s.Processors, s.CPU.Mean().Seconds()}, {s.Slots, s.Wait.Mean().Seconds()}} {
+		if c.places > 0 && c.each > 0 {
+			if rate := float64(c.places) / c.each; least == 0 || rate < least {
+				least = rate
+			}
+		}
+	}
+	return least * float64(s.Tasks)
+}
+
+func (v *service) result() ServiceResult {
+	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity())}
+	for _, t := range v.tasks {
+		r.Crashes += t.crashed
+	}
+	for i, w := range v.Sim.config.Windows {
+		r.Windows = append(r.Windows, v.summary(v.tally.windows[i], (w.To-w.From).Seconds()))
+	}
+	for i := range v.tally.slots {
+		l := v.summary(v.tally.slots[i], v.Sim.config.Step.Seconds())
+		r.Series.Arrived = append(r.Series.Arrived, l.Arrived)
+		r.Series.Served = append(r.Series.Served, l.Served)
+		r.Series.Refused = append(r.Series.Refused, l.Refused)
+		r.Series.Present = append(r.Series.Present, l.Present)
+		r.Series.Utilization = append(r.Series.Utilization, l.Utilization)
+	}
+	return r
+}
+
+func (v *service) summary(l Load, length float64) LoadSummary {
+	s := LoadSummary{Load: l, ArrivedRPS: ratio(float64(l.Arrived), length), ServedRPS: ratio(float64(l.Served), length)}
+	s.Utilization = ratio(seconds(l.BusyNS), length*float64(v.config.Tasks*v.config.Processors))
+	if c := v.config.capacity(); c > 0 {
+		s.LoadRatio, s.GoodputRatio = rounded(s.ArrivedRPS/c), rounded(s.ServedRPS/c)
+	}
+	return s
+}

@@ -1,0 +1,102 @@
+package sim
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// strategy returns the strategy of an edge, which all its callers share: it knows
+// nothing of them but the budget that it is given.
+func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, string, error) {
+	if r.NoJitter {
+		random = func() float64 { return longestWait }
+	}
+	if r.Unlimited || r.Budget == nil && r.Strategy == Overload {
+		b = retry.Unlimited{}
+	}
+	switch r.Strategy {
+	case Standard:
+		c := r.Standard
+		c.Budget, c.Rand = b, random
+		s, err := retry.NewStandard(c)
+		return s, "Standard", err
+	case Overload:
+		c := r.Overload
+		c.Budget, c.Rand = b, random
+		s, err := retry.NewOverload(c)
+		return s, "Overload", err
+	case Budgeted:
+		c := r.Budgeted
+		c.Budget, c.Rand = b, random
+		s, err := retry.NewBudgeted(c)
+		return s, "Budgeted", err
+	}
+	return nil, "", fmt.Errorf("sim: Strategy is %q, must be budgeted, standard or overload", r.Strategy)
+}
+
+// longestWait is the greatest number below 1.
+const longestWait = 1 - 0x1p-53
+
+// bucket returns the configuration of the budget of each caller.
+func (r *Retry) bucket() budget.Config {
+	switch {
+	case r.Budget != nil:
+		return *r.Budget
+	case r.Strategy == Standard:
+		return budget.Config{Capacity: 500}
+	}
+	ratio := r.Budgeted.Ratio
+	if ratio == 0 {
+		ratio = 0.1
+	}
+	return budget.Config{Capacity: 1000 * max(ratio, 1e-3), Empty: true}
+}
+
+// A purse is the budget of the caller on whose behalf its edge just decides. It
+// lets callers share a strategy and yet pay for themselves.
+type purse struct {
+	edge  *edge
+	payer int32
+}
+
+func (p *purse) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
+	return p.edge.bucketOf(p.payer).Withdraw(now, key, tokens)
+}
+
+// Deposit leaves out what changes nothing: a full bucket that nobody has touched.
+func (p *purse) Deposit(key string, tokens float64) {
+	e := p.edge
+	if e.clients[p.payer].bucket != nil || e.bucket.Empty {
+		e.bucketOf(p.payer).Deposit(key, tokens)
+	}
+}
+
+// bucketOf returns the bucket of a caller, which is made when it is first needed.
+func (e *edge) bucketOf(caller int32) *budget.Bucket {
+	c := &e.clients[caller]
+	if c.bucket == nil {
+		c.bucket, _ = budget.New(e.bucket) // was tried once
+	}
+	return c.bucket
+}
+
+// check returns the field that is wrong, in front of the one that err names.
+func (e *Edge) check() (field string, err error) {
+	if _, err := throttle.New(e.Egress.Throttle); err != nil {
+		return "Egress.Throttle", err
+	}
+	if _, err := inflight.New(inflight.Config{MaxRequests: e.Egress.MaxRequests}); err != nil {
+		return "Egress", err
+	}
+	if _, err := budget.New(e.Retry.bucket()); err != nil {
+		return "Retry.Budget", err
+	}
+	_, field, err = e.Retry.strategy(retry.Unlimited{}, nil)
+	return strings.TrimSuffix("Retry."+field, "."), err
+}

@@ -1,0 +1,359 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// A service is tasks that are alike.
+type service struct {
+	*Sim
+
+	config *Service
+	tasks  []*task
+	calls  []*edge // of its tasks, as callers
+	random *stream // service times
+	tally  tally
+}
+
+// A task is a server process: processors that run what is ready from one queue,
+// each piece of work to its end.
+type task struct {
+	*service
+
+	index   int // among the tasks of the service
+	number  int // among all tasks
+	name    string
+	crashed int    // times
+	gates   *gates // nil without server policies
+
+	ready   runQueue         // requests that wait for a processor
+	refused queue[*request]  // those that a processor has to refuse, which goes first
+	slots   queue[ticketFor] // those that wait for a slot
+	holding int              // slots in use
+	working int              // processors in use
+	present int              // requests that have arrived and not ended
+
+	down, frozen, rejects, drops, gone int // faults that say so
+	slow                               float64
+
+	meter meter
+}
+
+// ticketFor is a request that waits in a queue that it can leave.
+type ticketFor struct {
+	r   *request
+	gen uint32
+}
+
+// A request is what one attempt of a call is to the task.
+type request struct {
+	task    *task
+	caller  *call
+	id      uint32 // of the call
+	callGen uint32
+	place   uint32 // its own index
+	gen     uint32 // grows when the request ends
+	alive   bool
+	arrived bool
+
+	call     spillway.Call
+	entered  int64 // when the server policies were asked
+	connect  int64 // processor time for a new connection
+	work     int64 // processor time left
+	begun    int64 // what the processor does now
+	stage    stage
+	next     int  // of the calls to other services
+	left     bool // the caller is gone
+	queues   bool // for a token of the rate limit, or for a slot
+	tickets  [ingressGates]spillway.Ticket
+	reserved ratelimit.Reservation
+	waiter   shed.Waiter
+	reply    reply
+	hint     time.Duration
+}
+
+// stage is what a request does when it has had its time on a processor.
+type stage uint8
+
+const (
+	examined stage = iota // it is decided upon
+	computed              // its own work is done
+	rebuffed              // it is refused
+	alien                 // it was no request
+)
+
+func (r *request) of(c *call) bool { return r.caller == c && r.callGen == c.gen }
+
+func (s *Sim) newService(c *Service) *service {
+	v := &service{Sim: s, config: c, random: s.stream()}
+	v.tally.init(s)
+	gates := s.stream()
+	for i := range c.Tasks {
+		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1}
+		s.tasks = append(s.tasks, t)
+		t.ready.discipline = c.Discipline
+		t.gates, _, _ = newGates(c, gates) // was tried once
+		v.tasks = append(v.tasks, t)
+	}
+	return v
+}
+
+// reached is when a request arrives.
+func (t *task) reached(r *request) {
+	switch {
+	case t.drops > 0, r.left:
+		t.freeRequest(r)
+		return
+	case t.down > 0:
+		t.respond(r, unreachable)
+		return
+	}
+	r.arrived = true
+	t.present++
+	t.tally.arrived(t.present)
+	if t.crashes() {
+		return
+	}
+	switch {
+	case t.rejects > 0, t.gates == nil && t.config.Queue > 0 && t.present > t.config.Queue:
+		t.rebuff(r, overloaded)
+	case t.gates != nil:
+		r.stage, r.work = examined, int64(t.config.Refusal)+r.connect
+		t.ready.push(r)
+	default:
+		t.compute(r, r.connect)
+		t.ready.push(r)
+	}
+	t.schedule()
+}
+
+// compute makes the own work of a request what it does next on a processor.
+func (t *task) compute(r *request, before int64) {
+	r.stage, r.work = computed, before+t.config.CPU.draw(t.random)
+}
+
+// rebuff refuses a request, which takes its time on a processor.
+func (t *task) rebuff(r *request, a reply) {
+	r.stage, r.work, r.reply = rebuffed, int64(t.config.Refusal)+r.connect, a
+	if r.work == 0 {
+		t.refuse(r, a)
+		return
+	}
+	t.refused.push(r)
+}
+
+// schedule gives work to processors that have none.
+func (t *task) schedule() {
+	for t.working < t.config.Processors && t.frozen == 0 {
+		switch {
+		case t.refused.n > 0:
+			t.run(t.refused.oldest())
+		case t.ready.n > 0:
+			t.run(t.ready.pop())
+		case t.gates == nil:
+			return
+		default:
+			r := t.gates.next(t)
+			if r == nil {
+				return
+			}
+			t.compute(r, 0)
+			t.run(r)
+		}
+	}
+}
+
+// run gives a request a processor until it has had its time.
+func (t *task) run(r *request) {
+	t.working++
+	r.begun = r.work
+	if t.slow != 1 {
+		r.begun = nanoseconds(float64(r.work) * t.slow)
+	}
+	t.push(r.begun, worked, r.place, r.gen)
+}
+
+// worked is when a request has had its time on a processor.
+func (t *task) worked(r *request) {
+	t.working--
+	t.meter.used += r.begun
+	t.tally.worked(r.begun)
+	switch r.stage {
+	case examined:
+		t.examine(r)
+	case rebuffed:
+		t.refuse(r, r.reply)
+	case alien:
+		t.freeRequest(r)
+	default:
+		t.ask(r)
+	}
+	t.schedule()
+}
+
+// examine asks the server policies.
+func (t *task) examine(r *request) {
+	if t.gates.enter(t, r) {
+		t.compute(r, 0)
+		t.run(r)
+	}
+}
+
+// ask makes the next call to another service, or goes on if there is none.
+func (t *task) ask(r *request) {
+	if r.next == len(t.calls) || r.left {
+		t.wait(r)
+		return
+	}
+	e := t.calls[r.next]
+	r.next++
+	what := r.call
+	what.Attempt = 0
+	e.begin(int32(t.index), t.now, what, r)
+}
+
+// resume is told what became of a call to another service.
+func (t *task) resume(r *request, o outcome) {
+	if o == good || t.config.OnFailure == Degrade {
+		t.ask(r)
+		return
+	}
+	a := hopeless
+	if t.config.OnFailure == Retryable {
+		a = overloaded
+	}
+	t.finish(r, a)
+}
+
+// wait waits for something else than a processor.
+func (t *task) wait(r *request) {
+	switch {
+	case t.config.Wait == Dist{}:
+		t.finish(r, served)
+	case t.config.Slots > 0 && t.holding >= t.config.Slots:
+		r.queues = true
+		t.slots.push(ticketFor{r, r.gen})
+	default:
+		t.hold(r)
+	}
+}
+
+func (t *task) hold(r *request) {
+	r.queues = false
+	t.holding++
+	d := t.config.Wait.draw(t.random)
+	if t.slow != 1 {
+		d = nanoseconds(float64(d) * t.slow)
+	}
+	t.push(d, waited, r.place, r.gen)
+}
+
+// waited is when a request has waited for something else.
+func (t *task) waited(r *request) {
+	t.holding--
+	t.finish(r, served)
+	for t.slots.n > 0 {
+		next := t.slots.oldest()
+		if next.r.gen == next.gen {
+			t.hold(next.r)
+			break
+		}
+	}
+	t.schedule()
+}
+
+// finish ends a request that was admitted.
+func (t *task) finish(r *request, a reply) {
+	if t.gates != nil {
+		o := spillway.Served
+		if a != served {
+			o = spillway.Failed
+		}
+		if r.left {
+			o = spillway.Abandoned
+		}
+		t.gates.settle(t.clock, r, o)
+	}
+	if a == served {
+		t.tally.served()
+	} else {
+		t.tally.refused(a)
+	}
+	t.present--
+	t.respond(r, a)
+	t.schedule()
+}
+
+// refuse ends a request that was not admitted.
+func (t *task) refuse(r *request, a reply) {
+	t.tally.refused(a)
+	t.present--
+	t.respond(r, a)
+}
+
+// respond sends the reply on its way.
+func (t *task) respond(r *request, a reply) {
+	r.reply, r.arrived = a, false
+	if t.witness.replied != nil {
+		t.witness.replied(r)
+	}
+	e := r.caller.edge
+	if r.left || e.lost() || !r.of(r.caller) {
+		t.freeRequest(r)
+		return
+	}
+	t.push(e.config.Latency.draw(e.network), answer, r.place, r.gen)
+}
+
+// abandoned is when the task learns that the caller of a request is gone. What it
+// computes it computes to the end; what waits leaves.
+func (t *task) abandoned(r *request) {
+	if r.left = true; !r.arrived {
+		return
+	}
+	if g := t.gates; g != nil && g.shed.Withdraw(&r.waiter) {
+		r.queues = true
+	}
+	if !r.queues {
+		return
+	}
+	r.reserved.End(t.clock)
+	if t.gates != nil {
+		t.gates.settle(t.clock, r, spillway.Abandoned)
+	}
+	t.present--
+	t.freeRequest(r)
+	t.schedule()
+}
+
+// A runQueue is the requests that wait for a processor, in some order.
+type runQueue struct {
+	discipline Discipline
+	classes    [spillway.Criticalities]queue[*request]
+	n          int
+}
+
+func (q *runQueue) push(r *request) {
+	class := 0
+	if q.discipline == Priority {
+		class = r.call.Criticality.Index()
+	}
+	q.classes[class].push(r)
+	q.n++
+}
+
+func (q *runQueue) pop() *request {
+	q.n--
+	if q.discipline == LIFO {
+		return q.classes[0].newest()
+	}
+	class := len(q.classes) - 1
+	for q.classes[class].n == 0 {
+		class--
+	}
+	return q.classes[class].oldest()
+}

@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+)
+
+// A Sim is a system in virtual time. It is made by [New], run once by [Sim.Run],
+// and not safe for concurrent use; any number of them may run side by side.
+type Sim struct {
+	config   Config
+	services []*service
+	tasks    []*task
+	groups   []*group
+	edges    []*edge
+
+	agenda    agenda
+	now       int64     // nanoseconds since the start
+	clock     time.Time // the same, for policies
+	windows   uint32    // that now is in
+	windowEnd int64     // until when
+	slots     int
+	streams   uint64
+	events    uint64
+	begun     uint64 // calls
+	witness   witness
+
+	calls        []*call
+	freeCalls    []uint32
+	requests     []*request
+	freeRequests []uint32
+}
+
+// A witness is told of decisions, by tests that compare them with those of the
+// stacks. Its fields may be nil.
+type witness struct {
+	attempt func(c *call)            // is sent
+	ended   func(c *call, o outcome) // the call has
+	entered func(r *request)         // the server policies are asked
+	replied func(r *request)         // the task has
+}
+
+// epoch is the time at which every simulation starts.
+var epoch = time.Unix(1_000_000_000, 0).UTC()
+
+// New returns a system that nothing has happened to, or a [FieldError].
+func New(c Config) (*Sim, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Sim{config: c, clock: epoch, slots: int((c.Duration + c.Step - 1) / c.Step)}
+	for i := range c.Services {
+		s.services = append(s.services, s.newService(&c.Services[i]))
+	}
+	for i, v := range s.services {
+		for j := range c.Services[i].Calls {
+			v.calls = append(v.calls, s.newEdge(&c.Services[i].Calls[j], v.config.Tasks, nil))
+		}
+	}
+	for i := range c.Clients {
+		s.groups = append(s.groups, s.newGroup(&c.Clients[i]))
+	}
+	return s, nil
+}
+
+// stream returns a new source of random numbers. Each has a number of its own, so
+// that none depends on how much others are used.
+func (s *Sim) stream() *stream {
+	s.streams++
+	return newStream(s.config.Seed, s.streams)
+}
+
+func taskName(service string, i int) string { return service + "-" + strconv.Itoa(i) }
+
+// at returns a time as policies know it.
+func (s *Sim) at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
+
+// push schedules an event after some nanoseconds.
+func (s *Sim) push(after int64, k kind, id, gen uint32) { s.agenda.push(s.now+after, k, id, gen) }
+
+// slotOf returns the slot of the series that a time is in.
+func (s *Sim) slotOf(ns int64) int { return min(int(ns/int64(s.config.Step)), s.slots-1) }
+
+// Run lets all the time pass, and returns what was measured. If ctx ends first, it
+// returns its error.
+func (s *Sim) Run(ctx context.Context) (*Result, error) {
+	s.start()
+	end := int64(s.config.Duration)
+	for len(s.agenda.heap) > 0 && s.agenda.heap[0].at <= end {
+		e := s.agenda.pop()
+		s.pass(e.at)
+		s.happen(&e)
+		if s.events++; s.events%(1<<14) == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+	}
+	s.pass(end)
+	return s.result(), nil
+}
+
+func (s *Sim) start() {
+	for i := range s.config.Faults {
+		s.push(int64(s.config.Faults[i].At), fail, uint32(i), 0)
+	}
+	s.push(int64(s.config.Step), sample, 0, 0)
+	for _, g := range s.groups {
+		g.start()
+	}
+}
+
+// pass moves the clock on.
+func (s *Sim) pass(at int64) {
+	s.now, s.clock = at, s.at(at)
+	if at >= s.windowEnd {
+		s.turn()
+	}
+}
+
+// turn finds out which windows now is in.
+func (s *Sim) turn() {
+	s.windows, s.windowEnd = 0, math.MaxInt64
+	for i, w := range s.config.Windows {
+		from, to := int64(w.From), int64(w.To)
+		switch {
+		case s.now < from:
+			s.windowEnd = min(s.windowEnd, from)
+		case s.now < to:
+			s.windows |= 1 << i
+			s.windowEnd = min(s.windowEnd, to)
+		}
+	}
+}
+
+// happen does what an event is about.
+func (s *Sim) happen(e *event) {
+	switch e.kind() {
+	case arrive:
+		s.groups[e.id].arrived()
+	case think:
+		s.groups[e.gen].call(int32(e.id))
+	case send:
+		if c := s.calls[e.id]; c.gen == e.gen {
+			c.edge.attempt(e.id)
+		}
+	case expire:
+		if c := s.calls[e.id]; c.gen == e.gen {
+			c.edge.expired(e.id)
+		}
+	case fail:
+		s.strike(e.id, e.gen == 1)
+	case restart:
+		s.tasks[e.id].down--
+	case sample:
+		s.sample()
+	default:
+		if r := s.requests[e.id]; r.gen == e.gen {
+			s.proceed(e.kind(), r)
+		}
+	}
+}
+
+// proceed does what an event is about that is about a request.
+func (s *Sim) proceed(k kind, r *request) {
+	switch k {
+	case reach:
+		r.task.reached(r)
+	case answer:
+		if r.of(r.caller) {
+			r.caller.edge.answered(r.id, r.reply, r.hint)
+		}
+		s.freeRequest(r)
+	case worked:
+		r.task.worked(r)
+	case waited:
+		r.task.waited(r)
+	case outstay:
+		r.task.outstayed(r)
+	case pass:
+		r.task.passed(r)
+	default: // leave
+		r.task.abandoned(r)
+	}
+}
+
+func (s *Sim) sample() {
+	for _, g := range s.groups {
+		g.sampled()
+	}
+	if s.config.Progress != nil {
+		s.config.Progress(time.Duration(s.now))
+	}
+	s.push(int64(s.config.Step), sample, 0, 0)
+}
+
+// takeCall returns a call that is not in use.
+func (s *Sim) takeCall() (id uint32) {
+	s.begun++
+	if n := len(s.freeCalls); n > 0 {
+		id = s.freeCalls[n-1]
+		s.freeCalls = s.freeCalls[:n-1]
+		return id
+	}
+	s.calls = append(s.calls, new(call))
+	return uint32(len(s.calls) - 1)
+}
+
+func (s *Sim) freeCall(id uint32) { s.freeCalls = append(s.freeCalls, id) }
+
+// takeRequest returns a request that is not in use.
+func (s *Sim) takeRequest() *request {
+	if n := len(s.freeRequests); n > 0 {
+		r := s.requests[s.freeRequests[n-1]]
+		s.freeRequests = s.freeRequests[:n-1]
+		*r = request{place: r.place, gen: r.gen, alive: true}
+		return r
+	}
+	r := &request{place: uint32(len(s.requests)), alive: true}
+	s.requests = append(s.requests, r)
+	return r
+}
+
+// freeRequest ends a request: whatever was still to happen to it does not.
+func (s *Sim) freeRequest(r *request) {
+	r.gen++
+	r.alive = false
+	s.freeRequests = append(s.freeRequests, r.place)
+}

@@ -1,0 +1,435 @@
+package sim
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+const ms = time.Millisecond
+
+func run(t testing.TB, c Config) *Result {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
+	}
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Run(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, s, r)
+	return r
+}
+
+// check wants every call and every request to be accounted for.
+func check(t testing.TB, s *Sim, r *Result) {
+	t.Helper()
+	for _, g := range r.Clients {
+		for i, w := range g.Windows {
+			if w.Unfinished < 0 || w.Good+w.Late+w.RefusedThrottle+w.RefusedInflight+w.RefusedByBackend+w.TimedOut+w.Failed+w.Unfinished != w.Offered {
+				t.Errorf("%s, window %d: %+v", g.Name, i, w.Counts)
+			}
+		}
+	}
+	alive := 0
+	for _, q := range s.requests {
+		if q.alive {
+			alive++
+		}
+	}
+	if alive+len(s.freeRequests) != len(s.requests) {
+		t.Errorf("%d requests alive and %d free, of %d", alive, len(s.freeRequests), len(s.requests))
+	}
+	for _, k := range s.tasks {
+		if k.working < 0 || k.working > k.config.Processors || k.holding < 0 || k.present < 0 {
+			t.Errorf("%s: %d working, %d holding, %d present", k.name, k.working, k.holding, k.present)
+		}
+	}
+}
+
+// server is one backend of 1000 requests per second, and 100 clients.
+func server(rate float64) Config {
+	return Config{
+		Seed: 1, Duration: 20 * time.Second,
+		Clients: []Clients{{Name: "web", Count: 100, Rate: rate, Deadline: time.Second, Call: Edge{
+			To: "db", Latency: Constant(ms), Retry: Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}},
+		}}},
+		Services: []Service{{Name: "db", CPU: Constant(ms)}},
+	}
+}
+
+// everything uses all there is.
+func everything() Config {
+	edge := Edge{
+		To: "front", Latency: LogNormal(2*ms, 0.5), Loss: 0.001, Balance: LeastBusy, Subset: 3, Retarget: true, Leave: true, Timeout: 300 * ms,
+		Connections: 20, Egress: egress.Config{MaxRequests: 50, Throttle: throttle.Config{K: 1.5, Window: 10 * time.Second}},
+	}
+	standard, overload := edge, edge
+	standard.Retry.Strategy, standard.Balance = Standard, RoundRobin
+	overload.Retry.Strategy, overload.Balance, overload.Subset = Overload, Random, 0
+	limits := &quota.LocalConfig{Capacity: 300, Customers: map[string]quota.Limit{"a": {Weight: 2}, "b": {Rate: 100}}}
+	return Config{
+		Seed: 7, Duration: 12 * time.Second, Step: 100 * ms, Windows: []Window{{"early", 0, 5 * time.Second}, {"all", 0, 0}},
+		Clients: []Clients{
+			{Name: "a", Count: 30, Rate: 300, Rates: []Rate{{4 * time.Second, 900}, {8 * time.Second, 200}}, Deadline: time.Second, Customer: "a", Classes: [4]float64{1, 2, 3, 1}, Call: edge},
+			{Name: "b", Count: 200, Loop: true, Think: Exponential(700 * ms), Deadline: time.Second, Customer: "b", Call: standard},
+			{Name: "c", Trace: []time.Duration{ms, 2 * ms, 2 * ms, time.Second}, Call: overload},
+		},
+		Services: []Service{
+			{
+				Name: "front", Tasks: 5, Processors: 2, CPU: Exponential(3 * ms), Connect: ms, Hints: true, Customers: limits,
+				Ingress: &ingress.Config{RateLimit: ratelimit.Config{Rate: 200, QueueDepth: 5}, RetryAfter: 20 * ms},
+				Calls:   []Edge{{To: "db", Latency: Pareto(ms, 2.5)}, {To: "blob", Retry: Retry{Unlimited: true}}},
+			},
+			{Name: "db", Tasks: 2, CPU: Bimodal(ms, 20*ms, 0.05), Discipline: Priority, Queue: 30, Refusal: 100 * time.Microsecond, Memory: Memory{Limit: 40, PerRequest: 1, Restart: time.Second}},
+			{Name: "blob", Wait: Uniform(10*ms, 20*ms), Slots: 8, Discipline: LIFO, Ingress: &ingress.Config{}},
+		},
+		Faults: []Fault{
+			{Kind: Outage, Service: "front", Tasks: 1, At: time.Second, For: time.Second},
+			{Kind: Hang, Service: "db", Tasks: 1, At: 2 * time.Second, For: 500 * ms},
+			{Kind: Drop, Service: "blob", At: 3 * time.Second, For: 100 * ms},
+			{Kind: Reject, Service: "db", At: 5 * time.Second, For: time.Second},
+			{Kind: Slow, Service: "front", Tasks: 2, Factor: 3, At: 6 * time.Second, For: time.Second},
+			{Kind: Lose, Service: "front", Tasks: 2, At: 7 * time.Second, For: time.Second},
+			{Kind: Expensive, Service: "db", Cost: time.Second, At: 9 * time.Second},
+			{Kind: Herd, Clients: "b", At: 10 * time.Second},
+		},
+	}
+}
+
+func digest(t testing.TB, r *Result) string {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8])
+}
+
+// The digest is the same on all machines. It changes when the simulator or a policy
+// decides otherwise than before.
+func TestSameSeedSameBytes(t *testing.T) {
+	const want = "20395c4bda303b34"
+	got := digest(t, run(t, everything()))
+	if got != want {
+		t.Errorf("digest %s, want %s: if a policy or the simulator was to change, write down the new one; if not, see who decides otherwise", got, want)
+	}
+	if again := digest(t, run(t, everything())); again != got {
+		t.Errorf("two runs differ: %s, %s", got, again)
+	}
+	c := everything()
+	c.Seed = 8
+	if other := digest(t, run(t, c)); other == got {
+		t.Error("the seed has no effect")
+	}
+}
+
+// Queues are as the theory says: the response time of M/M/1 is exponential with the
+// mean 1/(μ−λ), and the mean wait of M/D/1 is half that of M/M/1.
+func TestQueueingTheory(t *testing.T) {
+	for name, row := range map[string]struct {
+		cpu      Dist
+		p50, p99 time.Duration
+	}{
+		"M/M/1":               {Exponential(ms), 3466 * time.Microsecond, 23026 * time.Microsecond},
+		"no queue, no spread": {Constant(10 * time.Microsecond), 10 * time.Microsecond, 10 * time.Microsecond},
+	} {
+		c := server(800)
+		c.Duration, c.Services[0].CPU, c.Clients[0].Call.Latency = 400*time.Second, row.cpu, Dist{}
+		w := run(t, c).Clients[0].Windows[0]
+		for _, q := range []struct {
+			got  *float64
+			want time.Duration
+		}{{w.P50MS, row.p50}, {w.P99MS, row.p99}} {
+			if want := q.want.Seconds() * 1e3; math.Abs(*q.got-want) > 0.05*want+0.001 {
+				t.Errorf("%s: %v ms, want %v", name, *q.got, want)
+			}
+		}
+		if w.Success < 0.9999 || math.Abs(w.GoodputRPS-800) > 10 {
+			t.Errorf("%s: %+v", name, w)
+		}
+	}
+}
+
+func TestUtilizationIsLoadTimesWork(t *testing.T) {
+	v := run(t, server(600)).Services[0].Windows[0]
+	if math.Abs(v.Utilization-0.6) > 0.01 || math.Abs(v.LoadRatio-0.6) > 0.01 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestFaultsAreFelt(t *testing.T) {
+	for kind, row := range map[FaultKind]struct {
+		fault Fault
+		felt  func(before, during, after *CallsSummary) bool
+	}{
+		Outage:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.Failed == d.Offered && a.Success == 1 }},
+		Reject:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.RefusedByBackend == d.Offered && a.Success == 1 }},
+		Drop:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
+		Hang:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
+		Slow:      {Fault{Factor: 5}, func(b, d, _ *CallsSummary) bool { return *d.P50MS > 2**b.P50MS }},
+		Lose:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.Failed == d.Offered && a.Success == 1 }},
+		Expensive: {Fault{Cost: time.Second}, func(b, d, _ *CallsSummary) bool { return *d.P99MS > 50**b.P99MS }},
+		Herd:      {Fault{Clients: "web", Calls: 3000}, func(b, d, _ *CallsSummary) bool { return d.Offered > b.Offered+2500 }},
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			c := server(100)
+			c.Duration = 30 * time.Second
+			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+			c.Windows = []Window{{"before", 0, 8 * time.Second}, {"during", 10 * time.Second, 13 * time.Second}, {"after", 15 * time.Second, 29 * time.Second}}
+			f := row.fault
+			f.Kind, f.At, f.For = kind, 10*time.Second, 5*time.Second
+			if kind != Herd {
+				f.Service = "db"
+			}
+			c.Faults = []Fault{f}
+			w := run(t, c).Clients[0].Windows
+			if w[0].Success != 1 || !row.felt(&w[0], &w[1], &w[2]) {
+				t.Errorf("before %+v\nduring %+v\nafter %+v", w[0].Counts, w[1].Counts, w[2].Counts)
+			}
+		})
+	}
+}
+
+func TestLostTasksAreNotChosen(t *testing.T) {
+	c := server(100)
+	c.Services[0].Tasks = 4
+	c.Faults = []Fault{{Kind: Lose, Service: "db", Tasks: 2, At: 5 * time.Second}}
+	c.Windows = []Window{{"after", 6 * time.Second, 19 * time.Second}}
+	if w := run(t, c).Clients[0].Windows[0]; w.Success != 1 {
+		t.Errorf("%+v", w)
+	}
+}
+
+func TestMemoryRunsOut(t *testing.T) {
+	c := server(5000)
+	c.Duration = 10 * time.Second
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Services[0].Memory = Memory{Limit: 100, Base: 10, PerRequest: 1, Restart: time.Second}
+	r := run(t, c)
+	if n := r.Services[0].Crashes; n < 5 || n > 10 {
+		t.Errorf("%d crashes in ten seconds", n)
+	}
+	if lost := r.Services[0].Windows[0].Lost; lost < 50*r.Services[0].Crashes {
+		t.Errorf("%d requests lost", lost)
+	}
+	c.Services[0].Ingress = &ingress.Config{}
+	if r := run(t, c); r.Services[0].Crashes > 0 {
+		t.Errorf("%d crashes although the server refuses what it has no memory for", r.Services[0].Crashes)
+	}
+}
+
+func TestDisciplines(t *testing.T) {
+	success := func(d Discipline) *CallsSummary {
+		c := server(1500)
+		c.Clients[0].Deadline = 50 * ms
+		c.Clients[0].Classes = [4]float64{1, 0, 0, 1}
+		c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+		c.Services[0].Discipline = d
+		return &run(t, c).Clients[0].Windows[0]
+	}
+	fifo, lifo, priority := success(FIFO), success(LIFO), success(Priority)
+	if fifo.Success > 0.05 || lifo.Success < 0.5 || priority.Success < 0.45 {
+		t.Errorf("fifo %v, lifo %v, priority %v", fifo.Success, lifo.Success, priority.Success)
+	}
+	if high := priority.Classes[0].Success; high < 0.99 {
+		t.Errorf("the highest class: %v", high)
+	}
+}
+
+func TestSlotsBoundWhoWaits(t *testing.T) {
+	c := server(1000)
+	c.Services[0] = Service{Name: "db", Wait: Constant(20 * ms), Slots: 8}
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	r := run(t, c)
+	if v := r.Services[0]; v.CapacityRPS != 400 || math.Abs(v.Windows[0].GoodputRatio-1) > 0.01 {
+		t.Errorf("capacity %v, %+v", v.CapacityRPS, v.Windows[0])
+	}
+}
+
+// Closed loops have as many calls under way as there are clients, at most.
+func TestClosedLoop(t *testing.T) {
+	c := server(0)
+	c.Clients[0].Loop, c.Clients[0].Count = true, 10
+	v := run(t, c).Services[0].Windows[0]
+	if v.Present > 10 || math.Abs(v.GoodputRatio-1) > 0.01 {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestConnectionsBoundWhatIsOnTheWay(t *testing.T) {
+	c := server(2000)
+	c.Clients[0].Count, c.Clients[0].Call.Connections = 1, 7
+	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+	c.Clients[0].Deadline = 0
+	v := run(t, c).Services[0].Windows[0]
+	if v.Present < 5 || v.Present > 7 || v.GoodputRatio < 0.98 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Whoever knows little takes little: a client that is idle has no policies, and one
+// that calls now and then no throttle.
+func TestIdleClientsAreSmall(t *testing.T) {
+	const clients = 200_000
+	if raceEnabled {
+		t.Skip("the race detector takes memory of its own")
+	}
+	var before, after runtime.MemStats
+	c := server(200)
+	c.Clients[0].Count, c.Duration = clients, 300*time.Second
+	runtime.GC()
+	runtime.GC() // what pools held is now gone, too
+	runtime.ReadMemStats(&before)
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := float64(after.HeapAlloc-before.HeapAlloc) / clients
+	if each > 300 {
+		t.Errorf("%.0f bytes for each client", each)
+	}
+	t.Logf("%.0f bytes for each of %d clients, %d of which are not idle", each, clients, s.groups[0].edge.policies.idle.n)
+	runtime.KeepAlive(s)
+}
+
+func TestFairness(t *testing.T) {
+	c := server(500)
+	c.Duration = 200 * time.Second
+	if f := run(t, c).Clients[0].Fairness; f < 0.99 {
+		t.Errorf("a server with room to spare is unfair: %v", f)
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	s, err := New(everything())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(nil)
+	if r, err := s.Run(ctx); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestProgressIsTold(t *testing.T) {
+	c := server(10)
+	var told []time.Duration
+	c.Progress = func(at time.Duration) { told = append(told, at) }
+	run(t, c)
+	if len(told) != 20 || told[19] != c.Duration || !slices.IsSorted(told) {
+		t.Errorf("%v", told)
+	}
+}
+
+// Systems made at random neither panic nor lose a call or a request.
+func TestRandomSystems(t *testing.T) {
+	n := 60
+	if testing.Short() {
+		n = 10
+	}
+	for seed := range uint64(n) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		c := everything()
+		c.Seed, c.Duration = seed, time.Duration(1+r.IntN(6))*time.Second
+		c.Windows = nil
+		for i := range c.Clients[:2] {
+			c.Clients[i].Count = 1 + r.IntN(300)
+			c.Clients[i].Call.Connections = r.IntN(10)
+			c.Clients[i].Call.Leave = r.IntN(2) == 0
+			c.Clients[i].Call.Loss = r.Float64() * 0.2
+			c.Clients[i].Deadline = time.Duration(r.IntN(500)) * ms
+		}
+		c.Clients[0].Rates[0].At = time.Second
+		for i := range c.Faults {
+			c.Faults[i].At = time.Duration(r.Int64N(int64(c.Duration)))
+			c.Faults[i].For = time.Duration(r.Int64N(int64(2 * time.Second)))
+		}
+		for i := range c.Services {
+			if r.IntN(3) == 0 {
+				c.Services[i].Ingress, c.Services[i].Customers = nil, nil
+			}
+			c.Services[i].Memory = Memory{Limit: float64(r.IntN(2) * (10 + r.IntN(100))), PerRequest: 1, Restart: 300 * ms}
+		}
+		run(t, c)
+	}
+}
+
+func TestFieldErrors(t *testing.T) {
+	set := func(change func(c *Config)) Config {
+		c := everything()
+		change(&c)
+		return c
+	}
+	for want, c := range map[string]Config{
+		"Duration is 0s, must be 1ms to a year":                     set(func(c *Config) { c.Duration = 0 }),
+		"Step is 1ns, must be 1ms":                                  set(func(c *Config) { c.Step = 1 }),
+		"Step is 1ms, must be so long":                              set(func(c *Config) { c.Step, c.Duration = ms, time.Hour }),
+		"Clients is 0, must be 1 to 200":                            set(func(c *Config) { c.Clients = nil }),
+		"Clients is 20000000, must be at most 10000000 together":    set(func(c *Config) { c.Clients[0].Count, c.Clients[1].Count = 1e7-1, 1e7 }),
+		"Clients[0].Count is -1":                                    set(func(c *Config) { c.Clients[0].Count = -1 }),
+		"Clients[0].Rate is NaN":                                    set(func(c *Config) { c.Clients[0].Rate = math.NaN() }),
+		"Clients[0].Rates[1].At is 1s":                              set(func(c *Config) { c.Clients[0].Rates[1].At = time.Second }),
+		"Clients[1].Loop is true, must be false":                    set(func(c *Config) { c.Clients[1].Rate = 1 }),
+		"Clients[2].Trace[1] is 0s":                                 set(func(c *Config) { c.Clients[2].Trace = []time.Duration{1, 0} }),
+		"Clients[2].Trace is given":                                 set(func(c *Config) { c.Clients[2].Rate = 1 }),
+		"Clients[0].Call.To is \"x\", which is no service":          set(func(c *Config) { c.Clients[0].Call.To = "x" }),
+		"Clients[0].Call.Loss is 2":                                 set(func(c *Config) { c.Clients[0].Call.Loss = 2 }),
+		"Clients[0].Call.Subset is 6":                               set(func(c *Config) { c.Clients[0].Call.Subset = 6 }),
+		"Clients[0].Call.Subset is 70, must be at most 64":          set(func(c *Config) { c.Services[0].Tasks, c.Clients[0].Call.Subset = 80, 70 }),
+		"Clients[0].Call.Egress.Throttle.K is 1":                    set(func(c *Config) { c.Clients[0].Call.Egress.Throttle.K = 1 }),
+		"Clients[0].Call.Egress is given a strategy":                set(func(c *Config) { c.Clients[0].Call.Egress.Throttle.Rand = rand.Float64 }),
+		"Clients[0].Call.Retry.Budgeted.Attempts is -1":             set(func(c *Config) { c.Clients[0].Call.Retry.Budgeted.Attempts = -1 }),
+		"Clients[0].Call.Retry.Strategy is \"x\"":                   set(func(c *Config) { c.Clients[0].Call.Retry.Strategy = "x" }),
+		"Clients[0].Call.Latency uniform 1s 1ms, the second":        set(func(c *Config) { c.Clients[0].Call.Latency = Uniform(time.Second, ms) }),
+		"Services[0].Ingress.RateLimit.Rate is 1e+09":               set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimit: ratelimit.Config{Rate: 1e9}} }),
+		"Services[0].Ingress.RateLimitMode is Mode(9)":              set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimitMode: 9} }),
+		"Services[0].Ingress is given":                              set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Rand: rand.Float64} }),
+		"Services[0].Queue is 1, must be 0 where there":             set(func(c *Config) { c.Services[0].Queue = 1 }),
+		"Services[1].Customers is set":                              set(func(c *Config) { c.Services[1].Customers = new(quota.LocalConfig) }),
+		"Services[1].Discipline is \"x\"":                           set(func(c *Config) { c.Services[1].Discipline = "x" }),
+		"Services[2].Name is db, must be different":                 set(func(c *Config) { c.Services[2].Name = "db" }),
+		"Services[2].Name is \"a.b\"":                               set(func(c *Config) { c.Services[2].Name = "a.b" }),
+		"Services[2].Calls[0].To closes a circle: front → blob → f": set(func(c *Config) { c.Services[2].Calls = []Edge{{To: "front"}} }),
+		"Windows[0].To is 1h0m0s":                                   set(func(c *Config) { c.Windows[0].To = time.Hour }),
+		"Windows[1].Name is early":                                  set(func(c *Config) { c.Windows[1].Name = "early" }),
+		"Faults[0].Kind is \"x\"":                                   set(func(c *Config) { c.Faults[0].Kind = "x" }),
+		"Faults[0].Service is \"x\"":                                set(func(c *Config) { c.Faults[0].Service = "x" }),
+		"Faults[0].Tasks is 6":                                      set(func(c *Config) { c.Faults[0].Tasks = 6 }),
+		"Faults[4].Factor is 0":                                     set(func(c *Config) { c.Faults[4].Factor = 0 }),
+		"Faults[7].Clients is \"x\"":                                set(func(c *Config) { c.Faults[7].Clients = "x" }),
+	} {
+		s, err := New(c)
+		if _, ok := errors.AsType[*FieldError](err); s != nil || !ok || !strings.HasPrefix(err.Error(), "sim: "+want) {
+			t.Errorf("New: %v, want %s", err, want)
+		}
+	}
+}

@@ -1,0 +1,358 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A FieldError says which field of a [Config] is wrong. Field is its path in the
+// words of Go, such as Clients[0].Call.Egress.Throttle.K.
+type FieldError struct {
+	Field   string
+	Problem string // such as "is 1, must be above 1"
+}
+
+func (e *FieldError) Error() string { return "sim: " + e.Field + " " + e.Problem }
+
+// The most that a Config may ask for.
+const (
+	maxSlots   = 100_000
+	maxClients = 10_000_000
+	maxTasks   = 100_000
+	maxWindows = 32
+	maxEach    = 200        // groups, services, faults, edges of a service
+	maxCells   = 10_000_000 // slots of all series
+)
+
+// A checker keeps the first complaint.
+type checker struct{ err error }
+
+func (c *checker) failf(field, format string, args ...any) {
+	if c.err == nil {
+		c.err = &FieldError{field, fmt.Sprintf(format, args...)}
+	}
+}
+
+// ok complains unless good.
+func (c *checker) ok(good bool, field string, value any, want string) {
+	if !good {
+		c.failf(field, "is %v, must be %s", value, want)
+	}
+}
+
+func (c *checker) time(field string, d time.Duration) {
+	c.ok(d >= 0 && d <= maxTime, field, d, "0 to a year")
+}
+
+func (c *checker) count(field string, n, most int) {
+	c.ok(n >= 0 && n <= most, field, n, fmt.Sprintf("0 to %d", most))
+}
+
+func (c *checker) number(field string, v float64) {
+	c.ok(v >= 0 && v <= 1e9, field, v, "0 to 1e9")
+}
+
+func (c *checker) dist(field string, d Dist) {
+	if err := d.validate(); err != nil {
+		c.failf(field, "%s", strings.TrimPrefix(err.Error(), "sim: distribution "))
+	}
+}
+
+// policy complains of what the constructor of a policy did not like. Such an error
+// reads "throttle: K is 1, must be above 1": it names the field of the policy.
+func (c *checker) policy(field string, err error) {
+	if err == nil {
+		return
+	}
+	text := err.Error()
+	if _, rest, ok := strings.Cut(text, ": "); ok {
+		text = rest
+	}
+	if name, rest, ok := strings.Cut(text, " "); ok && name != "" && name[0] >= 'A' && name[0] <= 'Z' {
+		field, text = field+"."+name, rest
+	}
+	c.failf(field, "%s", text)
+}
+
+// withDefaults returns c with its zero fields filled, or a [FieldError].
+func (c Config) withDefaults() (Config, error) {
+	if c.Step == 0 {
+		c.Step = time.Second
+	}
+	if len(c.Windows) == 0 {
+		c.Windows = []Window{{Name: "all"}}
+	}
+	c.Windows, c.Clients = slices.Clone(c.Windows), slices.Clone(c.Clients)
+	c.Services, c.Faults = slices.Clone(c.Services), slices.Clone(c.Faults)
+	var v checker
+	v.ok(c.Duration >= time.Millisecond && c.Duration <= maxTime, "Duration", c.Duration, "1ms to a year")
+	v.ok(c.Step >= time.Millisecond, "Step", c.Step, "1ms or more")
+	if v.err == nil {
+		v.ok(c.Duration/c.Step < maxSlots, "Step", c.Step, fmt.Sprintf("so long that there are at most %d in Duration", maxSlots))
+	}
+	v.ok(len(c.Clients) > 0 && len(c.Clients) <= maxEach, "Clients", len(c.Clients), "1 to 200")
+	v.ok(len(c.Services) > 0 && len(c.Services) <= maxEach, "Services", len(c.Services), "1 to 200")
+	v.count("Faults", len(c.Faults), maxEach)
+	v.windows(&c)
+	v.names(&c)
+	for i := range c.Services {
+		v.service(&c, i)
+	}
+	for i := range c.Clients {
+		v.clients(&c, i)
+	}
+	for i := range c.Faults {
+		v.fault(&c, i)
+	}
+	v.circles(&c)
+	v.size(&c)
+	return c, v.err
+}
+
+// Validate returns a [FieldError] for the first field that is wrong.
+func (c Config) Validate() error {
+	_, err := c.withDefaults()
+	return err
+}
+
+// size bounds the memory of all together.
+func (c *checker) size(config *Config) {
+	if c.err != nil {
+		return
+	}
+	clients, tasks := 0, 0
+	for i := range config.Clients {
+		clients += config.Clients[i].Count
+	}
+	for i := range config.Services {
+		tasks += config.Services[i].Tasks
+	}
+	c.ok(clients <= maxClients, "Clients", clients, fmt.Sprintf("at most %d together", maxClients))
+	c.ok(tasks <= maxTasks, "Services", tasks, fmt.Sprintf("at most %d tasks together", maxTasks))
+	series := len(config.Clients) + len(config.Services)
+	c.ok(int(config.Duration/config.Step) < maxCells/series, "Step", config.Step,
+		fmt.Sprintf("so long that %d series have at most %d slots together", series, maxCells))
+}
+
+func (c *checker) windows(config *Config) {
+	c.count("Windows", len(config.Windows), maxWindows)
+	for i := range config.Windows {
+		w, at := &config.Windows[i], fmt.Sprintf("Windows[%d]", i)
+		if w.To == 0 {
+			w.To = config.Duration
+		}
+		c.ok(w.Name != "", at+".Name", `""`, "a name")
+		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, fmt.Sprintf("0 to before To (%v)", w.To))
+		c.ok(w.To <= config.Duration, at+".To", w.To, fmt.Sprintf("at most Duration (%v)", config.Duration))
+		same := slices.IndexFunc(config.Windows[:i], func(o Window) bool { return o.Name == w.Name })
+		c.ok(same < 0, at+".Name", w.Name, "different from the others")
+	}
+}
+
+// names wants every group and service to have a name of its own.
+func (c *checker) names(config *Config) {
+	seen := map[string]bool{}
+	check := func(field, name string) {
+		c.ok(name != "" && !strings.ContainsAny(name, ". \t\n@"), field, fmt.Sprintf("%q", name), "a name without dots and blanks")
+		c.ok(!seen[name], field, name, "different from the others")
+		seen[name] = true
+	}
+	for i := range config.Services {
+		check(fmt.Sprintf("Services[%d].Name", i), config.Services[i].Name)
+	}
+	for i := range config.Clients {
+		check(fmt.Sprintf("Clients[%d].Name", i), config.Clients[i].Name)
+	}
+}
+
+func (c *Config) service(name string) int {
+	return slices.IndexFunc(c.Services, func(s Service) bool { return s.Name == name })
+}
+
+func (c *checker) service(config *Config, i int) {
+	s, at := &config.Services[i], fmt.Sprintf("Services[%d]", i)
+	defaults(&s.Tasks, 1)
+	defaults(&s.Processors, 1)
+	defaults(&s.OnFailure, DontRetry)
+	defaults(&s.Discipline, FIFO)
+	defaults(&s.Memory.Restart, 10*time.Second)
+	if s.Ingress != nil && s.Refusal == 0 {
+		s.Refusal = examining
+	}
+	c.count(at+".Tasks", s.Tasks, maxTasks)
+	c.count(at+".Processors", s.Processors, 1024)
+	c.count(at+".Slots", s.Slots, 1e6)
+	c.count(at+".Queue", s.Queue, 1e9)
+	c.dist(at+".CPU", s.CPU)
+	c.dist(at+".Wait", s.Wait)
+	c.time(at+".Refusal", s.Refusal)
+	c.time(at+".Connect", s.Connect)
+	c.time(at+".Memory.Restart", s.Memory.Restart)
+	c.number(at+".Memory.Limit", s.Memory.Limit)
+	c.number(at+".Memory.Base", s.Memory.Base)
+	c.number(at+".Memory.PerRequest", s.Memory.PerRequest)
+	c.word(at+".OnFailure", s.OnFailure, DontRetry, Retryable, Degrade)
+	c.word(at+".Discipline", s.Discipline, FIFO, LIFO, Priority)
+	c.count(at+".Calls", len(s.Calls), maxEach)
+	s.Calls = slices.Clone(s.Calls)
+	for j := range s.Calls {
+		c.edge(config, &s.Calls[j], fmt.Sprintf("%s.Calls[%d]", at, j))
+	}
+	c.ingress(s, at)
+}
+
+func (c *checker) ingress(s *Service, at string) {
+	if s.Ingress == nil {
+		c.ok(s.Customers == nil, at+".Customers", "set", "left out where there is no Ingress")
+		return
+	}
+	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
+	c.ok(s.Ingress.RetryAfter >= 0, at+".Ingress.RetryAfter", s.Ingress.RetryAfter, "0 or more")
+	for _, m := range []struct {
+		field string
+		mode  spillway.Mode
+	}{
+		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode}, {"ShedMode", s.Ingress.ShedMode},
+	} {
+		c.ok(m.mode <= spillway.Off, at+".Ingress."+m.field, m.mode, "enforce, observe or off")
+	}
+	made := s.Ingress.Quota.Allocator != nil || s.Ingress.Load.Signals != nil || s.Ingress.Exempt != nil ||
+		s.Ingress.Rand != nil || s.Ingress.Observer != nil || s.Ingress.Shed.Rand != nil
+	c.ok(!made, at+".Ingress", "given an allocator, signals, exemptions, randomness or an observer", "without: they are made here")
+	_, field, err := newGates(s, newStream(0, 0))
+	c.policy(at+"."+field, err)
+}
+
+func (c *checker) clients(config *Config, i int) {
+	g, at := &config.Clients[i], fmt.Sprintf("Clients[%d]", i)
+	defaults(&g.Count, 1)
+	defaults(&g.Useful, g.Deadline)
+	c.count(at+".Count", g.Count, maxClients)
+	c.number(at+".Rate", g.Rate)
+	c.time(at+".Deadline", g.Deadline)
+	c.time(at+".Useful", g.Useful)
+	c.dist(at+".Think", g.Think)
+	for j, r := range g.Rates {
+		c.number(fmt.Sprintf("%s.Rates[%d].Rate", at, j), r.Rate)
+		c.ok(r.At >= 0 && (j == 0 || r.At > g.Rates[j-1].At), fmt.Sprintf("%s.Rates[%d].At", at, j), r.At, "after the one before")
+	}
+	for j, t := range g.Trace {
+		c.ok(t >= 0 && (j == 0 || t >= g.Trace[j-1]), fmt.Sprintf("%s.Trace[%d]", at, j), t, "not before the one before")
+	}
+	if g.Loop {
+		c.ok(g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", true, "false where there is a Rate or a Trace")
+	}
+	c.ok(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", "given", "left out where there is a Rate")
+	total := 0.0
+	for j, share := range g.Classes {
+		c.number(fmt.Sprintf("%s.Classes[%d]", at, j), share)
+		total += share
+	}
+	if total == 0 {
+		g.Classes[spillway.Critical.Index()] = 1
+	}
+	c.edge(config, &g.Call, at+".Call")
+}
+
+func (c *checker) edge(config *Config, e *Edge, at string) {
+	defaults(&e.Balance, Random)
+	defaults(&e.Kind, spillway.Read)
+	defaults(&e.Retry.Strategy, Budgeted)
+	to := config.service(e.To)
+	if to < 0 {
+		c.failf(at+".To", "is %q, which is no service", e.To)
+		return
+	}
+	tasks := max(config.Services[to].Tasks, 1)
+	c.time(at+".Timeout", e.Timeout)
+	c.count(at+".Connections", e.Connections, 1e9)
+	c.dist(at+".Latency", e.Latency)
+	c.ok(e.Loss >= 0 && e.Loss <= 1, at+".Loss", e.Loss, "0 to 1")
+	c.word(at+".Balance", e.Balance, Random, RoundRobin, LeastBusy)
+	c.count(at+".Subset", e.Subset, tasks)
+	if e.Subset == 0 {
+		e.Subset = tasks
+	}
+	if config.Services[to].Connect > 0 {
+		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
+	}
+	c.ok(e.Egress.Retry == nil && e.Egress.Inflight == nil && e.Egress.Observer == nil && e.Egress.Throttle.Rand == nil,
+		at+".Egress", "given a strategy, a limiter, randomness or an observer", "without: they are made here")
+	field, err := e.check()
+	c.policy(at+"."+field, err)
+}
+
+func (c *checker) fault(config *Config, i int) {
+	f, at := &config.Faults[i], fmt.Sprintf("Faults[%d]", i)
+	c.word(at+".Kind", f.Kind, Outage, Hang, Drop, Reject, Slow, Lose, Expensive, Herd)
+	c.time(at+".At", f.At)
+	c.time(at+".For", f.For)
+	if f.Kind == Herd {
+		known := slices.ContainsFunc(config.Clients, func(g Clients) bool { return g.Name == f.Clients })
+		c.ok(known, at+".Clients", fmt.Sprintf("%q", f.Clients), "the name of clients")
+		c.count(at+".Calls", f.Calls, maxClients)
+		return
+	}
+	to := config.service(f.Service)
+	c.ok(to >= 0, at+".Service", fmt.Sprintf("%q", f.Service), "the name of a service")
+	if to >= 0 {
+		c.count(at+".Tasks", f.Tasks, config.Services[to].Tasks)
+		if f.Tasks == 0 {
+			f.Tasks = config.Services[to].Tasks
+		}
+	}
+	if f.Kind == Slow {
+		c.ok(f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
+	}
+	if f.Kind == Expensive {
+		c.ok(f.Cost > 0 && f.Cost <= maxTime, at+".Cost", f.Cost, "above 0 and at most a year")
+	}
+}
+
+// circles refuses services that call one another in a circle.
+func (c *checker) circles(config *Config) {
+	if c.err != nil {
+		return
+	}
+	const begun, done = 1, 2
+	state := make([]int, len(config.Services))
+	var visit func(i int, way []string)
+	visit = func(i int, way []string) {
+		s := &config.Services[i]
+		way = append(way, s.Name)
+		state[i] = begun
+		for j := range s.Calls {
+			to := config.service(s.Calls[j].To)
+			if state[to] == begun {
+				c.failf(fmt.Sprintf("Services[%d].Calls[%d].To", i, j), "closes a circle: %s", strings.Join(append(way, s.Calls[j].To), " → "))
+			}
+			if state[to] == 0 {
+				visit(to, way)
+			}
+		}
+		state[i] = done
+	}
+	for i := range config.Services {
+		if state[i] == 0 {
+			visit(i, nil)
+		}
+	}
+}
+
+// word complains of a word that is not one of those allowed.
+func (c *checker) word(field string, word any, allowed ...any) {
+	if !slices.Contains(allowed, word) {
+		c.failf(field, "is %q, must be one of %v", word, allowed)
+	}
+}
+
+func defaults[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

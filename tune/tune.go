@@ -1,0 +1,230 @@
+package tune
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// A Tuner moves one limit. It is safe for concurrent use and must not be copied;
+// make one with [New].
+type Tuner struct {
+	mu     sync.Mutex
+	config Config
+	limit  float64
+
+	base    time.Time     // the first time ever seen
+	at      time.Duration // the latest time seen, since base
+	moved   time.Duration // when the limit was last moved, since base
+	started bool          // time was seen
+	hasLast bool          // moved is a time
+
+	signals  []signal
+	used     float64 // of the limit, averaged; NaN: not known
+	readings int     // that are in it
+	trend    trend
+	lost     bool          // a signal is missing: the limit goes to the configured one
+	seen     time.Duration // since when all signals are known, while lost
+
+	row     int     // steps one after the other that went the same way and may grow
+	up      bool    // the way they went
+	ceiling float64 // what the backend could do when the limit was last lowered; 0: not known
+	said    intention
+
+	raised, lowered uint64
+	moves           ring
+}
+
+// A signal is what is known of a [Signal].
+type signal struct {
+	value float64       // NaN: not known now
+	known time.Duration // when it was last known, since base
+}
+
+// A direction is where the pressure would have the limit go.
+type direction int8
+
+const (
+	stay direction = iota
+	down
+	up
+)
+
+// A trend is for how long the pressure has had one direction.
+type trend struct {
+	direction
+	since   time.Duration
+	mildest float64 // pressure in that time
+}
+
+// An intention is what an observing Tuner said last.
+type intention struct {
+	direction
+	signal int
+	at     time.Duration
+}
+
+// repeat is how long an observing Tuner keeps from saying the same again.
+const repeat = time.Minute
+
+// New returns a Tuner whose limit is the configured one, or an error that names the
+// field of c that is out of range.
+func New(c Config) (*Tuner, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Tuner{config: c, limit: c.Limit, signals: unknown(len(c.Signals), 0), used: math.NaN()}, nil
+}
+
+// unknown returns n signals that are not known since a time.
+func unknown(n int, at time.Duration) []signal {
+	all := make([]signal, n)
+	for i := range all {
+		all[i] = signal{math.NaN(), at}
+	}
+	return all
+}
+
+// Update changes the configuration of a Tuner in use, or returns an error that names
+// the field that is out of range and changes nothing. The limit stays where it is, as
+// far as the new bounds allow; it becomes the configured one if that has changed, or
+// if the Tuner observes. The caller sets what [Tuner.Limit] then says. What was known
+// of the signals is forgotten, and each has all of Stale to become known.
+func (t *Tuner) Update(c Config) error {
+	c, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.limit = min(max(t.limit, c.Min), c.Max)
+	if c.Limit != t.config.Limit || !c.Enforce || c.Whole && t.limit != math.Trunc(t.limit) {
+		t.limit = c.Limit
+	}
+	t.config, t.signals, t.used = c, unknown(len(c.Signals), t.at), math.NaN()
+	t.trend, t.lost, t.row, t.ceiling, t.said = trend{}, false, 0, 0, intention{}
+	t.readings = 0
+	return nil
+}
+
+// Limit returns what the limit should be.
+func (t *Tuner) Limit() float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.limit
+}
+
+// Read takes a reading at the time now, and returns a [Move] and true if there is one.
+// If its Applied is set and From is not To, the caller sets the limit to To. used is
+// how much of the limit is used, in its unit, since the last reading: for a rate the
+// requests that the backend answered per second, for a limit in flight the most that
+// were, which is the limit itself if it has refused any.
+// values are those of [Config.Signals], in their order; NaN, or one that is not given,
+// means not known, and so does what is infinite or negative. Read is to be called a
+// few times per Reaction. It allocates nothing.
+func (t *Tuner) Read(now time.Time, used float64, values ...float64) (Move, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	passed := t.see(now)
+	t.use(passed, used)
+	for i := range t.signals {
+		t.signals[i].value = math.NaN()
+		if i < len(values) && isKnown(values[i]) {
+			t.signals[i] = signal{values[i], t.at}
+		}
+	}
+	if i, missing := t.missing(); missing {
+		return t.fallBack(i)
+	}
+	if t.lost {
+		return t.resume()
+	}
+	pressure, worst, all := t.pressure()
+	t.follow(pressure, all)
+	if t.trend.direction == stay || !t.ready(t.trend.since) {
+		return Move{}, false
+	}
+	return t.decide(worst)
+}
+
+// isKnown reports whether v is a value that a signal can have.
+func isKnown(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
+
+// see takes note of the time, and returns what has passed since the last reading. A
+// time that steps back is the latest one seen.
+func (t *Tuner) see(now time.Time) (passed time.Duration) {
+	if !t.started {
+		t.base, t.started = now, true
+	}
+	before := t.at
+	t.at = max(t.at, now.Sub(t.base))
+	return t.at - before
+}
+
+// use takes note of what is used, as the mean since the last move, or an average over
+// some time if that was long ago.
+func (t *Tuner) use(passed time.Duration, used float64) {
+	if !isKnown(used) {
+		t.used, t.readings = math.NaN(), 0
+		return
+	}
+	t.readings++
+	share := -math.Expm1(-passed.Seconds() / (4 * t.config.Reaction).Seconds())
+	if share = max(share, 1/float64(t.readings)); t.readings == 1 {
+		t.used = used
+	}
+	t.used += (used - t.used) * share
+}
+
+// missing returns a signal that was not known for too long, if there is one.
+func (t *Tuner) missing() (int, bool) {
+	for i, s := range t.signals {
+		if t.at-s.known >= t.config.Stale {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// pressure returns the greatest share that a signal has of its target, which signal
+// that is, and whether all are known.
+func (t *Tuner) pressure() (pressure float64, worst int, all bool) {
+	all = true
+	for i, s := range t.signals {
+		if math.IsNaN(s.value) {
+			all = false
+		} else if p := s.value / t.config.Signals[i].Target; p > pressure {
+			pressure, worst = p, i
+		}
+	}
+	return pressure, worst, all
+}
+
+// follow takes note of where the pressure would have the limit go. All says that it is
+// that of all signals.
+func (t *Tuner) follow(pressure float64, all bool) {
+	to := stay
+	switch {
+	case pressure > 1+t.config.Deadband:
+		to = down
+	case all && pressure < 1-t.config.Deadband && t.used >= usable*t.limit: // false for NaN
+		to = up
+	}
+	switch {
+	case to != t.trend.direction:
+		t.trend = trend{to, t.at, pressure}
+	case to == down:
+		t.trend.mildest = min(t.trend.mildest, pressure)
+	case to == up:
+		t.trend.mildest = max(t.trend.mildest, pressure)
+	}
+}
+
+// ready reports whether it is time to act on what holds since a time.
+func (t *Tuner) ready(since time.Duration) bool {
+	return t.at-since >= t.config.Persist && t.rested()
+}
+
+// rested reports whether the last move is long enough ago for another one.
+func (t *Tuner) rested() bool { return !t.hasLast || t.at-t.moved >= t.config.Reaction }
