@@ -1,0 +1,110 @@
+package spillgrpc
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// maxHint is the longest hint that is told further. A server that asks for more
+// is not believed any better than one that asks for this much, and no sum with
+// it can overflow.
+const maxHint = 365 * 24 * time.Hour
+
+// judge returns an error that is a failure with what it means, or nil for one that
+// is the backend's answer, such as NOT_FOUND. trailer is nil if the attempt never
+// got as far as a stream. safe, if not nil, says of a code whether a retry is safe.
+func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.Code) fault.Safety) error {
+	if errors.Is(err, spillway.ErrRejected) { // the load balancing policy has dropped it
+		return err
+	}
+	s := status.Convert(err)
+	f, failed := ofCode(ctx, s, trailer == nil)
+	if safe != nil && !f.Canceled {
+		f.Safety = safe(s.Code())
+		failed = failed || f.Safety == fault.Yes
+	}
+	if !failed {
+		return nil
+	}
+	listen(&f, s, trailer)
+	return &attemptError{err, f, ctx.Err()}
+}
+
+// ofCode returns what a status says by itself, and whether it is a failure at all.
+func ofCode(ctx context.Context, s *status.Status, unsent bool) (f fault.Failure, failed bool) {
+	code := s.Code()
+	if (code == codes.Canceled || code == codes.DeadlineExceeded) && ctx.Err() != nil {
+		return fault.Failure{Canceled: errors.Is(ctx.Err(), context.Canceled), Timeout: errors.Is(ctx.Err(), context.DeadlineExceeded)}, true
+	}
+	switch code {
+	case codes.Unavailable: // nobody was there, or whoever was had no time
+		return fault.Failure{Overload: true, Unprocessed: unsent, Party: fault.Server}, true
+	case codes.ResourceExhausted:
+		return exhausted(s)
+	case codes.DeadlineExceeded:
+		return fault.Failure{Timeout: true, Party: fault.Server}, true
+	case codes.Unknown, codes.Internal:
+		return fault.Failure{Party: fault.Server}, true
+	case codes.DataLoss: // will not change
+		return fault.Failure{Party: fault.Server, Safety: fault.No}, true
+	case codes.Canceled: // not by the caller
+		return fault.Failure{}, true
+	default:
+		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+	}
+}
+
+// exhausted tells a quota from a message that is too large, for which all
+// implementations of gRPC have the same code and the same words.
+func exhausted(s *status.Status) (f fault.Failure, failed bool) {
+	if strings.Contains(s.Message(), "larger than max") || strings.Contains(s.Message(), "exceeds maximum size") {
+		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+	}
+	return fault.Failure{Overload: true, Party: fault.Client}, true
+}
+
+// listen adds to f what the server says of retries. Where it says several things
+// no is final, and pushback is believed before RetryInfo.
+func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
+	for _, d := range s.Details() {
+		switch d := d.(type) {
+		case *errdetails.RetryInfo:
+			if after := d.GetRetryDelay(); after != nil && after.AsDuration() >= 0 {
+				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), maxHint), true
+			}
+		case *errdetails.ErrorInfo:
+			f.DontRetry = f.DontRetry || d.GetDomain() == errorDomain && d.GetReason() == reasonDontRetry
+		}
+	}
+	if values := trailer[keyPushback]; len(values) > 0 {
+		f.RetryAfter, f.HasRetryAfter = pushback(values)
+		f.DontRetry = f.DontRetry || !f.HasRetryAfter
+	}
+	if f.HasRetryAfter && f.Overload && f.Safety == fault.Maybe {
+		f.Safety = fault.Yes
+	}
+}
+
+// pushback returns how long a server asks to be left alone. gRFC A6 takes what is
+// no number, or a negative one, for "do not retry".
+func pushback(values []string) (d time.Duration, ok bool) {
+	if len(values) != 1 {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(values[0], 10, 64)
+	if err != nil || ms < 0 {
+		return 0, false
+	}
+	return time.Duration(min(ms, maxHint.Milliseconds())) * time.Millisecond, true
+}

@@ -1,0 +1,242 @@
+package spillgrpc
+
+import (
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
+	"google.golang.org/grpc/connectivity"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/inflight"
+)
+
+// BalancerName is the name of the load balancing policy in service configs.
+const BalancerName = "spillway_max_requests"
+
+// NewBalancer returns a load balancing policy that bounds the attempts in flight
+// to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
+// policy underneath. Register it before the first channel is made, as grpc wants
+// that to be done during initialization:
+//
+//	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }
+//
+// limits holds the limits of the process. Whoever has it can read and change them
+// at any time, by [inflight.Registry.Share]. Nil means a Registry that nobody else
+// has. [BalancerConfig] is what a service config says to the policy.
+func NewBalancer(limits *inflight.Registry) balancer.Builder {
+	if limits == nil {
+		limits = new(inflight.Registry)
+	}
+	return builder{limits}
+}
+
+// builder implements [balancer.Builder] and [balancer.ConfigParser].
+type builder struct{ limits *inflight.Registry }
+
+func (builder) Name() string { return BalancerName }
+
+func (b builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
+	return &limiting{limits: b.limits, cc: cc, options: opts}
+}
+
+// limiting is the policy of one channel. Its exported methods are called by grpc
+// one at a time; only what the child says comes at any time.
+type limiting struct {
+	limits  *inflight.Registry
+	cc      balancer.ClientConn
+	options balancer.BuildOptions
+
+	config  *parsedConfig
+	key     inflight.Key
+	release func()
+
+	mu      sync.Mutex
+	child   *child // nil before the first config, and when closed
+	limiter *inflight.Limiter
+	drops   *drops
+	state   balancer.State // of the child, as it said last
+}
+
+// child is the policy underneath, and the channel that it sees.
+type child struct {
+	balancer.ClientConn
+
+	parent *limiting
+	name   string
+	policy balancer.Balancer
+}
+
+// UpdateState implements [balancer.ClientConn].
+func (c *child) UpdateState(s balancer.State) {
+	l := c.parent
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.child == c { // one that was replaced has nothing to say
+		l.state = s
+		l.publish()
+	}
+}
+
+// publish hands the child's picker to the channel, behind the limit.
+func (l *limiting) publish() {
+	s := l.state
+	s.Picker = &picker{child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready}
+	l.cc.UpdateState(s)
+}
+
+// UpdateClientConnState implements [balancer.Balancer].
+func (l *limiting) UpdateClientConnState(s balancer.ClientConnState) error {
+	c, ok := s.BalancerConfig.(*parsedConfig)
+	if !ok {
+		return balancer.ErrBadResolverState
+	}
+	l.apply(c)
+	if l.child == nil || l.child.name != c.builder.Name() {
+		l.replace(c.builder)
+	}
+	s.BalancerConfig = c.child
+	return l.child.policy.UpdateClientConnState(s)
+}
+
+// apply puts the limit of c in force. A limit that c has not changed is left
+// alone, so that what was set by other means stays.
+func (l *limiting) apply(c *parsedConfig) {
+	old, key := l.config, c.key(l.options.Target.String())
+	l.config = c
+	if old == nil || l.key != key {
+		l.share(key)
+		old = nil
+	}
+	if n := c.MaxConcurrentRequests; n != nil && (old == nil || old.MaxConcurrentRequests == nil || *old.MaxConcurrentRequests != *n) {
+		l.limiter.SetMaxRequests(*n)
+	}
+}
+
+// share moves to the limit of another cluster. What is in flight ends on the
+// limit that admitted it.
+func (l *limiting) share(key inflight.Key) {
+	limiter, release := l.limits.Share(key)
+	if l.release != nil {
+		l.release()
+	}
+	l.key, l.release = key, release
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limiter, l.drops = limiter, &drops{cluster: key.Cluster}
+	if l.child != nil && l.state.Picker != nil {
+		l.publish()
+	}
+}
+
+// replace puts another policy in the place of the child. Attempts wait until it
+// has connected.
+func (l *limiting) replace(b balancer.Builder) {
+	next := &child{ClientConn: l.cc, parent: l, name: b.Name()}
+	l.mu.Lock()
+	old := l.child
+	l.child, l.state = next, balancer.State{}
+	l.mu.Unlock()
+	if old != nil {
+		old.policy.Close()
+	}
+	next.policy = b.Build(next, l.options)
+}
+
+// ResolverError implements [balancer.Balancer].
+func (l *limiting) ResolverError(err error) {
+	if l.child != nil {
+		l.child.policy.ResolverError(err)
+		return
+	}
+	l.cc.UpdateState(balancer.State{ConnectivityState: connectivity.TransientFailure, Picker: base.NewErrPicker(err)})
+}
+
+// updater is what children have that do not listen to connections by themselves.
+type updater interface {
+	UpdateSubConnState(sc balancer.SubConn, s balancer.SubConnState)
+}
+
+// UpdateSubConnState implements [balancer.Balancer].
+func (l *limiting) UpdateSubConnState(sc balancer.SubConn, s balancer.SubConnState) {
+	if l.child != nil {
+		updater(l.child.policy).UpdateSubConnState(sc, s)
+	}
+}
+
+// ExitIdle implements [balancer.Balancer].
+func (l *limiting) ExitIdle() {
+	if l.child != nil {
+		l.child.policy.ExitIdle()
+	}
+}
+
+// Close implements [balancer.Balancer].
+func (l *limiting) Close() {
+	l.mu.Lock()
+	old := l.child
+	l.child = nil
+	l.mu.Unlock()
+	if old != nil {
+		old.policy.Close()
+	}
+	if l.release != nil {
+		l.release()
+	}
+}
+
+// picker picks by the child, within the limit.
+type picker struct {
+	child   balancer.Picker
+	limiter *inflight.Limiter
+	drops   *drops
+	ready   bool
+}
+
+// Pick implements [balancer.Picker]. Only an attempt that got a connection counts:
+// one that waits for a connection, or gets none, never touches the limit and is
+// never refused by it.
+func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
+	if p.ready && p.limiter.Full() {
+		return balancer.PickResult{}, p.drops.of(p.limiter.Refuse())
+	}
+	r, err := p.child.Pick(info)
+	if err != nil || r.SubConn == nil {
+		return r, err
+	}
+	ticket, err := p.limiter.Admit(time.Time{}, spillway.Call{})
+	if err != nil {
+		return balancer.PickResult{}, p.discard(r, err)
+	}
+	h := &held{ticket: ticket, done: r.Done}
+	r.Done = h.settle
+	return r, nil
+}
+
+// discard tells the child that its pick is not used, as it may count what it has
+// handed out, and returns the error of the drop.
+func (p *picker) discard(r balancer.PickResult, refusal error) error {
+	err := p.drops.of(refusal)
+	if r.Done != nil {
+		r.Done(balancer.DoneInfo{Err: err})
+	}
+	return err
+}
+
+// held is the place of an attempt in flight.
+type held struct {
+	ticket spillway.Ticket
+	once   sync.Once
+	done   func(balancer.DoneInfo) // of the child; may be nil
+}
+
+// settle gives back the place, once, and tells the child as often as it is told.
+func (h *held) settle(info balancer.DoneInfo) {
+	h.once.Do(h.giveBack)
+	if h.done != nil {
+		h.done(info)
+	}
+}
+
+func (h *held) giveBack() { h.ticket.Settle(time.Time{}, spillway.Served) } // the limit keeps neither

@@ -1,0 +1,173 @@
+package spillgrpc
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// judge returns what a call is, with as much of its claims as is believed, and
+// whether the calls that it causes are to be labelled. At an edge a label counts
+// only if it has lowered the class: any other is dropped.
+func (s *Server) judge(ctx context.Context, now time.Time, method string) (call spillway.Call, caller ratelimit.Caller, labelled bool) {
+	if s.classify != nil {
+		call = s.classify(ctx, method)
+	}
+	if call.Key == "" {
+		call.Key = method
+	}
+	var claims ingress.Claims
+	trust := s.ingress.Trust()
+	inside := trust.Boundary == ingress.Internal
+	md := incomingOf(ctx)
+	claims.Criticality, claims.Labelled = labelOf(md)
+	if inside || call.Customer != "" { // else nobody wants to know
+		claims.Attempt = attemptOf(md[keyAttempts])
+	}
+	if s.ingress.Limits() {
+		caller = callerOf(ctx, md)
+		caller.Identity = s.identity(ctx)
+	} else if inside && len(trust.Highest) > 0 {
+		caller.Identity = s.identity(ctx)
+	}
+	claims.Identity = caller.Identity
+	if d, ok := ctx.Deadline(); ok {
+		claims.Timeout = max(d.Sub(now), 1) // none left is not none claimed
+	}
+	call = trust.Judge(now, call, claims)
+	labelled = call.Criticality != spillway.Critical || claims.Labelled && inside
+	return call, caller, labelled
+}
+
+// callerOf returns what is known of who makes a call, but for the identity.
+func callerOf(ctx context.Context, md metadata.MD) (c ratelimit.Caller) {
+	if agent := md["user-agent"]; len(agent) > 0 {
+		c.Application = agent[0]
+	}
+	if p, ok := peer.FromContext(ctx); ok {
+		if a, ok := p.Addr.(*net.TCPAddr); ok {
+			c.Addr = a.AddrPort().Addr().Unmap()
+		} else if a, err := netip.ParseAddrPort(p.Addr.String()); err == nil {
+			c.Addr = a.Addr().Unmap()
+		}
+	}
+	return c
+}
+
+// incomingOf returns the metadata of a call as they are, with keys in lower case as
+// HTTP/2 has them. They must not be changed. The functions of package metadata
+// copy all of them, or search all of them for a key that is not there, which for
+// the three keys of a call costs as much as the decision that follows.
+func incomingOf(ctx context.Context) metadata.MD {
+	if md, ok := ctx.Value(incomingKey).(metadata.MD); ok {
+		return md
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	return md
+}
+
+// incomingKey is the key under which package metadata looks in a context.
+var incomingKey = func() (key any) {
+	metadata.ValueFromIncomingContext(spy{context.Background(), &key}, "")
+	return key
+}()
+
+// spy is a context that tells what it is asked for.
+type spy struct {
+	context.Context //nolint:containedctx // it is one
+
+	asked *any
+}
+
+func (s spy) Value(key any) any {
+	*s.asked = key
+	return nil
+}
+
+// CertifiedPeer returns the first URI, else the first DNS name, else the common
+// name of the certificate of the caller, if it was verified.
+func CertifiedPeer(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	info, ok := p.AuthInfo.(credentials.TLSInfo)
+	if !ok || len(info.State.VerifiedChains) == 0 {
+		return ""
+	}
+	switch c := info.State.VerifiedChains[0][0]; {
+	case len(c.URIs) > 0:
+		return c.URIs[0].String()
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	default:
+		return c.Subject.CommonName
+	}
+}
+
+// labelOf returns the class that a call claims, in metadata of its own or else as
+// a member of the baggage. Where it claims several the lowest one counts; what is
+// not valid says nothing.
+func labelOf(md metadata.MD) (class spillway.Criticality, ok bool) {
+	values := md[keyCriticality]
+	if len(values) == 0 {
+		return baggageOf(md[keyBaggage])
+	}
+	for _, v := range values {
+		class, ok = lower(class, ok, v)
+	}
+	return class, ok
+}
+
+// maxBaggage is how much of a baggage is looked at: as much as W3C Baggage,
+// section 3.3.2, has it passed on.
+const maxBaggage = 8192
+
+func baggageOf(values []string) (class spillway.Criticality, ok bool) {
+	left := maxBaggage
+	for _, v := range values {
+		v = v[:min(len(v), left)]
+		left -= len(v)
+		for member := range strings.SplitSeq(v, ",") {
+			member, _, _ = strings.Cut(member, ";")
+			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == "criticality" {
+				class, ok = lower(class, ok, value)
+			}
+		}
+	}
+	return class, ok
+}
+
+// lower returns the lower one of class, if that is any, and what text names, if
+// it names one.
+func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
+	text = strings.TrimSpace(text)
+	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
+		if strings.EqualFold(text, c.String()) && (!ok || c < class) {
+			return c, true
+		}
+	}
+	return class, ok
+}
+
+// attemptOf returns which attempt the metadata say that this is, from 0: the
+// highest they name.
+func attemptOf(values []string) (n int) {
+	for _, v := range values {
+		if i, err := strconv.ParseInt(strings.TrimSpace(v), 10, 32); err == nil {
+			n = max(n, int(i))
+		}
+	}
+	return n
+}

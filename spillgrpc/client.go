@@ -1,0 +1,108 @@
+package spillgrpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// ClientConfig configures a [Client]. The zero ClientConfig is ready for use: all
+// client policies with their defaults.
+type ClientConfig struct {
+	// Egress configures the policies. Each backend has a throttle and an in-flight
+	// limit of its own; all share one retry budget.
+	Egress egress.Config
+	// MaxBackends is for how many backends state is kept. More forget less where a
+	// client talks to many; each costs a few kilobytes. Zero means
+	// [egress.DefaultMaxBackends]; it must not be negative. A backend is the target
+	// of a channel.
+	MaxBackends int
+	// Classify says what is known of a call: whether it reads or writes, whether it
+	// is idempotent. It must be quick and safe for concurrent use. A Key that it
+	// leaves empty becomes the full name of the method. Nil means [ClassifyByProto].
+	Classify func(ctx context.Context, method string) spillway.Call
+	// Imported, if not nil, are the retries of a service config; Egress.Retry must
+	// then be nil.
+	Imported *Imported
+	// External says that the calls go to others than services of one's own. They
+	// are sent without criticality and attempt number, even where the caller has
+	// set them: they are nobody else's business.
+	External bool
+}
+
+// A Client puts the client policies in front of the calls of one or several
+// channels. It is safe for concurrent use; make one with [NewClient].
+type Client struct {
+	pool     *egress.Pool
+	classify func(context.Context, string) spillway.Call
+	imported *Imported
+	external bool
+
+	exchanges sync.Pool // of *exchange
+}
+
+// NewClient returns a Client, or an error that names the field of c that is wrong.
+func NewClient(c ClientConfig) (*Client, error) {
+	if c.MaxBackends < 0 {
+		return nil, fmt.Errorf("spillgrpc: MaxBackends is %d, must not be negative", c.MaxBackends)
+	}
+	if c.Imported != nil {
+		if c.Egress.Retry != nil {
+			return nil, errors.New("spillgrpc: Egress.Retry is set, must be nil where Imported is given")
+		}
+		c.Egress.Retry = c.Imported.strategy
+	}
+	if c.Classify == nil {
+		c.Classify = ClassifyByProto
+	}
+	pool, err := egress.NewPool(c.Egress, c.MaxBackends)
+	if err != nil {
+		return nil, fmt.Errorf("spillgrpc: Egress: %w", err)
+	}
+	return &Client{
+		pool: pool, classify: c.Classify, imported: c.Imported, external: c.External,
+		exchanges: sync.Pool{New: newExchange},
+	}, nil
+}
+
+// DialOptions returns what [grpc.NewClient] needs for the calls of a channel to go
+// through c: two interceptors, and that grpc itself retries nothing by a
+// retryPolicy. Interceptors that are given before these see a call, those given
+// after see each attempt.
+func (c *Client) DialOptions() []grpc.DialOption {
+	return []grpc.DialOption{
+		grpc.WithChainUnaryInterceptor(c.unary),
+		grpc.WithChainStreamInterceptor(c.stream),
+		grpc.WithDisableRetry(),
+	}
+}
+
+// Stats returns the levels of the policies, by target.
+func (c *Client) Stats() map[string]egress.Stats { return c.pool.Stats(time.Now()) }
+
+// call says what is known of a call.
+func (c *Client) call(ctx context.Context, method string) spillway.Call {
+	call := c.classify(ctx, method)
+	if call.Key == "" || c.imported != nil { // whose strategy goes by it
+		call.Key = method
+	}
+	return call
+}
+
+// safe returns what an imported service config says of the codes of a method, or
+// nil.
+func (c *Client) safe(method string) func(codes.Code) fault.Safety {
+	if c.imported == nil {
+		return nil
+	}
+	return c.imported.policy(method).safe
+}

@@ -1,0 +1,139 @@
+// Package spillgrpc puts the policies of Spillway into grpc-go: a [Client] and a
+// load balancing policy into a channel, a [Server] into a server. What the one says
+// the other understands, and so do all others that speak gRPC.
+//
+// # The client
+//
+//	client, err := spillgrpc.NewClient(spillgrpc.ClientConfig{})
+//	…
+//	cc, err := grpc.NewClient("dns:///orders:443", append(client.DialOptions(), credentials)...)
+//
+// For each target it keeps an [egress.Client], which throttles what the target
+// would refuse, bounds what is in flight, and retries what may be retried within a
+// budget. Whether a call may be sent twice its proto file says, by the option
+// idempotency_level, or [ClientConfig.Classify].
+//
+// grpc has retries of its own, by the retryPolicy of a service config. Three
+// attempts here of five there would be fifteen, so [Client.DialOptions] switches
+// them off for the channel. What remains of them is harmless: grpc repeats once, by
+// itself, what a server certainly has not looked at (after GOAWAY, or more streams
+// than it allows). To keep the rules of a service config, import them:
+// [ImportServiceConfig].
+//
+// # What is sent
+//
+//	x-request-criticality       of the context, where it carries one, unless the
+//	                            caller put it into the metadata
+//	grpc-previous-rpc-attempts  from the second attempt on; never the caller's
+//	grpc-timeout                what is left of the deadline, by grpc itself
+//
+// Calls to others than one's own services ([ClientConfig.External]) carry neither
+// of the first two.
+//
+// # What an answer means
+//
+//	UNAVAILABLE                 overloaded; may have been processed, unless there was
+//	                            no connection
+//	RESOURCE_EXHAUSTED          over quota; retried only with a hint. A message that
+//	                            is too large has the same code: an answer
+//	DEADLINE_EXCEEDED           timed out
+//	UNKNOWN, INTERNAL           failed; may have been processed
+//	DATA_LOSS                   failed, and will again
+//	CANCELLED                   the caller has left, or else failed
+//	all others                  an answer: a success of the backend
+//	grpc-retry-pushback-ms      how long to wait, and that a retry is safe; negative,
+//	                            no number, or several: don't retry
+//	RetryInfo                   the same
+//	ErrorInfo                   with domain spillway and reason
+//	                            OVERLOADED_DONT_RETRY: don't retry
+//
+// What may have been processed is retried only if the call is idempotent.
+//
+// # What the caller gets
+//
+// The status of the last attempt, with its details. An error that tells of retries
+// is a [retry.Error] underneath, and one that this process has made itself, with
+// code UNAVAILABLE, matches [spillway.ErrRejected]. A caller that has left finds
+// CANCELLED or DEADLINE_EXCEEDED. Functions given by [grpc.OnFinish] are called once
+// for each call; other call options see each attempt.
+//
+// # Streams
+//
+// A stream is retried until something of its answer was received: a message, or
+// the header before it. So that it can be, messages that were sent are kept until
+// then: the one of a server-streaming call, and up to 32 with up to 64 KiB of
+// others, of which copies are made. More than that, and messages that are not of
+// protobuf, commit the stream to its attempt. A stream counts as in flight until it
+// has ended, and one that is neither read to its end nor cancelled is a leak, as
+// always with grpc.
+//
+// # Circuit breaking
+//
+// The limit of the Client counts calls, those included that wait for a connection.
+// [NewBalancer] makes the policy that gRFC A32 describes: a limit for a cluster, over
+// all channels of the process, of attempts that are on a connection.
+//
+//	var limits inflight.Registry
+//
+//	func init() { balancer.Register(spillgrpc.NewBalancer(&limits)) }
+//	…
+//	text, err := spillgrpc.BalancerConfig{Cluster: "orders", MaxConcurrentRequests: new(uint32(500))}.ServiceConfig()
+//	cc, err := grpc.NewClient(target, grpc.WithDefaultServiceConfig(text), …)
+//	…
+//	limit, release := limits.Share(inflight.Key{Cluster: "orders"})
+//	limit.SetMaxRequests(800) // at once
+//
+// For each pick:
+//
+//	full and ready?           drop, without asking the policy underneath
+//	pick by it                one that waits, fails or finds nothing is left as it is
+//	take a place              if there is none, drop, and give the pick back to it
+//	settle when it is done    once
+//
+// A drop has the code UNAVAILABLE and is retried by nobody: grpc takes an error with
+// a status from a picker as final, even for calls that wait for ready, and a Client
+// knows it as a local refusal. The limit and the count are one word, so that there
+// are never more attempts than the limit in force at that instant; a lowered limit
+// admits nothing until what is in flight has fallen below it. Departures from
+// xds_cluster_impl of grpc, which checks and counts in two steps, counts before the
+// pick, and keeps the limit in each channel: none of its own effects is wanted.
+//
+// A client counts what it waits for, and ends that at its deadline; a handler may
+// work on. A limit at clients does not replace one at the server.
+//
+// # The server
+//
+//	server, err := spillgrpc.NewServer(spillgrpc.ServerConfig{})
+//	…
+//	s := grpc.NewServer(server.Options()...)
+//
+// It asks the policies of an [ingress.Server] whether a call is to be served, and
+// translates what the call says of itself, of which [ingress.Trust] says how much is
+// believed:
+//
+//	criticality   x-request-criticality, or else the member criticality of baggage
+//	attempt       grpc-previous-rpc-attempts
+//	time left     grpc-timeout
+//	identity      the certificate of the caller, if it was verified
+//
+// Where a call says several things, the one counts that gains it least. The context
+// of a call that is served carries the class and the deadline that it was admitted
+// with, and calls made with it inherit both: handlers need do nothing. Calls for
+// health and reflection always pass.
+//
+// # Refusals
+//
+//	overloaded                UNAVAILABLE, grpc-retry-pushback-ms, RetryInfo
+//	overloaded; don't retry   UNAVAILABLE, grpc-retry-pushback-ms: -1, ErrorInfo
+//	over quota                RESOURCE_EXHAUSTED, grpc-retry-pushback-ms, QuotaFailure, RetryInfo
+//
+// Nothing is sent before, so that the status comes without headers: only then do
+// clients heed when to come back. Once calls are refused, [Server.Tap] refuses most
+// of them before grpc has read them; such an answer has a RetryInfo and no
+// pushback.
+//
+// A handler that returns the error of a call that it has made itself, and that was
+// retried or refused on this side, or must not be retried, has its caller told not to
+// retry either, by a pushback of -1: only the layer right above an overloaded one
+// is to retry.
+package spillgrpc

@@ -1,0 +1,5 @@
+//go:build !race
+
+package spillgrpc
+
+const raceEnabled = false

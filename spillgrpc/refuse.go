@@ -1,0 +1,104 @@
+package spillgrpc
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// enter asks the gates, unless the tap has asked them already.
+func (s *Server) enter(ctx context.Context, now time.Time, call spillway.Call, caller ratelimit.Caller) (ingress.Passage, ingress.Refusal) {
+	if s.handed.Load() {
+		if r, ok := ctx.Value(tapped{}).(ingress.Refusal); ok {
+			return ingress.Passage{}, r
+		}
+	}
+	return s.ingress.EnterAt(ctx, now, call, caller)
+}
+
+// refuse returns the answer to a call that is not served. With nothing sent before
+// it, it becomes a status without headers and messages, which alone clients may
+// retry.
+func (s *Server) refuse(ctx context.Context, why ingress.Refusal) *answer {
+	if why.Reason == ingress.Left {
+		return &answer{status.FromContextError(ctx.Err()), nil}
+	}
+	if why.Reason == ingress.Overloaded {
+		s.looks.Store(lookOn)
+	}
+	return answerTo(why)
+}
+
+// An answer is what a call that is not served gets.
+type answer struct {
+	status  *status.Status
+	trailer metadata.MD
+}
+
+// answers are those that were made. There is one for each time with three digits,
+// up to the hour that a refusal asks for at most, and no more.
+var answers sync.Map // answerKey → *answer
+
+type answerKey struct {
+	overQuota bool
+	ms        int64
+}
+
+// dontRetry is the answer "overloaded; don't retry".
+var dontRetry = &answer{
+	withDetails(codes.Unavailable, "overloaded; don't retry", &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonDontRetry}),
+	metadata.Pairs(keyPushback, "-1"),
+}
+
+func answerTo(why ingress.Refusal) *answer {
+	if why.DontRetry {
+		return dontRetry
+	}
+	key := answerKey{why.Reason == ingress.OverQuota, milliseconds(why.RetryAfter)}
+	if a, ok := answers.Load(key); ok {
+		return a.(*answer)
+	}
+	a, _ := answers.LoadOrStore(key, newAnswer(key))
+	return a.(*answer)
+}
+
+func newAnswer(key answerKey) *answer {
+	after := &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(key.ms) * time.Millisecond)}
+	trailer := metadata.Pairs(keyPushback, strconv.FormatInt(key.ms, 10))
+	if !key.overQuota {
+		return &answer{withDetails(codes.Unavailable, "overloaded", after), trailer}
+	}
+	over := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "customer", Description: "sends more than it may"}}}
+	return &answer{withDetails(codes.ResourceExhausted, "over quota", over, after), trailer}
+}
+
+// milliseconds returns d in milliseconds, rounded up to three digits: nobody is to
+// come back too early. It is at most a day.
+func milliseconds(d time.Duration) int64 {
+	n := min(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 24*time.Hour.Milliseconds())
+	unit := int64(1)
+	for n > 999*unit {
+		unit *= 10
+	}
+	return (n + unit - 1) / unit * unit
+}
+
+func withDetails(code codes.Code, text string, details ...protoadapt.MessageV1) *status.Status {
+	s := status.New(code, text)
+	if with, err := s.WithDetails(details...); err == nil { // as it is for messages that can be marshalled
+		return with
+	}
+	return s
+}

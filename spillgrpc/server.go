@@ -1,0 +1,214 @@
+package spillgrpc
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
+// sheds by criticality when the process is overloaded, and trusts nobody.
+type ServerConfig struct {
+	// Ingress decides. All that serves the same process should share one, whose
+	// Trust, modes and limits can be changed at any time with its Update. Nil means
+	// one of the zero [ingress.Config], which [Server.Close] closes.
+	Ingress *ingress.Server
+	// Classify says what the server itself knows of a call to a method, given by its
+	// full name: its class, the customer once they are authenticated, a deadline of
+	// its own. The metadata and the peer are in the context. It must be quick and
+	// safe for concurrent use, and may be asked twice. A Key that it leaves empty
+	// becomes the name of the method. Nil means that nothing is known.
+	Classify func(ctx context.Context, method string) spillway.Call
+	// Identity returns who the caller has proven to be, or nothing; never what it
+	// just says. It is called as Classify is. Nil means [CertifiedPeer].
+	Identity func(ctx context.Context) string
+	// Exempt reports whether calls to a method pass unseen, as if there were no
+	// Server. It is called as Classify is. Nil means [DefaultExempt].
+	Exempt func(method string) bool
+}
+
+// DefaultExempt reports whether a method is one by which others watch the server
+// or find out what it serves: a busy server must not look dead. It goes by the
+// services for health, reflection, channelz and ORCA.
+func DefaultExempt(method string) bool {
+	for _, prefix := range []string{"/grpc.health.v1.", "/grpc.reflection.", "/grpc.channelz.", "/xds.service.orca."} {
+		if strings.HasPrefix(method, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// A Server protects the services of a [grpc.Server] from more calls than they can
+// serve. It is safe for concurrent use; make one with [NewServer].
+type Server struct {
+	ingress  *ingress.Server
+	owned    bool
+	classify func(context.Context, string) spillway.Call
+	identity func(context.Context) string
+	exempt   func(string) bool
+	looks    atomic.Int64 // how many calls the tap is to look at
+	handed   atomic.Bool  // it has left a refusal for the interceptors before
+	timers   timers
+}
+
+// NewServer returns a Server, or an error that says what is wrong.
+func NewServer(c ServerConfig) (*Server, error) {
+	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt}
+	if s.ingress == nil {
+		var err error
+		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
+			return nil, fmt.Errorf("spillgrpc: Ingress: %w", err)
+		}
+		s.owned = true
+	}
+	if s.identity == nil {
+		s.identity = CertifiedPeer
+	}
+	if s.exempt == nil {
+		s.exempt = DefaultExempt
+	}
+	return s, nil
+}
+
+// Close frees what [NewServer] has made. Call it when the last call has ended. It
+// does not close ServerConfig.Ingress.
+func (s *Server) Close() error {
+	if !s.owned {
+		return nil
+	}
+	return s.ingress.Close()
+}
+
+// Options returns what [grpc.NewServer] needs for its calls to go through s:
+// [Server.Tap], [Server.UnaryInterceptor] and [Server.StreamInterceptor].
+// Interceptors that are given before these see all calls, those given after see
+// those that are served. As grpc takes one tap only, a program with one of its own
+// gives the interceptors, and asks Tap from there.
+func (s *Server) Options() []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.InTapHandle(s.Tap),
+		grpc.ChainUnaryInterceptor(s.UnaryInterceptor),
+		grpc.ChainStreamInterceptor(s.StreamInterceptor),
+	}
+}
+
+// UnaryInterceptor is a [grpc.UnaryServerInterceptor]. It has the call served, with
+// a context that carries the criticality and the deadline that it was admitted
+// with, or refuses it. A panic passes through.
+func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
+	if s.exempt(info.FullMethod) {
+		return handler(ctx, req)
+	}
+	now := time.Now()
+	call, caller, labelled := s.judge(ctx, now, info.FullMethod)
+	passage, refusal := s.enter(ctx, now, call, caller)
+	if refusal.Refused() {
+		a := s.refuse(ctx, refusal)
+		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
+		return nil, a.status.Err()
+	}
+	ctx, cancel := inherit(ctx, call, labelled)
+	outcome := spillway.Failed // unless the handler returns
+	defer func() {
+		passage.Done(outcome)
+		cancel()
+	}()
+	answer, err = handler(ctx, req)
+	if outcome = outcomeOf(ctx, err); final(err) {
+		_ = grpc.SetTrailer(ctx, dontRetry.trailer)
+	}
+	return answer, err
+}
+
+// StreamInterceptor is a [grpc.StreamServerInterceptor]: it does for streams what
+// UnaryInterceptor does for other calls. A stream counts once, for as long as its
+// handler runs.
+func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+	if s.exempt(info.FullMethod) {
+		return handler(srv, ss)
+	}
+	ctx := ss.Context()
+	now := time.Now()
+	call, caller, labelled := s.judge(ctx, now, info.FullMethod)
+	passage, refusal := s.enter(ctx, now, call, caller)
+	if refusal.Refused() {
+		a := s.refuse(ctx, refusal)
+		ss.SetTrailer(a.trailer)
+		return a.status.Err()
+	}
+	inner, cancel := inherit(ctx, call, labelled)
+	outcome := spillway.Failed // unless the handler returns
+	defer func() {
+		passage.Done(outcome)
+		cancel()
+	}()
+	if inner != ctx {
+		ss = &serverStream{ss, inner}
+	}
+	err := handler(srv, ss)
+	if outcome = outcomeOf(inner, err); final(err) {
+		ss.SetTrailer(dontRetry.trailer)
+	}
+	return err
+}
+
+// serverStream is a stream with another context.
+type serverStream struct {
+	grpc.ServerStream
+
+	ctx context.Context //nolint:containedctx // as in the streams of grpc
+}
+
+func (s *serverStream) Context() context.Context { return s.ctx }
+
+// inherit returns the context by which outgoing calls inherit criticality and
+// deadline, and what ends it.
+func inherit(ctx context.Context, call spillway.Call, labelled bool) (context.Context, context.CancelFunc) {
+	if labelled {
+		ctx = spillway.WithCriticality(ctx, call.Criticality)
+	}
+	d, ok := ctx.Deadline()
+	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, call.Deadline)
+}
+
+// outcomeOf tells what became of a call that a handler has answered with err.
+func outcomeOf(ctx context.Context, err error) spillway.Outcome {
+	if ctx.Err() != nil {
+		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // whether the client's clock or ours was first
+			return spillway.TimedOut
+		}
+		return spillway.Abandoned
+	}
+	switch status.Code(err) {
+	case codes.Unknown, codes.Internal, codes.Unavailable, codes.DataLoss, codes.DeadlineExceeded:
+		return spillway.Failed
+	default:
+		return spillway.Served
+	}
+}
+
+// final reports whether a handler returns an error that its own caller must not
+// retry: one of a call that it has made itself, and that was retried there, or
+// refused, or must not be retried. If each layer retried the failures of the one
+// below, they would multiply.
+func final(err error) bool {
+	if err == nil {
+		return false
+	}
+	f := fault.Of(err)
+	return f.DontRetry || f.Unsent
+}

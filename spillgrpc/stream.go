@@ -1,0 +1,239 @@
+package spillgrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// stream implements [grpc.StreamClientInterceptor].
+func (c *Client) stream(
+	ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption,
+) (grpc.ClientStream, error) {
+	opts, finish := withoutFinish(opts)
+	s := &clientStream{
+		client: c, ctx: adopt(ctx), desc: desc, cc: cc, method: method, streamer: streamer,
+		opts: opts, finish: finish, changed: make(chan struct{}),
+	}
+	go s.run()
+	if s.next(nil) == nil {
+		return nil, s.err
+	}
+	return s, nil
+}
+
+// A clientStream is a streaming call, with all its attempts. An attempt lasts as
+// long as its stream, so that the policies learn how that ended and it counts as
+// in flight until then. The attempts are made by a goroutine of their own, which
+// ends with the call. As long as nothing was received, what the caller has sent is
+// kept, so that it can be sent again.
+type clientStream struct {
+	client   *Client
+	ctx      context.Context //nolint:containedctx // of the call, as in the streams of grpc
+	desc     *grpc.StreamDesc
+	cc       *grpc.ClientConn
+	method   string
+	streamer grpc.Streamer
+	opts     []grpc.CallOption
+	finish   finishers
+
+	mu        sync.Mutex
+	current   *attemptStream // nil while there is none; stays once committed
+	last      *attemptStream // the latest there was
+	changed   chan struct{}  // closed when current or ended change
+	sent      replay
+	committed bool // there will be no other attempt
+	ended     bool
+	err       error // of the call, once it has ended
+}
+
+// attemptStream is the stream of one attempt.
+type attemptStream struct {
+	grpc.ClientStream
+
+	done     chan error  // receives its end
+	finished atomic.Bool // grpc has ended it
+}
+
+// finish is called by grpc when the stream has ended.
+func (a *attemptStream) finish(err error) {
+	a.finished.Store(true)
+	a.tell(err)
+}
+
+// tell says that the stream has ended. Who says so first counts: mostly grpc,
+// but an interceptor underneath may have ended it for the caller only.
+func (a *attemptStream) tell(err error) {
+	select {
+	case a.done <- err:
+	default:
+	}
+}
+
+// wait waits for the end of the stream.
+func (a *attemptStream) wait(ctx context.Context) error {
+	select {
+	case err := <-a.done:
+		return err
+	case <-ctx.Done(): // an interceptor may have kept the option by which grpc tells
+		return status.FromContextError(ctx.Err()).Err()
+	}
+}
+
+// run makes the call.
+func (s *clientStream) run() {
+	var answer error // of the backend, that was no failure
+	err := s.client.pool.For(s.cc.Target()).Do(s.ctx, s.client.call(s.ctx, s.method), func(ctx context.Context, a *egress.Attempt) (err error) {
+		answer, err = s.attempt(ctx, a)
+		return err
+	})
+	if err == nil {
+		err = answer
+	} else {
+		err = errorOf(err)
+	}
+	s.finish.tell(err)
+	s.end(err)
+}
+
+// attempt makes one attempt, which lasts until its stream has ended.
+func (s *clientStream) attempt(ctx context.Context, a *egress.Attempt) (answer, failure error) {
+	a.Use(s.cc.Target())
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	as := &attemptStream{done: make(chan error, 1)}
+	opts := slices.Concat(s.opts, []grpc.CallOption{grpc.OnFinish(as.finish)})
+	var err error
+	if as.ClientStream, err = s.streamer(dress(ctx, a.Number, s.client.external), s.desc, s.cc, s.method, opts...); err != nil {
+		return s.judge(err, nil, false)
+	}
+	s.open(as)
+	err = as.wait(ctx)
+	s.shut()
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return nil, nil
+	case !as.finished.Load(): // nobody knows whether the backend has begun to answer
+		return s.judge(err, metadata.MD{}, true)
+	}
+	header, _ := as.Header()
+	return s.judge(err, orEmpty(as.Trailer()), header != nil)
+}
+
+// orEmpty returns md, or metadata without any: those of a stream that there was.
+func orEmpty(md metadata.MD) metadata.MD {
+	if md == nil {
+		return metadata.MD{}
+	}
+	return md
+}
+
+// judge returns what the end of an attempt means. It is final if the backend has
+// begun to answer, or what was sent is no longer kept.
+func (s *clientStream) judge(err error, trailer metadata.MD, begun bool) (answer, failure error) {
+	failure = judge(s.ctx, err, trailer, s.client.safe(s.method))
+	if failure == nil {
+		return err, nil
+	}
+	if f, ok := errors.AsType[*attemptError](failure); ok && (begun || s.final()) {
+		f.failure.Safety, f.failure.Unprocessed = fault.No, false
+	}
+	return nil, failure
+}
+
+// open sends what was sent on earlier streams, and makes as that of the call.
+func (s *clientStream) open(as *attemptStream) {
+	for from := 0; ; {
+		s.mu.Lock()
+		more := s.sent.messages[from:]
+		if len(more) == 0 {
+			break
+		}
+		s.mu.Unlock()
+		for _, m := range more {
+			if as.SendMsg(m) != nil {
+				break // who receives learns why
+			}
+		}
+		from += len(more)
+	}
+	if s.sent.closed {
+		_ = as.CloseSend() // which never fails
+	}
+	s.current, s.last = as, as
+	s.change()
+	s.mu.Unlock()
+}
+
+// shut takes the stream of the call away, as there may be another.
+func (s *clientStream) shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.committed {
+		s.current = nil
+	}
+}
+
+func (s *clientStream) end(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended, s.err = true, err
+	s.commit()
+	s.change()
+}
+
+// change wakes all who wait for a change; s.mu is held.
+func (s *clientStream) change() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// commit gives up the means for another attempt; s.mu is held.
+func (s *clientStream) commit() { s.committed, s.sent.messages = true, nil }
+
+// received commits the call to the attempt that has received something.
+func (s *clientStream) received() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commit()
+}
+
+func (s *clientStream) final() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.committed
+}
+
+// next waits for a stream other than old, and returns it, or nil if the call has
+// ended instead.
+func (s *clientStream) next(old *attemptStream) *attemptStream {
+	for {
+		s.mu.Lock()
+		as, ended, changed := s.current, s.ended, s.changed
+		s.mu.Unlock()
+		switch {
+		case as != nil && as != old:
+			return as
+		case ended:
+			return nil
+		}
+		<-changed
+	}
+}
+
+// latest returns the latest stream, or nil.
+func (s *clientStream) latest() *attemptStream {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}

@@ -1,0 +1,150 @@
+package spillgrpc
+
+import (
+	"context"
+	"io"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+)
+
+// RecvMsg implements [grpc.ClientStream].
+func (s *clientStream) RecvMsg(m any) error {
+	var as *attemptStream
+	for {
+		if as = s.next(as); as == nil {
+			if s.err == nil {
+				return io.EOF
+			}
+			return s.err
+		}
+		err := as.RecvMsg(m)
+		if err == nil {
+			s.received()
+			return nil
+		}
+		as.tell(err)
+	}
+}
+
+// Header implements [grpc.ClientStream].
+func (s *clientStream) Header() (metadata.MD, error) {
+	var as *attemptStream
+	for {
+		if as = s.next(as); as == nil {
+			return nil, nil //nolint:nilnil // as grpc has it: RecvMsg says why
+		}
+		md, err := as.Header()
+		switch {
+		case err != nil:
+			as.tell(err)
+		case md != nil:
+			s.received()
+			return md, nil
+		}
+	}
+}
+
+// Trailer implements [grpc.ClientStream].
+func (s *clientStream) Trailer() metadata.MD {
+	if as := s.latest(); as != nil {
+		return as.Trailer()
+	}
+	return nil
+}
+
+// Context implements [grpc.ClientStream]. As long as there may be another attempt,
+// it is the context of the call.
+func (s *clientStream) Context() context.Context {
+	if as := s.latest(); as != nil && s.final() {
+		return as.Context()
+	}
+	return s.ctx
+}
+
+// CloseSend implements [grpc.ClientStream].
+func (s *clientStream) CloseSend() error {
+	s.mu.Lock()
+	s.sent.closed = true
+	as := s.current
+	s.mu.Unlock()
+	if as == nil {
+		return nil
+	}
+	return as.CloseSend()
+}
+
+// SendMsg implements [grpc.ClientStream].
+func (s *clientStream) SendMsg(m any) error {
+	as, kept := s.keep(m)
+	switch {
+	case kept && as == nil: // it will be sent on the next stream
+		return nil
+	case as == nil:
+		return io.EOF
+	}
+	err := as.SendMsg(m)
+	if kept && err == io.EOF { //nolint:errorlint // the sentinel itself, as grpc has it
+		return nil // it will be sent again, or else RecvMsg says why
+	}
+	return err
+}
+
+// keep keeps a message for another attempt, and returns the stream to send it on
+// now, which is nil if there is none. A message that cannot be kept commits the
+// call to the stream that it is sent on, for which it waits.
+func (s *clientStream) keep(m any) (as *attemptStream, kept bool) {
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		switch {
+		case s.ended:
+			as = nil
+		case s.committed:
+			as = s.current
+		case s.sent.add(m, s.desc.ClientStreams):
+			as, kept = s.current, true
+		case s.current != nil:
+			s.commit()
+			as = s.current
+		default:
+			s.mu.Unlock()
+			<-changed
+			continue
+		}
+		s.mu.Unlock()
+		return as, kept
+	}
+}
+
+// How much of what was sent is kept for another attempt, where a call sends more
+// than one message: what fits into the window that a stream has in the beginning,
+// so that sending it again does not wait for whoever receives.
+const (
+	maxReplayBytes    = 64 << 10
+	maxReplayMessages = 32
+)
+
+// replay is what was sent on a stream so far.
+type replay struct {
+	messages []any
+	bytes    int
+	closed   bool // and no more will be
+}
+
+// add keeps m, if it can. Where the caller sends several messages it may use the
+// same one again, so copies are kept. The only message of a call is its own.
+func (r *replay) add(m any, several bool) bool {
+	if several {
+		p, ok := m.(proto.Message)
+		if !ok || len(r.messages) == maxReplayMessages {
+			return false
+		}
+		if r.bytes += proto.Size(p); r.bytes > maxReplayBytes {
+			return false
+		}
+		m = proto.Clone(p)
+	}
+	r.messages = append(r.messages, m)
+	return true
+}

@@ -1,0 +1,77 @@
+package spillgrpc
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc/tap"
+)
+
+// lookOn is how many calls the tap looks at after the last that was refused for
+// overload. Before the first and after these it looks at none.
+const lookOn = 1000
+
+// tapped is the key under which the tap leaves a refusal for the interceptors.
+type tapped struct{}
+
+// Tap is a [tap.ServerInHandle]: it refuses a call of which only the metadata have
+// come, before there is a goroutine for it and before its message is read, which
+// halves what a refusal costs. It begins when an interceptor has refused a call
+// for overload, and ends a thousand calls after the last. It never waits, and asks
+// the shedder only.
+//
+// An answer of a tap has no trailer, and so says when to come back in its
+// RetryInfo only, and cannot say "don't retry" to clients that do not know
+// Spillway. Those refusals are left to the interceptors, as are those that would
+// leave too many timers behind: grpc does not stop the timer of a call that a tap
+// has refused.
+func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+	if s.looks.Load() <= 0 || s.exempt(info.FullMethodName) {
+		return ctx, nil
+	}
+	now := time.Now()
+	call, _, _ := s.judge(ctx, now, info.FullMethodName)
+	r := s.ingress.RefuseAt(now, call)
+	if !r.Refused() {
+		s.looks.Add(-1)
+		return ctx, nil
+	}
+	s.looks.Store(lookOn)
+	if r.DontRetry || !s.timers.leave(ctx, now) {
+		s.handed.Store(true)
+		return context.WithValue(ctx, tapped{}, r), nil
+	}
+	return ctx, answerTo(r).status.Err()
+}
+
+// timers bounds how many timers are left behind at a time, some 280 bytes each.
+// Clients choose for how long. Each counts for its own time, a second at least,
+// and the sum may grow by maxTimers seconds in each second, with as much at once.
+// So there are never more than twice maxTimers.
+type timers struct {
+	paid atomic.Int64 // up to when, in nanoseconds since the epoch
+}
+
+const maxTimers = 1 << 15
+
+// leave reports whether the timer of a call with ctx may be left behind.
+func (t *timers) leave(ctx context.Context, now time.Time) bool {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return true // there is none
+	}
+	price := int64(max(deadline.Sub(now), time.Second)) / maxTimers
+	for {
+		paid := t.paid.Load()
+		next := max(paid, now.UnixNano()) + price
+		if next > now.Add(time.Second).UnixNano() {
+			return false
+		}
+		if t.paid.CompareAndSwap(paid, next) {
+			return true
+		}
+	}
+}
+
+var _ tap.ServerInHandle = (*Server)(nil).Tap

@@ -1,0 +1,80 @@
+package spillgrpc
+
+import (
+	"context"
+	"strconv"
+
+	"google.golang.org/grpc/metadata"
+
+	"github.com/seed90641741/spillway"
+)
+
+// The metadata of both directions.
+const (
+	// of a request
+	keyCriticality = "x-request-criticality"
+	keyAttempts    = "grpc-previous-rpc-attempts" // absent for the first attempt, 1 for the second; hop by hop
+	keyBaggage     = "baggage"                    // W3C; may have a member criticality. Read only.
+
+	// of an answer, in its trailer
+	keyPushback = "grpc-retry-pushback-ms"
+)
+
+// What an ErrorInfo with "overloaded; don't retry" says.
+const (
+	errorDomain     = "spillway"
+	reasonDontRetry = "OVERLOADED_DONT_RETRY"
+)
+
+// labels are the metadata of an attempt that has a label and nothing else, by
+// criticality. They are shared: grpc reads what it sends, and whoever asks for the
+// metadata of a context gets a copy.
+var labels = func() (all [spillway.Criticalities]metadata.MD) {
+	for i := range all {
+		all[i] = metadata.Pairs(keyCriticality, (spillway.Criticality(i) + spillway.Sheddable).String())
+	}
+	return all
+}()
+
+// adopt returns ctx with the criticality that the metadata of the caller names,
+// if they do.
+func adopt(ctx context.Context) context.Context {
+	for _, text := range metadata.ValueFromOutgoingContext(ctx, keyCriticality) {
+		if c, err := spillway.ParseCriticality(text); err == nil {
+			return spillway.WithCriticality(ctx, c)
+		}
+	}
+	return ctx
+}
+
+// dress returns the context for an attempt: its metadata say how much the call
+// matters, where ctx or the caller says so, and which attempt this is. To others
+// than internal services nothing of that is said. What the caller has put in for
+// the number was meant for itself.
+func dress(ctx context.Context, number int, external bool) context.Context {
+	c, labelled := spillway.LookupCriticality(ctx)
+	hasLabel := len(metadata.ValueFromOutgoingContext(ctx, keyCriticality)) > 0
+	hasNumber := len(metadata.ValueFromOutgoingContext(ctx, keyAttempts)) > 0
+	add := labelled && c.Valid() && !hasLabel && !external
+	if !add && !(hasLabel && external) && !hasNumber && (number == 0 || external) {
+		return ctx
+	}
+	md, ok := metadata.FromOutgoingContext(ctx)
+	if !ok && number == 0 {
+		return metadata.NewOutgoingContext(ctx, labels[c.Index()])
+	}
+	if !ok {
+		md = make(metadata.MD, 2)
+	}
+	delete(md, keyAttempts)
+	switch {
+	case external:
+		delete(md, keyCriticality)
+	case add:
+		md[keyCriticality] = labels[c.Index()][keyCriticality]
+	}
+	if number > 0 && !external {
+		md[keyAttempts] = []string{strconv.Itoa(number)}
+	}
+	return metadata.NewOutgoingContext(ctx, md)
+}
