@@ -1,0 +1,85 @@
+package spillaws
+
+import (
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// Classify returns what it means that an attempt, or a call, of an AWS client
+// ended with err. The package documentation has the rules. A [Retryer] goes by
+// them; use Classify with a loop of one's own, such as [retry.Do] around a client
+// with an [aws.NopRetryer].
+func Classify(err error) fault.Failure {
+	f := describeFailure(err, false)
+	f.Safety = safety(err)
+	return f
+}
+
+// failure returns what err means to r. Whether a retry is safe, it says only if
+// the error does so itself: the SDK asks IsErrorRetryable about that.
+func (r *Retryer) failure(err error) fault.Failure { return describeFailure(err, r.retryAfter) }
+
+// safety returns whether err may be followed by a retry. What forbids it comes
+// first. The SDK's own checks come last, as they are slow, and right for what is
+// no answer of a service.
+func safety(err error) fault.Safety {
+	own, said := fault.Of(err), hear(err)
+	switch {
+	case own.Safety == fault.No, own.DontRetry, own.Canceled, own.Unsent, said.canceled, said.refuses():
+		return fault.No
+	case said.retryable != aws.UnknownTernary:
+		return safetyOf(said.retryable)
+	case own.Safety == fault.Yes, said.transient(), said.throttles():
+		return fault.Yes
+	default:
+		return safetyOf(sdkretry.IsErrorRetryables(sdkretry.DefaultRetryables).IsErrorRetryable(err))
+	}
+}
+
+func safetyOf(retryable aws.Ternary) fault.Safety {
+	switch retryable {
+	case aws.TrueTernary:
+		return fault.Yes
+	case aws.FalseTernary:
+		return fault.No
+	default:
+		return fault.Maybe
+	}
+}
+
+// describeFailure returns what err means, beside its safety. If standardHint is
+// set, the header Retry-After counts.
+func describeFailure(err error, standardHint bool) fault.Failure {
+	f, said := fault.Of(err), hear(err)
+	f.Overload = f.Overload || said.throttles()
+	f.Canceled = f.Canceled || said.canceled
+	f.DontRetry = f.DontRetry || said.refuses()
+	if f.Party == fault.Other {
+		f.Party = said.party()
+	}
+	if said.response != nil && !f.HasRetryAfter {
+		f.RetryAfter, f.HasRetryAfter = hintOf(said.response.Header, standardHint)
+	}
+	return f
+}
+
+// transient reports whether the answer is one that AWS SDKs repeat for other
+// reasons than overload.
+func (w *words) transient() bool {
+	_, byStatus := sdkretry.DefaultRetryableHTTPStatusCodes[w.status()]
+	_, byCode := sdkretry.DefaultRetryableErrorCodes[w.code]
+	return byStatus || byCode
+}
+
+// throttles reports whether the answer is for lack of capacity or quota.
+func (w *words) throttles() bool {
+	_, byCode := sdkretry.DefaultThrottleErrorCodes[w.code]
+	return byCode || w.status() == http.StatusTooManyRequests
+}
+
+// refuses reports whether the answer says "overloaded; don't retry".
+func (w *words) refuses() bool { return w.response != nil && refuses(w.response.Header) }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package spillaws
+
+const raceEnabled = false

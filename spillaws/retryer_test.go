@@ -1,0 +1,492 @@
+package spillaws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// A script is a service that gives one answer after the other, and fails once it
+// is at its end.
+type script struct {
+	steps []func(*http.Request) (*http.Response, error)
+	n     int
+}
+
+func (s *script) Do(req *http.Request) (*http.Response, error) {
+	if s.n == len(s.steps) {
+		return nil, errors.New("script: an attempt too many")
+	}
+	s.n++
+	return s.steps[s.n-1](req)
+}
+
+func play(steps ...func(*http.Request) (*http.Response, error)) *script { return &script{steps: steps} }
+
+// ok, busy and broken are steps of scripts.
+func ok(req *http.Request) (*http.Response, error) { return reply(req, http.StatusOK, "{}"), nil }
+
+func busy(req *http.Request) (*http.Response, error) {
+	return reply(req, http.StatusInternalServerError, `{"__type":"InternalServerError"}`), nil
+}
+
+func failing(err error) func(*http.Request) (*http.Response, error) {
+	return func(*http.Request) (*http.Response, error) { return nil, err }
+}
+
+// A spy is a strategy that keeps a record of what it is told.
+type spy struct {
+	retry.Strategy
+
+	log []string
+	key string // of the last call
+}
+
+// spying returns a spy on the standard strategy, with the longest delays.
+func spying(b retry.Budget) *spy {
+	return &spy{Strategy: must(retry.NewStandard(retry.StandardConfig{Budget: b, Rand: func() float64 { return 1 }}))}
+}
+
+func (s *spy) Begin(call spillway.Call) retry.Token {
+	s.log, s.key = append(s.log, "begin"), call.Key
+	return s.Strategy.Begin(call)
+}
+
+func (s *spy) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.Token, error) {
+	s.log = append(s.log, "refresh")
+	return s.Strategy.Refresh(now, t, f)
+}
+
+func (s *spy) Succeed(t retry.Token) error {
+	s.log = append(s.log, "succeed")
+	return s.Strategy.Succeed(t)
+}
+
+func (s *spy) Release(t retry.Token, f fault.Failure) error {
+	s.log = append(s.log, map[bool]string{false: "release", true: "release unsent"}[f.Unsent])
+	return s.Strategy.Release(t, f)
+}
+
+func (s *spy) check(t *testing.T, want ...string) {
+	t.Helper()
+	if !reflect.DeepEqual(s.log, want) {
+		t.Errorf("the strategy was told %q, want %q", s.log, want)
+	}
+}
+
+// inBubbles runs f in a bubble for each of the SDK's behaviours.
+func inBubbles(t *testing.T, f func(*testing.T)) {
+	inBothBehaviours(t, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// checkEnd checks that err says why a call ended after some attempts, and reaches
+// both that and the answer of the service.
+func checkEnd(t *testing.T, err error, reason retry.Reason, attempts int) {
+	t.Helper()
+	stopped, ok := errors.AsType[*retry.Error](err)
+	if !ok || stopped.Reason != reason || stopped.Attempts != attempts {
+		t.Errorf("%v, want the reason %q after %d attempts", err, reason, attempts)
+	}
+	if _, ok := errors.AsType[*types.InternalServerError](err); !ok {
+		t.Errorf("%v does not reach the answer of the service", err)
+	}
+}
+
+func TestRetrySucceeds(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		b := bucket(500, 400)
+		s := spying(b)
+		if err := get(t.Context(), database(must(New(Config{Strategy: s})), play(busy, busy, ok))); err != nil {
+			t.Error(err)
+		}
+		s.check(t, "begin", "refresh", "refresh", "succeed")
+		if got := b.Stats().Tokens; got != 386 || s.key != "DynamoDB" {
+			t.Errorf("%v tokens are left of %q, want 386 of DynamoDB", got, s.key)
+		}
+	})
+}
+
+// TestCallerLeavesWhileItWaits is where the SDK's retryers lose the tokens of the
+// retry and the answer of the service.
+func TestCallerLeavesWhileItWaits(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		b := bucket(500, 400)
+		s := spying(b)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		begun := time.Now()
+		err := get(ctx, database(must(New(Config{Strategy: s})), play(busy)))
+		checkEnd(t, err, retry.ReasonCanceled, 1)
+		if _, ok := errors.AsType[*aws.RequestCanceledError](err); !ok || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v does not say that the caller left", err)
+		}
+		s.check(t, "begin", "refresh", "release unsent")
+		if got := b.Stats().Tokens; got != 400 || time.Since(begun) != 10*time.Millisecond {
+			t.Errorf("%v tokens after %v, want 400 after 10 ms", got, time.Since(begun))
+		}
+	})
+}
+
+func TestCallerLeavesDuringTheRetry(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		b := bucket(500, 400)
+		s := spying(b)
+		ctx, cancel := context.WithCancel(t.Context())
+		err := get(ctx, database(must(New(Config{Strategy: s})), play(busy, func(req *http.Request) (*http.Response, error) {
+			cancel()
+			return nil, req.Context().Err()
+		})))
+		checkEnd(t, err, retry.ReasonCanceled, 2)
+		s.check(t, "begin", "refresh", "release")
+		if got := b.Stats().Tokens; got != 386 {
+			t.Errorf("%v tokens are left, want 386, as the retry was sent", got)
+		}
+	})
+}
+
+// TestNobodyWaitsForTooLate ends at once what the deadline would end.
+func TestNobodyWaitsForTooLate(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		b := bucket(500, 400)
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
+		defer cancel()
+		err := get(ctx, database(must(New(Config{Strategy: spying(b)})), play(busy)))
+		checkEnd(t, err, retry.ReasonDeadline, 1)
+		if got := b.Stats().Tokens; got != 400 || time.Since(begun) != 0 {
+			t.Errorf("%v tokens after %v, want 400 at once", got, time.Since(begun))
+		}
+	})
+}
+
+func TestQuotaRefusalSaysSo(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		err := get(t.Context(), database(must(New(Config{Budget: bucket(500, 3)})), play(busy)))
+		checkEnd(t, err, retry.ReasonBudget, 1)
+		refused, ok := errors.AsType[*retry.RefusedError](err)
+		if !ok || refused.Tokens != 3 || refused.Capacity != 500 || refused.Cost != 14 {
+			t.Errorf("%+v does not give the level", refused)
+		}
+		const want = "refused locally: retry budget has 3 of 500 tokens, this retry costs 14"
+		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "StatusCode: 500") {
+			t.Errorf("%v does not say %q and the status", err, want)
+		}
+		if !fault.Of(err).DontRetry {
+			t.Error("a layer above may retry what was retried here")
+		}
+	})
+}
+
+// TestPollIsHeldBack is what the SDK of 2026 does too, and the one before does not.
+func TestPollIsHeldBack(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		for _, test := range []struct{ deadline, leave, waited time.Duration }{
+			{time.Hour, time.Hour, 50 * time.Millisecond}, // t_0
+			{20 * time.Millisecond, time.Hour, 0},         // in vain
+			{time.Hour, 20 * time.Millisecond, 20 * time.Millisecond},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+			timer := time.AfterFunc(test.leave, cancel)
+			begun := time.Now()
+			err := receive(ctx, queue(must(New(Config{Strategy: spying(bucket(500, 0))})), play(busy)))
+			if time.Since(begun) != test.waited || statusOf(err) != http.StatusInternalServerError {
+				t.Errorf("%v: %v after %v", test, err, time.Since(begun))
+			}
+			if errors.Is(err, context.Canceled) == timer.Stop() {
+				t.Errorf("%v: %v", test, err)
+			}
+			cancel()
+		}
+	})
+}
+
+func TestFirstAttemptMayHaveToWait(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		late := &lateStrategy{}
+		client := database(must(New(Config{Strategy: late})), play(ok))
+		begun := time.Now()
+		if err := get(t.Context(), client); err != nil || time.Since(begun) != time.Second {
+			t.Errorf("%v after %v, want an answer after 1 s", err, time.Since(begun))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := get(ctx, client); !errors.Is(err, context.DeadlineExceeded) || !late.unsent {
+			t.Errorf("%v, and the attempt counts as unsent: %v", err, late.unsent)
+		}
+	})
+}
+
+// A lateStrategy delays the first attempt by a second.
+type lateStrategy struct {
+	retry.Issuer
+
+	unsent bool
+}
+
+func (s *lateStrategy) Begin(call spillway.Call) retry.Token {
+	return s.Issuer.Begin(call, time.Second)
+}
+
+func (s *lateStrategy) Refresh(time.Time, retry.Token, fault.Failure) (retry.Token, error) {
+	return retry.Token{}, errors.New("no retries")
+}
+func (s *lateStrategy) Succeed(retry.Token) error { return nil }
+func (s *lateStrategy) Release(_ retry.Token, f fault.Failure) error {
+	s.unsent = f.Unsent
+	return nil
+}
+
+// TestPlainFailure is returned as it is.
+func TestPlainFailure(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		err := get(t.Context(), database(must(New(Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
+			return reply(req, http.StatusBadRequest, `{"__type":"ResourceNotFoundException"}`), nil
+		})))
+		if _, ok := errors.AsType[*retry.Error](err); ok || statusOf(err) != http.StatusBadRequest {
+			t.Errorf("%v, want the answer as it is", err)
+		}
+		s.check(t, "begin", "release")
+	})
+}
+
+// TestFinalFailure is one that says "no", whatever is wrapped around the Retryer.
+func TestFinalFailure(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		always := func(o *dynamodb.Options) { o.Retryer = sdkretry.AddWithErrorCodes(o.Retryer, "InternalServerError") }
+		_, err := database(must(New(Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
+			resp, _ := busy(req)
+			resp.Header.Set("X-Should-Retry", "false")
+			return resp, nil
+		})).GetItem(t.Context(), item, always)
+		if _, ok := errors.AsType[*retry.Error](err); ok || statusOf(err) != http.StatusInternalServerError {
+			t.Errorf("%v, want the answer as it is", err)
+		}
+		s.check(t, "begin", "refresh")
+	})
+}
+
+// TestLocalRefusal is of another policy of this process: neither retried nor paid.
+func TestLocalRefusal(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		b := bucket(500, 400)
+		s := spying(b)
+		refusal := &spillway.RejectedError{Policy: "throttle"}
+		client := database(must(New(Config{Strategy: s})), play(failing(refusal), busy, failing(refusal)))
+		if err := get(t.Context(), client); !errors.Is(err, spillway.ErrRejected) {
+			t.Error(err)
+		}
+		err := get(t.Context(), client)
+		if checkEnd(t, err, retry.ReasonUnsent, 1); !errors.Is(err, spillway.ErrRejected) {
+			t.Error(err)
+		}
+		s.check(t, "begin", "release unsent", "begin", "refresh", "release unsent")
+		if got := b.Stats().Tokens; got != 400 {
+			t.Errorf("%v tokens are left, want 400", got)
+		}
+	})
+}
+
+func TestStrategyEndsCallByItself(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		err := get(t.Context(), database(must(New(Config{Strategy: spying(nil)})), play(busy, busy, busy)))
+		checkEnd(t, err, retry.ReasonAttempts, 3)
+	})
+}
+
+// TestWrappersOfTheSDK are those that make sense around a Retryer.
+func TestWrappersOfTheSDK(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		r := must(New(Config{Strategy: s}))
+		fewer := func(o *dynamodb.Options) { o.Retryer = sdkretry.AddWithMaxAttempts(o.Retryer, 2) }
+		_, err := database(r, play(busy, busy)).GetItem(t.Context(), item, fewer)
+		if e, ok := errors.AsType[*sdkretry.MaxAttemptsError](err); !ok || e.Attempt != 2 {
+			t.Error(err)
+		}
+		s.check(t, "begin", "refresh", "release")
+
+		more := func(o *dynamodb.Options) {
+			o.Retryer = sdkretry.AddWithErrorCodes(o.Retryer, "ResourceNotFoundException")
+		}
+		_, err = database(r, play(func(req *http.Request) (*http.Response, error) {
+			return reply(req, http.StatusBadRequest, `{"__type":"ResourceNotFoundException"}`), nil
+		}, ok)).GetItem(t.Context(), item, more)
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+var item = &dynamodb.GetItemInput{
+	TableName: aws.String("t"),
+	Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}},
+}
+
+// TestWrapIsNeeded says so, and sends nothing.
+func TestWrapIsNeeded(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		r, service := must(New(Config{})), play(ok)
+		client := dynamodb.New(databaseOptions(service), func(o *dynamodb.Options) { o.Retryer = r })
+		if err := get(t.Context(), client); !errors.Is(err, errNotWrapped) || service.n != 0 {
+			t.Errorf("%v after %d attempts", err, service.n)
+		}
+		if _, err := r.GetRetryToken(t.Context(), nil); !errors.Is(err, errNotWrapped) {
+			t.Error(err)
+		}
+		if err := r.Wrap(middleware.NewStack("empty", smithyhttp.NewStackRequest)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestCallWithinAnAttempt does not disturb the call around it, whether its client
+// is wrapped or not.
+func TestCallWithinAnAttempt(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		r := must(New(Config{Strategy: s}))
+		wrapped := database(r, play(busy, ok))
+		bare := dynamodb.New(databaseOptions(play(ok)), func(o *dynamodb.Options) { o.Retryer = r })
+		err := get(t.Context(), database(r, play(busy, func(req *http.Request) (*http.Response, error) {
+			if err := get(req.Context(), wrapped); err != nil {
+				t.Error(err)
+			}
+			if err := get(req.Context(), bare); !errors.Is(err, errNotWrapped) {
+				t.Error(err)
+			}
+			return ok(req)
+		})))
+		if err != nil {
+			t.Error(err)
+		}
+		s.check(t, "begin", "refresh", "begin", "refresh", "succeed", "succeed")
+	})
+}
+
+// TestTwoRetryers shows that a Retryer that a client does not use after all is
+// left alone.
+func TestTwoRetryers(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		first, second := spying(nil), spying(nil)
+		a, b := must(New(Config{Strategy: first})), must(New(Config{Strategy: second}))
+		use := func(r aws.Retryer) func(*dynamodb.Options) {
+			return func(o *dynamodb.Options) {
+				o.Retryer = r
+				o.APIOptions = append(o.APIOptions, b.Wrap)
+			}
+		}
+		for _, r := range []aws.Retryer{a, b, sdkretry.NewStandard()} {
+			if _, err := database(a, play(busy, ok)).GetItem(t.Context(), item, use(r)); err != nil {
+				t.Error(err)
+			}
+		}
+		first.check(t, "begin", "refresh", "succeed")
+		second.check(t, "begin", "refresh", "succeed")
+	})
+}
+
+func TestPanicReleases(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		client := database(must(New(Config{Strategy: s})), play(busy, func(*http.Request) (*http.Response, error) { panic("bug") }))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic is lost")
+				}
+			}()
+			get(t.Context(), client)
+		}()
+		s.check(t, "begin", "refresh", "release")
+	})
+}
+
+// A stuck request cannot be sent twice.
+type stuck struct{}
+
+func (stuck) RewindStream() error { return errors.New("stuck") }
+
+// TestRetryThatCannotBeSent is granted, and then given back.
+func TestRetryThatCannotBeSent(t *testing.T) {
+	inBubbles(t, func(t *testing.T) {
+		s := spying(nil)
+		r := must(New(Config{Strategy: s}))
+		stack := middleware.NewStack("GetItem", func() any { return stuck{} })
+		loop := sdkretry.NewAttemptMiddleware(r, func(request any) any { return request })
+		if err := errors.Join(stack.Finalize.Add(loop, middleware.After), r.Wrap(stack)); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := middleware.DecorateHandler(&service{failures: 1}, stack).Handle(t.Context(), nil)
+		if err == nil || !strings.Contains(err.Error(), "stuck") || statusOf(err) != 503 {
+			t.Errorf("%v, want both errors", err)
+		}
+		s.check(t, "begin", "refresh", "release unsent")
+	})
+}
+
+func TestWhatTheStrategyIsTold(t *testing.T) {
+	deadline := time.Now().Add(time.Hour)
+	ctx, cancel := context.WithDeadline(t.Context(), deadline)
+	defer cancel()
+	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+	for _, test := range []struct {
+		service, operation string
+		poll               bool
+	}{
+		{"DynamoDB", "GetItem", false},
+		{"SQS", "ReceiveMessage", true},
+		{"SQS", "SendMessage", false},
+		{"SFN", "GetActivityTask", true},
+		{"SWF", "PollForActivityTask", true},
+		{"SWF", "PollForDecisionTask", true},
+		{"SWF", "CountPendingActivityTasks", false},
+		{"", "", false},
+	} {
+		ctx := awsmiddleware.SetOperationName(awsmiddleware.SetServiceID(ctx, test.service), test.operation)
+		want := spillway.Call{Key: test.service, Deadline: deadline, Criticality: spillway.Sheddable, LongPoll: test.poll}
+		if got := describe(ctx); got != want {
+			t.Errorf("%s: %+v, want %+v", test.operation, got, want)
+		}
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, test := range []struct {
+		config Config
+		want   string
+	}{
+		{Config{}, ""},
+		{Config{MaxAttempts: 5, Mode: aws.RetryModeAdaptive}, ""},
+		{Config{MaxAttempts: -1}, "MaxAttempts is -1"},
+		{Config{Mode: "legacy"}, `Mode is "legacy", must be "standard" or "adaptive"`},
+		{Config{Strategy: spying(nil), Budget: retry.Unlimited{}}, "Budget is set beside a Strategy"},
+	} {
+		r, err := New(test.config)
+		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%+v: %v, want %q", test.config, err, test.want)
+		}
+		if (err == nil) != (r != nil) {
+			t.Errorf("%+v: both %v and %v", test.config, r, err)
+		}
+	}
+}
