@@ -1,0 +1,183 @@
+package spillmongo
+
+import (
+	"encoding/binary"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed90641741/spillway"
+)
+
+// exempt are the commands that set a connection up or authenticate it again. The
+// document takes them out of the policy.
+var exempt = map[string]bool{
+	"hello": true, "isMaster": true, "ismaster": true,
+	"saslStart": true, "saslContinue": true, "authenticate": true, "getnonce": true, "logout": true,
+}
+
+// kinds are the commands that the driver has a method for. Whatever else there is
+// comes from runCommand.
+var kinds = map[string]spillway.Kind{
+	"aggregate": spillway.Read, "count": spillway.Read, "distinct": spillway.Read, "find": spillway.Read,
+	"getMore": spillway.Read, "killCursors": spillway.Read, "listCollections": spillway.Read,
+	"listDatabases": spillway.Read, "listIndexes": spillway.Read, "listSearchIndexes": spillway.Read,
+
+	"bulkWrite": spillway.Write, "create": spillway.Write, "createIndexes": spillway.Write,
+	"createSearchIndexes": spillway.Write, "delete": spillway.Write, "drop": spillway.Write,
+	"dropDatabase": spillway.Write, "dropIndexes": spillway.Write, "dropSearchIndex": spillway.Write,
+	"findAndModify": spillway.Write, "insert": spillway.Write, "update": spillway.Write,
+	"updateSearchIndex": spillway.Write,
+	"commitTransaction": spillway.Write, "abortTransaction": spillway.Write,
+}
+
+// A command is a message that asks for something, and what the retry policies
+// need to know of it.
+type command struct {
+	message
+
+	wire []byte // uncompressed
+	name string
+	kind spillway.Kind
+
+	transaction bool // part of a transaction, its end included
+	ends        bool // a transaction
+	retryable   bool // under the policies that are not for overload
+}
+
+// parseCommand returns what wm asks for. Commands of runCommand are of no kind,
+// whatever they are called.
+func parseCommand(wm []byte, runCommand bool) (c command, err error) {
+	if c.message, err = parseMessage(wm); err != nil {
+		return c, err
+	}
+	c.wire, c.name = wm, firstKey(c.body)
+	c.kind = kinds[c.name]
+	if c.name == "aggregate" && writes(c.body) {
+		c.kind = spillway.Write
+	}
+	if runCommand {
+		c.kind = spillway.Unknown
+	}
+	_, err = c.body.LookupErr("autocommit")
+	c.transaction = err == nil
+	c.ends = c.name == "commitTransaction" || c.name == "abortTransaction"
+	c.retryable = c.isRetryable()
+	return c, nil
+}
+
+// isRetryable reports whether the command is a retryable read or a retryable
+// write. Of a write the driver tells by giving it a transaction number.
+func (c *command) isRetryable() bool {
+	switch {
+	case c.transaction:
+		return c.ends && c.kind == spillway.Write
+	case c.kind == spillway.Write:
+		_, err := c.body.LookupErr("txnNumber")
+		return err == nil
+	default:
+		return c.kind == spillway.Read && c.name != "getMore" && c.name != "killCursors"
+	}
+}
+
+// driverRetries reports whether the driver would retry the command by itself.
+func (c *command) driverRetries() bool { return c.retryable && c.kind == spillway.Write }
+
+// writes reports whether the last stage of an aggregation writes its result.
+func writes(body bson.Raw) bool {
+	stages, ok := body.Lookup("pipeline").ArrayOK()
+	if !ok {
+		return false
+	}
+	values, err := stages.Values()
+	if err != nil || len(values) == 0 {
+		return false
+	}
+	last, ok := values[len(values)-1].DocumentOK()
+	return ok && slices.Contains([]string{"$out", "$merge"}, firstKey(last))
+}
+
+// cursor reports whether the command belongs to a cursor, which lives at one
+// server.
+func (c *command) cursor() bool { return c.name == "getMore" || c.name == "killCursors" }
+
+// database returns the name of the database that the command goes to.
+func (c *command) database() string {
+	name, _ := c.body.Lookup("$db").StringValueOK()
+	return name
+}
+
+// number gives the command another request ID.
+func (c *command) number(id int32) { binary.LittleEndian.PutUint32(c.wire[4:], uint32(id)) }
+
+// shorten lowers maxTimeMS, where the command has it, to what is left.
+func (c *command) shorten(left time.Duration) {
+	v, err := c.body.LookupErr("maxTimeMS")
+	if err != nil || v.Type != bson.TypeInt64 || len(v.Value) != 8 {
+		return
+	}
+	ms := (left + time.Millisecond - 1) / time.Millisecond
+	if old, _ := v.AsInt64OK(); int64(ms) < old {
+		binary.LittleEndian.PutUint64(v.Value, uint64(max(ms, 1)))
+	}
+}
+
+// majority makes the command wait for a majority, as the document on transactions
+// wants it of a commit that is sent again after an answer was lost: it may
+// otherwise be told of a commit that a failover undoes.
+func (c *command) majority(wtimeout bool) error {
+	concern := bson.D{{Key: "w", Value: "majority"}}
+	if old, ok := c.body.Lookup("writeConcern").DocumentOK(); ok {
+		concern = append(concern, others(old, "w")...)
+	}
+	if wtimeout && !slices.ContainsFunc(concern, func(e bson.E) bool { return e.Key == "wtimeout" }) {
+		concern = append(concern, bson.E{Key: "wtimeout", Value: int64(10_000)})
+	}
+	elements, err := c.body.Elements()
+	if err != nil {
+		return err
+	}
+	body := newDocument(len(c.body))
+	for _, e := range elements {
+		if e.Key() != "writeConcern" {
+			body = append(body, e...)
+		}
+	}
+	wire := c.withBody(c.wire, endDocument(appendValue(body, "writeConcern", concern)))
+	c.message, err = parseMessage(wire)
+	c.wire = wire
+	return err
+}
+
+// others returns the elements of doc but for one.
+func others(doc bson.Raw, key string) (rest bson.D) {
+	elements, err := doc.Elements()
+	if err != nil {
+		return nil
+	}
+	for _, e := range elements {
+		if e.Key() != key {
+			rest = append(rest, bson.E{Key: e.Key(), Value: e.Value()})
+		}
+	}
+	return rest
+}
+
+// byRunCommand reports whether the caller is a method of the driver that sends a
+// command which it does not look into. The command itself does not tell.
+func byRunCommand() bool {
+	var pcs [48]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "go.mongodb.org/mongo-driver/v2/mongo.(*Database).RunCommand") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package spillmongo_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+	"go.mongodb.org/mongo-driver/v2/version"
+
+	"github.com/seed90641741/spillway/spillmongo"
+	"github.com/seed90641741/spillway/spillmongo/mongotest"
+)
+
+// TestDriverVersion fails for a driver that this package was not tested with. If
+// all other tests pass with it, the list in seam.go is what has to change.
+func TestDriverVersion(t *testing.T) {
+	if known := spillmongo.KnownDrivers(); !strings.Contains(" "+known+" ", " "+version.Driver+" ") {
+		t.Errorf("the seam is not known to fit version %s of the driver, only %s: read seam.go, run the tests, and add it", version.Driver, known)
+	}
+}
+
+// checkCause wants an error that nobody takes for the caller's own doing, however
+// often it is asked.
+func checkCause(t *testing.T, err error) {
+	t.Helper()
+	for range 3 {
+		if errors.Is(err, context.Canceled) || mongo.IsTimeout(err) {
+			t.Errorf("%v says that the caller left", err)
+		}
+	}
+	if strings.Contains(err.Error(), "spillmongo") {
+		t.Errorf("%v shows what is hidden from the driver", err)
+	}
+}
+
+// TestDriverStartsNoLoop: the driver makes no attempt of its own after the last one,
+// neither of reads nor of writes, whatever failed last, with a timeout or without.
+// If a new driver breaks this, it is the seam that does not fit any more.
+func TestDriverStartsNoLoop(t *testing.T) {
+	for _, last := range "xEcOW" {
+		for command, f := range operations {
+			for _, timeout := range []time.Duration{time.Minute, 0} {
+				bubble(t, func(t *testing.T) {
+					r := setUp(t, set, spillmongo.Config{}, func(o *options.ClientOptions) { o.SetTimeout(timeout) })
+					r.script.set(command, "OOOOO"+strings.Repeat(string(last), 20))
+					err := f(t.Context(), r)
+					if err == nil {
+						t.Fatal("success")
+					}
+					checkCause(t, err)
+					if n := len(r.script.nodes()); n != 6 {
+						t.Errorf("%s after %c: %d attempts: the driver goes on by itself", command, last, n)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestNetworkErrorClearsThePool: each of them does, as without the policy.
+func TestNetworkErrorClearsThePool(t *testing.T) {
+	for command, f := range operations {
+		bubble(t, func(t *testing.T) {
+			var cleared atomic.Int32
+			r := setUp(t, set, spillmongo.Config{}, func(o *options.ClientOptions) {
+				o.SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+					if e.Type == event.ConnectionPoolCleared {
+						cleared.Add(1)
+					}
+				}})
+			})
+			r.script.set(command, "cOcccccccc")
+			if err := f(t.Context(), r); err == nil {
+				t.Fatal("success")
+			}
+			if n, closed := int(cleared.Load()), len(r.script.nodes()); closed > 1 && n != closed-1 || n == 0 {
+				t.Errorf("%s: %d pools cleared in %d attempts, one of which was an overload", command, n, closed)
+			}
+		})
+	}
+}
+
+// TestUnacknowledged: nobody reads the answer of a write with w: 0, and nobody
+// retries it.
+func TestUnacknowledged(t *testing.T) {
+	for _, compressors := range [][]string{nil, {"zlib"}} {
+		bubble(t, func(t *testing.T) {
+			r := setUp(t, pipes, spillmongo.Config{}, func(o *options.ClientOptions) { o.SetCompressors(compressors) })
+			coll := r.client.Database("test").Collection("things", options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: 0}))
+			r.script.set("insert", "OOOOOO")
+			for range 3 {
+				must(coll.InsertOne(t.Context(), bson.D{}))
+			}
+			if err := r.client.Ping(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(r.script.nodes()); n != 3 {
+				t.Errorf("%d inserts at the server, want 3", n)
+			}
+		})
+	}
+}
+
+// A breaker is a dialer whose connections can no longer be written to.
+type breaker struct {
+	options.ContextDialer
+
+	broken atomic.Bool
+}
+
+type breakable struct {
+	net.Conn
+
+	breaker *breaker
+}
+
+func (b *breaker) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := b.ContextDialer.DialContext(ctx, network, address)
+	return breakable{c, b}, err
+}
+
+func (c breakable) Write(p []byte) (int, error) {
+	if c.breaker.broken.Load() {
+		return 0, io.ErrClosedPipe
+	}
+	return c.Conn.Write(p)
+}
+
+// TestUnacknowledgedAndNotSent: what could not be sent is an error even if no answer
+// is waited for.
+func TestUnacknowledgedAndNotSent(t *testing.T) {
+	for _, w := range []int{0, 1} {
+		bubble(t, func(t *testing.T) {
+			var b *breaker
+			r := setUp(t, pipes, spillmongo.Config{}, func(o *options.ClientOptions) {
+				b = &breaker{ContextDialer: o.Dialer}
+				o.SetDialer(b)
+			})
+			if err := r.client.Ping(t.Context(), nil); err != nil {
+				t.Fatal(err)
+			}
+			b.broken.Store(true)
+			coll := r.client.Database("test").Collection("things", options.Collection().SetWriteConcern(&writeconcern.WriteConcern{W: w}))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if _, err := coll.InsertOne(ctx, bson.D{}); err == nil || !errors.Is(err, io.ErrClosedPipe) {
+				t.Errorf("w: %d: %v", w, err)
+			}
+			b.broken.Store(false)
+		})
+	}
+}
+
+// TestCompression: what is compressed is retried like anything else.
+func TestCompression(t *testing.T) {
+	for _, name := range []string{"zlib", "snappy", "zstd"} {
+		r := setUp(t, mongotest.Config{}, spillmongo.Config{AdaptiveRetries: true, Rand: fixed(0)}, func(o *options.ClientOptions) {
+			o.SetCompressors([]string{name})
+		})
+		big := strings.Repeat("x", 1000)
+		r.script.set("insert", "OOs")
+		must(r.coll.InsertOne(t.Context(), bson.D{{Key: "big", Value: big}}))
+		r.script.set("find", "Oxs")
+		var docs []bson.D
+		cur := must(r.coll.Find(t.Context(), bson.D{}))
+		if err := cur.All(t.Context(), &docs); err != nil || len(docs) != 1 || docs[0][1].Value != big {
+			t.Errorf("%s: %v, %v", name, docs, err)
+		}
+		got := r.events.take(t, "find")
+		if len(got) != 3 {
+			t.Fatalf("%s: %d attempts", name, len(got))
+		}
+		for _, a := range got {
+			if a.command.Lookup("find").StringValue() != "things" {
+				t.Errorf("%s: an event shows %v", name, a.command)
+			}
+		}
+		if s := r.retrier.Stats(); s.Overloads != 3 || s.Overloaded != 3 || s.Retries != 4 || s.Recovered != 2 {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package mongotest
+
+import (
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+)
+
+// A Topology is what the nodes of a [Deployment] are to one another.
+type Topology int
+
+// The topologies. The zero Topology is ReplicaSet, because retryable writes and
+// transactions need one that is not Standalone.
+const (
+	ReplicaSet   Topology = iota // one primary, which may change; the others are secondaries
+	Standalone                   // one server of its own
+	Sharded                      // mongoses in front of one cluster
+	LoadBalanced                 // mongoses behind one address
+)
+
+func (t Topology) String() string {
+	switch t {
+	case ReplicaSet:
+		return "replica set"
+	case Standalone:
+		return "standalone"
+	case Sharded:
+		return "sharded"
+	case LoadBalanced:
+		return "load balanced"
+	default:
+		return fmt.Sprintf("Topology(%d)", int(t))
+	}
+}
+
+// maxNodes bounds Config.Nodes; a replica set has no more members.
+const maxNodes = 50
+
+// Config says what to start. The zero Config is a replica set of one node.
+type Config struct {
+	// Topology is what the nodes are to one another.
+	Topology Topology
+
+	// Nodes is how many there are, at most 50. Zero means 1. A standalone has one.
+	Nodes int
+
+	// Pipes lets clients connect through memory instead of the loopback network, so
+	// that a test with a synctest bubble can hold the client, the server, and their
+	// time. [Deployment.Options] has the dialer for it.
+	Pipes bool
+
+	// Parameters are server parameters, as for [Node.SetParameter], with which every
+	// node starts.
+	Parameters bson.D
+
+	// Users are those who may use the deployment, by name, with their passwords. They
+	// authenticate by SCRAM-SHA-256 or SCRAM-SHA-1, against any database. Without any,
+	// nobody has to.
+	Users map[string]string
+
+	// HelloInterval is the longest that a hello which awaits a change of the topology
+	// is held back. A MongoDB server holds it for as long as the client asks, which
+	// is ten seconds by default; but a client that disconnects at the wrong moment
+	// waits for that reply, and would slow down a test. Zero means 100 ms; negative
+	// means as long as the client asks.
+	HelloInterval time.Duration
+
+	// Observe, if not nil, is called with each command as it comes, before anything
+	// is done about it. It is called by many goroutines at once.
+	Observe func(Command)
+
+	// MaxBytes bounds what the collections hold, with some overhead. Zero means
+	// 256 MiB. It must not be negative.
+	MaxBytes int
+}
+
+// A Command is what a client sent.
+type Command struct {
+	Node         int    // that got it
+	ConnectionID int64  // as in the reply to hello
+	RequestID    int32  // of the message
+	AppName      string // of the client
+	Database     string
+	Name         string
+	// Body is the command without its document sequences. It must not be kept, nor
+	// changed.
+	Body bson.Raw
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Topology < ReplicaSet || c.Topology > LoadBalanced:
+		return fmt.Errorf("mongotest: Topology is %d, must be ReplicaSet, Standalone, Sharded or LoadBalanced", int(c.Topology))
+	case c.Nodes < 0 || c.Nodes > maxNodes:
+		return fmt.Errorf("mongotest: Nodes is %d, must be 1 to %d, or 0 for 1", c.Nodes, maxNodes)
+	case c.Topology == Standalone && c.Nodes > 1:
+		return fmt.Errorf("mongotest: Nodes is %d, must be 1 for a standalone", c.Nodes)
+	case c.MaxBytes < 0:
+		return fmt.Errorf("mongotest: MaxBytes is %d, must not be negative", c.MaxBytes)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Nodes == 0 {
+		c.Nodes = 1
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 256 << 20
+	}
+	if c.HelloInterval == 0 {
+		c.HelloInterval = 100 * time.Millisecond
+	}
+	return c
+}

@@ -1,0 +1,101 @@
+// Package mongotest is a MongoDB deployment inside the test: one or several nodes that
+// speak the wire protocol over loopback or through memory, with the fail points and the
+// ingress limiters by which a MongoDB server shows its clients what overload is.
+//
+//	d := mongotest.Start(t, mongotest.Config{})
+//	client, err := mongo.Connect(d.Options())
+//
+// It is for the tests of those who handle overload: it refuses, closes, delays and
+// counts exactly as it was told, on machines that have no MongoDB. It is not for tests
+// of queries, and it is no database: all data is in memory, and a user may do all.
+//
+// # Nodes
+//
+// The nodes of a [Deployment] share their data: what is written to one is read from
+// all. As a replica set one is primary, which [Deployment.SetPrimary] moves, and a
+// client hears of it at once, by the hello that its monitor awaits. As mongoses all are
+// alike. Behind a load balancer, connections go to the nodes in turn, and their hello
+// has the serviceId. Each node has fail points, parameters, limiters, cursors and
+// counts ([Node.Stats]) of its own, and can be stopped, restarted and disconnected.
+//
+// # Time
+//
+// With [Config.Pipes] nodes and clients are connected through memory, and everything
+// waits on timers and channels. In a bubble of testing/synctest, backoffs and timeouts
+// then take no time, and time.Since is exact.
+//
+// # Fail points
+//
+// The fail point failCommand is configured with the command configureFailPoint, over
+// the wire or by [Node.RunCommand], and does what it does in MongoDB: mode off,
+// alwaysOn, {times: n}, {skip: n}, {activationProbability: p}; failCommands,
+// failAllCommands, errorCode, errorLabels, closeConnection, blockConnection with
+// blockTimeMS, writeConcernError, appName, namespace. The other fields are ignored. A
+// command is blocked first, then its connection is closed, or it is answered with the
+// error; where none of that is asked for it runs, and gets the write concern error.
+// errorLabels, even if empty, take the place of the labels that belong to the code.
+// waitForFailPoint waits.
+//
+// # Ingress limiters
+//
+// Both limiters of MongoDB 8.2 are here, off until a parameter enables them
+// ([Config.Parameters], or the command setParameter), on the token bucket of package
+// ratelimit. Their counts are in serverStatus under MongoDB's names, and so are the
+// latencies of operations.
+//
+// The limiter of connections takes a token before the first byte is read. Without one
+// the connection waits, if there is room in the queue, else it is closed without a
+// reply:
+//
+//	ingressConnectionEstablishmentRateLimiterEnabled    false
+//	ingressConnectionEstablishmentRatePerSec            2147483647
+//	ingressConnectionEstablishmentBurstCapacitySecs     without bound
+//	ingressConnectionEstablishmentMaxQueueDepth         0
+//	ingressConnectionEstablishmentRateLimiterBypass     {ranges: []}
+//
+// The limiter of requests takes a token for each command. Without one it answers with
+// the code 462, IngressRequestRateLimitExceeded, and the labels SystemOverloadedError
+// and RetryableError:
+//
+//	ingressRequestRateLimiterEnabled                    false
+//	ingressRequestAdmissionRatePerSec                   2147483647
+//	ingressRequestAdmissionBurstCapacitySecs            without bound
+//	ingressRequestAdmissionMaxQueueDepth                0
+//	ingressRequestRateLimiterExemptions                 {ranges: []}
+//	ingressRequestRateLimiterApplicationExemptions      {appNames: []}, prefixes
+//	ingressRequestRateLimiterAllowRetries               true; else without RetryableError
+//	externalClientBaseBackoffMS                         0; else sent as baseBackoffMS
+//
+// # Departures from MongoDB
+//
+// There is no TLS. Of authentication there is SCRAM, for [Config.Users]. A MongoDB
+// server exempts from the limiter of requests whatever comes before authentication;
+// without users that would be all, or nothing. Here hello, isMaster and the commands
+// that authenticate are exempt, so that monitors and handshakes do not take the tokens
+// that a test has counted.
+//
+// A rate may be a fraction, down to one a day, so that a test can have a bucket that
+// does not fill while it runs. A rate above 1e6, or a burst of more than a day, limits
+// nothing.
+//
+// A hello that awaits a change is held back for [Config.HelloInterval] only.
+//
+// Retryable writes and transactions are kept by their session and number, and written
+// by nobody twice. A transaction sees the writes of others as they come; two that write
+// the same document conflict. There is no replication to wait for, so write concern,
+// read concern and causal consistency are accepted, and hold. maxTimeMS is accepted and
+// ends nothing.
+//
+// The language of queries, updates and aggregations is a part of MongoDB's; what is
+// missing is refused, with an error that says so, and never ignored. Change streams
+// tell of whole documents. $where can do one thing, which is to sleep.
+//
+// # Bounds
+//
+// What a client can name is bounded: messages, documents and their depth, connections,
+// cursors, sessions, and the bytes in the collections ([Config.MaxBytes]).
+//
+// Sources: the MongoDB wire protocol; the specifications "Server Discovery and
+// Monitoring", "Load Balancers", "Retryable Writes", "Transactions" and "Client
+// Backpressure"; the documentation of failCommand and of the ingress limiters.
+package mongotest

@@ -1,0 +1,5 @@
+//go:build race
+
+package spillmongo
+
+const raceEnabled = true

@@ -1,0 +1,91 @@
+package spillmongo
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// Stats says what a [Retrier] has done since the start, and how it stands.
+type Stats struct {
+	Overloads  uint64                // attempts that met an overload, connections that could not be had included
+	Retries    uint64                // attempts after the first, to open a connection or at a command
+	Overloaded uint64                // those of them that followed an overload
+	Retargeted uint64                // those of the latter that went to another server
+	Recovered  uint64                // commands that succeeded on a retry
+	Backoff    time.Duration         // waited before retries, in sum
+	Refusals   [retry.Reasons]uint64 // commands that failed, by the reason why they were not retried (again)
+	Budget     budget.Stats          // of the client's bucket; zero without one
+}
+
+// counters are what is counted.
+type counters struct {
+	overloads, retries, overloaded, retargeted, recovered atomic.Uint64
+
+	backoff  atomic.Int64
+	refusals [retry.Reasons]atomic.Uint64
+}
+
+func (c *counters) retry(overload bool, wait time.Duration) {
+	c.retries.Add(1)
+	if overload {
+		c.overloaded.Add(1)
+		c.backoff.Add(int64(wait))
+	}
+}
+
+func (c *counters) refuse(why error) {
+	reason := retry.ReasonOther
+	if refused, ok := errors.AsType[*retry.RefusedError](why); ok {
+		reason = refused.Reason
+	}
+	c.refusals[reason].Add(1)
+}
+
+// Stats returns what r has done so far.
+func (r *Retrier) Stats() Stats {
+	s := Stats{
+		Overloads: r.count.overloads.Load(), Retries: r.count.retries.Load(), Overloaded: r.count.overloaded.Load(),
+		Retargeted: r.count.retargeted.Load(), Recovered: r.count.recovered.Load(),
+		Backoff: time.Duration(r.count.backoff.Load()),
+	}
+	for i := range s.Refusals {
+		s.Refusals[i] = r.count.refusals[i].Load()
+	}
+	if r.bucket != nil {
+		s.Budget = r.bucket.Stats()
+	}
+	return s
+}
+
+// observe reports a command that has ended.
+func (r *Retrier) observe(cmd string, start time.Time, retries int, v verdict) {
+	if r.observer == nil {
+		return
+	}
+	r.observer.Observe(spillway.Event{
+		Time: start, Latency: time.Since(start), Policy: "retry", Err: v.err, Outcome: v.outcome(),
+		Call: spillway.Call{Key: cmd, Kind: kinds[cmd], Attempt: int32(retries)},
+	})
+}
+
+// outcome says what v tells of the load of the server.
+func (v *verdict) outcome() spillway.Outcome {
+	switch {
+	case v.served():
+		return spillway.Served
+	case v.overloaded:
+		return spillway.Overloaded
+	case errors.Is(v.err, context.Canceled):
+		return spillway.Abandoned
+	case errors.Is(v.err, context.DeadlineExceeded):
+		return spillway.TimedOut
+	default:
+		return spillway.Failed
+	}
+}

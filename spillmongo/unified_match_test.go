@@ -1,0 +1,166 @@
+package spillmongo_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+)
+
+// value returns v as BSON.
+func value(v any) bson.RawValue {
+	kind, data, err := bson.MarshalValue(v)
+	if err != nil {
+		return bson.RawValue{}
+	}
+	return bson.RawValue{Type: kind, Value: data}
+}
+
+func eventName(e any) string {
+	switch e := e.(type) {
+	case *event.CommandStartedEvent:
+		return "commandStartedEvent of " + e.CommandName
+	case *event.CommandSucceededEvent:
+		return "commandSucceededEvent of " + e.CommandName
+	case *event.CommandFailedEvent:
+		return "commandFailedEvent of " + e.CommandName
+	case *event.PoolEvent:
+		return strings.ToLower(e.Type[:1]) + e.Type[1:] + "Event"
+	default:
+		return fmt.Sprintf("%T", e)
+	}
+}
+
+// matchEvent says why an event is not the one that is wanted.
+func (u *unified) matchEvent(want bson.E, got any) string {
+	if kind, _, _ := strings.Cut(eventName(got), " "); !strings.EqualFold(kind, want.Key) {
+		return "want " + want.Key
+	}
+	var seen bson.D
+	switch e := got.(type) {
+	case *event.CommandStartedEvent:
+		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}, {Key: "command", Value: e.Command}}
+	case *event.CommandSucceededEvent:
+		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}, {Key: "reply", Value: e.Reply}}
+	case *event.CommandFailedEvent:
+		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}}
+	case *event.PoolEvent:
+		seen = bson.D{{Key: "reason", Value: e.Reason}}
+	}
+	return u.match(value(want.Value), value(seen), true)
+}
+
+// match says why got is not what is wanted, by the rules of the format. A document
+// at the root may have more keys than are wanted.
+func (u *unified) match(want, got bson.RawValue, root bool) string {
+	if w, ok := want.DocumentOK(); ok {
+		return u.matchDocument(w, got, root)
+	}
+	if w, ok := want.ArrayOK(); ok {
+		g, ok := got.ArrayOK()
+		if !ok {
+			return fmt.Sprintf("%v is no array", got)
+		}
+		return u.matchArray(must(w.Values()), must(g.Values()), root)
+	}
+	if w, ok := want.AsFloat64OK(); ok {
+		if g, ok := got.AsFloat64OK(); ok && g == w {
+			return ""
+		}
+	} else if want.Equal(got) {
+		return ""
+	}
+	return fmt.Sprintf("%v, want %v", got, want)
+}
+
+func (u *unified) matchArray(want, got []bson.RawValue, root bool) string {
+	if len(want) != len(got) {
+		return fmt.Sprintf("%d elements, want %d", len(got), len(want))
+	}
+	for i := range want {
+		if why := u.match(want[i], got[i], root); why != "" {
+			return fmt.Sprintf("element %d: %s", i, why)
+		}
+	}
+	return ""
+}
+
+func (u *unified) matchDocument(want bson.Raw, got bson.RawValue, root bool) string {
+	elements := must(want.Elements())
+	if len(elements) == 1 && strings.HasPrefix(elements[0].Key(), "$$") {
+		return u.matchOperator(elements[0], got)
+	}
+	g, ok := got.DocumentOK()
+	if !ok {
+		return fmt.Sprintf("%v is no document", got)
+	}
+	var keys []string
+	for _, e := range elements {
+		v, err := g.LookupErr(e.Key())
+		if err != nil {
+			v = bson.RawValue{}
+		}
+		if why := u.matchField(e.Value(), v, err == nil); why != "" {
+			return e.Key() + ": " + why
+		}
+		keys = append(keys, e.Key())
+	}
+	for _, e := range must(g.Elements()) {
+		if !root && !slices.Contains(keys, e.Key()) {
+			return e.Key() + " is not wanted"
+		}
+	}
+	return ""
+}
+
+func (u *unified) matchField(want, got bson.RawValue, there bool) string {
+	d, _ := want.DocumentOK()
+	if v, err := d.LookupErr("$$exists"); err == nil {
+		if b, _ := v.BooleanOK(); b != there {
+			return fmt.Sprintf("existence %v wanted", b)
+		}
+		return ""
+	}
+	if _, err := d.LookupErr("$$unsetOrMatches"); !there {
+		if err == nil {
+			return ""
+		}
+		return "missing"
+	}
+	return u.match(want, got, false)
+}
+
+func (u *unified) matchOperator(op bson.RawElement, got bson.RawValue) string {
+	switch op.Key() {
+	case "$$unsetOrMatches":
+		if got.Type == 0 || got.Type == bson.TypeNull {
+			return ""
+		}
+		return u.match(op.Value(), got, true)
+	case "$$type":
+		names := map[bson.Type][]string{
+			bson.TypeInt32: {"int", "number"}, bson.TypeInt64: {"long", "number"}, bson.TypeDouble: {"double", "number"},
+			bson.TypeString: {"string"}, bson.TypeEmbeddedDocument: {"object"}, bson.TypeArray: {"array"}, bson.TypeBoolean: {"bool"},
+			bson.TypeBinary: {"binData"}, bson.TypeObjectID: {"objectId"}, bson.TypeDateTime: {"date"}, bson.TypeTimestamp: {"timestamp"},
+		}[got.Type]
+		text := op.Value().String()
+		if slices.ContainsFunc(names, func(n string) bool { return strings.Contains(text, `"`+n+`"`) }) {
+			return ""
+		}
+		return fmt.Sprintf("%v is not of type %s", got, text)
+	case "$$sessionLsid":
+		s, ok := u.entities[op.Value().StringValue()].(*mongo.Session)
+		if d, isDoc := got.DocumentOK(); ok && isDoc && string(d) == string(s.ID()) {
+			return ""
+		}
+		return "another session"
+	case "$$exists":
+		return ""
+	default:
+		u.t.Skipf("operator %s", op.Key())
+		return ""
+	}
+}

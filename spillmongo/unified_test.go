@@ -1,0 +1,373 @@
+package spillmongo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed90641741/spillway/spillmongo"
+	"github.com/seed90641741/spillway/spillmongo/mongotest"
+)
+
+// unifiedFiles are tests in MongoDB's unified test format. They are kept beside the
+// project, as their licence is not the project's.
+const unifiedFiles = "../../shared/conformance/mongodb"
+
+// A unifiedFile is one file of tests.
+type unifiedFile struct {
+	Description string
+	RunOn       []requirement `bson:"runOnRequirements"`
+	Entities    []bson.D      `bson:"createEntities"`
+	InitialData []collData    `bson:"initialData"`
+	Tests       []unifiedCase
+}
+
+type unifiedCase struct {
+	Description string
+	SkipReason  string        `bson:"skipReason"`
+	RunOn       []requirement `bson:"runOnRequirements"`
+	Operations  []operation
+	Events      []struct {
+		Client      string
+		EventType   string `bson:"eventType"`
+		Events      []bson.D
+		IgnoreExtra bool `bson:"ignoreExtraEvents"`
+	} `bson:"expectEvents"`
+	Outcome []collData
+}
+
+type requirement struct {
+	Topologies []string
+	Max        string `bson:"maxServerVersion"`
+	Auth       *bool
+}
+
+type collData struct {
+	Collection string `bson:"collectionName"`
+	Database   string `bson:"databaseName"`
+	Documents  []bson.D
+}
+
+type operation struct {
+	Name      string
+	Object    string
+	Arguments bson.Raw
+	Error     *expectedError `bson:"expectError"`
+	Result    bson.RawValue  `bson:"expectResult"`
+	Save      string         `bson:"saveResultAsEntity"`
+	Ignore    bool           `bson:"ignoreResultAndError"`
+}
+
+type expectedError struct {
+	IsClient   *bool    `bson:"isClientError"`
+	IsTimeout  *bool    `bson:"isTimeoutError"`
+	Contains   string   `bson:"errorContains"`
+	Code       *int     `bson:"errorCode"`
+	CodeName   string   `bson:"errorCodeName"`
+	Labels     []string `bson:"errorLabelsContain"`
+	LabelsOmit []string `bson:"errorLabelsOmit"`
+}
+
+// topologies are what each file is run against, by their names in the format.
+var topologies = map[string]mongotest.Config{
+	"replicaset":    {Pipes: true, Nodes: 2},
+	"sharded":       {Pipes: true, Topology: mongotest.Sharded},
+	"load-balanced": {Pipes: true, Topology: mongotest.LoadBalanced},
+	"single":        {Pipes: true, Topology: mongotest.Standalone},
+}
+
+func (r requirement) met(topology string) bool {
+	name := func(s string) bool { return s == topology || s == "sharded-replicaset" && topology == "sharded" }
+	return r.Max == "" && (r.Auth == nil || !*r.Auth) && (len(r.Topologies) == 0 || slices.ContainsFunc(r.Topologies, name))
+}
+
+func met(all []requirement, topology string) bool {
+	return len(all) == 0 || slices.ContainsFunc(all, func(r requirement) bool { return r.met(topology) })
+}
+
+// TestUnified runs the tests of the specification, each in virtual time and against
+// each topology that it is for.
+func TestUnified(t *testing.T) {
+	var files []string
+	filepath.WalkDir(unifiedFiles, func(path string, _ os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".json") {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if len(files) == 0 {
+		t.Skipf("no test files in %s: they are not part of the project", unifiedFiles)
+	}
+	for _, path := range files {
+		var file unifiedFile
+		if err := bson.UnmarshalExtJSON(must(os.ReadFile(path)), false, &file); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		for topology, config := range topologies {
+			for _, c := range file.Tests {
+				if c.SkipReason != "" || !met(file.RunOn, topology) || !met(c.RunOn, topology) {
+					continue
+				}
+				t.Run(file.Description+"/"+topology+"/"+c.Description, func(t *testing.T) {
+					bubble(t, func(t *testing.T) { runUnified(t, config, &file, &c) })
+				})
+			}
+		}
+	}
+}
+
+// A unified is one running test.
+type unified struct {
+	t        *testing.T
+	d        *mongotest.Deployment
+	ctx      context.Context
+	clients  map[string]*unifiedClient
+	entities map[string]any
+}
+
+// A unifiedClient is a client, and what it has observed.
+type unifiedClient struct {
+	*mongo.Client
+
+	mu       sync.Mutex
+	command  []any
+	pool     []any
+	recorder recorder
+}
+
+func runUnified(t *testing.T, config mongotest.Config, file *unifiedFile, c *unifiedCase) {
+	u := &unified{t: t, d: mongotest.Start(t, config), ctx: t.Context(), clients: map[string]*unifiedClient{}, entities: map[string]any{}}
+	u.insert(file.InitialData)
+	for _, e := range file.Entities {
+		u.create(e)
+	}
+	for i := range c.Operations {
+		u.operate(&c.Operations[i])
+	}
+	for _, e := range u.entities {
+		if s, ok := e.(*mongo.Session); ok {
+			s.EndSession(u.ctx)
+		}
+	}
+	for _, want := range c.Events {
+		u.expectEvents(want.Client, want.EventType, want.Events, want.IgnoreExtra)
+	}
+	for _, client := range u.clients {
+		client.recorder.take(t, "")
+	}
+	for _, want := range c.Outcome {
+		u.expectOutcome(want)
+	}
+}
+
+// plain returns a client that the test does not observe.
+func (u *unified) plain() *mongo.Client {
+	client := must(mongo.Connect(u.d.Options()))
+	u.t.Cleanup(func() { client.Disconnect(context.Background()) })
+	return client
+}
+
+func (u *unified) insert(data []collData) {
+	for _, d := range data {
+		db := u.plain().Database(d.Database)
+		if len(d.Documents) == 0 {
+			db.CreateCollection(u.ctx, d.Collection)
+			continue
+		}
+		must(db.Collection(d.Collection).InsertMany(u.ctx, d.Documents))
+	}
+}
+
+func (u *unified) expectOutcome(want collData) {
+	cur := must(u.plain().Database(want.Database).Collection(want.Collection).Find(u.ctx, bson.D{}, options.Find().SetSort(bson.D{{Key: "_id", Value: 1}})))
+	var got []bson.D
+	if err := cur.All(u.ctx, &got); err != nil {
+		u.t.Fatal(err)
+	}
+	if g, w := fmt.Sprint(got), fmt.Sprint(want.Documents); g != w {
+		u.t.Errorf("%s holds %s, want %s", want.Collection, g, w)
+	}
+}
+
+// create makes an entity of the description {kind: {id: …, …}}.
+func (u *unified) create(d bson.D) {
+	type description struct {
+		ID, Client, Database string
+		DatabaseName         string `bson:"databaseName"`
+		CollectionName       string `bson:"collectionName"`
+		Observe              []string
+		ObserveEvents        []string `bson:"observeEvents"`
+		IgnoreCommands       []string `bson:"ignoreCommandMonitoringEvents"`
+		URI                  bson.D   `bson:"uriOptions"`
+	}
+	var e description
+	data := must(bson.Marshal(d[0].Value))
+	if err := bson.Unmarshal(data, &e); err != nil {
+		u.t.Fatal(err)
+	}
+	switch kind := d[0].Key; kind {
+	case "client":
+		u.clients[e.ID] = u.connect(e.URI, e.ObserveEvents, e.IgnoreCommands)
+		u.entities[e.ID] = u.clients[e.ID].Client
+	case "database":
+		u.entities[e.ID] = u.clients[e.Client].Database(e.DatabaseName)
+	case "collection":
+		u.entities[e.ID] = u.entities[e.Database].(*mongo.Database).Collection(e.CollectionName)
+	case "session":
+		u.entities[e.ID] = must(u.clients[e.Client].StartSession())
+	default:
+		u.t.Skipf("entity of kind %s", kind)
+	}
+}
+
+// connect returns a client with a policy. Its options are given in the URI, as the
+// format has it.
+func (u *unified) connect(uri bson.D, observe, ignore []string) *unifiedClient {
+	c := new(unifiedClient)
+	query := u.d.URI()
+	for _, o := range uri {
+		sep := "&"
+		if !strings.Contains(query, "?") {
+			sep = "?"
+		}
+		query += fmt.Sprintf("%s%s=%v", sep, o.Key, o.Value)
+	}
+	o := u.d.Options().ApplyURI(query).SetMonitor(c.monitor(observe, append(ignore, "configureFailPoint")))
+	o.SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+		if slices.ContainsFunc(observe, func(s string) bool {
+			return strings.EqualFold(s, e.Type+"Event")
+		}) {
+			c.mu.Lock()
+			c.pool = append(c.pool, e)
+			c.mu.Unlock()
+		}
+	}})
+	c.Client = must(mongo.Connect(must(spillmongo.New(o, spillmongo.Config{})).ClientOptions()))
+	u.t.Cleanup(func() {
+		if err := c.Disconnect(context.Background()); err != nil {
+			u.t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *unifiedClient) monitor(observe, ignore []string) *event.CommandMonitor {
+	add := func(kind, name string, e any) {
+		if slices.Contains(observe, kind) && !slices.Contains(ignore, name) {
+			c.mu.Lock()
+			c.command = append(c.command, e)
+			c.mu.Unlock()
+		}
+	}
+	own := c.recorder.monitor()
+	return &event.CommandMonitor{
+		Started: func(ctx context.Context, e *event.CommandStartedEvent) {
+			own.Started(ctx, e)
+			add("commandStartedEvent", e.CommandName, e)
+		},
+		Succeeded: func(ctx context.Context, e *event.CommandSucceededEvent) {
+			own.Succeeded(ctx, e)
+			add("commandSucceededEvent", e.CommandName, e)
+		},
+		Failed: func(ctx context.Context, e *event.CommandFailedEvent) {
+			own.Failed(ctx, e)
+			add("commandFailedEvent", e.CommandName, e)
+		},
+	}
+}
+
+func (u *unified) operate(op *operation) {
+	ctx, cancel := context.WithTimeout(u.ctx, time.Hour)
+	defer cancel()
+	_ = ctx
+	got, err := u.do(op)
+	if s, ok := errors.AsType[unsupported](err); ok {
+		u.t.Skip(s)
+	}
+	switch {
+	case op.Ignore:
+	case op.Error != nil:
+		u.expectError(op, err)
+	case err != nil:
+		u.t.Fatalf("%s: %v", op.Name, err)
+	case op.Result.Type != 0:
+		if why := u.match(op.Result, value(got), true); why != "" {
+			u.t.Errorf("%s returned %v: %s", op.Name, got, why)
+		}
+	}
+	if op.Save != "" {
+		u.entities[op.Save] = got
+	}
+}
+
+func (u *unified) expectError(op *operation, err error) {
+	if err == nil {
+		u.t.Fatalf("%s succeeded", op.Name)
+	}
+	want := op.Error
+	var server mongo.ServerError
+	var labeled mongo.LabeledError
+	isServer := errors.As(err, &server) && !mongo.IsNetworkError(err)
+	if want.IsClient != nil && *want.IsClient == isServer {
+		u.t.Errorf("%s: client error wanted: %v; got %v", op.Name, *want.IsClient, err)
+	}
+	if want.IsTimeout != nil && *want.IsTimeout != mongo.IsTimeout(err) {
+		u.t.Errorf("%s: timeout wanted: %v; got %v", op.Name, *want.IsTimeout, err)
+	}
+	if !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want.Contains)) {
+		u.t.Errorf("%s: %v, want an error with %q", op.Name, err, want.Contains)
+	}
+	if want.Code != nil && (!isServer || !server.HasErrorCode(*want.Code)) {
+		u.t.Errorf("%s: %v, want code %d", op.Name, err, *want.Code)
+	}
+	errors.As(err, &labeled)
+	for _, l := range want.Labels {
+		if labeled == nil || !labeled.HasErrorLabel(l) {
+			u.t.Errorf("%s: %v lacks the label %s", op.Name, err, l)
+		}
+	}
+	for _, l := range want.LabelsOmit {
+		if labeled != nil && labeled.HasErrorLabel(l) {
+			u.t.Errorf("%s: %v has the label %s", op.Name, err, l)
+		}
+	}
+}
+
+// expectEvents compares what a client observed, in order.
+func (u *unified) expectEvents(client, kind string, want []bson.D, extra bool) {
+	c := u.clients[client]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	got := c.command
+	switch kind {
+	case "cmap":
+		got = c.pool
+	case "", "command":
+	default:
+		u.t.Skipf("events of type %s", kind)
+	}
+	names := make([]string, len(got))
+	for i := range got {
+		names[i] = eventName(got[i])
+	}
+	if len(got) < len(want) || len(got) > len(want) && !extra {
+		u.t.Fatalf("%d events, want %d: %v", len(got), len(want), names)
+	}
+	for i, w := range want {
+		if why := u.matchEvent(w[0], got[i]); why != "" {
+			u.t.Errorf("event %d, %s: %s", i, names[i], why)
+		}
+	}
+}
