@@ -1,0 +1,122 @@
+package spillxds
+
+import (
+	"maps"
+	"time"
+
+	"github.com/seed90641741/spillway/inflight"
+)
+
+// Kind says what an [Event] is about.
+type Kind uint8
+
+// The kinds of events.
+const (
+	// Connected: a stream to the control plane is open.
+	Connected Kind = iota + 1
+	// Disconnected: the stream has ended, or could not be opened, for Err. Limits
+	// stay in force, and there will be another.
+	Disconnected
+	// Updated: Limits of Cluster are in force.
+	Updated
+	// Rejected: a response has resources that are not valid, which Err names.
+	// Their clusters keep the limits that they have.
+	Rejected
+	// Removed: the control plane does not have Cluster any more. Limits are those
+	// that it has now.
+	Removed
+	// NotFound: the control plane has not sent Cluster in time.
+	NotFound
+	// Reporting: the load reporting server wants reports at this Interval.
+	Reporting
+	// ReportingStopped: the stream of load reports has ended, or could not be
+	// opened, for Err. What it did not report the next one does.
+	ReportingStopped
+)
+
+var kindNames = [...]string{
+	"invalid", "connected", "disconnected", "updated", "rejected", "removed", "not found", "reporting", "reporting stopped",
+}
+
+// String returns a lower-case word or two for k.
+func (k Kind) String() string {
+	if int(k) >= len(kindNames) {
+		k = 0
+	}
+	return kindNames[k]
+}
+
+// An Event is something that happened between the [Client] and the control plane.
+type Event struct {
+	Kind     Kind
+	Cluster  string        // of Updated, Removed, NotFound
+	Limits   Limits        // of Updated, Removed
+	Interval time.Duration // of Reporting
+	Err      error         // of Disconnected, Rejected, NotFound, ReportingStopped
+}
+
+// Stats says how a [Client] stands.
+type Stats struct {
+	// Connected says whether a stream to the control plane is open, and Streams
+	// how many have been.
+	Connected bool
+	Streams   int
+	// Accepted and Rejected are how many responses were; Ignored is how many were
+	// of a type that nobody asked for. NACKs is how many rejections were sent: a
+	// server that repeats itself gets fewer.
+	Accepted, Rejected, Ignored, NACKs uint64
+	// Reports is how many load reports were sent, and LostReports how many were
+	// not, whose counts were put back. Interval is that of the reports; zero as
+	// long as there was no server to ask for them.
+	Reports, LostReports uint64
+	Interval             time.Duration
+	// Clusters are those that somebody holds.
+	Clusters map[inflight.Key]ClusterStats
+}
+
+// ClusterStats says how a [Cluster] stands.
+type ClusterStats struct {
+	// Known says that the control plane has set the limits, or did once.
+	Known bool
+	// Limits are those in force.
+	Limits Limits
+	// Inflight is what the limiter says.
+	Inflight inflight.Stats
+	// Retries is how many retries are under way, and RetriesRefused how many were
+	// ever refused by the limit of the cluster.
+	Retries        int
+	RetriesRefused uint64
+}
+
+// Stats returns how c stands.
+func (c *Client) Stats() Stats {
+	c.mu.Lock()
+	all := c.stats
+	c.mu.Unlock()
+	all.Clusters = maps.Collect(c.table.stats())
+	return all
+}
+
+// stats returns the Stats of each cluster that somebody holds.
+func (t *table) stats() func(func(inflight.Key, ClusterStats) bool) {
+	return func(yield func(inflight.Key, ClusterStats) bool) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		for key, s := range t.shared {
+			k := t.known[key.Cluster]
+			if s.holders == 0 || k == nil {
+				continue
+			}
+			if !yield(key, s.stats(k.name != "")) {
+				return
+			}
+		}
+	}
+}
+
+func (s *shared) stats(isKnown bool) ClusterStats {
+	return ClusterStats{
+		Known: isKnown, Limits: *s.retries.limits.Load(), Inflight: s.limiter.Stats(),
+		Retries: int(s.retries.active.Load()), RetriesRefused: s.retries.refused.Load(),
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package spillxds_test
+
+const raceEnabled = false

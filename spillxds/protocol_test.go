@@ -1,0 +1,377 @@
+package spillxds_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/seed90641741/spillway/spillxds"
+)
+
+const clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+
+// answer is a response of clusters.
+func answer(version, nonce string, clusters ...*clusterv3.Cluster) *discoveryv3.DiscoveryResponse {
+	r := &discoveryv3.DiscoveryResponse{VersionInfo: version, Nonce: nonce, TypeUrl: clusterType}
+	for _, c := range clusters {
+		r.Resources = append(r.Resources, must(anypb.New(c)))
+	}
+	return r
+}
+
+// is fails if a request is not as described: version/nonce/names, with ! for a
+// NACK and @ for a node.
+func is(t *testing.T, r *discoveryv3.DiscoveryRequest, want string) {
+	t.Helper()
+	got := fmt.Sprintf("%s/%s/%s", r.GetVersionInfo(), r.GetResponseNonce(), strings.Join(r.GetResourceNames(), ","))
+	if r.GetErrorDetail() != nil {
+		got += "!"
+	}
+	if r.GetNode() != nil {
+		got += "@" + r.GetNode().GetId()
+	}
+	if got != want || r.GetTypeUrl() != clusterType {
+		t.Errorf("request %s, want %s", got, want)
+	}
+}
+
+func TestStateOfTheWorld(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		first := <-st.requests
+		is(t, first, "//users@n1")
+		if n := first.GetNode(); n.GetCluster() != "c1" || n.GetMetadata().GetFields()["k"].GetStringValue() != "v" || n.GetUserAgentName() == "" {
+			t.Errorf("node: %v", n)
+		}
+		st.send(answer("1", "a", cluster("users", 10)))
+		is(t, <-st.requests, "1/a/users")
+		limit(t, users, 10)
+
+		cart := must(c.Cluster(key("cart"))) // a new subscription repeats version and nonce
+		is(t, <-st.requests, "1/a/cart,users")
+		st.send(answer("2", "b", cluster("users", 11), bad("cart")))
+		is(t, <-st.requests, "1/b/cart,users!") // the version accepted last
+		limit(t, users, 11)                     // applied all the same
+		limit(t, cart, 1024)
+
+		time.Sleep(10 * time.Second)
+		st.send(answer("3", "c", cluster("users", 11), cluster("cart", 5)))
+		is(t, <-st.requests, "3/c/cart,users")
+		limit(t, cart, 5)
+
+		cart.Close()
+		is(t, <-st.requests, "3/c/users")
+
+		time.Sleep(2 * time.Second)
+		st.end <- status.Error(codes.Unavailable, "going away")
+		st = <-s.streams // a stream that had worked is replaced at once
+		is(t, <-st.requests, "3//users@n1")
+		synctest.Wait()
+		if n := len(st.requests); n != 0 {
+			t.Errorf("%d further requests", n)
+		}
+		limit(t, users, 11)
+	})
+}
+
+// limit waits for all goroutines of the bubble and looks at the limit.
+func limit(t *testing.T, c *spillxds.Cluster, want int) {
+	t.Helper()
+	synctest.Wait()
+	if got := c.Limiter().Stats().MaxRequests; got != want {
+		t.Errorf("max_requests is %d, want %d", got, want)
+	}
+}
+
+// diff is an incremental response; clusters have the version of the response.
+func diff(version, nonce string, removed []string, clusters ...*clusterv3.Cluster) *discoveryv3.DeltaDiscoveryResponse {
+	r := &discoveryv3.DeltaDiscoveryResponse{SystemVersionInfo: version, Nonce: nonce, TypeUrl: clusterType, RemovedResources: removed}
+	for _, c := range clusters {
+		r.Resources = append(r.Resources, &discoveryv3.Resource{Name: c.GetName(), Version: version, Resource: must(anypb.New(c))})
+	}
+	return r
+}
+
+// isDiff is as is: nonce/subscribe/unsubscribe/versions.
+func isDiff(t *testing.T, r *discoveryv3.DeltaDiscoveryRequest, want string) {
+	t.Helper()
+	var versions []string
+	for name, version := range r.GetInitialResourceVersions() {
+		versions = append(versions, name+"="+version)
+	}
+	slices.Sort(versions)
+	got := fmt.Sprintf("%s/%s/%s/%s", r.GetResponseNonce(), strings.Join(r.GetResourceNamesSubscribe(), ","),
+		strings.Join(r.GetResourceNamesUnsubscribe(), ","), strings.Join(versions, ","))
+	if r.GetErrorDetail() != nil {
+		got += "!"
+	}
+	if r.GetNode() != nil {
+		got += "@" + r.GetNode().GetId()
+	}
+	if got != want {
+		t.Errorf("request %s, want %s", got, want)
+	}
+}
+
+func TestIncremental(t *testing.T) {
+	played(t, spillxds.Config{Incremental: true}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		isDiff(t, <-st.deltas, "/users//@n1")
+		st.sendDiff(diff("1", "a", nil, cluster("users", 10)))
+		isDiff(t, <-st.deltas, "a///")
+		cart := must(c.Cluster(key("cart"))) // no nonce: it answers nothing
+		isDiff(t, <-st.deltas, "/cart//")
+		st.sendDiff(diff("2", "b", nil, bad("cart"), cluster("users", 11)))
+		isDiff(t, <-st.deltas, "b///!")
+		limit(t, users, 11)
+		limit(t, cart, 1024)
+		wrong := diff("3", "c", nil, cluster("users", 99))
+		wrong.Resources[0].Name = "cart"
+		time.Sleep(time.Second)
+		st.sendDiff(wrong)
+		isDiff(t, <-st.deltas, "c///!")
+		limit(t, users, 11)
+		limit(t, cart, 1024)
+		st.sendDiff(diff("4", "d", nil, cluster("cart", 4)))
+		isDiff(t, <-st.deltas, "d///")
+		limit(t, cart, 4)
+		time.Sleep(2 * time.Second)
+		st.end <- errors.New("broken")
+		st = <-s.streams
+		isDiff(t, <-st.deltas, "/cart,users//cart=4,users=2@n1")
+		st.sendDiff(diff("5", "e", []string{"users"}))
+		isDiff(t, <-st.deltas, "e///")
+		limit(t, users, 11)
+		if err := users.Ready(t.Context()); !errors.Is(err, spillxds.ErrNotFound) {
+			t.Errorf("Ready after removal: %v", err)
+		}
+		users.Close()
+		isDiff(t, <-st.deltas, "//users/")
+	})
+}
+
+// TestNACKsAreDamped sends a response that is not valid again as soon as it was
+// rejected, as go-control-plane does.
+func TestNACKsAreDamped(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		<-st.requests
+		start := time.Now()
+		var at []time.Duration
+		for n := 0; len(at) < 10; n++ {
+			st.send(answer(fmt.Sprint(n/2), fmt.Sprint(n), bad("users")))
+			is(t, <-st.requests, fmt.Sprintf("/%d/users!", n))
+			at = append(at, time.Since(start))
+		}
+		want := []time.Duration{0, 250, 750, 1750, 3750, 7750, 11750, 15750, 19750, 23750}
+		for i := range want {
+			want[i] *= time.Millisecond
+		}
+		if !slices.Equal(at, want) {
+			t.Errorf("NACKs at %v,\nwant %v", at, want)
+		}
+		// A better response is accepted at once, though a NACK is pending.
+		st.send(answer("9", "pending", bad("users")))
+		synctest.Wait()
+		before := time.Now()
+		st.send(answer("10", "good", cluster("users", 3)))
+		is(t, <-st.requests, "10/good/users")
+		if d := time.Since(before); d != 0 {
+			t.Errorf("accepted after %v", d)
+		}
+		limit(t, users, 3)
+		time.Sleep(time.Minute)
+		if n := len(st.requests); n != 0 {
+			t.Errorf("%d requests after the last response", n)
+		}
+		// After an ACK, the next NACK goes out at once; a subscription takes a
+		// pending one along.
+		st.send(answer("11", "x", bad("users")))
+		is(t, <-st.requests, "10/x/users!")
+		st.send(answer("11", "y", bad("users")))
+		synctest.Wait()
+		must(c.Cluster(key("cart")))
+		is(t, <-st.requests, "10/y/cart,users!")
+	})
+}
+
+func TestBackoff(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		must(c.Cluster(key("users")))
+		base := float64(time.Second)
+		for n := range 14 {
+			st := <-s.streams
+			<-st.requests
+			start := time.Now()
+			st.end <- status.Error(codes.Unavailable, "no")
+			s.streams <- <-s.streams
+			got := float64(time.Since(start))
+			if want := min(base, float64(120*time.Second)); got < 0.79*want || got > 1.21*want {
+				t.Errorf("wait %d: %v, want %v ± 20 %%", n, time.Duration(got), time.Duration(want))
+			}
+			base *= 1.6
+		}
+		// A response resets it, but a server that ends each stream at once is not
+		// called in a loop.
+		for range 3 {
+			st := <-s.streams
+			<-st.requests
+			st.send(answer("1", "a", cluster("users", 1)))
+			<-st.requests
+			start := time.Now()
+			st.end <- errors.New("restart")
+			s.streams <- <-s.streams
+			if d := time.Since(start); d < 800*time.Millisecond || d > 1200*time.Millisecond {
+				t.Errorf("wait of %v after a stream that worked for no time", d)
+			}
+		}
+	})
+}
+
+func TestDoesNotExistTimer(t *testing.T) {
+	var kinds []string
+	config := spillxds.Config{Observer: func(e spillxds.Event) { kinds = append(kinds, e.Kind.String()+" "+e.Cluster) }}
+	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		<-st.requests
+		time.Sleep(14 * time.Second)
+		st.end <- errors.New("broken") // before the time is up: it proves nothing
+		st = <-s.streams
+		<-st.requests
+		time.Sleep(14 * time.Second)
+		if state := ready(users); !errors.Is(state, context.Canceled) {
+			t.Errorf("after 14 s: %v", state)
+		}
+		time.Sleep(1001 * time.Millisecond)
+		synctest.Wait()
+		if state := ready(users); !errors.Is(state, spillxds.ErrNotFound) {
+			t.Errorf("after 15 s: %v", state)
+		}
+		cart := must(c.Cluster(key("cart")))
+		<-st.requests
+		st.send(answer("1", "a", bad("cart"))) // it is bad, so it exists
+		<-st.requests
+		time.Sleep(time.Minute)
+		if state := ready(cart); !errors.Is(state, context.Canceled) {
+			t.Errorf("a bad resource: %v", state)
+		}
+		limit(t, users, 1024)
+	})
+	want := []string{"connected ", "disconnected ", "connected ", "not found users", "rejected "}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("events %q, want %q", kinds, want)
+	}
+}
+
+// ready returns what Ready says now.
+func ready(c *spillxds.Cluster) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return c.Ready(ctx)
+}
+
+// TestNamelessIsNoDeletion has resources in a response that cannot even be named:
+// what is absent may be just these.
+func TestNamelessIsNoDeletion(t *testing.T) {
+	played(t, spillxds.Config{Deleted: spillxds.DefaultLimit}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		<-st.requests
+		st.send(answer("1", "a", cluster("users", 10)))
+		<-st.requests
+		r := answer("2", "b")
+		r.Resources = []*anypb.Any{{TypeUrl: clusterType, Value: []byte{0xff, 0xff}}}
+		st.send(r)
+		is(t, <-st.requests, "1/b/users!")
+		limit(t, users, 10)
+		st.send(answer("3", "c"))
+		is(t, <-st.requests, "3/c/users")
+		limit(t, users, 1024)
+	})
+}
+
+func TestOddResponses(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		<-st.requests
+		st.send(&discoveryv3.DiscoveryResponse{TypeUrl: "type.googleapis.com/else", Nonce: "z"}) // nobody asked
+		wrapped := answer("1", "a")
+		wrapped.Resources = []*anypb.Any{must(anypb.New(&discoveryv3.Resource{Name: "users", Resource: must(anypb.New(cluster("users", 10)))}))}
+		st.send(wrapped)
+		is(t, <-st.requests, "1/a/users")
+		limit(t, users, 10)
+		st.send(answer("2", "b", cluster("users", 20), cluster("users", 30)))
+		is(t, <-st.requests, "1/b/users!")
+		limit(t, users, 10) // neither
+		time.Sleep(time.Second)
+		st.send(answer("3", "c", cluster("other", 30), cluster("users", 11)))
+		is(t, <-st.requests, "3/c/users")
+		limit(t, users, 11)
+		var many []*clusterv3.Cluster
+		for i := range 1000 {
+			many = append(many, bad(fmt.Sprint("secret-", i)))
+		}
+		st.send(answer("4", "d", many...))
+		r := <-st.requests
+		if n := len(r.GetErrorDetail().GetMessage()); n > 2100 {
+			t.Errorf("an error detail of %d bytes", n)
+		}
+		if got := c.Stats(); got.Ignored != 1 || got.Accepted != 2 || got.Rejected != 2 || got.NACKs != 2 {
+			t.Errorf("stats: %+v", got)
+		}
+	})
+}
+
+func TestNothingIsAskedForWithoutClusters(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		time.Sleep(time.Minute)
+		if len(s.streams) != 0 || len(s.reports) != 0 {
+			t.Error("a stream without a subscription")
+		}
+		users := must(c.Cluster(key("users")))
+		st := <-s.streams
+		is(t, <-st.requests, "//users@n1")
+		users.Close() // an empty subscription would ask for everything
+		time.Sleep(time.Minute)
+		if n := len(st.requests); n != 0 {
+			t.Errorf("%d requests when the last cluster was given up", n)
+		}
+		must(c.Cluster(key("cart")))
+		is(t, <-(<-s.streams).requests, "//cart@n1")
+	})
+}
+
+func TestCloseInEveryState(t *testing.T) {
+	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		c.Close()
+		c.Close()
+		if err := users.Ready(t.Context()); err == nil {
+			t.Error("ready after Close")
+		}
+		users.Close()
+		if _, err := c.Cluster(key("cart")); err == nil {
+			t.Error("a cluster of a closed Client")
+		}
+	})
+	played(t, spillxds.Config{Wildcard: true}, func(t *testing.T, s *script, c *spillxds.Client) {
+		st := <-s.streams
+		is(t, <-st.requests, "//@n1")
+	})
+}

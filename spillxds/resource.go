@@ -1,0 +1,122 @@
+package spillxds
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/seed90641741/spillway/inflight"
+)
+
+const (
+	clusterType = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
+	wrapperType = "type.googleapis.com/envoy.service.discovery.v3.Resource"
+
+	// maxName bounds what a server can make us remember for each cluster.
+	maxName = 4096
+
+	unlimited = math.MaxUint32
+)
+
+// Limits are what a Cluster resource says about how much may be sent.
+type Limits struct {
+	// MaxRequests is how many requests may be in flight at once. 0 refuses all,
+	// and from math.MaxInt32 up there is no limit.
+	MaxRequests uint32
+	// Retries is how many retries may be under way at once in any case;
+	// math.MaxUint32 means no limit. They are under way from the decision to
+	// retry on, so waiting for it counts.
+	Retries uint32
+	// RetryPercent is how many retries may be under way as a percentage of what
+	// is in flight, where that is more than Retries.
+	RetryPercent float64
+}
+
+// defaultLimits are in force as long as the control plane has said nothing.
+var defaultLimits = Limits{MaxRequests: inflight.DefaultMaxRequests, Retries: unlimited}
+
+// A resource is what is of use here of a Cluster resource.
+type resource struct {
+	name, service string // of the cluster, and of its endpoints (EDS)
+	limits        Limits
+	report        bool // loads, to the server that the resource is from
+}
+
+// parse returns what is in a Cluster resource, wrapped or not. If it is not valid
+// the result has no more than its name, as far as that could be read.
+func parse(a *anypb.Any) (resource, error) {
+	if a.GetTypeUrl() == wrapperType {
+		var w discoveryv3.Resource
+		if err := a.UnmarshalTo(&w); err != nil {
+			return resource{}, errors.New("the wrapper of a resource cannot be read")
+		}
+		a = w.GetResource()
+	}
+	if a.GetTypeUrl() != clusterType {
+		return resource{}, fmt.Errorf("a resource has type %.80q, want a Cluster", a.GetTypeUrl())
+	}
+	var c clusterv3.Cluster
+	if err := a.UnmarshalTo(&c); err != nil {
+		return resource{}, errors.New("a Cluster cannot be read")
+	}
+	switch name := c.GetName(); {
+	case name == "":
+		return resource{}, errors.New("a Cluster has no name")
+	case len(name) > maxName || len(c.GetEdsClusterConfig().GetServiceName()) > maxName:
+		return resource{}, fmt.Errorf("the name of a Cluster is longer than %d bytes", maxName)
+	}
+	limits, err := limitsOf(c.GetCircuitBreakers())
+	if err != nil {
+		return resource{name: c.GetName()}, fmt.Errorf("cluster %.100q: %w", c.GetName(), err)
+	}
+	return resource{
+		name: c.GetName(), service: c.GetEdsClusterConfig().GetServiceName(),
+		limits: limits, report: c.GetLrsServer().GetSelf() != nil,
+	}, nil
+}
+
+// limitsOf returns what the first entry with the priority DEFAULT says. What it
+// leaves out is not looked for in the next one.
+func limitsOf(breakers *clusterv3.CircuitBreakers) (Limits, error) {
+	if err := breakers.Validate(); err != nil {
+		return Limits{}, err
+	}
+	limits := defaultLimits
+	for _, t := range breakers.GetThresholds() {
+		if t.GetPriority() != corev3.RoutingPriority_DEFAULT {
+			continue
+		}
+		if v := t.GetMaxRequests(); v != nil {
+			limits.MaxRequests = v.GetValue()
+		}
+		if v := t.GetMaxRetries(); v != nil {
+			limits.Retries = v.GetValue()
+		}
+		if b := t.GetRetryBudget(); b != nil {
+			return limits.withBudget(b)
+		}
+		break
+	}
+	return limits, nil
+}
+
+// withBudget returns l with the retries that b allows. The generated validation
+// lets a percentage pass that is not a number.
+func (l Limits) withBudget(b *clusterv3.CircuitBreakers_Thresholds_RetryBudget) (Limits, error) {
+	l.Retries, l.RetryPercent = 3, 20
+	if v := b.GetMinRetryConcurrency(); v != nil {
+		l.Retries = v.GetValue()
+	}
+	if v := b.GetBudgetPercent(); v != nil {
+		l.RetryPercent = v.GetValue()
+	}
+	if !(l.RetryPercent >= 0 && l.RetryPercent <= 100) {
+		return Limits{}, errors.New("retry_budget.budget_percent must be 0 to 100")
+	}
+	return l, nil
+}
