@@ -14,6 +14,7 @@ import (
 // drillCommand has the flags of "spillway drill". The parser calls its Validate.
 type drillCommand struct {
 	drill.Config
+	Proxy  bool   `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
 	JSON   string `name:"json" placeholder:"FILE" help:"Write all that was measured to FILE."`
 	Report string `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
@@ -21,7 +22,7 @@ type drillCommand struct {
 // Help is what the parser adds to the help of the command.
 func (drillCommand) Help() string {
 	return "The backend is a child process that listens on 127.0.0.1 and has one CPU. It gets 0.5 times its capacity, " +
-		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, or in both. " +
+		"then the overload, then 0.5 times again: once without Spillway, once with it in the caller, in the backend, in both, or in a proxy between them. " +
 		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"Close other programs that need the CPU.\n\n" +
 		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
@@ -30,6 +31,12 @@ func (drillCommand) Help() string {
 
 // run drills, and writes what came out to all that asked for it.
 func (c *drillCommand) run(ctx context.Context, stdout, stderr io.Writer) (status int, err error) {
+	if c.Proxy {
+		if c.Protect != drill.ProtectCallers && c.Protect != drill.ProtectProxy {
+			return 0, &drill.UsageError{Flag: "proxy", Problem: "goes without --protect=" + c.Protect}
+		}
+		c.Protect = drill.ProtectProxy
+	}
 	// Before the drill, so that a name that cannot be written costs no minute.
 	outputs, err := c.open()
 	if err != nil {

@@ -2,10 +2,18 @@
 // does, on the machine that it runs on.
 //
 //	spillway drill      overload a real backend with and without Spillway
+//	spillway sim        run a whole system in virtual time
+//	spillway proxy      put the same policies in front of any service
+//	spillway check      say whether a configuration of the proxy is good
+//	spillway explain    say what the proxy would do with a request
+//	spillway import     make such a configuration of others
+//	spillway schema     print the JSON schema of such configurations
 //	spillway version    print the version
 //
-// Exit status: 0 if all is well, 1 if a drill found a promise broken, 2 for wrong
-// usage, 3 if the machine is at fault, 130 if interrupted.
+// Exit status: 0 if all is well, 1 if a drill found a promise broken, a simulation did
+// not come out as expected, a check an endpoint that cannot be reached or a strict import
+// something to leave out, 2 for wrong usage or a wrong configuration, 3 if the machine
+// is at fault, 130 if interrupted.
 package main
 
 import (
@@ -17,10 +25,12 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
 )
 
@@ -36,6 +46,12 @@ const (
 // cli is the command line.
 type cli struct {
 	Drill   drillCommand   `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
+	Sim     simCommand     `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
+	Proxy   proxyCommand   `cmd:"" help:"Put the policies in front of a service in any language."`
+	Check   checkCommand   `cmd:"" help:"Say whether a configuration of the proxy is good."`
+	Explain explainCommand `cmd:"" help:"Say what the proxy would do with a request, and why."`
+	Import  importCommand  `cmd:"" help:"Make a configuration of the proxy of one of gRPC, Envoy or AWS."`
+	Schema  struct{}       `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
 	Version struct{}       `cmd:"" help:"Print the version."`
 	Backend backendCommand `cmd:"" hidden:"" help:"Be the backend of a drill."`
 }
@@ -63,13 +79,35 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case "version":
 		fmt.Fprintln(stdout, version())
 		return exitOK
+	case "schema":
+		fmt.Fprint(stdout, config.Schema)
+		return exitOK
 	case drill.BackendCommand:
 		if err := drill.Backend(c.Backend).Serve(os.Stdin, stdout); err != nil {
 			return fail(stderr, err)
 		}
 		return exitOK
 	}
-	status, err := c.Drill.run(ctx, stdout, stderr)
+	command := c.Drill.run
+	if strings.HasPrefix(parsed.Command(), "import") {
+		command = func(_ context.Context, stdout, stderr io.Writer) (int, error) {
+			return c.Import.run(parsed.Command(), stdout, stderr)
+		}
+	}
+	if strings.HasPrefix(parsed.Command(), "sim") {
+		command = func(ctx context.Context, stdout, stderr io.Writer) (int, error) {
+			return c.Sim.run(ctx, parsed.Command(), stdout, stderr)
+		}
+	}
+	switch parsed.Command() {
+	case "proxy":
+		command = func(ctx context.Context, _, stderr io.Writer) (int, error) { return exitOK, c.Proxy.run(ctx, stderr) }
+	case "explain <file>", "explain <file> <url>":
+		command = func(_ context.Context, stdout, _ io.Writer) (int, error) { return c.Explain.run(stdout) }
+	case "check <file>":
+		command = func(ctx context.Context, stdout, _ io.Writer) (int, error) { return c.Check.run(ctx, stdout) }
+	}
+	status, err := command(ctx, stdout, stderr)
 	if err != nil {
 		return fail(stderr, err)
 	}

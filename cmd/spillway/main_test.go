@@ -151,6 +151,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--step=8"}, []string{"--step", "8"}},
 		{[]string{"drill", "--deadline=1ms"}, []string{"--deadline", "1ms", "3ms"}},
 		{[]string{"drill", "--protect=all"}, []string{"--protect", "all", "both"}},
+		{[]string{"drill", "--proxy", "--protect=server"}, []string{"--proxy", "--protect=server"}},
 		{[]string{"drill", "--backend=gpu"}, []string{"--backend", "gpu", "blocking"}},
 		{[]string{"drill", "--seed=-1"}, []string{"--seed", "-1"}},
 		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
@@ -284,6 +285,12 @@ func TestDrill(t *testing.T) {
 		t.Errorf("goodput is %.2f of capacity with Spillway and %.2f without, with %.2f attempts per call",
 			result.With.GoodputRatio, result.Without.GoodputRatio, result.Without.AttemptsPerCall)
 	}
+	if before, after := result.CapacityBeforeRPS, result.CapacityAfterRPS; before <= 0 || after <= 0 || result.CapacityRPS != (before+after)/2 {
+		t.Errorf("capacity %v, of %v and %v", result.CapacityRPS, before, after)
+	}
+	if got := result.With.GoodputRPS / result.CapacityRPS; got != result.With.GoodputRatio {
+		t.Errorf("goodput is %v of capacity, not %v", got, result.With.GoodputRatio)
+	}
 	if result.With.Offered != result.Without.Offered {
 		t.Errorf("offered %d with Spillway and %d without", result.With.Offered, result.Without.Offered)
 	}
@@ -292,6 +299,41 @@ func TestDrill(t *testing.T) {
 		classesAddUp(t, run)
 	}
 	agree(t, result, r.stdout.String(), page)
+}
+
+// A short drill with a proxy, and one that is killed while the proxy runs.
+func TestDrillByProxy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs some seconds")
+	}
+	dir := t.TempDir()
+	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")
+	args := []string{"drill", "--proxy", "--overload=5", "--calm=500ms", "--step=2s", "--recovery=1s"}
+	r := start(t, append(args, "--json="+jsonFile, "--report="+page)...)
+	status := r.status(t)
+	r.leavesNobody(t, time.Second)
+	result := read(t, jsonFile)
+	if want := map[bool]int{true: 0, false: 1}[result.Passed()]; status != want {
+		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
+	}
+	t.Log("\n" + r.stdout.String())
+	if result.With.GoodputRatio < 3*result.Without.GoodputRatio || result.With.RefusedByBackend == 0 {
+		t.Errorf("goodput is %.2f of capacity with the proxy and %.2f without, %d refused",
+			result.With.GoodputRatio, result.Without.GoodputRatio, result.With.RefusedByBackend)
+	}
+	for _, run := range []*drill.Run{result.Without, result.With} {
+		accountsForAll(t, run)
+		classesAddUp(t, run)
+	}
+	agree(t, result, r.stdout.String(), page)
+
+	r = start(t, args...)
+	r.waitFor(t, "[2/2] with      2 s")
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = r.status(t)
+	r.leavesNobody(t, 10*time.Second)
 }
 
 // accountsForAll fails t unless each call ended in exactly one way.

@@ -17,14 +17,18 @@ import (
 )
 
 // A Backend is the server that a drill overloads. It runs in a process of its
-// own, on one CPU: a plain net/http handler that does the same amount of work for
-// each call, with Spillway in front of it if asked for.
+// own, on one CPU unless told otherwise: a plain net/http handler that does the same
+// amount of work for each call, with Spillway in front of it if asked for.
 type Backend struct {
 	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
 	Kind    string        `help:"What a call does: cpu, mixed or blocking." default:"cpu"`
 	Protect bool          `help:"Protect the server with Spillway." negatable:""`
 	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
+	Procs   int           `help:"Processors that it may use." default:"1"`
+	// Front is put before the handler, where the server is not protected by
+	// Spillway; nil puts nothing there.
+	Front func(http.Handler) http.Handler `kong:"-"`
 }
 
 // hello is the one line by which the backend tells its parent that it is there.
@@ -37,7 +41,7 @@ type hello struct {
 // Serve serves until in ends, which it does when the parent is gone, and then
 // exits the process. It first writes a hello to out.
 func (b Backend) Serve(in io.Reader, out io.Writer) error {
-	runtime.GOMAXPROCS(1)
+	runtime.GOMAXPROCS(max(1, b.Procs))
 	debug.SetGCPercent(gcPercent)
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // may go to the whole group; the parent decides
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port))
@@ -55,10 +59,29 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 	if err := json.NewEncoder(out).Encode(hello{Addr: ln.Addr().String(), Rounds: b.Rounds}); err != nil {
 		return err
 	}
+	return b.serve(ln, b.handler(down))
+}
+
+// serve serves h from ln, with what is to stand in front of it.
+func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	if b.Protect {
-		return serveProtected(ln, b.handler(down))
+		return serveProtected(ln, h)
 	}
-	return http.Serve(ln, b.handler(down))
+	if b.Front != nil {
+		h = b.Front(h)
+	}
+	return newServer(h).Serve(ln)
+}
+
+// headTimeout is far above what a caller on this machine needs, however busy.
+const headTimeout = time.Minute
+
+// newServer returns a server for all that a wire may be.
+func newServer(h http.Handler) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: headTimeout}
 }
 
 // outages reads from the parent for how long all calls are to stand still, as
@@ -86,6 +109,7 @@ func (b Backend) handler(down *sync.RWMutex) http.Handler {
 		}
 		down.RLock()
 		defer down.RUnlock()
+		_, _ = io.Copy(io.Discard, r.Body) // a caller that leaves is noticed below
 		if !work(r.Context()) {
 			return // nobody is there to be answered
 		}

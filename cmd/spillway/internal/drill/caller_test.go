@@ -62,8 +62,8 @@ func TestCallersLabel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []caller{
-		&naive{&http.Client{Transport: probe}, "http://127.0.0.1/", time.Second, 0},
-		&protected{&http.Client{Transport: transport}, "http://127.0.0.1/", time.Second},
+		&naive{&http.Client{Transport: probe}, wire{}, "http://127.0.0.1/", time.Second, 0},
+		&protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", time.Second},
 	} {
 		probe.start = time.Now()
 		ctx := spillway.WithCriticality(withRecord(t.Context(), new(record)), spillway.SheddablePlus)
@@ -103,7 +103,7 @@ func TestClientsAreOnTheirOwn(t *testing.T) {
 }
 
 func TestTransportsAreOfOneClientEach(t *testing.T) {
-	all := newTransports(3, 257)
+	all := wire{}.transports(3, 257)
 	defer all.close()
 	for i, one := range all {
 		if one.MaxConnsPerHost != 85 || i > 0 && one == all[0] {
@@ -123,7 +123,7 @@ var hangs = tripAs(func(r *http.Request) (*http.Response, error) {
 
 func TestNaiveWaitsTheDeadlineInEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		n := &naive{&http.Client{Transport: hangs}, "http://127.0.0.1/", 100 * ms, 3}
+		n := &naive{&http.Client{Transport: hangs}, wire{}, "http://127.0.0.1/", 100 * ms, 3}
 		start := time.Now()
 		_, err := n.call(t.Context(), start)
 		if took := time.Since(start); took != 400*ms || classifyError(t.Context(), err) != timedOut {
@@ -148,7 +148,7 @@ func TestProtectedKeepsItsDeadline(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
+		p := &protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
 		start := time.Now()
 		probe.start = start
 		r := new(record)
@@ -168,7 +168,7 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		p := &protected{&http.Client{Transport: transport}, "http://127.0.0.1/", 100 * ms}
+		p := &protected{&http.Client{Transport: transport}, wire{}, "http://127.0.0.1/", 100 * ms}
 		probe.start = time.Now()
 		g := newGenerator(p, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)

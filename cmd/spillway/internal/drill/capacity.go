@@ -15,13 +15,12 @@ const (
 	closedWorkers  = 16 // enough that the backend always has a call to work on
 	warmUp         = 500 * time.Millisecond
 	capacitySlice  = 500 * time.Millisecond
-	capacitySlices = 6
+	capacitySlices = 4
 )
 
-// measureCapacity returns what the backend can do at most, in calls per second:
-// closed loop, so that there is always work and never a pile of it. It is the
-// second best of several slices: the best may be luck, the worse ones tell of
-// other programs on the machine.
+// measureCapacity returns what the backend can do, in calls per second: closed loop,
+// so that there is always work and never a pile of it. It is the median of several
+// slices: whatever else is on the machine makes them differ.
 func measureCapacity(ctx context.Context, p *process) (float64, error) {
 	if _, err := closedLoop(ctx, p, warmUp); err != nil {
 		return 0, err
@@ -35,15 +34,12 @@ func measureCapacity(ctx context.Context, p *process) (float64, error) {
 		rates = append(rates, rate)
 	}
 	slices.Sort(rates)
-	return rates[len(rates)-2], nil
+	return (rates[(len(rates)-1)/2] + rates[len(rates)/2]) / 2, nil
 }
 
 // closedLoop calls the backend for d with a few workers, each of which sends
 // when its last call was answered, and returns the answers per second.
 func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, error) {
-	transport := newTransport(closedWorkers)
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
 	var (
 		wg       sync.WaitGroup
 		answered atomic.Int64
@@ -52,8 +48,13 @@ func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, erro
 	)
 	for range closedWorkers {
 		wg.Go(func() {
+			// With a connection of its own, each worker gets its answer as soon as
+			// there is one.
+			transport := p.wire.transport(1)
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport}
 			for ctx.Err() == nil && time.Since(start) < d {
-				status, err := get(ctx, client, p.url)
+				status, err := p.wire.send(ctx, client, p.url)
 				switch {
 				case err == nil && status == http.StatusOK:
 					answered.Add(1)

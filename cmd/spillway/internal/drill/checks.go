@@ -32,10 +32,11 @@ func (r *Result) conclude() {
 
 // excuse says of a broken check that the machine was busy, if it was. The backend
 // then had less than the processor with which its capacity was measured. The
-// check stays broken.
+// check stays broken. A proxy and the callers, which share a processor, are busy
+// themselves: that is no excuse.
 func (r *Result) excuse() {
 	p := r.With.CPUPressure
-	if p == nil || *p < busyPressure {
+	if p == nil || *p < busyPressure || r.Settings.Protect == ProtectProxy {
 		return
 	}
 	for i := range r.Checks {
@@ -68,11 +69,12 @@ func (r *Result) checks() []Check {
 	return append(all, r.checkGenerator())
 }
 
-// goodputBound is the least goodput that is promised, as a share of capacity.
+// goodputBound is the least goodput that is promised, as a share of capacity. A
+// backend behind a proxy has no refusals to pay for.
 func (r *Result) goodputBound() float64 {
 	s := &r.Settings
 	bound := promiseGoodput * min(1, s.Overload)
-	if callers, _ := s.protects(); callers || s.Backend == BackendBlocking {
+	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == BackendBlocking {
 		return bound
 	}
 	refused := max(0, s.Overload*float64(1+s.Retries)-1) * r.CapacityRPS

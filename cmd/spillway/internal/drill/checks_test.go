@@ -169,6 +169,7 @@ func TestPromises(t *testing.T) {
 		{ProtectServer, BackendBlocking, 3, "goodput recovery order highest generator", 0.9, 2},
 		{ProtectServer, BackendCPU, 0, "goodput recovery order highest generator", 0.9 * (1 - 9*641*10e-6), 2},
 		{ProtectServer, BackendMixed, 3, "goodput recovery order highest generator", 0.9 * (1 - 39*641*10e-6), 2},
+		{ProtectProxy, BackendCPU, 3, "goodput recovery order highest generator", 0.9, 2},
 		{ProtectNone, BackendCPU, 3, "generator", 0, 0},
 	} {
 		r := sample()
@@ -281,6 +282,23 @@ func TestTableOfWhatThereIs(t *testing.T) {
 		}
 		if !strings.HasPrefix(b.String(), "INTERRUPTED") || !strings.Contains(b.String(), r.Sentence) {
 			t.Errorf("the table does not say that it is partial:\n%s", b.String())
+		}
+	}
+}
+
+func TestDrift(t *testing.T) {
+	for _, row := range []struct {
+		before, after float64
+		want          string
+	}{
+		{600, 0, ""},
+		{600, 615, ""},
+		{600, 640, " (600/s before the runs, 640/s after them)"},
+		{640, 600, " (640/s before the runs, 600/s after them)"},
+	} {
+		r := Result{CapacityRPS: (row.before + row.after) / 2, CapacityBeforeRPS: row.before, CapacityAfterRPS: row.after}
+		if got := r.Drift(); got != row.want {
+			t.Errorf("from %v to %v: %q, want %q", row.before, row.after, got, row.want)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 // Config is what a drill is asked to do. The tags are for the command line,
 // where the defaults are.
 type Config struct {
-	Protect     string        `default:"callers" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, none (default ${default})."`
+	Protect     string        `default:"callers" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, proxy (a process of its own in front of the backend), none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
 	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do, or retry-storm, a short outage at a load that it can do (default ${default})."`
@@ -26,6 +26,8 @@ type Config struct {
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
 	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
+	HTTP2       bool          `name:"http2" help:"Call over HTTP/2 in place of HTTP/1.1."`
+	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call; 0 is none (default ${default})."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
 	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together; 0 derives it from capacity × deadline (default ${default})."`
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
@@ -52,6 +54,7 @@ const (
 	maxShare    = 1000
 	maxClients  = 1000
 	maxCalls    = 2_000_000
+	maxBody     = 1 << 20
 )
 
 // Validate returns a [*UsageError] for the first field that is out of range.
@@ -90,6 +93,9 @@ func (c Config) Validate() error {
 	if c.Retries < 0 || c.Retries > maxRetries {
 		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d", maxRetries))
 	}
+	if c.Body < 0 || c.Body > maxBody {
+		return outOfRange("body", c.Body, fmt.Sprintf("from 0 to %d", maxBody))
+	}
 	if c.Port < 0 || c.Port > math.MaxUint16 {
 		return outOfRange("port", c.Port, "from 0 (any free one) to 65535")
 	}
@@ -116,7 +122,7 @@ func (c Config) validateNames() error {
 		flag, is string
 		words    []string
 	}{
-		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectNone}},
+		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectProxy, ProtectNone}},
 		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioStorm}},
 		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
 	} {
@@ -132,7 +138,8 @@ const (
 	ProtectCallers = "callers"
 	ProtectServer  = "server"
 	ProtectBoth    = "both"
-	ProtectNone    = "none" // shows how far two equal runs differ
+	ProtectProxy   = "proxy" // nobody, but for what stands between them
+	ProtectNone    = "none"  // shows how far two equal runs differ
 )
 
 func (c Config) protectsCallers() bool {
@@ -255,6 +262,7 @@ func (c Config) settings() Settings {
 		Backend:    c.Backend,
 		Retries:    c.Retries,
 		Clients:    c.Clients,
+		Wire:       c.wire().words(),
 		Mix:        c.Mix,
 		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
 		Protected:  c.protection(),
@@ -264,6 +272,7 @@ func (c Config) settings() Settings {
 const (
 	callersWords = "spillhttp.Transport: throttle, in-flight limit, retries within a 10 % budget, one deadline for all attempts"
 	serverWords  = "spillhttp.Handler: sheds by criticality, before net/http has read the request where it can"
+	proxyWords   = "spillway proxy in a process of its own, where the callers run: mode enforce, an internal listener, defaults otherwise"
 	bothWords    = "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)"
 )
 
@@ -276,6 +285,8 @@ func (c Config) protection() string {
 		return serverWords
 	case ProtectBoth:
 		return bothWords
+	case ProtectProxy:
+		return proxyWords
 	}
 	return "the same once more"
 }

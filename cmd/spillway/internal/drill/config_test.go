@@ -50,6 +50,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
 		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
+		{func(c *Config) { c.Body = -1 }, "body", "-1"},
+		{func(c *Config) { c.Body = 1<<20 + 1 }, "body", "1048577"},
 		{func(c *Config) { c.Overload, c.Step = 100, 10*time.Minute }, "overload", "100"},
 	} {
 		c := small()

@@ -15,7 +15,10 @@
 // their in-flight limit bounds the queue at the backend. With the server alone,
 // it refuses what is too much, and the callers are those of the other run. With
 // both, the server bounds its queue and the callers learn from its refusals what
-// not to send.
+// not to send. With a proxy, neither knows of Spillway: "spillway proxy" stands
+// between them, as a process of its own that runs where the callers do. Whatever it
+// needs is taken from them, and shows as calls that are late, and the backend has the
+// processor with which its capacity was measured.
 //
 // A retry storm is another scenario: 0.8 C are offered all the time, and in place
 // of the step the backend stands still for a moment. Without protection it may
@@ -99,27 +102,23 @@ func (d *drill) run(ctx context.Context) error {
 	if r.Without, err = d.offerTo(ctx, side{name: "[1/2] without"}, calls); err != nil {
 		return err
 	}
-	r.With, err = d.offerTo(ctx, side{"[2/2] with   ", d.config.protectsCallers(), d.config.protectsServer()}, calls)
-	return err
+	c := &d.config
+	with := side{"[2/2] with   ", c.protectsCallers(), c.protectsServer(), c.Protect == ProtectProxy}
+	if r.With, err = d.offerTo(ctx, with, calls); err != nil {
+		return err
+	}
+	return d.again(ctx)
 }
 
 // capacity measures the backend and derives from it what is offered.
 func (d *drill) capacity(ctx context.Context) error {
-	p, err := d.start(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer p.stop()
-	ctx, unwatch := p.watch(ctx)
-	defer unwatch()
 	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
-	c, err := measureCapacity(ctx, p)
+	c, err := d.measure(ctx)
 	if err != nil {
 		return err
 	}
-	d.rounds = p.rounds
 	d.conns = d.config.Clients * share(connections(c, d.config.Deadline), d.config.Clients)
-	d.result.CapacityRPS = c
+	d.result.CapacityRPS, d.result.CapacityBeforeRPS = c, c
 	s := &d.result.Settings
 	s.Phases = d.config.phases(c)
 	s.MaxInFlight, s.MaxInFlightRule = d.config.inFlightLimit(c)
@@ -128,16 +127,49 @@ func (d *drill) capacity(ctx context.Context) error {
 	return nil
 }
 
+// again measures the backend once more, as machines do not stay as fast as they were.
+func (d *drill) again(ctx context.Context) error {
+	c, err := d.measure(ctx)
+	if err != nil {
+		return err
+	}
+	r := d.result
+	fmt.Fprintf(d.progress, "capacity %.0f/s afterwards\n", c)
+	r.CapacityAfterRPS, r.CapacityRPS = c, (r.CapacityBeforeRPS+c)/2
+	for _, run := range []*Run{r.Without, r.With} {
+		run.GoodputRatio = run.GoodputRPS / r.CapacityRPS
+	}
+	return nil
+}
+
+// measure returns the capacity of a backend of its own.
+func (d *drill) measure(ctx context.Context) (float64, error) {
+	p, err := d.start(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer p.stop()
+	ctx, unwatch := p.watch(ctx)
+	defer unwatch()
+	d.rounds = p.rounds
+	return measureCapacity(ctx, p)
+}
+
 func (d *drill) start(ctx context.Context, protect bool) (*process, error) {
-	return startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
+	p, err := startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
 		Service: d.config.Service, Rounds: d.rounds})
+	if err != nil {
+		return nil, err
+	}
+	p.wire = d.config.wire()
+	return p, nil
 }
 
 // A side is one of the two runs: its name in the lines of progress, and who uses
 // Spillway in it.
 type side struct {
-	name            string
-	callers, server bool
+	name                   string
+	callers, server, proxy bool
 }
 
 // offerTo makes one run with a fresh backend. Unlike elsewhere, there may be both a
@@ -150,14 +182,31 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	defer p.stop()
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
-	rate, err := closedLoop(ctx, p, warmUp)
+	if !s.proxy {
+		return d.offerBy(ctx, s, calls, p, p)
+	}
+	front, err := startFront(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	below := newTransports(d.config.Clients, d.conns)
+	defer front.stop()
+	front.wire = p.wire
+	ctx, unwatchFront := front.watch(ctx)
+	defer unwatchFront()
+	return d.offerBy(ctx, s, calls, front, p)
+}
+
+// offerBy offers the load of a run to front, which is the backend p or stands
+// before it.
+func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process) (*Run, error) {
+	rate, err := closedLoop(ctx, front, warmUp)
+	if err != nil {
+		return nil, err
+	}
+	below := d.config.wire().transports(d.config.Clients, d.conns)
 	defer below.close()
 	probe := newProbe(below, d.config.length())
-	c, err := d.callers(s, p.url, probe)
+	c, err := d.callers(s, front.url, probe)
 	if err != nil {
 		return nil, err
 	}
@@ -178,14 +227,14 @@ func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
 	c, looks := make(crowd, d.config.Clients), make([]func() levels, d.config.Clients)
 	for i := range c {
 		if !s.callers {
-			c[i] = &naive{&http.Client{Transport: p}, url, d.config.Deadline, d.config.Retries}
+			c[i] = &naive{&http.Client{Transport: p}, d.config.wire(), url, d.config.Deadline, d.config.Retries}
 			continue
 		}
 		transport, look, err := protect(p, share(d.result.Settings.MaxInFlight, len(c)))
 		if err != nil {
 			return nil, err
 		}
-		c[i], looks[i] = &protected{&http.Client{Transport: transport}, url, d.config.Deadline}, look
+		c[i], looks[i] = &protected{&http.Client{Transport: transport}, d.config.wire(), url, d.config.Deadline}, look
 	}
 	if s.callers {
 		p.look = func() levels { return together(looks) }

@@ -19,28 +19,42 @@ const BackendCommand = "backend"
 // startTimeout is how long a backend may take to say hello.
 const startTimeout = 10 * time.Second
 
-// A process is a Backend in a child process.
+// A process is a Backend in a child process, or a proxy in front of one.
 type process struct {
-	url    string
-	rounds int
-	sheds  bool // it may refuse
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser // the child ends when this does
-	stderr *head
-	gone   chan struct{} // closed when the child has ended
+	name    string // what it is
+	url     string
+	wire    wire // how it is called
+	rounds  int
+	sheds   bool // it may refuse
+	cmd     *exec.Cmd
+	stdin   io.WriteCloser // a Backend ends when this does
+	stderr  *head
+	gone    chan struct{} // closed when the child has ended
+	scratch string        // directory to remove after it; empty: none
 }
 
 // startBackend starts this very program as a Backend and waits for its hello.
 // Whoever starts one calls stop.
 func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, error) {
+	return b.start(ctx, func(cmd *exec.Cmd) error { return cpus.start(cmd.Start) })
+}
+
+// start is startBackend with a launch that starts the child, and with more
+// arguments for it.
+func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more ...string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
 	}
-	p := &process{sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
-	p.cmd = exec.Command(exe, BackendCommand,
-		fmt.Sprintf("--port=%d", b.Port), "--kind="+b.Kind,
-		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds))
+	p := &process{name: "backend", sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
+	args := []string{
+		BackendCommand, fmt.Sprintf("--port=%d", b.Port), "--kind=" + b.Kind,
+		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds),
+	}
+	if b.Procs > 1 {
+		args = append(args, fmt.Sprintf("--procs=%d", b.Procs))
+	}
+	p.cmd = exec.Command(exe, append(args, more...)...)
 	p.cmd.Stderr = p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
@@ -49,7 +63,7 @@ func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, err
 	if err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
-	if err := cpus.start(p.cmd.Start); err != nil {
+	if err := launch(p.cmd); err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
 	if err := p.hear(ctx, hello, b.Port); err != nil {
@@ -93,6 +107,9 @@ func (p *process) stop() {
 	_ = p.stdin.Close()
 	_ = p.cmd.Process.Kill()
 	<-p.gone
+	if p.scratch != "" {
+		_ = os.RemoveAll(p.scratch) // what is left is left to the system
+	}
 }
 
 // watch returns a copy of ctx that is cancelled when the child ends early.
@@ -103,7 +120,7 @@ func (p *process) watch(ctx context.Context) (context.Context, context.CancelFun
 		defer close(done)
 		select {
 		case <-p.gone:
-			cancel(fmt.Errorf("the backend ended in the middle of the drill: %v: %w", p.cmd.ProcessState, p.stderr.err()))
+			cancel(fmt.Errorf("the %s ended in the middle of the drill: %v: %w", p.name, p.cmd.ProcessState, p.stderr.err()))
 		case <-ctx.Done():
 		}
 	}()

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) > 1 && os.Args[1] == ProxyCommand {
+		os.Exit(beFront(os.Args[2:]))
+	}
 	os.Exit(m.Run())
 }
 
@@ -56,7 +59,7 @@ func isGone(p *process) bool {
 
 func TestBackendServesUntilItIsStopped(t *testing.T) {
 	p := start(t, Backend{Service: ms})
-	status, err := get(t.Context(), http.DefaultClient, p.url)
+	status, err := p.wire.send(t.Context(), http.DefaultClient, p.url)
 	if err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
@@ -68,7 +71,7 @@ func TestBackendServesUntilItIsStopped(t *testing.T) {
 	if !isGone(p) {
 		t.Error("the backend is still there")
 	}
-	if _, err := get(t.Context(), http.DefaultClient, p.url); err == nil {
+	if _, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err == nil {
 		t.Error("something still answers at the address of the backend")
 	}
 }
@@ -76,14 +79,14 @@ func TestBackendServesUntilItIsStopped(t *testing.T) {
 // A protected backend answers, and refuses what it could not answer in time.
 func TestBackendThatIsProtected(t *testing.T) {
 	p := start(t, Backend{Kind: BackendBlocking, Protect: true, Service: ms, Rounds: 1})
-	if status, err := get(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+	if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
 	var refused atomic.Int64
 	var wg sync.WaitGroup
 	for range 50 * slots {
 		wg.Go(func() {
-			if status, err := get(t.Context(), http.DefaultClient, p.url); err == nil && status == http.StatusServiceUnavailable {
+			if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err == nil && status == http.StatusServiceUnavailable {
 				refused.Add(1)
 			}
 		})
@@ -103,7 +106,7 @@ func TestOutage(t *testing.T) {
 	begun, slow := time.Now(), false
 	for time.Since(begun) < 10*time.Second && !slow { // the backend need not have heard at once
 		call := time.Now()
-		if status, err := get(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+		if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
 			t.Fatalf("status %d, %v: an outage loses no calls", status, err)
 		}
 		slow = time.Since(call) > length/2

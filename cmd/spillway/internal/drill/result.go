@@ -14,15 +14,21 @@ import (
 // otherwise. Latencies are taken from the intended send of a call, so that a
 // slow generator or a full queue cannot hide them.
 type Result struct {
-	Started     time.Time `json:"started"`
-	Machine     Machine   `json:"machine"`
-	Settings    Settings  `json:"settings"`
-	CapacityRPS float64   `json:"capacity_rps"` // of the backend, closed loop; 0: not measured
-	Without     *Run      `json:"without"`      // null: not begun
-	With        *Run      `json:"with"`         // null: not begun
-	Sentence    string    `json:"sentence"`     // the outcome in one sentence, computed from the numbers
-	Checks      []Check   `json:"checks"`       // the promise, point by point; empty if interrupted
-	Interrupted bool      `json:"interrupted"`  // the drill was stopped; what is here is what was measured
+	Started  time.Time `json:"started"`
+	Machine  Machine   `json:"machine"`
+	Settings Settings  `json:"settings"`
+	// CapacityRPS is that of the backend, closed loop: the mean of what was measured
+	// before the runs, which the load is counted in, and after them. A drill that was
+	// interrupted has only the first. Zero: not measured.
+	CapacityRPS       float64 `json:"capacity_rps"`
+	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
+	CapacityAfterRPS  float64 `json:"capacity_after_rps"`
+
+	Without     *Run    `json:"without"`     // null: not begun
+	With        *Run    `json:"with"`        // null: not begun
+	Sentence    string  `json:"sentence"`    // the outcome in one sentence, computed from the numbers
+	Checks      []Check `json:"checks"`      // the promise, point by point; empty if interrupted
+	Interrupted bool    `json:"interrupted"` // the drill was stopped; what is here is what was measured
 }
 
 // Machine is where the drill ran.
@@ -42,10 +48,11 @@ type Settings struct {
 	DeadlineMS  float64   `json:"deadline_ms"`
 	ServiceMS   float64   `json:"service_ms"` // CPU time of one call at the backend, as asked for; 0 if it burns none
 	Seed        uint64    `json:"seed"`
-	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, none
+	Protect     string    `json:"protect"`       // who is, in the protected run: callers, server, both, proxy, none
 	Backend     string    `json:"backend"`       // what a call does there: cpu, mixed, blocking
 	Mix         []float64 `json:"mix"`           // calls of each class, from SHEDDABLE to CRITICAL_PLUS, in proportion
 	Clients     int       `json:"clients"`       // that shared the load
+	Wire        string    `json:"wire"`          // how they sent it
 	Retries     int       `json:"retries"`       // of callers without Spillway, for each call
 	MaxInFlight int       `json:"max_in_flight"` // of the protected callers together; 0: there is none
 	// MaxInFlightRule says where MaxInFlight comes from.
@@ -64,10 +71,11 @@ func (s *Settings) StepName() string {
 	return "step"
 }
 
-// protects says who uses Spillway in the protected run.
+// protects says who uses Spillway in the protected run. What a server promises, a
+// proxy in front of it does too.
 func (s *Settings) protects() (callers, server bool) {
 	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
-		s.Protect == ProtectServer || s.Protect == ProtectBoth
+		s.Protect == ProtectServer || s.Protect == ProtectBoth || s.Protect == ProtectProxy
 }
 
 // Work says what a call costs the backend.

@@ -3,15 +3,11 @@ package drill
 import (
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
-
-// headTimeout is far above what a caller on this machine needs, however busy.
-const headTimeout = time.Minute
 
 // serveProtected serves next from ln with Spillway in front of it, with defaults
 // but for one thing: it is an internal server, so that it believes the labels.
@@ -26,5 +22,5 @@ func serveProtected(ln net.Listener, next http.Handler) error {
 	if err != nil {
 		return err
 	}
-	return h.Serve(&http.Server{Handler: h, ReadHeaderTimeout: headTimeout}, ln)
+	return h.Serve(newServer(h), ln)
 }

@@ -3,6 +3,7 @@ package drill
 import (
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -40,7 +41,7 @@ func (r *Result) writeSettings(w io.Writer) {
 		return
 	}
 	s, p := r.Settings, r.Settings.Phases
-	fmt.Fprintf(w, "backend    capacity %.0f/s, one CPU; a call %s\n", r.CapacityRPS, s.Work())
+	fmt.Fprintf(w, "backend    capacity %.0f/s%s, one CPU; a call %s\n", r.CapacityRPS, r.Drift(), s.Work())
 	fmt.Fprintf(w, "load       %.0f/s for %s s, %.0f/s for %s s, %.0f/s for %s s; seed %d, deadline %s ms\n",
 		p[0].OfferedRPS, number(p[0].End-p[0].Start), p[1].OfferedRPS, number(p[1].End-p[1].Start),
 		p[2].OfferedRPS, number(p[2].End-p[2].Start), s.Seed, number(s.DeadlineMS))
@@ -49,7 +50,15 @@ func (r *Result) writeSettings(w io.Writer) {
 	if s.MaxInFlight > 0 {
 		fmt.Fprintf(w, "           at most %d in flight (%s)\n", s.MaxInFlight, s.MaxInFlightRule)
 	}
-	fmt.Fprintf(w, "both       at most %d connections of %s\n\n", s.Connections, callers(s.Clients))
+	fmt.Fprintf(w, "both       %s, at most %d connections of %s\n\n", s.Wire, s.Connections, callers(s.Clients))
+}
+
+// Drift says how far the capacity moved, if it did so notably, and else nothing.
+func (r *Result) Drift() string {
+	if r.CapacityAfterRPS == 0 || math.Abs(r.CapacityAfterRPS-r.CapacityBeforeRPS) < 0.03*r.CapacityRPS {
+		return ""
+	}
+	return fmt.Sprintf(" (%.0f/s before the runs, %.0f/s after them)", r.CapacityBeforeRPS, r.CapacityAfterRPS)
 }
 
 // callers counts callers.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 //go:embed testdata/probe.js
@@ -54,10 +55,10 @@ func findBrowser(t *testing.T) string {
 func browse(t *testing.T, r *drill.Result, window string) probed {
 	t.Helper()
 	browser, dir := findBrowser(t), t.TempDir()
-	page := strings.Replace(render(t, r), "; script-src", "; script-src"+hash(probeJS), 1)
-	page = strings.Replace(page, "<title>", "<script>"+probeJS+"</script><title>", 1)
+	text := strings.Replace(render(t, r), "; script-src", "; script-src"+page.Hash(probeJS), 1)
+	text = strings.Replace(text, "<title>", "<script>"+probeJS+"</script><title>", 1)
 	file := filepath.Join(dir, "report.html")
-	if err := os.WriteFile(file, []byte(page), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
@@ -110,6 +111,9 @@ func TestBrowser(t *testing.T) {
 	checkPainted(t, "without", p.Painted["without"], r.Without.Series)
 	checkPainted(t, "with", p.Painted["with"], r.With.Series)
 }
+
+// The layers of the stacked chart, from the bottom up.
+var layers = []string{"goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"}
 
 // checkPainted holds that each layer of the stacked chart has the share of the
 // painted pixels that it has of the calls.

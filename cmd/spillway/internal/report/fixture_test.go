@@ -16,7 +16,7 @@ func fixture() *drill.Result {
 		Machine:     drill.Machine{GoVersion: "go1.26.8", OS: "linux", Arch: "amd64", CPUs: 2, CallerCPUs: 1},
 		CapacityRPS: 612.4,
 		Settings: drill.Settings{
-			Overload: 10, Calm: 0.5, DeadlineMS: 100, ServiceMS: 1.5, Seed: 1, MaxInFlight: 30, Connections: 260,
+			Overload: 10, Calm: 0.5, DeadlineMS: 100, ServiceMS: 1.5, Seed: 1, MaxInFlight: 30, Connections: 260, Wire: "GET over HTTP/1.1",
 			MaxInFlightRule: "half of capacity × deadline",
 			Caller:          "invented: 3 attempts at once, no protection",
 			Protected:       "invented: adaptive throttle, in-flight limit, retry budget",

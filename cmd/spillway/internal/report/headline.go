@@ -132,7 +132,7 @@ func service(s drill.Settings) string {
 func facts(r *drill.Result) []string {
 	capacity := "capacity not measured"
 	if r.CapacityRPS > 0 {
-		capacity = "capacity " + perSecond(r.CapacityRPS) + " measured"
+		capacity = "capacity " + perSecond(r.CapacityRPS) + " measured" + r.Drift()
 	}
 	s, m := r.Settings, r.Machine
 	return []string{

@@ -10,9 +10,7 @@ package report
 
 import (
 	"bytes"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 //go:embed page.html
@@ -32,16 +31,7 @@ var reportCSS string
 //go:embed report.js
 var reportJS string
 
-//go:embed uplot/uPlot.min.css
-var uplotCSS string
-
-//go:embed uplot/uPlot.iife.min.js
-var uplotJS string
-
-//go:embed uplot/LICENSE
-var uplotLicense string
-
-var page = template.Must(template.New("page").Parse(pageHTML))
+var document = template.Must(template.New("page").Parse(pageHTML))
 
 // A view is what the template writes. It holds no number of its own.
 type view struct {
@@ -85,13 +75,13 @@ func Write(w io.Writer, r *drill.Result) error {
 		Runs:     []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}},
 		Charts:   charts,
 		Terms:    terms,
-		Styles:   []template.CSS{template.CSS(uplotCSS), template.CSS(reportCSS)},
-		Code:     []template.JS{template.JS("/*\n" + uplotLicense + "\n*/\n" + uplotJS), template.JS(reportJS)},
+		Styles:   []template.CSS{template.CSS(page.UPlotStyle), template.CSS(page.Palette + reportCSS)},
+		Code:     []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
 		Data:     template.JS(data),
 	}
 	v.CSP = policy(v.Styles, v.Code)
 	var b bytes.Buffer
-	if err := page.Execute(&b, v); err != nil {
+	if err := document.Execute(&b, v); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	_, err = w.Write(b.Bytes())
@@ -104,16 +94,11 @@ func policy(styles []template.CSS, code []template.JS) string {
 	var csp strings.Builder
 	csp.WriteString("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src")
 	for _, s := range styles {
-		csp.WriteString(hash(string(s)))
+		csp.WriteString(page.Hash(string(s)))
 	}
 	csp.WriteString("; script-src")
 	for _, s := range code {
-		csp.WriteString(hash(string(s)))
+		csp.WriteString(page.Hash(string(s)))
 	}
 	return csp.String()
-}
-
-func hash(s string) string {
-	sum := sha256.Sum256([]byte(s))
-	return " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

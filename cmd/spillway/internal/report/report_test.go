@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 func render(t *testing.T, r *drill.Result) string {
@@ -56,7 +57,7 @@ func TestPolicy(t *testing.T) {
 	csp := html.UnescapeString(m[1])
 	inline := regexp.MustCompile(`(?s)<(?:script|style)>(.*?)</(?:script|style)>`).FindAllStringSubmatch(out, -1)
 	for _, in := range inline {
-		if !strings.Contains(csp, hash(in[1])) {
+		if !strings.Contains(csp, page.Hash(in[1])) {
 			t.Errorf("the policy does not allow %.40q", in[1])
 		}
 	}
@@ -256,7 +257,7 @@ func TestIncomplete(t *testing.T) {
 				t.Errorf("%s: the page does not say %q", test.name, w)
 			}
 		}
-		if strings.Contains(out, "NaN") && !strings.Contains(uplotJS+reportJS, "NaN") || strings.Contains(out, "Inf%") {
+		if strings.Contains(out, "NaN") && !strings.Contains(page.UPlot+reportJS, "NaN") || strings.Contains(out, "Inf%") {
 			t.Errorf("%s: the page has a number that is none", test.name)
 		}
 	}

@@ -1,4 +1,4 @@
-package report
+package page
 
 import (
 	"fmt"
@@ -7,19 +7,24 @@ import (
 	"testing"
 )
 
-// The layers of the stacked chart, from the bottom up.
-var layers = []string{"goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"}
+// The layers of the stacked charts, from the bottom up.
+var stacks = [][]string{
+	{"goodput", "refused-throttle", "refused-inflight", "refused-backend", "late", "timed-out", "failed", "dropped"},
+	{"sheddable", "sheddable-plus", "critical", "critical-plus"},
+}
 
 // TestPalette holds that a reader who cannot tell red from green can tell the
-// layers of the stacked chart, in both themes.
+// layers of a stacked chart, in both themes.
 func TestPalette(t *testing.T) {
 	for theme, name := range []string{"light", "dark"} {
 		for vision, see := range map[string]func(rgb) rgb{"full": func(c rgb) rgb { return c }, "deuteranopia": deuteranopia, "protanopia": protanopia} {
-			for i, a := range layers {
-				for _, b := range layers[:i] {
-					d := distance(see(paletteColor(t, a, theme)), see(paletteColor(t, b, theme)))
-					if d < 20 {
-						t.Errorf("%s theme, %s: %s and %s are %.1f apart, want at least 20", name, vision, a, b, d)
+			for _, layers := range stacks {
+				for i, a := range layers {
+					for _, b := range append([]string{"paper"}, layers[:i]...) {
+						d := distance(see(paletteColor(t, a, theme)), see(paletteColor(t, b, theme)))
+						if d < 20 {
+							t.Errorf("%s theme, %s: %s and %s are %.1f apart, want at least 20", name, vision, a, b, d)
+						}
 					}
 				}
 			}
@@ -32,9 +37,9 @@ type rgb [3]float64
 
 func paletteColor(t *testing.T, name string, theme int) rgb {
 	t.Helper()
-	m := regexp.MustCompile(`--` + name + `: light-dark\(#(\w{6}), #(\w{6})\)`).FindStringSubmatch(reportCSS)
+	m := regexp.MustCompile(`--` + name + `: light-dark\(#(\w{6}), #(\w{6})\)`).FindStringSubmatch(Palette)
 	if m == nil {
-		t.Fatalf("report.css has no colour --%s", name)
+		t.Fatalf("palette.css has no colour --%s", name)
 	}
 	var hex [3]uint8
 	if _, err := fmt.Sscanf(m[1+theme], "%02x%02x%02x", &hex[0], &hex[1], &hex[2]); err != nil {

@@ -1,0 +1,386 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/tune"
+)
+
+// defaultAdmin is where operators connect to if nothing is said.
+const defaultAdmin = "127.0.0.1:8001"
+
+// operators are those who look at a proxy, and may change it: an [admin.Proxy].
+type operators struct {
+	logger   *slog.Logger
+	proxy    *proxy.Proxy
+	follower *follower
+	server   *admin.Server // nil: nobody looks
+	address  string        // of it, as it was asked for
+	exporter *otel.Exporter
+
+	collector *admin.Collector
+
+	asks     chan func()   // that the follower is to do
+	draining chan struct{} // closed when the follower does nothing any more
+	config   atomic.Pointer[config.Config]
+	override atomic.Pointer[admin.Override]
+}
+
+// operate opens the address for operators, which the flag says, or the configuration.
+// Where nobody asked for one, the proxy does without if it cannot be had.
+func operate(flag string, f *follower, collector *admin.Collector) (*operators, error) {
+	o := &operators{
+		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
+		asks: make(chan func()), draining: make(chan struct{}),
+	}
+	o.use(f.now)
+	socket, err := o.listen(flag)
+	if err != nil || socket == nil && f.now.Otel == nil {
+		return o, err
+	}
+	o.server = admin.New(admin.Config{Collector: collector, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger})
+	if socket != nil {
+		o.serve(socket)
+	}
+	if o.exporter, err = otel.Start(f.now.Otel, version(), o.server.Metrics(), f.logger); err != nil {
+		o.close()
+	}
+	return o, err
+}
+
+// listen opens the address that the flag says, or the configuration; nil if there is to
+// be none, or cannot be the one that nobody asked for.
+func (o *operators) listen(flag string) (socket net.Listener, err error) {
+	address := cmp.Or(flag, o.follower.now.Admin.Address)
+	if address == "off" {
+		return socket, nil
+	}
+	o.address = cmp.Or(address, defaultAdmin)
+	socket, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.address)
+	switch {
+	case err != nil && address != "":
+		return nil, fmt.Errorf("the address for operators: %w", err)
+	case err != nil:
+		o.logger.Warn("there is no page for operators; --admin says where one can be", "error", err)
+	}
+	return socket, nil
+}
+
+// serve lets operators look, until the server is closed.
+func (o *operators) serve(socket net.Listener) {
+	go func() {
+		if err := o.server.Serve(socket); err != nil {
+			o.logger.Error("the address for operators has failed", "error", err)
+		}
+	}()
+	o.logger.Info("for operators", "dashboard", "http://"+socket.Addr().String()+"/")
+}
+
+// access is what the configuration says of operators. A name in the address is one by
+// which they may ask.
+func (o *operators) access() admin.Access {
+	c := o.config.Load().Admin
+	a := admin.Access{Hosts: c.Hosts, TokenFile: c.TokenFile}
+	if host, _, err := net.SplitHostPort(o.address); err == nil {
+		a.Hosts = append(slices.Clone(a.Hosts), host)
+	}
+	return a
+}
+
+// took is told that a configuration was read and is in use. What was changed over the
+// API is gone.
+func (o *operators) took(c *config.Config) {
+	if was := o.override.Swap(nil); was != nil {
+		o.logger.Warn("a change over the API is dropped", "field", was.Field, "was", was.Value, "is", string(c.Defaulted().Mode))
+	}
+	if o.config.Load().Admin.Address != c.Admin.Address {
+		o.logger.Warn("admin.address counts from the next start on")
+	}
+	if !reflect.DeepEqual(o.config.Load().Otel, c.Otel) {
+		o.logger.Warn("otel counts from the next start on")
+	}
+	o.use(c)
+	if o.server != nil {
+		o.server.Allow(o.access())
+	}
+}
+
+// use is told which configuration is in use. What became of commands of MongoDB is
+// not told one by one.
+func (o *operators) use(c *config.Config) {
+	o.config.Store(c)
+	var keys []string
+	for _, m := range c.Defaulted().Mongo {
+		keys = append(keys, m.Name)
+	}
+	o.collector.Without(slices.DeleteFunc(keys, func(key string) bool {
+		return slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == key })
+	})...)
+}
+
+// drain says that the proxy ends.
+func (o *operators) drain() { close(o.draining) }
+
+func (o *operators) close() {
+	if o.server == nil {
+		return
+	}
+	if err := o.server.Close(); err != nil {
+		o.logger.Warn("closing the address for operators", "error", err)
+	}
+	o.exporter.Close() // last, so that it sends the last figures
+}
+
+// errEnds is returned for a change of a proxy that ends.
+var errEnds = errors.New("draining")
+
+// do has the follower, which makes all changes, make one.
+func (o *operators) do(change func(*follower) error) error {
+	done := make(chan error, 1)
+	select {
+	case o.asks <- func() { done <- change(o.follower) }:
+		return <-done
+	case <-o.draining:
+		return errEnds
+	}
+}
+
+// SetMode implements [admin.Proxy].
+func (o *operators) SetMode(mode spillway.Mode) error {
+	return o.do(func(f *follower) error {
+		wanted, file := *f.now, f.now.Defaulted().Mode
+		wanted.Mode = config.Mode(mode.String())
+		if err := f.proxy.Update(&wanted); err != nil {
+			return err
+		}
+		o.config.Store(&wanted)
+		if wanted.Mode == file {
+			o.override.Store(nil)
+			return nil
+		}
+		o.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(file), Since: time.Now()})
+		f.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "configuration", string(file))
+		return nil
+	})
+}
+
+// Reload implements [admin.Proxy].
+func (o *operators) Reload() error {
+	return o.do(func(f *follower) error {
+		if f.file == "" { // what the command line says
+			err := f.proxy.Update(f.now)
+			if err == nil {
+				o.took(f.now)
+			}
+			return err
+		}
+		if _, err := open(f.file); err != nil {
+			return err
+		}
+		before := f.now
+		if f.read("the API"); f.now == before {
+			return errors.New("the configuration stays as it is; the log says why")
+		}
+		return nil
+	})
+}
+
+// Ready implements [admin.Proxy].
+func (o *operators) Ready() error {
+	select {
+	case <-o.draining:
+		return errEnds
+	default:
+	}
+	if !o.proxy.Serving() {
+		return errors.New("nothing listens")
+	}
+	return nil
+}
+
+// Settings implements [admin.Proxy].
+func (o *operators) Settings() (all []admin.Setting) {
+	c := o.config.Load()
+	given := make(map[string]bool)
+	for _, line := range config.Given("", *c) {
+		field, _, _ := strings.Cut(line, ": ")
+		given[field] = true
+	}
+	for _, line := range config.Given("", *c.Defaulted()) {
+		field, value, _ := strings.Cut(line, ": ")
+		all = append(all, admin.Setting{Field: field, Value: value, Given: given[field]})
+	}
+	return all
+}
+
+// Levels implements [admin.Proxy].
+func (o *operators) Levels(now time.Time) admin.Levels {
+	c := o.config.Load().Defaulted()
+	s := o.proxy.Stats(now)
+	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
+	l.Mode = modeOf(c.Mode)
+	for i := range c.Listeners {
+		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
+			l.Listeners = append(l.Listeners, listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RefusedTotal))
+		}
+	}
+	for i := range s.Mongo {
+		x := &s.Mongo[i]
+		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RefusedTotal))
+		for name, value := range x.Counts() {
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
+		}
+		if x.Tuner != nil {
+			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
+		}
+	}
+	for i := range c.Clusters {
+		x := &c.Clusters[i]
+		for j := range s.Gates {
+			if s.Gates[j].Cluster == x.Name {
+				shed, limit := modes(c, x)
+				l.Gates = append(l.Gates, gateLevel(&s.Gates[j], shed, limit))
+			}
+		}
+		if stats, ok := s.Clusters[x.Name]; ok {
+			l.Clusters = append(l.Clusters, clusterLevel(x, &stats))
+		}
+	}
+	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
+	for i := range c.Clusters {
+		if t, ok := s.Tuners[c.Clusters[i].Name]; ok {
+			l.Tuned = append(l.Tuned, tunedLevel(tunedName(&c.Clusters[i]), &t.Stats))
+		}
+	}
+	return l
+}
+
+// tunedName is what the limit of a cluster that is moved is called.
+func tunedName(x *config.Cluster) string {
+	if x.Tune != nil && x.Tune.Limit == config.TuneInFlight {
+		return x.Name + " inflight.max_requests"
+	}
+	return x.Name + " rate_limit.rate"
+}
+
+// tunedLevel says how a limit that is moved stands.
+func tunedLevel(name string, s *tune.Stats) admin.Tuned {
+	t := admin.Tuned{Name: name, Value: finite(s.Limit), Least: finite(s.Min), Most: finite(s.Max), Moves: []admin.Move{}}
+	if !s.Enforce {
+		t.Name += " (observed)"
+	}
+	for _, m := range slices.Backward(s.Moves) {
+		why := m.Reason()
+		if !m.Applied {
+			why = "not made: " + why
+		}
+		t.Moves = append(t.Moves, admin.Move{Time: m.Time, From: finite(m.From), To: finite(m.To), Why: why})
+	}
+	return t
+}
+
+// finite returns v, and 0 for what is no number.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+func modeOf(m config.Mode) (mode spillway.Mode) {
+	_ = mode.UnmarshalText([]byte(m)) // as Check has found it good
+	return mode
+}
+
+// modes are those of the gates of a cluster.
+func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
+	all := c.Ingress(&config.Listener{}, x)
+	return all.ShedMode, all.RateLimitMode
+}
+
+func listenerLevel(p *proxy.Proxy, name string, open int, refused uint64) admin.Listener {
+	l := admin.Listener{Name: name, Open: open, Refused: refused}
+	if a := p.Addr(name); a != nil {
+		l.Address = a.String()
+	}
+	return l
+}
+
+// gateLevel says how a gate stands. Where it only observes, nobody waits in truth, and
+// where the shedder is off its limit means nothing.
+func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
+	waiting := 0
+	if shed == spillway.Enforce {
+		waiting += g.Shed.Waiting
+	}
+	if limit == spillway.Enforce {
+		waiting += g.RateLimit.Waiting
+	}
+	l := admin.Gate{
+		Listener: g.Listener, Cluster: g.Cluster, Admitted: g.Admitted, Unlabelled: g.Unlabelled,
+		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: finite(g.Load.Utilization),
+		Waits:      admin.Waits{Count: g.RateLimit.Queued - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
+		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
+	}
+	if shed == spillway.Off {
+		return l
+	}
+	l.Limit, l.Bound = finite(g.Shed.MaxInFlight), g.Shed.Bound
+	l.Baseline = time.Duration(finite(g.Shed.Latency) * float64(time.Second))
+	for class := range l.Refused {
+		l.Refused[class] = g.Shed.Classes[class].Refused
+	}
+	return l
+}
+
+func clusterLevel(x *config.Cluster, s *proxy.ClusterStats) admin.Cluster {
+	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.Retries - s.Retry.Unsent}
+	if x.Inflight.MaxRequests >= 0 {
+		l.MaxInFlight = s.Egress.Inflight.MaxRequests
+	}
+	for class := range l.Throttle {
+		l.Throttle[class] = s.Egress.Throttle[class].Probability
+	}
+	if s.Budget.Capacity > 0 {
+		l.Budget = &admin.Budget{Left: s.Budget.Tokens, Capacity: s.Budget.Capacity}
+	}
+	if x.Batch != nil {
+		q := s.Queue
+		l.Queue = &admin.Queue{Busy: q.Busy, Places: q.Places, Waiting: q.Waiting, Waits: admin.Waits{Count: q.TurnsTotal, Total: q.Waited}}
+	}
+	for i := range s.Endpoints {
+		e := &s.Endpoints[i]
+		l.Endpoints = append(l.Endpoints, admin.Endpoint{Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Down: downOf(e, s.Panics)})
+	}
+	return l
+}
+
+// downOf says why an endpoint gets no requests.
+func downOf(e *proxy.EndpointStats, panics bool) string {
+	switch {
+	case e.Failed:
+		return "cannot be connected to"
+	case e.Health == proxy.Unhealthy && panics:
+		return "unhealthy, as all are: used all the same"
+	case e.Health == proxy.Unhealthy:
+		return "unhealthy: " + e.Reason
+	default:
+		return ""
+	}
+}

@@ -1,0 +1,177 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// golden compares what was printed with a file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", name, got, want)
+	}
+}
+
+const shop = "testdata/proxy/shop.yaml"
+
+func TestExplain(t *testing.T) {
+	for name, args := range map[string][]string{
+		"edge": {
+			"-X", "PUT", "--body", "200", "-H", "x-request-criticality: CRITICAL_PLUS", "-H", "X-Envoy-Expected-Rq-Timeout-Ms: 1500",
+			"-H", "X-Envoy-Attempt-Count: 3", "-H", "X-Customer: acme", "-H", "X-Forwarded-For: 203.0.113.7", "https://shop.example.com/cart?id=7",
+		},
+		"batch":   {"--listener", "mesh", "--client", "spiffe://shop/cart", "-H", "x-request-criticality: SHEDDABLE", "/jobs/a"},
+		"nowhere": {"--listener", "mesh", "--client", "nobody", "-H", "Host: other.test", "/jobs"},
+		"host":    {"-H", "X-Debug: yes", "-H", "baggage: criticality=sheddable,a=b", "https://www.example.com/"},
+		"grpc":    {"-X", "POST", "-H", "content-type: application/grpc", "-H", "grpc-timeout: 90S", "-H", "te: trailers", "/shop.Cart/Get"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := start(t, append([]string{"explain", shop}, args...)...)
+			if status := r.status(t); status != exitOK {
+				t.Fatalf("status %d: %s", status, r.stderr.String())
+			}
+			golden(t, "explain/"+name+".txt", r.stdout.String())
+			asJSON := start(t, append([]string{"explain", "--json", shop}, args...)...)
+			if status := asJSON.status(t); status != exitOK {
+				t.Fatal(asJSON.stderr.String())
+			}
+			var e proxy.Explanation
+			d := json.NewDecoder(&asJSON.stdout)
+			d.DisallowUnknownFields()
+			if err := d.Decode(&e); err != nil {
+				t.Fatal(err)
+			}
+			var again strings.Builder
+			if err := writeExplanation(&again, &e); err != nil {
+				t.Fatal(err)
+			}
+			if again.String() != r.stdout.String() {
+				t.Errorf("the JSON says something else:\n%s", again.String())
+			}
+		})
+	}
+}
+
+func TestCommandsThatFail(t *testing.T) {
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	if err := os.WriteFile(wrong, []byte("clusters: [{nam: a}]\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"explain", wrong}, exitUsage, "nam is no field here; did you mean name?"},
+		{[]string{"explain", shop, "cart"}, exitUsage, "neither a path nor a URL"},
+		{[]string{"explain", shop, "-H", "nonsense"}, exitUsage, "--header must be"},
+		{[]string{"explain", shop, "--body=-1"}, exitUsage, "--body is -1"},
+		{[]string{"explain", shop, "--listener", "none"}, exitUsage, `no listener is called "none"`},
+		{[]string{"explain", shop, "--client", "me"}, exitUsage, "it has no tls.client_ca"},
+		{[]string{"import", "grpc", "none.json"}, exitUsage, "none.json"},
+		{[]string{"import", "envoy", wrong + "x"}, exitUsage, "no such file"},
+		{[]string{"import", "grpc", "--strict", "internal/importer/testdata/grpc.json"}, exitBroken, "left out: "},
+		{[]string{"check", wrong}, exitUsage, ">    1 | clusters: [{nam: a}]"},
+		{[]string{"check", shop}, exitEnvironment, "FAIL  files      listener public: tls: open cert.pem"},
+	} {
+		r := start(t, row.args...)
+		if status := r.status(t); status != row.status || !strings.Contains(r.stdout.String()+r.stderr.String(), row.want) {
+			t.Errorf("%v: status %d, want %d with %q:\n%s%s", row.args, status, row.status, row.want, r.stdout.String(), r.stderr.String())
+		}
+	}
+}
+
+func TestCheckLive(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	up := ln.Addr().String()
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	check := func(listen, upstream string) (status int, steps []step) {
+		t.Helper()
+		text := "listeners: [{address: '" + listen + "'}]\nclusters: [{name: web, endpoints: ['" + upstream + "'], connect_timeout: 1s}]\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := start(t, "check", "--live", "--json", file)
+		status = r.status(t)
+		if err := json.Unmarshal(r.stdout.Bytes(), &steps); err != nil {
+			t.Fatal(err)
+		}
+		return status, steps
+	}
+	if status, steps := check("127.0.0.1:0", up); status != exitOK || len(steps) != 4 || !steps[3].OK {
+		t.Errorf("all is well: %d, %+v", status, steps)
+	}
+	if status, steps := check(up, up); status != exitEnvironment || steps[2].OK || !strings.Contains(steps[2].Problems[0], "in use") || steps[2].Hint == "" {
+		t.Errorf("the address is taken: %d, %+v", status, steps)
+	}
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if status, steps := check("127.0.0.1:0", up); status != exitBroken || steps[3].OK || !strings.Contains(steps[3].Problems[0], "cluster web: endpoint "+up) {
+		t.Errorf("nobody is there: %d, %+v", status, steps)
+	}
+}
+
+func TestImport(t *testing.T) {
+	envoy := []string{"import", "envoy", "internal/importer/testdata/envoy.yaml"}
+	r := start(t, envoy...)
+	if status := r.status(t); status != exitOK {
+		t.Fatal(r.stderr.String())
+	}
+	c, err := config.Parse("imported", r.stdout.Bytes())
+	if err != nil || len(c.Clusters) != 3 || !strings.Contains(r.stderr.String(), "left out: static_resources.clusters[0].outlier_detection.interval = ") {
+		t.Errorf("%v: %s", err, r.stderr.String())
+	}
+	file := filepath.Join(t.TempDir(), "imported.yaml")
+	if err := os.WriteFile(file, r.stdout.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := start(t, "explain", file, "http://shop.example.com/exact"); r.status(t) != exitOK || !strings.Contains(r.stdout.String(), "cluster web,") {
+		t.Error(r.stdout.String(), r.stderr.String())
+	}
+	asJSON := start(t, append(envoy, "--json")...)
+	asJSON.status(t)
+	var all struct {
+		Config         string
+		Carried, Notes []json.RawMessage
+	}
+	if err := json.Unmarshal(asJSON.stdout.Bytes(), &all); err != nil || all.Config != r.stdout.String() || len(all.Carried) < 40 || len(all.Notes) < 40 {
+		t.Errorf("%v: %d carried, %d notes", err, len(all.Carried), len(all.Notes))
+	}
+	t.Setenv("AWS_RETRY_MODE", "standard")
+	t.Setenv("AWS_MAX_ATTEMPTS", "7")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "do-not-show-this")
+	aws := start(t, "import", "aws")
+	if status := aws.status(t); status != exitOK || !strings.Contains(aws.stdout.String(), "attempts: 7") {
+		t.Errorf("status %d: %s%s", status, aws.stdout.String(), aws.stderr.String())
+	}
+	if all := aws.stdout.String() + aws.stderr.String(); strings.Contains(all, "do-not-show-this") || !strings.Contains(all, "AWS_SECRET_ACCESS_KEY = (not shown)") {
+		t.Error(all)
+	}
+}

@@ -1,0 +1,296 @@
+//go:build unix
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+)
+
+func deployed(t *testing.T, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A metric is one that the program has.
+type metric struct {
+	name, help string
+	labels     []string
+}
+
+var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
+
+// metricsOf returns the metrics that there are, as client_golang describes them.
+func metricsOf(t *testing.T) (all []metric) {
+	t.Helper()
+	for _, d := range admin.Descriptions() {
+		m := described.FindStringSubmatch(d.String())
+		if m == nil {
+			t.Fatalf("another form of description: %s", d)
+		}
+		x := metric{name: m[1], help: m[2]}
+		if m[3] != "" {
+			x.labels = strings.Split(m[3], ",")
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// The parts of an expression: what names metrics, what matches labels, what groups by
+// them, and what is neither.
+var (
+	matchers = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\s*(\{[^}]*\})?`)
+	matcher  = regexp.MustCompile(`([a-zA-Z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
+	grouping = regexp.MustCompile(`\b(by|on|without|ignoring)\s*\(([^)]*)\)`)
+	ranges   = regexp.MustCompile(`\[[^\]]*\]`)
+)
+
+// ofPrometheus are labels and words that are not of the program.
+var (
+	ofTarget = []string{"job", "instance", "le"}
+	words    = []string{"sum", "max", "min", "rate", "by", "histogram_quantile", "label_values", "le", "job"}
+)
+
+// wrongWith returns what an expression names and is not there.
+func wrongWith(t *testing.T, expression string) (wrong []string) {
+	t.Helper()
+	known, values := make(map[string]metric), admin.LabelValues()
+	for _, m := range metricsOf(t) {
+		for _, suffix := range []string{"", "_sum", "_count", "_bucket"} {
+			known[m.name+suffix] = m
+		}
+	}
+	expression = ranges.ReplaceAllString(expression, "")
+	var metrics []metric
+	for _, part := range matchers.FindAllStringSubmatch(grouping.ReplaceAllString(expression, ""), -1) {
+		m, ok := known[part[1]]
+		if !ok {
+			if !slices.Contains(words, part[1]) {
+				wrong = append(wrong, part[1]+" is no metric")
+			}
+			continue
+		}
+		metrics = append(metrics, m)
+		for _, l := range matcher.FindAllStringSubmatch(part[2], -1) {
+			if slices.Contains(ofTarget, l[1]) {
+				continue
+			}
+			if !slices.Contains(m.labels, l[1]) {
+				wrong = append(wrong, m.name+" has no label "+l[1])
+			}
+			for v := range strings.SplitSeq(l[3], "|") {
+				if all, ok := values[l[1]]; ok && !slices.Contains(all, v) {
+					wrong = append(wrong, l[1]+" is never "+v)
+				}
+			}
+		}
+	}
+	if len(metrics) == 0 {
+		wrong = append(wrong, "it has no metric of the program")
+	}
+	for _, g := range grouping.FindAllStringSubmatch(expression, -1) {
+		for label := range strings.SplitSeq(g[2], ",") {
+			label = strings.TrimSpace(label)
+			has := func(m metric) bool { return slices.Contains(m.labels, label) }
+			if !slices.Contains(ofTarget, label) && !slices.ContainsFunc(metrics, has) {
+				wrong = append(wrong, "nothing has the label "+label)
+			}
+		}
+	}
+	return wrong
+}
+
+func checkExpression(t *testing.T, where, expression string) {
+	t.Helper()
+	for _, w := range wrongWith(t, expression) {
+		t.Errorf("%s: %s: %s", where, w, expression)
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	var file struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	if err := yaml.UnmarshalWithOptions(deployed(t, "alerts.yaml"), &file, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../../docs/proxy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules := file.Groups[0].Rules
+	if len(rules) < 8 {
+		t.Errorf("%d rules", len(rules))
+	}
+	for _, r := range rules {
+		checkExpression(t, r.Alert, r.Expr)
+		_, anchor, ok := strings.Cut(r.Annotations["runbook"], "docs/proxy.md#")
+		heading := "\n### " + strings.ReplaceAll(anchor, "-", " ") + "\n"
+		section := "\n## " + strings.ReplaceAll(anchor, "-", " ") + "\n"
+		if lower := strings.ToLower(string(guide)); !ok || !strings.Contains(lower, heading) && !strings.Contains(lower, section) {
+			t.Errorf("%s: the guide has no section %q", r.Alert, anchor)
+		}
+		if r.Annotations["summary"] == "" || r.Labels["severity"] == "" || r.For == "" {
+			t.Errorf("%s lacks something: %+v", r.Alert, r)
+		}
+	}
+}
+
+// TestDashboard checks all expressions, and that each metric is on the dashboard.
+func TestDashboard(t *testing.T) {
+	text := deployed(t, "grafana.json")
+	var board struct {
+		Title  string
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+		Templating struct {
+			List []struct{ Type, Query string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range board.Panels {
+		if len(p.Targets) == 0 {
+			t.Errorf("%s shows nothing", p.Title)
+		}
+		for _, x := range p.Targets {
+			checkExpression(t, p.Title, x.Expr)
+		}
+	}
+	for _, v := range board.Templating.List {
+		if v.Type == "query" {
+			checkExpression(t, "a variable", v.Query)
+		}
+	}
+	for _, m := range metricsOf(t) {
+		if !strings.Contains(string(text), m.name) {
+			t.Errorf("%s is on no panel", m.name)
+		}
+	}
+}
+
+// TestCheckOfExpressions: the check finds what is wrong.
+func TestCheckOfExpressions(t *testing.T) {
+	for _, bad := range []string{
+		`sum(rate(overload_request_total[5m]))`, `overload_limit{policy="shed"}`, `overload_requests_total{policy="shedder"}`,
+		`sum by (cluster) (overload_requests_total)`, `1 > 0`, `overload_endpoints{state!="gone"}`,
+	} {
+		if len(wrongWith(t, bad)) == 0 {
+			t.Errorf("found nothing wrong with %s", bad)
+		}
+	}
+}
+
+func TestKubernetes(t *testing.T) {
+	d := yaml.NewDecoder(strings.NewReader(string(deployed(t, "kubernetes.yaml"))))
+	kinds := make(map[string]map[string]any)
+	for {
+		var doc map[string]any
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds[doc["kind"].(string)] = doc
+	}
+	at := func(v any, path ...any) any {
+		for _, p := range path {
+			switch p := p.(type) {
+			case string:
+				v = v.(map[string]any)[p]
+			case int:
+				v = v.([]any)[p]
+			}
+		}
+		return v
+	}
+	file := at(kinds["ConfigMap"], "data", "spillway.yaml").(string)
+	c, err := config.Parse("spillway.yaml", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := at(kinds["Deployment"], "spec", "template", "spec")
+	sidecar := at(spec, "initContainers", 0).(map[string]any)
+	if sidecar["restartPolicy"] != "Always" || sidecar["lifecycle"] != nil {
+		t.Errorf("no native sidecar: %v", sidecar)
+	}
+	for _, probe := range []string{"startupProbe", "livenessProbe", "readinessProbe"} {
+		if at(sidecar[probe], "httpGet", "port") != "admin" {
+			t.Errorf("%s does not ask the address for operators", probe)
+		}
+	}
+	grace := at(spec, "terminationGracePeriodSeconds").(uint64)
+	if !strings.HasSuffix(c.Admin.Address, ":8001") || c.DrainTimeout.Seconds() >= float64(grace) {
+		t.Errorf("%s, %v, %v", c.Admin.Address, c.DrainTimeout, grace)
+	}
+	if names := slices.Sorted(maps.Keys(kinds)); !slices.Equal(names, []string{"ConfigMap", "Deployment", "Service"}) {
+		t.Errorf("%v", names)
+	}
+}
+
+func TestUnit(t *testing.T) {
+	if _, err := config.Parse("spillway.yaml", deployed(t, "spillway.yaml")); err != nil {
+		t.Error(err)
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("there is no systemd-analyze")
+	}
+	// With the program where it is.
+	unit := filepath.Join(t.TempDir(), "spillway.service")
+	text := strings.ReplaceAll(string(deployed(t, "spillway.service")), "/usr/local/bin/spillway", program)
+	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", unit).CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestImage: the image is built as the program is.
+func TestImage(t *testing.T) {
+	text := string(deployed(t, "Dockerfile"))
+	for _, want := range []string{"cd /src/cmd/spillway && CGO_ENABLED=0 GOWORK=off go build", `ENTRYPOINT ["/spillway"]`, "FROM scratch"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it does not say %s", want)
+		}
+	}
+	mod, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, version, _ := strings.Cut(string(mod), "\ngo ")
+	if minor := strings.Join(strings.Split(version, ".")[:2], "."); !strings.Contains(text, "FROM golang:"+minor+" ") {
+		t.Errorf("it is built with another Go than %s", minor)
+	}
+}

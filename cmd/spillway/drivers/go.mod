@@ -1,0 +1,32 @@
+module github.com/seed90641741/spillway/cmd/spillway/drivers
+
+go 1.26.0
+
+require (
+	github.com/seed90641741/spillway v0.0.0
+	github.com/seed90641741/spillway/cmd/spillway v0.0.0
+	github.com/seed90641741/spillway/spillmongo v0.0.0
+	go.mongodb.org/mongo-driver v1.17.10
+	go.mongodb.org/mongo-driver/v2 v2.9.3
+)
+
+require (
+	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/golang/snappy v0.0.4 // indirect
+	github.com/klauspost/compress v1.20.1 // indirect
+	github.com/montanaflynn/stats v0.7.1 // indirect
+	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
+	github.com/xdg-go/scram v1.2.0 // indirect
+	github.com/xdg-go/stringprep v1.0.4 // indirect
+	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	golang.org/x/crypto v0.53.0 // indirect
+	golang.org/x/sync v0.23.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+)
+
+replace (
+	github.com/seed90641741/spillway => ../../..
+	github.com/seed90641741/spillway/cmd/spillway => ..
+	github.com/seed90641741/spillway/spillmongo => ../../../spillmongo
+)

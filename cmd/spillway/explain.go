@@ -1,0 +1,177 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+)
+
+// explainCommand has the arguments of "spillway explain".
+type explainCommand struct {
+	File     string   `arg:"" help:"A configuration of spillway proxy."`
+	URL      string   `arg:"" optional:"" default:"/" help:"Of the request: a path, or a URL whose host counts (default ${default})."`
+	Method   string   `short:"X" placeholder:"METHOD" help:"Of the request (default GET, or POST with a body)."`
+	Header   []string `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"One of the request; may be given several times."`
+	Body     int64    `placeholder:"BYTES" help:"Length of the body."`
+	HTTP2    bool     `name:"http2" help:"The request comes by HTTP/2; calls of gRPC always do."`
+	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
+	Client   string   `placeholder:"NAME" help:"The name in the certificate of the client (default none)."`
+	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Where it comes from, for exemptions (default ${default})."`
+	JSON     bool     `name:"json" help:"Print the explanation as JSON."`
+}
+
+// Help is what the parser adds to the help of the command.
+func (explainCommand) Help() string {
+	return "The request goes through the code of the proxy, with endpoints that are made up and nothing else under way. No port is opened, " +
+		"and nothing is sent.\n\n" +
+		"  spillway explain proxy.yaml -H 'x-request-criticality: SHEDDABLE' http://api.example.com/jobs/7"
+}
+
+// maxBody bounds what is read of a made-up body.
+const maxBody = 64 << 20
+
+func (c *explainCommand) run(stdout io.Writer) (status int, err error) {
+	wanted, err := config.Open(c.File)
+	if err != nil {
+		return 0, usage{err}
+	}
+	r, err := c.request()
+	if err != nil {
+		return 0, usage{err}
+	}
+	e, err := proxy.Explain(wanted, proxy.Question{Listener: c.Listener, Client: c.Client, Request: r})
+	if err != nil {
+		return 0, usage{err}
+	}
+	if c.JSON {
+		encoder := json.NewEncoder(stdout)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", " ")
+		return exitOK, encoder.Encode(e)
+	}
+	return exitOK, writeExplanation(stdout, e)
+}
+
+// request makes the request, as a server reads one.
+func (c *explainCommand) request() (*http.Request, error) {
+	if c.Body < 0 || c.Body > maxBody {
+		return nil, fmt.Errorf("--body is %d, must be 0 to %d", c.Body, maxBody)
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || !strings.HasPrefix(u.Path, "/") && u.Path != "" {
+		return nil, fmt.Errorf("%.200q is neither a path nor a URL", c.URL)
+	}
+	method := "GET"
+	if c.Body > 0 {
+		method = "POST"
+	}
+	r := &http.Request{
+		Method: cmp.Or(c.Method, method), Host: cmp.Or(u.Host, "localhost"), Header: make(http.Header), ContentLength: c.Body,
+		URL: &url.URL{Path: cmp.Or(u.Path, "/"), RawPath: u.RawPath, RawQuery: u.RawQuery}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		RemoteAddr: "[" + strings.Trim(c.From, "[]") + "]:1024",
+	}
+	r.RequestURI = r.URL.RequestURI()
+	for _, h := range c.Header {
+		name, value, ok := strings.Cut(h, ":")
+		if !ok || name == "" {
+			return nil, errors.New("--header must be a name, a colon and a value")
+		}
+		if strings.EqualFold(name, "Host") {
+			r.Host = strings.TrimSpace(value)
+			continue
+		}
+		r.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
+	}
+	if c.HTTP2 || strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+		r.Proto, r.ProtoMajor, r.ProtoMinor = "HTTP/2.0", 2, 0
+	}
+	return r, nil
+}
+
+// writeExplanation writes an explanation in words.
+func writeExplanation(w io.Writer, e *proxy.Explanation) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
+	line(e.Request)
+	l := e.Listener
+	line("\nlistener: " + l.Name + ", " + l.Boundary + " boundary" + with(", client ", l.Client))
+	line("  " + l.Trust)
+	line("\nroute")
+	for _, r := range e.Routes {
+		line("  "+r.Route, map[bool]string{true: "MATCHES", false: "no"}[r.Matches], r.Why)
+	}
+	if e.Call == nil {
+		line("  no route matches: the answer is 404, or UNIMPLEMENTED")
+		return t.Flush()
+	}
+	line("\nheaders")
+	for _, h := range e.Headers {
+		believed := map[bool]string{true: "counts", false: "does not count"}[h.Believed]
+		line("  "+h.Name, believed, with("says ", h.Says)+with(map[bool]string{true: "; "}[h.Says != ""], h.Why), "sent on: "+cmp.Or(h.Sent, "no"))
+	}
+	if len(e.Headers) == 0 {
+		line("  none says anything of the request")
+	}
+	writeCall(line, e.Call)
+	line("\ngates, in order")
+	for _, g := range e.Gates {
+		line("  "+g.Gate, g.Mode, g.Does, "("+g.Limits+")")
+	}
+	line("\nwhen gates refuse")
+	for _, g := range e.Gates {
+		if g.Mode != "off" {
+			line("  "+g.Gate, g.Refuses)
+		}
+	}
+	writeRest(line, e)
+	return t.Flush()
+}
+
+func writeCall(line func(...string), c *proxy.CallFacts) {
+	line("\ntaken for")
+	line("  criticality", c.Criticality)
+	line("  customer", cmp.Or(c.Customer, "nobody's"))
+	line("  attempt", fmt.Sprint(c.Attempt+1))
+	line("  deadline", cmp.Or(c.Deadline, "none"))
+	if c.Exempt {
+		line("  exempt", "it passes the gates of the server's side unseen")
+	}
+}
+
+func writeRest(line func(...string), e *proxy.Explanation) {
+	line("\nretries: " + e.Retries.Mode + " (" + e.Retries.Limits + ")")
+	for part := range strings.SplitSeq(e.Retries.Why, "; ") {
+		line("  " + part)
+	}
+	for _, c := range e.Retries.Cases {
+		line("  after: "+c.When, map[bool]string{true: "sent again", false: "not sent again"}[c.Again])
+	}
+	g := e.Target
+	scheme := "in the clear"
+	if g.TLS {
+		scheme = "by TLS"
+	}
+	line("\ngoes to: cluster " + g.Cluster + ", " + g.Protocol + ", " + scheme)
+	line("  to one of " + strings.Join(g.Endpoints, ", "))
+	for _, h := range g.Sent {
+		line("  with " + h)
+	}
+	line(fmt.Sprintf("\nanswer: %d if the endpoint answers 200", e.Status))
+}
+
+// with returns text after a prefix, nothing if there is none.
+func with(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}

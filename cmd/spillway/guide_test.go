@@ -1,0 +1,273 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
+)
+
+const guide = "../../docs/proxy.md"
+
+// generated replaces what is between the marks of a part of the guide.
+func generated(t *testing.T, text, part, want string) string {
+	t.Helper()
+	begin, end := "<!-- "+part+": generated -->\n", "<!-- end of "+part+" -->"
+	head, rest, ok := strings.Cut(text, begin)
+	_, tail, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		t.Fatalf("the guide has no marks for %s", part)
+	}
+	return head + begin + "\n" + want + "\n" + end + tail
+}
+
+// TestGuide holds the references in the guide to what they describe.
+func TestGuide(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := generated(t, string(text), "configuration", configReference(t))
+	want = generated(t, want, "metrics", metricsReference(t))
+	if *update {
+		if err := os.WriteFile(guide, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want != string(text) {
+		t.Error("the references in docs/proxy.md are not up to date: run go test -run TestGuide -update in this directory")
+	}
+}
+
+// get returns a field of an ordered object.
+func get(m yaml.MapSlice, key string) any {
+	for _, item := range m {
+		if item.Key == key {
+			return item.Value
+		}
+	}
+	return nil
+}
+
+func object(v any) yaml.MapSlice {
+	m, _ := v.(yaml.MapSlice)
+	return m
+}
+
+// configReference makes the tables of the schema: one for each type, with the paths
+// where it is.
+func configReference(t *testing.T) string {
+	t.Helper()
+	var schema yaml.MapSlice
+	if err := yaml.UnmarshalWithOptions([]byte(config.Schema), &schema, yaml.UseOrderedMap()); err != nil {
+		t.Fatal(err)
+	}
+	r := reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
+	root := schema
+	if name := refOf(schema); name != "" {
+		root = object(get(r.defs, name))
+	}
+	r.table("", root)
+	for len(r.tables) <= len(r.order) { // which grows meanwhile; the first table is of none
+		name := r.order[len(r.tables)-1]
+		r.table(name, object(get(r.defs, name)))
+	}
+	var b strings.Builder
+	for _, part := range r.tables {
+		if part.name != "" {
+			fmt.Fprintf(&b, "\n#### %s\n\n", "`"+strings.Join(r.paths[part.name], "`, `")+"`")
+		}
+		b.WriteString(part.text)
+	}
+	return strings.TrimSpace(b.String()) + "\n"
+}
+
+type reference struct {
+	defs   yaml.MapSlice
+	order  []string            // of types, as they are met
+	paths  map[string][]string // of types
+	tables []struct{ name, text string }
+}
+
+func refOf(m yaml.MapSlice) string {
+	ref, _ := get(m, "$ref").(string)
+	return strings.TrimPrefix(ref, "#/$defs/")
+}
+
+// table adds that of a type.
+func (r *reference) table(name string, m yaml.MapSlice) {
+	required, _ := get(m, "required").([]any)
+	var b strings.Builder
+	b.WriteString("| field | is | means |\n|---|---|---|\n")
+	for _, item := range object(get(m, "properties")) {
+		key, field := item.Key.(string), object(item.Value)
+		kind := r.kind(name, key, field)
+		if slices.Contains(required, any(key)) {
+			kind += ", required"
+		}
+		means, _ := get(field, "description").(string)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key, kind, strings.ReplaceAll(means, "|", `\|`))
+	}
+	r.tables = append(r.tables, struct{ name, text string }{name, b.String()})
+}
+
+// kind says what a field is, and takes note of the type that it has.
+func (r *reference) kind(of, key string, field yaml.MapSlice) string {
+	meet := func(name, suffix string) {
+		if len(r.paths[name]) == 0 {
+			r.order = append(r.order, name)
+		}
+		above := []string{""}
+		if of != "" {
+			above = nil
+			for _, p := range r.paths[of] {
+				above = append(above, p+".")
+			}
+		}
+		for _, p := range above {
+			r.paths[name] = append(r.paths[name], p+key+suffix)
+		}
+	}
+	if name := refOf(field); name != "" {
+		meet(name, "")
+		return "object"
+	}
+	switch get(field, "type") {
+	case "array":
+		items := object(get(field, "items"))
+		if name := refOf(items); name != "" {
+			meet(name, "[]")
+			return "list of objects"
+		}
+		return fmt.Sprintf("list of %vs", get(items, "type"))
+	case "object":
+		more := object(get(field, "additionalProperties"))
+		if name := refOf(more); name != "" {
+			meet(name, ".NAME")
+			return "objects by name"
+		}
+		return "texts by name"
+	}
+	if all, ok := get(field, "enum").([]any); ok {
+		texts := make([]string, 0, len(all))
+		for _, v := range all {
+			texts = append(texts, fmt.Sprintf("`%v`", v))
+		}
+		return strings.Join(texts, ", ")
+	}
+	if examples, ok := get(field, "examples").([]any); ok && examples[0] == "150ms" {
+		return "time"
+	}
+	return fmt.Sprint(get(field, "type"))
+}
+
+func metricsReference(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("| metric | labels | is |\n|---|---|---|\n")
+	for _, m := range metricsOf(t) {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, strings.Join(m.labels, ", "), m.help)
+	}
+	return b.String()
+}
+
+// fences are the examples.
+var fences = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+// TestExamplesOfTheGuide loads each configuration that is shown or comes along, and has
+// the schema look at it.
+func TestExamplesOfTheGuide(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := stricttest.Schema{File: "config.json", Text: config.Schema}.Valid(t)
+	load := func(name, text string) {
+		if _, err := config.Parse(name, []byte(text)); err != nil {
+			t.Errorf("%v:\n%s", err, text)
+		}
+		if err := valid(text); err != nil {
+			t.Errorf("%s: %v:\n%s", name, err, text)
+		}
+	}
+	n := 0
+	for _, f := range fences.FindAllStringSubmatch(string(text), -1) {
+		if f[1] != "yaml" {
+			continue
+		}
+		n++
+		load("docs/proxy.md", f[2])
+	}
+	if n < 5 {
+		t.Errorf("only %d examples", n)
+	}
+	for _, name := range []string{shop, "../../deploy/spillway.yaml"} {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		load(name, string(file))
+	}
+	imported, err := filepath.Glob("internal/importer/testdata/*.golden")
+	if err != nil || len(imported) < 5 {
+		t.Fatal(err, imported)
+	}
+	for _, name := range imported {
+		file, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, _ := strings.Cut(string(file), "---\n")
+		load(name, text)
+	}
+}
+
+// commands are lines of examples that begin with the program.
+var commands = regexp.MustCompile(`(?m)^(?:\$ )?spillway ([a-z]+)(.*)$`)
+
+// TestCommandsOfTheGuide: what the guide calls is there, with the flags that it gives.
+func TestCommandsOfTheGuide(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, f := range fences.FindAllStringSubmatch(string(text), -1) {
+		if f[1] == "yaml" {
+			continue
+		}
+		for _, c := range commands.FindAllStringSubmatch(f[2], -1) {
+			words := []string{c[1]}
+			if c[1] == "import" {
+				words = append(words, strings.Fields(c[2])[0])
+			}
+			r := start(t, append(words, "--help")...)
+			if status := r.status(t); status != 0 {
+				t.Errorf("%q: status %d", c[0], status)
+			}
+			for word := range strings.FieldsSeq(c[2]) {
+				flag, _, _ := strings.Cut(word, "=")
+				if strings.HasPrefix(flag, "--") && !strings.Contains(r.stdout.String(), flag) {
+					t.Errorf("%q: there is no %s", c[0], flag)
+				}
+			}
+			seen[c[1]] = true
+		}
+	}
+	for _, want := range []string{"proxy", "check", "explain", "import", "schema"} {
+		if !seen[want] {
+			t.Errorf("the guide does not show %s", want)
+		}
+	}
+}

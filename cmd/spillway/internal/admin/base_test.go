@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// fake is a proxy that stands as it is told.
+type fake struct {
+	mu       sync.Mutex
+	levels   Levels
+	settings []Setting
+	reloads  int
+	unready  error
+	refuses  error // changes
+}
+
+func (f *fake) Levels(time.Time) Levels {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.levels
+	l.Gates, l.Clusters = slices.Clone(l.Gates), slices.Clone(l.Clusters)
+	for i := range l.Clusters {
+		l.Clusters[i].Endpoints = slices.Clone(l.Clusters[i].Endpoints)
+	}
+	return l
+}
+
+func (f *fake) Ready() error        { return f.unready }
+func (f *fake) Settings() []Setting { return f.settings }
+
+func (f *fake) SetMode(m spillway.Mode) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.refuses == nil {
+		f.levels.Override = &Override{Field: "mode", Value: m.String(), File: f.levels.Mode.String(), Since: noon}
+		f.levels.Mode = m
+	}
+	return f.refuses
+}
+
+func (f *fake) Reload() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reloads++
+	f.levels.Override = nil
+	return f.refuses
+}
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// A scene is a proxy as it stands while the same load comes each second.
+type scene struct {
+	*Server
+
+	proxy   *fake
+	now     time.Time
+	random  *rand.Rand
+	mode    spillway.Mode
+	offered [spillway.Criticalities]int // per second
+	admits  [spillway.Criticalities]float64
+	latency time.Duration
+	fails   float64 // share of what is sent
+	late    float64
+}
+
+// newScene returns a scene with one listener and one cluster of two endpoints.
+func newScene(mode spillway.Mode) *scene {
+	f := &fake{levels: Levels{
+		Mode:      mode,
+		Listeners: []Listener{{Name: "main", Address: "127.0.0.1:8000", Open: 12}},
+		Gates:     []Gate{{Listener: "main", Cluster: "web", Limit: 24, Baseline: 5 * time.Millisecond}},
+		Clusters: []Cluster{{
+			Name: "web", MaxInFlight: 1024, Budget: &Budget{Left: 100, Capacity: 100},
+			Endpoints: []Endpoint{{Address: "10.0.0.1:8080"}, {Address: "10.0.0.2:8080"}},
+		}},
+	}}
+	s := &scene{proxy: f, now: noon, random: rand.New(rand.NewPCG(1, 2)), mode: mode, latency: 20 * time.Millisecond}
+	s.Server = newServer(Config{Collector: new(Collector), Proxy: f, Version: "test"}, noon)
+	s.offered = [...]int{60, 40, 80, 20}
+	s.admits = [...]float64{1, 1, 1, 1}
+	return s
+}
+
+// overload makes the scene one with five times as much as can be done.
+func (s *scene) overload() {
+	s.offered = [...]int{300, 200, 400, 100}
+	s.admits = [...]float64{0, 0.35, 0.8, 1}
+	if s.mode == spillway.Observe {
+		s.latency, s.late, s.fails = 900*time.Millisecond, 0.4, 0.1
+		s.proxy.levels.Gates[0].Peak = 1400
+	}
+}
+
+var (
+	outranked = &spillway.RejectedError{Policy: "shed", Advice: "more critical requests were refused lately"}
+	crowded   = &spillway.RejectedError{Policy: "shed", Advice: "the room is full of requests that are no less critical"}
+)
+
+// second lets a second pass.
+func (s *scene) second() {
+	s.now = s.now.Add(time.Second)
+	g, x := &s.proxy.levels.Gates[0], &s.proxy.levels.Clusters[0]
+	for class, n := range s.offered {
+		for range n + s.random.IntN(1+n/10) {
+			s.request(spillway.Criticality(class) + spillway.Sheddable)
+		}
+	}
+	g.InFlight = 10 + s.random.IntN(14)
+	if s.late > 0 {
+		g.InFlight *= 50
+	}
+	g.Peak = max(g.Peak, g.InFlight+3)
+	x.InFlight = g.InFlight
+	s.sampler.tick(s.now)
+}
+
+// request tells of one request of a class what a proxy would.
+func (s *scene) request(c spillway.Criticality) {
+	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
+	say := s.sampler.collector.Observe
+	if s.random.Float64() > s.admits[c.Index()] {
+		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Err: outranked, Mode: s.mode, Refused: true})
+		if s.mode == spillway.Enforce {
+			return
+		}
+	} else {
+		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Outcome: spillway.Served, Latency: s.latency, Mode: s.mode})
+	}
+	s.proxy.levels.Gates[0].Admitted++
+	s.proxy.levels.Clusters[0].Endpoints[s.random.IntN(2)].Attempts++
+	e := spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.Served}
+	e.Latency = time.Duration(float64(s.latency) * (0.6 + 0.8*s.random.ExpFloat64()))
+	switch r := s.random.Float64(); {
+	case r < s.late:
+		e.Outcome, e.Err, e.Latency = spillway.TimedOut, errors.New("late"), 500*time.Millisecond
+	case r < s.late+s.fails:
+		e.Outcome, e.Err = spillway.Failed, errors.New("failed")
+	}
+	say(e)
+}
+
+func (s *scene) seconds(n int) {
+	for range n {
+		s.second()
+	}
+}
+
+// get asks for a path as somebody at the machine would.
+func get(t *testing.T, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	return ask(t, h, http.MethodGet, path, "", headers...)
+}
+
+func ask(t *testing.T, h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8001"
+	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}

@@ -1,0 +1,86 @@
+package admin
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/seed90641741/spillway"
+)
+
+// leastToken is how long a token must be: a short one can be guessed.
+const leastToken = 16
+
+// errToken is returned for a change without the right token.
+var errToken = errors.New("the token is not the right one")
+
+// changed returns a handler that makes a change for those who may, one at a time.
+func (s *Server) changed(change func(body string) (string, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if status, err := s.access.Load().authorize(r); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			s.logger.Warn("a change was refused", "path", r.URL.Path, "from", r.RemoteAddr, "error", err)
+			plainText(w, status, err.Error()+"\n")
+			return
+		}
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<10))
+		if err != nil {
+			plainText(w, http.StatusBadRequest, "the body is too long, or did not come\n")
+			return
+		}
+		s.change.Lock()
+		defer s.change.Unlock()
+		done, err := change(strings.TrimSpace(string(body)))
+		if err != nil {
+			plainText(w, http.StatusUnprocessableEntity, err.Error()+"\n")
+			return
+		}
+		s.logger.Warn("changed over the API", "path", r.URL.Path, "from", r.RemoteAddr, "what", done)
+		plainText(w, http.StatusOK, done+"\n")
+	}
+}
+
+// authorize returns why a request may not make a change.
+func (a *Access) authorize(r *http.Request) (status int, err error) {
+	if a.TokenFile == "" {
+		return http.StatusForbidden, errors.New("changes want a token, and no token_file is configured")
+	}
+	text, err := os.ReadFile(a.TokenFile)
+	if err != nil {
+		return http.StatusForbidden, errors.New("the token file cannot be read")
+	}
+	want := strings.TrimSpace(string(text))
+	if len(want) < leastToken {
+		return http.StatusForbidden, fmt.Errorf("the token file has less than %d characters", leastToken)
+	}
+	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+	if subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
+		return http.StatusUnauthorized, errToken
+	}
+	return http.StatusOK, nil
+}
+
+// setMode makes the mode what the body says.
+func (s *Server) setMode(body string) (string, error) {
+	var mode spillway.Mode
+	if err := mode.UnmarshalText([]byte(body)); err != nil {
+		return "", err
+	}
+	if err := s.proxy.SetMode(mode); err != nil {
+		return "", err
+	}
+	return "mode " + body + " until the configuration is next read", nil
+}
+
+func (s *Server) reload(string) (string, error) {
+	if err := s.proxy.Reload(); err != nil {
+		return "", err
+	}
+	return "the configuration was read", nil
+}

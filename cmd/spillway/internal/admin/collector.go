@@ -1,0 +1,166 @@
+package admin
+
+import (
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// What becomes of requests: the fates.
+const (
+	fateServed = iota
+	fateLate
+	fateFailed
+	fateDeclined
+	fateLeft
+	fateRefused      // before it was let in
+	fateWithheld     // after: from the upstream, by a gate of the client's side or for want of a turn
+	fateIngressWould // a gate of the server's side would have refused it
+	fateEgressWould  // one of the client's side would have
+	fateCount
+)
+
+// A Collector counts what the policies decide. The zero Collector is ready for use.
+// It is safe for concurrent use, takes no lock but to keep a refusal, and then only
+// one that is free, and allocates nothing.
+type Collector struct {
+	events    [2][kindCount][spillway.Criticalities]atomic.Uint64 // by mode: enforce, observe
+	fates     [fateCount][spillway.Criticalities]atomic.Uint64
+	retries   atomic.Uint64
+	latency   histogram // of requests that were served or late
+	deadlines histogram // that requests brought with them
+	slowest   atomic.Int64
+	without   atomic.Pointer[[]string] // keys of calls that have no fate here
+
+	mu     sync.Mutex
+	recent [keptDecisions]spillway.Event // a ring
+	next   int                           // of recent; ever growing
+}
+
+// keptDecisions is how many of the last refusals are kept.
+const keptDecisions = 256
+
+var _ spillway.Observer = (*Collector)(nil)
+
+// Observe implements [spillway.Observer].
+func (c *Collector) Observe(e spillway.Event) {
+	class := e.Call.Criticality.Index()
+	observes := 0
+	if e.Mode != spillway.Enforce {
+		observes = 1
+	}
+	c.events[observes][kindOf(&e)][class].Add(1)
+	if keys := c.without.Load(); keys != nil && slices.Contains(*keys, e.Call.Key) {
+		if e.Refused {
+			c.keep(&e)
+		}
+		return
+	}
+	switch {
+	case e.Refused:
+		c.refused(&e, class)
+	case e.Policy == policies[retryPolicy]:
+		c.ended(&e, class)
+	}
+}
+
+// Without has the fates of calls with these keys left out from now on: those of
+// protocols that do not tell what became of each. Their decisions are counted.
+func (c *Collector) Without(keys ...string) { c.without.Store(&keys) }
+
+// refused counts a refusal. One of an attempt by a gate that enforces is known by the
+// end of the call.
+func (c *Collector) refused(e *spillway.Event, class int) {
+	attempt := e.Policy == "throttle" || e.Policy == "inflight"
+	switch {
+	case e.Mode == spillway.Enforce && e.Policy == "batch":
+		c.fates[fateWithheld][class].Add(1)
+	case e.Mode == spillway.Enforce && !attempt:
+		c.fates[fateRefused][class].Add(1)
+	case e.Mode != spillway.Enforce && attempt:
+		c.fates[fateEgressWould][class].Add(1)
+	case e.Mode != spillway.Enforce:
+		c.fates[fateIngressWould][class].Add(1)
+	}
+	c.keep(e)
+}
+
+// ended counts a request whose call to the upstream has ended.
+func (c *Collector) ended(e *spillway.Event, class int) {
+	fate := outcomeOf(e.Outcome) // the fates begin as the plain kinds do
+	if fate == fateLeft && errors.Is(e.Err, spillway.ErrRejected) {
+		fate = fateWithheld
+	}
+	c.fates[fate][class].Add(1)
+	if n := e.Call.Attempt; n > 0 {
+		c.retries.Add(uint64(n))
+	}
+	if fate > fateLate {
+		return
+	}
+	c.latency.add(e.Latency)
+	for most := c.slowest.Load(); int64(e.Latency) > most; most = c.slowest.Load() {
+		if c.slowest.CompareAndSwap(most, int64(e.Latency)) {
+			break
+		}
+	}
+	if !e.Call.Deadline.IsZero() {
+		c.deadlines.add(e.Call.Deadline.Sub(e.Time))
+	}
+}
+
+// keep keeps a refusal, unless another one is being kept this moment.
+func (c *Collector) keep(e *spillway.Event) {
+	if c.mu.TryLock() {
+		c.recent[c.next%keptDecisions] = *e
+		c.next++
+		c.mu.Unlock()
+	}
+}
+
+// decisions returns up to n of the last refusals, the latest first.
+func (c *Collector) decisions(n int) []spillway.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n = min(n, c.next, keptDecisions)
+	all := make([]spillway.Event, 0, max(n, 0))
+	for i := range n {
+		all = append(all, c.recent[(c.next-1-i)%keptDecisions])
+	}
+	return all
+}
+
+// totals is what a Collector has counted up to some time.
+type totals struct {
+	events    [2][kindCount][spillway.Criticalities]uint64
+	fates     [fateCount][spillway.Criticalities]uint64
+	retries   uint64
+	latency   counts
+	deadlines counts
+	slowest   time.Duration // since the last time that totals were read
+}
+
+// read returns what was counted so far. Counters go on meanwhile, so that sums may be
+// off by the requests of that moment.
+func (c *Collector) read() *totals {
+	t := &totals{retries: c.retries.Load(), slowest: time.Duration(c.slowest.Swap(0))}
+	for mode := range c.events {
+		for k := range c.events[mode] {
+			for class := range c.events[mode][k] {
+				t.events[mode][k][class] = c.events[mode][k][class].Load()
+			}
+		}
+	}
+	for fate := range c.fates {
+		for class := range c.fates[fate] {
+			t.fates[fate][class] = c.fates[fate][class].Load()
+		}
+	}
+	c.latency.read(&t.latency)
+	c.deadlines.read(&t.deadlines)
+	return t
+}

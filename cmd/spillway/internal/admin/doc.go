@@ -1,0 +1,59 @@
+// Package admin is the side of "spillway proxy" that is for its operators: a page to
+// look at, metrics, text to search in, health, and the two changes that can be made
+// from afar. It has an address of its own and passes no gate, so that it answers
+// however overloaded the rest is.
+//
+//	policies ─► Collector ─┐
+//	                       ├─► one State each second ─► page, stream, JSON, metrics, text
+//	proxy    ─► Source ────┘
+//
+// # Counting
+//
+// A [Collector] is a [spillway.Observer]: it adds each event to counters of atomics,
+// of which there is a fixed number, and keeps the last refusals. A [Source] has the
+// levels: limits, queues, budgets. Once a second both are read and made into one
+// [State], and all that is shown anywhere is that State or a part of it: no two
+// places can disagree.
+//
+// # Requests
+//
+// What became of a request is told by exactly one event: a refusal by a gate that
+// enforces, or what the retry policy says of the call to the upstream, all attempts
+// of it together.
+//
+//	served    the upstream answered, in time
+//	late      the deadline passed first
+//	failed    the upstream failed, or could not be reached
+//	declined  the upstream itself had no room
+//	refused   a gate here had none: it cost the upstream nothing, or no more
+//	left      the client went away
+//
+// Goodput is what was served. What is offered is what was let in and what was
+// refused. Gates that observe refuse nothing; what they would have refused is counted
+// apart from all this. The gates of the server's side and those of the client's side
+// judge the same requests, so of the two the greater number is shown.
+//
+// Commands of MongoDB are counted by what is decided on them, and have no fates here:
+// nobody tells what became of each.
+//
+// Latency is from the first attempt to the head of the answer, of requests that were
+// served or late. The deadline is the median of those that the requests brought.
+// Quantiles have buckets of an eighth of an octave, 12 % at most. A p99 of less than
+// 100 answers is not shown; whether it is in time is told by the number of those that
+// were late. All rates and quantiles are of the last ten seconds.
+//
+// # Trust
+//
+// The address is on loopback unless told otherwise. A request must name as its host
+// an address, localhost, or a name that was configured, so that no web page can have
+// a browser ask by a name of its own (DNS rebinding). GET changes nothing. POST wants
+// the token in the file that the configuration names, as a bearer token; without a
+// file no change is possible. A mode that was set this way is shown as differing from
+// the file on the page and in the log, until the file is read again.
+//
+// # Metrics
+//
+// Names and labels are few and fixed; no label has a value that clients choose.
+// There are fewer than 300 series for a default configuration, and for ten clusters
+// (metrics.go).
+package admin

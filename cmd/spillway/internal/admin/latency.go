@@ -1,0 +1,119 @@
+package admin
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// Buckets are eighths of octaves of nanoseconds, from about a microsecond to about
+// half an hour. What is less or more is in the first or the last.
+const (
+	lowestOctave  = 10
+	highestOctave = 40
+	perOctave     = 8
+	bucketCount   = (highestOctave-lowestOctave+1)*perOctave + 1
+)
+
+// A histogram counts lengths of time.
+type histogram struct {
+	buckets [bucketCount]atomic.Uint64
+	sums    [bucketCount]atomic.Int64 // of what is in each, in nanoseconds
+}
+
+func (h *histogram) add(d time.Duration) {
+	i := bucketOf(d)
+	h.buckets[i].Add(1)
+	h.sums[i].Add(int64(max(d, 0)))
+}
+
+// bucketOf returns the bucket of d: 0, or the octave and the three bits that follow
+// its first.
+func bucketOf(d time.Duration) int {
+	if d < 1<<lowestOctave {
+		return 0
+	}
+	octave := bits.Len64(uint64(d)) - 1
+	if octave > highestOctave {
+		return bucketCount - 1
+	}
+	return 1 + (octave-lowestOctave)*perOctave + int(d>>(octave-3))&(perOctave-1)
+}
+
+// lowerBound returns where a bucket begins, and the one before it ends.
+func lowerBound(bucket int) time.Duration {
+	if bucket == 0 {
+		return 0
+	}
+	octave, eighth := (bucket-1)/perOctave+lowestOctave, (bucket-1)%perOctave
+	return time.Duration(perOctave+eighth) << (octave - 3)
+}
+
+// counts is what a histogram has counted up to some time.
+type counts struct {
+	buckets [bucketCount]uint64
+	sums    [bucketCount]time.Duration
+}
+
+func (h *histogram) read(into *counts) {
+	for i := range h.buckets {
+		into.buckets[i], into.sums[i] = h.buckets[i].Load(), time.Duration(h.sums[i].Load())
+	}
+}
+
+// since returns what was counted after earlier.
+func (c *counts) since(earlier *counts) (d counts) {
+	for i := range c.buckets {
+		d.buckets[i], d.sums[i] = c.buckets[i]-earlier.buckets[i], c.sums[i]-earlier.sums[i]
+	}
+	return d
+}
+
+func (c *counts) total() (n uint64) {
+	for _, v := range c.buckets {
+		n += v
+	}
+	return n
+}
+
+func (c *counts) sum() (d time.Duration) {
+	for _, v := range c.sums {
+		d += v
+	}
+	return d
+}
+
+// typical returns the mean of the bucket that the median is in: exact where all are
+// the same.
+func (c *counts) typical() time.Duration {
+	half := c.total() / 2
+	for i, v := range c.buckets {
+		if v > half {
+			return c.sums[i] / time.Duration(v)
+		}
+		half -= v
+	}
+	return 0
+}
+
+// below returns how many were counted that are shorter than the bound of an octave.
+func (c *counts) below(octave int) (n uint64) {
+	for _, v := range c.buckets[:1+(octave-lowestOctave)*perOctave] {
+		n += v
+	}
+	return n
+}
+
+// quantile returns the length of time that a share q of all is no longer than, as if
+// those in a bucket were spread evenly. It is 0 if there are none.
+func (c *counts) quantile(q float64) time.Duration {
+	rank := q * float64(c.total())
+	for i, v := range c.buckets {
+		if n := float64(v); v > 0 && n >= rank {
+			from, to := lowerBound(i), lowerBound(i+1)
+			return from + time.Duration(float64(to-from)*rank/n)
+		}
+		rank -= float64(v)
+	}
+	return 0
+}

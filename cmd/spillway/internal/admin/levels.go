@@ -1,0 +1,152 @@
+package admin
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Proxy is what the operators look at, and may change. Its methods are called by
+// several goroutines at once, and must not wait for requests.
+type Proxy interface {
+	// Levels returns how it stands at the time now. It is called by one goroutine.
+	Levels(now time.Time) Levels
+	// Ready returns why clients cannot be served, nil if they can.
+	Ready() error
+	// Settings returns the configuration in use, with its defaults.
+	Settings() []Setting
+	// SetMode gives all gates a mode that have none of their own, until the
+	// configuration is next read.
+	SetMode(mode spillway.Mode) error
+	// Reload reads the configuration again, as SIGHUP does.
+	Reload() error
+}
+
+// A Setting is one field of the configuration.
+type Setting struct {
+	Field, Value string
+	Given        bool // by the file or the command line; otherwise it is a default
+}
+
+// Levels say how a proxy stands.
+type Levels struct {
+	Mode      spillway.Mode // of gates that have none of their own
+	Override  *Override     // nil: the mode is that of the configuration
+	Draining  bool          // it ends, and accepts nothing new
+	Listeners []Listener
+	Gates     []Gate
+	Clusters  []Cluster
+	Tuned     []Tuned
+	Mongo     []Count
+}
+
+// A Count is one of a listener for clients of MongoDB.
+type Count struct {
+	Listener string  `json:"listener"`
+	Name     string  `json:"name"` // as in the serverStatus of a MongoDB server, or after "proxy."
+	Value    float64 `json:"value"`
+}
+
+// An Override is a change by hand that the configuration does not have.
+type Override struct {
+	Field string    `json:"field"` // of the configuration
+	Value string    `json:"value"` // in use
+	File  string    `json:"file"`  // what the configuration says
+	Since time.Time `json:"since"`
+}
+
+// A Listener is where clients connect to.
+type Listener struct {
+	Name    string `json:"name"`
+	Address string `json:"address"`
+	Open    int    `json:"open"`    // connections
+	Refused uint64 `json:"refused"` // connections, since the start
+}
+
+// A Gate stands between a listener and a cluster.
+type Gate struct {
+	Listener string `json:"listener"`
+	Cluster  string `json:"cluster"`
+
+	Admitted   uint64 `json:"admitted"`   // requests let in, since the start
+	Unlabelled uint64 `json:"unlabelled"` // requests without a criticality, since the start
+
+	InFlight int           `json:"in_flight"` // requests that were let in and have not ended
+	Peak     int           `json:"peak"`      // the most of them, and of those that wait, since the last look; in a State, in the last minute
+	Limit    float64       `json:"limit"`     // that the shedder has found; 0: it is off
+	Bound    bool          `json:"bound"`     // the limit was needed of late
+	Waiting  int           `json:"waiting"`   // for a place or for a token
+	Waits    Waits         `json:"waits"`     // for a token
+	Baseline time.Duration `json:"baseline"`  // the least latency of late
+	Busy     float64       `json:"busy"`      // utilization of this process, of its target
+
+	Refused    [spillway.Criticalities]float64 `json:"refused"`     // share of late, by class
+	RetryShare float64                         `json:"retry_share"` // of what comes in
+	DontRetry  bool                            `json:"dont_retry"`  // refusals say so
+}
+
+// gateKey says between what a gate stands.
+type gateKey struct{ listener, cluster string }
+
+func (g *Gate) key() gateKey { return gateKey{g.Listener, g.Cluster} }
+
+// Waits are those that are over.
+type Waits struct {
+	Count uint64        `json:"count"`
+	Total time.Duration `json:"total"`
+}
+
+// A Cluster is where requests are sent.
+type Cluster struct {
+	Name string `json:"name"`
+
+	InFlight    int `json:"in_flight"`     // attempts
+	MaxInFlight int `json:"max_in_flight"` // 0: no limit
+
+	Throttle [spillway.Criticalities]float64 `json:"throttle"` // probability of a refusal, by class
+
+	Retries uint64  `json:"retries"` // whether they are on: see Budget; granted since the start
+	Budget  *Budget `json:"budget"`  // nil: nothing is retried
+
+	Queue     *Queue     `json:"queue"` // of a batch cluster
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// A Budget is what pays for retries, in retries.
+type Budget struct {
+	Left     float64 `json:"left"`
+	Capacity float64 `json:"capacity"`
+}
+
+// A Queue is where requests to a batch cluster wait for their turn.
+type Queue struct {
+	Busy    int   `json:"busy"`
+	Places  int   `json:"places"`
+	Waiting int   `json:"waiting"`
+	Waits   Waits `json:"waits"`
+}
+
+// An Endpoint is an address of a cluster.
+type Endpoint struct {
+	Address  string `json:"address"`
+	InFlight int    `json:"in_flight"`
+	Attempts uint64 `json:"attempts"` // since the start
+	Down     string `json:"down"`     // why it gets no requests; empty: it does
+}
+
+// A Tuned is a limit that is moved as signals tell.
+type Tuned struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Least float64 `json:"least"`
+	Most  float64 `json:"most"`
+	Moves []Move  `json:"moves"` // the latest first
+}
+
+// A Move is one of a tuned limit.
+type Move struct {
+	Time time.Time `json:"time"`
+	From float64   `json:"from"`
+	To   float64   `json:"to"`
+	Why  string    `json:"why"`
+}

@@ -1,0 +1,142 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// scrape returns the metrics by name, as Prometheus reads them.
+func scrape(t *testing.T, h http.Handler) map[string]*dto.MetricFamily {
+	t.Helper()
+	w := get(t, h, "/metrics")
+	if w.Code != http.StatusOK || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	all, err := p.TextToMetricFamilies(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func label(m *dto.Metric, name string) string {
+	for _, l := range m.GetLabel() {
+		if l.GetName() == name {
+			return l.GetValue()
+		}
+	}
+	return ""
+}
+
+// series returns how many series metrics are, as a server that stores them counts.
+func series(all map[string]*dto.MetricFamily) (n int) {
+	for _, f := range all {
+		for _, m := range f.GetMetric() {
+			switch {
+			case m.GetHistogram() != nil:
+				n += len(m.GetHistogram().GetBucket()) + 2
+			case m.GetSummary() != nil:
+				n += len(m.GetSummary().GetQuantile()) + 2
+			default:
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// everything tells of each event that policies can send in a mode.
+func everything(c *Collector, mode spillway.Mode, names ...string) {
+	advice := map[string]string{
+		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "no place became free in time",
+		"deadline": "the deadline is nearer than any request was quick", "utilization": "utilization is above the threshold of this criticality",
+	}
+	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
+		for _, name := range names {
+			call := spillway.Call{Criticality: class}
+			for o := spillway.Served; o <= spillway.Abandoned; o++ {
+				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
+			}
+			for _, r := range refusals[policyOf(name)] {
+				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Err: &spillway.RejectedError{Policy: name, Advice: advice[r.reason]}})
+			}
+		}
+		for r := range retry.Reasons {
+			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.Failed, Err: stopped(retry.Reason(r), 2)})
+		}
+	}
+}
+
+// TestSeries holds that there are few series, whatever has happened: with ten routes,
+// each to a cluster of its own, and with all policies.
+func TestSeries(t *testing.T) {
+	byDefault := []string{"shed", "throttle", "inflight", "retry"}
+	for clusters, asked := range map[int][]string{1: append([]string{"ratelimit", "quota", "batch"}, byDefault...), 10: byDefault} {
+		s := newScene(spillway.Enforce)
+		l := &s.proxy.levels
+		for i := 1; i < clusters; i++ {
+			g, x := l.Gates[0], l.Clusters[0]
+			g.Cluster, x.Name = fmt.Sprint("web", i), fmt.Sprint("web", i)
+			l.Gates, l.Clusters = append(l.Gates, g), append(l.Clusters, x)
+		}
+		everything(s.sampler.collector, spillway.Enforce, asked...)
+		s.second()
+		n := series(scrape(t, s.Handler()))
+		if n >= 300 {
+			t.Errorf("%d clusters: %d series, want fewer than 300", clusters, n)
+		}
+		t.Logf("%d clusters: %d series", clusters, n)
+	}
+}
+
+// TestSeriesOfNothing holds that a proxy that was just started has the metrics that
+// alerts ask for.
+func TestSeriesOfNothing(t *testing.T) {
+	s := newScene(spillway.Observe)
+	m := scrape(t, s.Handler())
+	for _, name := range []string{"overload_limit", "overload_in_flight", "overload_in_flight_max", "overload_queue_length", "overload_retries_total", "overload_throttle_probability", "overload_criticality_missing_total", "overload_overrides", "overload_ready"} {
+		if m[name] == nil {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	if n := series(m); n > 60 {
+		t.Errorf("%d series of a proxy that has done nothing", n)
+	}
+}
+
+func TestMetricsAreWellFormed(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	l := &s.proxy.levels
+	l.Clusters[0].Queue = &Queue{Busy: 1, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
+	l.Gates[0].Waits = Waits{2, 1e9}
+	l.Tuned = []Tuned{{Name: "web", Value: 12}}
+	l.Override = &Override{Field: "mode"}
+	s.seconds(3)
+	problems, err := promlint.New(get(t, s.Handler(), "/metrics").Body).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("%v, %v", problems, err)
+	}
+	m := scrape(t, s.Handler())
+	waits := m["overload_queue_wait_seconds"].GetMetric()
+	if len(waits) != 2 || waits[0].GetSummary().GetSampleSum()+waits[1].GetSummary().GetSampleSum() != 9 {
+		t.Errorf("waits %v", waits)
+	}
+	if m["overload_overrides"].GetMetric()[0].GetGauge().GetValue() != 1 {
+		t.Error("the override does not show")
+	}
+	open := get(t, s.Handler(), "/metrics", "Accept", "application/openmetrics-text; version=1.0.0")
+	if text := open.Body.String(); !strings.HasPrefix(open.Header().Get("Content-Type"), "application/openmetrics-text") || !strings.HasSuffix(text, "# EOF\n") {
+		t.Errorf("OpenMetrics: %v", open.Header())
+	}
+}

@@ -1,0 +1,169 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	meanTicks   = 10  // ticks that the mean and the quantiles are of
+	minuteTicks = 60  // ticks that reasons are counted over
+	history     = 900 // ticks that are kept for the charts
+	maxStreams  = 16
+	backlog     = 4 // ticks that a stream may be behind
+)
+
+// A sampler makes a State of what a Collector and a Proxy say, once for each tick,
+// and hands it to whoever looks.
+type sampler struct {
+	collector *Collector
+	proxy     Proxy
+	version   string
+	started   time.Time
+	state     atomic.Pointer[State]
+	samples   []*sample // of the last minute, the oldest first; used by tick alone
+
+	mu      sync.Mutex
+	rows    []Figures // the oldest first
+	streams map[chan []byte]struct{}
+	missed  atomic.Uint64 // ticks that streams were too slow for
+}
+
+func newSampler(c *Collector, p Proxy, version string, now time.Time) *sampler {
+	s := &sampler{collector: c, proxy: p, version: version, started: now, streams: make(map[chan []byte]struct{})}
+	s.samples = []*sample{{at: now, totals: c.read(), levels: p.Levels(now)}}
+	s.state.Store(s.summarize())
+	return s
+}
+
+// ago returns the sample of n ticks ago, or the first one.
+func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-n)] }
+
+// tick takes a sample and tells all streams.
+func (s *sampler) tick(now time.Time) {
+	x := &sample{at: now, totals: s.collector.read(), levels: s.proxy.Levels(now)}
+	for i := range x.levels.Gates {
+		x.peak += x.levels.Gates[i].Peak
+	}
+	s.samples = append(s.samples, x)
+	if len(s.samples) > minuteTicks+1 {
+		s.samples = slices.Delete(s.samples, 0, 1)
+	}
+	st := s.summarize()
+	s.state.Store(st)
+	s.tell(st)
+}
+
+// summarize makes the State of the last sample.
+func (s *sampler) summarize() *State {
+	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
+	l := &now.levels
+	st := &State{
+		Time: now.at, Started: s.started, Version: s.version,
+		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
+		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
+		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo,
+		Totals: totalsOf(now.totals),
+	}
+	for i := range meanTicks {
+		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)
+		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.slowest))
+	}
+	st.Gates = peaks(s.samples)
+	st.Verdict = judge(st, now.totals.any() || st.Mean.InFlight > 0)
+	st.Tiles = tiles(st)
+	return st
+}
+
+// peaks returns the gates of the last sample, each with its peak of all samples.
+func peaks(all []*sample) []Gate {
+	most := make(map[gateKey]int)
+	for _, x := range all {
+		for i := range x.levels.Gates {
+			g := &x.levels.Gates[i]
+			most[g.key()] = max(most[g.key()], g.Peak, g.InFlight)
+		}
+	}
+	gates := append([]Gate{}, all[len(all)-1].levels.Gates...) // not null, in JSON
+	for i := range gates {
+		gates[i].Peak = most[gates[i].key()]
+	}
+	return gates
+}
+
+// any reports whether a request has ended since the start.
+func (t *totals) any() bool {
+	for fate := fateServed; fate <= fateWithheld; fate++ {
+		for _, n := range t.fates[fate] {
+			if n > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tell keeps the row of a State for the charts, and hands both to all streams. A
+// stream that is too slow misses it.
+func (s *sampler) tell(st *State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = append(s.rows, st.Last)
+	if len(s.rows) > history {
+		s.rows = slices.Delete(s.rows, 0, 1)
+	}
+	if len(s.streams) == 0 {
+		return
+	}
+	text := message("tick", st)
+	for to := range s.streams {
+		select {
+		case to <- text:
+		default:
+			s.missed.Add(1)
+		}
+	}
+}
+
+// errCrowded is returned when there are as many streams as there may be.
+var errCrowded = errors.New("there are as many streams as there may be: close a page")
+
+// follow returns what a new stream begins with, and where its ticks will come. It
+// must be left.
+func (s *sampler) follow() (first []byte, ticks chan []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.streams) >= maxStreams {
+		return nil, nil, errCrowded
+	}
+	ticks = make(chan []byte, backlog)
+	s.streams[ticks] = struct{}{}
+	return message("history", struct {
+		Rows  []Figures `json:"rows"`
+		State *State    `json:"state"`
+	}{s.rows, s.state.Load()}), ticks, nil
+}
+
+func (s *sampler) leave(ticks chan []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.streams, ticks)
+}
+
+// message returns an event of a stream.
+func message(event string, data any) []byte {
+	var b bytes.Buffer
+	b.WriteString("event: " + event + "\ndata: ")
+	text, err := json.Marshal(data)
+	if err != nil { // a number is none
+		text = []byte("null")
+	}
+	b.Write(text)
+	b.WriteString("\n\n")
+	return b.Bytes()
+}

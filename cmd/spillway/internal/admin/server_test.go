@@ -1,0 +1,426 @@
+package admin
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// paths are all that GET knows.
+var paths = []string{
+	"/", "/dashboard.js", "/dashboard.css", "/icon.svg", "/uplot.js", "/page.css", "/api/v1/state", "/metrics",
+	"/debug/limits", "/debug/queues", "/debug/decisions", "/debug/config", "/healthz", "/readyz",
+}
+
+func TestHosts(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.Allow(Access{Hosts: []string{"proxy.example.com"}})
+	h := s.Handler()
+	for host, ok := range map[string]bool{
+		"127.0.0.1:8001": true, "127.0.0.1": true, "localhost:8001": true, "LOCALHOST": true, "[::1]:8001": true, "[::1]": true,
+		"10.1.2.3:8001": true, "proxy.example.com": true, "Proxy.Example.Com:8001": true,
+		"evil.example": false, "evil.example:8001": false, "127.0.0.1.evil.example": false, "localhost.evil.example:80": false,
+		"proxy.example.com.evil.example": false, "": false, "localhost:80:80": false, "2130706433": false,
+	} {
+		for _, path := range paths {
+			if w := get(t, h, path, "Host", host); (w.Code == http.StatusOK) != ok || !ok && w.Code != http.StatusForbidden {
+				t.Errorf("%s of %q: %d", path, host, w.Code)
+			}
+		}
+		if w := ask(t, h, http.MethodPost, "/api/v1/reload", "", "Host", host); !ok && !strings.Contains(w.Body.String(), "host") {
+			t.Errorf("POST of %q: %d %s", host, w.Code, w.Body)
+		}
+	}
+}
+
+// FuzzHosts holds that a host which is known is an address, or one of the names.
+func FuzzHosts(f *testing.F) {
+	for _, host := range []string{"127.0.0.1:8001", "[::1]", "localhost", "evil.example", "[fe80::1%evil.example]:1", "::ffff:1.2.3.4", "]["} {
+		f.Add(host)
+	}
+	f.Fuzz(func(t *testing.T, host string) {
+		a := Access{Hosts: []string{"proxy.example.com"}}
+		name := strings.ToLower(host)
+		if i := strings.LastIndexByte(name, ':'); i > 0 && (strings.Count(name, ":") == 1 || name[i-1] == ']') {
+			name = name[:i]
+		}
+		address := strings.Trim(name, "[]0123456789abcdef.:") == "" && strings.ContainsAny(name, ".:")
+		if a.knows(host) && !address && name != "localhost" && name != "proxy.example.com" && name != "[localhost]" && name != "[proxy.example.com]" {
+			t.Errorf("%q is known", host)
+		}
+	})
+}
+
+// FuzzTame holds that what clients choose stays in its cell.
+func FuzzTame(f *testing.F) {
+	for _, text := range []string{"", "alice", "a\tb", "a\nb", "\x1b[2J", strings.Repeat("ü", 200), "\xff"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := tame(text)
+		if len(got) > 4*210 || strings.ContainsFunc(got, func(r rune) bool { return !strconv.IsPrint(r) }) {
+			t.Errorf("%q became %q", text, got)
+		}
+	})
+}
+
+func TestHeaders(t *testing.T) {
+	h := newScene(spillway.Enforce).Handler()
+	for _, path := range paths {
+		w := get(t, h, path)
+		csp := w.Header().Get("Content-Security-Policy")
+		if !strings.HasPrefix(csp, "default-src 'self';") || strings.Contains(csp, "unsafe") || w.Header().Get("X-Content-Type-Options") != "nosniff" || w.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %v", path, w.Header())
+		}
+		if w.Body.Len() == 0 {
+			t.Errorf("%s is empty", path)
+		}
+	}
+	if w := get(t, h, "/etc/passwd"); w.Code != http.StatusNotFound {
+		t.Errorf("an unknown path: %d", w.Code)
+	}
+}
+
+// TestGetChangesNothing asks for all there is, and for what changes things, and wants
+// no change. Neither does any other method but POST.
+func TestGetChangesNothing(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.seconds(3)
+	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
+	h, before := s.Handler(), s.proxy.Levels(s.now)
+	beforeTotals := s.sampler.collector.fates[fateServed][2].Load()
+	for _, path := range append(paths, "/api/v1/mode", "/api/v1/reload") {
+		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
+			w := ask(t, h, method, path, "off", "Authorization", "Bearer "+goodToken)
+			if strings.HasPrefix(path, "/api/v1/mode") && w.Code != http.StatusMethodNotAllowed && w.Code != http.StatusNotFound {
+				t.Errorf("%s %s: %d", method, path, w.Code)
+			}
+		}
+	}
+	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.fates[fateServed][2].Load() != beforeTotals {
+		t.Errorf("%+v is now %+v", before, after)
+	}
+	one, two := get(t, h, "/metrics").Body.String(), get(t, h, "/metrics").Body.String()
+	if one != two {
+		t.Error("to look at the metrics changes them")
+	}
+}
+
+const goodToken = "0123456789abcdef"
+
+func tokenFile(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func TestChanges(t *testing.T) {
+	bearer := "Bearer " + goodToken
+	for name, row := range map[string]struct {
+		file, header, path, body string
+		status                   int
+		says                     string
+		mode                     spillway.Mode
+	}{
+		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.Observe},
+		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.Observe},
+		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "less than 16", spillway.Observe},
+		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "less than 16", spillway.Observe},
+		"no token":      {goodToken, "", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
+		"another token": {goodToken, "Bearer 0123456789abcdeF", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
+		"basic":         {goodToken, "Basic " + goodToken, "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
+		"good":          {goodToken + "\n", bearer, "/api/v1/mode", "enforce\n", http.StatusOK, "until the configuration is next read", spillway.Enforce},
+		"off":           {goodToken, bearer, "/api/v1/mode", "off", http.StatusOK, "mode off", spillway.Off},
+		"no mode":       {goodToken, bearer, "/api/v1/mode", "on", http.StatusUnprocessableEntity, "enforce, observe, off", spillway.Observe},
+		"long":          {goodToken, bearer, "/api/v1/mode", strings.Repeat("x", 2000), http.StatusBadRequest, "too long", spillway.Observe},
+		"reload":        {goodToken, bearer, "/api/v1/reload", "", http.StatusOK, "was read", spillway.Observe},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(spillway.Observe)
+			var log strings.Builder
+			s.logger = slog.New(slog.NewTextHandler(&log, nil))
+			switch row.file {
+			case "-":
+			case "missing":
+				s.Allow(Access{TokenFile: filepath.Join(t.TempDir(), "none")})
+			default:
+				s.Allow(Access{TokenFile: tokenFile(t, row.file)})
+			}
+			w := ask(t, s.Handler(), http.MethodPost, row.path, row.body, "Authorization", row.header)
+			if w.Code != row.status || !strings.Contains(w.Body.String(), row.says) {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+			if s.proxy.levels.Mode != row.mode {
+				t.Errorf("the mode is %v, want %v", s.proxy.levels.Mode, row.mode)
+			}
+			if strings.Contains(log.String()+w.Body.String(), goodToken) || row.status == http.StatusOK && !strings.Contains(log.String(), "changed over the API") {
+				t.Errorf("logged:\n%s", log.String())
+			}
+		})
+	}
+}
+
+// TestOverrideShows holds that a change by hand shows wherever one looks, until a
+// reload drops it.
+func TestOverrideShows(t *testing.T) {
+	s := newScene(spillway.Observe)
+	s.proxy.settings = []Setting{{"mode", "enforce", true}, {"drain_timeout", "30s", false}}
+	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
+	h := s.Handler()
+	look := func() string {
+		s.sampler.tick(s.now)
+		return get(t, h, "/api/v1/state").Body.String() + get(t, h, "/debug/config").Body.String() + get(t, h, "/metrics").Body.String()
+	}
+	const shows, configured, metric = `"file": "observe"`, "the configuration says observe", "overload_overrides 1"
+	ask(t, h, http.MethodPost, "/api/v1/mode", "enforce", "Authorization", "Bearer "+goodToken)
+	if text := look(); !strings.Contains(text, shows) || !strings.Contains(text, configured) || !strings.Contains(text, metric) {
+		t.Errorf("the override does not show:\n%s", text)
+	}
+	ask(t, h, http.MethodPost, "/api/v1/reload", "", "Authorization", "Bearer "+goodToken)
+	if text := look(); strings.Contains(text, shows) || strings.Contains(text, configured) || strings.Contains(text, metric) {
+		t.Errorf("the override still shows:\n%s", text)
+	}
+}
+
+func TestChangeThatFails(t *testing.T) {
+	s := newScene(spillway.Observe)
+	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
+	s.proxy.refuses = errors.New("the file is wrong")
+	for _, path := range []string{"/api/v1/mode", "/api/v1/reload"} {
+		if w := ask(t, s.Handler(), http.MethodPost, path, "off", "Authorization", "Bearer "+goodToken); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "wrong") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+func TestHealth(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	h := s.Handler()
+	for _, row := range []struct {
+		err    error
+		status int
+		says   string
+	}{{nil, http.StatusOK, "ready"}, {errors.New("draining"), http.StatusServiceUnavailable, "draining"}, {errors.New("nothing listens"), http.StatusServiceUnavailable, "nothing listens"}} {
+		s.proxy.unready = row.err
+		if w := get(t, h, "/readyz"); w.Code != row.status || !strings.Contains(w.Body.String(), row.says) {
+			t.Errorf("%v: %d %s", row.err, w.Code, w.Body)
+		}
+		if w := get(t, h, "/healthz"); w.Code != http.StatusOK {
+			t.Errorf("%v: not healthy", row.err)
+		}
+		s.sampler.tick(s.now)
+		if s.sampler.state.Load().Ready != (row.err == nil) {
+			t.Errorf("%v: the state says otherwise", row.err)
+		}
+	}
+}
+
+func TestDebug(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.proxy.levels.Clusters[0].Queue = &Queue{Busy: 15, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
+	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: refused"
+	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_requests", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
+	s.overload()
+	s.seconds(3)
+	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
+	s.sampler.collector.Observe(spillway.Event{Time: noon, Policy: "shed", Refused: true, Err: crowded, Call: call})
+	for path, says := range map[string][]string{
+		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: refused", "web.max_requests", "it is slow"},
+		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},
+		"/debug/decisions?n=1": {"12:00:00.000", "SHEDDABLE", "the room is full", `"a\nb\x1b[31mc`},
+	} {
+		w := get(t, s.Handler(), path)
+		for _, text := range says {
+			if !strings.Contains(w.Body.String(), text) {
+				t.Errorf("%s does not say %q:\n%s", path, text, w.Body)
+			}
+		}
+	}
+	if n := strings.Count(get(t, s.Handler(), "/debug/decisions?n=1").Body.String(), "\n"); n != 2 {
+		t.Errorf("one decision takes %d lines", n)
+	}
+	if n := strings.Count(get(t, s.Handler(), "/debug/decisions").Body.String(), "\n"); n != 101 {
+		t.Errorf("%d lines of decisions, want 101", n)
+	}
+	for _, n := range []string{"0", "-1", "257", "x", "1e1"} {
+		if w := get(t, s.Handler(), "/debug/decisions?n="+n); w.Code != http.StatusBadRequest {
+			t.Errorf("n=%s: %d", n, w.Code)
+		}
+	}
+}
+
+// quiet waits until no more goroutines run than did before the test.
+func quiet(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+				return
+			}
+		}
+	})
+}
+
+// TestStreams opens more streams than there may be, on real connections.
+func TestStreams(t *testing.T) {
+	quiet(t)
+	s := newScene(spillway.Enforce)
+	s.seconds(3)
+	server := httptest.NewServer(s.Handler())
+	defer server.Close()
+	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	open := func() *http.Response {
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"/api/v1/stream", nil)
+		resp, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp
+	}
+	all := make([]*http.Response, 0, maxStreams)
+	for range maxStreams {
+		all = append(all, open())
+	}
+	if resp := open(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+		t.Errorf("one more: %s", resp.Status)
+	} else {
+		resp.Body.Close()
+	}
+	s.second()
+	for _, resp := range all {
+		lines := bufio.NewScanner(resp.Body)
+		lines.Buffer(nil, 1<<20)
+		var events []string
+		for len(events) < 2 && lines.Scan() {
+			if e, ok := strings.CutPrefix(lines.Text(), "event: "); ok {
+				events = append(events, e)
+			}
+		}
+		if strings.Join(events, " ") != "history tick" {
+			t.Errorf("events %q, %v", events, lines.Err())
+		}
+		resp.Body.Close()
+	}
+	for end := time.Now().Add(5 * time.Second); ; runtime.Gosched() {
+		s.sampler.mu.Lock()
+		left := len(s.sampler.streams)
+		s.sampler.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d streams are left", left)
+		}
+	}
+	open().Body.Close()
+}
+
+// TestSlowBrowser holds that a browser which reads nothing misses ticks and holds
+// nobody up.
+func TestSlowBrowser(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	_, ticks, err := s.sampler.follow()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.sampler.leave(ticks)
+	s.seconds(backlog + 7)
+	if n := s.sampler.missed.Load(); n != 7 || len(ticks) != backlog {
+		t.Errorf("%d ticks were missed, %d wait, want 7 and %d", n, len(ticks), backlog)
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.offered = [spillway.Criticalities]int{}
+	s.seconds(history + 50)
+	if len(s.sampler.rows) != history || len(s.sampler.samples) != minuteTicks+1 {
+		t.Errorf("%d rows and %d samples are kept", len(s.sampler.rows), len(s.sampler.samples))
+	}
+}
+
+// TestServer lets a Server tick and end, with a stream open.
+func TestServer(t *testing.T) {
+	quiet(t)
+	f := newScene(spillway.Enforce).proxy
+	s := New(Config{Collector: new(Collector), Proxy: f})
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		if err := s.Serve(l); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "GET /api/v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	lines := bufio.NewScanner(c)
+	lines.Buffer(nil, 1<<20)
+	for seen := 0; seen < 2 && lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "event: ") {
+			seen++
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	serving.Wait()
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStreamOutlivesTimeouts would fail if the time that a request or an answer may take
+// ended streams.
+func TestStreamOutlivesTimeouts(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	server := httptest.NewUnstartedServer(s.Handler())
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	server.Start()
+	defer server.Close()
+	resp, err := http.Get(server.URL + "/api/v1/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	<-time.After(150 * time.Millisecond)
+	s.second()
+	for lines.Scan() {
+		if lines.Text() == "event: tick" {
+			return
+		}
+	}
+	t.Errorf("the stream has ended: %v", lines.Err())
+}

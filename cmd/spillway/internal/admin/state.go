@@ -1,0 +1,304 @@
+package admin
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A State is all there is to say of a proxy at one time. The page, the stream, the
+// JSON, the metrics and the texts show it, or a part of it, and nothing else.
+type State struct {
+	Time    time.Time `json:"time"`
+	Started time.Time `json:"started"`
+	Version string    `json:"version"`
+
+	Mode     spillway.Mode `json:"mode"`
+	Override *Override     `json:"override"`
+	Draining bool          `json:"draining"`
+	Ready    bool          `json:"ready"`
+
+	Verdict Verdict  `json:"verdict"`
+	Tiles   []Tile   `json:"tiles"`
+	Last    Figures  `json:"last"` // of the last second
+	Mean    Figures  `json:"mean"` // of the last ten
+	Reasons []Reason `json:"reasons"`
+
+	Listeners []Listener      `json:"listeners"`
+	Gates     []Gate          `json:"gates"`
+	Clusters  []ClusterFigure `json:"clusters"`
+	Tuned     []Tuned         `json:"tuned,omitempty"`
+	Mongo     []Count         `json:"mongo,omitempty"`
+
+	Totals Totals `json:"-"` // for the metrics
+}
+
+// Classes has a value for each criticality, from SHEDDABLE to CRITICAL_PLUS.
+type Classes [spillway.Criticalities]float64
+
+func (c Classes) sum() (s float64) {
+	for _, v := range c {
+		s += v
+	}
+	return s
+}
+
+// Figures are rates per second and levels of some seconds. What is null is not known.
+type Figures struct {
+	Time    int64   `json:"t"`       // the end, in seconds since 1970
+	Seconds float64 `json:"seconds"` // how many
+
+	Offered  float64 `json:"offered"`
+	Goodput  float64 `json:"goodput"`
+	Late     float64 `json:"late"`
+	Failed   float64 `json:"failed"`
+	Declined float64 `json:"declined"` // by the upstream
+	Left     float64 `json:"left"`
+	Refused  Classes `json:"refused"`
+	Would    Classes `json:"would_refuse"` // where gates only observe
+	Ended    Classes `json:"ended"`        // all that has come to an end, whichever
+
+	P50      *float64 `json:"p50_ms"`
+	P99      *float64 `json:"p99_ms"`
+	Slowest  float64  `json:"slowest_ms"`
+	Answers  uint64   `json:"answers"` // that the quantiles are of
+	Deadline *float64 `json:"deadline_ms"`
+
+	InFlight int      `json:"in_flight"`
+	Peak     int      `json:"in_flight_peak"` // with those that wait; of each gate by itself, added up
+	Limit    *float64 `json:"limit"`
+	Waiting  int      `json:"waiting"`
+
+	RetryRatio *float64 `json:"retry_ratio"` // retries for each request that was sent
+	Budget     *float64 `json:"retry_budget"`
+	Throttle   Classes  `json:"throttle"`
+}
+
+// Lost is what came to the upstream and was of no use.
+func (f *Figures) lost() float64 { return f.Late + f.Failed + f.Declined }
+
+// A ClusterFigure is a cluster and what is sent to it.
+type ClusterFigure struct {
+	Cluster
+
+	Endpoints []EndpointFigure `json:"endpoints"`
+}
+
+// An EndpointFigure is an endpoint and what is sent to it.
+type EndpointFigure struct {
+	Endpoint
+
+	Rate float64 `json:"rate"` // attempts per second
+}
+
+// A Reason is why requests were refused or lost.
+type Reason struct {
+	Policy  string  `json:"policy"`
+	Outcome string  `json:"outcome"`
+	Reason  string  `json:"reason"`
+	Mode    string  `json:"mode"`
+	Words   string  `json:"words"`
+	Minute  Classes `json:"minute"` // in the last minute
+	Total   Classes `json:"total"`  // since the start
+}
+
+// Totals are counts since the start.
+type Totals struct {
+	Events  []EventCount
+	Retries uint64
+	Latency counts
+}
+
+// An EventCount is how many events were alike.
+type EventCount struct {
+	kind
+
+	Criticality spillway.Criticality
+	Mode        string
+	Count       uint64
+}
+
+// A sample is all that was read at one time.
+type sample struct {
+	at     time.Time
+	totals *totals
+	levels Levels
+	peak   int // requests in flight, since the sample before
+}
+
+// quorum is how many answers a p99 wants.
+const quorum = 100
+
+// figures returns what lies between two samples, with the quantiles of the time
+// since a third.
+func figures(then, now, quantiles *sample) Figures {
+	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
+	f := Figures{Time: now.at.Unix(), Seconds: seconds}
+	rate := func(fate int) (all Classes) {
+		for class := range all {
+			all[class] = float64(now.totals.fates[fate][class]-then.totals.fates[fate][class]) / seconds
+		}
+		return all
+	}
+	refused, withheld := rate(fateRefused), rate(fateWithheld)
+	in, out := rate(fateIngressWould), rate(fateEgressWould)
+	for class := range f.Refused {
+		f.Refused[class] = refused[class] + withheld[class]
+		f.Would[class] = max(in[class], out[class])
+		for fate := fateServed; fate <= fateWithheld; fate++ {
+			f.Ended[class] += rate(fate)[class]
+		}
+	}
+	f.Goodput, f.Late, f.Failed = rate(fateServed).sum(), rate(fateLate).sum(), rate(fateFailed).sum()
+	f.Declined, f.Left = rate(fateDeclined).sum(), rate(fateLeft).sum()
+	f.Offered = float64(admissions(then, now))/seconds + refused.sum()
+	f.latency(quantiles, now)
+	f.levels(now)
+	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && f.Budget != nil {
+		f.RetryRatio = new(float64(now.totals.retries-then.totals.retries) / seconds / sent)
+	}
+	return f
+}
+
+// admissions returns how many requests were let in between two samples.
+func admissions(then, now *sample) (n uint64) {
+	before := make(map[gateKey]uint64, len(then.levels.Gates))
+	for i := range then.levels.Gates {
+		g := &then.levels.Gates[i]
+		before[g.key()] = g.Admitted
+	}
+	for i := range now.levels.Gates {
+		g := &now.levels.Gates[i]
+		if was := before[g.key()]; g.Admitted >= was {
+			n += g.Admitted - was
+		} else { // another gate of that name
+			n += g.Admitted
+		}
+	}
+	return n
+}
+
+func (f *Figures) latency(then, now *sample) {
+	ended := now.totals.latency.since(&then.totals.latency)
+	f.Answers, f.Slowest = ended.total(), milliseconds(now.totals.slowest)
+	if f.Answers > 0 {
+		f.P50 = new(milliseconds(ended.quantile(0.5)))
+	}
+	if f.Answers >= quorum {
+		f.P99 = new(milliseconds(ended.quantile(0.99)))
+	}
+	if given := now.totals.deadlines.since(&then.totals.deadlines); given.total() > 0 {
+		f.Deadline = new(milliseconds(given.typical()))
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// levels takes in what is not counted but measured.
+func (f *Figures) levels(now *sample) {
+	limit := 0.0
+	for i := range now.levels.Gates {
+		g := &now.levels.Gates[i]
+		f.InFlight += g.InFlight
+		f.Waiting += g.Waiting
+		limit += g.Limit
+	}
+	for i := range now.levels.Clusters {
+		x := &now.levels.Clusters[i]
+		if x.Queue != nil {
+			f.Waiting += x.Queue.Waiting
+			f.InFlight = max(0, f.InFlight-x.Queue.Waiting)
+			limit += float64(x.Queue.Places)
+		}
+		if b := x.Budget; b != nil && b.Capacity > 0 {
+			left := b.Left / b.Capacity
+			if f.Budget == nil || left < *f.Budget {
+				f.Budget = &left
+			}
+		}
+		for class, p := range x.Throttle {
+			f.Throttle[class] = max(f.Throttle[class], p)
+		}
+	}
+	f.Peak = max(now.peak, f.InFlight+f.Waiting)
+	if limit > 0 {
+		f.Limit = &limit
+	}
+}
+
+// reasons returns why requests were refused or lost, the most frequent of the last
+// minute first. What became of a request that all gates let in is told by the retry
+// policy alone.
+func reasons(then, now *totals) []Reason {
+	all := []Reason{}
+	for mode := range now.events {
+		for k, what := range kinds {
+			if what.reason == "" || what.reason == "left" || what.outcome != "refused" && what.policy != policies[retryPolicy] {
+				continue
+			}
+			r := Reason{Policy: what.policy, Outcome: what.outcome, Reason: what.reason, Mode: modeName(mode), Words: what.words()}
+			for class := range r.Total {
+				r.Total[class] = float64(now.events[mode][k][class])
+				r.Minute[class] = r.Total[class] - float64(then.events[mode][k][class])
+			}
+			if r.Total.sum() > 0 {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Reason) int { return cmp.Compare(b.Minute.sum(), a.Minute.sum()) })
+	return all
+}
+
+func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
+
+// totalsOf returns all events that were ever counted, and for each policy that was
+// asked in a mode those that it would be asked about: what it admitted and refused.
+func totalsOf(now *totals) (t Totals) {
+	t.Retries, t.Latency = now.retries, now.latency
+	for mode := range now.events {
+		asked := make(map[string]bool)
+		for k := range kinds {
+			if now.events[mode][k] != ([spillway.Criticalities]uint64{}) {
+				asked[kinds[k].policy] = true
+			}
+		}
+		for k, what := range kinds {
+			known := asked[what.policy] && (what.outcome == "admitted" || what.outcome == "refused")
+			for class, n := range now.events[mode][k] {
+				if known || n > 0 {
+					t.Events = append(t.Events, EventCount{what, spillway.Criticality(class) + spillway.Sheddable, modeName(mode), n})
+				}
+			}
+		}
+	}
+	return t
+}
+
+// clusterFigures returns the clusters with what was sent to each endpoint between
+// two samples.
+func clusterFigures(then, now *sample) []ClusterFigure {
+	type key struct{ cluster, address string }
+	before := make(map[key]uint64)
+	for i := range then.levels.Clusters {
+		for _, e := range then.levels.Clusters[i].Endpoints {
+			before[key{then.levels.Clusters[i].Name, e.Address}] = e.Attempts
+		}
+	}
+	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
+	all := make([]ClusterFigure, 0, len(now.levels.Clusters))
+	for _, x := range now.levels.Clusters {
+		c := ClusterFigure{Cluster: x, Endpoints: []EndpointFigure{}}
+		for _, e := range x.Endpoints {
+			was := before[key{x.Name, e.Address}]
+			if was > e.Attempts { // another one with that address
+				was = 0
+			}
+			c.Endpoints = append(c.Endpoints, EndpointFigure{e, float64(e.Attempts-was) / seconds})
+		}
+		all = append(all, c)
+	}
+	return all
+}

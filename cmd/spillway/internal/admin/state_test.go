@@ -1,0 +1,220 @@
+package admin
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// TestFigures lets ten seconds pass of which all is known.
+func TestFigures(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	c, g := s.sampler.collector, &s.proxy.levels.Gates[0]
+	for i := range 10 {
+		s.now = s.now.Add(time.Second)
+		call := spillway.Call{Criticality: spillway.CriticalPlus, Deadline: s.now.Add(250 * time.Millisecond)}
+		for range 20 { // let in, of which 14 served, 2 late, 1 failed, 1 declined, 1 withheld, 1 left
+			g.Admitted++
+		}
+		retried := call
+		retried.Attempt = 2
+		for j, e := range []spillway.Event{
+			{Outcome: spillway.TimedOut}, {Outcome: spillway.TimedOut}, {Outcome: spillway.Failed}, {Outcome: spillway.Overloaded, Call: retried},
+			{Outcome: spillway.Abandoned, Err: outranked}, {Outcome: spillway.Abandoned},
+		} {
+			e.Policy, e.Time, e.Latency = "retry", s.now, 250*time.Millisecond
+			if j != 3 {
+				e.Call = call
+			}
+			c.Observe(e)
+		}
+		for range 14 {
+			c.Observe(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.Served, Latency: 10 * time.Millisecond})
+		}
+		for range 5 {
+			c.Observe(spillway.Event{Call: spillway.Call{Criticality: spillway.Sheddable}, Policy: "shed", Refused: true, Err: crowded})
+		}
+		for range 3 {
+			c.Observe(spillway.Event{Policy: "quota", Refused: true, Mode: spillway.Observe})
+			c.Observe(spillway.Event{Policy: "throttle", Refused: true, Mode: spillway.Observe})
+		}
+		g.InFlight, g.Peak = 7, 8+i
+		s.sampler.tick(s.now)
+	}
+	for name, f := range map[string]Figures{"last": s.sampler.state.Load().Last, "mean": s.sampler.state.Load().Mean} {
+		for _, row := range []struct {
+			what      string
+			got, want float64
+		}{
+			{"offered", f.Offered, 25},
+			{"goodput", f.Goodput, 14},
+			{"late", f.Late, 2},
+			{"failed", f.Failed, 1},
+			{"declined", f.Declined, 1},
+			{"left", f.Left, 1},
+			{"refused of the lowest", f.Refused[0], 5},
+			{"refused of the highest", f.Refused[3], 1},
+			{"would be refused", f.Would[2], 3},
+			{"ended", f.Ended.sum(), 25},
+			{"answers", float64(f.Answers), 160},
+			{"retry ratio", *f.RetryRatio, 2.0 / 18},
+			{"deadline", *f.Deadline, 250},
+			{"p50", math.Round(*f.P50), 10},
+			{"p99", math.Round(*f.P99 / 10), 25},
+			{"in flight", float64(f.InFlight), 7},
+			{"peak", float64(f.Peak), 17},
+			{"limit", *f.Limit, 24},
+			{"budget", *f.Budget, 1},
+		} {
+			if math.Abs(row.got-row.want) > 1e-9 {
+				t.Errorf("%s: %s is %v, want %v", name, row.what, row.got, row.want)
+			}
+		}
+	}
+	if got := s.sampler.state.Load().Gates[0].Peak; got != 17 {
+		t.Errorf("the peak of the gate is %d, want 17", got)
+	}
+}
+
+func TestUnknownFigures(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.proxy.levels.Gates[0].Limit, s.proxy.levels.Clusters[0].Budget = 0, nil
+	s.offered = [...]int{0, 0, 4, 0}
+	s.seconds(2)
+	f := s.sampler.state.Load().Mean
+	if f.P99 != nil || f.P50 == nil || f.Limit != nil || f.Budget != nil || f.RetryRatio != nil {
+		t.Errorf("known of %d answers: %+v", f.Answers, f)
+	}
+}
+
+// A gate that was closed and made again counts from zero.
+func TestCountersThatBeginAgain(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.seconds(20)
+	s.proxy.levels.Gates[0].Admitted = 5
+	s.proxy.levels.Clusters[0].Endpoints[0].Attempts = 3
+	s.sampler.tick(s.now.Add(time.Second))
+	st := s.sampler.state.Load()
+	if st.Last.Offered != 5 {
+		t.Errorf("offered %v, want 5", st.Last.Offered)
+	}
+	if rate := st.Clusters[0].Endpoints[0].Rate; rate < 0 || rate > 1 {
+		t.Errorf("%v attempts per second", rate)
+	}
+}
+
+// TestAllAgree holds that the tiles, the sentence, the stream, the JSON and the metrics
+// say the same.
+func TestAllAgree(t *testing.T) {
+	for _, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe} {
+		s := newScene(mode)
+		s.seconds(5)
+		s.overload()
+		s.seconds(15)
+		st := s.sampler.state.Load()
+		f := st.Mean
+		refused := f.Refused.sum()
+		if mode == spillway.Observe {
+			refused = f.Would.sum()
+		}
+		for id, want := range map[string]float64{
+			"offered": f.Offered, "goodput": f.Goodput, "refused": refused, "lost": f.Late + f.Failed + f.Declined,
+			"p99": *f.P99, "in-flight": float64(f.InFlight), "retry-ratio": *f.RetryRatio, "throttle": f.Throttle[0],
+		} {
+			tile := tileOf(t, st, id)
+			if *tile.Value != want {
+				t.Errorf("%v: the tile %s is %v, want %v", mode, id, *tile.Value, want)
+			}
+			if id == "offered" || id == "goodput" || id == "refused" || id == "p99" {
+				if !strings.Contains(st.Verdict.Text, tile.Text) {
+					t.Errorf("%v: the sentence %q does not say %s", mode, st.Verdict.Text, tile.Text)
+				}
+			}
+		}
+		var fromJSON, fromStream any
+		decode(t, get(t, s.Handler(), "/api/v1/state").Body.Bytes(), &fromJSON)
+		history := struct {
+			Rows  []Figures `json:"rows"`
+			State any       `json:"state"`
+		}{}
+		first, ticks, err := s.sampler.follow()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, data, _ := strings.Cut(string(first), "data: ")
+		decode(t, []byte(data), &history)
+		if fromStream = history.State; !equalJSON(fromJSON, fromStream) || !equalJSON(history.Rows[len(history.Rows)-1], st.Last) || len(history.Rows) != 20 {
+			t.Errorf("%v: the stream and the JSON differ", mode)
+		}
+		s.second()
+		_, data, _ = strings.Cut(string(<-ticks), "data: ")
+		decode(t, []byte(data), &fromStream)
+		decode(t, get(t, s.Handler(), "/api/v1/state").Body.Bytes(), &fromJSON)
+		if !equalJSON(fromJSON, fromStream) {
+			t.Errorf("%v: the stream and the JSON differ after a tick", mode)
+		}
+		s.sampler.leave(ticks)
+		checkMetrics(t, s)
+	}
+}
+
+func tileOf(t *testing.T, st *State, id string) Tile {
+	t.Helper()
+	for _, tile := range st.Tiles {
+		if tile.ID == id || id == "refused" && tile.ID == "would-refuse" {
+			return tile
+		}
+	}
+	t.Fatalf("there is no tile %s", id)
+	return Tile{}
+}
+
+// checkMetrics holds that the metrics are what the last State says.
+func checkMetrics(t *testing.T, s *scene) {
+	t.Helper()
+	st, m := s.sampler.state.Load(), scrape(t, s.Handler())
+	bySum := make(map[string]float64)
+	for _, f := range m["overload_requests_total"].GetMetric() {
+		bySum[label(f, "policy")+" "+label(f, "outcome")+" "+label(f, "reason")+" "+label(f, "mode")] += f.GetCounter().GetValue()
+	}
+	for _, r := range st.Reasons {
+		if got := bySum[r.Policy+" "+r.Outcome+" "+r.Reason+" "+r.Mode]; got != r.Total.sum() || got == 0 {
+			t.Errorf("metrics have %v of %+v", got, r)
+		}
+	}
+	served := float64(0)
+	for _, n := range s.sampler.samples[len(s.sampler.samples)-1].totals.fates[fateServed] {
+		served += float64(n)
+	}
+	if got := bySum["retry admitted  enforce"]; got != served || got == 0 {
+		t.Errorf("metrics have %v served, want %v", got, served)
+	}
+	for name, want := range map[string]float64{
+		"overload_in_flight": float64(st.Mean.InFlight), "overload_in_flight_max": float64(st.Gates[0].Peak), "overload_limit": *st.Mean.Limit,
+		"overload_retry_budget_ratio": *st.Mean.Budget, "overload_throttle_probability": st.Mean.Throttle[0], "overload_baseline_seconds": 0.005,
+	} {
+		if got := m[name].GetMetric()[0].GetGauge().GetValue(); got != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+	if got := m["overload_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != st.Totals.Latency.total() || got == 0 {
+		t.Errorf("%d latencies, want %d", got, st.Totals.Latency.total())
+	}
+}
+
+func decode(t *testing.T, text []byte, into any) {
+	t.Helper()
+	if err := json.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func equalJSON(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return len(x) > 100 && string(x) == string(y)
+}

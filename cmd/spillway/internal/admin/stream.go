@@ -1,0 +1,35 @@
+package admin
+
+import (
+	"net/http"
+	"time"
+)
+
+// writeTimeout is how long a browser may take to receive a tick.
+const writeTimeout = 5 * time.Second
+
+// serveStream sends the history, and then each tick, as server-sent events.
+func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
+	first, ticks, err := s.sampler.follow()
+	if err != nil {
+		w.Header().Set("Retry-After", "10")
+		plainText(w, http.StatusServiceUnavailable, err.Error()+"\n")
+		return
+	}
+	defer s.sampler.leave(ticks)
+	w.Header().Set("Content-Type", "text/event-stream")
+	to := http.NewResponseController(w)
+	for text := append([]byte("retry: 2000\n"), first...); ; {
+		if to.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+			return
+		}
+		if _, err := w.Write(text); err != nil || to.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case text = <-ticks:
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package admin
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// text returns a handler that writes the last State as aligned text.
+func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		plainText(w, http.StatusOK, aligned(func(w io.Writer) { write(w, s.sampler.state.Load()) }))
+	}
+}
+
+// aligned returns what write writes, with the cells of each column, which tabs end,
+// below one another.
+func aligned(write func(io.Writer)) string {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	write(w)
+	_ = w.Flush() // to memory
+	return b.String()
+}
+
+// row writes a line of cells.
+func row(w io.Writer, cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		if f, ok := c.(float64); ok {
+			c = strconv.FormatFloat(f, 'g', 4, 64)
+		}
+		fmt.Fprint(w, c)
+	}
+	fmt.Fprintln(w)
+}
+
+func writeLimits(w io.Writer, st *State) {
+	row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REFUSED S/S+/C/C+")
+	for i := range st.Gates {
+		g := &st.Gates[i]
+		row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.Refused))
+	}
+	fmt.Fprintln(w)
+	row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
+	for i := range st.Clusters {
+		x := &st.Clusters[i]
+		left, of := unknown, unknown
+		if x.Budget != nil {
+			left, of = strconv.FormatFloat(x.Budget.Left, 'f', 1, 64), strconv.FormatFloat(x.Budget.Capacity, 'f', 0, 64)
+		}
+		row(w, x.Name, x.InFlight, orDash(float64(x.MaxInFlight)), shares(x.Throttle), x.Retries, left, of)
+	}
+	fmt.Fprintln(w)
+	row(w, "CLUSTER", "ENDPOINT", "IN FLIGHT", "PER SECOND", "ATTEMPTS", "STATE")
+	for i := range st.Clusters {
+		for _, e := range st.Clusters[i].Endpoints {
+			state := "up"
+			if e.Down != "" {
+				state = "down: " + e.Down
+			}
+			row(w, st.Clusters[i].Name, e.Address, e.InFlight, e.Rate, e.Attempts, state)
+		}
+	}
+	for i, t := range st.Tuned {
+		if i == 0 {
+			fmt.Fprintln(w)
+			row(w, "TUNED LIMIT", "VALUE", "LEAST", "MOST", "LAST MOVE")
+		}
+		last := unknown
+		if len(t.Moves) > 0 {
+			last = t.Moves[0].Time.Format(time.TimeOnly) + " " + t.Moves[0].Why
+		}
+		row(w, t.Name, t.Value, t.Least, t.Most, last)
+	}
+}
+
+func writeQueues(w io.Writer, st *State) {
+	row(w, "CLUSTER", "LISTENER", "WAIT FOR", "WAITING", "WAITED", "ON AVERAGE")
+	for i := range st.Gates {
+		g := &st.Gates[i]
+		row(w, g.Cluster, g.Listener, "place or token", g.Waiting, g.Waits.Count, g.Waits.mean())
+	}
+	for i := range st.Clusters {
+		if q := st.Clusters[i].Queue; q != nil {
+			row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d under way", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
+		}
+	}
+}
+
+func (w Waits) mean() time.Duration {
+	if w.Count == 0 {
+		return 0
+	}
+	return (w.Total / time.Duration(w.Count)).Round(time.Microsecond)
+}
+
+func orDash(v float64) any {
+	if v == 0 {
+		return unknown
+	}
+	return v
+}
+
+// shares writes a share of each class, the lowest first.
+func shares(c [spillway.Criticalities]float64) string {
+	var b strings.Builder
+	for i, v := range c {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(strings.ReplaceAll(percent(v), " ", ""))
+	}
+	return b.String()
+}
+
+// serveDecisions writes the last refusals, the latest first.
+func (s *Server) serveDecisions(w http.ResponseWriter, r *http.Request) {
+	n := 100
+	if text := r.URL.Query().Get("n"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > keptDecisions {
+			plainText(w, http.StatusBadRequest, fmt.Sprintf("n must be 1 to %d\n", keptDecisions))
+			return
+		}
+	}
+	plainText(w, http.StatusOK, aligned(func(w io.Writer) { writeDecisions(w, s.sampler.collector.decisions(n)) }))
+}
+
+func writeDecisions(w io.Writer, all []spillway.Event) {
+	row(w, "TIME", "POLICY", "MODE", "CRITICALITY", "KEY", "CUSTOMER", "ATTEMPT", "WHY")
+	for i := range all {
+		e := &all[i]
+		call, why := &e.Call, tame(fmt.Sprint(e.Err))
+		row(w, e.Time.Format("15:04:05.000"), e.Policy, e.Mode, call.Criticality, tame(call.Key), tame(call.Customer), call.Attempt+1, why)
+	}
+}
+
+// tame returns what clients may have chosen so that it can be no more than a cell.
+func tame(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	if text == "" {
+		return unknown
+	}
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted
+	}
+	return text
+}
+
+func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
+	override := s.sampler.state.Load().Override
+	plainText(w, http.StatusOK, aligned(func(w io.Writer) {
+		row(w, "FIELD", "VALUE", "ORIGIN")
+		for _, x := range s.proxy.Settings() {
+			origin := "default"
+			switch {
+			case override != nil && override.Field == x.Field:
+				origin = "API, " + override.Since.Format(time.TimeOnly) + "; the configuration says " + override.File
+			case x.Given:
+				origin = "given"
+			}
+			row(w, x.Field, tame(x.Value), origin)
+		}
+	}))
+}

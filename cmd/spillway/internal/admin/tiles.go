@@ -1,0 +1,121 @@
+package admin
+
+import "github.com/seed90641741/spillway"
+
+// A Tile is one figure of the mean, and how people read it.
+type Tile struct {
+	ID    string   `json:"id"`
+	Name  string   `json:"name"`
+	Value *float64 `json:"value"` // as it stands in the mean; null where it is not known
+	Text  string   `json:"text"`
+	Note  string   `json:"note"`
+	Level string   `json:"level"` // warn, bad, or empty
+}
+
+// unknown is what stands for a figure that is not known.
+const unknown = "–"
+
+// tiles returns the figures that matter most.
+func tiles(s *State) []Tile {
+	f := &s.Mean
+	return []Tile{
+		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: perSecond(f.Offered), Note: "without retries"},
+		goodputTile(f), refusedTile(s), lostTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
+	}
+}
+
+func goodputTile(f *Figures) Tile {
+	t := Tile{ID: "goodput", Name: "Goodput", Value: &f.Goodput, Text: perSecond(f.Goodput), Note: "answered in time"}
+	if f.Offered > 0 {
+		t.Note = percent(min(1, f.Goodput/f.Offered)) + " of offered"
+	}
+	return t
+}
+
+// refusedTile shows what is refused; where all only observe, what would be.
+func refusedTile(s *State) Tile {
+	f := &s.Mean
+	rate, t := f.Refused.sum(), Tile{ID: "refused", Name: "Refused", Note: "nothing"}
+	if would := f.Would.sum(); rate == 0 && would > 0 {
+		rate, t.ID, t.Name = would, "would-refuse", "Would be refused"
+	}
+	t.Value, t.Text = &rate, perSecond(rate)
+	switch {
+	case t.ID == "would-refuse":
+		t.Note = "nothing is: gates observe"
+	case rate > 0 && f.Offered > 0:
+		t.Note = percent(min(1, rate/f.Offered)) + " of offered"
+	case s.Mode == spillway.Observe:
+		t.Note = "mode observe refuses nothing"
+	case s.Mode == spillway.Off:
+		t.Note = "mode off refuses nothing"
+	}
+	if f.matters(rate, refusedShare) {
+		t.Level = "warn"
+	}
+	return t
+}
+
+func lostTile(f *Figures) Tile {
+	rate := f.lost()
+	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: perSecond(rate), Note: "of what was sent"}
+	if rate > 0 {
+		t.Note = perSecond(f.Late) + " late, " + perSecond(f.Failed+f.Declined) + " failed"
+	}
+	if f.matters(rate, lostShare) {
+		t.Level = "bad"
+	}
+	return t
+}
+
+func latencyTile(f *Figures) Tile {
+	t := Tile{ID: "p99", Name: "p99 of the admitted", Value: f.P99, Text: unknown, Note: "no answers"}
+	switch {
+	case f.P99 != nil:
+		t.Text, t.Note = duration(*f.P99), "p50 "+duration(*f.P50)
+	case f.P50 != nil:
+		t.Note = "p50 " + duration(*f.P50) + ", of " + counted(int(f.Answers), "answer")
+	}
+	if f.Deadline != nil {
+		t.Note += ", deadline " + duration(*f.Deadline)
+	}
+	if f.overdue() {
+		t.Level = "warn"
+	}
+	return t
+}
+
+func flightTile(f *Figures) Tile {
+	n := float64(f.InFlight)
+	note := grouped(float64(f.Waiting)) + " waiting, both " + grouped(float64(f.Peak)) + " at most"
+	t := Tile{ID: "in-flight", Name: "In flight", Value: &n, Text: grouped(n), Note: note}
+	if f.Limit != nil {
+		t.Name, t.Text = "In flight / limit", grouped(n)+" / "+grouped(*f.Limit)
+	}
+	return t
+}
+
+func retryTile(f *Figures) Tile {
+	t := Tile{ID: "retry-ratio", Name: "Retry ratio", Value: f.RetryRatio, Text: unknown, Note: "nothing is retried"}
+	if f.Budget != nil {
+		t.Note = "budget " + percent(*f.Budget) + " full"
+	}
+	if f.RetryRatio != nil {
+		t.Text = percent(*f.RetryRatio)
+	}
+	return t
+}
+
+func throttleTile(f *Figures) Tile {
+	most, class := 0.0, spillway.Critical
+	for i, p := range f.Throttle {
+		if p > most {
+			most, class = p, spillway.Criticality(i)+spillway.Sheddable
+		}
+	}
+	t := Tile{ID: "throttle", Name: "Throttle", Value: &most, Text: percent(most), Note: "nothing held back"}
+	if most > 0 {
+		t.Note, t.Level = "of "+class.String(), "warn"
+	}
+	return t
+}

@@ -1,0 +1,190 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Verdict is what the figures come to, in a sentence or two.
+type Verdict struct {
+	Level    string `json:"level"` // idle, ok, warn, bad
+	Headline string `json:"headline"`
+	Text     string `json:"text"`
+}
+
+// What makes a difference: a share of what is offered, and of that no less than some
+// requests.
+const (
+	lostShare    = 0.05
+	refusedShare = 0.01
+	fewRequests  = 5
+)
+
+// judge says what the figures come to. ever says that there was a request since the
+// start. Each claim is computed here.
+func judge(s *State, ever bool) Verdict {
+	f := &s.Mean
+	ended := f.Ended.sum()
+	switch {
+	case s.Draining:
+		return Verdict{"warn", "Draining.", "No new connections are accepted; " + counted(f.InFlight, "request") + " under way."}
+	case !ever && len(s.Gates) == 0 && len(s.Mongo) > 0:
+		return Verdict{"idle", "MongoDB.", "Commands are counted below; what became of each is not judged here. Clients connect to " + addresses(s) + "."}
+	case !ever:
+		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
+	case f.InFlight > 0 && ended == 0:
+		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
+			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s))}
+	case f.Offered == 0 && ended == 0:
+		return Verdict{"idle", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
+	}
+	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", perSecond(f.Offered), perSecond(f.Goodput))}
+	v.Level, v.Headline = headline(s)
+	for _, more := range []string{losses(f), refusedWords(f), would(s), latencies(f), unreachable(s)} {
+		if more != "" {
+			v.Text += " " + strings.TrimSpace(more)
+		}
+	}
+	return v
+}
+
+// matters reports whether a rate is a notable part of what is offered.
+func (f *Figures) matters(rate, share float64) bool {
+	return rate > share*f.Offered && rate*f.Seconds >= fewRequests
+}
+
+// headline returns how bad it is, and what it is.
+func headline(s *State) (level, text string) {
+	f := &s.Mean
+	refuses := f.matters(f.Refused.sum(), refusedShare)
+	switch lost := f.lost(); {
+	case f.matters(lost, lostShare) && f.Late >= max(f.Failed, f.Declined):
+		return "bad", "Answers come too late."
+	case f.matters(lost, lostShare) && f.Declined >= f.Failed:
+		return "bad", "The upstream refuses."
+	case f.matters(lost, lostShare):
+		return "bad", "The upstream fails."
+	case refuses && s.byLimits(spillway.Enforce):
+		return "warn", "Limits refuse requests."
+	case refuses && f.overdue():
+		return "warn", "Overloaded, and slow."
+	case refuses:
+		return "warn", "Overloaded, and protected."
+	case f.matters(f.Would.sum(), refusedShare) && s.byLimits(spillway.Observe):
+		return "warn", "Limits would refuse requests."
+	case f.matters(f.Would.sum(), refusedShare):
+		return "warn", "Overloaded, and not protected."
+	case f.overdue():
+		return "warn", "Some answers come too late."
+	default:
+		return "ok", "All is well."
+	}
+}
+
+// byLimits reports whether most refusals of the last minute were made by rate limits
+// and quotas, which say nothing of the load.
+func (s *State) byLimits(mode spillway.Mode) bool {
+	limits, all := 0.0, 0.0
+	for i := range s.Reasons {
+		r := &s.Reasons[i]
+		if r.Outcome != "refused" || r.Mode != mode.String() {
+			continue
+		}
+		n := r.Minute.sum()
+		all += n
+		if r.Policy == "ratelimit" || r.Policy == "quota" {
+			limits += n
+		}
+	}
+	return limits > all/2
+}
+
+// missed returns the share of what was answered that missed its deadline.
+func (f *Figures) missed() float64 { return f.Late / max(f.Late+f.Goodput, 1e-9) }
+
+// overdue reports whether the p99 is no answer in time. It goes by the counts: what is
+// late took as long as its deadline, and a quantile is known to some percent only.
+func (f *Figures) overdue() bool { return f.P99 != nil && f.missed() > 0.01 }
+
+func losses(f *Figures) string {
+	var parts []string
+	for _, x := range []struct {
+		rate float64
+		what string
+	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.Declined, "refused by the upstream"}} {
+		if x.rate > 0 {
+			parts = append(parts, perSecond(x.rate)+" "+x.what)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Lost: " + strings.Join(parts, ", ") + "."
+}
+
+func refusedWords(f *Figures) string {
+	if f.Refused.sum() == 0 {
+		return ""
+	}
+	return "Refused: " + perSecond(f.Refused.sum()) + ", " + classShares(f.Refused, f.Ended) + "."
+}
+
+// would says what gates that observe would have refused.
+func would(s *State) string {
+	f := &s.Mean
+	switch {
+	case f.Would.sum() == 0:
+		return ""
+	case f.Refused.sum() == 0 && s.Mode == spillway.Observe:
+		return "Mode observe refuses nothing; enforce would refuse about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
+	default:
+		return "Gates that only observe would refuse about " + perSecond(f.Would.sum()) + "."
+	}
+}
+
+func latencies(f *Figures) string {
+	switch {
+	case f.P99 == nil:
+		return ""
+	case f.Deadline == nil:
+		return "p99 " + duration(*f.P99) + "."
+	case f.overdue():
+		return "p99 " + duration(*f.P99) + ": " + percent(f.missed()) + " miss their deadline, most often " + duration(*f.Deadline) + "."
+	default:
+		return "p99 " + duration(*f.P99) + ", inside the deadline of " + duration(*f.Deadline) + "."
+	}
+}
+
+// unreachable names the clusters of which no endpoint gets requests.
+func unreachable(s *State) string {
+	var names []string
+	for i := range s.Clusters {
+		x := &s.Clusters[i]
+		down := 0
+		for _, e := range x.Endpoints {
+			if e.Down != "" {
+				down++
+			}
+		}
+		if down > 0 && down == len(x.Endpoints) {
+			names = append(names, x.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " Not one endpoint is up of " + listed(names) + "."
+}
+
+func addresses(s *State) string {
+	var all []string
+	for _, l := range s.Listeners {
+		all = append(all, l.Address)
+	}
+	if len(all) == 0 {
+		return "no address: nothing listens"
+	}
+	return listed(all)
+}

@@ -1,0 +1,113 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway"
+)
+
+func TestVerdict(t *testing.T) {
+	ms := func(v float64) *float64 { return &v }
+	for name, row := range map[string]struct {
+		state           State
+		never           bool
+		level, headline string
+		says            []string
+	}{
+		"nothing yet": {
+			state: State{Listeners: []Listener{{Address: "127.0.0.1:8000"}, {Address: "[::1]:80"}}}, never: true,
+			level: "idle", headline: "No request yet.", says: []string{"127.0.0.1:8000 or [::1]:80"},
+		},
+		"nothing listens": {never: true, level: "idle", headline: "No request yet.", says: []string{"nothing listens"}},
+		"only MongoDB":    {state: State{Mongo: []Count{{Name: "x"}}, Listeners: []Listener{{Address: "127.0.0.1:27017"}}}, never: true, level: "idle", headline: "MongoDB.", says: []string{"27017"}},
+		"no more":         {state: State{Mean: Figures{Seconds: 10}}, level: "idle", headline: "No requests.", says: []string{"last 10 s"}},
+		"well": {
+			state: State{Mean: Figures{Offered: 100, Goodput: 100, P99: ms(12), Deadline: ms(500)}}, level: "ok", headline: "All is well.",
+			says: []string{"100/s offered, 100/s answered in time. p99 12 ms, inside the deadline of 500 ms."},
+		},
+		"one of few fails": {state: State{Mean: Figures{Seconds: 10, Offered: 0.3, Goodput: 0.2, Failed: 0.1}}, level: "ok", headline: "All is well.", says: []string{"0.1/s failed"}},
+		"protected": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{300, 100}, Ended: Classes{300, 200, 500}, P99: ms(80), Deadline: ms(500)}},
+			level: "warn", headline: "Overloaded, and protected.",
+			says: []string{"Refused: 400/s, 100 % of SHEDDABLE, 50 % of SHEDDABLE_PLUS, none of CRITICAL.", "inside"},
+		},
+		"protected and slow": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 588, Late: 12, Refused: Classes{400}, Ended: Classes{400, 0, 600}, P99: ms(501), Deadline: ms(500)}},
+			level: "warn", headline: "Overloaded, and slow.", says: []string{"p99 501 ms: 2.0 % miss their deadline, most often 500 ms."},
+		},
+		"slow": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 98, Late: 2, Ended: Classes{0, 0, 100}, P99: ms(501), Deadline: ms(500)}},
+			level: "warn", headline: "Some answers come too late.",
+		},
+		"one in a hundred": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 99, Late: 1, Ended: Classes{0, 0, 100}, P99: ms(510), Deadline: ms(500)}},
+			level: "ok", headline: "All is well.",
+		},
+		"over quota": {
+			state: State{
+				Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{400}, Ended: Classes{400, 0, 600}},
+				Reasons: []Reason{
+					{Policy: "quota", Outcome: "refused", Mode: "enforce", Minute: Classes{500}}, {Policy: "shed", Outcome: "refused", Mode: "enforce", Minute: Classes{400}},
+					{Policy: "shed", Outcome: "refused", Mode: "observe", Minute: Classes{9000}}, {Policy: "retry", Outcome: "late", Mode: "enforce", Minute: Classes{9000}},
+				},
+			},
+			level: "warn", headline: "Limits refuse requests.",
+		},
+		"would be over quota": {
+			state: State{
+				Mode: spillway.Observe, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
+				Reasons: []Reason{{Policy: "ratelimit", Outcome: "refused", Mode: "observe", Minute: Classes{500}}},
+			},
+			level: "warn", headline: "Limits would refuse requests.",
+		},
+		"observed": {
+			state: State{Mode: spillway.Observe, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe refuses nothing; enforce would refuse about 300/s, 75 % of SHEDDABLE, none of CRITICAL."},
+		},
+		"one gate observes": {
+			state: State{Mode: spillway.Enforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Refused: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would refuse about 300/s."},
+		},
+		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
+		"failing":  {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 10, Failed: 50, Ended: Classes{100}}}, level: "bad", headline: "The upstream fails."},
+		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Declined: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream refuses.", says: []string{"60/s refused by the upstream"}},
+		"unreachable": {
+			state: State{
+				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
+				Clusters: []ClusterFigure{{Cluster: Cluster{Name: "web"}, Endpoints: []EndpointFigure{{Endpoint: Endpoint{Down: "cannot be connected to"}}}}},
+			},
+			level: "bad", headline: "The upstream fails.", says: []string{"Not one endpoint is up of web."},
+		},
+		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests under way, 3.0/s more come in, and none has ended in the last 10 s."}},
+		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request under way"}},
+	} {
+		v := judge(&row.state, !row.never)
+		if v.Level != row.level || v.Headline != row.headline {
+			t.Errorf("%s: %s %q, want %s %q", name, v.Level, v.Headline, row.level, row.headline)
+		}
+		for _, text := range row.says {
+			if !strings.Contains(v.Text, text) {
+				t.Errorf("%s: %q does not say %q", name, v.Text, text)
+			}
+		}
+		if strings.Contains(v.Text, "  ") || strings.Contains(v.Text, "NaN") {
+			t.Errorf("%s: %q", name, v.Text)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	for _, row := range []struct{ got, want string }{
+		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1,000"}, {grouped(1234567.6), "1,234,568"}, {grouped(-1000), "-1,000"},
+		{perSecond(0), "0/s"}, {perSecond(0.01), "0.1/s"}, {perSecond(9.94), "9.9/s"}, {perSecond(9.96), "10/s"}, {perSecond(1234), "1,234/s"},
+		{percent(0), "0 %"}, {percent(0.0001), "<0.1 %"}, {percent(0.0123), "1.2 %"}, {percent(0.9999), "99 %"}, {percent(1), "100 %"}, {percent(2.5), "250 %"},
+		{duration(0.5), "500 µs"}, {duration(1.25), "1.2 ms"}, {duration(87.4), "87 ms"}, {duration(999.6), "1.00 s"}, {duration(3370), "3.37 s"},
+		{listed(nil), ""}, {listed([]string{"a"}), "a"}, {listed([]string{"a", "b", "c"}), "a, b or c"},
+		{counted(1, "request"), "1 request"}, {counted(2000, "request"), "2,000 requests"},
+	} {
+		if row.got != row.want {
+			t.Errorf("%q, want %q", row.got, row.want)
+		}
+	}
+}

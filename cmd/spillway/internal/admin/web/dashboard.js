@@ -1,0 +1,405 @@
+// Shows what the stream says: each tick brings the state of the proxy, in which all
+// words and numbers are ready to be shown, and its last second, which is a row of the
+// charts.
+"use strict";
+(() => {
+  const $ = (selector) => document.querySelector(selector);
+  const root = document.documentElement;
+  const keep = 900;
+  let rows = [], state = null, paused = false, span = 300, heard = 0;
+
+  // --- words -----------------------------------------------------------------
+
+  const plain = (v) => (v >= 10 || v === 0 ? Math.round(v).toLocaleString("en") : String(+v.toPrecision(2)));
+  const rate = (v) => plain(v) + "/s";
+  const millis = (v) => (v >= 999.5 ? +(v / 1000).toPrecision(3) + " s" : +v.toPrecision(v < 10 ? 2 : 3) + " ms");
+  const percent = (v) => +(100 * v).toPrecision(v < 0.1 ? 2 : 3) + " %";
+  const sum = (values) => values.reduce((a, b) => a + b, 0);
+  const make = (tag, text, attributes = {}) => {
+    const e = document.createElement(tag);
+    if (text != null) e.textContent = text;
+    for (const [k, v] of Object.entries(attributes)) e.setAttribute(k, v);
+    return e;
+  };
+  const say = (e, text) => { if (e.textContent !== text) e.textContent = text; };
+
+  // --- colours: the palette is in CSS ------------------------------------------
+
+  let colors = {};
+  const swatch = document.body.appendChild(make("i", null, { hidden: "" }));
+  function color(name) {
+    if (!colors[name]) {
+      swatch.style.color = `var(--${name})`;
+      colors[name] = getComputedStyle(swatch).color;
+    }
+    return colors[name];
+  }
+  const faded = (name) => color(name).replace("rgb(", "rgba(").replace(")", ", 0.14)");
+
+  // --- charts -------------------------------------------------------------------
+
+  const line = (label, paint, value, more = {}) => ({ label, paint, value, width: 1.75, ...more });
+  // From the bottom up, as they are refused: a class only when all lower ones are.
+  const classes = ["SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"];
+  const paints = ["sheddable", "sheddable-plus", "critical", "critical-plus"];
+  const short = classes.map((name) => name.replace("_PLUS", "+"));
+  const layers = (value) => short.map((label, i) => ({ label, paint: paints[i], value: (r) => value(r)[i], width: 0, area: true }));
+
+  const charts = [
+    { id: "load", title: "Offered and goodput", about: "per second", text: rate, axis: plain, lines: [
+      line("offered", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
+      line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
+      line("late or failed", "timed-out", (r) => r.late + r.failed + r.declined)] },
+    { id: "refused", title: "Refused, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.refused) },
+    { id: "would", title: "Would be refused, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_refuse) },
+    { id: "latency", title: "Latency of the admitted", about: "over ten seconds, log scale", text: millis, log: true, lines: [
+      line("p50", "muted", (r) => r.p50_ms, { width: 1.5 }),
+      line("p99", "ink", (r) => r.p99_ms, { width: 2 }),
+      line("deadline", "timed-out", (r) => r.deadline_ms, { dash: [5, 4], width: 1.5 })] },
+    { id: "in-flight", title: "In flight and limit", about: "requests, log scale", text: plain, log: true, lines: [
+      line("limit", "refused-throttle", (r) => r.limit, { dash: [5, 4] }),
+      line("in flight", "ink", (r) => r.in_flight, { area: true }),
+      line("waiting", "timed-out", (r) => r.waiting)] },
+    { id: "retries", title: "Retries", about: "for each request sent; budget", text: percent, least: 1, lines: [
+      line("retry ratio", "ink", (r) => r.retry_ratio, { area: true }),
+      line("budget", "refused-throttle", (r) => r.retry_budget, { dash: [5, 4] })] },
+    { id: "throttle", title: "Throttle", about: "probability of not being sent, by criticality", text: percent, least: 1, lines:
+      short.map((label, i) => line(label, paints[i], (r) => r.throttle[i])) },
+  ];
+
+  // table returns what uPlot draws. It cannot stack: the layers are added up here,
+  // and come in the order in which they are painted, the highest first. A second
+  // that was missed is a gap.
+  function table(chart) {
+    const seen = [];
+    for (const r of rows) {
+      if (seen.length && r.t - seen.at(-1).t > 2) seen.push({ t: seen.at(-1).t + 1 });
+      seen.push(r);
+    }
+    const columns = chart.lines.map((l) => seen.map((r) => (r.seconds ? l.value(r) : null)));
+    const x = seen.map((r) => r.t);
+    if (!chart.stack) return [x, ...columns.map((c) => (chart.log ? c.map((v) => (v === 0 ? 1e-3 : v)) : c))];
+    let below = x.map(() => 0);
+    return [x, ...columns.map((c) => (below = below.map((v, i) => (c[i] == null ? null : v + c[i])))).reverse()];
+  }
+
+  function bounds(chart, u) {
+    const from = (rows.at(-1)?.t ?? 0) - span, x = u.data[0];
+    let low = Infinity, peak = 0;
+    for (const column of u.data.slice(1)) {
+      column.forEach((v, i) => {
+        if (v == null || x[i] < from) return;
+        peak = Math.max(peak, v);
+        if (v > 1e-3) low = Math.min(low, v);
+      });
+    }
+    if (chart.log) {
+      const bottom = 10 ** Math.floor(Math.log10(Math.min(low, peak || 1)));
+      return [bottom, Math.max(1.6 * peak, 10 * bottom)];
+    }
+    return [0, Math.max(1.1 * peak, chart.least ?? 0) || 1];
+  }
+
+  // reach is how many seconds the charts go back: full minutes, and no more than there
+  // are rows for.
+  const reach = () => Math.min(span, 60 * Math.max(1, Math.ceil((rows.length ? rows.at(-1).t - rows[0].t : 0) / 60)));
+
+  const roomy = (u) => u.width > 380;
+
+  // nameLines writes the name of each line where it ends, and of each layer that is
+  // thick enough there.
+  function nameLines(u, chart) {
+    const c = u.ctx, px = uPlot.pxRatio, end = u.data[0].length - 1, labels = [];
+    const y = (v) => Math.min(Math.max(u.valToPos(v, "y", true), u.bbox.top), u.bbox.top + u.bbox.height);
+    if (end < 0 || !roomy(u)) return;
+    chart.lines.forEach((l, i) => {
+      const top = u.data[chart.stack ? chart.lines.length - i : i + 1][end];
+      const base = chart.stack && i ? u.data[chart.lines.length - i + 1][end] : u.scales.y.min;
+      if (top == null || (chart.stack ? y(base) - y(top) < 6 * px : !chart.stack && top <= 1e-3)) return;
+      labels.push({ text: l.label, paint: chart.stack || l.paint.startsWith("s") || l.paint.startsWith("critical") ? "ink" : l.paint, y: chart.stack ? (y(top) + y(base)) / 2 : y(top) });
+    });
+    labels.sort((a, b) => a.y - b.y).forEach((a, i) => { if (i) a.y = Math.max(a.y, labels[i - 1].y + 13 * px); });
+    let floor = u.bbox.top + u.bbox.height;
+    c.save();
+    Object.assign(c, { font: `${Math.round(11.5 * px)}px system-ui, sans-serif`, textBaseline: "middle", textAlign: "left" });
+    for (const a of labels.reverse()) {
+      a.y = Math.min(a.y, floor);
+      floor = a.y - 13 * px;
+      c.fillStyle = color(a.paint);
+      c.fillText(a.text, u.bbox.left + u.bbox.width + 6 * px, a.y);
+    }
+    c.restore();
+  }
+
+  const ago = (seconds) => (seconds < 0.5 ? "now" : seconds % 60 ? `−${Math.round(seconds)} s` : `−${seconds / 60} min`);
+  const decades = (u, axis, low, high) => {
+    const at = [];
+    for (let v = 10 ** Math.ceil(Math.log10(low) - 1e-9); v <= high; v *= 10) at.push(v);
+    return at;
+  };
+
+  function options(chart, plot) {
+    const axis = { stroke: () => color("muted"), grid: { stroke: () => color("line"), width: 0.5 }, ticks: { show: false }, font: "11.5px system-ui, sans-serif" };
+    const lines = chart.lines.map((l) => ({
+      label: l.label, width: l.width, dash: l.dash, spanGaps: false, points: { show: false },
+      stroke: () => (l.width ? color(l.paint) : "transparent"),
+      fill: l.area ? () => (chart.stack ? color(l.paint) : faded(l.paint)) : undefined,
+    }));
+    return {
+      width: plot.clientWidth, height: 168, legend: { show: false },
+      padding: [8, (u) => (roomy(u) ? 96 : 16), 0, 0],
+      cursor: { y: false, points: { show: !chart.stack, size: 6 }, drag: { x: false, y: false }, sync: { key: "spillway" } },
+      scales: {
+        x: { time: false, range: () => { const end = rows.at(-1)?.t ?? 0; return [end - reach(), end]; } },
+        y: { distr: chart.log ? 3 : 1, range: (u) => bounds(chart, u) },
+      },
+      series: [{}, ...(chart.stack ? lines.reverse() : lines)],
+      axes: [
+        { ...axis, size: 24, gap: 5, splits: (u, i, from, to) => [1, 0.8, 0.6, 0.4, 0.2, 0].map((f) => to - f * (to - from)), values: (u, v) => v.map((t) => ago(u.scales.x.max - t)) },
+        { ...axis, size: 56, gap: 5, splits: chart.log ? decades : undefined, space: 32, filter: (u, v) => v, values: (u, v) => v.map((y) => (y == null ? "" : (chart.axis ?? chart.text)(y))) },
+      ],
+      hooks: { draw: [(u) => nameLines(u, chart)], setCursor: [(u) => chart.show(u.cursor.idx)] },
+    };
+  }
+
+  // readout writes the values of a chart at a row, or at the last one.
+  function readout(chart, box) {
+    const items = chart.lines.map((l) => {
+      const item = make("span"), key = make("i", null, { class: l.width ? "key" : "key area" }), value = make("b");
+      if (l.width) key.style.borderTop = `2px ${l.dash ? "dashed" : "solid"} var(--${l.paint})`;
+      else key.style.background = `var(--${l.paint})`;
+      item.append(key, l.label + " ", value);
+      return { value, of: l.value };
+    });
+    const when = make("span");
+    box.append(...items.flatMap((i) => [i.value.parentElement, " "]), when);
+    return (index) => {
+      const at = index == null ? null : chart.plot.data[0][index];
+      const r = at == null ? rows.at(-1) : rows.find((x) => x.t === at);
+      for (const i of items) {
+        const v = r ? i.of(r) : null;
+        say(i.value, v == null ? "–" : chart.text(v));
+      }
+      say(when, at == null ? "" : ago(rows.at(-1).t - at));
+    };
+  }
+
+  for (const chart of charts) {
+    const figure = make("figure", null, { "data-chart": chart.id }), caption = make("figcaption"), heading = make("h2", chart.title + " ");
+    heading.append(make("small", chart.about));
+    chart.figure = figure;
+    chart.box = make("div", null, { class: "plot", role: "img" });
+    const box = make("div", null, { class: "readout" });
+    caption.append(heading, box);
+    figure.append(caption, chart.box);
+    $("#charts").append(figure);
+    chart.show = readout(chart, box);
+    chart.words = () => `${chart.title}, ${chart.about}: ${box.textContent}`;
+  }
+  for (const chart of charts) chart.plot = new uPlot(options(chart, chart.box), table(chart), chart.box);
+
+  // choose leaves out of the two stacked charts the one of which there is nothing.
+  function choose() {
+    const end = rows.at(-1)?.t ?? 0, some = (key) => rows.some((r) => r.t > end - span && sum(r[key]) > 0);
+    const would = some("would_refuse"), refused = some("refused");
+    const figure = (id) => charts.find((c) => c.id === id).figure;
+    figure("would").hidden = !would;
+    figure("refused").hidden = would && !refused;
+  }
+
+  function draw() {
+    choose();
+    for (const chart of charts) {
+      if (chart.figure.hidden) continue;
+      const width = chart.box.clientWidth;
+      chart.plot.batch(() => {
+        if (chart.plot.width !== width) chart.plot.setSize({ width, height: 168 });
+        chart.plot.setData(table(chart));
+      });
+      chart.show(chart.plot.cursor.idx);
+      chart.box.setAttribute("aria-label", chart.words());
+    }
+    if ($("#raw").open) tabulate();
+  }
+
+  // --- the data as a table ---------------------------------------------------------
+
+  function grid(head, lines) {
+    const t = make("table"), h = t.createTHead().insertRow(), body = t.createTBody();
+    for (const cell of head) h.append(cell instanceof Node ? cell : make("th", cell, { scope: "col" }));
+    for (const cells of lines) {
+      const row = body.insertRow();
+      cells.forEach((cell, i) => row.append(cell instanceof Node ? cell : make(i ? "td" : "th", cell, i ? {} : { scope: "row" })));
+    }
+    return t;
+  }
+
+  function tabulate() {
+    const columns = charts.flatMap((c) => c.lines.map((l) => ({ name: (c.stack ? c.id + " " : "") + (c.id === "throttle" ? "throttle " : "") + l.label, text: c.text, of: l.value })));
+    const lines = rows.slice(-span).reverse().map((r) => [new Date(1000 * r.t).toLocaleTimeString("en-GB"),
+      ...columns.map((c) => { const v = c.of(r); return v == null ? "–" : c.text(v); })]);
+    $("#raw .scroll").replaceChildren(grid(["time", ...columns.map((c) => c.name)], lines));
+  }
+  $("#raw").addEventListener("toggle", () => { if ($("#raw").open) tabulate(); });
+
+  // --- the state -------------------------------------------------------------------
+
+  const badges = { ok: "OK", warn: "WARN", bad: "BAD", idle: "IDLE" };
+
+  function showVerdict() {
+    const v = state.verdict, box = $("#verdict");
+    box.dataset.level = v.level;
+    say(box.querySelector(".badge"), badges[v.level]);
+    say(box.querySelector("h1"), v.headline);
+    say(box.querySelector("p"), v.text);
+    document.title = `${badges[v.level]}: ${v.headline} Spillway proxy`;
+    say($("#about"), `${state.version}, mode ${state.mode}`);
+    const o = state.override;
+    $("#override").hidden = !o;
+    if (o) say($("#override"), `Changed by hand: ${o.field} is ${o.value} since ${new Date(o.since).toLocaleTimeString("en-GB")}, the configuration says ${o.file}. The next reload or restart drops the change.`);
+  }
+
+  function showTiles() {
+    const box = $("#tiles");
+    state.tiles.forEach((t, i) => {
+      let tile = box.children[i];
+      if (!tile) {
+        tile = box.appendChild(make("div", null, { class: "tile" }));
+        tile.append(make("h2"), make("data"), make("small"));
+      }
+      tile.dataset.tile = t.id;
+      tile.dataset.level = t.level;
+      say(tile.children[0], t.name);
+      tile.children[1].value = t.value ?? "";
+      say(tile.children[1], t.text);
+      say(tile.children[2], t.note);
+    });
+  }
+
+  const count = (v) => (v ? Math.round(v).toLocaleString("en") : "–");
+
+  function showReasons() {
+    const box = $("#reasons .scroll");
+    if (!state.reasons.length) {
+      box.replaceChildren(make("p", "Nothing was refused or lost since the start.", { class: "note" }));
+      return;
+    }
+    const order = [3, 2, 1, 0];
+    const lines = state.reasons.map((r) => {
+      const what = r.outcome === "refused" ? (r.mode === "observe" ? "would be refused" : "refused") : r.outcome;
+      return [`${r.policy} ${r.reason}`, what, make("td", r.words, { class: "words" }), make("td", count(sum(r.minute)), { class: "all" }), ...order.map((i) => count(r.minute[i])), count(sum(r.total))];
+    });
+    box.replaceChildren(grid(["reason", "outcome", make("th", "", { class: "words" }), "all", ...order.map((i) => short[i]), "since start"], lines));
+  }
+
+  function showClusters() {
+    const t = grid(["cluster", "in flight", "per second", "throttle", "budget", "state"], []);
+    const row = (name, attributes, ...cells) => {
+      const r = t.tBodies[0].insertRow();
+      for (const [k, v] of Object.entries(attributes)) r.setAttribute(k, v);
+      r.append(make("th", name, { scope: "row" }), ...cells.map((c) => (c instanceof Node ? c : make("td", c))));
+    };
+    for (const x of state.clusters) {
+      const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
+      const waiting = x.queue ? `, ${count(x.queue.waiting)} waiting` : "";
+      row(x.name, {}, x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sum(x.endpoints.map((e) => e.rate))),
+        percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–",
+        make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}));
+      const gates = state.gates.filter((g) => g.cluster === x.name);
+      for (const g of gates.length > 1 ? gates : []) { // each finds its own part of the limit
+        row(`from ${g.listener}`, { class: "endpoint" }, g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : ""), "", "", "", g.waiting ? `${count(g.waiting)} waiting` : "");
+      }
+      for (const e of x.endpoints) {
+        row(e.address, { class: "endpoint" }, all > 1 ? e.in_flight : "", rate(e.rate), "", "", make("td", e.down || "up", e.down ? { class: "down" } : {}));
+      }
+    }
+    $("#clusters .scroll").replaceChildren(t);
+  }
+
+  function showTuned() {
+    const all = state.tuned ?? [];
+    $("#tuned").hidden = !all.length;
+    if (!all.length) return;
+    const lines = all.flatMap((l) => {
+      const moves = l.moves.slice(0, 3);
+      return (moves.length ? moves : [null]).map((m, i) => [i ? "" : l.name, i ? "" : plain(l.value), i ? "" : `${plain(l.least)} to ${plain(l.most)}`,
+        m ? `${new Date(m.time).toLocaleTimeString("en-GB")}: ${plain(m.from)} → ${plain(m.to)}` : "not moved yet", make("td", m?.why ?? "", { class: "words" })]);
+    });
+    $("#tuned .scroll").replaceChildren(grid(["limit", "value", "bounds", "move", make("th", "why", { class: "words" })], lines));
+  }
+
+  function showMongo() {
+    const all = state.mongo ?? [], listeners = [...new Set(all.map((x) => x.listener))];
+    $("#mongo").hidden = !all.length;
+    if (!all.length) return;
+    const lines = [...new Set(all.map((x) => x.name))].map((name) => [name,
+      ...listeners.map((l) => { const x = all.find((y) => y.listener === l && y.name === name); return x ? plain(x.value) : "–"; })]);
+    $("#mongo .scroll").replaceChildren(grid(["count", ...listeners], lines));
+  }
+
+  function show() {
+    showMongo();
+    showVerdict();
+    showTiles();
+    showReasons();
+    showClusters();
+    showTuned();
+    draw();
+  }
+
+  // --- the stream ---------------------------------------------------------------------
+
+  function connection(name, text) {
+    $("#connection").dataset.state = name;
+    say($("#connection"), text);
+    root.classList.toggle("stale", name === "stale");
+  }
+
+  function take(next, more) {
+    state = next;
+    rows = more;
+    heard = Date.now();
+    connection("live", paused ? "paused" : "live");
+    if (!paused) show();
+  }
+
+  let stream;
+  function open() {
+    stream = new EventSource("api/v1/stream");
+    stream.addEventListener("history", (e) => { const d = JSON.parse(e.data); take(d.state, d.rows ?? []); });
+    stream.addEventListener("tick", (e) => { const s = JSON.parse(e.data); take(s, [...rows.slice(1 - keep), s.last]); });
+    stream.onerror = () => connection("stale", "no connection: what is shown is old");
+  }
+  // A browser has few connections for each host: a page that nobody sees needs none.
+  document.addEventListener("visibilitychange", () => { stream.close(); if (!document.hidden) open(); });
+  setInterval(() => {
+    const late = Math.round((Date.now() - heard) / 1000);
+    if (heard && late > 3 && !document.hidden) connection("stale", `nothing heard for ${late} s: what is shown is old`);
+  }, 1000);
+
+  // --- tools --------------------------------------------------------------------------
+
+  $("#pause").addEventListener("click", () => {
+    paused = !paused;
+    say($("#pause"), paused ? "Go on" : "Pause");
+    $("#pause").setAttribute("aria-pressed", String(paused));
+    connection("live", paused ? "paused" : "live");
+    if (!paused && state) show();
+  });
+  $("#window").addEventListener("change", () => { span = Number($("#window").value); draw(); });
+
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => root.dataset.theme ?? (dark.matches ? "dark" : "light");
+  function wear(name) {
+    if (name) root.dataset.theme = name;
+    say($("#theme"), theme() === "dark" ? "Light" : "Dark");
+    colors = {};
+    for (const chart of charts) chart.plot.redraw(false);
+  }
+  $("#theme").addEventListener("click", () => wear(theme() === "dark" ? "light" : "dark"));
+  dark.addEventListener("change", () => wear());
+  const asked = new URLSearchParams(location.search).get("theme");
+  wear(["light", "dark"].includes(asked) ? asked : undefined);
+  addEventListener("resize", draw);
+  open();
+})();

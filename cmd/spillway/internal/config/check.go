@@ -1,0 +1,375 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// Check returns the first thing that is wrong with a configuration, an [*Error]. It
+// looks at no other file and opens no port.
+func (c *Config) Check() error {
+	k := checker{config: c}
+	k.mode("mode", c.Mode)
+	k.least("drain_timeout", c.DrainTimeout)
+	k.admin()
+	k.otel()
+	k.xds()
+	k.oneOf("log.format", c.Log.Format, "text", "json")
+	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	if !(c.Log.Refusals <= 1e6) {
+		k.failf("log.refusals_per_second", "is %v, must be at most 1e6", c.Log.Refusals)
+	}
+	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
+		k.some("listeners", len(c.Listeners))
+		k.some("clusters", len(c.Clusters))
+	}
+	k.mongos()
+	for i := range c.Listeners {
+		k.listener(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
+	}
+	k.unique("listeners", "name", len(c.Listeners), func(i int) string { return c.Listeners[i].Defaulted().Name })
+	k.unique("listeners", "address", len(c.Listeners), func(i int) string { return portZero(c.Listeners[i].Address, i) })
+	for i := range c.Clusters {
+		k.cluster(fmt.Sprintf("clusters[%d]", i), &c.Clusters[i])
+	}
+	k.unique("clusters", "name", len(c.Clusters), func(i int) string { return c.Clusters[i].Name })
+	if len(c.Routes) == 0 && len(c.Clusters) > 1 {
+		k.failf("routes", "is missing, must say what goes to which of the %d clusters", len(c.Clusters))
+	}
+	for i := range c.Routes {
+		k.route(fmt.Sprintf("routes[%d]", i), &c.Routes[i])
+	}
+	return k.err
+}
+
+func (k *checker) admin() {
+	a := k.config.Admin
+	if a.Address != "" && a.Address != "off" {
+		k.address("admin.address", a.Address, true)
+	}
+	for i, name := range a.Hosts {
+		if name == "" || strings.ContainsAny(name, ":/* ") {
+			k.failf(fmt.Sprintf("admin.hosts[%d]", i), "is %.64q, must be a name, such as proxy.example.com", name)
+		}
+	}
+}
+
+// portZero makes addresses differ that stand for any free port.
+func portZero(address string, i int) string {
+	if strings.HasSuffix(address, ":0") {
+		return address + "#" + strconv.Itoa(i)
+	}
+	return address
+}
+
+// A checker remembers the first thing that is wrong.
+type checker struct {
+	config *Config
+	err    error
+}
+
+func (k *checker) failf(field, format string, args ...any) {
+	if k.err == nil {
+		k.err = failf(field, format, args...)
+	}
+}
+
+func (k *checker) policy(at string, err error) {
+	if k.err == nil && err != nil {
+		k.err = policyError(at, err)
+	}
+}
+
+func (k *checker) mode(field string, m Mode) {
+	if m != "" && m != "off" && m != "observe" && m != "enforce" {
+		k.failf(field, "is %.32q, must be off, observe or enforce", m)
+	}
+}
+
+func (k *checker) class(field string, c Class) {
+	if _, ok := c.Criticality(); !ok && c != "" {
+		k.failf(field, "is %.32q, must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE", c)
+	}
+}
+
+func (k *checker) oneOf(field, value string, words ...string) {
+	if value != "" && !slices.Contains(words, value) {
+		k.failf(field, "is %.32q, must be %s", value, strings.Join(words, " or "))
+	}
+}
+
+// least wants a length of time that is not negative.
+func (k *checker) least(field string, d time.Duration) {
+	if d < 0 {
+		k.failf(field, "is %v, must not be negative", d)
+	}
+}
+
+func (k *checker) some(field string, n int) {
+	if n == 0 {
+		k.failf(field, "is missing, must have one at least")
+	}
+}
+
+func (k *checker) unique(list, field string, n int, value func(int) string) {
+	seen := make(map[string]int, n)
+	for i := range n {
+		if first, again := seen[value(i)]; again {
+			k.failf(fmt.Sprintf("%s[%d].%s", list, i, field), "is %.64q, as that of %s[%d] is", value(i), list, first)
+		}
+		seen[value(i)] = i
+	}
+}
+
+func (k *checker) address(field, address string, free bool) {
+	host, port, err := net.SplitHostPort(address)
+	n, bad := strconv.ParseUint(port, 10, 16)
+	switch {
+	case address == "":
+		k.failf(field, "is missing, must be a host and a port, such as 127.0.0.1:8080")
+	case err != nil || bad != nil:
+		k.failf(field, "is %.64q, must be a host and a port, such as 127.0.0.1:8080", address)
+	case !free && (host == "" || n == 0 || strings.ContainsAny(host, "/ @")):
+		k.failf(field, "is %.64q, must name a host and a port", address)
+	}
+}
+
+func (k *checker) listener(at string, l *Listener) {
+	k.address(at+".address", l.Address, true)
+	k.oneOf(at+".boundary", l.Boundary, "edge", "internal")
+	for name, class := range l.Callers {
+		k.class(at+".callers."+name, class)
+	}
+	if len(l.Callers) > 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
+		k.failf(at+".callers", "is given, but without tls.client_ca no caller proves its name")
+	}
+	k.class(at+".others", l.Others)
+	if l.MaxTimeout != 0 && (l.MaxTimeout < time.Millisecond || l.MaxTimeout > 24*time.Hour) {
+		k.failf(at+".max_timeout", "is %v, must be 1ms to 24h", l.MaxTimeout)
+	}
+	if t := l.TLS; t != nil {
+		k.pair(at+".tls", t.Certificate, t.Key, true)
+		if t.Optional && t.ClientCA == "" {
+			k.failf(at+".tls.optional", "is true, but there is no client_ca")
+		}
+	}
+	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
+	k.rate(at+".connection_rate", &l.ConnectionRate)
+	if l.MaxStreams < 0 || l.MaxStreams > 1<<20 {
+		k.failf(at+".max_streams", "is %d, must be 1 to %d", l.MaxStreams, 1<<20)
+	}
+	if l.MaxHeaderBytes != 0 && (l.MaxHeaderBytes < 1<<10 || l.MaxHeaderBytes > 16<<20) {
+		k.failf(at+".max_header_bytes", "is %d, must be 1024 to %d", l.MaxHeaderBytes, 16<<20)
+	}
+	if l.MaxBodyBytes < 0 {
+		k.failf(at+".max_body_bytes", "is %d, must not be negative", l.MaxBodyBytes)
+	}
+	k.least(at+".header_timeout", l.HeaderTimeout)
+	k.least(at+".idle_timeout", l.IdleTimeout)
+}
+
+// pair wants a certificate with its key, or neither unless it is needed.
+func (k *checker) pair(at, certificate, key string, needed bool) {
+	switch {
+	case certificate == "" && (needed || key != ""):
+		k.failf(at+".certificate", "is missing, must be a file")
+	case key == "" && (needed || certificate != ""):
+		k.failf(at+".key", "is missing, must be a file")
+	}
+}
+
+func (k *checker) rate(at string, r *RateLimit) {
+	for i, text := range r.Exempt {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			k.failf(fmt.Sprintf("%s.exempt[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8", text)
+		}
+	}
+	_, err := ratelimit.New(r.config())
+	k.policy(at, err)
+}
+
+func (k *checker) cluster(at string, x *Cluster) {
+	if x.Name == "" {
+		k.failf(at+".name", "is missing")
+	}
+	k.some(at+".endpoints", len(x.Endpoints))
+	for i, e := range x.Endpoints {
+		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
+	}
+	k.oneOf(at+".protocol", x.Protocol, "auto", "http1", "http2")
+	if t := x.TLS; t != nil {
+		k.pair(at+".tls", t.Certificate, t.Key, false)
+	}
+	k.least(at+".idle_timeout", x.IdleTimeout)
+	k.least(at+".connect_timeout", x.ConnectTimeout)
+	k.least(at+".response_timeout", x.ResponseTimeout)
+	k.health(at+".health", x.Health)
+	k.admission(at, x)
+	k.batch(at+".batch", x)
+	k.sending(at, x)
+	k.tune(at+".tune", x)
+	k.controlled(at, x)
+}
+
+func (k *checker) health(at string, h *Health) {
+	if h == nil {
+		return
+	}
+	k.oneOf(at+".type", h.Type, "http", "grpc", "tcp")
+	d := h.defaulted()
+	switch {
+	case d.Type != "http" && h.Path != "":
+		k.failf(at+".path", "is given, but type is %s", d.Type)
+	case d.Type == "http" && (!strings.HasPrefix(d.Path, "/") || strings.ContainsFunc(d.Path, func(r rune) bool { return r <= ' ' || r > '~' })):
+		k.failf(at+".path", "is %.64q, must begin with /, and have no spaces", h.Path)
+	case d.Type == "tcp" && h.Host != "":
+		k.failf(at+".host", "is given, but type is tcp")
+	case strings.ContainsAny(h.Host, "/ @"):
+		k.failf(at+".host", "is %.64q, must be a host", h.Host)
+	case d.Type != "grpc" && h.Service != "":
+		k.failf(at+".service", "is given, but type is %s", d.Type)
+	case len(h.Service) > 1024:
+		k.failf(at+".service", "has %d bytes, must have 1024 at most", len(h.Service))
+	case d.Interval < 10*time.Millisecond || d.Interval > 24*time.Hour:
+		k.failf(at+".interval", "is %v, must be 10ms to 24h", h.Interval)
+	case d.Jitter > 1:
+		k.failf(at+".jitter", "is %v, must be at most 1", h.Jitter)
+	case d.Timeout < time.Millisecond || d.Timeout > time.Hour:
+		k.failf(at+".timeout", "is %v, must be 1ms to 1h", h.Timeout)
+	case d.HealthyThreshold < 1:
+		k.failf(at+".healthy_threshold", "is %d, must be 1 or more", h.HealthyThreshold)
+	case d.UnhealthyThreshold < 1:
+		k.failf(at+".unhealthy_threshold", "is %d, must be 1 or more", h.UnhealthyThreshold)
+	}
+}
+
+// admission checks the server's side of a cluster.
+func (k *checker) admission(at string, x *Cluster) {
+	k.mode(at+".rate_limit.mode", x.RateLimit.Mode)
+	k.rate(at+".rate_limit", &x.RateLimit)
+	if q := x.Quota; q != nil {
+		k.mode(at+".quota.mode", q.Mode)
+		local, err := quota.NewLocal(q.local())
+		k.policy(at+".quota", err)
+		if err == nil {
+			_, err = quota.New(quota.Config{Allocator: local, BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers})
+			k.policy(at+".quota", err)
+		}
+	}
+	k.mode(at+".shed.mode", x.Shed.Mode)
+	_, err := shed.New(shed.Config{MaxWait: x.Shed.MaxWait})
+	k.policy(at+".shed", err)
+	_, err = attempts.New(attempts.Config(x.Attempts))
+	k.policy(at+".attempts", err)
+	if x.RetryAfter != 0 && (x.RetryAfter < time.Millisecond || x.RetryAfter > time.Hour) {
+		k.failf(at+".retry_after", "is %v, must be 1ms to 1h", x.RetryAfter)
+	}
+}
+
+func (k *checker) batch(at string, x *Cluster) {
+	if x.Batch == nil {
+		return
+	}
+	b := x.Defaulted().Batch
+	least := len(x.Endpoints)
+	if x.Defaulted().Protocol == "auto" {
+		least *= 2 // one of each protocol
+	}
+	switch {
+	case b.Connections < least || b.Connections > 1<<16:
+		k.failf(at+".connections", "is %d, must be %d (for %d endpoints) to %d", b.Connections, least, len(x.Endpoints), 1<<16)
+	case b.Queue < 1 || b.Queue > 10_000_000:
+		k.failf(at+".queue", "is %d, must be 1 to 10000000", b.Queue)
+	case b.MaxWait < time.Millisecond:
+		k.failf(at+".max_wait", "is %v, must be 1ms or more", b.MaxWait)
+	}
+}
+
+// sending checks the client's side of a cluster.
+func (k *checker) sending(at string, x *Cluster) {
+	k.mode(at+".throttle.mode", x.Throttle.Mode)
+	t := x.Throttle
+	_, err := throttle.New(throttle.Config{K: t.K, Window: t.Window, ProbeInterval: t.ProbeInterval, MinRequests: t.MinRequests})
+	k.policy(at+".throttle", err)
+	k.mode(at+".inflight.mode", x.Inflight.Mode)
+	_, err = inflight.New(inflight.Config{MaxRequests: x.Inflight.MaxRequests})
+	k.policy(at+".inflight", err)
+	k.mode(at+".retry.mode", x.Retry.Mode)
+	enforced := *k.config
+	enforced.Mode = Mode(spillway.Enforce.String()) // so that all of it is looked at
+	trial := x.Defaulted()
+	trial.Retry.Mode = ""
+	_, err = enforced.Egress(&trial)
+	if e, ok := errors.AsType[*Error](err); ok {
+		k.failf(at+"."+strings.Replace(e.Field, ".backoff.", ".", 1), "%s", e.Problem)
+	}
+	if x.Retry.MaxBodyBytes > 16<<20 {
+		k.failf(at+".retry.max_body_bytes", "is %d, must be at most %d", x.Retry.MaxBodyBytes, 16<<20)
+	}
+}
+
+func (k *checker) route(at string, r *Route) {
+	for i, name := range r.Listeners {
+		if !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool { return l.Defaulted().Name == name }) {
+			k.failf(fmt.Sprintf("%s.listeners[%d]", at, i), "is %.64q, which no listener is called", name)
+		}
+	}
+	known := slices.ContainsFunc(k.config.Clusters, func(x Cluster) bool { return x.Name == r.Cluster })
+	switch {
+	case r.Cluster == "" && len(k.config.Clusters) > 1:
+		k.failf(at+".cluster", "is missing, must be one of the %d clusters", len(k.config.Clusters))
+	case r.Cluster != "" && !known:
+		k.failf(at+".cluster", "is %.64q, which no cluster is called", r.Cluster)
+	}
+	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
+		k.failf(at+".path", "is %.64q, must begin with /", r.Path)
+	}
+	if r.Exact && r.Path == "" {
+		k.failf(at+".exact", "is true, but there is no path")
+	}
+	if strings.Contains(strings.TrimPrefix(r.Host, "*."), "*") || strings.ContainsAny(r.Host, ":/ ") && !strings.HasPrefix(r.Host, "[") {
+		k.failf(at+".host", "is %.64q, must be a name, such as api.example.com or *.example.com", r.Host)
+	}
+	for i, m := range r.Methods {
+		if !isToken(m) {
+			k.failf(fmt.Sprintf("%s.methods[%d]", at, i), "is %.32q, must be a method, such as GET", m)
+		}
+	}
+	for name := range r.Headers {
+		if !isToken(name) {
+			k.failf(at+".headers", "has %.64q, which is no name of a header", name)
+		}
+	}
+	k.class(at+".criticality", r.Criticality)
+	if r.Customer.Header != "" && !isToken(r.Customer.Header) {
+		k.failf(at+".customer.header", "is %.64q, which is no name of a header", r.Customer.Header)
+	}
+	k.least(at+".timeout", r.Timeout)
+}
+
+// isToken reports whether s may be a method or the name of a header: RFC 9110,
+// section 5.6.2.
+func isToken(s string) bool {
+	for i := range len(s) {
+		c := s[i]
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", rune(c)) {
+			return false
+		}
+	}
+	return s != ""
+}

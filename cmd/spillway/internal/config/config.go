@@ -1,0 +1,283 @@
+// Package config reads the file that "spillway proxy" runs with: YAML, of which
+// JSON is a part. A file is read strictly, and what is wrong with it is told with
+// the field, the line and the text around it. All that is not given has a default;
+// where a limit makes sense without one, a negative value means none.
+package config
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Config is a proxy as its file describes it.
+type Config struct {
+	Mode         Mode          `yaml:"mode" jsonschema_description:"Of every gate that is given none of its own: off, observe or enforce. The default is observe: gates decide and report, and let all through."`
+	Listeners    []Listener    `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
+	Clusters     []Cluster     `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
+	Routes       []Route       `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
+	DrainTimeout time.Duration `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
+	Mongo        []Mongo       `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
+	XDS          *XDS          `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live. It takes a program that was built with go build -tags xds."`
+	Admin        Admin         `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes."`
+	Log          Log           `yaml:"log" jsonschema_description:"What is written to the log, and how."`
+	Otel         *Otel         `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It wants a program built with go build -tags otel, and counts from its start on."`
+}
+
+// Admin is where operators look, and who may make changes.
+type Admin struct {
+	Address   string   `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`
+	Hosts     []string `yaml:"hosts" jsonschema_description:"Names by which browsers may ask, besides localhost, addresses and the one in address."`
+	TokenFile string   `yaml:"token_file" jsonschema_description:"File with the bearer token, of 16 characters at least, that changes over the API want; without it none are possible."`
+}
+
+// Log is what is written to the log, and how.
+type Log struct {
+	Format string `yaml:"format" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
+	Level  string `yaml:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
+	// Refusals bounds what an overload writes.
+	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
+}
+
+// Mode is that of a gate: off, observe or enforce; empty is that of [Config].
+type Mode string
+
+// Class is a criticality as text; empty is none.
+type Class string
+
+// A Listener is an address that clients connect to.
+type Listener struct {
+	Name     string `yaml:"name" jsonschema_description:"For routes and messages; the default is the address."`
+	Address  string `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port, such as 127.0.0.1:8080; port 0 is any free one."`
+	Boundary string `yaml:"boundary" jsonschema:"enum=edge,enum=internal" jsonschema_description:"edge, the default: anybody may connect, and a request may only lower its class. internal: labels and attempt numbers are believed, up to the class that callers and others say."`
+	// Callers is by the identity in a client certificate.
+	Callers    map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate, at an internal boundary."`
+	Others     Class            `yaml:"others" jsonschema_description:"The highest class of all other callers; the default is CRITICAL."`
+	MaxTimeout time.Duration    `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
+	TLS        *ServerTLS       `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
+
+	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once; more are reset. 0 is 10000, negative is no limit."`
+	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`
+	MaxStreams     int           `yaml:"max_streams" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
+	MaxHeaderBytes int           `yaml:"max_header_bytes" jsonschema_description:"0 is 65536."`
+	MaxBodyBytes   int64         `yaml:"max_body_bytes" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
+	HeaderTimeout  time.Duration `yaml:"header_timeout" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
+	BodyTimeout    time.Duration `yaml:"body_timeout" jsonschema_description:"How long a client that sends a body may send nothing; 0 is 30s, negative is no limit. Calls of gRPC have none."`
+	WriteTimeout   time.Duration `yaml:"write_timeout" jsonschema_description:"How long a client may take to receive a piece of an answer; 0 is 30s, negative is no limit."`
+	IdleTimeout    time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
+}
+
+// ServerTLS is how a listener proves who it is, and whether clients have to.
+type ServerTLS struct {
+	Certificate string `yaml:"certificate" jsonschema:"required" jsonschema_description:"File with the chain, in PEM."`
+	Key         string `yaml:"key" jsonschema:"required" jsonschema_description:"File with its key, in PEM."`
+	ClientCA    string `yaml:"client_ca" jsonschema_description:"File with those who may vouch for clients, in PEM. Given, clients must have a certificate."`
+	Optional    bool   `yaml:"optional" jsonschema_description:"Clients without a certificate may connect all the same."`
+}
+
+// A Cluster is a group of endpoints that serve the same.
+type Cluster struct {
+	Name            string        `yaml:"name" jsonschema:"required"`
+	Endpoints       []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of each."`
+	Protocol        string        `yaml:"protocol" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC and where TLS negotiates it, HTTP/1.1 for the rest."`
+	TLS             *ClientTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
+	MaxConnections  int           `yaml:"max_connections" jsonschema_description:"To each endpoint and for each protocol; more requests wait. 0 is 1024, negative is no limit."`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`
+	ConnectTimeout  time.Duration `yaml:"connect_timeout" jsonschema_description:"0 is 5s."`
+	ResponseTimeout time.Duration `yaml:"response_timeout" jsonschema_description:"How long an endpoint may take to begin its answer; 0 is no limit but the deadline of the request."`
+
+	Health *Health `yaml:"health" jsonschema_description:"How endpoints are checked; without it only requests tell. Those that fail get nothing as long as there are others."`
+
+	// What is let in, for each listener by itself.
+	RateLimit  RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
+	Quota      *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
+	Shed       Shed          `yaml:"shed" jsonschema_description:"Refusals by criticality when the cluster is overloaded. Its capacity is found by itself."`
+	Attempts   Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
+	RetryAfter time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
+	Batch      *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality, and customers take turns. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
+
+	// What is sent.
+	Throttle Throttle `yaml:"throttle" jsonschema_description:"Refuses what the cluster would refuse."`
+	Inflight Inflight `yaml:"inflight" jsonschema_description:"Bounds what is under way to the cluster."`
+	Retry    Retry    `yaml:"retry" jsonschema_description:"Which requests are sent again, to another endpoint if there is one."`
+
+	Tune *Tune `yaml:"tune" jsonschema_description:"Moves one of the limits as the cluster gets slower or faster, and says why."`
+
+	XDS *ClusterXDS `yaml:"xds" jsonschema_description:"The control plane sets what may be in flight, and how many retries, by circuit_breakers: max_requests, max_retries, retry_budget; and is told what was refused. Until it answers, max_requests is 1024. The endpoints stay those that are given here."`
+}
+
+// ClientTLS is whom the proxy believes an endpoint to be, and who the proxy is.
+type ClientTLS struct {
+	CA          string `yaml:"ca" jsonschema_description:"File with those who may vouch for endpoints, in PEM; the default is those of the system."`
+	ServerName  string `yaml:"server_name" jsonschema_description:"The name in the certificate; the default is the host of the endpoint."`
+	Certificate string `yaml:"certificate" jsonschema_description:"File with the chain of the proxy itself, in PEM."`
+	Key         string `yaml:"key" jsonschema_description:"File with its key, in PEM."`
+}
+
+// Health is how the endpoints of a cluster are checked.
+type Health struct {
+	Type               string        `yaml:"type" jsonschema:"enum=http,enum=grpc,enum=tcp" jsonschema_description:"http, the default: GET must be answered 2xx. grpc: grpc.health.v1.Health must say SERVING. tcp: there must be a connection."`
+	Path               string        `yaml:"path" jsonschema_description:"Of http; the default is /healthz."`
+	Host               string        `yaml:"host" jsonschema_description:"The host that http and grpc ask for; the default is the endpoint."`
+	Service            string        `yaml:"service" jsonschema_description:"The service that grpc asks for; the default is the whole endpoint."`
+	Interval           time.Duration `yaml:"interval" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
+	Jitter             float64       `yaml:"jitter" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
+	Timeout            time.Duration `yaml:"timeout" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
+	HealthyThreshold   int           `yaml:"healthy_threshold" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
+	UnhealthyThreshold int           `yaml:"unhealthy_threshold" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
+}
+
+// RateLimit is ratelimit.Config.
+type RateLimit struct {
+	Mode         Mode    `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	Rate         float64 `yaml:"rate" jsonschema_description:"Per second; 0 is no limit."`
+	BurstSeconds float64 `yaml:"burst_seconds" jsonschema_description:"How many seconds' worth of it may come at once; 0 is 1."`
+	QueueDepth   int     `yaml:"queue_depth" jsonschema_description:"How many may wait for their turn; 0 is none."`
+	// Exempt is who is not counted.
+	Exempt []string `yaml:"exempt" jsonschema_description:"Networks that have no limit, such as 10.0.0.0/8."`
+}
+
+// Quota is quota.Config and quota.LocalConfig.
+type Quota struct {
+	Mode         Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	BurstSeconds float64          `yaml:"burst_seconds" jsonschema_description:"How many seconds' worth of its rate a customer saves up; 0 is 1."`
+	MaxStrangers int              `yaml:"max_strangers" jsonschema_description:"How many customers without a limit by name are told apart; 0 is 1000, negative is none."`
+	Capacity     float64          `yaml:"capacity" jsonschema_description:"Requests per second of all customers together, shared by weight; 0 is no bound."`
+	Customers    map[string]Limit `yaml:"customers" jsonschema_description:"Those with a limit of their own."`
+	Stranger     Limit            `yaml:"stranger" jsonschema_description:"Of each other customer."`
+	Strangers    Limit            `yaml:"strangers" jsonschema_description:"Of all other customers together."`
+}
+
+// Limit is quota.Limit.
+type Limit struct {
+	Rate   float64 `yaml:"rate" jsonschema_description:"Requests per second; 0 is no limit."`
+	Weight float64 `yaml:"weight" jsonschema_description:"In the sharing of the capacity; 0 is 1."`
+	Shares Classes `yaml:"shares" jsonschema_description:"The share of the rate that each class and those below it may use; 0 is no limit."`
+}
+
+// Classes has a number for each criticality.
+type Classes struct {
+	Sheddable     float64 `yaml:"sheddable"`
+	SheddablePlus float64 `yaml:"sheddable_plus"`
+	Critical      float64 `yaml:"critical"`
+	CriticalPlus  float64 `yaml:"critical_plus"`
+}
+
+func (c Classes) array() [spillway.Criticalities]float64 {
+	return [...]float64{c.Sheddable, c.SheddablePlus, c.Critical, c.CriticalPlus}
+}
+
+// Shed is shed.Config.
+type Shed struct {
+	Mode    Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
+	MaxWait time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
+}
+
+// Attempts is attempts.Config.
+type Attempts struct {
+	Share         float64       `yaml:"share" jsonschema_description:"Share of retries above which refusals say don't retry; 0 is 0.2, negative is never."`
+	Window        time.Duration `yaml:"window" jsonschema_description:"How long a request is remembered; 0 is 10s."`
+	FirstAttempts int           `yaml:"first_attempts" jsonschema_description:"How many are remembered at most; 0 is 1000."`
+	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many mean anything; 0 is 50."`
+}
+
+// Batch is how requests wait for few connections.
+type Batch struct {
+	Connections int           `yaml:"connections" jsonschema_description:"To all endpoints together; 0 is 16."`
+	Queue       int           `yaml:"queue" jsonschema_description:"How many requests may wait; 0 is 10000."`
+	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"How long; 0 is 1m."`
+}
+
+// Throttle is throttle.Config.
+type Throttle struct {
+	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	K             float64       `yaml:"k" jsonschema_description:"Requests sent for each that is accepted before any is refused here; 0 is 2."`
+	Window        time.Duration `yaml:"window" jsonschema_description:"How long past requests are remembered; 0 is 30s."`
+	ProbeInterval time.Duration `yaml:"probe_interval" jsonschema_description:"How often a cluster that accepts nothing is tried; 0 is 1s."`
+	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many must be remembered before any is refused; 0 is 10, negative is none."`
+}
+
+// Inflight is inflight.Config.
+type Inflight struct {
+	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit."`
+}
+
+// Retry is retry.BudgetedConfig.
+type Retry struct {
+	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends requests again."`
+	Attempts      int           `yaml:"attempts" jsonschema_description:"Of a request, the first included; 0 is 3."`
+	Ratio         float64       `yaml:"ratio" jsonschema_description:"Retries for each request at most; 0 is 0.1."`
+	Base          time.Duration `yaml:"base" jsonschema_description:"Longest wait before the first retry, doubled before each further one; 0 is 25ms, negative is none."`
+	Max           time.Duration `yaml:"max" jsonschema_description:"Longest wait; 0 is 1s."`
+	MaxRetryAfter time.Duration `yaml:"max_retry_after" jsonschema_description:"Longest hint of an endpoint that is waited for; 0 is 1s, negative is any."`
+	MaxBodyBytes  int64         `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length; with others, a request is sent once. 0 is 65536, negative is none."`
+}
+
+// A Route says where requests go and how much they matter. All that is given must
+// match.
+type Route struct {
+	Listeners   []string          `yaml:"listeners" jsonschema_description:"Names; without any, all."`
+	Host        string            `yaml:"host" jsonschema_description:"Without a port; *.example.com is all below example.com."`
+	Path        string            `yaml:"path" jsonschema_description:"How the path begins: /api/ is all below it. For gRPC, /package.Service/ is one service."`
+	Exact       bool              `yaml:"exact" jsonschema_description:"The path must be all of the request's, and not only how it begins."`
+	Methods     []string          `yaml:"methods" jsonschema_description:"Without any, all."`
+	Headers     map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
+	Cluster     string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
+	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL."`
+	Customer    Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
+	Timeout     time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
+	Exempt      bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
+}
+
+// Customer is by what a customer is known.
+type Customer struct {
+	Header   string `yaml:"header" jsonschema_description:"The value of this header, which shows up in reports: not a secret."`
+	Identity bool   `yaml:"identity" jsonschema_description:"The name in the certificate of the client."`
+}
+
+// ForUpstream is the configuration of a proxy that was told nothing but the address
+// of one upstream.
+func ForUpstream(listen, upstream string) *Config {
+	return &Config{
+		Listeners: []Listener{{Address: listen}},
+		Clusters:  []Cluster{{Name: "upstream", Endpoints: []string{upstream}}},
+	}
+}
+
+// Files returns the names of all other files that c names.
+func (c *Config) Files() (names []string) {
+	add := func(all ...string) {
+		for _, name := range all {
+			if name != "" {
+				names = append(names, name)
+			}
+		}
+	}
+	add(c.Admin.TokenFile)
+	if c.Otel != nil {
+		add(c.Otel.HeadersFile)
+	}
+	if x := c.XDS; x != nil && x.TLS != nil {
+		add(x.TLS.CA, x.TLS.Certificate, x.TLS.Key)
+	}
+	for _, l := range c.Listeners {
+		if t := l.TLS; t != nil {
+			add(t.Certificate, t.Key, t.ClientCA)
+		}
+	}
+	for _, x := range c.Clusters {
+		if t := x.TLS; t != nil {
+			add(t.CA, t.Certificate, t.Key)
+		}
+	}
+	for _, m := range c.Mongo {
+		if t := m.TLS; t != nil {
+			add(t.Certificate, t.Key, t.ClientCA)
+		}
+		if t := m.UpstreamTLS; t != nil {
+			add(t.CA, t.Certificate, t.Key)
+		}
+	}
+	return names
+}

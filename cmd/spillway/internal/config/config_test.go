@@ -1,0 +1,254 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+const small = `listeners:
+  - address: 127.0.0.1:8000
+clusters:
+  - name: web
+    endpoints: [127.0.0.1:8080]
+`
+
+const full = `mode: enforce
+drain_timeout: 10s
+listeners:
+  - name: public
+    address: 127.0.0.1:8000
+    tls: {certificate: cert.pem, key: key.pem}
+    max_body_bytes: 1000000
+    connection_rate: {rate: 500, queue_depth: 10, exempt: [10.0.0.0/8]}
+  - name: mesh
+    address: 127.0.0.1:8001
+    boundary: internal
+    tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}
+    callers: {"spiffe://shop/cart": CRITICAL_PLUS}
+    others: SHEDDABLE
+clusters:
+  - name: web
+    endpoints: ["127.0.0.1:8080", "127.0.0.1:8081"]
+    protocol: http1
+    rate_limit: {mode: observe, rate: 1000}
+    quota:
+      customers:
+        acme: {rate: 50, weight: 2, shares: {sheddable: 0.5}}
+      strangers: {rate: 100}
+    shed: {max_wait: 20ms}
+    throttle: {k: 1.5}
+    inflight: {max_requests: 200}
+    retry: {attempts: 2, ratio: 0.05, max_body_bytes: -1}
+  - name: jobs
+    endpoints: ["jobs.example.com:443"]
+    tls: {ca: ca.pem}
+    health: {path: /ready, interval: 2s, jitter: -1, unhealthy_threshold: 2}
+    batch: {connections: 8, queue: 100, max_wait: 2m}
+routes:
+  - path: /jobs/
+    listeners: [mesh]
+    cluster: jobs
+    criticality: SHEDDABLE_PLUS
+    customer: {header: X-Team, identity: true}
+  - host: "*.example.com"
+    methods: [GET, HEAD]
+    headers: {X-Debug: "*"}
+    cluster: web
+    timeout: 2s
+  - cluster: web
+`
+
+func parse(t *testing.T, text string) *Config {
+	t.Helper()
+	c, err := Parse("proxy.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestGoodFiles(t *testing.T) {
+	c := parse(t, full)
+	if c.Clusters[0].Throttle.K != 1.5 || c.Clusters[1].Batch.MaxWait != 2*time.Minute || c.Routes[1].Headers["X-Debug"] != "*" {
+		t.Errorf("read: %+v", c)
+	}
+	in := c.Ingress(&c.Listeners[1], &c.Clusters[0])
+	if in.RateLimitMode != spillway.Observe || in.ShedMode != spillway.Enforce || in.Trust.Boundary != ingress.Internal ||
+		in.Trust.Highest["spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.Others != spillway.Sheddable || in.Quota.Allocator == nil {
+		t.Errorf("ingress: %+v", in)
+	}
+	if in := c.Ingress(&c.Listeners[0], &c.Clusters[1]); in.ShedMode != spillway.Off {
+		t.Errorf("a batch cluster sheds: %v", in.ShedMode)
+	}
+	out, err := c.Egress(&c.Clusters[0])
+	if err != nil || out.MaxRequests != 200 || out.ThrottleMode != spillway.Enforce {
+		t.Errorf("egress: %+v, %v", out, err)
+	}
+	d := parse(t, small).Defaulted()
+	if d.Mode != "observe" || len(d.Routes) != 1 || d.Routes[0].Cluster != "web" || d.Listeners[0].Name != "127.0.0.1:8000" {
+		t.Errorf("defaults: %+v", d)
+	}
+	if d.Ingress(&d.Listeners[0], &d.Clusters[0]).ShedMode != spillway.Observe || d.Retries(&d.Clusters[0]) {
+		t.Error("without a mode, something is enforced")
+	}
+}
+
+// TestWrongFiles has for each mistake what the error must say.
+func TestWrongFiles(t *testing.T) {
+	for name, row := range map[string]struct{ from, to, want string }{
+		"unknown field":       {"throttle: {k: 1.5}", "throtle: {k: 1.5}", `proxy.yaml:25: clusters[0].throtle is no field here; did you mean throttle?`},
+		"wrong type":          {"rate: 1000", "rate: many", "proxy.yaml:19: clusters[0].rate_limit.rate"},
+		"wrong duration":      {"max_wait: 20ms", "max_wait: soon", `proxy.yaml:24: clusters[0].shed.max_wait is "soon": must be a length of time`},
+		"wrong mode":          {"mode: observe", "mode: on", `proxy.yaml:19: clusters[0].rate_limit.mode is "on", must be off, observe or enforce`},
+		"wrong value":         {"k: 1.5", "k: 0.5", "proxy.yaml:25: clusters[0].throttle.k is 0.5, must be above 1"},
+		"wrong endpoint":      {`"127.0.0.1:8081"`, `"127.0.0.1"`, `proxy.yaml:17: clusters[0].endpoints[1] is "127.0.0.1", must be a host and a port`},
+		"wrong port":          {`"127.0.0.1:8081"`, `"127.0.0.1:0"`, `clusters[0].endpoints[1] is "127.0.0.1:0"`},
+		"wrong class":         {"others: SHEDDABLE", "others: LOW", `listeners[1].others is "LOW"`},
+		"wrong rate":          {"rate: 500", "rate: 5e9", "listeners[0].connection_rate.rate is 5e+09"},
+		"wrong quota":         {"weight: 2", "weight: -2", `clusters[0].quota.customers["acme"].weight is -2`},
+		"wrong network":       {"10.0.0.0/8", "10.0.0.0", `listeners[0].connection_rate.exempt[0] is "10.0.0.0"`},
+		"wrong batch":         {"connections: 8", "connections: 1", "clusters[1].batch.connections is 1, must be 2"},
+		"wrong retry":         {"ratio: 0.05", "ratio: 2000000000", "clusters[0].retry.ratio"},
+		"unknown cluster":     {"cluster: jobs", "cluster: job", `routes[0].cluster is "job", which no cluster is called`},
+		"unknown listener":    {"[mesh]", "[mash]", `routes[0].listeners[0] is "mash"`},
+		"wrong check":         {"path: /ready", "path: ready", `clusters[1].health.path is "ready", must begin with /`},
+		"wrong kind of check": {"path: /ready", "type: udp", `clusters[1].health.type is "udp", must be http or grpc or tcp`},
+		"no such check":       {"path: /ready", "type: tcp, path: /", `clusters[1].health.path is given, but type is tcp`},
+		"wrong interval":      {"interval: 2s", "interval: 1ms", `clusters[1].health.interval is 1ms, must be 10ms to 24h`},
+		"wrong threshold":     {"unhealthy_threshold: 2", "unhealthy_threshold: -1", `clusters[1].health.unhealthy_threshold is -1, must be 1 or more`},
+		"wrong path":          {"path: /jobs/", "path: jobs/", `routes[0].path is "jobs/", must begin with /`},
+		"no certificate":      {"certificate: cert.pem, key: key.pem}\n    max_body", "key: key.pem}\n    max_body", "listeners[0].tls.certificate is missing"},
+		"unproven callers":    {", client_ca: ca.pem", "", "listeners[1].callers is given, but without tls.client_ca"},
+		"same name":           {"name: mesh", "name: public", `listeners[1].name is "public", as that of listeners[0] is`},
+		"no cluster":          {"  - cluster: web", "  - timeout: 1s", "routes[2].cluster is missing"},
+		"negative":            {"timeout: 2s", "timeout: -2s", "routes[1].timeout is -2s, must not be negative"},
+		"no YAML":             {"mode: enforce", "mode: [", "proxy.yaml:"},
+		"exactly nothing":     {"- cluster: web", "- {cluster: web, exact: true}", "routes[2].exact is true, but there is no path"},
+		"wrong log format":    {"drain_timeout: 10s", "log: {format: xml}", `proxy.yaml:2: log.format is "xml", must be text or json`},
+		"wrong log level":     {"drain_timeout: 10s", "log: {level: all}", `log.level is "all", must be debug or info or warn or error`},
+		"wrong log rate":      {"drain_timeout: 10s", "log: {refusals_per_second: .nan}", `log.refusals_per_second is NaN, must be at most 1e6`},
+		"empty":               {full, "", `proxy.yaml:1: listeners is missing`},
+		"header with a space": {"X-Team", "X Team", `routes[0].customer.header is "X Team"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(full, row.from, row.to, 1)
+			if text == full {
+				t.Fatalf("nothing to replace: %s", row.from)
+			}
+			c, err := Parse("proxy.yaml", []byte(text))
+			if err == nil {
+				t.Fatalf("good: %+v", c)
+			}
+			if !strings.Contains(err.Error(), row.want) {
+				t.Errorf("error: %v\nwant:  %s", err, row.want)
+			}
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Line == 0 || !strings.Contains(e.Excerpt, ">") {
+				t.Errorf("an error without line or excerpt: %#v", err)
+			}
+		})
+	}
+}
+
+func TestDiff(t *testing.T) {
+	a := parse(t, full)
+	if lines := Diff(a, parse(t, full)); len(lines) != 0 {
+		t.Errorf("same files differ: %q", lines)
+	}
+	b := parse(t, strings.NewReplacer("k: 1.5", "k: 3", "timeout: 2s", "timeout: 5s", "    others: SHEDDABLE\n", "", "endpoints: [\"jobs", "max_connections: 7\n    endpoints: [\"jobs").Replace(full))
+	want := []string{
+		"clusters[jobs].max_connections: set to 7",
+		"clusters[web].throttle.k: 1.5 is now 3",
+		"listeners[mesh].others: removed, was SHEDDABLE",
+		"routes[1].timeout: 2s is now 5s",
+	}
+	if got := Diff(a, b); !reflect.DeepEqual(got, want) {
+		t.Errorf("difference:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// TestDiffKeepsSecrets changes, adds and removes values that may be secret.
+func TestDiffKeepsSecrets(t *testing.T) {
+	with := func(headers string) *Config {
+		return parse(t, small+"routes:\n  - headers: {"+headers+"}\n")
+	}
+	for _, row := range []struct{ a, b, want string }{
+		{"X-Key: hidden1", "X-Key: hidden2", "routes[0].headers.X-Key: is another one now"},
+		{"X-Key: hidden1", "", "routes[0].headers.X-Key: removed, was what is not shown"},
+		{"", "X-Key: hidden1", "routes[0].headers.X-Key: set to what is not shown"},
+		{"X-Key: hidden1", "X-Key: hidden1", ""},
+	} {
+		if got := strings.Join(Diff(with(row.a), with(row.b)), "\n"); got != row.want {
+			t.Errorf("%q to %q: %q, want %q", row.a, row.b, got, row.want)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "proxy.yaml")
+	if _, err := Open(name); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	if err := os.WriteFile(name, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ForUpstream("127.0.0.1:0", "127.0.0.1:8080").Check(); err != nil {
+		t.Error(err)
+	}
+	if got := parse(t, full).Files(); len(got) != 6 || len(c.Files()) != 0 {
+		t.Errorf("files: %q", got)
+	}
+}
+
+// FuzzParse looks for files that break the reader, and for such as are found good
+// and are then not.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small))
+	f.Add([]byte(full))
+	f.Add([]byte("mode: [\n"))
+	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("listeners: [{address: 1}]\nclusters: {}"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, err := Parse("f", text)
+		if err != nil {
+			if e, ok := errors.AsType[*Error](err); !ok || e.Problem == "" {
+				t.Fatalf("an error that says nothing: %#v", err)
+			}
+			return
+		}
+		d := c.Defaulted()
+		if err := d.Check(); err != nil {
+			t.Fatalf("good, but not with its defaults: %v", err)
+		}
+		for i := range d.Clusters {
+			if _, err := d.Egress(&d.Clusters[i]); err != nil {
+				t.Fatalf("good, but cannot be used: %v", err)
+			}
+			s, err := ingress.New(d.Ingress(&d.Listeners[0], &d.Clusters[i]))
+			if err != nil {
+				t.Fatalf("good, but cannot be used: %v", err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		out, err := yaml.Marshal(c)
+		if err == nil && len(Diff(c, c)) != 0 {
+			t.Fatalf("differs from itself:\n%s", out)
+		}
+	})
+}

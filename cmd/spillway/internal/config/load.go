@@ -1,0 +1,51 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+)
+
+// maxSize is the most that a file may hold.
+const maxSize = 16 << 20
+
+// An Error is what is wrong with a configuration, and where.
+type Error = strict.Error
+
+// failf makes the error of a field.
+func failf(field, format string, args ...any) error {
+	return &Error{Field: field, Problem: fmt.Sprintf(format, args...)}
+}
+
+// Open reads the configuration in a file. An error of what is in it is an [*Error].
+func Open(name string) (*Config, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
+}
+
+// Parse reads a configuration, and checks all that can be without looking at other
+// files. The name is that of the file, for errors, which are of type [*Error].
+func Parse(name string, text []byte) (*Config, error) {
+	s := strict.Source{Name: name, Text: text}
+	c := new(Config)
+	if err := s.Decode(c, maxSize); err != nil {
+		return nil, err
+	}
+	if err := c.Check(); err != nil {
+		return nil, locate(s, err)
+	}
+	return c, nil
+}
+
+// locate says where in the file the field is that err complains of.
+func locate(s strict.Source, err error) error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return s.At(e.Field, e.Problem)
+	}
+	return &Error{File: s.Name, Problem: err.Error()}
+}

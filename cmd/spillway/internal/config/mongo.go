@@ -1,0 +1,273 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// Mongo is a listener for clients of MongoDB, and the servers behind it.
+type Mongo struct {
+	Name           string        `yaml:"name" jsonschema_description:"For messages and metrics; the default is the address."`
+	Address        string        `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port, such as 127.0.0.1:27018; port 0 is any free one."`
+	TLS            *ServerTLS    `yaml:"tls" jsonschema_description:"Clients connect by TLS, which ends here. Without it they connect in the clear."`
+	TLSPassthrough bool          `yaml:"tls_passthrough" jsonschema_description:"Connections that begin with TLS go through unread, and meet the limits of connections only. Not with tls."`
+	Endpoints      []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of the server, or of each of several mongos. All connections of a client go to the same one."`
+	UpstreamTLS    *ClientTLS    `yaml:"upstream_tls" jsonschema_description:"To the servers. Without it connections are in the clear."`
+	ConnectTimeout time.Duration `yaml:"connect_timeout" jsonschema_description:"To a server; 0 is 5s."`
+	Topology       string        `yaml:"topology" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
+	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are then exempt from all gates; the servers refuse them."`
+
+	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once; more are reset. 0 is 10000, negative is no limit."`
+	HandshakeTimeout time.Duration `yaml:"handshake_timeout" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
+	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stop in the middle of a message, of its own or of one to it; 0 is 30s, negative is no limit."`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between messages; 0 is no limit, as drivers keep theirs."`
+
+	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
+	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled: off, observe or enforce."`
+	Quota       *Quota          `yaml:"quota" jsonschema_description:"What each customer may use."`
+	Shed        Shed            `yaml:"shed" jsonschema_description:"Refusals by criticality when the servers are overloaded. Their capacity is found by itself."`
+	Classes     []MongoClass    `yaml:"classes" jsonschema_description:"How much commands matter and whose they are; the first that matches counts."`
+	Retry       MongoRetry      `yaml:"retry" jsonschema_description:"Client backpressure, for drivers that have none: commands that were refused for overload are sent again."`
+	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster, and says why. Here limit is rate, latency is that of commands, and refusals are answers with SystemOverloadedError."`
+}
+
+// MongoParameters are those of a MongoDB server, under its names.
+//
+//nolint:tagliatelle // the server's own names
+type MongoParameters struct {
+	ConnectionEnabled bool     `yaml:"ingressConnectionEstablishmentRateLimiterEnabled" jsonschema_description:"Limit new connections per second. It has no mode but enforce and off."`
+	ConnectionRate    float64  `yaml:"ingressConnectionEstablishmentRatePerSec" jsonschema_description:"0 is no limit."`
+	ConnectionBurst   float64  `yaml:"ingressConnectionEstablishmentBurstCapacitySecs" jsonschema_description:"How many seconds' worth may come at once; 0 is 1."`
+	ConnectionDepth   int      `yaml:"ingressConnectionEstablishmentMaxQueueDepth" jsonschema_description:"How many connections may wait; more are closed without a reply. 0 is none."`
+	ConnectionBypass  []string `yaml:"ingressConnectionEstablishmentRateLimiterBypass" jsonschema_description:"Networks or addresses that have no limit, such as 10.0.0.0/8."`
+
+	RequestEnabled      bool     `yaml:"ingressRequestRateLimiterEnabled" jsonschema_description:"Limit commands per second."`
+	RequestRate         float64  `yaml:"ingressRequestAdmissionRatePerSec" jsonschema_description:"0 is no limit."`
+	RequestBurst        float64  `yaml:"ingressRequestAdmissionBurstCapacitySecs" jsonschema_description:"How many seconds' worth may come at once; 0 is 1."`
+	RequestDepth        int      `yaml:"ingressRequestAdmissionMaxQueueDepth" jsonschema_description:"How many commands may wait; 0 is none."`
+	RequestExemptions   []string `yaml:"ingressRequestRateLimiterExemptions" jsonschema_description:"Networks or addresses that have no limit."`
+	RequestApplications []string `yaml:"ingressRequestRateLimiterApplicationExemptions" jsonschema_description:"Prefixes of the names of applications, or of drivers, that have no limit. Clients say these names: among friends only."`
+	AllowRetries        *bool    `yaml:"ingressRequestRateLimiterAllowRetries" jsonschema_description:"Refusals say that the command may be sent again; the default is true."`
+	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" jsonschema_description:"Told to drivers in refusals as the base of their backoff; 0 is nothing."`
+}
+
+// A MongoClass says of some commands how much they matter. All that is given must
+// match.
+type MongoClass struct {
+	Applications []string `yaml:"applications" jsonschema_description:"Prefixes of the names that applications give themselves; without any, all."`
+	Users        []string `yaml:"users" jsonschema_description:"Names of users that have authenticated; without any, all."`
+	Databases    []string `yaml:"databases" jsonschema_description:"Names of databases that the commands go to; without any, all."`
+	Criticality  Class    `yaml:"criticality" jsonschema_description:"How much the commands matter; the default is CRITICAL."`
+	Customer     string   `yaml:"customer" jsonschema:"enum=user,enum=application,enum=database" jsonschema_description:"By what their customer is known, for quotas: user, application or database; the default is nobody."`
+}
+
+// MongoRetry is retry.OverloadConfig, with a budget.
+type MongoRetry struct {
+	Mode       Mode    `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
+	Revision   string  `yaml:"revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Of the specification; the default is 2026-02."`
+	MaxRetries int     `yaml:"max_retries" jsonschema_description:"Of a command; 0 is what the revision says, 5 or 2."`
+	MaxBytes   int     `yaml:"max_bytes" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
+	Budget     float64 `yaml:"budget" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1. 0 is 1000, negative is no limit."`
+	Always     bool    `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
+	NoReads    bool    `yaml:"no_reads" jsonschema_description:"Reads are not sent again, as with retryReads=false."`
+	NoWrites   bool    `yaml:"no_writes" jsonschema_description:"Writes are not sent again, as with retryWrites=false."`
+}
+
+// Defaulted returns m with the values that its zero fields stand for.
+func (m Mongo) Defaulted() Mongo {
+	fill(&m.Name, m.Address)
+	fill(&m.ConnectTimeout, 5*time.Second)
+	fill(&m.Topology, "hide")
+	fill(&m.MaxConnections, 10000)
+	fill(&m.HandshakeTimeout, 10*time.Second)
+	fill(&m.StallTimeout, 30*time.Second)
+	fill(&m.Retry.Revision, "2026-02")
+	fill(&m.Retry.MaxBytes, 64<<10)
+	fill(&m.Retry.Budget, 1000)
+	return m
+}
+
+// AllowsRetries reports whether refusals say that a command may be sent again.
+func (m *Mongo) AllowsRetries() bool {
+	return m.Parameters.AllowRetries == nil || *m.Parameters.AllowRetries
+}
+
+// Connections returns what of the listener concerns connections.
+func (m *Mongo) Connections() ingress.ListenerConfig {
+	p := &m.Parameters
+	all := ingress.ListenerConfig{MaxOpen: m.MaxConnections}
+	if p.ConnectionEnabled {
+		all.Rate = mongoRate(p.ConnectionRate, p.ConnectionBurst, p.ConnectionDepth, p.ConnectionBypass)
+	}
+	return all
+}
+
+// Ingress returns what of the listener concerns commands.
+func (m *Mongo) Ingress(c *Config) ingress.Config {
+	p := &m.Parameters
+	all := ingress.Config{
+		RateLimitMode: m.RequestMode.mode(c.Mode),
+		Shed:          shed.Config{MaxWait: m.Shed.MaxWait},
+		ShedMode:      m.Shed.Mode.mode(c.Mode),
+		Forwards:      true,
+	}
+	if p.RequestEnabled {
+		all.RateLimit = mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, p.RequestExemptions)
+		all.RateLimit.Exempt.Applications = p.RequestApplications
+	}
+	if q := m.Quota; q != nil {
+		all.QuotaMode = q.Mode.mode(c.Mode)
+		all.Quota = quota.Config{BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers}
+		if local, err := quota.NewLocal(q.local()); err == nil { // as Check has found it good
+			all.Quota.Allocator = local
+		}
+	}
+	return all
+}
+
+// Strategy returns what sends commands again, nil if nothing does.
+func (m *Mongo) Strategy(c *Config) (*retry.Overload, error) {
+	r := m.Retry
+	if r.Mode.mode(c.Mode) != spillway.Enforce {
+		return nil, nil //nolint:nilnil // no strategy is none
+	}
+	o := retry.OverloadConfig{Revision: r.Revision, MaxRetries: r.MaxRetries, NoReads: r.NoReads, NoWrites: r.NoWrites}
+	if r.Budget >= 0 {
+		e, err := budget.NewEndpoints(budget.EndpointsConfig{Bucket: budget.Config{Capacity: r.Budget}})
+		if err != nil {
+			return nil, err
+		}
+		o.Budget = e
+	}
+	return retry.NewOverload(o)
+}
+
+// mongoRate is a limiter of MongoDB's in the words of package ratelimit. What is more
+// than that takes limits nothing.
+func mongoRate(rate, burst float64, depth int, exempt []string) ratelimit.Config {
+	const maxRate, day = 1e6, 86400
+	c := ratelimit.Config{Rate: rate, BurstSeconds: burst, QueueDepth: depth}
+	if rate > maxRate || burst > day {
+		c.Rate, c.BurstSeconds = 0, 0
+	}
+	for _, text := range exempt {
+		if network, err := parseNetwork(text); err == nil { // as Check has found it good
+			c.Exempt.CIDRs = append(c.Exempt.CIDRs, network)
+		}
+	}
+	return c
+}
+
+// parseNetwork reads a network, or a single address.
+func parseNetwork(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return a.Prefix(a.BitLen())
+	}
+	return netip.ParsePrefix(text)
+}
+
+// mongos checks all listeners for clients of MongoDB.
+func (k *checker) mongos() {
+	all := k.config.Mongo
+	for i := range all {
+		k.mongo(fmt.Sprintf("mongo[%d]", i), &all[i])
+	}
+	k.unique("mongo", "name", len(all), func(i int) string { return all[i].Defaulted().Name })
+	k.unique("mongo", "address", len(all), func(i int) string { return portZero(all[i].Address, i) })
+}
+
+func (k *checker) mongo(at string, m *Mongo) {
+	k.address(at+".address", m.Address, true)
+	if t := m.TLS; t != nil {
+		k.pair(at+".tls", t.Certificate, t.Key, true)
+		if m.TLSPassthrough {
+			k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")
+		}
+	}
+	k.some(at+".endpoints", len(m.Endpoints))
+	for i, e := range m.Endpoints {
+		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
+	}
+	if t := m.UpstreamTLS; t != nil {
+		k.pair(at+".upstream_tls", t.Certificate, t.Key, false)
+	}
+	k.least(at+".connect_timeout", m.ConnectTimeout)
+	k.least(at+".idle_timeout", m.IdleTimeout)
+	k.oneOf(at+".topology", m.Topology, "hide", "pass")
+	k.mongoParameters(at+".parameters", m)
+	k.mode(at+".request_mode", m.RequestMode)
+	k.admission(at, &Cluster{Quota: m.Quota, Shed: m.Shed})
+	for i := range m.Classes {
+		class := &m.Classes[i]
+		k.class(fmt.Sprintf("%s.classes[%d].criticality", at, i), class.Criticality)
+		k.oneOf(fmt.Sprintf("%s.classes[%d].customer", at, i), class.Customer, "user", "application", "database")
+	}
+	k.mongoRetry(at+".retry", m)
+	k.mongoTune(at+".tune", m)
+}
+
+func (k *checker) mongoParameters(at string, m *Mongo) {
+	p := &m.Parameters
+	k.networks(at+".ingressConnectionEstablishmentRateLimiterBypass", p.ConnectionBypass)
+	k.networks(at+".ingressRequestRateLimiterExemptions", p.RequestExemptions)
+	for i, name := range p.RequestApplications {
+		if name == "" {
+			k.failf(fmt.Sprintf("%s.ingressRequestRateLimiterApplicationExemptions[%d]", at, i), "is empty, must not be the prefix of every name")
+		}
+	}
+	if p.BaseBackoffMS < 0 || p.BaseBackoffMS > 10_000 {
+		k.failf(at+".externalClientBaseBackoffMS", "is %d, must be 0 to 10000", p.BaseBackoffMS)
+	}
+	for _, l := range []struct {
+		name        string
+		rate, burst float64
+		depth       int
+	}{
+		{"ingressConnectionEstablishment", p.ConnectionRate, p.ConnectionBurst, p.ConnectionDepth},
+		{"ingressRequestAdmission", p.RequestRate, p.RequestBurst, p.RequestDepth},
+	} {
+		if _, err := ratelimit.New(mongoRate(l.rate, l.burst, l.depth, nil)); err != nil || l.rate < 0 {
+			k.failf(at+"."+l.name+"RatePerSec", "is %v with a burst of %v s and a queue of %d, must be 0 or 1/86400 and more, "+
+				"with a burst of one at least and a queue that is no longer than a day", l.rate, l.burst, l.depth)
+		}
+	}
+}
+
+func (k *checker) networks(at string, all []string) {
+	for i, text := range all {
+		if p, err := parseNetwork(text); err != nil || p.Addr().Is4In6() {
+			k.failf(fmt.Sprintf("%s[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8, or an address", text)
+		}
+	}
+}
+
+func (k *checker) mongoRetry(at string, m *Mongo) {
+	r := m.Retry
+	k.mode(at+".mode", r.Mode)
+	k.oneOf(at+".revision", r.Revision, "2026-02", "2026-07")
+	if r.MaxBytes != 0 && (r.MaxBytes < 1<<10 || r.MaxBytes > 16<<20) {
+		k.failf(at+".max_bytes", "is %d, must be 1024 to %d", r.MaxBytes, 16<<20)
+	}
+	if !(r.Budget <= 1e9) {
+		k.failf(at+".budget", "is %v, must be at most 1e9", r.Budget)
+	}
+	if r.MaxRetries > 100 {
+		k.failf(at+".max_retries", "is %d, must be at most 100", r.MaxRetries)
+	}
+	if k.err != nil {
+		return
+	}
+	trial := m.Defaulted()
+	trial.Retry.Mode = Mode(spillway.Enforce.String()) // so that all of it is looked at
+	_, err := trial.Strategy(k.config)
+	k.policy(at, err)
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+const mongo = `
+mode: enforce
+mongo:
+- name: orders
+  address: 127.0.0.1:27018
+  endpoints: ["10.0.0.1:27017", "10.0.0.2:27017"]
+  tls: {certificate: a.pem, key: b.pem}
+  upstream_tls: {ca: c.pem}
+  authentication: true
+  parameters:
+    ingressConnectionEstablishmentRateLimiterEnabled: true
+    ingressConnectionEstablishmentRatePerSec: 100
+    ingressConnectionEstablishmentMaxQueueDepth: 50
+    ingressConnectionEstablishmentRateLimiterBypass: [10.0.0.0/8, "::1"]
+    ingressRequestRateLimiterEnabled: true
+    ingressRequestAdmissionRatePerSec: 2000
+    ingressRequestAdmissionBurstCapacitySecs: 2
+    ingressRequestAdmissionMaxQueueDepth: 20
+    ingressRequestRateLimiterApplicationExemptions: [backup]
+    ingressRequestRateLimiterAllowRetries: false
+    externalClientBaseBackoffMS: 50
+  quota: {stranger: {rate: 10}}
+  shed: {mode: observe}
+  classes:
+  - {applications: [batch], criticality: SHEDDABLE, customer: application}
+  retry: {max_retries: 3, budget: 100}
+`
+
+func TestMongo(t *testing.T) {
+	c, err := Parse("m.yaml", []byte(mongo))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.Defaulted()
+	m := &d.Mongo[0]
+	conns, in := m.Connections(), m.Ingress(d)
+	if conns.MaxOpen != 10000 || conns.Rate.Rate != 100 || conns.Rate.QueueDepth != 50 || len(conns.Rate.Exempt.CIDRs) != 2 {
+		t.Errorf("connections: %+v", conns)
+	}
+	if in.RateLimit.Rate != 2000 || in.RateLimit.BurstSeconds != 2 || in.RateLimit.QueueDepth != 20 || in.RateLimitMode != spillway.Enforce ||
+		in.RateLimit.Exempt.Applications[0] != "backup" || in.ShedMode != spillway.Observe || in.Quota.Allocator == nil {
+		t.Errorf("ingress: %+v", in)
+	}
+	if s, err := m.Strategy(d); s == nil || err != nil || m.AllowsRetries() || m.ConnectTimeout != 5*time.Second {
+		t.Errorf("%v, %v, %+v", s, err, m)
+	}
+	if names := strings.Join(c.Files(), " "); names != "a.pem b.pem c.pem" {
+		t.Errorf("files: %s", names)
+	}
+	var zero Mongo
+	if zero.Connections().Rate.Rate != 0 || zero.Ingress(d).RateLimit.Rate != 0 || zero.Ingress(d).ShedMode != d.Mode.mode("") || !zero.AllowsRetries() {
+		t.Error("something limits that nobody has asked for")
+	}
+	if s, err := zero.Strategy(&Config{}); s != nil || err != nil {
+		t.Error("something is sent again in the mode observe")
+	}
+	if err := schema.Valid(t)(mongo); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMongoErrors(t *testing.T) {
+	for name, test := range map[string]struct{ old, text, want string }{
+		"no address":     {"address: 127.0.0.1:27018", "max_connections: 1", "mongo[0].address is missing"},
+		"no endpoints":   {`["10.0.0.1:27017", "10.0.0.2:27017"]`, "[]", "mongo[0].endpoints is missing"},
+		"no port":        {"10.0.0.1:27017", "10.0.0.1", `mongo[0].endpoints[0] is "10.0.0.1"`},
+		"passed through": {"authentication: true", "tls_passthrough: true", "mongo[0].tls_passthrough is true"},
+		"no key":         {", key: b.pem", "", "mongo[0].tls.key is missing"},
+		"topology":       {"authentication: true", "topology: show", "mongo[0].topology is"},
+		"a rate":         {"RatePerSec: 2000", "RatePerSec: -1", "mongo[0].parameters.ingressRequestAdmissionRatePerSec is -1"},
+		"a queue":        {"EstablishmentMaxQueueDepth: 50", "EstablishmentMaxQueueDepth: -5", "mongo[0].parameters.ingressConnectionEstablishmentRatePerSec is 100 with"},
+		"a network":      {"10.0.0.0/8", "10/8", "Bypass[0] is \"10/8\""},
+		"every name":     {"[backup]", `[""]`, "ApplicationExemptions[0] is empty"},
+		"base backoff":   {"MS: 50", "MS: -50", "mongo[0].parameters.externalClientBaseBackoffMS is -50"},
+		"a class":        {"SHEDDABLE,", "LOW,", "mongo[0].classes[0].criticality is"},
+		"a customer":     {"customer: application", "customer: address", "mongo[0].classes[0].customer is"},
+		"a mode":         {"shed: {mode: observe}", "shed: {mode: on}", "mongo[0].shed.mode is"},
+		"retries":        {"max_retries: 3", "max_retries: 300", "mongo[0].retry.max_retries is 300"},
+		"a budget":       {"budget: 100", "budget: 1e12", "mongo[0].retry.budget is 1e+12"},
+		"a revision":     {"max_retries: 3", "revision: latest", "mongo[0].retry.revision is"},
+		"kept":           {"max_retries: 3", "max_bytes: 10", "mongo[0].retry.max_bytes is 10"},
+		"unknown":        {"authentication", "authorization", "authorization"},
+		"half of HTTP":   {"mongo:\n", "clusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n", "listeners is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(mongo, test.old) {
+				t.Fatalf("there is no %q", test.old)
+			}
+			_, err := Parse("m.yaml", []byte(strings.Replace(mongo, test.old, test.text, 1)))
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want %s", err, test.want)
+			}
+		})
+	}
+	two := mongo + strings.Replace(strings.SplitN(mongo, "mongo:\n", 2)[1], "name: orders", "name: others", 1)
+	if _, err := Parse("m.yaml", []byte(two)); err == nil || !strings.Contains(err.Error(), "mongo[1].address is") {
+		t.Errorf("two listeners on one address: %v", err)
+	}
+}

@@ -1,0 +1,47 @@
+package config
+
+import (
+	"net/url"
+	"time"
+)
+
+// Otel is where metrics are sent to.
+type Otel struct {
+	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics is added to it."`
+	Interval    time.Duration     `yaml:"interval" jsonschema_description:"Between exports; 0 is 15s."`
+	HeadersFile string            `yaml:"headers_file" jsonschema_description:"File with headers that the receiver wants, such as a key: NAME: VALUE on each line. It is read for each export."`
+	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
+}
+
+// defaulted returns o with all that has a default, nil for nil.
+func (o *Otel) defaulted() *Otel {
+	if o == nil {
+		return nil
+	}
+	d := *o
+	fill(&d.Interval, 15*time.Second)
+	return &d
+}
+
+func (k *checker) otel() {
+	o := k.config.Otel.defaulted()
+	if o == nil {
+		return
+	}
+	u, err := url.Parse(o.Endpoint)
+	switch {
+	case o.Endpoint == "":
+		k.failf("otel.endpoint", "is missing, must be a URL such as http://127.0.0.1:4318")
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
+		k.failf("otel.endpoint", "must be a URL such as http://127.0.0.1:4318")
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		k.failf("otel.endpoint", "must have no user, query or fragment; headers_file is for keys")
+	case o.Interval < time.Second || o.Interval > time.Hour:
+		k.failf("otel.interval", "is %v, must be 1s to 1h", o.Interval)
+	}
+	for name := range o.Resource {
+		if name == "" {
+			k.failf("otel.resource", "has an attribute without a name")
+		}
+	}
+}

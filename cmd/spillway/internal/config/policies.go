@@ -1,0 +1,303 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// mode returns what m means where the file has the mode def.
+func (m Mode) mode(def Mode) spillway.Mode {
+	if m == "" {
+		m = def
+	}
+	var mode spillway.Mode
+	if mode.UnmarshalText([]byte(m)) != nil { // empty, as Check has found it good
+		mode = spillway.Observe
+	}
+	return mode
+}
+
+// Criticality returns the class, and whether there is one.
+func (c Class) Criticality() (spillway.Criticality, bool) {
+	class, err := spillway.ParseCriticality(string(c))
+	return class, err == nil
+}
+
+// Ingress returns what of a cluster concerns its server's side, for requests that
+// come by a listener.
+func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
+	all := ingress.Config{
+		RateLimit:     x.RateLimit.config(),
+		RateLimitMode: x.RateLimit.Mode.mode(c.Mode),
+		Shed:          shed.Config{MaxWait: x.Shed.MaxWait},
+		Forwards:      true,
+		ShedMode:      x.Shed.Mode.mode(c.Mode),
+		Attempts:      attempts.Config(x.Attempts),
+		Trust:         l.trust(),
+		RetryAfter:    x.RetryAfter,
+	}
+	if x.Batch != nil && x.Shed.Mode == "" {
+		all.ShedMode = spillway.Off // what waits for its turn is not the cluster's load
+	}
+	if q := x.Quota; q != nil {
+		all.QuotaMode = q.Mode.mode(c.Mode)
+		all.Quota = quota.Config{BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers}
+		if local, err := quota.NewLocal(q.local()); err == nil { // as Check has found it good
+			all.Quota.Allocator = local
+		}
+	}
+	return all
+}
+
+func (l *Listener) trust() ingress.Trust {
+	t := ingress.Trust{MaxTimeout: l.MaxTimeout}
+	if l.Boundary == "internal" {
+		t.Boundary = ingress.Internal
+	}
+	t.Others, _ = l.Others.Criticality() // Check has seen that it is one, or empty
+	for name, class := range l.Callers {
+		if t.Highest == nil {
+			t.Highest = make(map[string]spillway.Criticality, len(l.Callers))
+		}
+		t.Highest[name], _ = class.Criticality() // as above
+	}
+	return t
+}
+
+// Connections returns what of a listener concerns connections.
+func (l *Listener) Connections() ingress.ListenerConfig {
+	all := ingress.ListenerConfig{MaxOpen: l.MaxConnections}
+	if l.ConnectionRate.Mode != "off" {
+		all.Rate = l.ConnectionRate.config()
+	}
+	return all
+}
+
+func (r *RateLimit) config() ratelimit.Config {
+	c := ratelimit.Config{Rate: r.Rate, BurstSeconds: r.BurstSeconds, QueueDepth: r.QueueDepth}
+	for _, text := range r.Exempt {
+		if network, err := netip.ParsePrefix(text); err == nil { // as Check has found it good
+			c.Exempt.CIDRs = append(c.Exempt.CIDRs, network)
+		}
+	}
+	return c
+}
+
+func (q *Quota) local() quota.LocalConfig {
+	c := quota.LocalConfig{Capacity: q.Capacity, Stranger: q.Stranger.config(), Strangers: q.Strangers.config()}
+	for name, l := range q.Customers {
+		if c.Customers == nil {
+			c.Customers = make(map[string]quota.Limit, len(q.Customers))
+		}
+		c.Customers[name] = l.config()
+	}
+	return c
+}
+
+func (l *Limit) config() quota.Limit {
+	return quota.Limit{Rate: l.Rate, Weight: l.Weight, Shares: l.Shares.array()}
+}
+
+// Egress returns what of a cluster concerns its client's side, or an error of type
+// [*Error].
+func (c *Config) Egress(x *Cluster) (egress.Config, error) {
+	retries, err := c.retries(x)
+	if err != nil {
+		return egress.Config{}, policyError("retry", err)
+	}
+	return egress.Config{
+		Throttle:     throttle.Config{K: x.Throttle.K, Window: x.Throttle.Window, ProbeInterval: x.Throttle.ProbeInterval, MinRequests: x.Throttle.MinRequests},
+		ThrottleMode: x.Throttle.Mode.mode(c.Mode),
+		MaxRequests:  x.Inflight.MaxRequests,
+		InflightMode: x.Inflight.Mode.mode(c.Mode),
+		Retry:        retries,
+	}, nil
+}
+
+// Retries are those of a cluster, with the budget that pays for them.
+type Retries struct {
+	*retry.Budgeted
+
+	Budget *budget.Bucket // nil: nothing is sent again
+}
+
+// savedCalls is how many requests can save up for retries, as in package retry.
+const savedCalls = 1000
+
+func (c *Config) retries(x *Cluster) (*Retries, error) {
+	b, r := c.budgeted(x), new(Retries)
+	if b.Ratio == 0 {
+		b.Ratio = 0.1
+	}
+	var err error
+	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 {
+		return r, err
+	}
+	if r.Budget, err = budget.New(budget.Config{Capacity: savedCalls * b.Ratio, Empty: true}); err != nil {
+		return nil, fmt.Errorf("retry: Ratio is %v, must be at most 1e6", b.Ratio)
+	}
+	b.Budget = r.Budget
+	r.Budgeted, err = retry.NewBudgeted(b)
+	return r, err
+}
+
+func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
+	r := x.Retry
+	b := retry.BudgetedConfig{
+		Attempts: r.Attempts, Ratio: r.Ratio, MaxRetryAfter: r.MaxRetryAfter,
+		Backoff: retry.Backoff{Base: max(0, r.Base), Max: r.Max},
+	}
+	if !c.Retries(x) {
+		b.Attempts = 1
+	}
+	return b
+}
+
+// Retries reports whether requests to a cluster are sent again.
+func (c *Config) Retries(x *Cluster) bool { return x.Retry.Mode.mode(c.Mode) == spillway.Enforce }
+
+// policyError makes the error of a field of what a policy says of its own:
+// "throttle: K is 1, must be …" becomes "throttle.k is 1, must be …".
+func policyError(at string, err error) error {
+	text := err.Error()
+	for {
+		before, after, ok := strings.Cut(text, ": ")
+		if !ok || strings.Contains(before, " ") {
+			break
+		}
+		text = after
+	}
+	field, problem, _ := strings.Cut(text, " ")
+	return failf(at+"."+snake(field), "%s", problem)
+}
+
+// snake returns how files spell a field of a policy.
+func snake(field string) string {
+	var b strings.Builder
+	previous := '.'
+	for _, r := range field {
+		if unicode.IsUpper(r) && unicode.IsLower(previous) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		previous = r
+	}
+	return b.String()
+}
+
+// Defaulted returns x with the values that its zero fields stand for.
+func (l Listener) Defaulted() Listener {
+	if l.Name == "" {
+		l.Name = l.Address
+	}
+	fill(&l.MaxConnections, 10000)
+	fill(&l.MaxStreams, 250)
+	fill(&l.MaxHeaderBytes, 64<<10)
+	fill(&l.HeaderTimeout, 10*time.Second)
+	fill(&l.BodyTimeout, 30*time.Second)
+	fill(&l.WriteTimeout, 30*time.Second)
+	fill(&l.IdleTimeout, 2*time.Minute)
+	return l
+}
+
+// Defaulted returns x with the values that its zero fields stand for. What the
+// policies have defaults for is theirs.
+func (x Cluster) Defaulted() Cluster {
+	if x.Protocol == "" {
+		x.Protocol = "auto"
+	}
+	fill(&x.MaxConnections, 1024)
+	fill(&x.IdleTimeout, 4*time.Second)
+	fill(&x.ConnectTimeout, 5*time.Second)
+	fill(&x.Retry.Base, 25*time.Millisecond)
+	fill(&x.Retry.Max, time.Second)
+	fill(&x.Retry.MaxRetryAfter, time.Second)
+	fill(&x.Retry.MaxBodyBytes, 64<<10)
+	if x.Health != nil {
+		h := x.Health.defaulted()
+		x.Health = &h
+	}
+	if x.Batch != nil {
+		b := *x.Batch
+		fill(&b.Connections, 16)
+		fill(&b.Queue, 10000)
+		fill(&b.MaxWait, time.Minute)
+		x.Batch = &b
+	}
+	if x.XDS != nil {
+		name := *x.XDS
+		fill(&name.Cluster, x.Name)
+		x.XDS = &name
+	}
+	return x
+}
+
+func (h Health) defaulted() Health {
+	if h.Type == "" {
+		h.Type = "http"
+	}
+	if h.Type == "http" && h.Path == "" {
+		h.Path = "/healthz"
+	}
+	fill(&h.Interval, 5*time.Second)
+	fill(&h.Jitter, 0.1)
+	fill(&h.Timeout, time.Second)
+	fill(&h.HealthyThreshold, 2)
+	fill(&h.UnhealthyThreshold, 3)
+	return h
+}
+
+// Defaulted returns c with the values that its zero fields stand for.
+func (c *Config) Defaulted() *Config {
+	d := *c
+	fill(&d.Mode, Mode("observe"))
+	fill(&d.DrainTimeout, 30*time.Second)
+	fill(&d.Log.Format, "text")
+	fill(&d.Log.Level, "info")
+	fill(&d.Log.Refusals, 1)
+	d.Otel = c.Otel.defaulted()
+	d.Listeners = make([]Listener, 0, len(c.Listeners))
+	for _, l := range c.Listeners {
+		d.Listeners = append(d.Listeners, l.Defaulted())
+	}
+	d.Clusters = make([]Cluster, 0, len(c.Clusters))
+	for _, x := range c.Clusters {
+		d.Clusters = append(d.Clusters, x.Defaulted())
+	}
+	d.Mongo = make([]Mongo, 0, len(c.Mongo))
+	for _, m := range c.Mongo {
+		d.Mongo = append(d.Mongo, m.Defaulted())
+	}
+	d.Routes = append([]Route(nil), c.Routes...)
+	if len(d.Routes) == 0 {
+		d.Routes = []Route{{}}
+	}
+	for i := range d.Routes {
+		if d.Routes[i].Cluster == "" && len(d.Clusters) == 1 {
+			d.Routes[i].Cluster = d.Clusters[0].Name
+		}
+	}
+	return &d
+}
+
+// fill sets a field that is not given.
+func fill[T comparable](field *T, value T) {
+	var none T
+	if *field == none {
+		*field = value
+	}
+}

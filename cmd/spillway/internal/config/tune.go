@@ -1,0 +1,160 @@
+package config
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/tune"
+)
+
+// Tune is how one limit of a cluster follows what the cluster can do.
+type Tune struct {
+	Mode     Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: each move is told and none is made."`
+	Limit    string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
+	Min      float64       `yaml:"min" jsonschema_description:"The limit never goes below; 0 is a tenth of it."`
+	Max      float64       `yaml:"max" jsonschema_description:"The limit never goes above; 0 is ten times it."`
+	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 does not go by it. It should be well above that of a cluster at rest."`
+	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster refuses (429, 503) at which the limit is right, such as 0.05; 0 does not go by it."`
+
+	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, goes by whether there is too much; proportional by how much."`
+	MaxStep  float64       `yaml:"max_step" jsonschema_description:"The greatest share of the limit that one move changes; 0 is 0.3."`
+	MaxDelta float64       `yaml:"max_delta" jsonschema_description:"The most that one move changes; 0 is no bound but max_step."`
+	Reaction time.Duration `yaml:"reaction" jsonschema_description:"The least time between two moves; the cluster is looked at twice in that time. 0 is 500ms."`
+	Persist  time.Duration `yaml:"persist" jsonschema_description:"How long there must be too much, or room, before a move; 0 is half of reaction, negative is not at all."`
+	Stale    time.Duration `yaml:"stale" jsonschema_description:"For how long nothing may be known before the limit goes back to the configured one; 0 is ten times reaction."`
+}
+
+// The limits that can be tuned.
+const (
+	TuneRate     = "rate"
+	TuneInFlight = "in_flight"
+)
+
+// The signals of a cluster, by the names that reasons and statistics have.
+const (
+	SignalLatency  = "latency"
+	SignalRefusals = "refusals"
+)
+
+// Tuning returns how a limit of the cluster is tuned, and whether one is.
+func (x *Cluster) Tuning() (c tune.Config, ok bool) {
+	if x.Tune == nil || x.Tune.Limit != TuneInFlight {
+		return x.Tune.config(x.RateLimit.Rate)
+	}
+	c, ok = x.Tune.config(float64(cmp.Or(x.Inflight.MaxRequests, inflight.DefaultMaxRequests)))
+	c.Whole = true
+	return c, ok
+}
+
+// Tuning returns how the rate of the request limiter is tuned, and whether it is.
+func (m *Mongo) Tuning() (c tune.Config, ok bool) { return m.Tune.config(m.Parameters.RequestRate) }
+
+// config returns how a limit is tuned, and whether it is.
+func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
+	if t == nil || t.Mode == "off" {
+		return c, false
+	}
+	c = tune.Config{
+		Limit: limit, Min: t.Min, Max: t.Max,
+		MaxStep: t.MaxStep, MaxDelta: t.MaxDelta, Reaction: t.Reaction, Persist: t.Persist, Stale: t.Stale,
+		Enforce: t.Mode == Mode(spillway.Enforce.String()),
+	}
+	if t.Rule == tune.Proportional.String() {
+		c.Rule = tune.Proportional
+	}
+	if t.Latency != 0 {
+		c.Signals = append(c.Signals, tune.Signal{Name: SignalLatency, Unit: "ms", Target: t.Latency.Seconds() * 1000})
+	}
+	if t.Refusals != 0 {
+		c.Signals = append(c.Signals, tune.Signal{Name: SignalRefusals, Unit: "%", Target: t.Refusals * 100})
+	}
+	return c, true
+}
+
+// tune checks how a limit of a cluster is tuned.
+func (k *checker) tune(at string, x *Cluster) {
+	t := x.Tune
+	if t == nil {
+		return
+	}
+	k.tuneFields(at, t)
+	of, mode := "rate_limit", x.RateLimit.Mode
+	if t.Limit == TuneInFlight {
+		of, mode = "inflight", x.Inflight.Mode
+	}
+	switch {
+	case t.Limit != TuneInFlight && x.RateLimit.Rate <= 0:
+		k.failf(at+".limit", "is rate, but rate_limit.rate is not given")
+	case t.Limit == TuneInFlight && x.Inflight.MaxRequests < 0:
+		k.failf(at+".limit", "is in_flight, but inflight.max_requests is no limit")
+	}
+	k.tuneMode(at, t, of+".mode", mode)
+	if c, ok := x.Tuning(); ok {
+		k.tuning(at, c, x.RateLimit.config())
+	}
+}
+
+// mongoTune checks how the rate of a request limiter is tuned.
+func (k *checker) mongoTune(at string, m *Mongo) {
+	t, p := m.Tune, &m.Parameters
+	if t == nil {
+		return
+	}
+	k.tuneFields(at, t)
+	switch {
+	case t.Limit == TuneInFlight:
+		k.failf(at+".limit", "is in_flight, must be rate here")
+	case !p.RequestEnabled || p.RequestRate <= 0:
+		k.failf(at, "is given, but parameters enable no limit of requests: "+
+			"ingressRequestRateLimiterEnabled and ingressRequestAdmissionRatePerSec are needed")
+	}
+	k.tuneMode(at, t, "request_mode", m.RequestMode)
+	if c, ok := m.Tuning(); ok {
+		k.tuning(at, c, mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, nil))
+	}
+}
+
+// tuneFields checks what is the same for all limits.
+func (k *checker) tuneFields(at string, t *Tune) {
+	k.mode(at+".mode", t.Mode)
+	k.oneOf(at+".limit", t.Limit, TuneRate, TuneInFlight)
+	k.oneOf(at+".rule", t.Rule, tune.AIMD.String(), tune.Proportional.String())
+	switch {
+	case t.Latency == 0 && t.Refusals == 0:
+		k.failf(at, "has nothing to go by, must have latency or refusals")
+	case t.Latency < 0:
+		k.failf(at+".latency", "is %v, must not be negative", t.Latency)
+	case !(t.Refusals >= 0 && t.Refusals < 1):
+		k.failf(at+".refusals", "is %v, must be 0 to less than 1", t.Refusals)
+	}
+}
+
+// tuneMode wants a limit that is moved to be kept, too.
+func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
+	if mode := m.mode(k.config.Defaulted().Mode); t.Mode == "enforce" && mode != spillway.Enforce {
+		k.failf(at+".mode", "is enforce, but %s is %v: the limit would be moved and not be kept", field, mode)
+	}
+}
+
+// tuning checks what the policies make of it.
+func (k *checker) tuning(at string, c tune.Config, r ratelimit.Config) {
+	if k.err != nil {
+		return
+	}
+	t, err := tune.New(c)
+	k.policy(at, err)
+	if err != nil || c.Whole {
+		return
+	}
+	s := t.Stats()
+	for field, rate := range map[string]float64{"min": s.Min, "max": s.Max} {
+		r.Rate = rate
+		if _, err := ratelimit.New(r); err != nil {
+			k.failf(at+"."+field, "is %v, with which %s", rate, strings.TrimPrefix(err.Error(), "ratelimit: "))
+		}
+	}
+}

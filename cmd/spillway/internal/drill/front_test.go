@@ -1,0 +1,82 @@
+package drill
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+// beFront lets this test program be a proxy, as far as its parent can see: it answers
+// with what it was told.
+func beFront(args []string) int {
+	file := strings.TrimPrefix(args[0], "--config=")
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Contains(string(text), "bad:1") {
+		fmt.Fprintln(os.Stderr, "no good configuration")
+		return 2
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 3
+	}
+	fmt.Fprintf(os.Stderr, "{\"msg\":\"hello\"}\n{\"msg\":\"listening\",\"address\":%q}\n", ln.Addr())
+	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
+	return 0
+}
+
+func TestStartFront(t *testing.T) {
+	p, err := startFront(t.Context(), &process{url: "http://127.0.0.1:4711/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.stop)
+	status, err := wire{}.send(t.Context(), http.DefaultClient, p.url)
+	if err != nil || status != http.StatusOK {
+		t.Errorf("status %d, %v", status, err)
+	}
+	text, err := os.ReadFile(p.scratch + "/proxy.yaml")
+	if err != nil || !strings.Contains(string(text), "mode: enforce") || !strings.Contains(string(text), `"127.0.0.1:4711"`) {
+		t.Errorf("it was told %q, %v", text, err)
+	}
+	p.stop()
+	p.stop() // may be called again
+	if _, err := os.Stat(p.scratch); !os.IsNotExist(err) {
+		t.Errorf("%s is left behind: %v", p.scratch, err)
+	}
+	if !isGone(p) {
+		t.Error("the proxy is still there")
+	}
+}
+
+func TestStartFrontThatDoesNotStart(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p, err := startFront(t.Context(), &process{url: "http://bad:1/"})
+	if err == nil {
+		p.stop()
+		t.Fatal("it has started")
+	}
+	if !strings.Contains(err.Error(), "it said: no good configuration") {
+		t.Errorf("error: %v", err)
+	}
+	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestAnnouncements(t *testing.T) {
+	for size := range 40 {
+		a := announcements{head: head{room: 100}, address: make(chan string, 1)}
+		rest := "no JSON\n{\"msg\":\"other\",\"address\":\"x\"}\n{\"msg\":\"listening\",\"address\":\"here:1\"}\n{\"msg\":\"listening\",\"address\":\"there:1\"}\n"
+		for rest != "" {
+			n := min(len(rest), size+1)
+			_, _ = a.Write([]byte(rest[:n]))
+			rest = rest[n:]
+		}
+		if got := <-a.address; got != "here:1" {
+			t.Errorf("in pieces of %d: %q", size+1, got)
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// A cursor is a part of a document. The zero cursor is a part that is not there.
+type cursor struct {
+	report *report
+	path   string
+	value  any
+}
+
+// read returns the root of a document. Of several, each has its name in its paths.
+func (r *report) read(d Document) (cursor, error) {
+	if len(d.Text) > maxSize {
+		return cursor{}, fmt.Errorf("%s has %d bytes, more than %d", d.Name, len(d.Text), maxSize)
+	}
+	value, err := decode(d.Text)
+	if err != nil {
+		return cursor{}, fmt.Errorf("%s: %w", d.Name, err)
+	}
+	switch value.(type) {
+	case map[string]any, []any:
+		return cursor{r, "", value}, nil
+	default:
+		return cursor{}, fmt.Errorf("%s must be an object or a list", d.Name)
+	}
+}
+
+func decode(text []byte) (value any, err error) {
+	if json.Valid(text) {
+		d := json.NewDecoder(bytes.NewReader(text))
+		d.UseNumber()
+		return decodeJSON(d)
+	}
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	if len(file.Docs) > 1 {
+		return nil, fmt.Errorf("has %d documents, must have one", len(file.Docs))
+	}
+	n := counter(0)
+	for _, doc := range file.Docs {
+		ast.Walk(&n, doc)
+	}
+	if n > maxAliases {
+		return nil, fmt.Errorf("has %d aliases, must have %d at most", n, maxAliases)
+	}
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		return nil, errors.New(strings.TrimSpace(err.Error()))
+	}
+	return value, nil
+}
+
+// decodeJSON reads a valid value. Of two fields with one name, which encoding/json
+// would take for one, it says that they are there.
+func decodeJSON(d *json.Decoder) (any, error) {
+	token, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch token {
+	case json.Delim('{'):
+		all := make(map[string]any)
+		for d.More() {
+			key, err := d.Token()
+			if err != nil {
+				return nil, err
+			}
+			name := key.(string) // as it is valid
+			if _, again := all[name]; again {
+				return nil, fmt.Errorf("has the field %.100q twice", name)
+			}
+			if all[name], err = decodeJSON(d); err != nil {
+				return nil, err
+			}
+		}
+		_, err := d.Token()
+		return all, err
+	case json.Delim('['):
+		all := []any{}
+		for d.More() {
+			v, err := decodeJSON(d)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, v)
+		}
+		_, err := d.Token()
+		return all, err
+	default:
+		return token, nil
+	}
+}
+
+// counter counts aliases.
+type counter int
+
+// Visit implements [ast.Visitor].
+func (c *counter) Visit(n ast.Node) ast.Visitor {
+	if _, ok := n.(*ast.AliasNode); ok {
+		*c++
+	}
+	return c
+}
+
+func (c cursor) there() bool { return c.report != nil && c.value != nil }
+
+// get returns a field by its name in snake case; in camel case it counts as well.
+func (c cursor) get(name string) cursor {
+	m, _ := c.value.(map[string]any)
+	for _, key := range []string{name, camel(name)} {
+		if v, ok := m[key]; ok {
+			return cursor{c.report, join(c.path, key), v}
+		}
+	}
+	return cursor{}
+}
+
+// at returns a part further down.
+func (c cursor) at(names ...string) cursor {
+	for _, name := range names {
+		c = c.get(name)
+	}
+	return c
+}
+
+func camel(name string) string {
+	parts := strings.Split(name, "_")
+	for i, p := range parts[1:] {
+		if p != "" {
+			parts[i+1] = strings.ToUpper(p[:1]) + p[1:]
+		}
+	}
+	return strings.Join(parts, "")
+}
+
+// plain is a key that can stand in a path as it is.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@-]+$`)
+
+func join(path, key string) string {
+	switch {
+	case !plain.MatchString(key):
+		return path + "[" + strconv.Quote(key) + "]"
+	case path == "" || strings.HasSuffix(path, ": "):
+		return path + key
+	default:
+		return path + "." + key
+	}
+}
+
+// list returns the elements of a list.
+func (c cursor) list() (all []cursor) {
+	l, _ := c.value.([]any)
+	for i, v := range l {
+		all = append(all, cursor{c.report, fmt.Sprintf("%s[%d]", c.path, i), v})
+	}
+	return all
+}
+
+// fields returns those of an object, by name.
+func (c cursor) fields() (all []cursor) {
+	m, _ := c.value.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		all = append(all, cursor{c.report, join(c.path, key), m[key]})
+	}
+	return all
+}
+
+// leaves calls f for each leaf of c: a value, or an object or list that is empty.
+func (c cursor) leaves(f func(cursor)) {
+	if c.report == nil {
+		return
+	}
+	below := append(c.list(), c.fields()...)
+	if len(below) == 0 && c.path != "" && !strings.HasSuffix(c.path, ": ") { // a document may say nothing
+		f(c)
+	}
+	for _, part := range below {
+		part.leaves(f)
+	}
+}
+
+// text returns a leaf as text; other parts are none.
+func (c cursor) text() string {
+	switch v := c.value.(type) {
+	case nil, map[string]any, []any:
+		return ""
+	case string:
+		return v
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+func (c cursor) number() (float64, bool) {
+	f, err := strconv.ParseFloat(c.text(), 64)
+	return f, err == nil && c.there()
+}
+
+// count returns a whole number.
+func (c cursor) count() (int, bool) {
+	n, err := strconv.ParseInt(c.text(), 10, 32)
+	return int(n), err == nil && c.there()
+}
+
+// seconds is a length of time as protobuf has it in JSON.
+var seconds = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?s$`)
+
+func (c cursor) duration() (time.Duration, bool) {
+	if !seconds.MatchString(c.text()) {
+		return 0, false
+	}
+	d, err := time.ParseDuration(c.text())
+	return d, err == nil
+}
+
+// carry says of all leaves of c that they were carried to a field.
+func (c cursor) carry(to string) {
+	c.leaves(func(leaf cursor) {
+		if c.report.say(leaf.path) {
+			c.report.result.Carried = append(c.report.result.Carried, Carried{leaf.path, to})
+		}
+	})
+}
+
+// changed says that c was carried, and means something else.
+func (c cursor) changed(to, why string) {
+	c.leaves(func(leaf cursor) {
+		if c.report.say(leaf.path) {
+			c.report.result.Carried = append(c.report.result.Carried, Carried{leaf.path, to})
+			c.report.result.Notes = append(c.report.result.Notes, Note{Path: leaf.path, Value: leaf.shown(), Why: why})
+		}
+	})
+}
+
+// leave says of all leaves of c that were not carried why, and what to do instead.
+func (c cursor) leave(why, instead string) {
+	c.leaves(func(leaf cursor) {
+		if c.report.say(leaf.path) {
+			c.report.result.Notes = append(c.report.result.Notes, Note{leaf.path, leaf.shown(), true, why, instead})
+		}
+	})
+}
+
+// secret are paths whose values are not shown.
+var secret = regexp.MustCompile(`(?i)(secret|passw|credential|access_?key|inline_?(string|bytes)|authorization|api_?key|session_?token|(^|[ ._])token)[^.]*$`)
+
+// shown is the value of a leaf as it may be told.
+func (c cursor) shown() string {
+	if secret.MatchString(c.path) {
+		return "(not shown)"
+	}
+	switch v := c.value.(type) {
+	case nil:
+		return "null"
+	case map[string]any:
+		return "{}"
+	case []any:
+		return "[]"
+	case string:
+		return fmt.Sprintf("%.100q", v)
+	default:
+		return fmt.Sprintf("%.100s", fmt.Sprint(v))
+	}
+}

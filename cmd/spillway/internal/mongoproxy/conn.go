@@ -1,0 +1,299 @@
+package mongoproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/mongowire"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// A conn is the connection of a client and that to its server. One goroutine serves
+// it; others only look at turn, and end it.
+type conn struct {
+	listener *listener
+	socket   net.Conn // of the client; closing it counts
+	address  netip.Addr
+	ctx      context.Context //nolint:containedctx // of all that the connection waits for
+	cancel   context.CancelFunc
+
+	turn    atomic.Uint64 // even while it waits for the client, odd while it works for it
+	streams atomic.Bool   // the client takes what comes, without asking
+	upper   atomic.Pointer[net.Conn]
+	killed  atomic.Pointer[end]
+	hold    sync.Mutex // of deadlines, between two commands
+	looked  uint64     // the turn at the latest look of the watch
+
+	settings *settings // of the command under way
+	down, up *link
+	place    *endpoint
+
+	greeted  bool
+	client   handshake
+	who      identity
+	caller   ratelimit.Caller
+	known    spillway.Call // of commands that are not told apart by their database
+	database string        // of the latest command that named one
+	command  command
+	scratch  *[pageSize]byte // for what is compressed
+}
+
+func (l *listener) newConn(nc net.Conn) *conn {
+	c := &conn{listener: l, socket: nc, settings: l.settings.Load()}
+	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
+		c.address = a.AddrPort().Addr().Unmap()
+	}
+	c.caller.Addr = c.address
+	c.ctx, c.cancel = context.WithCancel(l.base)
+	return c
+}
+
+// kill ends the connection. Anybody may call it.
+func (c *conn) kill(why *end) {
+	c.killed.CompareAndSwap(nil, why)
+	c.cancel()
+	_ = c.socket.Close() // an error says that it is closed
+	if up := c.upper.Load(); up != nil {
+		_ = (*up).Close() // as above
+	}
+}
+
+// serve serves the connection until it ends, and returns why it did.
+func (c *conn) serve() *end {
+	err := c.run()
+	if c.place != nil {
+		c.listener.endpoints.leave(c.address, c.place)
+	}
+	c.kill(&end{reasonOf(err), err})
+	for _, l := range []*link{c.down, c.up} {
+		if l != nil {
+			l.r = l.w
+			l.give()
+		}
+	}
+	c.unscratch()
+	return c.killed.Load()
+}
+
+func (c *conn) run() error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	for {
+		if err := c.one(); err != nil {
+			return err
+		}
+		if c.listener.draining.Load() {
+			return &end{Drained, nil}
+		}
+		if err := c.await(); err != nil {
+			return err
+		}
+	}
+}
+
+// open takes the connection to its first message, and connects to a server.
+func (c *conn) open() error {
+	m := c.settings.config
+	if m.HandshakeTimeout > 0 {
+		if err := c.socket.SetDeadline(time.Now().Add(m.HandshakeTimeout)); err != nil {
+			return clientError(err)
+		}
+	}
+	plain := underneath(c.socket)
+	if t := c.settings.tls; t != nil {
+		secure := tls.Server(plain, t)
+		if err := secure.HandshakeContext(c.ctx); err != nil {
+			return because(NotTLS, err)
+		}
+		plain = secure
+	}
+	c.down = newLink(plain, m.StallTimeout)
+	if err := c.down.wait(); err != nil {
+		return c.idleError(err)
+	}
+	c.turn.Add(1)
+	if err := c.down.more(3); err != nil {
+		return clientError(err)
+	}
+	if err := c.socket.SetDeadline(time.Time{}); err != nil {
+		return clientError(err)
+	}
+	through := c.down.buf[c.down.r] == 0x16 && c.down.buf[c.down.r+1] == 3 && c.down.buf[c.down.r+2] != 0
+	if through && !m.TLSPassthrough {
+		return endAs(NotTLS, "the client uses TLS, and the listener has none")
+	}
+	secure := c.settings.upstreamTLS
+	if through {
+		secure = nil // it is the client's
+	}
+	if err := c.connect(secure); err != nil || !through {
+		return err
+	}
+	return c.relay()
+}
+
+// underneath returns the connection without what counts it.
+func underneath(c net.Conn) net.Conn {
+	for {
+		x, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = x.NetConn()
+	}
+}
+
+func (c *conn) connect(secure *tls.Config) error {
+	m := c.settings.config
+	up, place, err := c.listener.endpoints.connect(c.ctx, c.address, m.ConnectTimeout, secure)
+	if err != nil {
+		return because(Unreachable, err)
+	}
+	c.place = place
+	c.upper.Store(&up)
+	if c.ctx.Err() != nil { // it was killed before there was something to close
+		_ = up.Close() // what it was for is over
+	}
+	c.up = newLink(up, m.StallTimeout)
+	return nil
+}
+
+// relay carries what it does not understand, until one side has ended. It reports that
+// as the end of the connection.
+func (c *conn) relay() error {
+	c.streams.Store(true)
+	if err := c.up.write(c.down.buf[c.down.r:c.down.w]); err != nil {
+		return serverError(err)
+	}
+	c.down.r = c.down.w
+	c.down.give()
+	if err := c.up.conn.SetWriteDeadline(time.Time{}); err != nil {
+		return serverError(err)
+	}
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, err := io.Copy(c.up.conn, c.down.conn)
+		c.kill(&end{Left, err})
+	})
+	_, err := io.Copy(c.down.conn, c.up.conn)
+	c.kill(&end{HungUp, err})
+	both.Wait()
+	return &end{HungUp, err}
+}
+
+// await waits for the next message. Meanwhile the connection may be told to end.
+func (c *conn) await() error {
+	c.down.give()
+	c.unscratch()
+	if t := c.settings.config.IdleTimeout; t > 0 && c.down.r == c.down.w {
+		if err := c.down.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
+			return clientError(err)
+		}
+		defer c.down.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
+	}
+	c.turn.Add(1)
+	if c.listener.draining.Load() && c.down.r == c.down.w {
+		return &end{Drained, nil}
+	}
+	err := c.down.wait()
+	c.turn.Add(1)
+	if err != nil {
+		return c.idleError(err)
+	}
+	if c.listener.draining.Load() { // whose deadline may have been meant for the wait
+		c.hold.Lock()
+		defer c.hold.Unlock()
+		return clientErrorOf(c.down.conn.SetReadDeadline(time.Time{}))
+	}
+	return nil
+}
+
+// idleError is why no message came.
+func (c *conn) idleError(err error) error {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.listener.draining.Load():
+		return because(Drained, err)
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.place == nil:
+		return because(Stalled, err) // it never said anything
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return because(Idle, err)
+	default:
+		return because(Left, err)
+	}
+}
+
+// interrupt ends the connection if it waits for the client, or would for ever. If it
+// works, it ends after that by itself: draining is set.
+func (c *conn) interrupt() {
+	if c.streams.Load() {
+		c.kill(&end{Drained, nil})
+		return
+	}
+	c.hold.Lock()
+	defer c.hold.Unlock()
+	if c.turn.Load()%2 == 0 {
+		_ = c.socket.SetReadDeadline(time.Unix(1, 0)) // an error says that it is closed
+	}
+}
+
+// one serves one message, of which the first byte is there.
+func (c *conn) one() error {
+	if s := c.listener.settings.Load(); s != c.settings {
+		c.settings = s
+		c.identify()
+	}
+	keep := 0
+	if c.patient() {
+		keep = c.settings.config.Retry.MaxBytes
+	}
+	f, err := c.down.next(keep)
+	if errors.Is(err, errLength) {
+		return because(Malformed, err)
+	}
+	if err != nil {
+		return clientError(err)
+	}
+	cmd := &c.command
+	if err := cmd.read(f, c.space(f)); err != nil {
+		return because(Malformed, err)
+	}
+	c.listener.counts.commands.Add(1)
+	switch {
+	case cmd.kind == greeting:
+		c.listener.counts.exempt.Add(1)
+		return c.greet(f, cmd)
+	case cmd.kind == proving:
+		c.listener.counts.exempt.Add(1)
+		return c.prove(f, cmd)
+	default:
+		return c.admit(f, cmd)
+	}
+}
+
+// space is where to expand a message, if it has to be.
+func (c *conn) space(f frame) []byte {
+	if f.OpCode != mongowire.OpCompressed {
+		return nil
+	}
+	if c.scratch == nil {
+		c.scratch = pages.Get().(*[pageSize]byte)
+	}
+	return c.scratch[:]
+}
+
+func (c *conn) unscratch() {
+	if c.scratch != nil {
+		pages.Put(c.scratch)
+		c.scratch = nil
+	}
+}

@@ -1,0 +1,138 @@
+package mongoproxy
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// avoidFor is how long a server that failed or was overloaded gets no new clients, if
+// there are others.
+const avoidFor = time.Second
+
+// An endpoint is a server.
+type endpoint struct {
+	address string
+	id      [12]byte     // by which drivers behind a load balancer know it
+	trouble atomic.Int64 // when it failed or was overloaded last, in Unix nanoseconds
+	conns   int          // under the mutex of its endpoints
+}
+
+// endpoints are the servers behind a listener, and which clients are where.
+type endpoints struct {
+	mu      sync.Mutex
+	all     []*endpoint
+	clients map[netip.Addr]*placed // those with connections
+}
+
+// placed is where the connections of a client go.
+type placed struct {
+	at    *endpoint
+	conns int
+}
+
+func newEndpoints() *endpoints { return &endpoints{clients: make(map[netip.Addr]*placed)} }
+
+// set changes which servers there are. Those that stay are kept.
+func (e *endpoints) set(addresses []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	old := e.all
+	e.all = nil
+	for _, a := range addresses {
+		if i := slices.IndexFunc(old, func(x *endpoint) bool { return x.address == a }); i >= 0 {
+			e.all = append(e.all, old[i])
+			continue
+		}
+		x := &endpoint{address: a}
+		_, _ = rand.Read(x.id[:]) // never fails
+		e.all = append(e.all, x)
+	}
+}
+
+// candidates returns the servers in the order in which a client should try them.
+func (e *endpoints) candidates(client netip.Addr, now time.Time) []*endpoint {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	all := slices.Clone(e.all)
+	home := e.clients[client]
+	since := now.Add(-avoidFor).UnixNano()
+	rank := func(x *endpoint) int {
+		n := x.conns
+		if x.trouble.Load() > since {
+			n += 1 << 30
+		}
+		if home != nil && home.at == x {
+			n = -1
+		}
+		return n
+	}
+	slices.SortStableFunc(all, func(a, b *endpoint) int { return rank(a) - rank(b) })
+	return all
+}
+
+// enter counts a connection of a client to a server.
+func (e *endpoints) enter(client netip.Addr, x *endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.conns++
+	p := e.clients[client]
+	if p == nil {
+		p = new(placed)
+		e.clients[client] = p
+	}
+	p.at = x
+	p.conns++
+}
+
+// leave is the end of a connection that has entered.
+func (e *endpoints) leave(client netip.Addr, x *endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	x.conns--
+	p := e.clients[client]
+	if p.conns--; p.conns == 0 {
+		delete(e.clients, client)
+	}
+}
+
+// connect connects to the first server that can be reached.
+func (e *endpoints) connect(ctx context.Context, client netip.Addr, timeout time.Duration, secure *tls.Config) (net.Conn, *endpoint, error) {
+	errs := []error{errors.New("no server could be reached")}
+	for _, x := range e.candidates(client, time.Now()) {
+		c, err := dial(ctx, x.address, timeout, secure)
+		if err == nil {
+			e.enter(client, x)
+			return c, x, nil
+		}
+		x.trouble.Store(time.Now().UnixNano())
+		errs = append(errs, err)
+	}
+	return nil, nil, errors.Join(errs...)
+}
+
+func dial(ctx context.Context, address string, timeout time.Duration, secure *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil || secure == nil {
+		return c, err
+	}
+	if secure.ServerName == "" {
+		secure = secure.Clone()
+		secure.ServerName, _, _ = net.SplitHostPort(address) // it was dialled
+	}
+	t := tls.Client(c, secure)
+	if err := t.HandshakeContext(ctx); err != nil {
+		_ = c.Close() // the error that matters is the other one
+		return nil, err
+	}
+	return t, nil
+}

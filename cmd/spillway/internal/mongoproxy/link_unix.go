@@ -1,0 +1,40 @@
+//go:build unix
+
+package mongoproxy
+
+import (
+	"errors"
+	"net"
+	"syscall"
+)
+
+// rawOf returns the connection as one that can be waited for without a buffer, nil if
+// it is none.
+func rawOf(c net.Conn) syscall.RawConn {
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return nil
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}
+
+// tryRead reads what is there. It reports false, and gives the buffer back, if there
+// is nothing yet.
+func (l *link) tryRead(fd uintptr) bool {
+	l.take()
+	for {
+		l.n, l.err = syscall.Read(int(fd), l.buf)
+		switch {
+		case errors.Is(l.err, syscall.EINTR):
+		case errors.Is(l.err, syscall.EAGAIN):
+			l.give()
+			return false
+		default:
+			return true
+		}
+	}
+}

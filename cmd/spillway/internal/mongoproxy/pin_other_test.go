@@ -1,0 +1,5 @@
+//go:build !linux
+
+package mongoproxy
+
+func keepApart(bool) (restore func()) { return func() {} }

@@ -1,0 +1,5 @@
+//go:build race
+
+package mongoproxy
+
+const raceEnabled = true

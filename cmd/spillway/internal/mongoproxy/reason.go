@@ -1,0 +1,120 @@
+package mongoproxy
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+// A Reason is why a connection was closed.
+type Reason uint8
+
+// The reasons. The first three are nobody's fault.
+const (
+	Left        Reason = iota // the client hung up between messages
+	Drained                   // the proxy or the listener ends
+	Idle                      // nothing was asked for too long
+	Malformed                 // the client broke the protocol
+	Cut                       // the client hung up, or failed, in the middle
+	Stalled                   // the client stopped in the middle for too long
+	NotTLS                    // the client did not get through the TLS handshake, or must not use TLS
+	Unreachable               // no server could be connected to
+	HungUp                    // the server hung up, or stopped in the middle for too long
+	Broken                    // the server broke the protocol
+	reasons
+)
+
+// Reasons is how many values a [Reason] has.
+const Reasons = int(reasons)
+
+var reasonNames = [Reasons]string{
+	"left", "drained", "idle", "malformed", "cut", "stalled", "tls", "unreachable", "hung up", "broken",
+}
+
+// String returns a word or two for r.
+func (r Reason) String() string {
+	if r >= reasons {
+		return "invalid"
+	}
+	return reasonNames[r]
+}
+
+// An end is the error with which a connection is closed.
+type end struct {
+	reason Reason
+	err    error
+}
+
+func (e *end) Error() string {
+	if e.err == nil {
+		return e.reason.String()
+	}
+	return e.reason.String() + ": " + e.err.Error()
+}
+
+func (e *end) Unwrap() error { return e.err }
+
+func endAs(r Reason, text string) error { return &end{r, errors.New(text)} }
+
+// because gives err a reason, unless it has one.
+func because(r Reason, err error) error {
+	if _, ok := errors.AsType[*end](err); ok || err == nil {
+		return err
+	}
+	return &end{r, err}
+}
+
+// reasonOf returns why a connection ended with err.
+func reasonOf(err error) Reason {
+	if e, ok := errors.AsType[*end](err); ok {
+		return e.reason
+	}
+	return Cut
+}
+
+// clientError is what reading from a client, or writing to it, failed with in the
+// middle of something.
+func clientError(err error) error {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return because(Stalled, err)
+	}
+	return because(Cut, err)
+}
+
+// serverError is what reading from a server, or writing to it, failed with.
+func serverError(err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return because(HungUp, err)
+}
+
+// clientErrorOf is clientError, and nil of nil.
+func clientErrorOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	return clientError(err)
+}
+
+// requestError is what sending a command on failed with.
+func requestError(err error) error {
+	if other, ok := errors.AsType[otherSideError](err); ok {
+		return serverError(other.error)
+	}
+	return clientError(err)
+}
+
+// answerError is what sending an answer on failed with, if it did.
+func answerError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if other, ok := errors.AsType[otherSideError](err); ok {
+		return clientError(other.error)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return serverError(err)
+	}
+	return clientError(err)
+}

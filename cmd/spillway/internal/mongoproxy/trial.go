@@ -1,0 +1,133 @@
+package mongoproxy
+
+import (
+	"encoding/binary"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/mongowire"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// patient reports whether commands of this client are sent again in its place.
+func (c *conn) patient() bool {
+	s := c.settings
+	return s.strategy != nil && c.greeted && (s.config.Retry.Always || !c.client.backpressure)
+}
+
+// A trial is the attempts at one command.
+type trial struct {
+	conn    *conn
+	command *command
+	call    spillway.Call
+	start   time.Time
+	token   retry.Token
+	begun   bool // with the strategy
+	number  int32
+}
+
+// again decides whether a command that was refused is sent again, and waits until it
+// is time to.
+func (t *trial) again(f frame, v verdict) bool {
+	c := t.conn
+	if !c.patient() || f.rest > 0 || t.command.noReply() || !t.resendable() {
+		return false
+	}
+	s := c.settings.strategy
+	t.begin()
+	next, err := s.Refresh(time.Now(), t.token, v.failure())
+	if err != nil {
+		t.begun = false
+		t.report(spillway.Overloaded, err)
+		return false
+	}
+	t.token = next
+	wait := time.NewTimer(next.Delay())
+	defer wait.Stop()
+	began := time.Now()
+	select {
+	case <-wait.C:
+	case <-c.ctx.Done():
+	}
+	c.listener.counts.backoff.Add(int64(time.Since(began)))
+	if c.ctx.Err() != nil {
+		t.abandon()
+		return false
+	}
+	t.number++
+	t.call.Attempt = t.number
+	c.listener.counts.retries.Add(1)
+	if d := t.call.Deadline; !d.IsZero() {
+		t.shorten(f, time.Until(d))
+	}
+	return true
+}
+
+// begin tells the strategy of the command, unless it knows.
+func (t *trial) begin() {
+	c := t.conn
+	if !t.begun {
+		t.begun = true
+		t.call.Kind = t.command.access()
+		t.token = c.settings.strategy.Begin(t.call)
+	}
+	t.token.Attempt().Use(c.place.address)
+}
+
+// resendable reports whether the protocol allows for it, and the message can be
+// changed where it must be: maxTimeMS inside of what is compressed cannot.
+func (t *trial) resendable() bool {
+	cmd := t.command
+	return !cmd.unacknowledged() && cmd.name != nil && !(cmd.compressed && cmd.maxTime.Kind != 0 && cmd.timeout() > 0)
+}
+
+// shorten lowers maxTimeMS in the message to what is left.
+func (t *trial) shorten(f frame, left time.Duration) {
+	t.command.shorten(left)
+	if t.command.flags&mongowire.ChecksumPresent != 0 {
+		end := len(f.head) - 4
+		binary.LittleEndian.PutUint32(f.head[end:], mongowire.Checksum(f.head[:end]))
+	}
+}
+
+// end is told what became of the last attempt.
+func (t *trial) end(v verdict) {
+	c := t.conn
+	if !c.patient() || v.overloaded {
+		t.abandon()
+		return
+	}
+	if !t.begun && v.failed || t.command.noReply() {
+		return // nothing is earned
+	}
+	t.begin()
+	t.begun = false
+	if v.failed {
+		_ = c.settings.strategy.Release(t.token, v.failure()) // it was not used before
+		t.report(spillway.Failed, nil)
+		return
+	}
+	_ = c.settings.strategy.Succeed(t.token) // as above
+	if t.number > 0 {
+		c.listener.counts.rescued.Add(1)
+		t.report(spillway.Served, nil)
+	}
+}
+
+// abandon ends a trial that has come to nothing.
+func (t *trial) abandon() {
+	if t.begun {
+		t.begun = false
+		_ = t.conn.settings.strategy.Release(t.token, fault.Failure{Canceled: true}) // it was not used before
+		t.report(spillway.Abandoned, nil)
+	}
+}
+
+// report tells the observer how a command ended that was refused once at least.
+func (t *trial) report(o spillway.Outcome, err error) {
+	if observer := t.conn.listener.observer; observer != nil {
+		now := time.Now()
+		observer.Observe(spillway.Event{Time: now, Latency: now.Sub(t.start), Call: t.call, Policy: "retry", Outcome: o, Err: err})
+	}
+}

@@ -1,0 +1,36 @@
+// Package page has what the pages of this program share: the colours, and the library
+// that draws charts.
+package page
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+)
+
+// Palette is the colours, as custom properties of CSS, each for the light and the dark
+// theme.
+//
+//go:embed palette.css
+var Palette string
+
+// UPlotStyle is the style that [UPlot] wants.
+//
+//go:embed uplot/uPlot.min.css
+var UPlotStyle string
+
+//go:embed uplot/uPlot.iife.min.js
+var uplot string
+
+//go:embed uplot/LICENSE
+var license string
+
+// UPlot is a script that draws charts, with its licence.
+var UPlot = "/*\n" + license + "\n*/\n" + uplot
+
+// Hash returns what allows a style or a script in a content security policy, after a
+// space.
+func Hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

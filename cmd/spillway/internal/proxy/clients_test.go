@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+)
+
+// dial connects to a proxy by hand.
+func dial(t *testing.T, p *Proxy) net.Conn {
+	t.Helper()
+	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+	return c
+}
+
+func TestSlowClientsAreTimedOut(t *testing.T) {
+	quiet(t)
+	left := make(chan struct{}, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/endless" {
+			defer func() { left <- struct{}{} }()
+			for r.Context().Err() == nil {
+				if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+					return
+				}
+			}
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+	})
+	for _, mode := range []config.Mode{"observe", "enforce"} {
+		_, p := front(t, h, func(c *config.Config) {
+			l := &c.Listeners[0]
+			l.HeaderTimeout, l.BodyTimeout, l.WriteTimeout, l.IdleTimeout = 100*time.Millisecond, 100*time.Millisecond, 300*time.Millisecond, 100*time.Millisecond
+			c.Mode = mode
+		})
+		c := dial(t, p)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nX-Never")
+		if got, err := io.ReadAll(c); err != nil || bytes.Contains(got, []byte("200")) {
+			t.Errorf("%s: half a head is answered with %q, %v", mode, got, err)
+		}
+		c = dial(t, p)
+		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nsome")
+		if got, err := io.ReadAll(c); err != nil || !bytes.Contains(got, []byte("HTTP/1.1 408 ")) {
+			t.Errorf("%s: half a body is answered with %q, %v", mode, got, err)
+		}
+		c = dial(t, p)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if got, err := io.ReadAll(c); err != nil || !bytes.Contains(got, []byte("HTTP/1.1 200 ")) {
+			t.Errorf("%s: an idle connection ends with %q, %v", mode, got, err)
+		}
+		c = dial(t, p)
+		fmt.Fprint(c, "GET /endless HTTP/1.1\r\nHost: a\r\n\r\n")
+		select {
+		case <-left:
+		case <-time.After(20 * time.Second):
+			t.Errorf("%s: a client that reads nothing is served for ever", mode)
+		}
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	quiet(t)
+	_, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Listeners[0].MaxConnections = 3 })
+	answered := 0
+	for range 6 {
+		c := dial(t, p)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err == nil {
+			answered++
+		}
+	}
+	if answered != 3 {
+		t.Errorf("%d connections are open at once, want 3", answered)
+	}
+}
+
+// FuzzBytes sends anything to a proxy. Whatever it is, others are served.
+func FuzzBytes(f *testing.F) {
+	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+	for _, s := range []string{
+		"", "\x00\x01\x02", "GET\r\n\r\n", "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/9.9\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+		"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-Flood: y\r\n", 10000) + "\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nX-Long: " + strings.Repeat("y", 200000) + "\r\n\r\n",
+		"CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x05hello",
+		preface, preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00", preface + "\xff\xff\xff\x00\x00\x00\x00\x00\x01",
+		preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00\x00\x00\x05\x01\x05\x00\x00\x00\x01\xff\xff\xff\xff\xff",
+		preface + "\x00\x00\x00\x04\x00\x00\x00\x00\x00" + strings.Repeat("\x00\x00\x04\x03\x00\x00\x00\x00\x01\x00\x00\x00\x08", 200),
+	} {
+		f.Add([]byte(s))
+	}
+	url, p := front(f, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(w, r.Body)
+	}), func(c *config.Config) {
+		c.Mode = "enforce"
+		c.Listeners[0].HeaderTimeout, c.Listeners[0].BodyTimeout, c.Listeners[0].IdleTimeout = time.Second, time.Second, time.Second
+	})
+	other := client(f, false)
+	other.Transport.(*http.Transport).DisableKeepAlives = true
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		_, _ = c.Write(sent)
+		_ = c.(*net.TCPConn).CloseWrite()
+		_, err = io.Copy(io.Discard, io.LimitReader(c, 1<<20))
+		if timeout, ok := err.(net.Error); ok && timeout.Timeout() {
+			t.Error("the connection stays open")
+		}
+		_ = c.Close()
+		if resp, body := do(t, other, http.MethodPost, url, "hello"); resp.StatusCode != http.StatusOK || body != "hello" {
+			t.Errorf("another client gets %d %q", resp.StatusCode, body)
+		}
+	})
+}
+
+// An authority makes certificates for tests.
+type authority struct {
+	dir  string
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{dir: t.TempDir()}
+	a.cert, a.key = a.make(t, "ca", &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+	return a
+}
+
+// make writes a certificate and its key to files.
+func (a *authority) make(t *testing.T, name string, c *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SerialNumber, c.Subject = big.NewInt(time.Now().UnixNano()), pkix.Name{CommonName: name}
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	parent, by := a.cert, a.key
+	if parent == nil {
+		parent, by = c, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, parent, &key.PublicKey, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, b := range map[string]*pem.Block{a.file(name): {Type: "CERTIFICATE", Bytes: der}, a.file(name + "-key"): {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(b), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made, key
+}
+
+func (a *authority) file(name string) string { return filepath.Join(a.dir, name+".pem") }
+
+func TestMutualTLS(t *testing.T) {
+	quiet(t)
+	a := newAuthority(t)
+	a.make(t, "proxy", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	for _, name := range []string{"cart", "ads"} {
+		a.make(t, name, &x509.Certificate{ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	}
+	upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Header.Get("X-Request-Criticality"), " ", r.ProtoMajor)
+	}))
+	pair, err := tls.LoadX509KeyPair(a.file("proxy"), a.file("proxy-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	upstream.EnableHTTP2 = true
+	upstream.StartTLS()
+	t.Cleanup(upstream.Close)
+	c := config.ForUpstream("127.0.0.1:0", upstream.Listener.Addr().String())
+	c.Clusters[0].TLS = &config.ClientTLS{CA: a.file("ca")}
+	c.Listeners[0].Boundary = "internal"
+	c.Listeners[0].TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key"), ClientCA: a.file("ca")}
+	c.Listeners[0].Callers, c.Listeners[0].Others = map[string]config.Class{"cart": "CRITICAL_PLUS"}, "SHEDDABLE_PLUS"
+	p := start(t, c)
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	for name, want := range map[string]string{"cart": "CRITICAL_PLUS 2", "ads": "SHEDDABLE_PLUS 2", "": ""} {
+		conf := &tls.Config{RootCAs: roots}
+		if name != "" {
+			own, err := tls.LoadX509KeyPair(a.file(name), a.file(name+"-key"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conf.Certificates = []tls.Certificate{own}
+		}
+		tr := &http.Transport{TLSClientConfig: conf, ForceAttemptHTTP2: true}
+		x := &http.Client{Transport: tr, Timeout: 10 * time.Second}
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+p.Addr("").String(), nil)
+		req.Header.Set("X-Request-Criticality", "CRITICAL_PLUS")
+		resp, err := x.Do(req)
+		if (err != nil) != (want == "") {
+			t.Errorf("%q: %v", name, err)
+		}
+		if err == nil {
+			body, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			if string(body) != want || resp.ProtoMajor != 2 {
+				t.Errorf("%q: %q by %s, want %q", name, body, resp.Proto, want)
+			}
+		}
+		tr.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,169 @@
+package proxy
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// A cluster is where requests are sent. What it does so with can be replaced.
+type cluster struct {
+	name    string
+	current atomic.Pointer[upstream]
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (x *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
+	return x.current.Load().transport.RoundTrip(r)
+}
+
+// replace puts u in the place of what there was. Those who wait for their turn go on
+// to wait.
+func (x *cluster) replace(u *upstream) {
+	old := x.current.Load()
+	if old != nil && old.queue != nil && u.queue != nil {
+		old.queue.update(u.queue.limits)
+		u.queue = old.queue
+	}
+	if old != nil && u.config.Health != nil && old.config.Health != nil {
+		u.endpoints.inherit(old.endpoints)
+	}
+	x.current.Store(u)
+	if old != nil {
+		old.close()
+	}
+}
+
+func (x *cluster) close() { x.current.Load().close() }
+
+func (x *cluster) stats(now time.Time) ClusterStats {
+	u := x.current.Load()
+	s := ClusterStats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.panics()}
+	if u.limits != nil {
+		s.Egress.Inflight = u.limits.Limiter().Stats() // which follows before the first request, too
+	}
+	s.Retry = u.retries.Stats()
+	if b := u.retries.Budget; b != nil {
+		s.Budget = b.Stats()
+	}
+	if u.queue != nil {
+		s.Queue = u.queue.stats()
+	}
+	return s
+}
+
+// An upstream is a cluster as one configuration has it.
+type upstream struct {
+	config    *config.Cluster
+	mode      config.Mode
+	tls       keys.Secrets
+	endpoints *endpoints
+	policies  *spillhttp.Transport
+	transport *keeper
+	queue     *queue   // nil: nobody waits for a turn
+	checker   *checker // nil: there are no checks
+	retries   *config.Retries
+	meter     *meter            // nil: no limit follows what it counts
+	limiter   *inflight.Limiter // nil likewise
+	plane     ControlPlane      // nil: the configuration has all limits
+	limits    Limits            // nil likewise
+}
+
+func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillway.Observer, plane ControlPlane) (*upstream, error) {
+	policies, err := c.Egress(x)
+	if err != nil {
+		return nil, err
+	}
+	policies.Observer = o
+	u := &upstream{config: x, mode: c.Mode, tls: tls, endpoints: newEndpoints(x, tls.Config), plane: plane}
+	u.retries, _ = policies.Retry.(*config.Retries)
+	base, err := u.controlled(&policies)
+	if err == nil {
+		base, err = u.measured(&policies, base)
+	}
+	if err == nil {
+		u.policies, err = spillhttp.NewTransport(spillhttp.TransportConfig{
+			Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return x.Name },
+		})
+	}
+	if err != nil {
+		u.release()
+		return nil, err
+	}
+	u.transport = &keeper{next: u.policies}
+	if c.Retries(x) {
+		u.transport.most = x.Retry.MaxBodyBytes
+		u.transport.trails = len(x.Endpoints) > 1
+	}
+	if x.Health != nil {
+		u.checker = newChecker(x, tls.Config)
+	}
+	if b := x.Batch; b != nil {
+		u.queue = newQueue(queueLimits{u.endpoints.places(), b.Queue, b.MaxWait})
+	}
+	return u, nil
+}
+
+// controlled returns the endpoints, and gives the policies the limits of the control
+// plane, if there is one.
+func (u *upstream) controlled(policies *egress.Config) (base http.RoundTripper, err error) {
+	if u.plane == nil {
+		return u.endpoints, nil
+	}
+	if u.limits, err = u.plane.Limits(*u.config.XDS); err != nil {
+		u.limits = nil
+		return nil, err
+	}
+	*policies = u.limits.Egress(*policies)
+	return u.limits.RoundTripper(u.endpoints), nil
+}
+
+// measured returns base, with a meter in front of it if a limit is tuned, and gives the
+// policies a limit in flight that can be moved.
+func (u *upstream) measured(policies *egress.Config, base http.RoundTripper) (http.RoundTripper, error) {
+	if _, tuned := u.config.Tuning(); !tuned {
+		return base, nil
+	}
+	if policies.Inflight == nil {
+		var err error
+		if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
+			return nil, err
+		}
+		policies.MaxRequests = 0
+	}
+	u.limiter = policies.Inflight
+	u.meter = &meter{next: base}
+	return u.meter, nil
+}
+
+// check checks the endpoints until ctx ends, or u is closed.
+func (u *upstream) check(ctx context.Context, logger *slog.Logger) {
+	if u.checker != nil {
+		u.checker.start(ctx, logger, u.endpoints.all)
+	}
+}
+
+// release gives up what a control plane sets.
+func (u *upstream) release() {
+	if u.limits != nil {
+		u.limits.Close()
+	}
+}
+
+// close ends the checks, and closes connections as they fall idle.
+func (u *upstream) close() {
+	u.release()
+	if u.checker != nil {
+		u.checker.stop()
+	}
+	u.endpoints.close()
+}

@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+)
+
+func TestRetriesGoElsewhere(t *testing.T) {
+	quiet(t)
+	var refused atomic.Int64
+	bad, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refused.Add(1)
+		w.Header().Set("X-Envoy-Overloaded", "true")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	for mode, wantAll := range map[config.Mode]bool{"enforce": true, "observe": false} {
+		refused.Store(0)
+		url, _ := front(t, http.NotFoundHandler(), func(c *config.Config) {
+			x := &c.Clusters[0]
+			x.Endpoints = []string{bad, good}
+			x.Throttle.Mode = "off"
+			x.Retry = config.Retry{Mode: mode, Attempts: 2, Ratio: 1, Base: -1}
+		})
+		served := 0
+		for i := range 60 {
+			body := fmt.Sprint("body ", i)
+			if resp, got := do(t, client(t, false), http.MethodPost, url, body); resp.StatusCode == http.StatusOK && got == body {
+				served++
+			}
+		}
+		if n := refused.Load(); n < 10 || (served == 60) != wantAll || !wantAll && served+int(n) != 60 {
+			t.Errorf("retries %s: %d of 60 served, %d refused by an endpoint", mode, served, n)
+		}
+	}
+}
+
+func TestDeadEndpointsAreAvoided(t *testing.T) {
+	quiet(t)
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := ln.Addr().String()
+	_ = ln.Close()
+	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
+		c.Mode = "enforce"
+		c.Clusters[0].Endpoints = []string{dead, good}
+		c.Clusters[0].Retry.Ratio = 1
+	})
+	x := client(t, false)
+	for i := range 100 {
+		if resp, got := do(t, x, http.MethodPost, url, "work"); resp.StatusCode != http.StatusOK || got != "work" {
+			t.Fatalf("request %d: %d %q", i, resp.StatusCode, got)
+		}
+	}
+	if s := p.Stats(time.Now()).Clusters["upstream"].Endpoints; s[0].Total > 20 || s[1].Total != 100 || s[0].Busy != 0 || s[1].Busy != 0 {
+		t.Errorf("endpoints: %+v", s)
+	}
+}
+
+func TestPick(t *testing.T) {
+	e := &endpoints{}
+	for i := range 6 {
+		x := &endpoint{address: fmt.Sprint(i)}
+		x.busy.Store(int64(i))
+		e.all = append(e.all, x)
+	}
+	counts := make(map[string]int)
+	tried := new(trail)
+	tried.add(e.all[0])
+	e.all[1].failed.Store(time.Now().Add(time.Hour).UnixNano())
+	for range 1000 {
+		counts[e.pick(tried).address]++
+	}
+	if counts["0"] > 0 || counts["1"] > 0 || counts["5"] > 0 || counts["2"] < counts["3"] || counts["3"] < counts["4"] || counts["4"] == 0 {
+		t.Errorf("picked: %v", counts)
+	}
+	for _, x := range e.all[1:] {
+		tried.add(x)
+	}
+	if e.pick(tried) == nil {
+		t.Error("where all were tried, none is left")
+	}
+	e.least = true
+	for range 100 {
+		if x := e.pick(nil); x != e.all[0] {
+			t.Fatalf("not the least busy one but %s", x.address)
+		}
+	}
+}

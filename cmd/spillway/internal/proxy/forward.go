@@ -1,0 +1,107 @@
+package proxy
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// newForward returns what sends requests on to a cluster.
+func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
+	failures := &occasional{logger: p.logger}
+	return &httputil.ReverseProxy{
+		Rewrite:    g.rewrite,
+		Transport:  g.cluster,
+		BufferPool: buffers,
+		ErrorLog:   slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if a := answer(w, r, err); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
+				failures.warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
+			}
+		},
+	}
+}
+
+// rewrite makes the request that is sent of the one that came.
+func (g *gate) rewrite(r *httputil.ProxyRequest) {
+	u := g.cluster.current.Load()
+	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
+	r.Out.URL.Scheme, r.Out.URL.Host = u.endpoints.scheme, u.endpoints.all[0].address
+	h := r.Out.Header
+	internal := g.settings.Load().internal
+	// What the request says of itself was judged, and is said anew of what is sent.
+	h.Del("X-Request-Criticality")
+	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
+	h.Del("X-Envoy-Attempt-Count")
+	if internal {
+		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
+	} else {
+		h.Del("Grpc-Previous-Rpc-Attempts")
+		h.Del("Amz-Sdk-Request")
+		dropMember(h, "criticality")
+	}
+	r.SetXForwarded()
+	if h["Grpc-Timeout"] != nil {
+		if deadline, ok := r.In.Context().Deadline(); ok {
+			left := max(time.Until(deadline).Milliseconds(), 1)
+			h.Set("Grpc-Timeout", strconv.FormatInt(min(left, 99_999_999), 10)+"m")
+		}
+	}
+}
+
+// dropMember takes a member out of the baggage: W3C Baggage, section 3.3.
+func dropMember(h http.Header, name string) {
+	values := h["Baggage"]
+	if len(values) == 0 {
+		return
+	}
+	var kept []string
+	for _, v := range values {
+		for member := range strings.SplitSeq(v, ",") {
+			pair, _, _ := strings.Cut(member, ";")
+			if key, _, _ := strings.Cut(pair, "="); strings.TrimSpace(key) != name {
+				kept = append(kept, member)
+			}
+		}
+	}
+	if h.Del("Baggage"); len(kept) > 0 {
+		h.Set("Baggage", strings.TrimSpace(strings.Join(kept, ",")))
+	}
+}
+
+// buffers are those through which bodies are copied.
+var buffers = &bufferPool{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
+
+const bufferSize = 32 << 10
+
+type bufferPool struct{ pool sync.Pool }
+
+// Get implements [httputil.BufferPool].
+func (b *bufferPool) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
+
+// Put implements [httputil.BufferPool].
+func (b *bufferPool) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
+
+// occasional logs at most once in a second, and counts what it leaves out.
+type occasional struct {
+	logger *slog.Logger
+	last   atomic.Int64 // in nanoseconds since 1970
+	missed atomic.Int64
+}
+
+func (o *occasional) warn(text string, args ...any) {
+	now, last := time.Now().UnixNano(), o.last.Load()
+	if now-last < int64(time.Second) || !o.last.CompareAndSwap(last, now) {
+		o.missed.Add(1)
+		return
+	}
+	o.logger.Warn(text, append(args, "more", o.missed.Swap(0))...)
+}

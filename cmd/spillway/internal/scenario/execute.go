@@ -1,0 +1,52 @@
+package scenario
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/sim"
+)
+
+// Progress is told how far run i has come.
+type Progress func(i int, at time.Duration)
+
+// Execute makes the simulations, as many at a time as there are processors, and
+// returns their results in order. What comes out does not depend on how many that
+// are.
+func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make([]*sim.Result, len(runs))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(runs)) {
+		workers.Go(func() {
+			for i := range next {
+				var err error
+				if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for i := range runs {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return results, context.Cause(ctx)
+}
+
+func (r *Run) execute(ctx context.Context, i int, progress Progress) (*sim.Result, error) {
+	c := r.Config
+	if progress != nil {
+		c.Progress = func(at time.Duration) { progress(i, at) }
+	}
+	s, err := sim.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return s.Run(ctx)
+}

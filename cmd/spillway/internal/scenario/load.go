@@ -1,0 +1,101 @@
+package scenario
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/sim"
+)
+
+// maxSize is the most that a file may hold.
+const maxSize = 64 << 20
+
+// An Error is what is wrong with a file, and where.
+type Error = strict.Error
+
+// fieldError is what is wrong with a field.
+type fieldError struct{ field, problem string }
+
+func (e *fieldError) Error() string { return e.field + " " + e.problem }
+
+// A Scenario is a file that was found good.
+type Scenario struct {
+	*File
+
+	source strict.Source
+}
+
+// Parse reads a scenario. The name is that of the file, for errors, which are of
+// type [*Error].
+func Parse(name string, text []byte) (*Scenario, error) {
+	s := &Scenario{File: new(File), source: strict.Source{Name: name, Text: text}}
+	if err := s.source.Decode(s.File, maxSize, dist); err != nil {
+		return nil, err
+	}
+	if err := s.check(); err != nil {
+		return nil, s.Locate(err)
+	}
+	return s, nil
+}
+
+// dist reads a distribution.
+var dist = strict.Text(func(s string) (sim.Dist, error) {
+	d, err := sim.ParseDist(s)
+	if err != nil {
+		return d, errors.New(strings.TrimPrefix(err.Error(), "sim: "))
+	}
+	return d, nil
+})
+
+// check tries all that the file says.
+func (s *Scenario) check() error {
+	if s.Name == "" {
+		return &fieldError{"name", "is missing"}
+	}
+	for _, quick := range []bool{false, true} {
+		runs, err := s.Runs(Options{Quick: quick})
+		if err != nil {
+			return err
+		}
+		for i := range runs {
+			if err := runs[i].Config.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return s.checkExpectations()
+}
+
+// Locate says where in the file the field is that err complains of.
+func (s *Scenario) Locate(err error) error {
+	if e, ok := errors.AsType[*fieldError](err); ok {
+		return s.source.At(e.field, e.problem)
+	}
+	if e, ok := errors.AsType[*sim.FieldError](err); ok {
+		return s.source.At(spelled(e.Field), e.Problem)
+	}
+	return &Error{File: s.source.Name, Problem: err.Error()}
+}
+
+// flattened are the parts of a path in sim.Config that files do without.
+var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload)\b`)
+
+// spelled returns how files spell a path of sim.Config.
+func spelled(path string) string {
+	path = flattened.ReplaceAllString(path, "")
+	path = strings.Replace(path, "ThrottleMode", "Throttle.Mode", 1)
+	path = regexp.MustCompile(`\.Customers\.`).ReplaceAllString(path, ".Ingress.Quota.")
+	var b strings.Builder
+	previous := '.'
+	for _, r := range path {
+		if unicode.IsUpper(r) && unicode.IsLower(previous) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(r))
+		previous = r
+	}
+	return b.String()
+}

@@ -1,0 +1,307 @@
+package scenario
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/seed90641741/spillway/sim"
+)
+
+// A Judgement is what an expectation has come to.
+type Judgement struct {
+	Expectation
+
+	Case string   `json:"case"` // the one that it is of, if there are several
+	Got  *float64 `json:"got"`  // null: there is nothing that could be measured
+	Pass bool     `json:"pass"`
+}
+
+// Text says the whole in words.
+func (j *Judgement) Text() string {
+	name := j.Measure
+	if j.Over != "" {
+		name += " over that of " + j.Over
+	}
+	if j.Window != "" {
+		name += " [" + j.Window + "]"
+	}
+	got := "not measured"
+	if j.Got != nil {
+		got = number(*j.Got)
+	}
+	s := fmt.Sprintf("%s is %s, expected %s", name, got, j.band())
+	if j.Case != "" {
+		s = j.Case + ": " + s
+	}
+	if j.Why != "" {
+		s += " (" + j.Why + ")"
+	}
+	return s
+}
+
+func (e *Expectation) band() string {
+	switch {
+	case e.Least != nil && e.Most != nil:
+		return number(*e.Least) + " to " + number(*e.Most)
+	case e.Least != nil:
+		return "at least " + number(*e.Least)
+	default:
+		return "at most " + number(*e.Most)
+	}
+}
+
+func number(v float64) string { return fmt.Sprintf("%.4g", v) }
+
+// holds reports whether v is within the band.
+func (e *Expectation) holds(v float64) bool {
+	return (e.Least == nil || v >= *e.Least) && (e.Most == nil || v <= *e.Most)
+}
+
+// Judge compares what came out with what was expected. The results are in the order
+// of the runs; where there are several of a variant, their mean counts. Runs of a
+// sweep are judged only by what is expected of every variant.
+func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
+	var all []Judgement
+	for _, e := range s.Expect {
+		var seen []string
+		for i := range runs {
+			variant := runs[i].Variant
+			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant {
+				continue
+			}
+			seen = append(seen, variant)
+			got := mean(runs, results, variant, e.Measure, e.Window)
+			if e.Over != "" {
+				got = quotient(got, mean(runs, results, e.Over, e.Measure, e.Window))
+			}
+			all = append(all, Judgement{e, variant, got, got != nil && e.holds(*got)})
+		}
+	}
+	return all
+}
+
+func quotient(a, b *float64) *float64 {
+	if a == nil || b == nil || *b == 0 {
+		return nil
+	}
+	return new(*a / *b)
+}
+
+// mean is that of a measure over all runs of a variant, nil if one has none.
+func mean(runs []Run, results []*sim.Result, variant, measure, window string) *float64 {
+	sum, n := 0.0, 0
+	for i := range runs {
+		if runs[i].Variant != variant {
+			continue
+		}
+		v, err := Measure(results[i], measure, window)
+		if err != nil || v == nil {
+			return nil
+		}
+		sum += *v
+		n++
+	}
+	if n == 0 {
+		return nil
+	}
+	return new(sum / float64(n))
+}
+
+// Measure returns a number of a result: NAME.FIELD, where NAME is that of clients or
+// of a service, and FIELD one of its numbers in the window, as in JSON; or
+// NAME.CLASS.FIELD; or NAME.recovery_s, the time from the begin of the window until
+// the clients are well served for good; NAME.peak, how many times the mean the
+// attempts of the busiest slot are; or NAME.arrived_per_call, what a service has seen
+// for each call of the clients. The last window is the default. What was not measured
+// is nil.
+func Measure(r *sim.Result, measure, window string) (*float64, error) {
+	name, field, _ := strings.Cut(measure, ".")
+	w := len(r.Windows) - 1
+	if window != "" {
+		if w = slices.IndexFunc(r.Windows, func(s sim.Span) bool { return s.Name == window }); w < 0 {
+			return nil, fmt.Errorf("there is no window %q", window)
+		}
+	}
+	for i := range r.Services {
+		if v := &r.Services[i]; v.Name == name {
+			if field == "arrived_per_call" {
+				return perCall(r, v, w), nil
+			}
+			return read(reflect.ValueOf(v.Windows[w]), reflect.ValueOf(*v), measure, field)
+		}
+	}
+	for i := range r.Clients {
+		if c := &r.Clients[i]; c.Name == name {
+			return ofClients(r, c, w, measure, field)
+		}
+	}
+	return nil, fmt.Errorf("measure %q names neither clients nor a service", measure)
+}
+
+// perCall is what arrived at a service for each call of all clients.
+func perCall(r *sim.Result, v *sim.ServiceResult, w int) *float64 {
+	offered := 0
+	for i := range r.Clients {
+		offered += r.Clients[i].Windows[w].Offered
+	}
+	if offered == 0 {
+		return nil
+	}
+	return new(float64(v.Windows[w].Arrived) / float64(offered))
+}
+
+func ofClients(r *sim.Result, c *sim.ClientsResult, w int, measure, field string) (*float64, error) {
+	switch field {
+	case "recovery_s":
+		return recovery(r, c, r.Windows[w]), nil
+	case "peak":
+		return peak(r, c, r.Windows[w]), nil
+	}
+	class, rest, ok := strings.Cut(field, ".")
+	if !ok {
+		return read(reflect.ValueOf(c.Windows[w]), reflect.ValueOf(*c), measure, field)
+	}
+	for _, s := range c.Windows[w].Classes {
+		if strings.EqualFold(s.Name, class) {
+			return read(reflect.ValueOf(s), reflect.Value{}, measure, rest)
+		}
+	}
+	return nil, fmt.Errorf("measure %q: there is no class %q", measure, class)
+}
+
+// read returns the field of that name in JSON, of the first that has it.
+func read(a, b reflect.Value, measure, field string) (*float64, error) {
+	for _, v := range []reflect.Value{a, b} {
+		if !v.IsValid() {
+			continue
+		}
+		if f, ok := find(v, field); ok {
+			return numeric(f), nil
+		}
+	}
+	return nil, fmt.Errorf("measure %q: there is no %q", measure, field)
+}
+
+func find(v reflect.Value, field string) (reflect.Value, bool) {
+	for i := range v.NumField() {
+		t := v.Type().Field(i)
+		tag, _, _ := strings.Cut(t.Tag.Get("json"), ",")
+		if t.Anonymous {
+			if f, ok := find(v.Field(i), field); ok {
+				return f, true
+			}
+		}
+		if tag == field && numericKind(v.Field(i)) {
+			return v.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+func numericKind(v reflect.Value) bool {
+	return v.CanInt() || v.CanUint() || v.CanFloat() || v.Type() == reflect.TypeFor[*float64]()
+}
+
+func numeric(v reflect.Value) *float64 {
+	switch {
+	case v.Kind() == reflect.Pointer:
+		p, _ := reflect.TypeAssert[*float64](v)
+		return p
+	case v.CanInt():
+		return new(float64(v.Int()))
+	case v.CanUint():
+		return new(float64(v.Uint()))
+	default:
+		return new(v.Float())
+	}
+}
+
+// The clients are well served in a slot in which so much of what they offered, and
+// can be offered again, was good.
+const wellServed = 0.95
+
+// recovery returns the time from the begin of a window until all its slots are well
+// served; nil if the last is not.
+func recovery(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
+	back := -1
+	last := min(int(w.To/r.StepS), len(c.Series.Good))
+	for i := int(w.From / r.StepS); i < last; i++ {
+		well := float64(c.Series.Good[i]) >= wellServed*float64(c.Series.Offered[i])
+		switch {
+		case !well:
+			back = -1
+		case back < 0:
+			back = i
+		}
+	}
+	if back < 0 {
+		return nil
+	}
+	return new(float64(back)*r.StepS - w.From)
+}
+
+// peak returns how many times the mean of a window the attempts of its busiest slot
+// are.
+func peak(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
+	slots := c.Series.Attempts[int(w.From/r.StepS):min(int(w.To/r.StepS), len(c.Series.Attempts))]
+	sum := 0
+	for _, n := range slots {
+		sum += n
+	}
+	if sum == 0 {
+		return nil
+	}
+	return new(float64(slices.Max(slots)) * float64(len(slots)) / float64(sum))
+}
+
+// checkExpectations finds what can never be measured, by a result without time.
+func (s *Scenario) checkExpectations() error {
+	runs, err := s.Runs(Options{})
+	if err != nil {
+		return err
+	}
+	empty := emptyResult(&runs[0].Config)
+	variants := []string{""}
+	for _, v := range s.Variants {
+		variants = append(variants, v.Name)
+	}
+	for i := range s.Expect {
+		e, at := &s.Expect[i], fmt.Sprintf("expect[%d]", i)
+		switch _, err := Measure(empty, e.Measure, e.Window); {
+		case err != nil:
+			return &fieldError{at + ".measure", "is wrong: " + err.Error()}
+		case !slices.Contains(variants, e.Variant):
+			return &fieldError{at + ".variant", fmt.Sprintf("is %q, which is no variant", e.Variant)}
+		case !slices.Contains(variants, e.Over):
+			return &fieldError{at + ".over", fmt.Sprintf("is %q, which is no variant", e.Over)}
+		case e.Least == nil && e.Most == nil:
+			return &fieldError{at, "has neither a least nor a most"}
+		}
+	}
+	return nil
+}
+
+// emptyResult has all names that a result of c will have.
+func emptyResult(c *sim.Config) *sim.Result {
+	r := &sim.Result{StepS: 1, Windows: []sim.Span{{Name: "all"}}}
+	if len(c.Windows) > 0 {
+		r.Windows = nil
+	}
+	for _, w := range c.Windows {
+		r.Windows = append(r.Windows, sim.Span{Name: w.Name})
+	}
+	classes := []sim.ClassSummary{{Name: "SHEDDABLE"}, {Name: "SHEDDABLE_PLUS"}, {Name: "CRITICAL"}, {Name: "CRITICAL_PLUS"}}
+	for i := range c.Services {
+		r.Services = append(r.Services, sim.ServiceResult{Name: c.Services[i].Name, Windows: make([]sim.LoadSummary, len(r.Windows))})
+	}
+	for i := range c.Clients {
+		g := sim.ClientsResult{Name: c.Clients[i].Name, Windows: make([]sim.CallsSummary, len(r.Windows))}
+		for j := range g.Windows {
+			g.Windows[j].Classes = classes
+		}
+		r.Clients = append(r.Clients, g)
+	}
+	return r
+}

@@ -1,0 +1,213 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/seed90641741/spillway/sim"
+)
+
+// An Outcome is all that became of a scenario. The table, the JSON file and the page
+// are written from it. It has no time of day and no machine in it: the same runs
+// yield the same bytes.
+type Outcome struct {
+	Name       string      `json:"name"`
+	About      string      `json:"about"`
+	Source     string      `json:"source"`
+	Claim      string      `json:"claim"`
+	Cases      []Case      `json:"cases"` // variants, with each value of a sweep
+	Judgements []Judgement `json:"judgements"`
+}
+
+// A Case is the runs of one variant that differ in their seeds only.
+type Case struct {
+	Name     string        `json:"name"` // empty where there is one only
+	Measures []Estimate    `json:"measures"`
+	Results  []*sim.Result `json:"results"` // one for each seed
+}
+
+// An Estimate is the mean of a measure over the seeds. Between Mean − Error and
+// Mean + Error it lies with a confidence of 95 %; null with one seed.
+type Estimate struct {
+	Measure string   `json:"measure"`
+	Mean    *float64 `json:"mean"` // null: not measured
+	Error   *float64 `json:"error"`
+}
+
+// Conclude sums up what runs have come to. Results are in the order of runs.
+func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
+	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim, Judgements: s.Judge(runs, results)}
+	for i := range runs {
+		if n := len(o.Cases); n == 0 || o.Cases[n-1].Name != runs[i].Variant {
+			o.Cases = append(o.Cases, Case{Name: runs[i].Variant})
+		}
+		c := &o.Cases[len(o.Cases)-1]
+		c.Results = append(c.Results, results[i])
+	}
+	for i := range o.Cases {
+		o.Cases[i].estimate()
+	}
+	return o
+}
+
+// Passed reports whether all that was expected has come out.
+func (o *Outcome) Passed() bool {
+	for _, j := range o.Judgements {
+		if !j.Pass {
+			return false
+		}
+	}
+	return true
+}
+
+// What a table shows of clients and of services.
+var (
+	ofEachGroup   = []string{"goodput_rps", "success", "attempts_per_call", "p50_ms", "p99_ms"}
+	ofEachService = []string{"load_ratio", "goodput_ratio", "utilization"}
+)
+
+func (c *Case) estimate() {
+	for _, g := range c.Results[0].Clients {
+		for _, m := range ofEachGroup {
+			c.Measures = append(c.Measures, c.over(g.Name+"."+m))
+		}
+	}
+	for _, v := range c.Results[0].Services {
+		for _, m := range ofEachService {
+			c.Measures = append(c.Measures, c.over(v.Name+"."+m))
+		}
+	}
+}
+
+// over estimates a measure from all seeds, in the last window.
+func (c *Case) over(measure string) Estimate {
+	e := Estimate{Measure: measure}
+	var values []float64
+	for _, r := range c.Results {
+		v, err := Measure(r, measure, "")
+		if err != nil || v == nil {
+			return e
+		}
+		values = append(values, *v)
+	}
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	n := float64(len(values))
+	mean := sum / n
+	e.Mean = new(rounded(mean))
+	if n < 2 {
+		return e
+	}
+	squares := 0.0
+	for _, v := range values {
+		squares += float64((v - mean) * (v - mean))
+	}
+	e.Error = new(rounded(student(len(values)-1) * math.Sqrt(squares/(n-1)/n)))
+	return e
+}
+
+// rounded returns v with six digits, so that no machine's last bit shows.
+func rounded(v float64) float64 {
+	r, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 6, 64), 64)
+	if err != nil {
+		return 0
+	}
+	return r
+}
+
+// quantiles are those of Student's t for 95 % on both sides, by degrees of freedom.
+var quantiles = [...]float64{
+	12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+	2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+}
+
+// student returns the quantile; for many degrees of freedom, that of the normal
+// distribution with the first correction.
+func student(freedom int) float64 {
+	if freedom <= len(quantiles) {
+		return quantiles[freedom-1]
+	}
+	return 1.960 + 2.372/float64(freedom)
+}
+
+// WriteJSON writes outcomes, indented, to w.
+func WriteJSON(w io.Writer, all []*Outcome) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", " ")
+	return enc.Encode(all)
+}
+
+// WriteTable writes o to w for people.
+func (o *Outcome) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s\n", o.Name, o.About)
+	if o.Claim != "" {
+		fmt.Fprintf(w, "claim (%s): %s\n", o.Source, o.Claim)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, m := range o.Measures() {
+		fmt.Fprintf(t, "\t%s", m)
+	}
+	fmt.Fprintln(t, "\t")
+	for i := range o.Cases {
+		c := &o.Cases[i]
+		fmt.Fprint(t, c.Name)
+		for _, m := range o.Measures() {
+			fmt.Fprintf(t, "\t%s", c.Cell(m))
+		}
+		fmt.Fprintln(t, "\t")
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range o.Judgements {
+		word := "PASS"
+		if !o.Judgements[i].Pass {
+			word = "FAIL"
+		}
+		fmt.Fprintf(w, "%s  %s\n", word, o.Judgements[i].Text())
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+// Measures returns the columns of the table: those that say something.
+func (o *Outcome) Measures() (all []string) {
+	for _, m := range o.Cases[0].Measures {
+		for i := range o.Cases {
+			if e := o.Cases[i].find(m.Measure); e != nil && e.Mean != nil && *e.Mean != 0 {
+				all = append(all, m.Measure)
+				break
+			}
+		}
+	}
+	return all
+}
+
+func (c *Case) find(measure string) *Estimate {
+	for i := range c.Measures {
+		if c.Measures[i].Measure == measure {
+			return &c.Measures[i]
+		}
+	}
+	return nil
+}
+
+// Cell writes the estimate of a measure.
+func (c *Case) Cell(measure string) string {
+	e := c.find(measure)
+	if e == nil || e.Mean == nil {
+		return "-"
+	}
+	s := number(*e.Mean)
+	if e.Error != nil {
+		s += "±" + strings.TrimPrefix(fmt.Sprintf("%.2g", *e.Error), "+")
+	}
+	return s
+}

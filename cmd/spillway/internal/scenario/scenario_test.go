@@ -1,0 +1,277 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/sim"
+)
+
+// small is a scenario that is right.
+const small = `name: small
+duration: 1s
+clients:
+  - name: web
+    rate: 10
+    call: {to: db}
+services:
+  - name: db
+    cpu: 1ms
+`
+
+func TestErrorsNameTheLineAndTheField(t *testing.T) {
+	replaced := func(old, with string) string { return strings.Replace(small, old, with, 1) }
+	for name, row := range map[string]struct{ text, want string }{
+		"unknown field":       {replaced("rate: 10", "rte: 10"), "f.yaml:5: clients[0].rte is no field here"},
+		"unknown at the top":  {small + "clints: 1\n", "f.yaml:10: clints is no field here"},
+		"unknown in JSON":     {`{"name": "a", "durtion": "1s"}`, "f.yaml:1: durtion is no field here"},
+		"no number":           {replaced("rate: 10", "rate: ten"), "f.yaml:5: clients[0].rate cannot be a string, must be a float64"},
+		"no duration":         {replaced("1s", "1q"), `f.yaml:2: duration is "1q": must be a length of time, such as 150ms or 1m30s`},
+		"no distribution":     {replaced("1ms", "exp 1ms"), `f.yaml:9: services[0].cpu is "exp 1ms": distribution "exp 1ms" is none of: 10ms,`},
+		"bad distribution":    {replaced("1ms", "pareto 1ms 0.5"), `f.yaml:9: services[0].cpu is "pareto 1ms 0.5": distribution pareto 1ms 0.5, alpha must be above 1`},
+		"twice":               {small + "name: b\n", `f.yaml:10: mapping key "name" already defined`},
+		"no YAML":             {"name: [\n", "f.yaml:1: "},
+		"impossible value":    {replaced("rate: 10", "rate: -1"), "f.yaml:5: clients[0].rate is -1, must be 0 to 1e9"},
+		"missing duration":    {replaced("duration: 1s\n", ""), "f.yaml:1: duration is 0s, must be 1ms to a year"},
+		"policy":              {replaced("to: db", "to: db, throttle: {k: 1}"), "f.yaml:6: clients[0].call.throttle.k is 1, must be above 1 and at most 100"},
+		"in-flight limit":     {replaced("to: db", "to: db, max_requests: 3000000000"), "f.yaml:6: clients[0].call.max_requests is 3000000000, must be at most"},
+		"retries":             {replaced("to: db", "to: db, retry: {attempts: -1}"), "f.yaml:6: clients[0].call.retry.attempts is -1, must be positive"},
+		"budget":              {replaced("to: db", "to: db, retry: {budget: {capacity: -3}}"), "f.yaml:6: clients[0].call.retry.budget.capacity is -3, must be positive"},
+		"field of another":    {replaced("to: db", "to: db, retry: {strategy: standard, ratio: 1}"), "f.yaml:6: clients[0].call.retry.ratio is given, but standard retries have none"},
+		"shedder":             {small + "    ingress:\n      shed:\n        max_wait: 1us\n", "f.yaml:12: services[0].ingress.shed.max_wait is 1µs, must be 1ms to 10s"},
+		"rate limit":          {small + "    ingress:\n      rate_limit: {rate: 1e9}\n", "f.yaml:11: services[0].ingress.rate_limit.rate is 1e+09, must be"},
+		"quota":               {small + "    ingress:\n      quota: {capacity: -1}\n", "f.yaml:11: services[0].ingress.quota.capacity is -1, must not be negative"},
+		"attempts":            {small + "    ingress:\n      attempts: {share: 1}\n", "f.yaml:11: services[0].ingress.attempts.share is 1, must be below 1"},
+		"no such service":     {replaced("to: db", "to: bd"), `f.yaml:6: clients[0].call.to is "bd", which is no service`},
+		"a circle":            {small + "    calls:\n      - to: b\n  - name: b\n    calls:\n      - to: db\n", "f.yaml:14: services[1].calls[0].to closes a circle: db → b → db"},
+		"a circle of one":     {small + "    calls: [{to: db}]\n", "f.yaml:10: services[0].calls[0].to closes a circle: db → db"},
+		"no such mode":        {replaced("to: db", "to: db, throttle: {mode: on}"), `f.yaml:6: clients[0].call.throttle.mode is "on", must be enforce, observe or off`},
+		"no such balance":     {replaced("to: db", "to: db, balance: best"), `f.yaml:6: clients[0].call.balance is "best", must be one of`},
+		"fault":               {small + "faults:\n  - {kind: slow, service: db}\n", "f.yaml:11: faults[0].factor is 0, must be above 0"},
+		"fault of nobody":     {small + "faults:\n  - kind: outage\n    service: x\n", `f.yaml:12: faults[0].service is "x", must be the name of a service`},
+		"window":              {small + "windows:\n  - {name: a, from: 3s}\n", "f.yaml:11: windows[0].from is 3s, must be 0 to before To (1s)"},
+		"two of a name":       {replaced("name: db", "name: web"), "f.yaml:4: clients[0].name is web, must be different"},
+		"setting":             {small + "variants:\n  - name: v\n    set: [{field: throtle.k, value: \"2\"}]\n", `f.yaml:12: variants[0].set[0] is wrong: "throtle.k" names no field`},
+		"value of a setting":  {small + "variants:\n  - name: v\n    set: [{field: throttle.k, value: x}]\n", `f.yaml:12: variants[0].set[0] is wrong: clients.web.call.throttle.k cannot be "x"`},
+		"measure":             {small + "expect:\n  - {measure: db.speed, least: 1}\n", `f.yaml:11: expect[0].measure is wrong: measure "db.speed": there is no "speed"`},
+		"measure of nobody":   {small + "expect:\n  - {measure: x.success, least: 1}\n", `f.yaml:11: expect[0].measure is wrong: measure "x.success" names neither`},
+		"no band":             {small + "expect:\n  - {measure: web.success}\n", "f.yaml:11: expect[0] has neither a least nor a most"},
+		"variant of a band":   {small + "expect:\n  - {measure: web.success, least: 1, variant: v}\n", `f.yaml:11: expect[0].variant is "v", which is no variant`},
+		"window of a measure": {small + "expect:\n  - {measure: web.success, least: 1, window: w}\n", `f.yaml:11: expect[0].measure is wrong: there is no window "w"`},
+		"no name":             {replaced("name: small\n", ""), "f.yaml:1: name is missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Parse("f.yaml", []byte(row.text))
+			if err == nil || !strings.HasPrefix(err.Error(), row.want) {
+				t.Errorf("got  %v\nwant %s", err, row.want)
+			}
+			if _, ok := errors.AsType[*Error](err); err != nil && !ok {
+				t.Errorf("the error is a %T", err)
+			}
+		})
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(small)
+	f.Add("{}")
+	f.Add("a: &a [*a]")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, err := Parse("f.yaml", []byte(text))
+		if err == nil && len(s.Clients) == 0 {
+			t.Errorf("a scenario without clients:\n%s", text)
+		}
+	})
+}
+
+func parse(t *testing.T, text string) *Scenario {
+	t.Helper()
+	s, err := Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSweepsAndSeedsMultiply(t *testing.T) {
+	s := parse(t, small+"variants:\n  - {name: slow, set: [{field: db.cpu, value: 5ms}]}\n  - {name: fast, set: [{field: cpu, value: exponential 1ms}]}\n")
+	var sweeps []Sweep
+	for _, text := range []string{"throttle.K=1.1, 1.5", "web.rate=5"} {
+		sweep, err := ParseSweep(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sweeps = append(sweeps, sweep)
+	}
+	runs, err := s.Runs(Options{Sweep: sweeps, Seeds: 3, Seed: 10})
+	if err != nil || len(runs) != 2*2*1*3 {
+		t.Fatalf("%d runs, %v", len(runs), err)
+	}
+	last := runs[11]
+	if last.Variant != "fast, throttle.K=1.5, web.rate=5" || last.Config.Seed != 12 ||
+		last.Config.Clients[0].Call.Egress.Throttle.K != 1.5 || last.Config.Clients[0].Rate != 5 || last.Config.Services[0].CPU != sim.Exponential(1e6) {
+		t.Errorf("%+v", last)
+	}
+	for _, bad := range []string{"throttle.K", "=1", "throttle.K="} {
+		if _, err := ParseSweep(bad); err == nil {
+			t.Errorf("%q is a sweep", bad)
+		}
+	}
+	if _, err := s.Runs(Options{Sweep: []Sweep{{"throttle.Q", []string{"1"}}}}); err == nil {
+		t.Error("a field that is none was swept")
+	}
+	if _, err := s.Runs(Options{Seeds: maxRuns}); err == nil {
+		t.Error("too many runs")
+	}
+}
+
+// The built-in scenarios keep what they claim, in their short versions.
+func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
+	if raceEnabled {
+		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
+	}
+	all, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) != 11 {
+		t.Errorf("%d scenarios", len(all))
+	}
+	for _, s := range all {
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			if s.Source == "" || s.Claim == "" || len(s.Expect) < 2 {
+				t.Error("it does not say what is claimed, by whom, and what is expected")
+			}
+			o := outcome(t, s, Options{Quick: true})
+			for i := range o.Judgements {
+				if !o.Judgements[i].Pass {
+					t.Error(o.Judgements[i].Text())
+				}
+			}
+		})
+	}
+}
+
+func outcome(t *testing.T, s *Scenario, o Options) *Outcome {
+	t.Helper()
+	runs, err := s.Runs(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	results, err := Execute(t.Context(), runs, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Conclude(runs, results)
+}
+
+// A band that cannot be met is not met.
+func TestExpectationsCanFail(t *testing.T) {
+	s := parse(t, small+"expect:\n  - {measure: web.success, least: 2}\n  - {measure: web.success, most: 1}\n  - {measure: web.late, least: 0, most: 0}\n")
+	o := outcome(t, s, Options{Seeds: 2})
+	if o.Passed() || o.Judgements[0].Pass || !o.Judgements[1].Pass || !o.Judgements[2].Pass {
+		t.Errorf("%+v", o.Judgements)
+	}
+}
+
+func TestSameRunsSameBytes(t *testing.T) {
+	var texts [2]bytes.Buffer
+	for i := range texts {
+		o := outcome(t, parse(t, small), Options{Seeds: 3})
+		if err := WriteJSON(&texts[i], []*Outcome{o}); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.WriteTable(&texts[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(texts[0].Bytes(), texts[1].Bytes()) || texts[0].Len() == 0 {
+		t.Error("two runs differ")
+	}
+	var back []Outcome
+	if err := json.NewDecoder(&texts[0]).Decode(&back); err != nil || len(back[0].Cases[0].Results) != 3 {
+		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	result := func(v float64) *sim.Result {
+		return &sim.Result{Windows: []sim.Span{{}}, Clients: []sim.ClientsResult{{Name: "web", Windows: []sim.CallsSummary{{Success: v}}}}}
+	}
+	c := Case{Results: []*sim.Result{result(1), result(2), result(3)}}
+	e := c.over("web.success")
+	// The deviation is 1, and t for two degrees of freedom 4.303.
+	if *e.Mean != 2 || *e.Error < 2.48 || *e.Error > 2.49 {
+		t.Errorf("%v ± %v", *e.Mean, *e.Error)
+	}
+	c.Results = c.Results[:1]
+	if e := c.over("web.success"); *e.Mean != 1 || e.Error != nil {
+		t.Errorf("%+v", e)
+	}
+	if got := student(1000); got < 1.96 || got > 1.964 {
+		t.Errorf("t for 1000 degrees of freedom is %v", got)
+	}
+	if a, b := student(30), student(31); b >= a || a-b > 0.01 {
+		t.Errorf("t for 30 and 31: %v, %v", a, b)
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	none := (*float64)(nil)
+	r := &sim.Result{StepS: 0.5, Windows: []sim.Span{{Name: "a", From: 1, To: 3}, {Name: "b", From: 0, To: 3}},
+		Clients: []sim.ClientsResult{{
+			Name: "web", Fairness: 0.9,
+			Windows: []sim.CallsSummary{
+				{Counts: sim.Counts{Offered: 10, Good: 4}, P50MS: new(7.5), Classes: []sim.ClassSummary{{Name: "CRITICAL_PLUS", Success: 0.25}}}, {},
+			},
+			Series: sim.ClientSeries{Offered: []int{9, 9, 10, 10, 10, 10}, Good: []int{9, 0, 10, 9, 10, 10}, Attempts: []int{1, 1, 1, 1, 1, 7}},
+		}},
+		Services: []sim.ServiceResult{{Name: "db", CapacityRPS: 100, Windows: []sim.LoadSummary{{Load: sim.Load{Arrived: 15}, LoadRatio: 2}, {}}}},
+	}
+	for _, row := range []struct {
+		measure, window string
+		want            *float64
+	}{
+		{"web.good", "a", new(4.0)},
+		{"web.p50_ms", "a", new(7.5)},
+		{"web.p50_ms", "", none},
+		{"web.fairness", "a", new(0.9)},
+		{"web.critical_plus.success", "a", new(0.25)},
+		{"web.recovery_s", "a", new(1.0)},
+		{"web.peak", "a", new(2.8)},
+		{"db.load_ratio", "a", new(2.0)},
+		{"db.capacity_rps", "", new(100.0)},
+		{"db.arrived_per_call", "a", new(1.5)},
+		{"db.arrived_per_call", "b", none},
+	} {
+		got, err := Measure(r, row.measure, row.window)
+		if err != nil || (got == nil) != (row.want == nil) || got != nil && *got != *row.want {
+			t.Errorf("%s in %q: %v, %v", row.measure, row.window, got, err)
+		}
+	}
+}
+
+func TestOpen(t *testing.T) {
+	if s, err := Open("deep-stack"); err != nil || s.Name != "deep-stack" {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, name := range []string{"deep", "./none.yaml", "../deep-stack"} {
+		if _, err := Open(name); err == nil {
+			t.Errorf("%q was opened", name)
+		}
+	}
+	all, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range all {
+		text, err := Text(s.Name) // so that the name is that of the file
+		if err != nil || !bytes.Equal(text, s.source.Text) {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+}

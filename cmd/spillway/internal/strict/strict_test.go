@@ -1,0 +1,90 @@
+package strict
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+type file struct {
+	Name  string        `yaml:"name"`
+	Wait  time.Duration `yaml:"wait"`
+	Even  even          `yaml:"even"`
+	Parts []part        `yaml:"parts"`
+}
+
+type part struct {
+	Weight float64 `yaml:"weight"`
+	Inner  *part   `yaml:"inner"`
+}
+
+type even int
+
+var evens = Text(func(s string) (even, error) {
+	if s == "2" || s == "two" {
+		return 2, nil
+	}
+	return 0, errors.New("must be 2")
+})
+
+const good = "name: a\nwait: 20ms\neven: 'two'\nparts:\n  - weight: 1\n    inner: {weight: 2}\n"
+
+func TestDecode(t *testing.T) {
+	var f file
+	if err := (Source{"f", []byte(good)}).Decode(&f, 1000, evens); err != nil {
+		t.Fatal(err)
+	}
+	if f.Wait != 20*time.Millisecond || f.Even != 2 || f.Parts[0].Inner.Weight != 2 {
+		t.Errorf("%+v", f)
+	}
+	for name, row := range map[string]struct{ from, to, want string }{
+		"unknown":      {"name:", "nane:", "f:1: nane is no field here; did you mean name?\n>    1 | nane: a\n"},
+		"far off":      {"name:", "length:", "f:1: length is no field here\n"},
+		"number":       {"weight: 1", "weight: heavy", "f:5: parts[0].weight cannot be a string, must be a float64\n"},
+		"time":         {"20ms", "soon", `f:2: wait is "soon": must be a length of time, such as 150ms or 1m30s` + "\n"},
+		"own":          {"'two'", "3", `f:3: even is "3": must be 2` + "\n     1 | name: a\n     2 | wait: 20ms\n>    3 | even: 3\n     4 | parts:"},
+		"twice":        {"wait:", "name:", `f:2: mapping key "name" already defined`},
+		"no YAML":      {"name: a", "name: [", "f:"},
+		"long":         {"name: a", "name: " + strings.Repeat("a", 1000), "f: has 1"},
+		"within":       {"{weight: 2}", "{wait: 2}", "f:6: parts[0].inner.wait is no field here\n"},
+		"two problems": {"wait: 20ms\neven: 'two'", "wait: 20\neven: 3", `f:2: wait is "20": must be`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.Replace(good, row.from, row.to, 1)
+			err := Source{"f", []byte(text)}.Decode(new(file), 1000, evens)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || !strings.HasPrefix(e.Error(), row.want) {
+				t.Errorf("got  %v\nwant %s", err, row.want)
+			}
+		})
+	}
+}
+
+func TestAt(t *testing.T) {
+	s := Source{"f", []byte(good)}
+	for field, line := range map[string]int{"wait": 2, "parts[0].weight": 5, "parts[0].inner.none": 6, "parts[7]": 5, "none": 1} {
+		e := s.At(field, "is wrong")
+		if e.Line != line || e.Field != field || !strings.Contains(e.Excerpt, ">") {
+			t.Errorf("%s: %v, want line %d", field, e, line)
+		}
+	}
+	if e := (&Error{Problem: "is wrong"}); e.Error() != "is wrong" {
+		t.Error(e)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(good))
+	f.Add([]byte("a: &a [*a]"))
+	f.Add([]byte("parts: [{inner: {inner: {weight: x}}}]"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		err := Source{"f", text}.Decode(new(file), 1<<16, evens)
+		if err == nil {
+			return
+		}
+		if e, ok := errors.AsType[*Error](err); !ok || e.Problem == "" || e.Error() == "" {
+			t.Fatalf("an error that says nothing: %#v", err)
+		}
+	})
+}

@@ -1,0 +1,145 @@
+// Package tuner lets limits follow what is behind them: it looks at a [Limit] twice in
+// each reaction time, asks package tune, sets what that says, and logs each move with
+// its reason.
+//
+// What cannot be set is tried again at the next look. What is set is set again once a
+// minute, in case that somebody else has changed it, or the server was started anew.
+package tuner
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/tune"
+)
+
+// A Limit is what a [Tuner] moves. Its methods are called by one goroutine.
+type Limit interface {
+	// Read puts the values of the signals into values, NaN where one is not known,
+	// and returns how much of the limit is used, as [tune.Tuner.Read] takes them. All
+	// of it is of the time since the last call, which ends at now.
+	Read(ctx context.Context, now time.Time, values []float64) (used float64)
+	// Set puts the limit in force.
+	Set(ctx context.Context, limit float64) error
+}
+
+// Config is what a [Tuner] is made of.
+type Config struct {
+	Name   string // of the limit, for the log
+	Tune   tune.Config
+	Limit  Limit
+	Logger *slog.Logger
+}
+
+// A Tuner is a limit and what moves it. It is safe for concurrent use; make one with
+// [New].
+type Tuner struct {
+	name     string
+	tuner    *tune.Tuner
+	limit    Limit
+	logger   *slog.Logger
+	interval time.Duration
+	values   []float64
+	again    atomic.Bool // the limit is to be set, whatever it is
+	set      float64     // what it was set to, successfully
+	at       time.Time   // when
+	failing  bool
+	failures atomic.Uint64
+}
+
+// New returns a Tuner, or what is wrong with its configuration.
+func New(c Config) (*Tuner, error) {
+	engine, err := tune.New(c.Tune)
+	if err != nil {
+		return nil, err
+	}
+	reaction := c.Tune.Reaction
+	if reaction == 0 {
+		reaction = 500 * time.Millisecond
+	}
+	return &Tuner{
+		name: c.Name, tuner: engine, limit: c.Limit, logger: c.Logger,
+		interval: max(reaction/2, time.Millisecond), values: make([]float64, len(c.Tune.Signals)), set: engine.Limit(),
+	}, nil
+}
+
+// Run looks at the limit, and moves it, until ctx ends. Call it once.
+func (t *Tuner) Run(ctx context.Context) {
+	ticks := time.NewTicker(t.interval)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			t.step(ctx, time.Now())
+		}
+	}
+}
+
+// step is one look.
+func (t *Tuner) step(ctx context.Context, now time.Time) {
+	used := t.limit.Read(ctx, now, t.values)
+	if ctx.Err() != nil {
+		return
+	}
+	if m, ok := t.tuner.Read(now, used, t.values...); ok {
+		t.tell(m)
+	}
+	s := t.tuner.Limit()
+	if s != t.set || t.again.Swap(false) || t.failing || !t.at.IsZero() && now.Sub(t.at) >= time.Minute {
+		t.put(ctx, now, s)
+	}
+}
+
+// put sets the limit.
+func (t *Tuner) put(ctx context.Context, now time.Time, limit float64) {
+	err := t.limit.Set(ctx, limit)
+	switch {
+	case ctx.Err() != nil:
+		return
+	case err != nil:
+		if t.failures.Add(1); !t.failing {
+			t.logger.Error("a limit cannot be set", "limit", t.name, "to", limit, "error", err)
+		}
+	default:
+		t.set, t.at = limit, now
+		if t.failing {
+			t.logger.Info("a limit can be set again", "limit", t.name, "to", limit)
+		}
+	}
+	t.failing = err != nil
+}
+
+// tell logs a move.
+func (t *Tuner) tell(m tune.Move) {
+	text, level := "a limit was moved", slog.LevelInfo
+	switch {
+	case m.Rule == tune.Fallback:
+		text, level = "a limit goes back to what is configured", slog.LevelWarn
+	case m.Rule == tune.Resume:
+		text = "a limit follows its signals again"
+	case !m.Applied:
+		text = "a limit would be moved"
+	}
+	t.logger.Log(context.Background(), level, text,
+		"limit", t.name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
+}
+
+// SetAgain makes the next look set the limit, for whoever has set it to something else.
+func (t *Tuner) SetAgain() { t.again.Store(true) }
+
+// Limit returns what the limit should be.
+func (t *Tuner) Limit() float64 { return t.tuner.Limit() }
+
+// Stats says how a [Tuner] stands: what its limit is, why, and what the last moves were.
+type Stats struct {
+	tune.Stats
+
+	Failures uint64 // to set the limit
+}
+
+// Stats returns what is known since the last look.
+func (t *Tuner) Stats() Stats { return Stats{t.tuner.Stats(), t.failures.Load()} }

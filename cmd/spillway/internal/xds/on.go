@@ -1,0 +1,109 @@
+//go:build xds
+
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+
+	"google.golang.org/grpc"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/spillxds"
+)
+
+// Check returns nil: this program can connect to control planes.
+func Check(*config.Config) error { return nil }
+
+// A Connector connects to control planes, one after the other, and keeps what is in
+// flight and the limits where one takes the place of another. The zero Connector is
+// ready; it is safe for concurrent use.
+type Connector struct{ registry inflight.Registry }
+
+// Connect connects to a control plane: it is a [proxy.Connect].
+func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (proxy.ControlPlane, error) {
+	bootstrap, err := bootstrapOf(x)
+	if err != nil {
+		return nil, err
+	}
+	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: log(logger)}
+	if x.TLS != nil && x.TLS.ServerName != "" {
+		all.DialOptions = append(all.DialOptions, grpc.WithAuthority(x.TLS.ServerName))
+	}
+	client, err := spillxds.New(all)
+	if err != nil {
+		return nil, err
+	}
+	logger.Info("control plane: connecting", "address", x.Address) // which is told when it has succeeded
+	return plane{client}, nil
+}
+
+// bootstrapOf returns what gRPC's bootstrap file would say.
+func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
+	type object map[string]any
+	credentials := object{"type": "insecure"}
+	if t := x.TLS; t != nil {
+		files := make(object)
+		for field, name := range map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key} {
+			if name != "" {
+				files[field] = name
+			}
+		}
+		credentials = object{"type": "tls", "config": files}
+	}
+	text, err := json.Marshal(object{
+		"xds_servers": []object{{"server_uri": x.Address, "channel_creds": []object{credentials}}},
+		"node":        object{"id": x.Node.ID, "cluster": x.Node.Cluster},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("xds: %w", err)
+	}
+	return spillxds.ParseBootstrap(text)
+}
+
+// plane is a [proxy.ControlPlane].
+type plane struct{ *spillxds.Client }
+
+func (p plane) Limits(x config.ClusterXDS) (proxy.Limits, error) {
+	c, err := p.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// log returns what writes down what happens between the proxy and a control plane.
+func log(logger *slog.Logger) func(spillxds.Event) {
+	return func(e spillxds.Event) {
+		switch e.Kind {
+		case spillxds.Connected:
+			logger.Info("control plane: connected")
+		case spillxds.Updated:
+			logger.Info("control plane: limits changed", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+		case spillxds.Removed:
+			logger.Warn("control plane: the cluster is gone, its limits stay", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+		case spillxds.NotFound:
+			logger.Warn("control plane: there is no such cluster", "cluster", e.Cluster, "error", e.Err)
+		case spillxds.Reporting:
+			logger.Info("control plane: wants load reports", "interval", e.Interval)
+		default: // what went wrong
+			logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
+		}
+	}
+}
+
+// words are limits as a log has them.
+func words(l spillxds.Limits) []any {
+	all := []any{"max_requests", l.MaxRequests}
+	if l.Retries != math.MaxUint32 {
+		all = append(all, "max_retries", l.Retries)
+	}
+	if l.RetryPercent > 0 {
+		all = append(all, "retry_percent", l.RetryPercent)
+	}
+	return all
+}

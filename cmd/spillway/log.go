@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+)
+
+// logging is a log whose format and level can be changed while it is written.
+type logging struct {
+	format string // that is not the file's to say; empty: it is
+	level  slog.LevelVar
+	json   atomic.Bool
+}
+
+// newLogging returns a log, and what writes to it. A format counts for more than what
+// a file says.
+func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
+	l := &logging{format: format}
+	options := &slog.HandlerOptions{Level: &l.level}
+	return l, slog.New(&either{l, slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options)})
+}
+
+// set does what a configuration says.
+func (l *logging) set(c *config.Config) {
+	d := c.Defaulted().Log
+	l.json.Store(cmp.Or(l.format, d.Format) == "json")
+	var level slog.Level
+	if level.UnmarshalText([]byte(d.Level)) == nil { // as Check has found it good
+		l.level.Set(level)
+	}
+}
+
+// plainly returns an error without the text of the file around it, in which there may
+// be secrets: the line is enough for a log.
+func plainly(err error) error {
+	if e, ok := errors.AsType[*config.Error](err); ok {
+		bare := *e
+		bare.Excerpt = ""
+		return &bare
+	}
+	return err
+}
+
+// either is two handlers, of which one at a time writes.
+type either struct {
+	*logging
+
+	asText, asJSON slog.Handler
+}
+
+func (e *either) now() slog.Handler {
+	if e.json.Load() {
+		return e.asJSON
+	}
+	return e.asText
+}
+
+// Enabled implements [slog.Handler].
+func (e *either) Enabled(ctx context.Context, level slog.Level) bool {
+	return e.now().Enabled(ctx, level)
+}
+
+// Handle implements [slog.Handler].
+func (e *either) Handle(ctx context.Context, r slog.Record) error { return e.now().Handle(ctx, r) }
+
+// WithAttrs implements [slog.Handler].
+func (e *either) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &either{e.logging, e.asText.WithAttrs(attrs), e.asJSON.WithAttrs(attrs)}
+}
+
+// WithGroup implements [slog.Handler].
+func (e *either) WithGroup(name string) slog.Handler {
+	return &either{e.logging, e.asText.WithGroup(name), e.asJSON.WithGroup(name)}
+}

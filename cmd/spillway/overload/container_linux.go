@@ -1,0 +1,121 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container makes a child see itself in a container with so many processors, in
+// the files that libraries read their CPU use from. On a whole machine these count
+// what other programs use, the callers among them, and divide it by all
+// processors: a server that may use one of two would never look more than half
+// busy. The files are those of cgroup v1, which both libraries that need them
+// read; the child sees them in a mount namespace of its own, and nothing else on
+// the machine changes.
+type container struct {
+	dir     string
+	stop    chan struct{}
+	telling sync.WaitGroup
+}
+
+const (
+	usageEvery  = 20 * time.Millisecond
+	usageFile   = "cpuacct/cpuacct.usage"
+	usageFormat = "%019d\n" // of one length, to be replaced in one write
+	quotaPeriod = 100_000   // µs, as is usual
+)
+
+// newContainer fails where it is not allowed to mount. Whoever makes one closes it.
+func newContainer(procs int) (*container, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("only root may mount")
+	}
+	dir, err := os.MkdirTemp("", "overload")
+	if err != nil {
+		return nil, err
+	}
+	c := &container{dir: dir, stop: make(chan struct{})}
+	for name, text := range map[string]string{
+		"cgroup":                       "3:cpuset:/\n2:cpuacct:/\n1:cpu:/\n",
+		"cpuset/cpuset.cpus":           fmt.Sprintf("0-%d\n", runtime.NumCPU()-1),
+		"cpu/cpu.cfs_quota_us":         fmt.Sprintln(procs * quotaPeriod),
+		"cpu/cpu.cfs_period_us":        fmt.Sprintln(quotaPeriod),
+		"cpuacct/cpuacct.usage_percpu": fmt.Sprintf(usageFormat, 0),
+		usageFile:                      fmt.Sprintf(usageFormat, 0),
+	} {
+		if err := c.write(name, text); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
+	}
+	return c, nil
+}
+
+func (c *container) write(name, text string) error {
+	name = filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o750); err != nil {
+		return err
+	}
+	return os.WriteFile(name, []byte(text), 0o600)
+}
+
+// enter is run by the shell that becomes the child: a library looks before main
+// begins, and by the number of its process.
+const enter = `mount --bind "$0" /sys/fs/cgroup && mount --bind "$0/cgroup" /proc/$$/cgroup && exec "$@"`
+
+// launch starts cmd by start, in the container.
+func (c *container) launch(cmd *exec.Cmd, start func() error) error {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		return err
+	}
+	cmd.Args = append([]string{"sh", "-c", enter, c.dir, cmd.Path}, cmd.Args[1:]...)
+	cmd.Path = shell
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	if err := start(); err != nil {
+		return err
+	}
+	c.telling.Go(func() { c.tellUsage(cmd.Process.Pid) })
+	return nil
+}
+
+// close is for when the child has ended.
+func (c *container) close() error {
+	close(c.stop)
+	c.telling.Wait()
+	return os.RemoveAll(c.dir)
+}
+
+// tellUsage writes down, until close, how much CPU time the process has used.
+func (c *container) tellUsage(pid int) {
+	file, err := os.OpenFile(filepath.Join(c.dir, usageFile), os.O_WRONLY, 0)
+	if err != nil {
+		return
+	}
+	defer file.Close()
+	tick := time.NewTicker(usageEvery)
+	defer tick.Stop()
+	for {
+		var used unix.Timespec
+		if unix.ClockGettime(processClock(pid), &used) == nil {
+			_, _ = file.WriteAt(fmt.Appendf(nil, usageFormat, used.Nano()), 0)
+		}
+		select {
+		case <-tick.C:
+		case <-c.stop:
+			return
+		}
+	}
+}
+
+// processClock is the clock of the CPU time of a process, as
+// clock_getcpuclockid(3) has it.
+func processClock(pid int) int32 { return int32(^pid<<3 | 2) }

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+)
+
+// sample is a Result with all that a table can show.
+func sample() *Result {
+	step := func(load, ratio float64, offered, goodput, refused int, p50, p99 *float64) drill.StretchResult {
+		s := drill.StretchResult{Load: load, GoodputRatio: ratio, P50MS: p50, P99MS: p99}
+		s.Offered, s.Goodput, s.RefusedByBackend, s.TimedOut = offered, goodput, refused, offered-goodput-refused
+		return s
+	}
+	return &Result{Rows: []Row{
+		{
+			Backend: "cpu", Procs: 1, Front: "none", CapacityRPS: 640, DeadlineMS: 100,
+			Steps: []drill.StretchResult{
+				step(0.9, 0.897, 1000, 1000, 0, new(7.44), new(38.2)),
+				step(10, 0, 10000, 0, 0, nil, nil),
+			},
+			ReactionWithin: 2.5, RecoveryWithin: 1.5, CPUPressure: new(0.04),
+		},
+		{
+			Backend: "cpu", Procs: 1, Front: "aegis", CapacityRPS: 632.6, DeadlineMS: 100,
+			Steps:     []drill.StretchResult{step(0.9, 0.85, 1000, 950, 30, new(7.1), nil)},
+			ReactionS: new(15.8), ReactionWithin: 18, RecoveryS: new(0.25), RecoveryWithin: 1.5,
+			WholeMachine: "only root may mount", LatenessP99MS: 5.5, CPUPressure: new(0.3),
+		},
+		{
+			Backend: "blocking", Procs: 2, Front: "spillway", CapacityRPS: 390, DeadlineMS: 250,
+			Steps:     []drill.StretchResult{step(10, 0.991, 10000, 991, 9000, new(9.94), new(45.0))},
+			ReactionS: new(0.0), ReactionWithin: 2.5, RecoveryS: new(0.0), RecoveryWithin: 1.5,
+		},
+	}}
+}
+
+func TestTable(t *testing.T) {
+	var got strings.Builder
+	if err := sample().writeTables(&got); err != nil {
+		t.Fatal(err)
+	}
+	const want = legend + `
+**cpu**: a call burns 1.5 ms of one CPU; one processor, C = 633 to 640/s, deadline 100 ms
+
+|       | 0.9 C              | 10 C             | reaction | recovery |
+| ----- | ------------------ | ---------------- | -------- | -------- |
+| none  | 89.7 (7.4/38; 0/0) | 0.0 (-/-; 0/100) | > 2.5 s  | > 1.5 s  |
+| aegis | 85.0 (7.1/-; 3/2)  |                  | 16 s     | 0.25 s   |
+
+aegis read the CPU use of the whole machine, callers included: there is no container (only root may mount).
+
+aegis: the p99 of the sends was 5.5 ms late.
+
+aegis: threads of this machine lacked a processor for 30 % of the time.
+
+**blocking**: a call waits for one of 8 slots and holds it for 20 ms; 2 processors, C = 390/s, deadline 250 ms
+
+|          | 10 C               | reaction | recovery |
+| -------- | ------------------ | -------- | -------- |
+| spillway | 99.1 (9.9/45; 90/0) | 0 s      | 0 s      |
+`
+	if fields(got.String()) != fields(want) {
+		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
+	}
+	aligned(t, got.String())
+}
+
+// fields leaves out how wide the columns are.
+func fields(s string) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(s, "-", " ")), " ")
+}
+
+// aligned fails t unless the columns of each table are as wide in all its lines.
+func aligned(t *testing.T, text string) {
+	t.Helper()
+	bars := ""
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "|") {
+			bars = ""
+			continue
+		}
+		now := strings.Map(func(r rune) rune {
+			if r == '|' || r == '\n' {
+				return r
+			}
+			return '.'
+		}, line)
+		if bars != "" && now != bars {
+			t.Errorf("not aligned: %s", line)
+		}
+		bars = now
+	}
+}
+
+// The rows of a table stand in the order of the fronts, whatever that of the runs.
+func TestRowsAreInOrder(t *testing.T) {
+	r := Result{Rows: []Row{{Front: "spillway"}, {Front: "static"}, {Front: "none"}, {Front: "go-zero"}}}
+	var got []string
+	for _, row := range r.tables()[0].rows {
+		got = append(got, row.Front)
+	}
+	if strings.Join(got, " ") != "none static go-zero spillway" {
+		t.Errorf("%v", got)
+	}
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/xds"
+)
+
+// proxyCommand has the flags of "spillway proxy".
+type proxyCommand struct {
+	Upstream string      `placeholder:"HOST:PORT" xor:"what" required:"" help:"Proxy to this address, with the defaults for all else."`
+	Config   string      `placeholder:"FILE" xor:"what" required:"" help:"Do what FILE says, and again when it changes or on SIGHUP."`
+	Listen   string      `placeholder:"HOST:PORT" help:"Address for clients, with --upstream (default 127.0.0.1:8000)."`
+	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
+	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections."`
+	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators: dashboard, metrics, health; off is none; counts for more than what the file says (default 127.0.0.1:8001)."`
+	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json; counts for more than what the file says (default text)."`
+}
+
+// defaultListen is where clients connect to if nothing is said.
+const defaultListen = "127.0.0.1:8000"
+
+// Help is what the parser adds to the help of the command.
+func (proxyCommand) Help() string {
+	return "HTTP/1.1, HTTP/2 and gRPC, in front of or beside a service in any language. With --upstream it observes: it decides and " +
+		"reports, and lets all through. --mode enforce protects the upstream. \"spillway schema\" describes the file, \"spillway check\" " +
+		"says whether one is good.\n\n" +
+		"SIGTERM and SIGINT drain: no more connections are accepted, requests under way end; the second one ends all at once."
+}
+
+// run proxies until it is told to end.
+func (c *proxyCommand) run(ctx context.Context, stderr io.Writer) error {
+	load, err := c.source()
+	if err != nil {
+		return err
+	}
+	wanted, err := load()
+	if err != nil {
+		return usage{err}
+	}
+	if err := otel.Check(wanted.Otel); err != nil {
+		return err
+	}
+	// From here on a SIGHUP, or another change of the file, is not missed.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	seen := fingerprint(c.Config, wanted)
+	log, logger := newLogging(stderr, c.Log)
+	log.set(wanted)
+	collector := new(admin.Collector)
+	p, err := proxy.Start(context.WithoutCancel(ctx), proxy.Config{
+		Config: wanted, Logger: logger, Observer: collector, Connect: new(xds.Connector).Connect,
+	})
+	if err != nil {
+		return err
+	}
+	c.hello(logger, p, wanted)
+	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log}
+	if f.operators, err = operate(c.Admin, &f, collector); err != nil {
+		return errors.Join(err, p.Close())
+	}
+	defer f.operators.close()
+	f.follow(ctx, hangups)
+	logger.Info("draining")
+	f.operators.drain()
+	if err := p.Drain(context.WithoutCancel(ctx)); err != nil {
+		logger.Warn("some requests were cut off", "error", err)
+	}
+	logger.Info("ended")
+	return nil
+}
+
+// open reads a configuration that this program can do.
+func open(file string) (*config.Config, error) {
+	c, err := config.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	return c, otel.Check(c.Otel)
+}
+
+// source returns a func that reads the configuration.
+func (c *proxyCommand) source() (func() (*config.Config, error), error) {
+	if c.Config != "" {
+		for flag, given := range map[string]bool{"--listen": c.Listen != "", "--mode": c.Mode != "", "--batch": c.Batch} {
+			if given {
+				return nil, usage{fmt.Errorf("%s goes with --upstream; with --config it is the file that says so", flag)}
+			}
+		}
+		return func() (*config.Config, error) { return config.Open(c.Config) }, nil
+	}
+	return func() (*config.Config, error) {
+		listen := c.Listen
+		if listen == "" {
+			listen = defaultListen
+		}
+		all := config.ForUpstream(listen, c.Upstream)
+		all.Mode = c.Mode
+		if c.Batch {
+			all.Clusters[0].Batch = new(config.Batch)
+		}
+		return all, all.Check()
+	}, nil
+}
+
+func (c *proxyCommand) hello(logger *slog.Logger, p *proxy.Proxy, wanted *config.Config) {
+	mode := wanted.Defaulted().Mode
+	for _, l := range wanted.Defaulted().Listeners {
+		logger.Info("listening", "listener", l.Name, "address", p.Addr(l.Name).String(), "mode", string(mode))
+	}
+	for _, m := range wanted.Defaulted().Mongo {
+		logger.Info("listening", "listener", m.Name, "address", p.Addr(m.Name).String(), "for", "mongodb", "mode", string(mode))
+	}
+	if mode == "observe" && c.Config == "" {
+		logger.Info("nothing is refused in mode observe; --mode enforce protects the upstream")
+	}
+}
+
+// watchEvery is how often files are looked at.
+const watchEvery = time.Second
+
+// A follower puts changes of a file in place.
+type follower struct {
+	file   string // none: there is nothing to follow
+	now    *config.Config
+	seen   [sha256.Size]byte // of the files
+	proxy  *proxy.Proxy
+	logger *slog.Logger
+	log    *logging
+
+	operators *operators // may ask for changes, and are told of them
+}
+
+// follow looks for changes until ctx ends.
+func (f *follower) follow(ctx context.Context, hangups <-chan os.Signal) {
+	looks := time.NewTicker(watchEvery)
+	defer looks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+			f.read("SIGHUP")
+		case ask := <-f.operators.asks:
+			ask()
+		case <-looks.C:
+			if f.file != "" && fingerprint(f.file, f.now) != f.seen {
+				f.read("a file has changed")
+			}
+		}
+	}
+}
+
+// read puts what the file says in place, because of why.
+func (f *follower) read(why string) {
+	if f.file == "" {
+		f.logger.Info("there is no file to read again")
+		return
+	}
+	// Taken before each step, so that a change in between shows as one.
+	before := fingerprint(f.file, f.now)
+	var after [sha256.Size]byte
+	wanted, err := open(f.file)
+	if err == nil {
+		after = fingerprint(f.file, wanted)
+		err = f.proxy.Update(wanted)
+	}
+	if err != nil {
+		f.seen = before
+		f.logger.Error("the configuration stays as it is", "because", why, "error", plainly(err))
+		return
+	}
+	f.now, f.seen = wanted, after
+	f.log.set(wanted)
+	f.operators.took(wanted)
+	f.logger.Info("the configuration was read", "because", why)
+}
+
+// fingerprint is what changes when the file or one of those that it names does. What
+// cannot be read counts as it is: unreadable.
+func fingerprint(file string, c *config.Config) [sha256.Size]byte {
+	h := sha256.New()
+	for _, name := range append([]string{file}, c.Files()...) {
+		text, err := os.ReadFile(name)
+		fmt.Fprintf(h, "%q %d %v\n", name, len(text), err != nil)
+		h.Write(text)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/scenario"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/simreport"
+)
+
+// simCommand has what "spillway sim" can do.
+type simCommand struct {
+	Run    simRun   `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
+	List   simList  `cmd:"" help:"List the built-in scenarios."`
+	Show   simShow  `cmd:"" help:"Print a built-in scenario, to begin one's own from."`
+	Schema struct{} `cmd:"" help:"Print the JSON schema of scenario files."`
+	Drill  simDrill `cmd:"" help:"Predict what a drill has measured, and compare."`
+}
+
+// Help is what the parser adds to the help of the command.
+func (simCommand) Help() string {
+	return "A scenario is a system and what happens to it, in a YAML or JSON file or built in. It runs in virtual time on the " +
+		"policies that run in production: minutes pass in a second, and the same seed gives the same bytes on every machine.\n\n" +
+		"Exit status: 0 if all came out that the scenarios expect, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
+}
+
+// run does what the parser has found, which begins with "sim".
+func (c *simCommand) run(ctx context.Context, command string, stdout, stderr io.Writer) (status int, err error) {
+	switch command {
+	case "sim list":
+		return exitOK, c.List.run(stdout)
+	case "sim show <name>":
+		return exitOK, c.Show.run(stdout)
+	case "sim schema":
+		_, err := io.WriteString(stdout, scenario.Schema)
+		return exitOK, err
+	case "sim drill <file>":
+		return c.Drill.run(ctx, stdout)
+	default:
+		return c.Run.run(ctx, stdout, stderr)
+	}
+}
+
+type simList struct{}
+
+func (simList) run(w io.Writer) error {
+	all, err := scenario.Builtin()
+	if err != nil {
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range all {
+		fmt.Fprintf(t, "%s\t%s\n", s.Name, s.About)
+	}
+	return t.Flush()
+}
+
+type simShow struct {
+	Name string `arg:"" help:"Of a built-in scenario."`
+}
+
+func (s *simShow) run(w io.Writer) error {
+	text, err := scenario.Text(s.Name)
+	if err != nil {
+		return usage{err}
+	}
+	_, err = w.Write(text)
+	return err
+}
+
+// simRun has the flags of "spillway sim run".
+type simRun struct {
+	Scenarios []string `arg:"" optional:"" help:"Files, or names of built-in scenarios."`
+	All       bool     `help:"Run all built-in scenarios."`
+	Sweep     []string `sep:"none" placeholder:"FIELD=A,B,..." help:"Run with each of these values, such as throttle.K=1.1,1.5,2; repeat it for each combination."`
+	Seeds     int      `default:"1" placeholder:"N" help:"Repeat over so many seeds, and tell the mean with its confidence interval (default ${default})."`
+	Seed      uint64   `placeholder:"N" help:"Begin with this seed in place of the scenario's."`
+	Quick     bool     `help:"Run the short versions, as tests do."`
+	JSON      string   `name:"json" placeholder:"FILE" help:"Write all that was measured to FILE."`
+	Report    string   `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
+}
+
+func (c *simRun) run(ctx context.Context, stdout, stderr io.Writer) (status int, err error) {
+	scenarios, options, err := c.open()
+	if err != nil {
+		return 0, usage{err}
+	}
+	if err := c.tryOutputs(); err != nil {
+		return 0, usage{err}
+	}
+	var all []*scenario.Outcome
+	passed := true
+	for _, s := range scenarios {
+		runs, err := s.Runs(options)
+		if err != nil {
+			return 0, usage{err}
+		}
+		o, err := execute(ctx, s, runs, stderr)
+		if ctx.Err() != nil {
+			return exitInterrupted, nil //nolint:nilerr // whoever interrupts knows
+		}
+		if err != nil {
+			return 0, usage{s.Locate(err)}
+		}
+		if err := o.WriteTable(stdout); err != nil {
+			return 0, err
+		}
+		all = append(all, o)
+		passed = passed && o.Passed()
+	}
+	if err := c.write(all, stdout); err != nil {
+		return 0, err
+	}
+	if !passed {
+		return exitBroken, nil
+	}
+	return exitOK, nil
+}
+
+func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error) {
+	o = scenario.Options{Quick: c.Quick, Seeds: c.Seeds, Seed: c.Seed}
+	for _, text := range c.Sweep {
+		sweep, err := scenario.ParseSweep(text)
+		if err != nil {
+			return nil, o, fmt.Errorf("--sweep %w", err)
+		}
+		o.Sweep = append(o.Sweep, sweep)
+	}
+	if c.Seeds < 1 {
+		return nil, o, fmt.Errorf("--seeds is %d, must be 1 or more", c.Seeds)
+	}
+	if c.All {
+		if all, err = scenario.Builtin(); err != nil {
+			return nil, o, err
+		}
+	}
+	for _, name := range c.Scenarios {
+		s, err := scenario.Open(name)
+		if err != nil {
+			return nil, o, err
+		}
+		all = append(all, s)
+	}
+	if len(all) == 0 {
+		return nil, o, errors.New("sim: name a file or a built-in scenario (spillway sim list), or use --all")
+	}
+	return all, o, nil
+}
+
+// execute runs a scenario and tells how far it is.
+func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, stderr io.Writer) (*scenario.Outcome, error) {
+	p := progress{w: stderr, name: s.Name, length: runs[0].Config.Duration, at: make([]time.Duration, len(runs)), told: time.Now()}
+	results, err := scenario.Execute(ctx, runs, p.tell)
+	if err != nil {
+		return nil, err
+	}
+	return s.Conclude(runs, results), nil
+}
+
+// progress is a line now and then.
+type progress struct {
+	w      io.Writer
+	name   string
+	length time.Duration
+
+	mu   sync.Mutex
+	at   []time.Duration
+	told time.Time
+}
+
+// tellSimEvery is how often there is a line of progress.
+const tellSimEvery = 2 * time.Second
+
+func (p *progress) tell(i int, at time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at[i] = at
+	if time.Since(p.told) < tellSimEvery {
+		return
+	}
+	p.told = time.Now()
+	sum, done := time.Duration(0), 0
+	for _, at := range p.at {
+		sum += at
+		if at >= p.length {
+			done++
+		}
+	}
+	share := sum.Seconds() / p.length.Seconds() / float64(len(p.at))
+	fmt.Fprintf(p.w, "%s: %3.0f %%, %d of %d runs\n", p.name, 100*share, done, len(p.at))
+}
+
+// tryOutputs makes the files before the simulation, so that a name that cannot be
+// written costs no time.
+func (c *simRun) tryOutputs() error {
+	for _, name := range []string{c.JSON, c.Report} {
+		if name == "" {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return err
+		}
+		f.Close()
+	}
+	return nil
+}
+
+// write writes what came out to all that asked for it.
+func (c *simRun) write(all []*scenario.Outcome, stdout io.Writer) error {
+	for _, o := range []struct {
+		name  string
+		write func(io.Writer, []*scenario.Outcome) error
+	}{{c.JSON, scenario.WriteJSON}, {c.Report, simreport.Write}} {
+		if o.name == "" {
+			continue
+		}
+		if err := writeFile(o.name, func(w io.Writer) error { return o.write(w, all) }); err != nil {
+			return err
+		}
+		fmt.Fprintf(stdout, "written: %s\n", o.name)
+	}
+	return nil
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return usage{err}
+	}
+	return errors.Join(write(f), f.Close())
+}

@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/sim"
+)
+
+// simDrill predicts what a drill has measured, from its settings and the capacity of
+// its backend alone, and says how far the two agree.
+type simDrill struct {
+	File string `arg:"" help:"What spillway drill --json has written."`
+	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
+}
+
+func (c *simDrill) run(ctx context.Context, stdout io.Writer) (status int, err error) {
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		return 0, usage{err}
+	}
+	all, err := predict(ctx, text, c.Seed)
+	if err != nil {
+		return 0, usage{fmt.Errorf("%s: %w", c.File, err)}
+	}
+	if err := writeAgreement(stdout, all); err != nil {
+		return 0, err
+	}
+	for _, a := range all {
+		if !a.within() {
+			return exitBroken, nil
+		}
+	}
+	return exitOK, nil
+}
+
+// An agreement is one figure as it was measured and as it was predicted. NaN is one
+// that there is not: nothing was answered, or the service did not come back.
+type agreement struct {
+	run, name           string
+	measured, predicted float64
+	band                float64 // how far apart they may be
+}
+
+func (a *agreement) within() bool {
+	if math.IsNaN(a.measured) || math.IsNaN(a.predicted) {
+		return math.IsNaN(a.measured) == math.IsNaN(a.predicted)
+	}
+	return math.Abs(a.measured-a.predicted) <= a.band
+}
+
+// The bands: goodput in capacities, success as a share of what was offered, attempts.
+// A recovery is a chain of random probes, and how long it takes decides on the success
+// after it. Latencies have what the only processor of the callers adds.
+const (
+	goodputBand  = 0.05
+	successBand  = 0.1
+	attemptsBand = 0.05
+)
+
+func recoveryBand(measured float64) float64 { return 0.5 + 0.25*measured } // s
+func latencyBand(measured float64) float64  { return 1 + 0.15*measured }   // ms
+
+// predict returns the figures of both runs of a drill.
+func predict(ctx context.Context, text []byte, seed uint64) ([]agreement, error) {
+	var r drill.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, err
+	}
+	if !whole(&r) {
+		return nil, errors.New("is no result of a whole drill")
+	}
+	callers, server := r.Settings.Protect == drill.ProtectCallers || r.Settings.Protect == drill.ProtectBoth,
+		r.Settings.Protect == drill.ProtectServer || r.Settings.Protect == drill.ProtectBoth
+	var all []agreement
+	for _, side := range []struct {
+		name            string
+		run             *drill.Run
+		callers, server bool
+	}{{"without", r.Without, false, false}, {"with", r.With, callers, server}} {
+		s, err := sim.New(model(&r, side.callers, side.server, seed))
+		if err != nil {
+			return nil, err
+		}
+		predicted, err := s.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, compare(&r, side.name, side.run, predicted)...)
+	}
+	return all, nil
+}
+
+// whole reports whether r is of a drill that came to its end.
+func whole(r *drill.Result) bool {
+	set := &r.Settings
+	return !r.Interrupted && r.CapacityRPS > 0 && len(set.Phases) == 3 && len(set.Mix) == spillway.Criticalities && set.Clients > 0 &&
+		r.Without != nil && r.With != nil && len(r.Without.Phases) == 3 && len(r.With.Phases) == 3
+}
+
+// loopback is how long a message takes one way, and shedding what a refusal costs.
+const (
+	loopback = 50 * time.Microsecond
+	shedding = 13 * time.Microsecond
+)
+
+// model is the set-up of a drill.
+func model(r *drill.Result, callers, server bool, seed uint64) sim.Config {
+	set := &r.Settings
+	c := sim.Config{
+		Seed: seed, Duration: seconds(set.Phases[2].End) + 4*deadlineOf(set), Step: drill.RecoveryWindow,
+		Services: []sim.Service{backendOf(r, server)},
+		Clients:  []sim.Clients{callersOf(set, callers)},
+	}
+	for _, p := range set.Phases {
+		c.Windows = append(c.Windows, sim.Window{Name: p.Name, From: seconds(p.Start), To: seconds(p.End)})
+	}
+	if set.Scenario == drill.ScenarioStorm {
+		p := set.Phases[1]
+		c.Faults = []sim.Fault{{Kind: sim.Hang, Service: "backend", At: seconds(p.Start), For: seconds(p.End - p.Start)}}
+	}
+	return c
+}
+
+func deadlineOf(set *drill.Settings) time.Duration {
+	return time.Duration(set.DeadlineMS * float64(time.Millisecond))
+}
+
+func backendOf(r *drill.Result, protected bool) sim.Service {
+	s := sim.Service{Name: "backend", CPU: sim.Constant(time.Duration(float64(time.Second) / r.CapacityRPS))}
+	switch r.Settings.Backend {
+	case drill.BackendMixed:
+		s.Wait = sim.Constant(5 * time.Millisecond)
+	case drill.BackendBlocking:
+		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(20*time.Millisecond), 8
+	}
+	if protected {
+		s.Ingress = &ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}
+		s.Refusal, s.Hints = shedding, true
+	}
+	return s
+}
+
+func callersOf(set *drill.Settings, protected bool) sim.Clients {
+	g := sim.Clients{
+		Name: "callers", Count: set.Clients, Useful: deadlineOf(set), Classes: [spillway.Criticalities]float64(set.Mix),
+		Call: sim.Edge{
+			To: "backend", Latency: sim.Constant(loopback), Connections: max(set.Connections/set.Clients, 1),
+			Leave: set.Backend == drill.BackendBlocking, // a call waits for a slot as long as its caller does
+		},
+	}
+	for _, p := range set.Phases {
+		g.Rates = append(g.Rates, sim.Rate{At: seconds(p.Start), Rate: p.OfferedRPS})
+	}
+	g.Rates = append(g.Rates, sim.Rate{At: seconds(set.Phases[2].End)})
+	if protected {
+		g.Deadline = deadlineOf(set)
+		g.Call.Egress.MaxRequests = set.MaxInFlight / set.Clients
+		return g
+	}
+	g.Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+	g.Call.Timeout = deadlineOf(set)
+	g.Call.Retry = sim.Retry{Unlimited: true, Budgeted: retry.BudgetedConfig{Attempts: 1 + set.Retries}}
+	return g
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// compare puts figures of the same meaning side by side.
+func compare(r *drill.Result, name string, run *drill.Run, predicted *sim.Result) []agreement {
+	const step = 1
+	w := predicted.Clients[0].Windows
+	length := r.Settings.Phases[step].End - r.Settings.Phases[step].Start
+	p50, recovered := number(run.P50MS), number(run.RecoverS)
+	all := []agreement{
+		{name, "success before", success(&run.Phases[0].Counts), w[0].Success, successBand},
+		{name, "goodput in capacities", run.GoodputRatio, float64(w[step].Good) / length / r.CapacityRPS, goodputBand},
+		{name, "attempts per call", run.AttemptsPerCall, w[step].AttemptsPerCall, attemptsBand},
+		{name, "success after", success(&run.Phases[2].Counts), w[2].Success, successBand},
+		{name, "recovery, s", recovered, back(r, predicted), recoveryBand(recovered)},
+	}
+	if run.Samples >= drill.MinSamplesP99 {
+		all = append(all, agreement{name, "p50, ms", p50, number(w[step].P50MS), latencyBand(p50)})
+	}
+	return all
+}
+
+func success(c *drill.Counts) float64 { return float64(c.Goodput) / float64(max(c.Offered, 1)) }
+
+func number(v *float64) float64 {
+	if v == nil {
+		return math.NaN()
+	}
+	return *v
+}
+
+// back returns how long after the step the service was back, as the drill defines it.
+func back(r *drill.Result, predicted *sim.Result) float64 {
+	const hold = int(drill.RecoveryHold / drill.RecoveryWindow)
+	s := &predicted.Clients[0].Series
+	from := int(math.Round(r.Settings.Phases[1].End / predicted.StepS))
+	until := min(int(math.Round(r.Settings.Phases[2].End/predicted.StepS)), len(s.Good))
+	held := 0
+	for i := from; i < until; i++ {
+		held++
+		if float64(s.Good[i]) < drill.RecoveryShare*float64(s.Offered[i]) {
+			held = 0
+		}
+		if held == hold {
+			return float64(i+1-hold-from) * predicted.StepS
+		}
+	}
+	return math.NaN()
+}
+
+func writeAgreement(w io.Writer, all []agreement) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "run\tfigure\tmeasured\tpredicted\tmay differ by\t\t")
+	for i := range all {
+		a := &all[i]
+		word := "PASS"
+		if !a.within() {
+			word = "FAIL"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.3g\t%s\t\n", a.run, a.name, figure(a.measured), figure(a.predicted), a.band, word)
+	}
+	return t.Flush()
+}
+
+func figure(v float64) string {
+	if math.IsNaN(v) {
+		return "none"
+	}
+	return fmt.Sprintf("%.3f", v)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The files in testdata are what spillway drill has measured on a machine with two
+// processors: callers protected, both sides protected, and a retry storm. Nothing is
+// fitted to them: the model knows the settings and the capacity of the backend.
+func TestSimulatorPredictsTheDrill(t *testing.T) {
+	skipRace(t)
+	files, err := filepath.Glob("testdata/drill-*.json")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(3) {
+				all, err := predict(t.Context(), text, seed+1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(all) < 10 {
+					t.Errorf("only %d figures", len(all))
+				}
+				for i := range all {
+					if a := &all[i]; !a.within() {
+						t.Errorf("seed %d, %s, %s: measured %v, predicted %v ± %v", seed+1, a.run, a.name, a.measured, a.predicted, a.band)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestPredictionCanBeWrong(t *testing.T) {
+	skipRace(t)
+	text, err := os.ReadFile("testdata/drill-callers.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range [][2]string{
+		{`"goodput_ratio": 1.00`, `"goodput_ratio": 0.90`},
+		{`"attempts_per_call": 1,`, `"attempts_per_call": 1.2,`},
+		{`"recover_s": 0,`, `"recover_s": 2,`},
+		{`"recover_s": null,`, `"recover_s": 2,`},
+	} {
+		wrong := strings.Replace(string(text), row[0], row[1], 1)
+		if wrong == string(text) {
+			t.Fatalf("%s is not in the file", row[0])
+		}
+		all, err := predict(t.Context(), []byte(wrong), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		good := true
+		for i := range all {
+			good = good && all[i].within()
+		}
+		if good {
+			t.Errorf("%s agrees with the prediction", row[1])
+		}
+	}
+	for _, bad := range []string{"", "{}", "[]", strings.Replace(string(text), `"interrupted": false`, `"interrupted": true`, 1)} {
+		if _, err := predict(t.Context(), []byte(bad), 1); err == nil {
+			t.Errorf("%.20q was compared", bad)
+		}
+	}
+}
+
+func skipRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
+	}
+}
