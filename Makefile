@@ -43,6 +43,14 @@ test: ## Test all modules
 race: ## Test all modules with the race detector; -short leaves out what measures
 	@go test -race -short work
 
+.PHONY: otel
+otel: ## Vet and test what the program has with the build tag otel
+	@cd cmd/spillway && go vet -tags otel . ./internal/otel/... && go test -tags otel ./internal/otel && go test -tags otel -run Otel .
+
+.PHONY: xds
+xds: ## Vet and test what the program has with the build tag xds
+	@cd cmd/spillway && go vet -tags xds . ./internal/xds && go test -race -tags xds ./internal/xds
+
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
 	@$(call each,all=$$(go list ./...) && { [ -z "$$all" ] || { go build -o /dev/null ./... && go vet ./... && go test -short ./...; }; })
@@ -105,6 +113,19 @@ bench-peers: ## Compare with other libraries, COUNT times for BENCHTIME each; th
 	@for run in $$(seq $(COUNT)); do go test -run '^$$' -bench . -count 1 -benchtime $(BENCHTIME) ./benchmarks || exit 1; done \
 		>dist/bench/peers.txt || { cat dist/bench/peers.txt; exit 1; }
 	@go tool benchstat -table .name -row .name -col /impl -filter '.unit:(sec/op OR allocs/op)' dist/bench/peers.txt
+
+.PHONY: bench-overload
+bench-overload: ## Overload a server behind ours, other libraries and nothing, and print the tables; ARGS are its flags
+	@mkdir -p dist/bin dist/bench
+	@go build -o dist/bin/overload ./cmd/spillway/overload
+	@dist/bin/overload --json dist/bench/overload.json $(ARGS)
+
+.PHONY: bench-proxy
+bench-proxy: ## Put the proxy beside no proxy, haproxy and caddy, which must be installed; ARGS are its flags
+	@mkdir -p dist/bin dist/bench
+	@go build -o dist/bin/spillway ./cmd/spillway
+	@go build -o dist/bin/proxybench ./cmd/spillway/proxybench
+	@dist/bin/proxybench --spillway dist/bin/spillway --json dist/bench/proxy.json $(ARGS)
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt
