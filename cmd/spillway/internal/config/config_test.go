@@ -221,6 +221,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte("mode: [\n"))
 	f.Add([]byte("a: &a [*a]\n"))
+	f.Add([]byte("clusters:\n  - endpoints: !tagged "))
 	f.Add([]byte("listeners: [{address: 1}]\nclusters: {}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := Parse("f", text)

@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // A cursor is a part of a document. The zero cursor is a part that is not there.
@@ -47,24 +49,36 @@ func decode(text []byte) (value any, err error) {
 		d.UseNumber()
 		return decodeJSON(d)
 	}
-	file, err := parser.ParseBytes(text, 0)
+	err = strict.Guard(func() error {
+		if err := few(text); err != nil {
+			return err
+		}
+		return yaml.Unmarshal(text, &value)
+	})
 	if err != nil {
 		return nil, errors.New(strings.TrimSpace(err.Error()))
 	}
+	return value, nil
+}
+
+// few returns an error if a text is not one document, or has so many aliases that
+// it may be a bomb.
+func few(text []byte) error {
+	file, err := parser.ParseBytes(text, 0)
+	if err != nil {
+		return err
+	}
 	if len(file.Docs) > 1 {
-		return nil, fmt.Errorf("has %d documents, must have one", len(file.Docs))
+		return fmt.Errorf("has %d documents, must have one", len(file.Docs))
 	}
 	n := counter(0)
 	for _, doc := range file.Docs {
 		ast.Walk(&n, doc)
 	}
 	if n > maxAliases {
-		return nil, fmt.Errorf("has %d aliases, must have %d at most", n, maxAliases)
+		return fmt.Errorf("has %d aliases, must have %d at most", n, maxAliases)
 	}
-	if err := yaml.Unmarshal(text, &value); err != nil {
-		return nil, errors.New(strings.TrimSpace(err.Error()))
-	}
-	return value, nil
+	return nil
 }
 
 // decodeJSON reads a valid value. Of two fields with one name, which encoding/json

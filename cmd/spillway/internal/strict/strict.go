@@ -92,7 +92,7 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	for _, value := range values {
 		options = append(options, value(&wrong))
 	}
-	err := yaml.NewDecoder(bytes.NewReader(s.Text), options...).Decode(v)
+	err := Guard(func() error { return yaml.NewDecoder(bytes.NewReader(s.Text), options...).Decode(v) })
 	switch {
 	case wrong != nil:
 		return s.misspelled(wrong)
@@ -100,6 +100,17 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 		return s.syntax(err, reflect.TypeOf(v))
 	}
 	return nil
+}
+
+// Guard returns the error of read, which calls the YAML library, or one for a panic of
+// that, which some files that make no sense cause.
+func Guard(read func() error) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = errors.New("cannot be read: look for a tag, an anchor or an alias without a value")
+		}
+	}()
+	return read()
 }
 
 // textError is a value that cannot be read.
@@ -149,11 +160,18 @@ func (s Source) At(field, problem string) *Error {
 	return e
 }
 
-func (s Source) line(field string) int {
-	file, err := parser.ParseBytes(s.Text, 0)
-	if err != nil {
-		return 0
-	}
+func (s Source) line(field string) (line int) {
+	_ = Guard(func() error { // without a line, the error says all else
+		file, err := parser.ParseBytes(s.Text, 0)
+		if err == nil {
+			line = lineOf(file, field)
+		}
+		return err
+	})
+	return line
+}
+
+func lineOf(file *ast.File, field string) int {
 	for path := "$." + field; strings.Contains(path, "."); path = path[:strings.LastIndexAny(path, ".[")] {
 		p, err := yaml.PathString(path)
 		if err != nil {
@@ -193,14 +211,17 @@ func (s Source) excerpt(line int) string {
 
 // find returns the first node of the text that is meant, nil if there is none.
 func (s Source) find(is func(ast.Node) bool) ast.Node {
-	file, err := parser.ParseBytes(s.Text, 0)
-	if err != nil {
-		return nil
-	}
 	f := finder{is: is}
-	for _, doc := range file.Docs {
-		ast.Walk(&f, doc)
-	}
+	_ = Guard(func() error { // what cannot be read has no nodes
+		file, err := parser.ParseBytes(s.Text, 0)
+		if err != nil {
+			return err
+		}
+		for _, doc := range file.Docs {
+			ast.Walk(&f, doc)
+		}
+		return nil
+	})
 	return f.found
 }
 
