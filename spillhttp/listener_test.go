@@ -43,8 +43,9 @@ func newSender(pieces ...string) *sender {
 
 func (s *sender) Read(p []byte) (int, error) {
 	s.mu.Lock()
-	// net/http reads single bytes to see whether the client leaves.
-	if wait := s.stopped; len(p) == 1 && !s.eager {
+	// net/http reads single bytes to see whether the client leaves. It never does
+	// before its answer: who waits in the room would then be gone.
+	if wait := s.stopped; len(p) == 1 && (!s.eager || len(s.pieces) == 0) {
 		s.mu.Unlock()
 		<-wait
 		return 0, os.ErrDeadlineExceeded
