@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	lrsv3 "github.com/envoyproxy/go-control-plane/envoy/service/load_stats/v3"
@@ -88,7 +87,7 @@ func TestDroppedExactly(t *testing.T) {
 		users.Limiter().SetMaxRequests(4)
 		var refused, served, reported atomic.Uint64
 		streams, stop := 0, make(chan struct{})
-		serve := func(st *reports) bool {
+		serve := func(st *reports) {
 			streams++
 			<-st.requests
 			st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(2 * time.Second)})
@@ -97,17 +96,26 @@ func TestDroppedExactly(t *testing.T) {
 				case r := <-st.requests:
 					reported.Add(said(r, "users").GetTotalDroppedRequests())
 				case <-stop:
-					return false
+					return
 				}
 			}
-			time.Sleep(time.Second)
-			st.end <- errors.New("gone")
-			return true
-		}
-		go func() {
-			for serve(<-s.reports) {
+			select {
+			case <-time.After(time.Second):
+				st.end <- errors.New("gone")
+			case <-stop:
 			}
-		}()
+		}
+		var plane sync.WaitGroup
+		plane.Go(func() {
+			for {
+				select {
+				case st := <-s.reports:
+					serve(st)
+				case <-stop:
+					return
+				}
+			}
+		})
 		limited := must(egress.New(users.Egress(egress.Config{ThrottleMode: spillway.Off})))
 		var callers sync.WaitGroup
 		for range 16 {
@@ -128,7 +136,7 @@ func TestDroppedExactly(t *testing.T) {
 		callers.Wait()
 		time.Sleep(10 * time.Second)
 		close(stop)
-		synctest.Wait()
+		plane.Wait()
 		t.Logf("%d refused, %d served, %d streams", refused.Load(), served.Load(), streams)
 		if reported.Load() != refused.Load() || refused.Load() < 10_000 || streams < 3 {
 			t.Errorf("%d reported, callers saw %d", reported.Load(), refused.Load())
