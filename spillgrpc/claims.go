@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -27,13 +28,13 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 	if call.Key == "" {
 		call.Key = method
 	}
-	var claims ingress.Claims
+	var said ingress.Claims
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
-	claims.Criticality, claims.Labelled = labelOf(md)
+	said.Criticality, said.Labelled = claims.Criticality(md[keyCriticality], md[keyBaggage])
 	if inside || call.Customer != "" { // else nobody wants to know
-		claims.Attempt = attemptOf(md[keyAttempts])
+		said.Attempt = attemptOf(md[keyAttempts])
 	}
 	if s.ingress.Limits() {
 		caller = callerOf(ctx, md)
@@ -41,12 +42,12 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 	} else if inside && len(trust.Highest) > 0 {
 		caller.Identity = s.identity(ctx)
 	}
-	claims.Identity = caller.Identity
+	said.Identity = caller.Identity
 	if d, ok := ctx.Deadline(); ok {
-		claims.Timeout = max(d.Sub(now), 1) // none left is not none claimed
+		said.Timeout = max(d.Sub(now), 1) // none left is not none claimed
 	}
-	call = trust.Judge(now, call, claims)
-	labelled = call.Criticality != spillway.Critical || claims.Labelled && inside
+	call = trust.Judge(now, call, said)
+	labelled = call.Criticality != spillway.Critical || said.Labelled && inside
 	return call, caller, labelled
 }
 
@@ -106,59 +107,7 @@ func CertifiedPeer(ctx context.Context) string {
 	if !ok || len(info.State.VerifiedChains) == 0 {
 		return ""
 	}
-	switch c := info.State.VerifiedChains[0][0]; {
-	case len(c.URIs) > 0:
-		return c.URIs[0].String()
-	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
-	default:
-		return c.Subject.CommonName
-	}
-}
-
-// labelOf returns the class that a call claims, in metadata of its own or else as
-// a member of the baggage. Where it claims several the lowest one counts; what is
-// not valid says nothing.
-func labelOf(md metadata.MD) (class spillway.Criticality, ok bool) {
-	values := md[keyCriticality]
-	if len(values) == 0 {
-		return baggageOf(md[keyBaggage])
-	}
-	for _, v := range values {
-		class, ok = lower(class, ok, v)
-	}
-	return class, ok
-}
-
-// maxBaggage is how much of a baggage is looked at: as much as W3C Baggage,
-// section 3.3.2, has it passed on.
-const maxBaggage = 8192
-
-func baggageOf(values []string) (class spillway.Criticality, ok bool) {
-	left := maxBaggage
-	for _, v := range values {
-		v = v[:min(len(v), left)]
-		left -= len(v)
-		for member := range strings.SplitSeq(v, ",") {
-			member, _, _ = strings.Cut(member, ";")
-			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == "criticality" {
-				class, ok = lower(class, ok, value)
-			}
-		}
-	}
-	return class, ok
-}
-
-// lower returns the lower one of class, if that is any, and what text names, if
-// it names one.
-func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
-	text = strings.TrimSpace(text)
-	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
-		if strings.EqualFold(text, c.String()) && (!ok || c < class) {
-			return c, true
-		}
-	}
-	return class, ok
+	return claims.Identity(info.State.VerifiedChains[0][0])
 }
 
 // attemptOf returns which attempt the metadata say that this is, from 0: the

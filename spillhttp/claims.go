@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
 
 // What a request says of itself is read from its header. Where it says several
@@ -30,49 +28,6 @@ func claimOf(name []byte) string {
 		}
 	}
 	return ""
-}
-
-// labelOf returns the class that h names, in a header of its own or else as a
-// member of the baggage.
-func labelOf(h http.Header) (class spillway.Criticality, ok bool) {
-	values := h[headerCriticality]
-	if len(values) == 0 {
-		return baggageOf(h[headerBaggage])
-	}
-	for _, v := range values {
-		class, ok = lower(class, ok, v)
-	}
-	return class, ok
-}
-
-// maxBaggage is how much of a baggage is looked at: as much as W3C Baggage,
-// section 3.3.2, has it passed on.
-const maxBaggage = 8192
-
-func baggageOf(values []string) (class spillway.Criticality, ok bool) {
-	for _, v := range values {
-		for rest, more := v[:min(len(v), maxBaggage)], true; more; {
-			var member string
-			member, rest, more = strings.Cut(rest, ",")
-			member, _, _ = strings.Cut(member, ";")
-			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == "criticality" {
-				class, ok = lower(class, ok, value)
-			}
-		}
-	}
-	return class, ok
-}
-
-// lower returns the lower one of class, if that is any, and what text names, if
-// it names one.
-func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
-	text = strings.TrimSpace(text)
-	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
-		if name := c.String(); len(name) == len(text) && (name == text || strings.EqualFold(name, text)) && (!ok || c < class) {
-			return c, true
-		}
-	}
-	return class, ok
 }
 
 // attemptOf returns which attempt r says that it is, from 0.

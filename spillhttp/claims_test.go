@@ -17,37 +17,6 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-func TestLabel(t *testing.T) {
-	const none = "none"
-	for _, row := range []struct {
-		labels, baggage []string
-		want            string
-	}{
-		{nil, nil, none},
-		{[]string{"SHEDDABLE"}, nil, "SHEDDABLE"},
-		{[]string{" critical_plus\t"}, nil, "CRITICAL_PLUS"},
-		{[]string{"CRITICAL_PLUS", "SHEDDABLE_PLUS", "CRITICAL"}, nil, "SHEDDABLE_PLUS"},
-		{[]string{"URGENT", "CRITICAL_PLUS", ""}, nil, "CRITICAL_PLUS"},
-		{[]string{"CRITICAL_PLUS, SHEDDABLE"}, nil, none},
-		{[]string{strings.Repeat("CRITICAL", 1000)}, nil, none},
-		{nil, []string{"criticality=SHEDDABLE"}, "SHEDDABLE"},
-		{nil, []string{"a=1, criticality = CRITICAL_PLUS ;p=1,b=2"}, "CRITICAL_PLUS"},
-		{nil, []string{"criticality=CRITICAL_PLUS", "a=1,criticality=CRITICAL"}, "CRITICAL"},
-		{nil, []string{"xcriticality=SHEDDABLE,criticality,=,;,"}, none},
-		{nil, []string{strings.Repeat("a=1,", 5000) + "criticality=SHEDDABLE"}, none},
-		{[]string{"URGENT"}, []string{"criticality=SHEDDABLE"}, none},
-		{[]string{"CRITICAL"}, []string{"criticality=SHEDDABLE"}, "CRITICAL"},
-	} {
-		got := none
-		if c, ok := labelOf(http.Header{headerCriticality: row.labels, headerBaggage: row.baggage}); ok {
-			got = c.String()
-		}
-		if got != row.want {
-			t.Errorf("%.60q, baggage %.60q: %s, want %s", row.labels, row.baggage, got, row.want)
-		}
-	}
-}
-
 func TestAttemptAndTimeout(t *testing.T) {
 	for _, row := range []struct {
 		header  http.Header

@@ -2,7 +2,6 @@ package spillhttp
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -168,7 +168,7 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 // claims finds out what r says of itself.
 func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) {
 	c.Identity = h.identity(r)
-	c.Criticality, c.Labelled = labelOf(r.Header)
+	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], r.Header[headerBaggage])
 	c.Timeout = timeoutOf(r)
 	if b == ingress.Internal || call.Customer != "" { // else nobody wants to know
 		c.Attempt = attemptOf(r)
@@ -242,16 +242,5 @@ func certified(r *http.Request) string {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return ""
 	}
-	return nameOf(r.TLS.VerifiedChains[0][0])
-}
-
-func nameOf(c *x509.Certificate) string {
-	switch {
-	case len(c.URIs) > 0:
-		return c.URIs[0].String()
-	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
-	default:
-		return c.Subject.CommonName
-	}
+	return claims.Identity(r.TLS.VerifiedChains[0][0])
 }

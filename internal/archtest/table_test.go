@@ -47,6 +47,8 @@ var table = map[string]row{
 	"throttle":  {level: policies},
 	"tune":      {level: policies},
 
+	"internal/claims": {level: policies}, // which stands on the words, too
+
 	"egress":  {level: stacks},
 	"ingress": {level: stacks},
 

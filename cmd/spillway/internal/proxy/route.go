@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // A route is where some requests of a listener go.
@@ -98,7 +99,7 @@ func (x *route) customer(r *http.Request) string {
 	c := x.config.Customer
 	name := ""
 	if c.Identity && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		name = identityOf(r.TLS.VerifiedChains[0][0])
+		name = claims.Identity(r.TLS.VerifiedChains[0][0])
 	}
 	if name == "" && x.header != "" {
 		if values := r.Header[x.header]; len(values) > 0 {
