@@ -117,7 +117,10 @@ func (c *class) settle(now time.Time, epoch uint64, accepted bool) {
 	c.window.advance(now)
 	if !accepted {
 		c.window.add(counts{refused: 1})
-		c.streak, c.owed, c.asked = streak{}, false, now
+		c.streak, c.owed = streak{}, false
+		if now.After(c.asked) { // it may be when the call began
+			c.asked = now
+		}
 		c.gate.Add(2)
 		c.setThrottling(c.probability() > 0)
 		return

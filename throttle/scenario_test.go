@@ -237,3 +237,47 @@ func TestHardlyAnyAccepts(t *testing.T) {
 		}
 	}
 }
+
+// Package egress settles with the time at which an attempt began. A backend that
+// hangs is probed once per interval all the same, however late its calls time out,
+// and is called again soon after it answers.
+func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
+	const (
+		timeout = 5 * time.Second
+		length  = 60 * time.Second
+		back    = 20 * time.Second
+	)
+	th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(21, 4)).Float64})
+	type call struct {
+		began  time.Time
+		ticket spillway.Ticket
+	}
+	var pending []call
+	probes, refused := 0, 0 // in the last 30 s of the hang, in the last 10 s of all
+	for at := time.Duration(0); at < length+back; at += tick {
+		now := t0.Add(at)
+		for len(pending) > 0 && now.Sub(pending[0].began) >= timeout {
+			pending[0].ticket.Settle(pending[0].began, spillway.TimedOut)
+			pending = pending[1:]
+		}
+		ticket, err := th.Admit(now, spillway.Call{})
+		switch {
+		case err != nil && at >= length+back/2:
+			refused++
+		case err != nil:
+		case at >= length:
+			ticket.Settle(now, spillway.Served)
+		default:
+			pending = append(pending, call{now, ticket})
+			if at >= length/2 {
+				probes++
+			}
+		}
+	}
+	if probes > 35 {
+		t.Errorf("a backend that hangs was sent %d calls in 30 s, want about one a second", probes)
+	}
+	if refused > 0 {
+		t.Errorf("%d calls were refused more than 10 s after the backend was back", refused)
+	}
+}
