@@ -1,6 +1,7 @@
 package spillhttp
 
 import (
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -98,4 +99,12 @@ func (b *body) end() {
 type duplex struct {
 	*body
 	io.Writer
+}
+
+// CloseWrite ends what is sent, where the connection can: the other side may talk on.
+func (d *duplex) CloseWrite() error {
+	if x, ok := d.Writer.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

@@ -365,8 +365,8 @@ func TestConnectionsReused(t *testing.T) {
 	}
 }
 
-// TestUpgrade switches protocols: both sides may talk, and it counts as in flight
-// until it is closed.
+// TestUpgrade switches protocols: both sides may talk, each may end what it says
+// before the other, and it counts as in flight until it is closed.
 func TestUpgrade(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -378,6 +378,8 @@ func TestUpgrade(t *testing.T) {
 		fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		line, _ := rw.ReadString('\n')
 		fmt.Fprint(conn, "echo "+line)
+		rest, _ := io.ReadAll(rw)
+		fmt.Fprintf(conn, "heard all, at last %q\n", rest)
 	}))
 	defer server.Close()
 	rt := mustTransport(t, TransportConfig{Base: &http.Transport{}})
@@ -393,11 +395,23 @@ func TestUpgrade(t *testing.T) {
 		t.Fatalf("%d with a body %T that cannot be written to", resp.StatusCode, resp.Body)
 	}
 	fmt.Fprintln(conn, "hello")
-	if line, err := bufio.NewReader(conn).ReadString('\n'); line != "echo hello\n" {
+	heard := bufio.NewReader(conn)
+	if line, err := heard.ReadString('\n'); line != "echo hello\n" {
 		t.Errorf("%q, %v", line, err)
 	}
 	if n := inFlight(rt); n != 1 {
 		t.Errorf("%d in flight while open, want 1", n)
+	}
+	fmt.Fprint(conn, "bye")
+	half, ok := conn.(interface{ CloseWrite() error }) // as httputil.ReverseProxy looks for it
+	if !ok {
+		t.Fatalf("a body %T of which not one half can be closed", conn)
+	}
+	if err := half.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := heard.ReadString('\n'); line != "heard all, at last \"bye\"\n" {
+		t.Errorf("%q, %v", line, err)
 	}
 	conn.Close()
 	if n := inFlight(rt); n != 0 {
