@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"strings"
@@ -182,10 +183,10 @@ func (q *quota) read(d time.Duration, into *readings) error {
 		return err
 	}
 	periods, throttled := field(text, "nr_periods "), field(text, "nr_throttled ")
+	into[Quota], into[Throttled] = math.NaN(), 0 // if the quota was taken away
 	if share > 0 {
 		into[Quota] = (used - q.used) / d.Seconds() / share
 	}
-	into[Throttled] = 0
 	if periods > q.periods {
 		into[Throttled] = (throttled - q.throttled) / (periods - q.periods)
 	}

@@ -87,6 +87,25 @@ func TestQuota(t *testing.T) {
 	}
 }
 
+// A quota that is taken away from a running process leaves no reading behind.
+func TestQuotaIsTakenAway(t *testing.T) {
+	c := tree(t, "0::/app\n", map[string]string{"app/cpu.max": "100000 100000\n", "app/cpu.stat": "usage_usec 0\n"})
+	q, err := openQuota(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	write(t, filepath.Join(c.mount, "app/cpu.stat"), "usage_usec 1000000\n")
+	var got readings
+	if err := q.read(time.Second, &got); err != nil || got[Quota] != 1 {
+		t.Fatalf("%v, %v", got[Quota], err)
+	}
+	write(t, filepath.Join(c.mount, "app/cpu.max"), "max 100000\n")
+	if err := q.read(time.Second, &got); err != nil || !math.IsNaN(got[Quota]) {
+		t.Errorf("without a quota: %v, %v", got[Quota], err)
+	}
+}
+
 func TestNoQuota(t *testing.T) {
 	for name, c := range map[string]cgroups{
 		"no cgroups":     {mount: "/nonexistent", self: "/nonexistent"},
