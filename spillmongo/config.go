@@ -91,6 +91,9 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	none, no := uint(0), false
 	own.RetryReads, own.MaxAdaptiveRetries, own.EnableOverloadRetargeting = &no, &none, &no
 	own.Monitor = r.emitter.monitor()
+	if pool := uint64(maxPoolSize); own.MaxPoolSize == nil {
+		own.MaxPoolSize = &pool
+	}
 	if r.helloTrue {
 		own.Dialer = dialer{base: o.Dialer}
 		if o.Dialer == nil {
@@ -103,6 +106,10 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	r.options = &own
 	return r, nil
 }
+
+// maxPoolSize is the driver's default, which mongo.Connect sets too late for servers
+// that are there already. Without it a pool has no bound.
+const maxPoolSize = 100
 
 // ClientOptions returns the options to connect with. They are good for one client,
 // and must not be changed; options given to mongo.Connect beside them do not reach

@@ -67,6 +67,40 @@ func TestDriverStartsNoLoop(t *testing.T) {
 	}
 }
 
+// TestPoolDefaults: a client with the policy has the pools that it has without.
+func TestPoolDefaults(t *testing.T) {
+	for _, set := range []func(*options.ClientOptions){
+		func(*options.ClientOptions) {},
+		func(o *options.ClientOptions) { o.SetMaxPoolSize(0) },
+		func(o *options.ClientOptions) { o.SetMaxPoolSize(7).SetMinPoolSize(2) },
+	} {
+		bubble(t, func(t *testing.T) {
+			pools := func(connect func(*options.ClientOptions) *options.ClientOptions) (p event.MonitorPoolOptions) {
+				o := mongotest.Start(t, pipes).Options()
+				set(o)
+				o.SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+					if e.Type == event.ConnectionPoolCreated {
+						p = *e.PoolOptions
+					}
+				}})
+				client := must(mongo.Connect(connect(o)))
+				defer client.Disconnect(context.Background())
+				if err := client.Ping(t.Context(), nil); err != nil {
+					t.Fatal(err)
+				}
+				return p
+			}
+			want := pools(func(o *options.ClientOptions) *options.ClientOptions { return o })
+			got := pools(func(o *options.ClientOptions) *options.ClientOptions {
+				return must(spillmongo.New(o, spillmongo.Config{})).ClientOptions()
+			})
+			if got != want {
+				t.Errorf("pools of %+v, those of the driver are of %+v", got, want)
+			}
+		})
+	}
+}
+
 // TestNetworkErrorClearsThePool: each of them does, as without the policy.
 func TestNetworkErrorClearsThePool(t *testing.T) {
 	for command, f := range operations {
