@@ -100,7 +100,11 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if len(e.all) == 1 && !call {
 		e.all[0].total.Add(1)
-		return t.RoundTrip(r)
+		resp, err := t.RoundTrip(r)
+		if err != nil {
+			e.all[0].missed(r, err)
+		}
+		return resp, err
 	}
 	tried, _ := r.Context().Value(trailKey{}).(*trail)
 	x := e.pick(tried)
@@ -112,8 +116,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTrip(r)
 	if err != nil {
 		x.busy.Add(-1)
-		if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" && r.Context().Err() == nil {
-			x.failed.Store(time.Now().UnixNano())
+		if x.missed(r, err) {
 			tried.add(x)
 		}
 		return nil, err
@@ -124,6 +127,17 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	x.hold(resp)
 	return resp, nil
+}
+
+// missed takes note of an attempt that got no answer, and reports whether x could not
+// be connected to.
+func (x *endpoint) missed(r *http.Request, err error) bool {
+	op, ok := errors.AsType[*net.OpError](err)
+	if !ok || op.Op != "dial" || r.Context().Err() != nil {
+		return false
+	}
+	x.failed.Store(time.Now().UnixNano())
+	return true
 }
 
 // aim returns r as it is sent to an address. r is not changed.

@@ -67,6 +67,26 @@ func TestDeadEndpointsAreAvoided(t *testing.T) {
 	}
 }
 
+// TestTheOnlyEndpointIsDown: it gets requests all the same, but that it cannot be
+// connected to shows.
+func TestTheOnlyEndpointIsDown(t *testing.T) {
+	quiet(t)
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := ln.Addr().String()
+	_ = ln.Close()
+	for _, kind := range []string{"text/plain", "application/grpc"} {
+		url, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Clusters[0].Endpoints = []string{dead} })
+		began := time.Now()
+		do(t, client(t, true), http.MethodPost, url, "work", "Content-Type", kind)
+		if s := p.Stats(began).Clusters["upstream"].Endpoints[0]; !s.Failed || s.Total != 1 || s.Busy != 0 {
+			t.Errorf("%s: %+v", kind, s)
+		}
+	}
+}
+
 func TestPick(t *testing.T) {
 	e := &endpoints{}
 	for i := range 6 {
