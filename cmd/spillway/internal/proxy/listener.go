@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -67,10 +68,11 @@ type listener struct {
 }
 
 // listen opens a listener. Where one listens on that address already, the socket
-// stays: connections that wait to be accepted do not notice.
+// stays: connections that wait to be accepted do not notice. The port 0 is another one
+// for each name.
 func (p *Proxy) listen(l *config.Listener) (*listener, error) {
-	for _, old := range p.listeners {
-		if old.settings.Load().config.Address == l.Address {
+	for name, old := range p.listeners {
+		if old.settings.Load().config.Address == l.Address && (name == l.Name || !strings.HasSuffix(l.Address, ":0")) {
 			return sameSocket(old.socket)
 		}
 	}

@@ -42,6 +42,7 @@ type Proxy struct {
 	mongo    *mongoproxy.Proxy
 	connect  Connect
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
+	former   sync.WaitGroup // listeners that were replaced, as long as they drain
 
 	mu        sync.Mutex // one change at a time
 	closed    bool
@@ -148,11 +149,12 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	errs := make(chan error, len(p.listeners)+1)
+	errs := make(chan error, len(p.listeners)+2)
 	all.Go(func() { errs <- p.mongo.Drain(ctx) })
 	for _, l := range p.listeners {
 		all.Go(func() { errs <- l.drain(ctx) })
 	}
+	all.Go(func() { errs <- p.leaveFormer(ctx) })
 	all.Wait()
 	close(errs)
 	var err error
@@ -169,6 +171,22 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	p.running.Wait()
 	p.leave(p.plane)
 	return err
+}
+
+// leaveFormer waits until listeners that were replaced have drained, as long as ctx
+// allows.
+func (p *Proxy) leaveFormer(ctx context.Context) error {
+	gone := make(chan struct{})
+	go func() {
+		p.former.Wait() // ends with the requests at the latest
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Close ends the proxy at once: requests under way are cut off.

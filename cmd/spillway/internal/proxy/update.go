@@ -202,7 +202,11 @@ func (p *Proxy) end(n *next) {
 	var former sync.WaitGroup
 	for name, l := range p.listeners {
 		if n.listeners[name] != l {
-			former.Go(func() { p.endListener(l, n.config.DrainTimeout) })
+			p.former.Add(1)
+			former.Go(func() {
+				defer p.former.Done()
+				p.endListener(l, n.config.DrainTimeout)
+			})
 		}
 	}
 	gates, clusters, plane := p.gates, p.clusters, p.plane

@@ -162,6 +162,110 @@ func TestDrainCutsOffInTheEnd(t *testing.T) {
 	}
 }
 
+// TestDrainWaitsForFormerListeners: a request that came by a listener which was replaced
+// since has as much time to end as all others.
+func TestDrainWaitsForFormerListeners(t *testing.T) {
+	quiet(t)
+	begun, end := make(chan struct{}), make(chan struct{})
+	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-end
+		fmt.Fprint(w, "whole")
+	}))
+	c := config.ForUpstream("127.0.0.1:0", address)
+	p := start(t, c)
+	answers := make(chan string, 1)
+	x := client(t, false)
+	go func() {
+		resp, err := x.Get("http://" + p.Addr("").String())
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		answers <- fmt.Sprintf("%d %s %v", resp.StatusCode, body, err)
+	}()
+	<-begun
+	c.Listeners[0].IdleTimeout = time.Minute // takes another server
+	if err := p.Update(c); err != nil {
+		t.Fatal(err)
+	}
+	drained := make(chan error, 1)
+	go func() { drained <- p.Drain(context.Background()) }()
+	for p.Serving() {
+		<-time.After(time.Millisecond)
+	}
+	select {
+	case got := <-answers:
+		t.Errorf("cut off: %s", got)
+		answers <- got
+	case <-time.After(100 * time.Millisecond): // long enough for what would be wrong
+	}
+	close(end)
+	if got := <-answers; got != "200 whole <nil>" {
+		t.Error(got)
+	}
+	if err := <-drained; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFormerListenersAreCutOffInTheEnd: they do not keep a proxy that is to end.
+func TestFormerListenersAreCutOffInTheEnd(t *testing.T) {
+	quiet(t)
+	begun := make(chan struct{})
+	address, _ := upstreamAt(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-r.Context().Done()
+	}))
+	c := config.ForUpstream("127.0.0.1:0", address)
+	p := start(t, c)
+	answered := make(chan error, 1)
+	x := client(t, false)
+	go func() {
+		resp, err := x.Get("http://" + p.Addr("").String())
+		if err == nil {
+			_ = resp.Body.Close()
+			err = errors.New(resp.Status)
+		}
+		answered <- err
+	}()
+	<-begun
+	c.Listeners[0].IdleTimeout = time.Minute // takes another server
+	if err := p.Update(c); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := p.Drain(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("cut off in silence: %v", err)
+	}
+	if err := <-answered; err == nil {
+		t.Error("answered")
+	}
+}
+
+// TestFreePortsAreNotShared: two listeners on any free port have one each, whatever
+// changes.
+func TestFreePortsAreNotShared(t *testing.T) {
+	quiet(t)
+	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:9")
+	c.Listeners[0].Name = "a"
+	p := start(t, c)
+	a := p.Addr("a").String()
+	c.Listeners = append(c.Listeners, config.Listener{Name: "b", Address: "127.0.0.1:0"})
+	for i := range 10 {
+		c.Listeners[0].IdleTimeout, c.Listeners[1].IdleTimeout = time.Duration(i+1)*time.Second, time.Duration(i+1)*time.Second
+		if err := p.Update(c); err != nil {
+			t.Fatal(err)
+		}
+		if b := p.Addr("b").String(); p.Addr("a").String() != a || b == a {
+			t.Fatalf("a is on %v, which was %s, and b on %s", p.Addr("a"), a, b)
+		}
+	}
+}
+
 // A ledger is an upstream that remembers which requests it has done, over restarts.
 type ledger struct {
 	mu   sync.Mutex
