@@ -52,6 +52,8 @@ func newTrace(seed uint64) (tr trace) {
 			v.limit = time.Duration(r.IntN(int(20 * time.Millisecond)))
 		case 1:
 			v.panics = true
+		case 2:
+			v.limit = time.Duration(r.IntN(int(500 * time.Microsecond)))
 		}
 		tr.visits = append(tr.visits, v)
 	}
@@ -149,7 +151,7 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 		}
 		all := strings.Join(enforced, "\n")
 		for _, kind := range []string{
-			"ratelimit: spillway", "quota: spillway", "lately", "in time", "quick", "full", "threshold",
+			"ratelimit: spillway", "before a token", "quota: spillway", "lately", "in time", "quick", "full", "threshold",
 			"in flight", "ratelimit: abandoned", "quota: abandoned", "inflight: abandoned", "shed: served", "shed: failed",
 		} {
 			if n := strings.Count(all, kind); n < 3 {
@@ -223,12 +225,12 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.Observe,
 			Observer: &seen,
 		})
-		late := spillway.Call{Deadline: time.Now().Add(-time.Second)}
+		s.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
 			"shed refused, ratelimit abandoned (observe)",
 			"shed refused", // the rest once there is a token
 		} {
-			if _, r := enter(s, late); !r.Refused() {
+			if _, r := enter(s, spillway.Call{}); !r.Refused() {
 				t.Errorf("%+v", r)
 			}
 			if got := seen.take(); got != want {

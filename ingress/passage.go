@@ -154,10 +154,20 @@ func (p *Passage) limit(from *ratelimit.Caller) (w wait, _ Reason, err error) {
 	}
 	r, err := l.Reserve(p.start)
 	if err == nil && r.Wait > 0 {
+		if d := p.call.Deadline; !d.IsZero() && d.Sub(p.start) <= r.Wait {
+			r.End(p.start) // gives the token back
+			return w, Overloaded, hopeless
+		}
 		held := r
 		w.reservation = &held
 	}
 	return w, Overloaded, err
+}
+
+// hopeless refuses a request that would wait for a token until nobody waits for it.
+var hopeless = &spillway.RejectedError{
+	Policy: gateNames[limitGate],
+	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if there is room",
 }
 
 // board takes a place in flight.

@@ -71,7 +71,8 @@ func (s *Server) Trust() Trust { return s.settings.Load().config.Trust }
 func (s *Server) Limits() bool { return s.settings.Load().modes[limitGate] != spillway.Off }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for
-// a token of the rate limit where that has a queue, and in the shedder's room. If
+// a token of the rate limit where that has a queue and the token comes before the
+// deadline, and in the shedder's room. If
 // the Refusal that it returns is one, the request must not be served. Otherwise
 // Done of the Passage must be called exactly once, when the request has ended;
 // defer it, so that a panic ends the request too. A deadline of ctx that is

@@ -525,8 +525,8 @@ func TestRateLimitQueue(t *testing.T) {
 		// Who leaves gives the token back.
 		p, _ := enter(s, spillway.Call{})
 		p.Done(spillway.Served)
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
-		defer cancel()
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(20*time.Millisecond, cancel)
 		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Reason != Left {
 			t.Errorf("%+v", r)
 		}
@@ -534,6 +534,42 @@ func TestRateLimitQueue(t *testing.T) {
 			t.Errorf("%+v", st)
 		}
 	})
+}
+
+// A request that would have to wait for a token until after its deadline is refused
+// at once, and takes none.
+func TestRateLimitQueueAndDeadline(t *testing.T) {
+	for _, row := range []struct {
+		mode    spillway.Mode
+		refused bool
+		want    string
+	}{
+		{spillway.Enforce, true, "ratelimit refused"},
+		{spillway.Observe, false, "ratelimit refused (observe)"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var seen log
+			s := must(t, Config{
+				RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 2}, RateLimitMode: row.mode,
+				ShedMode: spillway.Off, Observer: &seen,
+			})
+			first, _ := enter(s, spillway.Call{})
+			first.Done(spillway.Served)
+			seen.take()
+			start := time.Now()
+			p, r := enter(s, spillway.Call{Deadline: start.Add(50 * time.Millisecond)})
+			p.Done(spillway.Served)
+			if got := seen.take(); got != row.want || r.Refused() != row.refused || row.refused && r.RetryAfter <= 0 {
+				t.Errorf("%v: %s, %+v; want %s", row.mode, got, r, row.want)
+			}
+			if took := time.Since(start); took != 0 {
+				t.Errorf("%v: answered after %v", row.mode, took)
+			}
+			if st := s.Stats(start).RateLimit; st.Waiting != 0 || st.Tokens != 0 {
+				t.Errorf("%v: %+v", row.mode, st)
+			}
+		})
+	}
 }
 
 func TestDontRetry(t *testing.T) {
