@@ -42,6 +42,7 @@ var (
 	errSecret     = errors.New("a hello or an authentication that is compressed")
 	errTooLong    = errors.New("a hello or an authentication that is too long")
 	errUnreadable = errors.New("a body that is malformed")
+	errNameless   = errors.New("a command before authentication whose name comes too late")
 )
 
 // noReply reports whether the client takes no answer.
@@ -169,7 +170,7 @@ func kindOf(name []byte) kind {
 	switch string(name) {
 	case "hello", "isMaster", "ismaster":
 		return greeting
-	case "saslStart", "saslContinue", "authenticate", "getnonce", "logout":
+	case "saslStart", "saslContinue", "authenticate", "getnonce":
 		return proving
 	default:
 		return ordinary

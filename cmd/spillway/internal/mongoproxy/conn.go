@@ -53,6 +53,7 @@ func (l *listener) newConn(nc net.Conn) *conn {
 		c.address = a.AddrPort().Addr().Unmap()
 	}
 	c.caller.Addr = c.address
+	c.identify()
 	c.ctx, c.cancel = context.WithCancel(l.base)
 	return c
 }

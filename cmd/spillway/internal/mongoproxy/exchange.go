@@ -15,6 +15,9 @@ import (
 // client's backpressure makes.
 func (c *conn) admit(f frame, cmd *command) error {
 	if c.settings.config.Authentication && !c.who.proven {
+		if cmd.name == nil { // it may authenticate, and nobody would notice
+			return because(Malformed, errNameless)
+		}
 		c.listener.counts.exempt.Add(1)
 		return c.bypass(f, cmd)
 	}

@@ -159,7 +159,18 @@ func TestClaimants(t *testing.T) {
 		{start("PLAIN", "\x00bob\x00secret"), "bob"},
 		{start("PLAIN", "nothing"), ""},
 		{start("MONGODB-OIDC", "x"), ""},
+		{doc(func(b *mongowire.Builder) {
+			b.Int("saslStart", 1)
+			b.Text("mechanism", "MONGODB-AWS")
+			b.Text("user", "root")
+		}), ""},
 		{doc(func(b *mongowire.Builder) { b.Int("authenticate", 1); b.Text("user", "CN=ann") }), "CN=ann"},
+		{doc(func(b *mongowire.Builder) { // another user than the one that the server hears of
+			b.Text("user", "root")
+			for key, v := range mongowire.Elements(start("SCRAM-SHA-256", "n,,n=ann,r=xyz")) {
+				b.Value(string(key), v)
+			}
+		}), "ann"},
 		{nil, ""},
 	} {
 		if got := claimant(test.doc); got != test.want {
