@@ -518,6 +518,19 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%q: %d %v, want %d %v", contentType, got.Code, got.Header(), want.Code, want.Header())
 		}
 	}
+	for contentType, want := range map[string]string{ // a time that nobody knows is not told
+		"":                 `Content-Length: 0, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true`,
+		"application/grpc": "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Status: 8",
+	} {
+		r := incoming(t)
+		r.Header.Set("Content-Type", contentType)
+		r.ProtoMajor = 2
+		got := httptest.NewRecorder()
+		Refuse(got, r, ingress.Refusal{Reason: ingress.OverQuota})
+		if headerText(got.Header()) != want {
+			t.Errorf("%q: %v, want %s", contentType, headerText(got.Header()), want)
+		}
+	}
 }
 
 // TestBurst: many connections at once, of which some leave, some send slowly and

@@ -15,6 +15,7 @@ var (
 	valueFalse    = []string{"false"}
 	valueZero     = []string{"0"}
 	valueClose    = []string{"close"}
+	valueUsedUp   = []string{`"quota";r=0`}
 	valueGRPC     = []string{"application/grpc"}
 	valueNoRetry  = []string{"-1"}
 	grpcBusy      = []string{"14"} // UNAVAILABLE
@@ -32,10 +33,10 @@ var (
 // refused (spillway.ErrRejected), or the process is about to end. Nothing must have
 // been written to w before.
 //
-// A zero Reason is taken for [ingress.Overloaded]. RetryAfter is told as it is: who
-// refuses many requests at once should add jitter. Say DontRetry where the error of
-// a call of one's own does (fault.Of): if each layer retried the failures of the
-// one below, they would multiply.
+// A zero Reason is taken for [ingress.Overloaded]. RetryAfter is told as it is, if it
+// is above zero: who refuses many requests at once should add jitter. Say DontRetry
+// where the error of a call of one's own does (fault.Of): if each layer retried the
+// failures of the one below, they would multiply.
 func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 	if why.Reason == 0 {
 		why.Reason = ingress.Overloaded
@@ -63,8 +64,11 @@ func answerTo(h http.Header, why ingress.Refusal) (status int) {
 	h["Content-Length"] = valueZero
 	if why.Reason == ingress.OverQuota {
 		h[headerRateLimited] = valueTrue
-		h[headerRateLimit] = []string{`"quota";r=0;t=` + seconds(why.RetryAfter)}
-		comeBack(h, why.RetryAfter)
+		h[headerRateLimit] = valueUsedUp
+		if why.RetryAfter > 0 {
+			h[headerRateLimit] = []string{valueUsedUp[0] + ";t=" + seconds(why.RetryAfter)}
+			comeBack(h, why.RetryAfter)
+		}
 		return http.StatusTooManyRequests
 	}
 	h[headerOverloaded] = valueTrue
@@ -96,11 +100,11 @@ func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy
+	if why.Reason == ingress.OverQuota {
+		h[headerGRPCStatus] = grpcExhausted
+	}
 	h[headerGRPCMessage] = grpcMessages[why.Reason]
 	switch {
-	case why.Reason == ingress.OverQuota:
-		h[headerGRPCStatus] = grpcExhausted
-		h[headerGRPCPushback] = []string{milliseconds(why.RetryAfter)}
 	case why.DontRetry:
 		h[headerGRPCPushback] = valueNoRetry
 	case why.RetryAfter > 0:
