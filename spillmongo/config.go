@@ -3,6 +3,7 @@ package spillmongo
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/url"
 	"strings"
@@ -140,6 +141,9 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	oc := retry.OverloadConfig{
 		Revision: c.Revision, OtherRetries: -1, Rand: c.Rand,
 		NoReads: off(o.RetryReads), NoWrites: off(o.RetryWrites),
+	}
+	if o.Timeout != nil { // even of zero, which is no limit; the contexts bring the others
+		oc.OtherRetries = math.MaxInt32
 	}
 	if n := o.MaxAdaptiveRetries; n != nil {
 		if !later {

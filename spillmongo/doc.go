@@ -37,8 +37,8 @@
 //
 // Retryable reads and writes, which the driver would otherwise retry in a loop of its
 // own, are retried here too, as often as before: once, or until the deadline if there
-// is one. That is what makes the cap hold for mixtures of errors, with a timeout and
-// without.
+// is one, or without end under a Timeout of zero. That is what makes the cap hold for
+// mixtures of errors, with a timeout and without.
 //
 // # Adaptive retries
 //
@@ -84,8 +84,7 @@
 // change stream that is opened with a deadline is opened again by the driver itself
 // after errors that are retryable reads. Options that are given to mongo.Connect
 // beside those of the Retrier do not reach its servers, nor does
-// Client.AppendDriverInfo. With a Timeout of zero and no deadline, which to the driver
-// means to retry forever, errors other than overloads are retried once.
+// Client.AppendDriverInfo.
 //
 // Three things the driver keeps to itself, so that they cannot be done from outside:
 //

@@ -163,7 +163,7 @@ func TestMixtures(t *testing.T) {
 	for _, row := range []struct {
 		command, steps string
 		attempts       int // without a timeout
-		timed          int // with one
+		timed          int // with one, of zero too, which means none but asks for retries without end
 	}{
 		{"find", "s", 1, 1},
 		{"find", "n", 1, 1},
@@ -197,18 +197,16 @@ func TestMixtures(t *testing.T) {
 		{"update", "Oxs", 2, 2},
 		{"update", "OOOOOOOOO", 6, 6},
 	} {
-		for _, timed := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s %s, timeout %v", row.command, row.steps, timed), func(t *testing.T) {
+		for _, timeout := range []time.Duration{-1, 0, time.Minute} {
+			t.Run(fmt.Sprintf("%s %s, timeout %v", row.command, row.steps, timeout), func(t *testing.T) {
 				bubble(t, func(t *testing.T) {
+					want := row.attempts
 					r := setUp(t, pipes, spillmongo.Config{}, func(o *options.ClientOptions) {
-						if timed {
-							o.SetTimeout(time.Minute)
+						if timeout >= 0 {
+							o.SetTimeout(timeout)
+							want = row.timed
 						}
 					})
-					want := row.attempts
-					if timed {
-						want = row.timed
-					}
 					r.script.set(row.command, row.steps)
 					err := operations[row.command](t.Context(), r)
 					if n := len(r.events.take(t, row.command)); n != want || n != len(r.script.nodes()) {
