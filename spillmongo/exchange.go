@@ -35,7 +35,7 @@ func (x *exchange) abandon() {
 
 // Write sends the first attempt.
 func (c *conn) Write(ctx context.Context, wm []byte) error {
-	c.wm, c.lost, c.final, c.start = wm, nil, false, time.Time{}
+	c.wm, c.lost, c.final, c.settled, c.start = wm, nil, false, false, time.Time{}
 	if c.retrier.timed {
 		c.start = time.Now()
 	}
@@ -243,7 +243,10 @@ func (s *sequel) roundTrip(ctx context.Context) (r result) {
 func (s *sequel) end() ([]byte, error) {
 	out := s.last
 	if out.nothingWritten && s.sent > 0 {
-		out = s.kept
+		if out = s.kept; !s.reported {
+			s.settle(s.last.verdict)
+		}
+		s.settled = true
 	}
 	s.retrier.observe(s.cmd.name, s.start, s.sent, out.verdict)
 	stop := s.cmd.driverRetries() && !out.served()
@@ -254,7 +257,7 @@ func (s *sequel) end() ([]byte, error) {
 	case !stop:
 		return out.reply, out.err
 	case out.err != nil:
-		if !s.reported {
+		if !s.reported && !s.settled {
 			s.settle(s.last.verdict) // the driver's servers do not look behind a lastError
 		}
 		return nil, lastError{out.err, new(atomic.Int32)}

@@ -182,14 +182,16 @@ func (s *server) ProcessError(err error, by mnet.Describer) (result driver.Proce
 	if err == nil {
 		return driver.NoChange
 	}
-	if p, ok := s.Server.(driver.ErrorProcessor); ok {
+	var c *conn
+	if m, ok := by.(*mnet.Connection); ok {
+		c, _ = m.ReadWriteCloser.(*conn)
+	}
+	if p, ok := s.Server.(driver.ErrorProcessor); ok && (c == nil || !c.settled) {
 		result = p.ProcessError(err, by)
 	}
-	if m, ok := by.(*mnet.Connection); ok {
-		if c, ok := m.ReadWriteCloser.(*conn); ok && c.final {
-			c.hidden = labelsOf(err)
-			relabel(c.hidden, driver.RetryableWriteError, hiddenLabel)
-		}
+	if c != nil && c.final {
+		c.hidden = labelsOf(err)
+		relabel(c.hidden, driver.RetryableWriteError, hiddenLabel)
 	}
 	return result
 }
@@ -233,6 +235,8 @@ type conn struct {
 	pins   int32
 	final  bool     // the driver must not go on
 	hidden []string // labels to put back
+
+	settled bool // what the driver is told of next is of an attempt before the last
 }
 
 // enter puts inner behind c. What the driver asks often it asks inner itself.

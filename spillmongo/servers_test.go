@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -318,6 +319,35 @@ func TestNoWritesPerformed(t *testing.T) {
 			last := all[len(all)-1].failure
 			if e, ok := errors.AsType[driver.Error](last); !ok || int(e.Code) != map[byte]int{'E': 11600, 'W': 462}[steps[len(steps)-1]] {
 				t.Errorf("%s: the last event shows %v", steps, last)
+			}
+		})
+	}
+}
+
+// TestErrorsStayWithTheirServers: an error that is returned in place of the last one is
+// not held against the server of the last one.
+func TestErrorsStayWithTheirServers(t *testing.T) {
+	for _, command := range []string{"find", "insert"} {
+		bubble(t, func(t *testing.T) {
+			var mu sync.Mutex
+			var cleared []string
+			r := setUp(t, mongotest.Config{Pipes: true, Nodes: 2, Topology: mongotest.Sharded}, spillmongo.Config{}, func(o *options.ClientOptions) {
+				o.SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+					if e.Type == event.ConnectionPoolCleared {
+						mu.Lock()
+						defer mu.Unlock()
+						cleared = append(cleared, e.Address)
+					}
+				}})
+			})
+			r.script.set(command, "cWWWWW")
+			if err := operations[command](t.Context(), r); !mongo.IsNetworkError(err) {
+				t.Errorf("%s: %v, want the error of the first attempt", command, err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if nodes := r.script.nodes(); len(cleared) != 1 || len(nodes) != 6 {
+				t.Errorf("%s: pools of %v were cleared in attempts at the nodes %v, want that of the first", command, cleared, nodes)
 			}
 		})
 	}
