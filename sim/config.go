@@ -59,7 +59,8 @@ type Clients struct {
 	Trace []time.Duration
 	// Loop says that they are a closed loop, in place of a Rate or a Trace.
 	Loop bool
-	// Think is how long a client of a Loop waits before each call.
+	// Think is how long a client of a Loop waits before each call. After a call that
+	// took no time, as one that is refused locally, it is 1 ms where it would be zero.
 	Think Dist
 
 	// Deadline is how long after its intended start a call is given up; policies
@@ -255,7 +256,8 @@ type Fault struct {
 	// Cost is the processor time of what an Expensive request takes.
 	Cost time.Duration
 	// Clients is who is in the Herd, and Calls how many calls they make, each the
-	// next client. Zero means one of each.
+	// next client. Zero means one of each. Clients of a Loop make them beside those of
+	// the loop.
 	Clients string
 	Calls   int
 }
@@ -269,7 +271,7 @@ const (
 	Hang      FaultKind = "hang"      // tasks stand still, and then go on
 	Drop      FaultKind = "drop"      // requests to tasks vanish
 	Reject    FaultKind = "reject"    // tasks refuse everything as overloaded
-	Slow      FaultKind = "slow"      // tasks take Factor times as long
+	Slow      FaultKind = "slow"      // tasks take Factor times as long; several at once multiply
 	Lose      FaultKind = "lose"      // tasks are down, and the callers know
 	Expensive FaultKind = "expensive" // each task gets one request that computes for Cost
 	Herd      FaultKind = "herd"      // clients all call at one instant

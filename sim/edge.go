@@ -62,6 +62,7 @@ type call struct {
 	last     outcome   // of the last attempt
 	windows  uint32    // that the call is in
 	open     bool      // has a connection
+	again    bool      // its client makes another one after it
 }
 
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
@@ -77,12 +78,12 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	return e
 }
 
-// begin makes a call.
-func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request) {
+// begin makes a call, after which the client of a loop makes another one if again.
+func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *request, again bool) {
 	id := e.takeCall()
 	c := e.calls[id]
 	what.Key, what.Kind = e.config.To, e.config.Kind
-	*c = call{edge: e, call: what, intended: intended, client: client, gen: c.gen}
+	*c = call{edge: e, call: what, intended: intended, client: client, gen: c.gen, again: again}
 	if parent != nil {
 		c.parent = ticketFor{parent, parent.gen}
 	}

@@ -28,7 +28,7 @@ func (s *Sim) herd(f *Fault) {
 			n = g.config.Count
 		}
 		for i := range n {
-			g.call(int32(i % g.config.Count))
+			g.call(int32(i%g.config.Count), false)
 		}
 	}
 }
@@ -54,16 +54,26 @@ func (t *task) suffer(f *Fault, ends bool) {
 	case Reject:
 		t.rejects += one
 	case Slow:
-		t.slow = 1
-		if !ends {
-			t.slow = f.Factor
-		}
+		t.slow = t.slowness()
 	case Expensive:
 		r := t.takeRequest()
 		r.task, r.stage, r.work, r.arrived = t, alien, int64(f.Cost), true
 		t.ready.push(r)
 	case Herd:
 	}
+}
+
+// slowness is how many times as long all takes: the product of the faults that say so.
+func (t *task) slowness() float64 {
+	slow := 1.0
+	for i := range t.Sim.config.Faults {
+		f := &t.Sim.config.Faults[i]
+		over := f.For > 0 && t.now >= int64(f.At+f.For)
+		if f.Kind == Slow && f.Service == t.config.Name && t.index < f.Tasks && t.now >= int64(f.At) && !over {
+			slow *= f.Factor
+		}
+	}
+	return slow
 }
 
 // kill ends all requests of a process that dies, and what it knew.

@@ -94,16 +94,16 @@ func (g *group) arrived() {
 	if g.config.Count > 1 {
 		client = g.choice.below(g.config.Count)
 	}
-	g.call(int32(client))
+	g.call(int32(client), false)
 }
 
-// call makes a call of a client.
-func (g *group) call(client int32) {
+// call makes a call of a client, which calls again after it if it is in a loop.
+func (g *group) call(client int32, again bool) {
 	what := spillway.Call{Customer: g.config.Customer, Criticality: g.class()}
 	if g.config.Deadline > 0 {
 		what.Deadline = g.at(g.now + int64(g.config.Deadline))
 	}
-	g.edge.begin(client, g.now, what, nil)
+	g.edge.begin(client, g.now, what, nil, again)
 }
 
 // class returns the criticality of the next call.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -168,6 +169,10 @@ func (g *group) sent(c *call) {
 	}
 }
 
+// leastPause is after a call that took no time, which nothing else may follow but the
+// next one: time would stand still.
+const leastPause = int64(time.Millisecond)
+
 // ended counts a call that ends.
 func (g *group) ended(c *call, o outcome) {
 	took := g.now - c.intended
@@ -190,8 +195,12 @@ func (g *group) ended(c *call, o outcome) {
 	if o == good {
 		g.edge.clients[c.client].good++
 	}
-	if g.config.Loop {
-		g.push(g.config.Think.draw(g.choice), think, uint32(c.client), g.index)
+	if c.again {
+		pause := g.config.Think.draw(g.choice)
+		if pause == 0 && took == 0 {
+			pause = leastPause
+		}
+		g.push(pause, think, uint32(c.client), g.index)
 	}
 }
 

@@ -94,9 +94,9 @@ func (e *Edge) check() (field string, err error) {
 	if _, err := inflight.New(inflight.Config{MaxRequests: e.Egress.MaxRequests}); err != nil {
 		return "Egress", err
 	}
-	if _, err := budget.New(e.Retry.bucket()); err != nil {
-		return "Retry.Budget", err
+	if _, field, err := e.Retry.strategy(retry.Unlimited{}, nil); err != nil {
+		return strings.TrimSuffix("Retry."+field, "."), err
 	}
-	_, field, err = e.Retry.strategy(retry.Unlimited{}, nil)
-	return strings.TrimSuffix("Retry."+field, "."), err
+	_, err = budget.New(e.Retry.bucket())
+	return "Retry.Budget", err
 }

@@ -213,7 +213,7 @@ func (t *task) ask(r *request) {
 	r.next++
 	what := r.call
 	what.Attempt = 0
-	e.begin(int32(t.index), t.now, what, r)
+	e.begin(int32(t.index), t.now, what, r, false)
 }
 
 // resume is told what became of a call to another service.

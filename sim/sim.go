@@ -140,7 +140,7 @@ func (s *Sim) happen(e *event) {
 	case arrive:
 		s.groups[e.id].arrived()
 	case think:
-		s.groups[e.gen].call(int32(e.id))
+		s.groups[e.gen].call(int32(e.id), true)
 	case send:
 		if c := s.calls[e.id]; c.gen == e.gen {
 			c.edge.attempt(e.id)
