@@ -99,7 +99,7 @@ func (c *simRun) run(ctx context.Context, stdout, stderr io.Writer) (status int,
 	for _, s := range scenarios {
 		runs, err := s.Runs(options)
 		if err != nil {
-			return 0, usage{err}
+			return 0, usage{s.Locate(err)}
 		}
 		o, err := execute(ctx, s, runs, stderr)
 		if ctx.Err() != nil {

@@ -24,6 +24,9 @@ func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result,
 	for range min(runtime.GOMAXPROCS(0), len(runs)) {
 		workers.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					continue
+				}
 				var err error
 				if results[i], err = runs[i].execute(ctx, i, progress); err != nil {
 					cancel(err)

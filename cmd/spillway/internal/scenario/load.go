@@ -2,10 +2,13 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/sim"
 )
@@ -55,15 +58,18 @@ func (s *Scenario) check() error {
 	if s.Name == "" {
 		return &fieldError{"name", "is missing"}
 	}
-	for _, quick := range []bool{false, true} {
-		runs, err := s.Runs(Options{Quick: quick})
-		if err != nil {
-			return err
+	for i, v := range s.Variants {
+		at := fmt.Sprintf("variants[%d].name", i)
+		if v.Name == "" {
+			return &fieldError{at, "is missing"}
 		}
-		for i := range runs {
-			if err := runs[i].Config.Validate(); err != nil {
-				return err
-			}
+		if slices.ContainsFunc(s.Variants[:i], func(o Variant) bool { return o.Name == v.Name }) {
+			return &fieldError{at, fmt.Sprintf("is %s, must be different from the others", v.Name)}
+		}
+	}
+	for _, quick := range []bool{false, true} {
+		if _, err := s.Runs(Options{Quick: quick}); err != nil {
+			return err
 		}
 	}
 	return s.checkExpectations()
@@ -83,10 +89,17 @@ func (s *Scenario) Locate(err error) error {
 // flattened are the parts of a path in sim.Config that files do without.
 var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload)\b`)
 
+// byClass are the lists that files have as fields.
+var byClass = regexp.MustCompile(`\.(Classes|Thresholds|Shares)\[([0-3])\]`)
+
 // spelled returns how files spell a path of sim.Config.
 func spelled(path string) string {
 	path = flattened.ReplaceAllString(path, "")
-	path = strings.Replace(path, "ThrottleMode", "Throttle.Mode", 1)
+	path = strings.NewReplacer("ThrottleMode", "Throttle.Mode", "Retry.MaxBackoff", "Retry.Max").Replace(path)
+	path = byClass.ReplaceAllStringFunc(path, func(part string) string {
+		list, i := part[:len(part)-len("[0]")], int(part[len(part)-len("0]")]-'0')
+		return list + "." + (spillway.Criticality(i) + spillway.Sheddable).String()
+	})
 	path = regexp.MustCompile(`\.Customers\.`).ReplaceAllString(path, ".Ingress.Quota.")
 	var b strings.Builder
 	previous := '.'

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -63,12 +64,15 @@ func (e *Expectation) holds(v float64) bool {
 // of the runs; where there are several of a variant, their mean counts. Runs of a
 // sweep are judged only by what is expected of every variant.
 func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
+	ran := func(variant string) bool {
+		return slices.ContainsFunc(runs, func(r Run) bool { return r.Variant == variant })
+	}
 	var all []Judgement
 	for _, e := range s.Expect {
 		var seen []string
 		for i := range runs {
 			variant := runs[i].Variant
-			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant {
+			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant || e.Over != "" && !ran(e.Over) {
 				continue
 			}
 			seen = append(seen, variant)
@@ -226,8 +230,8 @@ const wellServed = 0.95
 // served; nil if the last is not.
 func recovery(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	back := -1
-	last := min(int(w.To/r.StepS), len(c.Series.Good))
-	for i := int(w.From / r.StepS); i < last; i++ {
+	first, last := slots(r, w, len(c.Series.Good))
+	for i := first; i < last; i++ {
 		well := float64(c.Series.Good[i]) >= wellServed*float64(c.Series.Offered[i])
 		switch {
 		case !well:
@@ -239,21 +243,28 @@ func recovery(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	if back < 0 {
 		return nil
 	}
-	return new(float64(back)*r.StepS - w.From)
+	return new(max(math.Round((float64(back)*r.StepS-w.From)*1e6)/1e6, 0))
+}
+
+// slots returns those of a window, [first, last), of n. Both times were rounded, as
+// quotients are: what is nearly a whole number is one.
+func slots(r *sim.Result, w sim.Span, n int) (first, last int) {
+	slot := func(at float64) int { return min(int(at/r.StepS+1e-6), n) }
+	return slot(w.From), slot(w.To)
 }
 
 // peak returns how many times the mean of a window the attempts of its busiest slot
 // are.
 func peak(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
-	slots := c.Series.Attempts[int(w.From/r.StepS):min(int(w.To/r.StepS), len(c.Series.Attempts))]
-	sum := 0
-	for _, n := range slots {
+	first, last := slots(r, w, len(c.Series.Attempts))
+	attempts, sum := c.Series.Attempts[first:last], 0
+	for _, n := range attempts {
 		sum += n
 	}
 	if sum == 0 {
 		return nil
 	}
-	return new(float64(slices.Max(slots)) * float64(len(slots)) / float64(sum))
+	return new(float64(slices.Max(attempts)) * float64(len(attempts)) / float64(sum))
 }
 
 // checkExpectations finds what can never be measured, by a result without time.
@@ -278,10 +289,17 @@ func (s *Scenario) checkExpectations() error {
 			return &fieldError{at + ".over", fmt.Sprintf("is %q, which is no variant", e.Over)}
 		case e.Least == nil && e.Most == nil:
 			return &fieldError{at, "has neither a least nor a most"}
+		case !whole(e.Least) || !whole(e.Most):
+			return &fieldError{at, "has a least or a most that is no number"}
+		case e.Least != nil && e.Most != nil && *e.Least > *e.Most:
+			return &fieldError{at + ".least", fmt.Sprintf("is %v, must not be above most (%v)", *e.Least, *e.Most)}
 		}
 	}
 	return nil
 }
+
+// whole reports whether v is a number, or not given.
+func whole(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
 // emptyResult has all names that a result of c will have.
 func emptyResult(c *sim.Config) *sim.Result {

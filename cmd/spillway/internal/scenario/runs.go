@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -47,7 +48,7 @@ type Run struct {
 }
 
 // Runs returns the simulations that are wanted: for each variant, for each value of
-// the sweeps, for each seed.
+// the sweeps, for each seed. None of them is wrong.
 func (s *Scenario) Runs(o Options) ([]Run, error) {
 	cases := s.cases(o)
 	seeds := max(o.Seeds, 1)
@@ -63,6 +64,9 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 		if o.Seed > 0 {
 			config.Seed = o.Seed
 		}
+		if err := config.Validate(); err != nil {
+			return nil, c.explain(err)
+		}
 		for i := range seeds {
 			one := config
 			one.Seed += uint64(i)
@@ -76,6 +80,14 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 type change struct {
 	name string
 	set  []located
+}
+
+// explain says of an error that its field has this value only here.
+func (c *change) explain(err error) error {
+	if e, ok := errors.AsType[*sim.FieldError](err); ok && c.name != "" {
+		return &sim.FieldError{Field: e.Field, Problem: fmt.Sprintf("%s (in %q)", e.Problem, c.name)}
+	}
+	return err
 }
 
 type located struct {

@@ -56,6 +56,14 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 		"two of a name":       {replaced("name: db", "name: web"), "f.yaml:4: clients[0].name is web, must be different"},
 		"setting":             {small + "variants:\n  - name: v\n    set: [{field: throtle.k, value: \"2\"}]\n", `f.yaml:12: variants[0].set[0] is wrong: "throtle.k" names no field`},
 		"value of a setting":  {small + "variants:\n  - name: v\n    set: [{field: throttle.k, value: x}]\n", `f.yaml:12: variants[0].set[0] is wrong: clients.web.call.throttle.k cannot be "x"`},
+		"variant's value":     {small + "variants:\n  - {name: v, set: [{field: throttle.k, value: 1}]}\n", `f.yaml:6: clients[0].call.throttle.k is 1, must be above 1 and at most 100 (in "v")`},
+		"variant twice":       {small + "variants:\n  - {name: v}\n  - {name: v}\n", "f.yaml:12: variants[1].name is v, must be different from the others"},
+		"variant of no name":  {small + "variants:\n  - {set: [{field: rate, value: 1}]}\n", "f.yaml:11: variants[0].name is missing"},
+		"class":               {replaced("rate: 10", "classes: {critical_plus: -1}"), "f.yaml:5: clients[0].classes.critical_plus is -1, must be 0 to 1e9"},
+		"wait of standard":    {replaced("to: db", "to: db, retry: {strategy: standard, max: -1s}"), "f.yaml:6: clients[0].call.retry.max is -1s, must not be negative"},
+		"ratio":               {replaced("to: db", "to: db, retry: {ratio: .nan}"), "f.yaml:6: clients[0].call.retry.ratio is NaN, must be"},
+		"no number in a band": {small + "expect:\n  - {measure: web.success, least: .nan}\n", "f.yaml:11: expect[0] has a least or a most that is no number"},
+		"empty band":          {small + "expect:\n  - {measure: web.success, least: 2, most: 1}\n", "f.yaml:11: expect[0].least is 2, must not be above most (1)"},
 		"measure":             {small + "expect:\n  - {measure: db.speed, least: 1}\n", `f.yaml:11: expect[0].measure is wrong: measure "db.speed": there is no "speed"`},
 		"measure of nobody":   {small + "expect:\n  - {measure: x.success, least: 1}\n", `f.yaml:11: expect[0].measure is wrong: measure "x.success" names neither`},
 		"no band":             {small + "expect:\n  - {measure: web.success}\n", "f.yaml:11: expect[0] has neither a least nor a most"},
@@ -252,6 +260,31 @@ func TestMeasures(t *testing.T) {
 		if err != nil || (got == nil) != (row.want == nil) || got != nil && *got != *row.want {
 			t.Errorf("%s in %q: %v, %v", row.measure, row.window, got, err)
 		}
+	}
+}
+
+// The slots of a window are found where its times and the step have no exact quotient.
+func TestSlotsOfAWindow(t *testing.T) {
+	r := &sim.Result{StepS: 0.1, Windows: []sim.Span{{Name: "a", From: 0.3, To: 0.6}}, Clients: []sim.ClientsResult{{
+		Name: "web", Windows: []sim.CallsSummary{{}},
+		Series: sim.ClientSeries{Offered: []int{5, 5, 5, 5, 5, 5}, Good: []int{5, 5, 5, 5, 5, 5}, Attempts: []int{9, 9, 9, 1, 1, 2}},
+	}}}
+	for measure, want := range map[string]float64{"web.recovery_s": 0, "web.peak": 1.5} {
+		if got, err := Measure(r, measure, "a"); err != nil || got == nil || *got != want {
+			t.Errorf("%s: %v, %v, want %v", measure, *got, err, want)
+		}
+	}
+}
+
+// A sweep is not judged by what compares variants, of which it runs none.
+func TestSweepsAreNotCompared(t *testing.T) {
+	s := parse(t, small+"variants:\n  - {name: a}\n  - {name: b}\nexpect:\n  - {measure: web.good, over: a, least: 0.5}\n  - {measure: web.success, least: 0.5}\n")
+	if o := outcome(t, s, Options{}); len(o.Judgements) != 4 || !o.Passed() {
+		t.Errorf("%+v", o.Judgements)
+	}
+	sweep := Options{Sweep: []Sweep{{"rate", []string{"5", "6"}}}}
+	if o := outcome(t, s, sweep); len(o.Judgements) != 4 || !o.Passed() {
+		t.Errorf("a sweep: %+v", o.Judgements)
 	}
 }
 
