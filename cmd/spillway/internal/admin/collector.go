@@ -65,6 +65,8 @@ func (c *Collector) Observe(e spillway.Event) {
 		c.refused(&e, class)
 	case e.Policy == policies[retryPolicy]:
 		c.ended(&e, class)
+	case e.Policy == policies[batchPolicy] && e.Outcome != spillway.Served:
+		c.fates[outcomeOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
 	}
 }
 
@@ -77,7 +79,7 @@ func (c *Collector) Without(keys ...string) { c.without.Store(&keys) }
 func (c *Collector) refused(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
-	case e.Mode == spillway.Enforce && e.Policy == "batch":
+	case e.Mode == spillway.Enforce && e.Policy == policies[batchPolicy]:
 		c.fates[fateWithheld][class].Add(1)
 	case e.Mode == spillway.Enforce && !attempt:
 		c.fates[fateRefused][class].Add(1)

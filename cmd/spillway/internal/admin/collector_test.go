@@ -41,6 +41,9 @@ func TestKindsAndFates(t *testing.T) {
 		{spillway.Event{Policy: "quota", Refused: true}, "quota", "refused", "quota", fateRefused},
 		{spillway.Event{Policy: "batch", Refused: true, Err: &spillway.RejectedError{Advice: "the queue is full"}}, "batch", "refused", "queue_full", fateWithheld},
 		{spillway.Event{Policy: "batch", Refused: true, Err: &spillway.RejectedError{Advice: "the turn did not come in time"}}, "batch", "refused", "turn_late", fateWithheld},
+		{spillway.Event{Policy: "batch", Outcome: spillway.Served}, "batch", "admitted", "", none},
+		{spillway.Event{Policy: "batch", Outcome: spillway.TimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", fateLate},
+		{spillway.Event{Policy: "batch", Outcome: spillway.Abandoned, Err: context.Canceled}, "batch", "abandoned", "left", fateLeft},
 		{spillway.Event{Policy: "throttle", Refused: true, Err: throttled}, "throttle", "refused", "probability", none}, // the end of the call tells
 		{spillway.Event{Policy: "throttle", Refused: true, Err: throttled, Mode: spillway.Observe}, "throttle", "refused", "probability", fateEgressWould},
 		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight", "late", "deadline", none},

@@ -19,7 +19,8 @@
 //
 // What became of a request is told by exactly one event: a refusal by a gate that
 // enforces, or what the retry policy says of the call to the upstream, all attempts
-// of it together.
+// of it together. Of a request that waits for its turn in front of a batch cluster, the
+// queue says if its time was up or its client left before.
 //
 //	served    the upstream answered, in time
 //	late      the deadline passed first

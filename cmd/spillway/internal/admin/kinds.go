@@ -13,7 +13,7 @@ type kind struct{ policy, outcome, reason string }
 // The policies, in the order in which a request meets them. The last is any other.
 var policies = [...]string{"ratelimit", "quota", "shed", "batch", "throttle", "inflight", "retry", "other"}
 
-const retryPolicy, otherPolicy = 6, len(policies) - 1
+const batchPolicy, retryPolicy, otherPolicy = 3, 6, len(policies) - 1
 
 // The kinds that each policy has, in this order; then its refusals.
 const (

@@ -61,6 +61,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 	advice := map[string]string{
 		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "no place became free in time",
 		"deadline": "the deadline is nearer than any request was quick", "utilization": "utilization is above the threshold of this criticality",
+		"turn_late": "the turn did not come in time",
 	}
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {

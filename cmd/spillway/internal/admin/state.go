@@ -230,12 +230,13 @@ func (f *Figures) levels(now *sample) {
 
 // reasons returns why requests were refused or lost, the most frequent of the last
 // minute first. What became of a request that all gates let in is told by the retry
-// policy alone.
+// policy alone, but for one whose time was up before its turn.
 func reasons(then, now *totals) []Reason {
 	all := []Reason{}
 	for mode := range now.events {
 		for k, what := range kinds {
-			if what.reason == "" || what.reason == "left" || what.outcome != "refused" && what.policy != policies[retryPolicy] {
+			told := what.outcome == "refused" || what.policy == policies[retryPolicy] || what.policy == policies[batchPolicy]
+			if what.reason == "" || what.reason == "left" || !told {
 				continue
 			}
 			r := Reason{Policy: what.policy, Outcome: what.outcome, Reason: what.reason, Mode: modeName(mode), Words: what.words()}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -84,6 +85,68 @@ func talk(c net.Conn, i, rounds int) error {
 		}
 	}
 	return nil
+}
+
+// TestEachTurnIsTold: of each request to a batch cluster there is one event, whatever
+// became of it in the queue.
+func TestEachTurnIsTold(t *testing.T) {
+	quiet(t)
+	begun, end := make(chan struct{}, 1), make(chan struct{})
+	address, _ := upstreamAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-end
+	}))
+	var mu sync.Mutex
+	var told []string
+	c := config.ForUpstream("127.0.0.1:0", address)
+	c.Clusters[0].Protocol, c.Clusters[0].Batch = "http1", &config.Batch{Connections: 1, Queue: 1}
+	c.Routes = []config.Route{{Path: "/short", Timeout: time.Millisecond}, {Path: "/", Customer: config.Customer{Header: "X-Team"}}}
+	p, err := Start(t.Context(), Config{Config: c, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+		if e.Policy == "batch" {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(e.Call.Key, " ", e.Call.Customer, " ", e.Outcome, " ", e.Refused))
+		}
+	})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	url := "http://" + p.Addr("").String()
+	x := client(t, false)
+	var others sync.WaitGroup
+	others.Go(func() { do(t, x, http.MethodGet, url, "", "X-Team", "first") })
+	<-begun
+	if resp, _ := do(t, x, http.MethodGet, url+"/short", ""); resp.StatusCode != http.StatusGatewayTimeout {
+		t.Errorf("without time for its turn: %d", resp.StatusCode)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	req := httptest.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	req.RequestURI = ""
+	others.Go(func() {
+		if resp, err := x.Do(req); err == nil {
+			_ = resp.Body.Close()
+		}
+	})
+	for p.Stats(time.Now()).Clusters["upstream"].Queue.Waiting == 0 {
+		<-time.After(time.Millisecond)
+	}
+	if resp, _ := do(t, x, http.MethodGet, url, ""); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("without room: %d", resp.StatusCode)
+	}
+	leave()
+	for p.Stats(time.Now()).Clusters["upstream"].Queue.Waiting > 0 {
+		<-time.After(time.Millisecond)
+	}
+	close(end)
+	others.Wait()
+	if err := p.Drain(t.Context()); err != nil {
+		t.Error(err)
+	}
+	want := "upstream first served false, upstream  timed out false, upstream  invalid true, upstream  abandoned false"
+	if got := strings.Join(told, ", "); got != want {
+		t.Errorf("told: %s\nwant: %s", got, want)
+	}
 }
 
 func TestQueueOrder(t *testing.T) {

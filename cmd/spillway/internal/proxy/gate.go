@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httputil"
@@ -78,19 +79,33 @@ func (g *gate) exempt(r *http.Request) bool {
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	if q := g.cluster.current.Load().queue; q != nil {
-		ctx := r.Context()
-		class, customer := spillway.CriticalityFrom(ctx), g.classify(r).Customer
-		if err := q.enter(ctx, class, customer); err != nil {
-			if errors.Is(err, spillway.ErrRejected) {
-				call := spillway.Call{Key: g.key.cluster, Customer: customer, Criticality: class}
-				g.observer.Observe(spillway.Event{Time: time.Now(), Call: call, Policy: "batch", Err: err, Refused: true})
-			}
+		if err := g.turn(r, q); err != nil {
 			answer(w, r, err)
 			return
 		}
 		defer q.leave()
 	}
 	g.forward.ServeHTTP(w, r)
+}
+
+// turn waits for the turn of a request. What becomes of one that has had its turn is
+// told by other policies; that of one whose time was up before, or whose client left,
+// is told here.
+func (g *gate) turn(r *http.Request, q *queue) error {
+	ctx := r.Context()
+	e := spillway.Event{Time: time.Now(), Policy: "batch", Outcome: spillway.Served}
+	e.Call = spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
+	e.Err = q.enter(ctx, e.Call.Criticality, e.Call.Customer)
+	switch e.Refused = errors.Is(e.Err, spillway.ErrRejected); {
+	case e.Refused:
+		e.Outcome = 0
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		e.Outcome = spillway.TimedOut
+	case e.Err != nil:
+		e.Outcome = spillway.Abandoned
+	}
+	g.observer.Observe(e)
+	return e.Err
 }
 
 // users counts those who use something that is to end when the last of them has
