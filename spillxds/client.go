@@ -34,6 +34,8 @@ type Client struct {
 
 	mu    sync.Mutex
 	stats Stats
+
+	telling sync.Mutex // one event at a time
 }
 
 // New returns a Client that connects in the background, or an error that names
@@ -123,6 +125,8 @@ func (c *Client) tell(events ...Event) {
 	if c.config.Observer == nil {
 		return
 	}
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	for _, e := range events {
 		c.config.Observer(e)
 	}

@@ -58,8 +58,8 @@ type Config struct {
 	// control plane sends beyond it is ignored. Zero means 4096; it must be
 	// positive.
 	MaxClusters int
-	// Observer, if not nil, is told what happens, in order. It must be quick, as
-	// the stream waits for it, and must not call the Client.
+	// Observer, if not nil, is told what happens, in order and one event at a time.
+	// It must be quick, as the streams wait for it, and must not call the Client.
 	Observer func(Event)
 	// DialOptions are used for the connection, after those of the bootstrap.
 	DialOptions []grpc.DialOption

@@ -83,5 +83,6 @@
 // GRPC_XDS_BOOTSTRAP_CONFIG holds it. Of xds_servers the first is used. Channel
 // credentials are those of gRPC (insecure, tls with certificates that are read
 // again, google_default) and what was registered with
-// google.golang.org/grpc/xds/bootstrap. No error holds any value of it.
+// google.golang.org/grpc/xds/bootstrap. No error of reading it holds any of its
+// values.
 package spillxds

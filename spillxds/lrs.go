@@ -30,9 +30,7 @@ func (c *Client) report(ctx context.Context) {
 			return worked
 		}
 		c.count(func(s *Stats) { s.Interval = 0 })
-		if c.ctx.Err() == nil {
-			c.tell(Event{Kind: ReportingStopped, Err: err})
-		}
+		c.lost(ReportingStopped, err)
 		return worked
 	})
 }
@@ -52,7 +50,7 @@ func (c *Client) reporting(ctx context.Context) bool {
 func (c *Client) reportOn(ctx context.Context) (worked bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	connected(ctx, c.conn)
+	c.connected(ctx, ReportingStopped)
 	st, err := lrsv3.NewLoadReportingServiceClient(c.conn).StreamLoadStats(ctx)
 	if err != nil {
 		return false, err

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -278,6 +281,27 @@ func TestDoesNotExistTimer(t *testing.T) {
 	}
 }
 
+// TestDoesNotExistTimerOfWildcard takes a cluster after all that there are have
+// come, for which nothing has to be sent.
+func TestDoesNotExistTimerOfWildcard(t *testing.T) {
+	played(t, spillxds.Config{Wildcard: true}, func(t *testing.T, s *script, c *spillxds.Client) {
+		st := <-s.streams
+		<-st.requests
+		st.send(answer("1", "a", cluster("users", 10)))
+		<-st.requests
+		nobody := must(c.Cluster(key("nobody")))
+		time.Sleep(14 * time.Second)
+		if err := ready(nobody); !errors.Is(err, context.Canceled) {
+			t.Errorf("after 14 s: %v", err)
+		}
+		time.Sleep(1001 * time.Millisecond)
+		synctest.Wait()
+		if err := ready(nobody); !errors.Is(err, spillxds.ErrNotFound) {
+			t.Errorf("after 15 s: %v", err)
+		}
+	})
+}
+
 // ready returns what Ready says now.
 func ready(c *spillxds.Cluster) error {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -338,8 +362,47 @@ func TestOddResponses(t *testing.T) {
 	})
 }
 
+// TestUnreachable has a control plane to which there is no connection, which is
+// told, with the reason, and not again and again.
+func TestUnreachable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var told []spillxds.Event
+		client := must(spillxds.New(spillxds.Config{
+			Reports: spillxds.Always,
+			Bootstrap: must(spillxds.ParseBootstrap([]byte(`{
+				"xds_servers": [{"server_uri": "passthrough:///plane", "channel_creds": [{"type": "insecure"}]}]}`))),
+			Observer: func(e spillxds.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				told = append(told, e)
+			},
+			DialOptions: []grpc.DialOption{grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				return nil, errors.New("certificate has expired")
+			})},
+		}))
+		must(client.Cluster(key("users")))
+		time.Sleep(time.Hour)
+		client.Close()
+		count := map[spillxds.Kind]int{}
+		for _, e := range told {
+			count[e.Kind]++
+			if e.Err == nil || !strings.Contains(e.Err.Error(), "certificate has expired") {
+				t.Errorf("%v: %v", e.Kind, e.Err)
+			}
+		}
+		for _, kind := range []spillxds.Kind{spillxds.Disconnected, spillxds.ReportingStopped} {
+			if n := count[kind]; n < 1 || n > 60 {
+				t.Errorf("%v was told %d times in an hour", kind, n)
+			}
+		}
+	})
+}
+
 func TestNothingIsAskedForWithoutClusters(t *testing.T) {
-	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
+	var kinds []spillxds.Kind
+	config := spillxds.Config{Observer: func(e spillxds.Event) { kinds = append(kinds, e.Kind) }}
+	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
 		time.Sleep(time.Minute)
 		if len(s.streams) != 0 || len(s.reports) != 0 {
 			t.Error("a stream without a subscription")
@@ -355,6 +418,48 @@ func TestNothingIsAskedForWithoutClusters(t *testing.T) {
 		must(c.Cluster(key("cart")))
 		is(t, <-(<-s.streams).requests, "//cart@n1")
 	})
+	if want := []spillxds.Kind{spillxds.Connected, spillxds.Disconnected, spillxds.Connected}; !slices.Equal(kinds, want) {
+		t.Errorf("events %v, want %v", kinds, want)
+	}
+}
+
+// TestClusterTakenAgain gives a cluster up and takes it again before the stream has
+// seen either: it stays subscribed to, so that the control plane says nothing new.
+func TestClusterTakenAgain(t *testing.T) {
+	for _, config := range []spillxds.Config{{Reports: spillxds.Never}, {Reports: spillxds.Never, Incremental: true}} {
+		updated, goOn := make(chan bool), make(chan bool)
+		config.Observer = func(e spillxds.Event) {
+			if e.Kind == spillxds.Updated {
+				updated <- true // the stream waits for its Observer
+				<-goOn
+			}
+		}
+		played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
+			updated, goOn = make(chan bool), make(chan bool) // of this bubble
+			users := must(c.Cluster(key("users")))
+			st := <-s.streams
+			if config.Incremental {
+				<-st.deltas
+				st.sendDiff(diff("1", "a", nil, cluster("users", 10)))
+			} else {
+				<-st.requests
+				st.send(answer("1", "a", cluster("users", 10)))
+			}
+			<-updated
+			users.Close()
+			users = must(c.Cluster(key("users")))
+			goOn <- true
+			limit(t, users, 10)
+			if err := ready(users); err != nil {
+				t.Errorf("incremental %v: Ready: %v", config.Incremental, err)
+			}
+			users.Close()
+			synctest.Wait()
+			if n := len(s.streams); n != 0 {
+				t.Errorf("%d further streams", n)
+			}
+		})
+	}
 }
 
 func TestCloseInEveryState(t *testing.T) {

@@ -32,14 +32,26 @@ type stream interface {
 // connected waits until there is a connection, or ctx ends. Streams are then opened
 // to fail without one: told to wait, gRPC would take one that has just broken up
 // again behind our back, whenever that may be, and it would look as if the control
-// plane had been asked and said nothing.
-func connected(ctx context.Context, conn *grpc.ClientConn) {
-	for s := conn.GetState(); s != connectivity.Ready && s != connectivity.Shutdown; s = conn.GetState() {
-		conn.Connect()
-		if !conn.WaitForStateChange(ctx, s) {
+// plane had been asked and said nothing. When there comes to be none, it tells why.
+func (c *Client) connected(ctx context.Context, otherwise Kind) {
+	for s := c.conn.GetState(); s != connectivity.Ready && s != connectivity.Shutdown; s = c.conn.GetState() {
+		if s == connectivity.TransientFailure {
+			c.lost(otherwise, whyNot(ctx, c.conn))
+		}
+		c.conn.Connect()
+		if !c.conn.WaitForStateChange(ctx, s) {
 			return
 		}
 	}
+}
+
+// whyNot returns why there is no connection, as a stream is told that is opened
+// without one; nil if there is one now.
+func whyNot(ctx context.Context, conn *grpc.ClientConn) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	_, err := open(ctx, conn, false)
+	return err
 }
 
 // open opens a stream.

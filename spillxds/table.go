@@ -2,6 +2,7 @@ package spillxds
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -28,6 +29,7 @@ type known struct {
 	version  string        // accepted, of the incremental protocol
 	deadline time.Time     // for the first answer; zero: none
 	heard    bool          // of on this stream: it exists, be it good or bad
+	asked    bool          // for on this stream, by name
 	turned   chan struct{} // closed when the state changes
 	members  []*shared
 }
@@ -161,7 +163,9 @@ func (t *table) drop(s *shared) {
 	k := t.known[s.key.Cluster]
 	k.members = slices.DeleteFunc(k.members, func(m *shared) bool { return m == s })
 	if len(k.members) == 0 && !t.client.config.Wildcard {
-		delete(t.known, s.key.Cluster)
+		if !k.asked { // else it is forgotten with its subscription, without which it would not be sent again
+			delete(t.known, s.key.Cluster)
+		}
 		t.wake()
 	}
 	if !t.client.reports(s) {
@@ -176,11 +180,38 @@ func (t *table) names() (names []string) {
 	if t.client.config.Wildcard {
 		return nil
 	}
-	for name := range t.known {
+	for name, k := range t.known {
+		if len(k.members) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// subscribe is names for a request that is sent now: what it does not name is
+// forgotten.
+func (t *table) subscribe() (names []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.client.config.Wildcard {
+		return nil
+	}
+	t.prune()
+	for name, k := range t.known {
+		k.asked = true
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	return names
+}
+
+// prune forgets what nobody holds, but for what a wildcard brings.
+func (t *table) prune() {
+	if t.client.config.Wildcard {
+		return
+	}
+	maps.DeleteFunc(t.known, func(_ string, k *known) bool { return len(k.members) == 0 })
 }
 
 // accepted returns the version of each resource that was accepted.
@@ -224,12 +255,13 @@ func (t *table) await(now time.Time, within time.Duration) {
 	}
 }
 
-// stopAwaiting is for the end of a stream: silence now proves nothing.
-func (t *table) stopAwaiting() {
+// streamEnded ends the subscriptions: silence now proves nothing.
+func (t *table) streamEnded() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.prune()
 	for _, k := range t.known {
-		k.deadline, k.heard = time.Time{}, false
+		k.deadline, k.heard, k.asked = time.Time{}, false, false
 	}
 }
 

@@ -49,10 +49,10 @@ func (c *Client) subscribed(ctx context.Context) {
 func (c *Client) session(ctx context.Context, nacks *damper) (worked bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	connected(ctx, c.conn)
+	c.connected(ctx, Disconnected)
 	st, err := open(ctx, c.conn, c.config.Incremental)
 	if err != nil {
-		c.lost(err)
+		c.lost(Disconnected, err)
 		return false, err
 	}
 	c.count(func(s *Stats) { s.Streams++; s.Connected = true })
@@ -62,18 +62,16 @@ func (c *Client) session(ctx context.Context, nacks *damper) (worked bool, err e
 	c.running.Go(func() { ended <- receive(ctx, st, answers) })
 	s := &session{Client: c, stream: st, nacks: nacks, node: c.node, sent: map[string]bool{}}
 	err = s.run(ctx, answers, ended)
-	c.table.stopAwaiting()
+	c.table.streamEnded()
 	c.count(func(s *Stats) { s.Connected = false })
-	if !errors.Is(err, errIdle) {
-		c.lost(err)
-	}
+	c.lost(Disconnected, err)
 	return s.worked, err
 }
 
 // lost tells that a stream has ended, or could not be opened.
-func (c *Client) lost(err error) {
-	if c.ctx.Err() == nil {
-		c.tell(Event{Kind: Disconnected, Err: err})
+func (c *Client) lost(kind Kind, err error) {
+	if err != nil && c.ctx.Err() == nil {
+		c.tell(Event{Kind: kind, Err: err})
 	}
 }
 
@@ -188,6 +186,7 @@ func (s *session) resubscribe() error {
 	case len(names) == 0 && !s.config.Wildcard:
 		return errIdle
 	case s.subscribedTo(names):
+		s.await() // a wildcard has asked for whatever was taken meanwhile
 		return nil
 	}
 	if s.config.Incremental && s.pending == nil {
@@ -200,7 +199,7 @@ func (s *session) resubscribe() error {
 // pending, a change of subscriptions, or several of these at once.
 func (s *session) say(nonce string) error {
 	r := &request{
-		node: s.node, names: s.table.names(), version: s.table.acceptedVersion(),
+		node: s.node, names: s.table.subscribe(), version: s.table.acceptedVersion(),
 		nonce: nonce, err: s.pending,
 	}
 	if s.node != nil && s.config.Incremental {
@@ -215,10 +214,15 @@ func (s *session) say(nonce string) error {
 	if err := s.stream.send(r); err != nil {
 		return err
 	}
+	s.await()
+	return nil
+}
+
+// await starts the time within which clusters must come.
+func (s *session) await() {
 	if within := s.config.DoesNotExist; within > 0 {
 		s.table.await(time.Now(), within)
 	}
-	return nil
 }
 
 func (s *session) subscribedTo(names []string) bool {
