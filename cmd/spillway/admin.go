@@ -190,7 +190,8 @@ func (o *operators) Reload() error {
 			}
 			return err
 		}
-		if _, err := open(f.file); err != nil {
+		r := readingOf(f.file)
+		if _, err := r.usable(); err != nil {
 			return err
 		}
 		before := f.now

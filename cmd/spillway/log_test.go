@@ -81,3 +81,42 @@ func TestReload(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 }
+
+// TestChangesAreNotMissed: the fingerprint is of the text that was read, so that a
+// change since then shows at the next look. Files that the text names count, too.
+func TestChangesAreNotMissed(t *testing.T) {
+	dir := t.TempDir()
+	file, token := filepath.Join(dir, "proxy.yaml"), filepath.Join(dir, "token")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := "listeners: [{address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:9']}]\nadmin: {token_file: '" + token + "'}\n"
+	write(file, text)
+	r := readingOf(file)
+	c, err := r.config()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := r.fingerprint(c)
+	for _, row := range []struct {
+		file, text string
+		changed    bool
+	}{
+		{file, text + "mode: enforce\n", true},
+		{file, text, false},
+		{token, "secret", true},
+	} {
+		write(row.file, row.text)
+		if now := readingOf(file); (now.fingerprint(c) != seen) != row.changed {
+			t.Errorf("%s, %q: a change is %v, want %v", row.file, row.text, !row.changed, row.changed)
+		}
+	}
+	write(file, text+"drain_timeout: 1s\n") // after the reading, and before the fingerprint
+	seen = r.fingerprint(c)
+	if now := readingOf(file); now.fingerprint(c) == seen {
+		t.Error("a change while the file was put in place is missed")
+	}
+}

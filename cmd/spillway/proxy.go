@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -43,22 +44,17 @@ func (proxyCommand) Help() string {
 
 // run proxies until it is told to end.
 func (c *proxyCommand) run(ctx context.Context, stderr io.Writer) error {
-	load, err := c.source()
-	if err != nil {
-		return err
-	}
-	wanted, err := load()
+	// From here on a SIGHUP, or a change of the file, is not missed.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	wanted, seen, err := c.wanted()
 	if err != nil {
 		return usage{err}
 	}
 	if err := otel.Check(wanted.Otel); err != nil {
 		return err
 	}
-	// From here on a SIGHUP, or another change of the file, is not missed.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
-	seen := fingerprint(c.Config, wanted)
 	log, logger := newLogging(stderr, c.Log)
 	log.set(wanted)
 	collector := new(admin.Collector)
@@ -84,37 +80,73 @@ func (c *proxyCommand) run(ctx context.Context, stderr io.Writer) error {
 	return nil
 }
 
-// open reads a configuration that this program can do.
-func open(file string) (*config.Config, error) {
-	c, err := config.Open(file)
+// A reading is the text of a file at one time, or why there is none.
+type reading struct {
+	file string
+	text []byte
+	err  error
+}
+
+func readingOf(file string) (r reading) {
+	r.file = file
+	r.text, r.err = os.ReadFile(file)
+	return r
+}
+
+// config returns the configuration that was read.
+func (r *reading) config() (*config.Config, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return config.Parse(r.file, r.text)
+}
+
+// usable returns the configuration that was read, if it is one that this program can do.
+func (r *reading) usable() (*config.Config, error) {
+	c, err := r.config()
 	if err != nil {
 		return nil, err
 	}
 	return c, otel.Check(c.Otel)
 }
 
-// source returns a func that reads the configuration.
-func (c *proxyCommand) source() (func() (*config.Config, error), error) {
+// fingerprint is what changes when the text does, or a file that c names. What cannot be
+// read counts as it is: unreadable.
+func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
+	h := sha256.New()
+	add := func(name string, text []byte, err error) {
+		fmt.Fprintf(h, "%q %d %v\n", name, len(text), err != nil)
+		h.Write(text)
+	}
+	add(r.file, r.text, r.err)
+	for _, name := range c.Files() {
+		text, err := os.ReadFile(name)
+		add(name, text, err)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}
+
+// wanted returns the configuration that the command line says or names, and of a file
+// the fingerprint.
+func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err error) {
 	if c.Config != "" {
 		for flag, given := range map[string]bool{"--listen": c.Listen != "", "--mode": c.Mode != "", "--batch": c.Batch} {
 			if given {
-				return nil, usage{fmt.Errorf("%s goes with --upstream; with --config it is the file that says so", flag)}
+				return nil, seen, fmt.Errorf("%s goes with --upstream; with --config it is the file that says so", flag)
 			}
 		}
-		return func() (*config.Config, error) { return config.Open(c.Config) }, nil
+		r := readingOf(c.Config)
+		if all, err = r.config(); err == nil {
+			seen = r.fingerprint(all)
+		}
+		return all, seen, err
 	}
-	return func() (*config.Config, error) {
-		listen := c.Listen
-		if listen == "" {
-			listen = defaultListen
-		}
-		all := config.ForUpstream(listen, c.Upstream)
-		all.Mode = c.Mode
-		if c.Batch {
-			all.Clusters[0].Batch = new(config.Batch)
-		}
-		return all, all.Check()
-	}, nil
+	all = config.ForUpstream(cmp.Or(c.Listen, defaultListen), c.Upstream)
+	all.Mode = c.Mode
+	if c.Batch {
+		all.Clusters[0].Batch = new(config.Batch)
+	}
+	return all, seen, all.Check()
 }
 
 func (c *proxyCommand) hello(logger *slog.Logger, p *proxy.Proxy, wanted *config.Config) {
@@ -158,11 +190,19 @@ func (f *follower) follow(ctx context.Context, hangups <-chan os.Signal) {
 		case ask := <-f.operators.asks:
 			ask()
 		case <-looks.C:
-			if f.file != "" && fingerprint(f.file, f.now) != f.seen {
+			if f.changed() {
 				f.read("a file has changed")
 			}
 		}
 	}
+}
+
+func (f *follower) changed() bool {
+	if f.file == "" {
+		return false
+	}
+	r := readingOf(f.file)
+	return r.fingerprint(f.now) != f.seen
 }
 
 // read puts what the file says in place, because of why.
@@ -171,12 +211,14 @@ func (f *follower) read(why string) {
 		f.logger.Info("there is no file to read again")
 		return
 	}
-	// Taken before each step, so that a change in between shows as one.
-	before := fingerprint(f.file, f.now)
+	// The fingerprints are of the very text that is used, and of the other files before
+	// they are: what changes in between shows as a change.
+	r := readingOf(f.file)
+	before := r.fingerprint(f.now)
 	var after [sha256.Size]byte
-	wanted, err := open(f.file)
+	wanted, err := r.usable()
 	if err == nil {
-		after = fingerprint(f.file, wanted)
+		after = r.fingerprint(wanted)
 		err = f.proxy.Update(wanted)
 	}
 	if err != nil {
@@ -188,16 +230,4 @@ func (f *follower) read(why string) {
 	f.log.set(wanted)
 	f.operators.took(wanted)
 	f.logger.Info("the configuration was read", "because", why)
-}
-
-// fingerprint is what changes when the file or one of those that it names does. What
-// cannot be read counts as it is: unreadable.
-func fingerprint(file string, c *config.Config) [sha256.Size]byte {
-	h := sha256.New()
-	for _, name := range append([]string{file}, c.Files()...) {
-		text, err := os.ReadFile(name)
-		fmt.Fprintf(h, "%q %d %v\n", name, len(text), err != nil)
-		h.Write(text)
-	}
-	return [sha256.Size]byte(h.Sum(nil))
 }
