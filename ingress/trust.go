@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -82,6 +83,7 @@ func (t Trust) withDefaults() (Trust, error) {
 			return t, fmt.Errorf("ingress: Trust.Highest[%q] is %v, must be one of the four", name, c)
 		}
 	}
+	t.Highest = maps.Clone(t.Highest)
 	return t, nil
 }
 

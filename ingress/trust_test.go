@@ -8,6 +8,17 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
+// Who changes a map that a Server was configured with, to Update with it, changes
+// nothing before.
+func TestTrustIsCopied(t *testing.T) {
+	highest := map[string]spillway.Criticality{"web": spillway.CriticalPlus}
+	s := must(t, Config{Trust: Trust{Boundary: Internal, Highest: highest}})
+	highest["web"] = spillway.Sheddable
+	if got := s.Trust().Highest["web"]; got != spillway.CriticalPlus {
+		t.Errorf("the Server trusts web up to %v", got)
+	}
+}
+
 func TestJudge(t *testing.T) {
 	const (
 		s, sp, c, cp = spillway.Sheddable, spillway.SheddablePlus, spillway.Critical, spillway.CriticalPlus
