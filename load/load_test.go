@@ -206,12 +206,12 @@ func TestCPU(t *testing.T) {
 		}
 	}
 	m.executor.processors.Store(2)
+	m.executor.last = at(1000) // keep the processors
 	m.Utilization(at(0))
 	used = 150 * time.Millisecond
 	m.mu.Lock()
 	m.config.Interval = 100 * time.Millisecond
 	m.mu.Unlock()
-	m.executor.last = at(1000) // keep the processors
 	m.Utilization(at(100))
 	if got := m.CPU(); math.Abs(got-0.75) > 1e-9 {
 		t.Errorf("150 ms of two processors in 100 ms: %v", got)
