@@ -32,17 +32,26 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 			root.path = d.Name + ": "
 		}
 		roots = append(roots, root)
-		e.find(root)
+		e.find(root, noListener)
 	}
+	var listeners []string // their names, empty for those that could not be imported
 	for _, c := range e.found.listeners {
-		e.listener(c)
+		listeners = append(listeners, e.listener(c))
 	}
 	for _, c := range e.found.clusters {
 		e.newCluster(c)
 	}
 	for _, c := range e.found.routes {
-		e.routes(c)
+		name := ""
+		if c.listener != noListener && len(e.config.Listeners) > 0 {
+			if name = listeners[c.listener]; name == "" {
+				c.leave("its listener could not be imported", "")
+				continue
+			}
+		}
+		e.routes(c.cursor, name)
 	}
+	e.mixed()
 	for _, name := range e.order {
 		if !e.used[name] {
 			x := *e.clusters[name]
@@ -63,37 +72,68 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 type envoyImport struct {
 	*builder
 
-	found    struct{ clusters, routes, listeners []cursor }
+	found struct {
+		clusters, listeners []cursor
+		routes              []routing
+	}
 	clusters map[string]*config.Cluster
 	order    []string
 	used     map[string]bool // by routes
 	note15   bool            // some route has the timeout that nobody gave it
 }
 
-// find looks for resources.
-func (e *envoyImport) find(c cursor) {
+// A routing is a route configuration, and the number of the listener that it is in.
+type routing struct {
+	cursor
+
+	listener int
+}
+
+const noListener = -1
+
+// find looks for resources, within a listener or outside of all.
+func (e *envoyImport) find(c cursor, listener int) {
 	switch {
 	case c.get("virtual_hosts").there():
-		e.found.routes = append(e.found.routes, c)
+		e.found.routes = append(e.found.routes, routing{c, listener})
 		return
 	case c.get("load_assignment").there() || c.get("lb_policy").there() || c.get("circuit_breakers").there():
 		e.found.clusters = append(e.found.clusters, c)
 		return
 	case c.get("filter_chains").there():
+		listener = len(e.found.listeners)
 		e.found.listeners = append(e.found.listeners, c)
 	}
 	for _, part := range append(c.list(), c.fields()...) {
-		e.find(part)
+		e.find(part, listener)
 	}
 }
 
-// listener imports an address.
-func (e *envoyImport) listener(c cursor) {
+// mixed notes where requests may go by routes that are not theirs in Envoy: those of a
+// route configuration outside of all listeners are for each, and so are all where there
+// is one listener only.
+func (e *envoyImport) mixed() {
+	seen := make(map[int]bool)
+	for _, c := range e.found.routes {
+		at := c.listener
+		if len(e.found.listeners) < 2 {
+			at = noListener
+		}
+		if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
+			e.notef("there are several route configurations for a listener: a request goes by the first route of any that matches")
+			return
+		}
+		seen[at] = true
+	}
+}
+
+// listener imports an address, and returns the name of the listener, or nothing.
+func (e *envoyImport) listener(c cursor) (name string) {
 	address := c.at("address", "socket_address")
 	text, ok := socketAddress(address)
 	if !ok {
 		address.leave("it is no address of TCP", "")
-		return
+		return ""
 	}
 	l := config.Listener{Name: c.get("name").text(), Address: text}
 	trial := e.config
@@ -102,7 +142,9 @@ func (e *envoyImport) listener(c cursor) {
 	e.settle(address, "listeners[].address", "without TLS, which must be written anew", trial.Check(), func() {
 		e.config.Listeners = trial.Listeners
 		c.get("name").carry("listeners[].name")
+		name = l.Defaulted().Name
 	})
+	return name
 }
 
 // socketAddress returns host and port.

@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"cmp"
+	"math"
 	"net"
 	"slices"
 	"strings"
@@ -12,8 +14,11 @@ import (
 // defaultTimeout is that of routes of Envoy that name none.
 const defaultTimeout = 15 * time.Second
 
-// routes imports a route configuration.
-func (e *envoyImport) routes(c cursor) {
+// routes imports a route configuration, of one listener or, without a name, of all.
+// Envoy takes the virtual host whose domain is the narrowest, wherever it stands; here
+// the first route that matches counts.
+func (e *envoyImport) routes(c cursor, listener string) {
+	first := len(e.config.Routes)
 	for _, host := range c.get("virtual_hosts").list() {
 		var names []string
 		for _, domain := range host.get("domains").list() {
@@ -25,6 +30,25 @@ func (e *envoyImport) routes(c cursor) {
 			e.route(names, route, host.get("retry_policy"))
 		}
 	}
+	imported := e.config.Routes[first:]
+	slices.SortStableFunc(imported, func(x, y config.Route) int { return cmp.Compare(narrowness(y.Host), narrowness(x.Host)) })
+	if n := len(imported); n > 0 && imported[0].Host != imported[n-1].Host && narrowness(imported[n-1].Host) < math.MaxInt {
+		e.notef("a request that no route of its virtual host matches goes on to those of wider domains, where Envoy answers 404")
+	}
+	if listener != "" && len(e.config.Listeners) > 1 {
+		for i := range imported {
+			imported[i].Listeners = []string{listener}
+		}
+	}
+}
+
+// narrowness is greater where a host is less than another: a name before those below
+// one, the longer of which come first, and these before all.
+func narrowness(host string) int {
+	if host != "" && !strings.HasPrefix(host, "*") {
+		return math.MaxInt
+	}
+	return len(host)
 }
 
 // domain returns the host that a domain stands for; all hosts are the empty one.

@@ -88,6 +88,64 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// The narrowest virtual host comes first, as Envoy has it, and routes within a listener
+// are for that one.
+func TestEnvoyRoutesGoWhereTheyDoInEnvoy(t *testing.T) {
+	hosts := func(hosts ...string) string {
+		var all []string
+		for _, h := range hosts {
+			all = append(all, fmt.Sprintf(`{"domains": [%q], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": %q}}]}`, h, "to "+h))
+		}
+		return `{"virtual_hosts": [` + strings.Join(all, ",") + `]}`
+	}
+	listener := func(address, routes string) string {
+		return fmt.Sprintf(`{"address": {"socket_address": {"address": %q, "port_value": 80}}, "filter_chains": [{"filters": [{"route_config": %s}]}]}`, address, routes)
+	}
+	several, wider := "note: there are several route configurations", "note: a request that no route of its virtual host matches"
+	for name, row := range map[string]struct {
+		text  string
+		want  []string // listener and cluster of each route
+		notes []string
+	}{
+		"narrowest first": {
+			hosts("*", "*.example.com", "a.example.com", "*.b.example.com", "c.example.com"),
+			[]string{" to a.example.com", " to c.example.com", " to *.b.example.com", " to *.example.com", " to *"}, []string{wider},
+		},
+		"one listener":  {"[" + listener("10.0.0.1", hosts("*")) + "]", []string{" to *"}, nil},
+		"two listeners": {"[" + listener("10.0.0.1", hosts("a")) + "," + listener("10.0.0.2", hosts("b")) + "]", []string{"10.0.0.1:80 to a", "10.0.0.2:80 to b"}, nil},
+		"a listener that is none": {
+			"[" + listener("", hosts("a")) + "," + listener("10.0.0.2", hosts("b")) + "]", []string{" to b"}, nil,
+		},
+		"beside a listener": {
+			"[" + listener("10.0.0.1", hosts("a")) + "," + hosts("b") + "]", []string{" to a", " to b"}, []string{several},
+		},
+		"beside two listeners": {
+			"[" + listener("10.0.0.1", hosts("a")) + "," + listener("10.0.0.2", hosts("b")) + "," + hosts("c") + "]",
+			[]string{"10.0.0.1:80 to a", "10.0.0.2:80 to b", " to c"}, []string{several},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Envoy([]Document{{"x", []byte(row.text)}}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, route := range r.Config.Routes {
+				got = append(got, strings.Join(route.Listeners, ",")+" "+route.Cluster)
+			}
+			text := written(t, r)
+			if !slices.Equal(got, row.want) {
+				t.Errorf("%q, want %q:\n%s", got, row.want, text)
+			}
+			for _, note := range []string{several, wider} {
+				if strings.Contains(text, note) != slices.Contains(row.notes, note) {
+					t.Errorf("%q is said: %v", note, !slices.Contains(row.notes, note))
+				}
+			}
+		})
+	}
+}
+
 // leavesOf finds all leaves of a document, in another way than the importer.
 func leavesOf(v any, path []string, all map[string]bool) {
 	switch v := v.(type) {
