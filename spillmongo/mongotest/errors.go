@@ -124,7 +124,7 @@ func (r *request) labelsOf(code int32) (labels []string) {
 	if isRetryable(code) && numbered && (ends || !inTransaction) && r.node.deployment.config.Topology != Standalone {
 		labels = append(labels, labelRetryableWrite)
 	}
-	if inTransaction && (code == codeNoSuchTransaction || !ends && (isTransient(code) || isRetryable(code))) {
+	if inTransaction && (code == codeNoSuchTransaction || isTransient(code) || !ends && isRetryable(code)) {
 		labels = append(labels, labelTransient)
 	}
 	return labels

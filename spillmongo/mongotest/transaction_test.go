@@ -114,6 +114,25 @@ func TestTransactionEndsAtError(t *testing.T) {
 	}
 }
 
+// TestLabelsOfAFailedCommit: a server has the same label for the end of a transaction
+// that may be tried again as for what is in it, but not for a lost primary.
+func TestLabelsOfAFailedCommit(t *testing.T) {
+	for failed, want := range map[int][]string{
+		24: {"TransientTransactionError"}, 112: {"TransientTransactionError"}, 251: {"TransientTransactionError"},
+		10107: {"RetryableWriteError"}, 50: nil,
+	} {
+		d := mongotest.Start(t, mongotest.Config{})
+		coll, s, in := transaction(t, d)
+		if _, err := coll.InsertOne(in, doc(2, 0)); err != nil {
+			t.Fatal(err)
+		}
+		failCommand(t, d.Node(0), "alwaysOn", "failCommands", bson.A{"commitTransaction"}, "errorCode", failed)
+		if err := s.CommitTransaction(t.Context()); code(err) != failed || !hasLabels(err, want...) {
+			t.Errorf("code %d: got %v, want the labels %v", failed, err, want)
+		}
+	}
+}
+
 func TestTransactionsConflict(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{})
 	coll, _, in := transaction(t, d)
