@@ -87,7 +87,10 @@ func (n *Node) listen() error {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.listener, n.address = l, l.Addr().String()
+	n.listener = l
+	if n.address == "" { // it is read without the lock from then on
+		n.address = l.Addr().String()
+	}
 	return nil
 }
 

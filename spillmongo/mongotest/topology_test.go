@@ -167,6 +167,28 @@ func TestStopAndRestart(t *testing.T) {
 	}
 }
 
+// TestRestartBesideAnother: the others name a node that comes back.
+func TestRestartBesideAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, client := inBubble(t, mongotest.Config{Nodes: 2})
+		asked := make(chan struct{})
+		go func() {
+			defer close(asked)
+			for range 100 {
+				if err := client.Database("admin").RunCommand(t.Context(), bson.D{{Key: "hello", Value: 1}}).Err(); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for range 20 {
+			if err := d.Node(1).Restart(); err != nil {
+				t.Error(err)
+			}
+		}
+		<-asked
+	})
+}
+
 // TestDisconnect closes the connections of a client, which opens new ones.
 func TestDisconnect(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{Topology: mongotest.LoadBalanced}) // so that no monitor opens one too
