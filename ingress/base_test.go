@@ -1,0 +1,94 @@
+package ingress
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// must returns a Server of an idle process with one processor.
+func must(tb testing.TB, c Config) *Server {
+	tb.Helper()
+	s, err := New(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	s.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+	return s
+}
+
+// occupy makes s serve one request, and its one processor busy for good, in a
+// bubble.
+func occupy(t *testing.T, s *Server) *Passage {
+	t.Helper()
+	p, r := enter(s, spillway.Call{Key: "occupies"})
+	if r.Refused() {
+		t.Fatalf("%+v", r)
+	}
+	s.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+	s.dispatcher.idle.close()
+	s.dispatcher.idle = nap{}
+	return &p
+}
+
+// nap is idle every millisecond, in a bubble.
+type nap struct{}
+
+func (nap) wait()        { time.Sleep(time.Millisecond) }
+func (nap) close() error { return nil }
+
+// log is an Observer.
+type log struct {
+	mu     sync.Mutex
+	events []spillway.Event
+}
+
+func (l *log) Observe(e spillway.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.events = append(l.events, e)
+}
+
+// take returns what was observed, in short, and forgets it.
+func (l *log) take() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []string
+	for _, e := range l.events {
+		word := e.Outcome.String()
+		if e.Refused {
+			word = "refused"
+		}
+		if e.Mode == spillway.Observe {
+			word += " (observe)"
+		}
+		all = append(all, e.Policy+" "+word)
+	}
+	l.events = nil
+	return strings.Join(all, ", ")
+}
+
+func perCustomer(tb testing.TB, rate float64) quota.Config {
+	tb.Helper()
+	local, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: rate}})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return quota.Config{Allocator: local}
+}
+
+func enter(s *Server, call spillway.Call) (Passage, Refusal) {
+	return s.Enter(context.Background(), call, ratelimit.Caller{})
+}
