@@ -59,26 +59,6 @@ type limiting struct {
 	state   balancer.State // of the child, as it said last
 }
 
-// child is the policy underneath, and the channel that it sees.
-type child struct {
-	balancer.ClientConn
-
-	parent *limiting
-	name   string
-	policy balancer.Balancer
-}
-
-// UpdateState implements [balancer.ClientConn].
-func (c *child) UpdateState(s balancer.State) {
-	l := c.parent
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.child == c { // one that was replaced has nothing to say
-		l.state = s
-		l.publish()
-	}
-}
-
 // publish hands the child's picker to the channel, behind the limit.
 func (l *limiting) publish() {
 	s := l.state
@@ -133,14 +113,12 @@ func (l *limiting) share(key inflight.Key) {
 // replace puts another policy in the place of the child. Attempts wait until it
 // has connected.
 func (l *limiting) replace(b balancer.Builder) {
-	next := &child{ClientConn: l.cc, parent: l, name: b.Name()}
+	next := &child{ClientConn: l.cc, parent: l, name: b.Name(), open: make(map[balancer.SubConn]bool)}
 	l.mu.Lock()
 	old := l.child
 	l.child, l.state = next, balancer.State{}
 	l.mu.Unlock()
-	if old != nil {
-		old.policy.Close()
-	}
+	old.close()
 	next.policy = b.Build(next, l.options)
 }
 
@@ -178,9 +156,7 @@ func (l *limiting) Close() {
 	old := l.child
 	l.child = nil
 	l.mu.Unlock()
-	if old != nil {
-		old.policy.Close()
-	}
+	old.close()
 	if l.release != nil {
 		l.release()
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/balancer/base"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/resolver"
@@ -325,6 +326,88 @@ func TestBalancer(t *testing.T) {
 		t.Errorf("without a config: %v", err)
 	}
 }
+
+// opener is a channel that opens connections.
+type opener struct {
+	channel
+
+	opened []*opened
+}
+
+type opened struct {
+	balancer.SubConn
+
+	listen   func(balancer.SubConnState)
+	shutdown int
+}
+
+func (o *opened) Connect()  {}
+func (o *opened) Shutdown() { o.shutdown++ }
+
+func (c *opener) NewSubConn(_ []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
+	o := &opened{listen: opts.StateListener}
+	c.opened = append(c.opened, o)
+	return o, nil
+}
+
+// TestReplacedChildLeavesNoConnections replaces a policy of package base, which
+// leaves its connections to the channel when it is closed, as most of others do.
+func TestReplacedChildLeavesNoConnections(t *testing.T) {
+	var pickers int
+	child := base.NewBalancerBuilder("base", pickerBuilder(func(base.PickerBuildInfo) balancer.Picker { pickers++; return &counting{} }), base.Config{})
+	two := &childBuilder{name: "two"}
+	cc := &opener{}
+	b := NewBalancer(nil).Build(cc, balancer.BuildOptions{})
+	update := func(child balancer.Builder, addresses ...resolver.Address) {
+		t.Helper()
+		if err := b.UpdateClientConnState(balancer.ClientConnState{
+			BalancerConfig: &parsedConfig{builder: child}, ResolverState: resolver.State{Addresses: addresses},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(child, resolver.Address{Addr: "a"}, resolver.Address{Addr: "b"})
+	before := pickers
+	cc.opened[0].listen(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+	if pickers == before {
+		t.Error("the child does not hear of its connections")
+	}
+	update(child, resolver.Address{Addr: "a"})
+	cc.opened[1].listen(balancer.SubConnState{ConnectivityState: connectivity.Shutdown})
+	old := b.(*limiting).child
+	update(two)
+	before = pickers
+	for i, o := range cc.opened {
+		if o.shutdown != 1 {
+			t.Errorf("connection %d was shut down %d times, want once", i, o.shutdown)
+		}
+	}
+	cc.opened[0].listen(balancer.SubConnState{ConnectivityState: connectivity.Ready})
+	if pickers != before {
+		t.Error("a child that was replaced goes on to pick")
+	}
+	if sc, err := old.NewSubConn(nil, balancer.NewSubConnOptions{}); err == nil || sc != nil || cc.opened[len(cc.opened)-1].shutdown != 1 {
+		t.Errorf("a child that was replaced has opened a connection: %v, %v", sc, err)
+	}
+
+	// A child may listen in the old way.
+	sc, err := two.built[0].cc.NewSubConn(nil, balancer.NewSubConnOptions{}) //nolint:staticcheck // it is the one way to a connection
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc.(*opened).listen(balancer.SubConnState{})
+	if got := strings.Join(two.built[0].told, " "); got != "update subconn" {
+		t.Errorf("the child was told %s", got)
+	}
+	b.Close()
+	if n := sc.(*opened).shutdown; n != 1 {
+		t.Errorf("a connection was shut down %d times by Close, want once", n)
+	}
+}
+
+type pickerBuilder func(base.PickerBuildInfo) balancer.Picker
+
+func (f pickerBuilder) Build(i base.PickerBuildInfo) balancer.Picker { return f(i) }
 
 // FuzzParseConfig wants every config to be taken or refused with an error.
 func FuzzParseConfig(f *testing.F) {
