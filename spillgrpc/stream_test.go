@@ -366,3 +366,26 @@ func TestStreamUntold(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamUntoldOfOneAnswer wants the only answer of a call to end it, even where
+// grpc can tell nothing.
+func TestStreamUntoldOfOneAnswer(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		client := mustClient(t, ClientConfig{Egress: eager})
+		opts := append(client.DialOptions(), grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+				return streamer(ctx, desc, cc, method)
+			}))
+		s, err := pb.NewTestServiceClient(open(t, &service{}).dial(opts...)).StreamingInputCall(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.CloseAndRecv(); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := inFlight(client); n != 0 {
+			t.Errorf("%d in flight, want none", n)
+		}
+	})
+}

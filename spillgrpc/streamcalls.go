@@ -21,6 +21,9 @@ func (s *clientStream) RecvMsg(m any) error {
 		err := as.RecvMsg(m)
 		if err == nil {
 			s.received()
+			if !s.desc.ServerStreams {
+				as.tell(nil) // there is no further message
+			}
 			return nil
 		}
 		as.tell(err)
