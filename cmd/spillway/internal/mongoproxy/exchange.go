@@ -33,7 +33,7 @@ func (c *conn) admit(f frame, cmd *command) error {
 		var err error
 		if no.Refused() {
 			a.verdict = verdict{failed: true, overloaded: true, retryable: c.settings.refusals.retries && !no.DontRetry}
-		} else if a, err = c.exchange(f, cmd, &p); err != nil {
+		} else if a, err = c.attempt(f, cmd, &p); err != nil {
 			t.abandon()
 			return err
 		}

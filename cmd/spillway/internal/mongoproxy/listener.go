@@ -80,8 +80,8 @@ type listener struct {
 	mu    sync.Mutex
 	conns map[*conn]struct{}
 
-	tune   sync.Mutex // of changes of the gate
-	tuning *tuning    // nil: its limits stay
+	tune   sync.Mutex             // of changes of the gate
+	tuning atomic.Pointer[tuning] // nil: its limits stay
 }
 
 // logRate is how many lines a second a listener writes about connections.
@@ -110,8 +110,8 @@ func (p *Proxy) newListener(s *settings) (*listener, error) {
 func (l *listener) ingress(s *settings) ingress.Config {
 	c := s.config.Ingress(s.all)
 	c.Observer = l.observer
-	if t := l.tuning; t != nil {
-		c.Observer, c.RateLimit.Rate = t, t.tuner.Limit()
+	if t := l.tuning.Load(); t != nil {
+		c.RateLimit.Rate = t.tuner.Limit()
 	}
 	return c
 }
@@ -151,6 +151,9 @@ func (l *listener) loop() {
 		l.mu.Lock()
 		l.conns[c] = struct{}{}
 		l.mu.Unlock()
+		if l.draining.Load() { // then nobody may look for it any more
+			c.kill(&end{Drained, nil})
+		}
 		l.running.Go(func() { l.over(c, c.serve()) })
 	}
 }

@@ -58,12 +58,10 @@ func (l *listener) stats(now time.Time) Stats {
 	if st.strategy != nil {
 		s.Retry = st.strategy.Stats()
 	}
-	l.tune.Lock()
-	if l.tuning != nil {
-		x := l.tuning.tuner.Stats()
+	if t := l.tuning.Load(); t != nil {
+		x := t.tuner.Stats()
 		s.Tuner = &x
 	}
-	l.tune.Unlock()
 	for r := range s.Closed {
 		s.Closed[r] = c.closed[r].Load()
 	}

@@ -3,21 +3,23 @@ package mongoproxy
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/tuner"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
 )
 
 // A tuning is a request limiter whose rate follows what the servers can do. It is a
-// [tuner.Limit], and an observer that counts what the servers answer.
+// [tuner.Limit].
 type tuning struct {
 	listener *listener
 	config   tune.Config
 	tuner    *tuner.Tuner
 	cancel   context.CancelFunc
 	meter    tuner.Meter
+	underWay atomic.Int64 // commands that the meter will count
 	window   tuner.Window
 }
 
@@ -25,12 +27,12 @@ type tuning struct {
 // held.
 func (l *listener) retune(s *settings) error {
 	c, ok := s.config.Tuning()
-	if t := l.tuning; t != nil {
+	if t := l.tuning.Load(); t != nil {
 		if ok && reflect.DeepEqual(t.config, c) {
 			return nil
 		}
 		t.cancel()
-		l.tuning = nil
+		l.tuning.Store(nil)
 	}
 	if !ok {
 		return nil
@@ -44,26 +46,31 @@ func (l *listener) retune(s *settings) error {
 	var ctx context.Context
 	ctx, t.cancel = context.WithCancel(l.base)
 	l.running.Go(func() { t.tuner.Run(ctx) })
-	l.tuning = t
+	l.tuning.Store(t)
 	return nil
 }
 
-// Observe implements [spillway.Observer].
-func (t *tuning) Observe(e spillway.Event) {
-	if e.Policy == "ratelimit" && !e.Refused {
-		how := tuner.Failed
-		switch e.Outcome {
-		case spillway.Served:
-			how = tuner.Served
-		case spillway.Overloaded:
-			how = tuner.Refused
-		default: // nothing was said of the load
-		}
-		t.meter.End(e.Latency, how)
+// attempt is [conn.exchange], of which the tuner hears if there is one: of what the
+// server does, and not of commands that wait for news or that nobody waits for.
+func (c *conn) attempt(f frame, cmd *command, p *ingress.Passage) (answered, error) {
+	t := c.listener.tuning.Load()
+	if t == nil || cmd.waits() || cmd.noReply() {
+		return c.exchange(f, cmd, p)
 	}
-	if t.listener.observer != nil {
-		t.listener.observer.Observe(e)
+	t.underWay.Add(1)
+	start := time.Now()
+	a, err := c.exchange(f, cmd, p)
+	how := tuner.Failed // nothing was said of the load
+	switch {
+	case err != nil:
+	case a.overloaded:
+		how = tuner.Refused
+	case !a.failed:
+		how = tuner.Served
 	}
+	t.meter.End(time.Since(start), how)
+	t.underWay.Add(-1)
+	return a, err
 }
 
 // Set implements [tuner.Limit].
@@ -79,7 +86,5 @@ func (t *tuning) Set(ctx context.Context, _ float64) error {
 
 // Read implements [tuner.Limit].
 func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
-	ended := t.meter.Ended() // first, so that not more have ended than were admitted
-	admitted := t.listener.gate.Stats(now).RateLimit.Admitted
-	return t.window.Read(now, &t.meter, t.config.Signals, values, admitted > ended)
+	return t.window.Read(now, &t.meter, t.config.Signals, values, t.underWay.Load() > 0)
 }

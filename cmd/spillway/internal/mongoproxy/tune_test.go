@@ -58,3 +58,59 @@ func TestTune(t *testing.T) {
 		t.Error("a tuner without a configuration")
 	}
 }
+
+// TestTuneReads is what a tuner hears: of commands that the servers have answered, and
+// of those under way, whoever was admitted before, is exempt, or was refused.
+func TestTuneReads(t *testing.T) {
+	asked, proceed := make(chan struct{}), make(chan struct{})
+	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.RequestID == 50 {
+			close(asked)
+			<-proceed
+		}
+		return fine(h, rest)
+	})
+	f := newFront(t, func(m *config.Mongo) {
+		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 100, RequestApplications: []string{"exempt"}}
+		m.Quota = &config.Quota{Stranger: config.Limit{Rate: 1.0 / 1800}, BurstSeconds: 3600}
+		m.Tune = &config.Tune{Mode: "enforce", Latency: 20 * time.Millisecond, Reaction: time.Hour} // by hand, below
+	}, s)
+	p := f.dial()
+	p.ask(hello(true))
+	p.ask(msg(2, 0, ping))
+	f.config.Mongo[0].Tune.Latency = 30 * time.Millisecond
+	f.put() // another tuner
+	var l *listener
+	for _, l = range f.listeners {
+		break
+	}
+	x, now, values := l.tuning.Load(), time.Now(), []float64{0}
+	x.Read(t.Context(), now, values)
+	if x.Read(t.Context(), now.Add(time.Minute), values); values[0] != 0 {
+		t.Errorf("at rest the latency is %v ms", values[0])
+	}
+	q := f.dial()
+	q.ask(msg(3, 0, doc(func(b *mongowire.Builder) {
+		var application, client mongowire.Builder
+		application.Text("name", "exempt")
+		client.Value("application", mongowire.Value{Kind: mongowire.KindDocument, Data: application.Document()})
+		b.Int("hello", 1)
+		b.Value("client", mongowire.Value{Kind: mongowire.KindDocument, Data: client.Document()})
+		b.Bool("backpressure", true)
+		b.Text("$db", "admin")
+	})))
+	q.send(msg(50, 0, ping))
+	<-asked
+	if x.Read(t.Context(), now.Add(2*time.Minute), values); values[0] < 60_000 {
+		t.Errorf("while a command hangs for a minute the latency is %v ms", values[0])
+	}
+	close(proceed)
+	q.receive()
+	ended := x.meter.Ended()
+	if isOK(p.ask(msg(4, 0, ping))) {
+		t.Fatal("the quota is not there")
+	}
+	if n := x.meter.Ended(); n != ended {
+		t.Errorf("the tuner heard of %d commands that no server has seen", n-ended)
+	}
+}
