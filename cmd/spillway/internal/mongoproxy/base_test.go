@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -292,7 +293,7 @@ func isOK(doc []byte) bool { return mongowire.Lookup(doc, "ok").True() }
 // ended wants the connection to be closed by the proxy.
 func (p *peer) ended() {
 	p.tb.Helper()
-	if h, doc, err := p.try(); err == nil || errors.Is(err, context.DeadlineExceeded) {
+	if h, doc, err := p.try(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
 		p.tb.Fatalf("got %+v %x, error %v; want the end of the connection", h, doc, err)
 	}
 }

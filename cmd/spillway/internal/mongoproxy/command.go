@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -225,6 +226,8 @@ func (c *command) shorten(left time.Duration) {
 		le.PutUint32(v.Data, uint32(ms))
 	case mongowire.KindInt64:
 		le.PutUint64(v.Data, ms)
+	case mongowire.KindDouble:
+		le.PutUint64(v.Data, math.Float64bits(float64(ms)))
 	default:
 	}
 }

@@ -252,6 +252,9 @@ func (c *conn) one() error {
 	if s := c.listener.settings.Load(); s != c.settings {
 		c.settings = s
 		c.identify()
+		if err := errors.Join(c.down.bear(s.config.StallTimeout), c.up.bear(s.config.StallTimeout)); err != nil {
+			return because(Cut, err)
+		}
 	}
 	keep := 0
 	if c.patient() {

@@ -2,6 +2,7 @@ package mongoproxy
 
 import (
 	"context"
+	"crypto/tls"
 	"net"
 	"net/netip"
 	"runtime"
@@ -216,14 +217,17 @@ func TestPlaces(t *testing.T) {
 	e.set([]string{"a", "b", "c"})
 	now := time.Now()
 	ann, bob, cid := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
-	first := func(who netip.Addr) *endpoint { return e.candidates(who, now)[0] }
-	home := first(ann)
-	e.enter(ann, home)
-	e.enter(ann, home)
+	first := func(who netip.Addr) *endpoint {
+		x := e.enter(who, now, nil)
+		e.leave(who, x)
+		return x
+	}
+	home := e.enter(ann, now, nil)
+	e.enter(ann, now, nil)
 	if first(ann) != home || first(bob) == home {
 		t.Error("a client was moved, or another one put beside it")
 	}
-	e.enter(bob, first(bob))
+	e.enter(bob, now, nil)
 	e.all[2].trouble.Store(now.UnixNano())
 	if first(cid) == e.all[2] {
 		t.Error("a client was put where it is overloaded")
@@ -242,6 +246,44 @@ func TestPlaces(t *testing.T) {
 	e.set([]string{"b", "d"})
 	if len(e.all) != 2 || e.all[0].conns != 1 {
 		t.Error("a server that stays was forgotten")
+	}
+}
+
+// TestPlacesAreTakenAtOnce: a client that makes two connections at the same time has
+// both at one server, whoever comes while they are made.
+func TestPlacesAreTakenAtOnce(t *testing.T) {
+	slow, err := net.Listen("tcp", "127.0.0.1:0") // nobody shakes hands
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	e := newEndpoints()
+	e.set([]string{slow.Addr().String(), "127.0.0.1:1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	ann, bob := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	go func() {
+		_, _, err := e.connect(ctx, ann, time.Minute, new(tls.Config))
+		done <- err
+	}()
+	c, err := slow.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := e.enter(bob, time.Now(), nil); x != e.all[1] {
+		t.Error("the client that comes next is put beside the first")
+	}
+	e.enter(bob, time.Now(), nil)
+	if x := e.enter(ann, time.Now(), nil); x != e.all[0] {
+		t.Error("the second connection goes to another server than the first")
+	}
+	cancel()
+	_ = c.Close()
+	if err := <-done; err == nil {
+		t.Error("connected")
+	}
+	if e.all[0].conns != 1 || e.all[1].conns != 2 {
+		t.Errorf("%d and %d connections, want 1 and 2", e.all[0].conns, e.all[1].conns)
 	}
 }
 
@@ -324,6 +366,45 @@ func TestDrainCutsOff(t *testing.T) {
 		t.Error("nothing is said of what was cut off")
 	}
 	p.ended()
+}
+
+// TestDrainMeetsNewcomers: a connection that was accepted just before the listener was
+// closed does not wait for its client.
+func TestDrainMeetsNewcomers(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = -1 }, newServer(t, fine))
+	for _, l := range f.listeners {
+		l.draining.Store(true)
+	}
+	p := f.dial()
+	if err := p.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	p.ended()
+	f.closed(Drained)
+}
+
+// TestUpdateOfStallTimeout: it changes for connections that are there.
+func TestUpdateOfStallTimeout(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) { m.StallTimeout = 50 * time.Millisecond }, newServer(t, fine))
+	p := f.dial()
+	p.ask(hello(false))
+	f.config.Mongo[0].StallTimeout = -1
+	f.put()
+	half := msg(2, 0, ping)
+	p.send(half[:20])
+	<-time.After(60 * time.Millisecond) // which was too long
+	p.send(half[20:])
+	if _, doc := p.receive(); !isOK(doc) {
+		t.Fatal("no answer")
+	}
+	f.config.Mongo[0].StallTimeout = 50 * time.Millisecond
+	f.put()
+	p.send(half[:20])
+	if err := p.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	p.ended()
+	f.closed(Stalled)
 }
 
 // TestUpdate: settings change for connections that are there; a listener that is new

@@ -57,39 +57,39 @@ func (e *endpoints) set(addresses []string) {
 	}
 }
 
-// candidates returns the servers in the order in which a client should try them.
-func (e *endpoints) candidates(client netip.Addr, now time.Time) []*endpoint {
+// enter picks the server for a connection of a client, and counts it there: not one of
+// those that were tried, and nil if there is no other. Whoever comes while it is made
+// sees that.
+func (e *endpoints) enter(client netip.Addr, now time.Time, tried []*endpoint) (best *endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	all := slices.Clone(e.all)
-	home := e.clients[client]
+	p := e.clients[client]
 	since := now.Add(-avoidFor).UnixNano()
 	rank := func(x *endpoint) int {
-		n := x.conns
-		if x.trouble.Load() > since {
-			n += 1 << 30
+		switch {
+		case p != nil && p.at == x:
+			return -1
+		case x.trouble.Load() > since:
+			return x.conns + 1<<30
 		}
-		if home != nil && home.at == x {
-			n = -1
-		}
-		return n
+		return x.conns
 	}
-	slices.SortStableFunc(all, func(a, b *endpoint) int { return rank(a) - rank(b) })
-	return all
-}
-
-// enter counts a connection of a client to a server.
-func (e *endpoints) enter(client netip.Addr, x *endpoint) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	x.conns++
-	p := e.clients[client]
+	for _, x := range e.all {
+		if !slices.Contains(tried, x) && (best == nil || rank(x) < rank(best)) {
+			best = x
+		}
+	}
+	if best == nil {
+		return nil
+	}
 	if p == nil {
 		p = new(placed)
 		e.clients[client] = p
 	}
-	p.at = x
+	best.conns++
+	p.at = best
 	p.conns++
+	return best
 }
 
 // leave is the end of a connection that has entered.
@@ -106,16 +106,23 @@ func (e *endpoints) leave(client netip.Addr, x *endpoint) {
 // connect connects to the first server that can be reached.
 func (e *endpoints) connect(ctx context.Context, client netip.Addr, timeout time.Duration, secure *tls.Config) (net.Conn, *endpoint, error) {
 	errs := []error{errors.New("no server could be reached")}
-	for _, x := range e.candidates(client, time.Now()) {
+	var tried []*endpoint
+	for {
+		x := e.enter(client, time.Now(), tried)
+		if x == nil {
+			return nil, nil, errors.Join(errs...)
+		}
 		c, err := dial(ctx, x.address, timeout, secure)
 		if err == nil {
-			e.enter(client, x)
 			return c, x, nil
 		}
+		e.leave(client, x)
+		if ctx.Err() != nil {
+			return nil, nil, err // the client has left, which is no trouble
+		}
 		x.trouble.Store(time.Now().UnixNano())
-		errs = append(errs, err)
+		tried, errs = append(tried, x), append(errs, err)
 	}
-	return nil, nil, errors.Join(errs...)
 }
 
 func dial(ctx context.Context, address string, timeout time.Duration, secure *tls.Config) (net.Conn, error) {

@@ -119,6 +119,9 @@ func expandSnappy(dst, data []byte) (n int, err error) {
 		if !ok {
 			return n, io.ErrUnexpectedEOF
 		}
+		if t.length <= 0 { // more than an int holds
+			return n, errCompressed
+		}
 		data = data[t.size:]
 		if t.offset == 0 && t.literal {
 			m := copy(dst[n:], data[:min(t.length, len(data))])

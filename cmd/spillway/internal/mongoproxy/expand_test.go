@@ -71,6 +71,17 @@ func TestBombsStaySmall(t *testing.T) {
 	}
 }
 
+// TestSnappyLies: a length that takes all of 32 bits is more than there is, also where an
+// int has no more.
+func TestSnappyLies(t *testing.T) {
+	for _, tag := range []byte{63 << 2, 3} { // a literal, and a copy
+		lie := []byte{100, tag, 0xfe, 0xff, 0xff, 0xff, 'x'}
+		if n, err := expandSnappy(make([]byte, 100), lie); err == nil {
+			t.Errorf("tag %x: %d bytes", tag, n)
+		}
+	}
+}
+
 // FuzzSnappy compares the reader of beginnings with the library.
 func FuzzSnappy(f *testing.F) {
 	f.Add(snappy.Encode(nil, bytes.Repeat([]byte("spillway "), 99)), 100)

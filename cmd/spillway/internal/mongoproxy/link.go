@@ -43,6 +43,12 @@ func newLink(c net.Conn, stall time.Duration) *link {
 	return l
 }
 
+// bear changes for how long the other side may stop in the middle.
+func (l *link) bear(stall time.Duration) error {
+	l.stall, l.deadline = stall, time.Time{}
+	return l.conn.SetWriteDeadline(time.Time{})
+}
+
 // take gets a buffer, unless there is one.
 func (l *link) take() {
 	if l.buf == nil {

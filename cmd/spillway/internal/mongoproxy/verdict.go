@@ -60,7 +60,7 @@ func judge(f frame, scratch []byte, stream bool) (v verdict, err error) {
 		if payload, err = expand(scratch, z); err != nil {
 			return v, err
 		}
-		code, whole = z.OpCode, len(payload) == z.Size
+		code, whole = z.OpCode, whole && len(payload) == z.Size
 	}
 	var doc []byte
 	switch {
