@@ -16,11 +16,11 @@ func Server(c *config.ServerTLS, protocols ...string) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // no TLS is none
 	}
-	pair, err := tls.LoadX509KeyPair(c.Certificate, c.Key)
+	own, _, err := pair(c.Certificate, c.Key)
 	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
+		return nil, err
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}, NextProtos: protocols}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own}, NextProtos: protocols}
 	if c.ClientCA == "" {
 		return t, nil
 	}
@@ -54,21 +54,29 @@ func Client(c *config.ClientTLS) (s Secrets, err error) {
 	if c.Certificate == "" {
 		return s, nil
 	}
-	certificate, err := os.ReadFile(c.Certificate)
+	own, text, err := pair(c.Certificate, c.Key)
 	if err != nil {
-		return s, fmt.Errorf("tls: %w", err)
+		return s, err
 	}
-	key, err := os.ReadFile(c.Key)
-	if err != nil {
-		return s, fmt.Errorf("tls: %w", err)
-	}
-	pair, err := tls.X509KeyPair(certificate, key)
-	if err != nil {
-		return s, fmt.Errorf("tls: %s: %w", c.Certificate, err)
-	}
-	s.Config.Certificates = []tls.Certificate{pair}
-	s.Text += string(certificate) + string(key)
+	s.Config.Certificates = []tls.Certificate{own}
+	s.Text += text
 	return s, nil
+}
+
+// pair reads a certificate and its key, and returns the text of both files, too.
+func pair(certificate, key string) (own tls.Certificate, text string, err error) {
+	public, err := os.ReadFile(certificate)
+	if err != nil {
+		return own, "", fmt.Errorf("tls: %w", err)
+	}
+	private, err := os.ReadFile(key)
+	if err != nil {
+		return own, "", fmt.Errorf("tls: %w", err)
+	}
+	if own, err = tls.X509KeyPair(public, private); err != nil {
+		return own, "", fmt.Errorf("%s, %s: %w", certificate, key, err) // which says tls
+	}
+	return own, string(public) + string(private), nil
 }
 
 // pool reads those who may vouch for others, and returns the text of the file, too.
