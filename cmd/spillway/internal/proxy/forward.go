@@ -49,11 +49,22 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 		dropMember(h, "criticality")
 	}
 	r.SetXForwarded()
+	if internal { // the hop before has said how the client came
+		keep(h, r.In.Header, "X-Forwarded-Host")
+		keep(h, r.In.Header, "X-Forwarded-Proto")
+	}
 	if h["Grpc-Timeout"] != nil {
 		if deadline, ok := r.In.Context().Deadline(); ok {
 			left := max(time.Until(deadline).Milliseconds(), 1)
 			h.Set("Grpc-Timeout", strconv.FormatInt(min(left, 99_999_999), 10)+"m")
 		}
+	}
+}
+
+// keep puts a header into h as it came, if it did.
+func keep(h, came http.Header, name string) {
+	if values := came[name]; len(values) > 0 {
+		h[name] = values
 	}
 }
 
