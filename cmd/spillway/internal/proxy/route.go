@@ -71,10 +71,14 @@ func sameHost(host, want string) bool {
 
 // hostOf returns the host that a request names, without a port.
 func hostOf(r *http.Request) string {
-	if host, _, err := net.SplitHostPort(r.Host); err == nil {
-		return host
+	host, _, err := net.SplitHostPort(r.Host)
+	switch {
+	case err != nil:
+		return r.Host
+	case strings.Contains(host, ":"):
+		return "[" + host + "]" // an address of IPv6, as it is without a port
 	}
-	return r.Host
+	return host
 }
 
 // pathOf returns the path of a request without detours, which would lead around a

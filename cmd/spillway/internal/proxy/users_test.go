@@ -44,6 +44,7 @@ func TestRoutes(t *testing.T) {
 		{Path: "/api/", Host: "*.example.com", Criticality: "CRITICAL_PLUS"},
 		{Path: "/api/", Methods: []string{"GET"}, Customer: config.Customer{Header: "x-team"}},
 		{Headers: map[string]string{"x-job": "*", "X-Kind": "nightly"}, Criticality: "SHEDDABLE"},
+		{Host: "[::1]"},
 	}
 	s := &settings{}
 	for i := range routes {
@@ -65,6 +66,9 @@ func TestRoutes(t *testing.T) {
 		{"GET", "http://b.org/", []string{"X-Job", "7", "X-Kind", "nightly"}, 2},
 		{"GET", "http://b.org/", []string{"X-Job", "7", "X-Kind", "daily"}, -1},
 		{"GET", "http://b.org/", []string{"X-Kind", "nightly"}, -1},
+		{"GET", "http://[::1]/", nil, 3},
+		{"GET", "http://[::1]:81/", nil, 3},
+		{"GET", "http://[::2]:81/", nil, -1},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), row.method, row.url, nil)
 		for i := 0; i+1 < len(row.headers); i += 2 {
