@@ -71,9 +71,11 @@
 //
 // # Changes
 //
-// [Proxy.Update] puts another configuration in place, as a whole or not at all.
-// What is not named differently keeps what it has learnt and its connections;
-// requests under way end as they began. A listener whose own settings have changed is
+// [Proxy.Update] puts another configuration in place, as a whole or not at all. Gates
+// keep what they have learnt as long as their listener and cluster keep their names, and
+// so does what sends to a cluster, with its connections, if nothing of the cluster has
+// changed, nor the mode: otherwise throttle, budget and connections begin anew.
+// Requests under way end as they began. A listener whose own settings have changed is
 // replaced on the same socket, so no connection is refused meanwhile.
 //
 // # Explanations

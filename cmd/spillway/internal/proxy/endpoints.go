@@ -99,18 +99,18 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		t = e.second
 	}
 	if len(e.all) == 1 && !call {
-		e.all[0].total.Add(1)
+		x := e.all[0]
+		x.total.Add(1)
+		r = e.aim(r, x)
 		resp, err := t.RoundTrip(r)
 		if err != nil {
-			e.all[0].missed(r, err)
+			x.missed(r, err)
 		}
 		return resp, err
 	}
 	tried, _ := r.Context().Value(trailKey{}).(*trail)
 	x := e.pick(tried)
-	if r.URL.Host != x.address {
-		r = aim(r, x.address)
-	}
+	r = e.aim(r, x)
 	x.total.Add(1)
 	x.busy.Add(1)
 	resp, err := t.RoundTrip(r)
@@ -140,15 +140,19 @@ func (x *endpoint) missed(r *http.Request, err error) bool {
 	return true
 }
 
-// aim returns r as it is sent to an address. r is not changed.
-func aim(r *http.Request, address string) *http.Request {
-	x := &struct {
+// aim returns r as it is sent to x. r is not changed. It may have been made for an
+// endpoint of the configuration before.
+func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
+	if r.URL.Host == x.address && r.URL.Scheme == e.scheme {
+		return r
+	}
+	aimed := &struct {
 		request http.Request
 		url     url.URL
 	}{*r, *r.URL}
-	x.url.Host = address
-	x.request.URL = &x.url
-	return &x.request
+	aimed.url.Scheme, aimed.url.Host = e.scheme, x.address
+	aimed.request.URL = &aimed.url
+	return &aimed.request
 }
 
 // refuses reports whether an answer says that the endpoint has no room.

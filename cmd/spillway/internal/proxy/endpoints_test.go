@@ -87,6 +87,29 @@ func TestTheOnlyEndpointIsDown(t *testing.T) {
 	}
 }
 
+// TestRequestsOfTheConfigurationBefore: one that was made for endpoints that have just
+// been replaced goes to those that there are, and as these want it.
+func TestRequestsOfTheConfigurationBefore(t *testing.T) {
+	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
+	for _, all := range [][]string{{address}, {address, address}} {
+		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1/path", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := e.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(body) != "/path" || err != nil || r.URL.Host != "127.0.0.1:1" {
+			t.Errorf("%d endpoints: %q, %v, and the request is one to %v", len(all), body, err, r.URL)
+		}
+		e.close()
+	}
+}
+
 func TestPick(t *testing.T) {
 	e := &endpoints{}
 	for i := range 6 {
