@@ -26,7 +26,7 @@ type proxyCommand struct {
 	Config   string      `placeholder:"FILE" xor:"what" required:"" help:"Do what FILE says, and again when it changes or on SIGHUP."`
 	Listen   string      `placeholder:"HOST:PORT" help:"Address for clients, with --upstream (default 127.0.0.1:8000)."`
 	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
-	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections."`
+	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections, in any mode."`
 	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators: dashboard, metrics, health; off is none; counts for more than what the file says (default 127.0.0.1:8001)."`
 	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json; counts for more than what the file says (default text)."`
 }
@@ -158,7 +158,11 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *proxy.Proxy, wanted *config
 		logger.Info("listening", "listener", m.Name, "address", p.Addr(m.Name).String(), "for", "mongodb", "mode", string(mode))
 	}
 	if mode == "observe" && c.Config == "" {
-		logger.Info("nothing is refused in mode observe; --mode enforce protects the upstream")
+		refuses := "nothing is refused"
+		if c.Batch {
+			refuses = "nothing is refused but by the queue"
+		}
+		logger.Info(refuses + " in mode observe; --mode enforce protects the upstream")
 	}
 }
 

@@ -183,7 +183,7 @@ type Attempts struct {
 
 // Batch is how requests wait for few connections.
 type Batch struct {
-	Connections int           `yaml:"connections" jsonschema_description:"To all endpoints together; 0 is 16."`
+	Connections int           `yaml:"connections" jsonschema_description:"To all endpoints together; 0 is 16. Where protocol is auto, one to each endpoint is kept for HTTP/2."`
 	Queue       int           `yaml:"queue" jsonschema_description:"How many requests may wait; 0 is 10000."`
 	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"How long; 0 is 1m."`
 }
@@ -211,7 +211,7 @@ type Retry struct {
 	Base          time.Duration `yaml:"base" jsonschema_description:"Longest wait before the first retry, doubled before each further one; 0 is 25ms, negative is none."`
 	Max           time.Duration `yaml:"max" jsonschema_description:"Longest wait; 0 is 1s."`
 	MaxRetryAfter time.Duration `yaml:"max_retry_after" jsonschema_description:"Longest hint of an endpoint that is waited for; 0 is 1s, negative is any."`
-	MaxBodyBytes  int64         `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length; with others, a request is sent once. 0 is 65536, negative is none."`
+	MaxBodyBytes  int64         `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
 }
 
 // A Route says where requests go and how much they matter. All that is given must
