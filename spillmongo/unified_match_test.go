@@ -19,6 +19,14 @@ func value(v any) bson.RawValue {
 	return bson.RawValue{Type: kind, Value: data}
 }
 
+// document returns doc, or an empty one for one that was left out of an event.
+func document(doc bson.Raw) any {
+	if len(doc) == 0 {
+		return bson.D{}
+	}
+	return doc
+}
+
 func eventName(e any) string {
 	switch e := e.(type) {
 	case *event.CommandStartedEvent:
@@ -40,17 +48,37 @@ func (u *unified) matchEvent(want bson.E, got any) string {
 		return "want " + want.Key
 	}
 	var seen bson.D
+	field := func(key string, v any) { seen = append(seen, bson.E{Key: key, Value: v}) }
+	command := func(name, database string, server *int64, service *bson.ObjectID) {
+		field("commandName", name)
+		field("databaseName", database)
+		field("hasServerConnectionId", server != nil)
+		field("hasServiceId", service != nil)
+	}
 	switch e := got.(type) {
 	case *event.CommandStartedEvent:
-		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}, {Key: "command", Value: e.Command}}
+		command(e.CommandName, e.DatabaseName, e.ServerConnectionID, e.ServiceID)
+		field("command", document(e.Command))
 	case *event.CommandSucceededEvent:
-		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}, {Key: "reply", Value: e.Reply}}
+		command(e.CommandName, e.DatabaseName, e.ServerConnectionID, e.ServiceID)
+		field("reply", document(e.Reply))
 	case *event.CommandFailedEvent:
-		seen = bson.D{{Key: "commandName", Value: e.CommandName}, {Key: "databaseName", Value: e.DatabaseName}}
+		command(e.CommandName, e.DatabaseName, e.ServerConnectionID, e.ServiceID)
 	case *event.PoolEvent:
-		seen = bson.D{{Key: "reason", Value: e.Reason}}
+		field("hasServiceId", e.ServiceID != nil)
+		field("reason", e.Reason)
 	}
-	return u.match(value(want.Value), value(seen), true)
+	for _, w := range must(bson.Raw(value(want.Value).Value).Elements()) {
+		g, err := bson.Raw(value(seen).Value).LookupErr(w.Key())
+		match := u.matchField
+		if w.Key() == "command" || w.Key() == "reply" { // each is a root of its own
+			match = func(want, got bson.RawValue, _ bool) string { return u.match(want, got, true) }
+		}
+		if why := match(w.Value(), g, err == nil); why != "" {
+			return w.Key() + ": " + why
+		}
+	}
+	return ""
 }
 
 // match says why got is not what is wanted, by the rules of the format. A document

@@ -3,6 +3,7 @@ package spillmongo_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,6 +77,9 @@ func (u *unified) do(op *operation) (any, error) {
 		ctx = mongo.NewSessionContext(ctx, u.entities[id].(*mongo.Session))
 	}
 	if v, ok := a.get("timeoutMS"); ok {
+		if v.AsInt64() == 0 {
+			return nil, unsupported("timeoutMS of 0 for an operation")
+		}
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(v.AsInt64())*time.Millisecond)
 		defer cancel()
@@ -109,7 +113,7 @@ func (u *unified) dispatch(ctx context.Context, op *operation, a arguments) (any
 	case *mongo.Session:
 		return u.sessionOperation(ctx, e, op.Name, a)
 	case cursor:
-		return nil, e.Close(ctx)
+		return cursorOperation(ctx, e, op.Name)
 	default:
 		return nil, unsupported(fmt.Sprintf("%s of %s", op.Name, op.Object))
 	}
@@ -117,21 +121,76 @@ func (u *unified) dispatch(ctx context.Context, op *operation, a arguments) (any
 
 var errNotThis = fmt.Errorf("another operation")
 
+// A cursor is one of documents or of changes.
 type cursor interface {
 	Close(ctx context.Context) error
-	All(ctx context.Context, to any) error
+	Next(ctx context.Context) bool
+	Decode(to any) error
+	Err() error
 }
 
-func all(ctx context.Context, c *mongo.Cursor, err error) (docs []bson.D, _ error) {
-	if err != nil {
-		return nil, err
+func cursorOperation(ctx context.Context, c cursor, name string) (any, error) {
+	switch name {
+	case "close":
+		return nil, c.Close(ctx)
+	case "iterateUntilDocumentOrError", "iterateOnce":
+		if !c.Next(ctx) {
+			return nil, c.Err()
+		}
+		var doc bson.D
+		err := c.Decode(&doc)
+		return doc, err
+	default:
+		return nil, unsupported(name)
 	}
-	err = c.All(ctx, &docs)
+}
+
+func all(ctx context.Context, c *mongo.Cursor, err error) ([]bson.D, error) {
+	docs := []bson.D{}
+	if err == nil {
+		err = c.All(ctx, &docs)
+	}
 	return docs, err
+}
+
+// result returns what the driver returned under the names of the format.
+func result(v any) any {
+	switch r := v.(type) {
+	case *mongo.InsertOneResult:
+		return bson.D{{Key: "insertedId", Value: r.InsertedID}}
+	case *mongo.UpdateResult:
+		d := bson.D{{Key: "matchedCount", Value: r.MatchedCount}, {Key: "modifiedCount", Value: r.ModifiedCount}, {Key: "upsertedCount", Value: r.UpsertedCount}}
+		if r.UpsertedID != nil {
+			d = append(d, bson.E{Key: "upsertedId", Value: r.UpsertedID})
+		}
+		return d
+	case *mongo.DeleteResult:
+		return bson.D{{Key: "deletedCount", Value: r.DeletedCount}}
+	case *mongo.BulkWriteResult:
+		upserted := bson.D{}
+		for i, id := range r.UpsertedIDs {
+			upserted = append(upserted, bson.E{Key: strconv.FormatInt(i, 10), Value: id})
+		}
+		return bson.D{
+			{Key: "insertedCount", Value: r.InsertedCount}, {Key: "matchedCount", Value: r.MatchedCount}, {Key: "modifiedCount", Value: r.ModifiedCount},
+			{Key: "deletedCount", Value: r.DeletedCount}, {Key: "upsertedCount", Value: r.UpsertedCount}, {Key: "upsertedIds", Value: upserted},
+		}
+	default:
+		return v
+	}
 }
 
 func (u *unified) runnerOperation(name string, a arguments) error {
 	switch name {
+	case "createEntities":
+		for _, e := range a.list("entities") {
+			var d bson.D
+			if err := bson.Unmarshal(e.(bson.Raw), &d); err != nil {
+				return err
+			}
+			u.create(d)
+		}
+		return nil
 	case "failPoint":
 		client := u.entities[a.text("client")].(*mongo.Client)
 		return client.Database("admin").RunCommand(u.ctx, a.doc("failPoint")).Err()
