@@ -72,7 +72,7 @@ type Config struct {
 	// Min and Max bound the limit. A Min that is too high leaves a backend overloaded
 	// that has lost most of its capacity; a Max that is too high lets signals that
 	// see too little do harm. Zero means a tenth of Limit (1 at least where it is
-	// Whole) and ten times Limit. They must be positive, with Limit between them.
+	// Whole) and ten times Limit (1e12 at most). They must be positive, with Limit between them.
 	Min, Max float64
 	// Whole says that a limit is a whole number, such as one of requests in flight.
 	// Limit, Min and Max must then be whole, and each step is at least 1.
@@ -124,7 +124,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	c.Min = cmp.Or(c.Min, c.atLeastOne(c.Limit/10))
-	c.Max = cmp.Or(c.Max, c.Limit*10)
+	c.Max = cmp.Or(c.Max, min(c.Limit*10, most))
 	c.Increase = cmp.Or(c.Increase, 0.02)
 	c.Decrease = cmp.Or(c.Decrease, 0.05)
 	c.Gain = cmp.Or(c.Gain, 0.25)

@@ -183,7 +183,7 @@ func (t *Tuner) resume() (Move, bool) {
 	if !all {
 		t.seen = t.at
 	}
-	if t.at-t.seen < t.config.Persist {
+	if !all || t.at-t.seen < t.config.Persist {
 		return Move{}, false
 	}
 	t.lost, t.readings = false, 0

@@ -123,6 +123,27 @@ func TestFallback(t *testing.T) {
 	}
 }
 
+// Without Persist one reading is enough to resume, but one that knows all signals.
+func TestResumeNeedsAllSignals(t *testing.T) {
+	c := latency(tune.Config{Persist: -1, Stale: time.Second})
+	c.Signals = append(c.Signals, tune.Signal{Name: "refusals", Unit: "%", Target: 5})
+	tuner := must(tune.New(c))
+	tuner.Read(t0, 100, 50, 5)
+	if m, _ := tuner.Read(t0.Add(time.Second), 100, 50, nan); m.Rule != tune.Fallback {
+		t.Fatalf("without a signal: %v", m)
+	}
+	tuner.Read(t0.Add(1500*ms), 100, nan, nan)
+	for i, row := range []struct {
+		latency, refusals float64
+		want              bool
+	}{{50, nan, false}, {nan, 5, false}, {50, 5, true}} {
+		m, ok := tuner.Read(t0.Add(time.Duration(1600+i)*ms), 100, row.latency, row.refusals)
+		if ok != row.want || ok && m.Rule != tune.Resume {
+			t.Errorf("reading %d: %v", i, m)
+		}
+	}
+}
+
 // Of two signals the one that presses more counts, and one that is missing holds the
 // limit down and then takes it back.
 func TestTwoSignals(t *testing.T) {
@@ -251,6 +272,13 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		if _, err := tune.New(c); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("error %v, want %q", err, row.want)
 		}
+	}
+}
+
+// TestGreatLimits: what is documented as the greatest limit is one.
+func TestGreatLimits(t *testing.T) {
+	if s := must(tune.New(latency(tune.Config{Limit: 1e12}))).Stats(); s.Max != 1e12 {
+		t.Errorf("at most %v", s.Max)
 	}
 }
 
