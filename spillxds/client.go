@@ -117,6 +117,7 @@ func (c *Client) close() error {
 	if n := c.table.unreported(); n > 0 {
 		err = errors.Join(err, fmt.Errorf("spillxds: closed with %d dropped requests not reported", n))
 	}
+	c.table.close()
 	return err
 }
 

@@ -111,7 +111,7 @@ func (r *reporter) run(ctx context.Context, wishes <-chan wish) (worked bool, er
 				closing = nil // until the server has said what it wants, or time is up
 				continue
 			}
-			return r.asked, r.flush(ctx)
+			return r.asked, r.flush(ctx, wishes)
 		case w := <-wishes:
 			r.take(w)
 			closing = r.closing
@@ -158,16 +158,20 @@ func (r *reporter) send() error {
 
 // flush sends the last report and waits until the server has read it: a server
 // ends the stream when the client has.
-func (r *reporter) flush(ctx context.Context) error {
+func (r *reporter) flush(ctx context.Context, wishes <-chan wish) error {
 	if r.send() != nil || r.stream.CloseSend() != nil {
 		return errFlushed
 	}
-	select {
-	case err := <-r.ended:
-		if !errors.Is(err, io.EOF) {
-			r.tell(Event{Kind: ReportingStopped, Err: err})
+	for {
+		select {
+		case <-wishes: // too late
+		case err := <-r.ended:
+			if !errors.Is(err, io.EOF) {
+				r.tell(Event{Kind: ReportingStopped, Err: err})
+			}
+			return errFlushed
+		case <-ctx.Done():
+			return errFlushed
 		}
-	case <-ctx.Done():
 	}
-	return errFlushed
 }

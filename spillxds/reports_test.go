@@ -269,6 +269,25 @@ func TestCloseTellsWhatWasNotReported(t *testing.T) {
 	})
 }
 
+// TestCloseDoesNotWaitForWishes has a server that says what it wants after the last
+// report, too.
+func TestCloseDoesNotWaitForWishes(t *testing.T) {
+	const patience = 3 * time.Second
+	p := newPlane(t)
+	p.loads.interval = durationpb.New(time.Hour)
+	client := p.client(spillxds.Config{Reports: spillxds.Always, FlushTimeout: patience})
+	must(client.Cluster(key("users"))).Limiter().Refuse()
+	eventually(t, "the server has asked", func() bool { return client.Stats().Interval > 0 })
+	p.loads.change <- &lrsv3.LoadStatsResponse{SendAllClusters: true}
+	start := time.Now()
+	if err := client.Close(); err != nil {
+		t.Error(err)
+	}
+	if d := time.Since(start); d >= patience || p.loads.users().dropped != 1 {
+		t.Errorf("closed after %v, with %d drops reported", d, p.loads.users().dropped)
+	}
+}
+
 func TestLoadIsBounded(t *testing.T) {
 	p := newPlane(t)
 	users := must(p.client(spillxds.Config{}).Cluster(key("users")))

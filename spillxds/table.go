@@ -61,6 +61,7 @@ type table struct {
 	known   map[string]*known        // by name of the cluster
 	shared  map[inflight.Key]*shared // those without holders are still to be reported
 	version string                   // accepted, of the state-of-the-world protocol
+	closed  bool                     // nothing more is reported
 }
 
 func newTable(c *Client) *table {
@@ -168,8 +169,20 @@ func (t *table) drop(s *shared) {
 		}
 		t.wake()
 	}
-	if !t.client.reports(s) {
+	if t.closed || !t.client.reports(s) {
 		t.forget(s)
+	}
+}
+
+// close forgets what nobody holds, now and later.
+func (t *table) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	for _, s := range t.shared {
+		if s.holders == 0 {
+			t.forget(s)
+		}
 	}
 }
 
