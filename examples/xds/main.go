@@ -104,6 +104,9 @@ func demonstrate(out io.Writer, each time.Duration) error {
 		if err := p.set("users", limit); err != nil {
 			return err
 		}
+		if err := caller.users.Ready(context.Background()); err != nil { // before, all clusters have the default
+			return err
+		}
 		served, refused := caller.run(each)
 		p.mu.Lock()
 		fmt.Fprintf(out, "client: max_requests %d: %d served, %d refused here\n", limit, served, refused)
@@ -114,6 +117,7 @@ func demonstrate(out io.Writer, each time.Duration) error {
 
 // caller makes calls to a backend that takes 50 ms for each.
 type caller struct {
+	users   *spillxds.Cluster
 	http    *http.Client
 	backend *httptest.Server
 }
@@ -131,7 +135,7 @@ func newCaller(client *spillxds.Client) (*caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &caller{&http.Client{Transport: transport}, httptest.NewServer(http.HandlerFunc(slow))}, nil
+	return &caller{users, &http.Client{Transport: transport}, httptest.NewServer(http.HandlerFunc(slow))}, nil
 }
 
 func slow(_ http.ResponseWriter, r *http.Request) {
