@@ -89,6 +89,9 @@ func (m *Imported) add(c jsonMethod, b retry.Budget) error {
 		names = append(names, path)
 	}
 	where := strings.Join(names, ", ")
+	if len(names) == 1 && where == "" {
+		where = "all methods"
+	}
 	if c.HedgingPolicy != nil {
 		m.missingf("%s: hedgingPolicy: Spillway does not hedge", where)
 	}

@@ -78,6 +78,10 @@ func TestImport(t *testing.T) {
 	if strings.Contains(report, "retryThrottling") {
 		t.Errorf("reported although it was carried over:\n%s", report)
 	}
+	report = strings.Join(must(ImportServiceConfig(retryFive)).NotCarriedOver, "\n")
+	if want := "all methods: backoffMultiplier: 1 is taken as 2"; !strings.Contains(report, want) {
+		t.Errorf("not reported: %s\n%s", want, report)
+	}
 	if report := must(ImportServiceConfig(`{}`)).NotCarriedOver; len(report) != 1 || !strings.Contains(report[0], "retryThrottling: there is none") {
 		t.Errorf("%q", report)
 	}
