@@ -33,12 +33,17 @@ type endpoint struct {
 	health  health
 	busy    atomic.Int64 // attempts under way
 	failed  atomic.Int64 // when it last could not be connected to, in nanoseconds since 1970
+	lost    atomic.Bool  // it has answered nothing since
 	total   atomic.Uint64
 }
 
 // avoid is for how long an endpoint that could not be connected to gets nothing, if
-// there are others.
-const avoid = time.Second
+// there are others. It shows as one that cannot be connected to for longer, as it is
+// tried again and again.
+const (
+	avoid = time.Second
+	lose  = 10 * time.Second
+)
 
 func newEndpoints(x *config.Cluster, secured *tls.Config) *endpoints {
 	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2" && secured == nil}
@@ -105,8 +110,10 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp, err := t.RoundTrip(r)
 		if err != nil {
 			x.missed(r, err)
+			return nil, err
 		}
-		return resp, err
+		x.found()
+		return resp, nil
 	}
 	tried, _ := r.Context().Value(trailKey{}).(*trail)
 	x := e.pick(tried)
@@ -121,6 +128,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	x.found()
 	if refuses(resp) || call && refusesCall(resp) {
 		tried.refused(resp)
 		tried.add(x)
@@ -137,7 +145,15 @@ func (x *endpoint) missed(r *http.Request, err error) bool {
 		return false
 	}
 	x.failed.Store(time.Now().UnixNano())
+	x.lost.Store(true)
 	return true
+}
+
+// found takes note of an answer.
+func (x *endpoint) found() {
+	if x.lost.Load() {
+		x.lost.Store(false)
+	}
 }
 
 // aim returns r as it is sent to x. r is not changed. It may have been made for an
@@ -193,6 +209,7 @@ func (e *endpoints) inherit(old *endpoints) {
 		for _, o := range old.all {
 			if o.address == x.address {
 				x.failed.Store(o.failed.Load())
+				x.lost.Store(o.lost.Load())
 				x.health.state.Store(o.health.state.Load())
 			}
 		}
@@ -248,7 +265,7 @@ type EndpointStats struct {
 	Address string
 	Busy    int    // attempts under way, where there are several endpoints
 	Total   uint64 // attempts
-	Failed  bool   // it could not be connected to of late
+	Failed  bool   // it could not be connected to of late, and has answered nothing since
 
 	Health                   Health // by its checks
 	ChecksTotal, FailedTotal uint64 // checks that have ended, and those of them that failed
@@ -259,7 +276,7 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 	all := make([]EndpointStats, 0, len(e.all))
 	for _, x := range e.all {
 		s := EndpointStats{
-			Address: x.address, Busy: int(x.busy.Load()), Total: x.total.Load(), Failed: x.failed.Load() >= now.Add(-avoid).UnixNano(),
+			Address: x.address, Busy: int(x.busy.Load()), Total: x.total.Load(), Failed: x.lost.Load() && x.failed.Load() >= now.Add(-lose).UnixNano(),
 			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(),
 		}
 		if reason := x.health.reason.Load(); reason != nil {

@@ -87,6 +87,45 @@ func TestTheOnlyEndpointIsDown(t *testing.T) {
 	}
 }
 
+// TestDownIsNoFlicker: an endpoint that is tried now and then is down all the time, until
+// it answers, or nobody has asked for long.
+func TestDownIsNoFlicker(t *testing.T) {
+	address, _ := upstreamAt(t, http.NotFoundHandler())
+	for _, all := range [][]string{{address}, {address, address}} {
+		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		noon := time.Now()
+		for _, x := range e.all {
+			x.failed.Store(noon.UnixNano())
+			x.lost.Store(true)
+		}
+		down := func(after time.Duration) int {
+			n := 0
+			for _, s := range e.stats(noon.Add(after)) {
+				if s.Failed {
+					n++
+				}
+			}
+			return n
+		}
+		if down(0) != len(all) || down(5*time.Second) != len(all) || down(11*time.Second) != 0 {
+			t.Errorf("of %d down: %d, after 5s %d, after 11s %d", len(all), down(0), down(5*time.Second), down(11*time.Second))
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := e.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if down(0) != len(all)-1 {
+			t.Errorf("after an answer %d of %d are down", down(0), len(all))
+		}
+		e.close()
+	}
+}
+
 // TestRequestsOfTheConfigurationBefore: one that was made for endpoints that have just
 // been replaced goes to those that there are, and as these want it.
 func TestRequestsOfTheConfigurationBefore(t *testing.T) {
