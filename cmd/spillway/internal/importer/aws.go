@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // AWS imports how SDKs of AWS retry, from files of two kinds: lines of an environment
@@ -59,7 +60,7 @@ func (a *awsImport) parse(d Document) (cursor, error) {
 	}
 	all := make(map[string]any)
 	section, above := "environment", ""
-	lines := bufio.NewScanner(bytes.NewReader(d.Text))
+	lines := bufio.NewScanner(bytes.NewReader(strict.Plain(d.Text)))
 	lines.Buffer(nil, maxSize+1)
 	for n := 1; lines.Scan(); n++ {
 		line := strings.TrimSpace(lines.Text())

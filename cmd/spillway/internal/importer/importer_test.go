@@ -13,6 +13,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -143,6 +144,20 @@ func TestEnvoyRoutesGoWhereTheyDoInEnvoy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Documents may begin with the mark that some editors write.
+func TestMarkedDocuments(t *testing.T) {
+	marked := func(text string) Document { return Document{"x", []byte("\ufeff" + text)} }
+	for name, run := range map[string]func() (*Result, error){
+		"grpc":  func() (*Result, error) { return GRPC(marked(`{"methodConfig": []}`), Options{}) },
+		"envoy": func() (*Result, error) { return Envoy([]Document{marked("static_resources: {}")}, Options{}) },
+		"aws":   func() (*Result, error) { return AWS([]Document{marked("[default]\n")}, "default", Options{}) },
+	} {
+		if _, err := run(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 
@@ -370,7 +385,7 @@ func FuzzAWS(f *testing.F) {
 		}
 		written(t, r)
 		settings := 0
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(string(strict.Plain(text))) {
 			line = strings.TrimSpace(line)
 			if line != "" && line[0] != '#' && line[0] != ';' && !(line[0] == '[' && line[len(line)-1] == ']') {
 				settings++

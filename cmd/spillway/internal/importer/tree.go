@@ -31,7 +31,7 @@ func (r *report) read(d Document) (cursor, error) {
 	if len(d.Text) > maxSize {
 		return cursor{}, fmt.Errorf("%s has %d bytes, more than %d", d.Name, len(d.Text), maxSize)
 	}
-	value, err := decode(d.Text)
+	value, err := decode(strict.Plain(d.Text))
 	if err != nil {
 		return cursor{}, fmt.Errorf("%s: %w", d.Name, err)
 	}

@@ -80,6 +80,9 @@ var length = Text(func(s string) (time.Duration, error) {
 	return d, nil
 })
 
+// Plain returns a text without the mark that some editors put before it.
+func Plain(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
+
 // Decode reads the text, of at most so many bytes, into the struct that v points to,
 // by its yaml tags. Lengths of time are written as Go has them; values say what else
 // is written as text.
@@ -87,6 +90,7 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	if len(s.Text) > most {
 		return &Error{File: s.Name, Problem: fmt.Sprintf("has %d bytes, more than %d", len(s.Text), most)}
 	}
+	s.Text = Plain(s.Text)
 	var wrong *textError // the decoder does not say where one is
 	options := []yaml.DecodeOption{yaml.Strict(), length(&wrong)}
 	for _, value := range values {
@@ -155,6 +159,7 @@ func (s Source) syntax(err error, t reflect.Type) error {
 // At returns the error of a field, with the place in the text where it is, or that of
 // the nearest one around it.
 func (s Source) At(field, problem string) *Error {
+	s.Text = Plain(s.Text)
 	e := &Error{File: s.Name, Line: s.line(field), Field: field, Problem: problem}
 	e.Excerpt = s.excerpt(e.Line)
 	return e

@@ -38,6 +38,13 @@ func TestDecode(t *testing.T) {
 	if f.Wait != 20*time.Millisecond || f.Even != 2 || f.Parts[0].Inner.Weight != 2 {
 		t.Errorf("%+v", f)
 	}
+	const mark = "\ufeff" // before the text
+	if err := (Source{"f", []byte(mark + good)}).Decode(&f, 1000, evens); err != nil {
+		t.Error(err)
+	}
+	if e := (Source{"f", []byte(mark + good)}).At("name", "is wrong"); e.Error() != "f:1: name is wrong\n>    1 | name: a\n     2 | wait: 20ms" {
+		t.Error(e)
+	}
 	for name, row := range map[string]struct{ from, to, want string }{
 		"unknown":      {"name:", "nane:", "f:1: nane is no field here; did you mean name?\n>    1 | nane: a\n"},
 		"far off":      {"name:", "length:", "f:1: length is no field here\n"},
