@@ -89,6 +89,7 @@ func TestCommandsThatFail(t *testing.T) {
 		{[]string{"explain", shop, "cart"}, exitUsage, "neither a path nor a URL"},
 		{[]string{"explain", shop, "-H", "nonsense"}, exitUsage, "--header must be"},
 		{[]string{"explain", shop, "--body=-1"}, exitUsage, "--body is -1"},
+		{[]string{"explain", shop, "--from", "10.0.0"}, exitUsage, `--from is "10.0.0", must be an address`},
 		{[]string{"explain", shop, "--listener", "none"}, exitUsage, `no listener is called "none"`},
 		{[]string{"explain", shop, "--client", "me"}, exitUsage, "it has no tls.client_ca"},
 		{[]string{"import", "grpc", "none.json"}, exitUsage, "none.json"},

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"text/tabwriter"
@@ -66,6 +67,10 @@ func (c *explainCommand) request() (*http.Request, error) {
 	if c.Body < 0 || c.Body > maxBody {
 		return nil, fmt.Errorf("--body is %d, must be 0 to %d", c.Body, maxBody)
 	}
+	from, err := netip.ParseAddr(strings.Trim(c.From, "[]"))
+	if err != nil {
+		return nil, fmt.Errorf("--from is %.60q, must be an address such as 192.0.2.1", c.From)
+	}
 	u, err := url.Parse(c.URL)
 	if err != nil || !strings.HasPrefix(u.Path, "/") && u.Path != "" {
 		return nil, fmt.Errorf("%.200q is neither a path nor a URL", c.URL)
@@ -77,7 +82,7 @@ func (c *explainCommand) request() (*http.Request, error) {
 	r := &http.Request{
 		Method: cmp.Or(c.Method, method), Host: cmp.Or(u.Host, "localhost"), Header: make(http.Header), ContentLength: c.Body,
 		URL: &url.URL{Path: cmp.Or(u.Path, "/"), RawPath: u.RawPath, RawQuery: u.RawQuery}, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		RemoteAddr: "[" + strings.Trim(c.From, "[]") + "]:1024",
+		RemoteAddr: netip.AddrPortFrom(from, 1024).String(),
 	}
 	r.RequestURI = r.URL.RequestURI()
 	for _, h := range c.Header {
