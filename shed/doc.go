@@ -50,7 +50,9 @@
 // tuning.
 //
 // A request whose deadline is nearer than the shortest time in which any
-// request was served of late is refused at once, as doing it is of no use.
+// request was served of late is refused at once, as doing it is of no use. One in a
+// second is let in all the same: where only long work was done for a while, nothing
+// else would tell that some requests are quicker.
 //
 // # Contract
 //

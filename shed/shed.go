@@ -22,6 +22,7 @@ type Shedder struct {
 	limit      limit
 	levels     levels
 	quickest   extreme       // seconds that the quickest request took
+	hurry      time.Duration // when one that must be quicker was last let in, on the limit's clock
 	began      time.Duration // when a request last did, on the limit's clock
 	processors int           // as last seen
 	counts     [spillway.Criticalities]ClassStats
@@ -65,6 +66,9 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 	defer s.mu.Unlock()
 	if why := s.refuse(c, now, call, state); why != admitted {
 		return Decision{Verdict: Refused, Err: why.refusal(class)}
+	}
+	if s.hurried(now, call) {
+		s.hurry = s.limit.at
 	}
 	if s.room.n == 0 && state.Runnable < state.processors() && s.limit.free(now, state) || w == nil {
 		return Decision{Verdict: Run, Ticket: s.run(now, class, s.idle(state))}
@@ -126,8 +130,16 @@ func (s *Shedder) spare(class int, state State) bool {
 	return s.room.n == 0 && state.Runnable == 0 && !s.limit.bound && s.cascade.next() == class
 }
 
-// late reports whether the deadline is nearer than any request was quick.
+// late reports whether the deadline has passed, or is nearer than any request was quick
+// and one such was let in lately.
 func (s *Shedder) late(now time.Time, call spillway.Call) bool {
+	return s.hurried(now, call) && (s.limit.at-s.hurry < lately || !now.Before(call.Deadline))
+}
+
+const lately = time.Second
+
+// hurried reports whether no request was as quick as this one would have to be.
+func (s *Shedder) hurried(now time.Time, call spillway.Call) bool {
 	return !call.Deadline.IsZero() && call.Deadline.Sub(now).Seconds() <= s.quickest.value()
 }
 

@@ -234,6 +234,7 @@ func TestDeadline(t *testing.T) {
 		wait    time.Duration
 	}{
 		{-time.Second, shed.Refused, 0},
+		{10 * time.Millisecond, shed.Wait, 2500 * time.Microsecond}, // one in a second, to learn whether it would be quick
 		{20 * time.Millisecond, shed.Refused, 0},
 		{40 * time.Millisecond, shed.Wait, 10 * time.Millisecond},
 		{80 * time.Millisecond, shed.Wait, 30 * time.Millisecond},
@@ -378,5 +379,44 @@ func TestAllocations(t *testing.T) {
 	fill(t, s, spillway.Critical)
 	if n := testing.AllocsPerRun(1000, func() { s.Refuse(now, spillway.Call{}, busy) }); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
+	}
+}
+
+// Of a server that does long work for some who do not say when they leave, others look
+// things up, and wait for a second. However seldom they come, and whatever was asked
+// for before they did, they are served.
+func TestSeldomLookupsBesideLongWork(t *testing.T) {
+	for _, every := range []time.Duration{15 * time.Second, 3 * time.Second, 50 * time.Millisecond} {
+		s := must(t, shed.Config{})
+		const length, work, lookup = 2 * time.Minute, 3 * time.Second, 5 * time.Millisecond
+		var export, look spillway.Ticket
+		served, refused := 0, 0
+		for now := time.Duration(0); now < length; now += lookup {
+			at := t0.Add(now)
+			if look.By != nil {
+				served++
+			}
+			look.Settle(at, spillway.Served)
+			if now%work == 0 {
+				export.Settle(at, spillway.Served)
+				export = s.Arrive(at, spillway.Call{}, idle, new(shed.Waiter)).Ticket
+			}
+			if now < 30*time.Second || now%every != 0 {
+				continue // it is early
+			}
+			call := spillway.Call{Deadline: at.Add(time.Second)}
+			if s.Refuse(at, call, idle) != nil {
+				refused++
+				continue
+			}
+			if d := s.Arrive(at, call, idle, new(shed.Waiter)); d.Verdict == shed.Run {
+				look = d.Ticket
+			} else {
+				refused++
+			}
+		}
+		if refused > 0 {
+			t.Errorf("one lookup in %v: %d refused and %d served by an idle server", every, refused, served)
+		}
 	}
 }
