@@ -243,7 +243,7 @@ func valueSize(kind byte, data []byte) (int, bool) {
 // counts all but extra bytes of it.
 func sized(data []byte, least, extra int) (int, bool) {
 	n, ok := Length(data)
-	return n + extra, ok && n >= least
+	return n + extra, ok && n >= least && n <= math.MaxInt32-extra // more is too much for some ints
 }
 
 func regexSize(data []byte) (int, bool) {

@@ -3,6 +3,7 @@ package mongowire
 import (
 	"encoding/binary"
 	"math"
+	"strconv"
 )
 
 // A Builder makes a document, field by field. The zero Builder is ready for use, and
@@ -63,10 +64,9 @@ func (b *Builder) ObjectID(key string, id [12]byte) {
 
 // Array adds a field with a list of strings.
 func (b *Builder) Array(key string, texts ...string) {
-	const digits = "0123456789"
 	var list Builder
 	for i, text := range texts {
-		list.Text(digits[i%10:i%10+1], text)
+		list.Text(strconv.Itoa(i), text)
 	}
 	b.Value(key, Value{KindArray, list.Document()})
 }

@@ -20,7 +20,7 @@ func sample() []byte {
 	b.Bool("yes", true)
 	b.Bool("no", false)
 	b.ObjectID("id", [12]byte{1})
-	b.Array("labels", "a", "b")
+	b.Array("labels", "a", "", "", "", "", "", "", "", "", "", "", "b")
 	b.Value("inner", Value{KindDocument, inner.Document()})
 	b.Value("bin", Value{KindBinary, append(u32(2), 0, 'h', 'i')})
 	b.Value("long", Value{KindInt64, binary.LittleEndian.AppendUint64(nil, 1<<40)})
@@ -51,7 +51,7 @@ func TestBuilderAndLookup(t *testing.T) {
 	}
 	if string(Lookup(doc, "find").Text()) != "orders" || Lookup(doc, "n").Text() != nil ||
 		string(Lookup(doc, "bin").Binary()) != "hi" || Lookup(doc, "find").Binary() != nil ||
-		string(Lookup(Lookup(doc, "labels").Array(), "1").Text()) != "b" || Lookup(doc, "inner").Array() != nil ||
+		string(Lookup(Lookup(doc, "labels").Array(), "11").Text()) != "b" || Lookup(doc, "inner").Array() != nil ||
 		Lookup(doc, "labels").Document() != nil || Lookup(Lookup(doc, "inner").Document(), "x").Kind != KindInt32 {
 		t.Errorf("%x", doc)
 	}
@@ -115,6 +115,8 @@ func TestMalformed(t *testing.T) {
 		"an unknown kind":       field(0x42),
 		"a number cut short":    field(KindInt64, 1, 2),
 		"a string too long":     field(KindString, 200, 0, 0, 0, 0),
+		"a string of 2 GiB":     field(KindString, 0xff, 0xff, 0xff, 0x7f, 0),
+		"binary of 2 GiB":       field(KindBinary, 0xff, 0xff, 0xff, 0x7f, 0),
 		"a string without zero": field(KindString, 1, 0, 0, 0, 'x'),
 		"neither true nor not":  field(KindBoolean, 2),
 		"old binary":            field(KindBinary, 5, 0, 0, 0, 2, 9, 0, 0, 0, 'x'),
