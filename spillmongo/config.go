@@ -143,7 +143,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 		NoReads: off(o.RetryReads), NoWrites: off(o.RetryWrites),
 	}
 	if o.Timeout != nil { // even of zero, which is no limit; the contexts bring the others
-		oc.OtherRetries = math.MaxInt32
+		oc.OtherRetries = math.MaxInt32 - 1
 	}
 	if n := o.MaxAdaptiveRetries; n != nil {
 		if !later {
