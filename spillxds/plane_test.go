@@ -3,7 +3,9 @@ package spillxds_test
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -222,6 +224,39 @@ func TestClustersComeAndGo(t *testing.T) {
 		}
 		limitOf(t, must(client.Cluster(key("c"))), 3)
 		limitOf(t, must(client.Cluster(key("a"))), 1)
+	})
+}
+
+// TestClustersComeAndGoAtRandom takes clusters and gives them up while the stream
+// runs, and wants the limits of those that are held in the end.
+func TestClustersComeAndGoAtRandom(t *testing.T) {
+	forms(t, func(t *testing.T, c spillxds.Config) {
+		names := []string{"a", "b", "c"}
+		p := newPlane(t)
+		p.push(cluster("a", 1), cluster("b", 2), cluster("c", 3))
+		c.Reports = spillxds.Never
+		client := p.client(c)
+		var users sync.WaitGroup
+		for g := range 4 {
+			users.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(g), 1))
+				for range 300 {
+					held := must(client.Cluster(key(names[random.IntN(3)])))
+					if random.IntN(4) == 0 {
+						_ = held.Ready(t.Context())
+					}
+					held.Close()
+				}
+			})
+		}
+		users.Wait()
+		for i, name := range names {
+			held := must(client.Cluster(key(name)))
+			limitOf(t, held, i+1)
+			if err := held.Ready(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
 	})
 }
 
