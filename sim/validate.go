@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -211,6 +212,9 @@ func (c *checker) ingress(s *Service, at string) {
 		return
 	}
 	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
+	targets := s.Ingress.Load.Targets
+	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
+	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
 	c.ok(s.Ingress.RetryAfter >= 0, at+".Ingress.RetryAfter", s.Ingress.RetryAfter, "0 or more")
 	for _, m := range []struct {
 		field string

@@ -87,7 +87,7 @@ func (s *Scenario) Locate(err error) error {
 }
 
 // flattened are the parts of a path in sim.Config that files do without.
-var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload)\b`)
+var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload|Load)\b`)
 
 // byClass are the lists that files have as fields.
 var byClass = regexp.MustCompile(`\.(Classes|Thresholds|Shares)\[([0-3])\]`)

@@ -44,6 +44,7 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 		"shedder":             {small + "    ingress:\n      shed:\n        max_wait: 1us\n", "f.yaml:12: services[0].ingress.shed.max_wait is 1µs, must be 1ms to 10s"},
 		"rate limit":          {small + "    ingress:\n      rate_limit: {rate: 1e9}\n", "f.yaml:11: services[0].ingress.rate_limit.rate is 1e+09, must be"},
 		"quota":               {small + "    ingress:\n      quota: {capacity: -1}\n", "f.yaml:11: services[0].ingress.quota.capacity is -1, must not be negative"},
+		"target":              {small + "    ingress:\n      targets: {cpu: -1}\n", "f.yaml:11: services[0].ingress.targets.cpu is -1, must be 0 or more"},
 		"attempts":            {small + "    ingress:\n      attempts: {share: 1}\n", "f.yaml:11: services[0].ingress.attempts.share is 1, must be below 1"},
 		"no such service":     {replaced("to: db", "to: bd"), `f.yaml:6: clients[0].call.to is "bd", which is no service`},
 		"a circle":            {small + "    calls:\n      - to: b\n  - name: b\n    calls:\n      - to: db\n", "f.yaml:14: services[1].calls[0].to closes a circle: db → b → db"},
