@@ -99,6 +99,7 @@ func TestFlags(t *testing.T) {
 		"--rounds is 0": func(c *cli) { c.Rounds = 0 },
 		"--slice is 1h": func(c *cli) { c.Slice = time.Hour },
 		"--rate is 1,":  func(c *cli) { c.Rate = 1 },
+		`--only has "haproxi", must be of none, haproxy,`: func(c *cli) { c.Only = []string{"caddy", "haproxi"} },
 	} {
 		bad := good
 		change(&bad)

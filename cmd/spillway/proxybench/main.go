@@ -29,6 +29,8 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -55,6 +57,11 @@ func (c *cli) Validate() error {
 		return fmt.Errorf("--slice is %v, must be 100ms to 1m", c.Slice)
 	case !(c.Rate >= 10 && c.Rate <= 100_000):
 		return fmt.Errorf("--rate is %v, must be 10 to 100000", c.Rate)
+	}
+	for _, name := range c.Only {
+		if !slices.Contains(names, name) {
+			return fmt.Errorf("--only has %q, must be of %s", name, strings.Join(names, ", "))
+		}
 	}
 	return nil
 }
