@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -31,6 +32,7 @@ type Node struct {
 	conns     map[*conn]struct{}
 	serving   *sync.WaitGroup
 	stats     Stats
+	started   time.Time
 	version   topologyVersion
 	changed   chan struct{} // closed at the next change of version
 	lastReply int32
@@ -57,6 +59,7 @@ func newNode(d *Deployment, index int) (*Node, error) {
 		service:    bson.NewObjectID(),
 		conns:      map[*conn]struct{}{},
 		serving:    new(sync.WaitGroup),
+		started:    time.Now(),
 		version:    topologyVersion{ProcessID: bson.NewObjectID()},
 		changed:    make(chan struct{}),
 		stats:      Stats{Commands: map[string]uint64{}},
@@ -64,6 +67,13 @@ func newNode(d *Deployment, index int) (*Node, error) {
 	var err error
 	n.limits, err = newLimits(d.config.Parameters)
 	return n, err
+}
+
+// since is when the node was started, or restarted.
+func (n *Node) since() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.started
 }
 
 // Addr is the host and port of the node. It is empty behind a load balancer.
@@ -140,7 +150,7 @@ func (n *Node) Stop() {
 func (n *Node) Restart() error {
 	n.Stop()
 	n.mu.Lock()
-	n.stopped, n.version = false, topologyVersion{ProcessID: bson.NewObjectID()}
+	n.stopped, n.started, n.version = false, time.Now(), topologyVersion{ProcessID: bson.NewObjectID()}
 	n.mu.Unlock()
 	if n.deployment.front != nil {
 		return nil

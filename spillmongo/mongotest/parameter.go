@@ -81,6 +81,7 @@ func runServerStatus(r *request) (bson.D, error) {
 		{Key: "version", Value: version},
 		{Key: "process", Value: r.process()},
 		{Key: "pid", Value: int64(os.Getpid())},
+		{Key: "uptimeMillis", Value: now.Sub(r.node.since()).Milliseconds()},
 		{Key: "localTime", Value: now},
 		{Key: "connections", Value: bson.D{
 			{Key: "current", Value: int32(s.Connections)},

@@ -192,6 +192,7 @@ type Reading struct {
 type status struct {
 	at                              time.Time
 	process                         string
+	started                         time.Time // by the server's clock; zero if that is not known
 	admitted, rejected, ops, micros float64
 	queued, active, current         float64
 }
@@ -207,16 +208,23 @@ func (s *Server) Read(ctx context.Context, now time.Time) (r Reading, err error)
 		return r, err
 	}
 	is, was := s.parse(doc, now), s.last
+	known, restarted := was.process != "", is.replaces(&was)
 	s.last = is
 	r = Reading{
 		Used: math.NaN(), Rejected: math.NaN(), Latency: math.NaN(),
 		Queued: is.queued, Active: is.active, Connections: is.current,
-		Restarted: was.process != "" && was.process != is.process,
+		Restarted: known && restarted,
 	}
-	if was.process == is.process && is.at.After(was.at) {
+	if known && !restarted && is.at.After(was.at) {
 		s.compare(&r, is, was)
 	}
 	return r, nil
+}
+
+// replaces reports whether x is of another process than was. In a container each has the
+// same number. A clock that is set forward looks like a restart, which does no harm.
+func (x *status) replaces(was *status) bool {
+	return x.process != was.process || !was.started.IsZero() && x.started.Sub(was.started) > time.Second
 }
 
 // compare fills in what was counted since the last reading.
@@ -250,5 +258,9 @@ func (s *Server) parse(doc bson.Raw, now time.Time) status {
 	}
 	host, _ := doc.Lookup("host").StringValueOK()
 	x.process = fmt.Sprintf("%.256s %v", host, of("pid"))
+	up, ok := doc.Lookup("uptimeMillis").AsInt64OK()
+	if clock, is := doc.Lookup("localTime").TimeOK(); is && ok {
+		x.started = clock.Add(-time.Duration(up) * time.Millisecond)
+	}
 	return x
 }

@@ -112,12 +112,20 @@ func TestRestartedServer(t *testing.T) {
 	d := deployment(t)
 	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner")}))(t)
 	must(s.Read(t.Context(), t0))(t)
-	s.last.process = "another one"
-	if r := must(s.Read(t.Context(), t0.Add(time.Second)))(t); !r.Restarted || !math.IsNaN(r.Used) {
-		t.Errorf("%+v", r)
-	}
-	if r := must(s.Read(t.Context(), t0.Add(2*time.Second)))(t); r.Restarted || math.IsNaN(r.Used) {
-		t.Errorf("%+v", r)
+	now := t0
+	for name, change := range map[string]func(){
+		"another process":              func() { s.last.process = "another one" },
+		"another with the same number": func() { s.last.started = s.last.started.Add(-time.Minute) },
+	} {
+		change()
+		now = now.Add(time.Second)
+		if r := must(s.Read(t.Context(), now))(t); !r.Restarted || !math.IsNaN(r.Used) {
+			t.Errorf("%s: %+v", name, r)
+		}
+		now = now.Add(time.Second)
+		if r := must(s.Read(t.Context(), now))(t); r.Restarted || math.IsNaN(r.Used) {
+			t.Errorf("%s: afterwards: %+v", name, r)
+		}
 	}
 }
 
