@@ -26,8 +26,8 @@ type HandlerConfig struct {
 	// Classify says what the server itself knows of a request: the class of the
 	// route, the customer once it is authenticated, a deadline of its own. It must
 	// be quick, safe for concurrent use, and neither change nor keep the request,
-	// of which it may be shown only the head, and that twice. Nil means that
-	// nothing is known.
+	// of which it may be shown only the head, without the context that the server
+	// gives it, and that twice. Nil means that nothing is known.
 	Classify func(*http.Request) spillway.Call
 	// Identity returns who the caller has proven to be, or nothing; never what it
 	// just says. It is called as Classify is. Nil means the first URI, else the

@@ -12,11 +12,11 @@ import (
 
 // A Listener refuses requests for overload before net/http has read them. Its
 // connections look at what net/http is about to read. If that is, at the end of
-// the request before it, exactly one complete HTTP/1.1 request without a body, on a connection that is kept, and the [Handler]
-// would refuse it now, then the connection answers by itself, and net/http never
-// sees the request. All else is passed through as it came: requests with bodies,
-// in several pieces, pipelined, upgrades, HTTP/2. Of TLS it sees only what is
-// encrypted, and passes it through.
+// the request before it, exactly one complete HTTP/1.1 request without a body, on a
+// connection that is kept, and the [Handler] would refuse it now, then the
+// connection answers by itself, and net/http never sees the request. All else is
+// passed through as it came: requests with bodies, in several pieces, pipelined,
+// upgrades, HTTP/2. Of TLS it sees only what is encrypted, and passes it through.
 //
 // It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.
