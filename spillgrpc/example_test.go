@@ -25,16 +25,16 @@ func (service) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleRe
 	return &pb.SimpleResponse{Username: "served as " + spillway.CriticalityFrom(ctx).String()}, nil
 }
 
-// A server that lets each customer make two calls a second, and a client whose calls
-// say how much they matter.
+// A server that lets each customer make a call every ten seconds and two at once, and
+// a client whose calls say how much they matter.
 func Example() {
-	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 2}})
+	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 0.1}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	gates, err := ingress.New(ingress.Config{
-		Quota: quota.Config{Allocator: limits},
+		Quota: quota.Config{Allocator: limits, BurstSeconds: 20},
 		Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
 	})
 	if err != nil {
