@@ -73,7 +73,7 @@ func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, 
 	}
 	defer func() {
 		if err != nil {
-			p.Done(spillway.Failed)
+			p.Done(c.blame(err))
 		}
 	}()
 	if f.rest > 0 {
@@ -100,6 +100,15 @@ func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, 
 	}
 	p.Done(a.outcome())
 	return a, nil
+}
+
+// blame is the outcome of a command that was broken off: a failure of the server, unless
+// the client has left or was the one that failed.
+func (c *conn) blame(err error) spillway.Outcome {
+	if r := reasonOf(err); c.ctx.Err() == nil && (r == HungUp || r == Broken) {
+		return spillway.Failed
+	}
+	return spillway.Abandoned
 }
 
 // answer reads the beginning of an answer to the message id, or whatever comes after

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -210,13 +211,21 @@ func (l *link) stream(n int, to *link) error {
 			return io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return err
+			return blame(err, to)
 		}
 	}
 	if l.stall > 0 {
 		return l.conn.SetReadDeadline(time.Time{})
 	}
 	return nil
+}
+
+// blame finds out which side a copy has failed on, as its error does not tell.
+func blame(err error, to *link) error {
+	if to != nil && (hungUp(to.conn) || errors.Is(err, os.ErrDeadlineExceeded) && full(to.conn)) {
+		return otherSideError{err}
+	}
+	return err
 }
 
 // extend gives both sides time for another piece.

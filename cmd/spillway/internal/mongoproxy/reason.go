@@ -113,8 +113,5 @@ func answerError(err error) error {
 	if other, ok := errors.AsType[otherSideError](err); ok {
 		return clientError(other.error)
 	}
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		return serverError(err)
-	}
-	return clientError(err)
+	return serverError(err)
 }

@@ -9,19 +9,33 @@ import (
 
 // hungUp reports whether the other side of a connection has closed it. It reads
 // nothing.
-func hungUp(c net.Conn) (gone bool) {
+func hungUp(c net.Conn) bool {
+	state, ok := poll(c, unix.POLLRDHUP)
+	return ok && state&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
+}
+
+// full reports whether a connection takes no more bytes now.
+func full(c net.Conn) bool {
+	state, ok := poll(c, unix.POLLOUT)
+	return ok && state&unix.POLLOUT == 0
+}
+
+// poll asks the kernel for the state of a connection, if that can be asked.
+func poll(c net.Conn, events int16) (state int16, ok bool) {
 	s, ok := underneath(c).(syscall.Conn)
 	if !ok {
-		return false
+		return 0, false
 	}
 	raw, err := s.SyscallConn()
 	if err != nil {
-		return false
+		return 0, false
 	}
-	err = raw.Control(func(fd uintptr) {
-		look := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
-		n, err := unix.Poll(look, 0)
-		gone = err == nil && n > 0 && look[0].Revents&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
-	})
-	return err == nil && gone
+	look := []unix.PollFd{{Events: events}}
+	if failed := raw.Control(func(fd uintptr) {
+		look[0].Fd = int32(fd)
+		_, err = unix.Poll(look, 0)
+	}); failed != nil || err != nil {
+		return 0, false
+	}
+	return look[0].Revents, true
 }

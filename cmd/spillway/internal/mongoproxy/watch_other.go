@@ -6,3 +6,6 @@ import "net"
 
 // hungUp reports that nothing is known.
 func hungUp(net.Conn) bool { return false }
+
+// full reports that it may be.
+func full(net.Conn) bool { return true }

@@ -2,12 +2,16 @@ package mongoproxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"io"
+	"net"
 	"runtime"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
@@ -98,8 +102,59 @@ func TestWhatIsWrongIsClosed(t *testing.T) {
 	}
 }
 
+// outcomes is an observer that counts how commands ended.
+type outcomes struct {
+	mu    sync.Mutex
+	count map[spillway.Outcome]int
+}
+
+func (o *outcomes) Observe(e spillway.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.count[e.Outcome]++
+}
+
+// TestWhoseFault: a command that its client breaks off says nothing of the server, and
+// one that the server breaks off does.
+func TestWhoseFault(t *testing.T) {
+	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.RequestID == 66 {
+			return nil
+		}
+		return fine(h, rest)
+	})
+	seen := &outcomes{count: make(map[spillway.Outcome]int)}
+	f := newFront(t, func(m *config.Mongo) { m.Shed.Mode = "enforce" }, s)
+	if err := f.drain(); err != nil {
+		t.Fatal(err)
+	}
+	f.Proxy = New(context.Background(), nil, seen) // one with an observer
+	f.put()
+	for _, test := range []struct {
+		message []byte
+		want    spillway.Outcome
+	}{
+		{msg(7, 0, commanding("insert", func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 1<<20))) }))[:100<<10], spillway.Abandoned},
+		{msg(66, 0, ping), spillway.Failed},
+	} {
+		p := dialTo(t, f.Addr("m").String())
+		p.ask(hello(true))
+		p.send(test.message)
+		if test.want == spillway.Abandoned {
+			_ = p.Conn.(*net.TCPConn).CloseWrite()
+		}
+		p.ended()
+		eventually(t, test.want.String(), func() bool {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			return seen.count[test.want] == 1
+		})
+	}
+}
+
 // TestServersThatAreWrong: nor does one of these disturb others.
 func TestServersThatAreWrong(t *testing.T) {
+	long := doc(func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 1<<20))) })
 	for _, test := range []struct {
 		name   string
 		answer func(mongowire.Header) [][]byte
@@ -107,6 +162,9 @@ func TestServersThatAreWrong(t *testing.T) {
 	}{
 		{"hangs up", func(mongowire.Header) [][]byte { return nil }, HungUp},
 		{"half an answer", func(h mongowire.Header) [][]byte { return [][]byte{msg(h.RequestID, 0, okDoc)[:20]} }, HungUp},
+		{"half an answer that is long", func(h mongowire.Header) [][]byte {
+			return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID, 0, long)[:100<<10]}
+		}, HungUp},
 		{"no length", func(mongowire.Header) [][]byte { return [][]byte{raw(3, mongowire.OpMsg)} }, Broken},
 		{"another answer", func(h mongowire.Header) [][]byte {
 			return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID+1, 0, okDoc)}
@@ -206,6 +264,35 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Error("not as before")
 		}
 	}
+}
+
+// TestServerLeavesSender: a server that hangs up while it is sent something long is the
+// one that did, not the client.
+func TestServerLeavesSender(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("nothing tells")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	f := newFront(t, func(m *config.Mongo) { m.Endpoints = []string{l.Addr().String()} })
+	p := f.dial()
+	rest := uint32(mongowire.MaxMessageSize - mongowire.HeaderSize - 4 - 1 - len(ping) - 1)
+	p.send(raw(mongowire.MaxMessageSize, mongowire.OpMsg, u32(0), []byte{0}, ping, []byte{1}, u32(rest), []byte("a\x00"), make([]byte, 1<<20)))
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(io.Discard, c, 1<<20); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Close()
+	for err == nil { // until the proxy hangs up
+		_, err = p.Write(make([]byte, 1<<20))
+	}
+	f.closed(HungUp)
 }
 
 // TestSlowReader: a client that takes no answer is given up.
