@@ -38,6 +38,9 @@ var (
 
 // ownOf returns what to say for an error.
 func ownOf(r *http.Request, err error) own {
+	if failed, ok := errors.AsType[*bodyError](context.Cause(r.Context())); ok {
+		err = failed // by which all ended
+	}
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	_, body := errors.AsType[*bodyError](err)
 	timeout, ok := errors.AsType[net.Error](err)
@@ -52,10 +55,10 @@ func ownOf(r *http.Request, err error) own {
 		return tooLong
 	case body && late, incoming != nil && incoming.overdue():
 		return tooSlow
-	case errors.Is(r.Context().Err(), context.Canceled):
-		return clientLeft
 	case body:
 		return cutShort
+	case errors.Is(r.Context().Err(), context.Canceled):
+		return clientLeft
 	case errors.Is(err, spillway.ErrRejected):
 		return tooBusy
 	case late:

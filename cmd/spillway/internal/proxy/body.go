@@ -15,10 +15,12 @@ import (
 type watched struct {
 	io.ReadCloser
 	control *http.ResponseController
+	cancel  context.CancelCauseFunc
 	timeout time.Duration // not above zero: none
 	born    time.Time
 	armed   atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
 	ended   atomic.Bool
+	closed  atomic.Bool
 }
 
 // watchedKey is that of the watched body in the context of its request.
@@ -37,7 +39,9 @@ func (s *settings) watch(w http.ResponseWriter, r *http.Request) (*http.Request,
 	if m := s.config.MaxBodyBytes; m > 0 {
 		b.ReadCloser = http.MaxBytesReader(w, r.Body, m)
 	}
-	r = r.WithContext(context.WithValue(r.Context(), watchedKey{}, b))
+	ctx, cancel := context.WithCancelCause(r.Context())
+	b.cancel = cancel
+	r = r.WithContext(context.WithValue(ctx, watchedKey{}, b))
 	r.Body = b
 	return r, b
 }
@@ -54,9 +58,19 @@ func (b *watched) Read(p []byte) (int, error) {
 			_ = b.control.SetReadDeadline(time.Time{}) // a connection that is gone needs none
 		}
 	default:
-		err = &bodyError{err}
+		failed := &bodyError{err}
+		if !b.closed.Load() { // by whoever has enough of it, as there is an answer
+			b.cancel(failed) // what the client wanted is given up: no failure of the upstream
+		}
+		err = failed
 	}
 	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *watched) Close() error {
+	b.closed.Store(true)
+	return b.ReadCloser.Close()
 }
 
 // arm sets the deadline anew, if it is time to.
@@ -78,8 +92,10 @@ func (b *watched) overdue() bool {
 	return armed != 0 && !b.ended.Load() && time.Since(b.born) >= armed+b.timeout
 }
 
-// end bounds what net/http still reads of a body that nobody has read to the end.
+// end ends the request, and bounds what net/http still reads of a body that nobody has
+// read to the end.
 func (b *watched) end() {
+	b.cancel(nil)
 	if !b.ended.Load() && b.timeout > 0 {
 		_ = b.control.SetReadDeadline(time.Now().Add(b.timeout)) // as above
 	}

@@ -18,10 +18,13 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 )
 
@@ -79,6 +82,88 @@ func TestSlowClientsAreTimedOut(t *testing.T) {
 		case <-left:
 		case <-time.After(20 * time.Second):
 			t.Errorf("%s: a client that reads nothing is served for ever", mode)
+		}
+	}
+}
+
+// TestClientsFailByThemselves: a client that does not send its body, or too much of it,
+// is no failure of the upstream, and teaches the throttle nothing.
+func TestClientsFailByThemselves(t *testing.T) {
+	quiet(t)
+	for _, second := range []bool{false, true} {
+		for want, length := range map[int]int{http.StatusRequestTimeout: 10, http.StatusRequestEntityTooLarge: 1 << 20} {
+			address, _ := upstreamAt(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+			c := config.ForUpstream("127.0.0.1:0", address)
+			l := &c.Listeners[0]
+			l.BodyTimeout, l.MaxBodyBytes = 200*time.Millisecond, 64<<10
+			var mu sync.Mutex
+			told := make(map[string]spillway.Outcome)
+			p, err := Start(t.Context(), Config{Config: c, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				told[e.Policy] = e.Outcome
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, sent := io.Pipe()
+			go func() { _, _ = sent.Write(make([]byte, length)) }() // and no end
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+p.Addr("").String(), body)
+			req.RequestURI = ""
+			if resp, err := client(t, second).Do(req); err != nil {
+				t.Error(err)
+			} else {
+				if resp.StatusCode != want {
+					t.Errorf("HTTP/2 %v: %d, want %d", second, resp.StatusCode, want)
+				}
+				_ = resp.Body.Close()
+			}
+			_ = body.Close()
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			for _, policy := range []string{"throttle", "retry", "shed"} {
+				if told[policy] != spillway.Abandoned {
+					t.Errorf("HTTP/2 %v, %d: %s was told %v", second, want, policy, told[policy])
+				}
+			}
+		}
+	}
+}
+
+// TestAnswersBeforeTheEndOfTheBody: a client that still sends gets all of an answer that
+// has come early.
+func TestAnswersBeforeTheEndOfTheBody(t *testing.T) {
+	quiet(t)
+	answer := bytes.Repeat([]byte("answer"), 50_000)
+	url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", r.Header.Get("Content-Type"))
+		w.Header().Set("Content-Length", strconv.Itoa(len(answer)))
+		_, _ = w.Write(answer)
+	}), nil)
+	x := client(t, true)
+	for i := range 20 {
+		body, sent := io.Pipe()
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		req.RequestURI = ""
+		// By HTTP/1.1, an upstream that does not read on resets the connection.
+		req.Header.Set("Content-Type", "application/grpc")
+		go func() {                                        // as long as somebody reads it
+			for {
+				if _, err := sent.Write(make([]byte, 1000)); err != nil {
+					return
+				}
+			}
+		}()
+		resp, err := x.Do(req)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		got, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		_ = body.Close()
+		if resp.StatusCode != http.StatusOK || len(got) != len(answer) || err != nil {
+			t.Errorf("%d: %d, %d of %d bytes, %v", i, resp.StatusCode, len(got), len(answer), err)
 		}
 	}
 }
