@@ -148,7 +148,7 @@ func TestAnswersBeforeTheEndOfTheBody(t *testing.T) {
 		req.RequestURI = ""
 		// By HTTP/1.1, an upstream that does not read on resets the connection.
 		req.Header.Set("Content-Type", "application/grpc")
-		go func() {                                        // as long as somebody reads it
+		go func() { // as long as somebody reads it
 			for {
 				if _, err := sent.Write(make([]byte, 1000)); err != nil {
 					return
