@@ -578,3 +578,33 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestHistoryIsBounded: documents that are gone do not add up.
+func TestHistoryIsBounded(t *testing.T) {
+	const limit = 100_000
+	db := New(limit)
+	big := parse(t, `{"_id": 1, "s": "`+strings.Repeat("x", limit/8)+`"}`)
+	for range 100 {
+		if err := db.View().Insert("a.b", big); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := db.View().Delete("a.b", nil, nil, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := db.Now()
+	for at > 0 {
+		if _, _, err := db.Since(at-1, ""); err != nil {
+			break
+		}
+		at--
+	}
+	changes, _, err := db.Since(at, "")
+	bytes := 0
+	for _, c := range changes {
+		bytes += len(c.Document)
+	}
+	if bytes == 0 || bytes > limit || err != nil {
+		t.Errorf("%d changes of %d bytes are remembered, want up to %d: %v", len(changes), bytes, limit, err)
+	}
+}

@@ -6,7 +6,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// keep is how many changes are remembered at least.
+// keep is how many changes are remembered at least, unless their documents have more
+// bytes than the DB may hold.
 const keep = 10_000
 
 // A Change is an entry of the history of a DB.
@@ -22,6 +23,7 @@ type Change struct {
 type feed struct {
 	at      uint32 // of the last change
 	changes []Change
+	bytes   int           // of their documents
 	changed chan struct{} // closed at the next change
 	watched bool          // somebody has the channel
 }
@@ -30,14 +32,24 @@ func (db *DB) note(c Change) {
 	f := &db.feed
 	f.at++
 	c.At = f.at
-	if len(f.changes) == 2*keep {
-		f.changes = append(f.changes[:0:0], f.changes[keep:]...)
-	}
 	f.changes = append(f.changes, c)
+	f.bytes += len(c.Document)
+	for len(f.changes) > 2*keep || f.bytes > db.limit {
+		f.forget()
+	}
 	if f.watched {
 		close(f.changed)
 		f.changed, f.watched = make(chan struct{}), false
 	}
+}
+
+// forget forgets the older half.
+func (f *feed) forget() {
+	half := (len(f.changes) + 1) / 2
+	for _, c := range f.changes[:half] {
+		f.bytes -= len(c.Document)
+	}
+	f.changes = append(f.changes[:0:0], f.changes[half:]...)
 }
 
 func (db *DB) noteWrite(ns string, before, after bson.Raw) {
