@@ -46,6 +46,9 @@ const (
 	egressGates
 )
 
+// notSent is in place of a task.
+const notSent = -1
+
 // A call is one that is under way.
 type call struct {
 	edge     *edge
@@ -56,6 +59,7 @@ type call struct {
 	started  int64 // when the attempt was
 	client   int32
 	attempts int32     // that were sent
+	at       int32     // task that the attempt was sent to, notSent if it waits for a connection
 	gen      uint32    // grows with each attempt, and when the call ends
 	parent   ticketFor // the request that waits for this call
 	request  *request  // of the attempt; only for whoever leaves
@@ -107,7 +111,7 @@ func (e *edge) later(id uint32, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(id uint32) {
 	c := e.calls[id]
-	c.call.Attempt, c.started = int32(c.token.Attempt().Number), e.now
+	c.call.Attempt, c.started, c.at = int32(c.token.Attempt().Number), e.now, notSent
 	if refused := e.admit(c); refused != 0 {
 		e.settle(c, spillway.Abandoned)
 		e.purse.payer = c.client
@@ -205,7 +209,7 @@ func (e *edge) send(c *call, id uint32) {
 	r := e.takeRequest()
 	r.task, r.caller, r.id, r.callGen, r.call = t, c, id, c.gen, c.call
 	r.connect = e.greet(c.client, chosen)
-	c.request = r
+	c.request, c.at = r, int32(chosen)
 	if e.group != nil {
 		e.group.sent(c)
 	}
@@ -262,11 +266,11 @@ func (e *edge) expired(id uint32) {
 	c := e.calls[id]
 	c.last = timedOut
 	f := fault.Failure{Timeout: true}
-	if r := c.request; r != nil && r.of(c) {
-		e.clients[c.client].connected &^= e.bit(c.client, r.task.index)
-		if e.config.Leave {
-			e.push(e.config.Latency.draw(e.network), leave, r.place, r.gen)
-		}
+	if c.at != notSent {
+		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+	}
+	if r := c.request; e.config.Leave && r != nil && r.of(c) {
+		e.push(e.config.Latency.draw(e.network), leave, r.place, r.gen)
 	}
 	e.disconnect(c)
 	e.settle(c, outcomeOf(false, f))

@@ -222,9 +222,10 @@ func (s *Sim) takeRequest() *request {
 	return r
 }
 
-// freeRequest ends a request: whatever was still to happen to it does not.
+// freeRequest ends a request: whatever was still to happen to it does not, and its
+// caller, who may not know, has it no more.
 func (s *Sim) freeRequest(r *request) {
 	r.gen++
-	r.alive = false
+	r.alive, r.caller = false, nil
 	s.freeRequests = append(s.freeRequests, r.place)
 }
