@@ -64,7 +64,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 	c, class := s.config.Load(), call.Criticality.Index()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(c, now, call, state); why != admitted {
+	if why := s.refuse(now, call, state, c.Rand); why != admitted {
 		return Decision{Verdict: Refused, Err: why.refusal(class)}
 	}
 	if s.hurried(now, call) {
@@ -87,33 +87,36 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 // Refuse decides whether a request would be refused if it arrived now, and if so
 // counts the refusal and returns it. Otherwise it returns nil, nothing is
 // counted, and the request must still [Shedder.Arrive]. It is for where a
-// request is known before it has been read, and refusing is cheapest.
+// request is known before it has been read, and refusing is cheapest. Where only a
+// share of a class is refused, Arrive decides which.
 // [State.Runnable] only counts if it is 0: a class may then have what one above leaves.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, state State) error {
-	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(c, now, call, state); why != admitted {
+	if why := s.refuse(now, call, state, certain); why != admitted {
 		return why.refusal(call.Criticality.Index())
 	}
 	return nil
 }
 
+// certain is no chance: what is refused by it is refused whatever is drawn.
+func certain() float64 { return math.Nextafter(1, 0) }
+
 // refuse reports why a request must be refused, and counts it, or returns
-// admitted.
-func (s *Shedder) refuse(c *Config, now time.Time, call spillway.Call, state State) reason {
+// admitted. Where only a share of a class is, random decides, in [0, 1).
+func (s *Shedder) refuse(now time.Time, call spillway.Call, state State, random func() float64) reason {
 	class := call.Criticality.Index()
 	s.processors = state.processors()
 	s.limit.advance(now)
 	s.cascade.advance(now)
-	s.levels.set(state.Utilization, &c.Thresholds)
+	s.levels.set(state.Utilization, &s.config.Load().Thresholds)
 	var why reason
 	switch {
 	case s.late(now, call):
 		why = late
-	case s.levels[class] > 0 && c.Rand() < s.levels[class]:
+	case s.levels[class] > 0 && random() < s.levels[class]:
 		why = utilized
-	case s.cascade.shut(class, c.Rand) && !s.spare(class, state):
+	case s.cascade.shut(class, random) && !s.spare(class, state):
 		why = outranked
 	case s.full(class) && s.room.lowest() >= class:
 		why = crowded

@@ -2,6 +2,7 @@ package shed_test
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -418,5 +419,28 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 		if refused > 0 {
 			t.Errorf("one lookup in %v: %d refused and %d served by an idle server", every, refused, served)
 		}
+	}
+}
+
+// TestShareIsRefusedOnce: who looks at requests before they arrive refuses no more of
+// a class of which a share is refused.
+func TestShareIsRefusedOnce(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	s := must(t, shed.Config{Rand: random.Float64})
+	half := shed.State{Processors: 1, Utilization: 0.975} // amid the ramp of CRITICAL
+	const n = 10_000
+	admitted := 0
+	for i := range n {
+		at := t0.Add(time.Duration(i) * time.Millisecond)
+		if s.Refuse(at, spillway.Call{}, half) != nil {
+			continue
+		}
+		if d := s.Arrive(at, spillway.Call{}, half, nil); d.Verdict == shed.Run {
+			admitted++
+			d.Ticket.Settle(at, spillway.Served)
+		}
+	}
+	if admitted < n*45/100 || admitted > n*55/100 {
+		t.Errorf("%d of %d were let in, want half of them", admitted, n)
 	}
 }
