@@ -21,6 +21,8 @@ type tuning struct {
 	meter    tuner.Meter
 	underWay atomic.Int64 // commands that the meter will count
 	window   tuner.Window
+
+	admitted, exempted uint64 // at the latest reading
 }
 
 // retune begins a tuning, or ends it, as the settings have it. The lock of tunings is
@@ -86,5 +88,12 @@ func (t *tuning) Set(ctx context.Context, _ float64) error {
 
 // Read implements [tuner.Limit].
 func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
-	return t.window.Read(now, &t.meter, t.config.Signals, values, t.underWay.Load() > 0)
+	served := t.window.Read(now, &t.meter, t.config.Signals, values, t.underWay.Load() > 0)
+	s := t.listener.gate.Stats(now).RateLimit
+	admitted, exempted := float64(s.Admitted-t.admitted), float64(s.Exempted-t.exempted)
+	t.admitted, t.exempted = s.Admitted, s.Exempted
+	if exempted == 0 {
+		return served
+	}
+	return served * admitted / (admitted + exempted) // whoever is exempt uses nothing of the limit
 }

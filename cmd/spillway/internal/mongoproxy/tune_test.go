@@ -90,15 +90,7 @@ func TestTuneReads(t *testing.T) {
 		t.Errorf("at rest the latency is %v ms", values[0])
 	}
 	q := f.dial()
-	q.ask(msg(3, 0, doc(func(b *mongowire.Builder) {
-		var application, client mongowire.Builder
-		application.Text("name", "exempt")
-		client.Value("application", mongowire.Value{Kind: mongowire.KindDocument, Data: application.Document()})
-		b.Int("hello", 1)
-		b.Value("client", mongowire.Value{Kind: mongowire.KindDocument, Data: client.Document()})
-		b.Bool("backpressure", true)
-		b.Text("$db", "admin")
-	})))
+	q.ask(helloOf("exempt"))
 	q.send(msg(50, 0, ping))
 	<-asked
 	if x.Read(t.Context(), now.Add(2*time.Minute), values); values[0] < 60_000 {
@@ -112,5 +104,47 @@ func TestTuneReads(t *testing.T) {
 	}
 	if n := x.meter.Ended(); n != ended {
 		t.Errorf("the tuner heard of %d commands that no server has seen", n-ended)
+	}
+}
+
+// helloOf is the hello of an application.
+func helloOf(name string) []byte {
+	var application, client mongowire.Builder
+	application.Text("name", name)
+	client.Value("application", mongowire.Value{Kind: mongowire.KindDocument, Data: application.Document()})
+	return msg(3, 0, doc(func(b *mongowire.Builder) {
+		b.Int("hello", 1)
+		b.Value("client", mongowire.Value{Kind: mongowire.KindDocument, Data: client.Document()})
+		b.Bool("backpressure", true)
+		b.Text("$db", "admin")
+	}))
+}
+
+// TestTuneIgnoresTheExempt: whoever needs no token uses nothing of the limit.
+func TestTuneIgnoresTheExempt(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) {
+		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 100, RequestApplications: []string{"exempt"}}
+		m.Tune = &config.Tune{Mode: "enforce", Latency: 20 * time.Millisecond, Reaction: time.Hour} // by hand, below
+	}, newServer(t, fine))
+	var l *listener
+	for _, l = range f.listeners {
+		break
+	}
+	x, now, values := l.tuning.Load(), time.Now(), []float64{0}
+	x.Read(t.Context(), now, values)
+	p, q := f.dial(), f.dial()
+	p.ask(helloOf("exempt"))
+	q.ask(helloOf("web"))
+	for _, of := range []struct{ exempt, limited int }{{30, 0}, {30, 10}, {0, 20}} {
+		for i := range of.exempt {
+			p.ask(msg(int32(i), 0, ping))
+		}
+		for i := range of.limited {
+			q.ask(msg(int32(i), 0, ping))
+		}
+		now = now.Add(time.Second)
+		if used := x.Read(t.Context(), now, values); used != float64(of.limited) {
+			t.Errorf("%+v: %v are used", of, used)
+		}
 	}
 }
