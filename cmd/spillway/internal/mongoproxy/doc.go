@@ -26,7 +26,7 @@
 // and transactions to connections themselves; the serviceId that they need is added
 // where the server gives none.
 //
-// Between messages a connection keeps no buffer. A message is looked at as far as it
+// Between messages a connection keeps no buffer, or one of 16 KiB where TLS ends here. A message is looked at as far as it
 // fits into one, and what does not fit is copied by the kernel where it can (splice).
 //
 // # What is looked at
@@ -52,7 +52,8 @@
 // RetryableError, without the latter where retries are not allowed or do not help. One
 // that wants no answer is dropped. hello and the commands that authenticate pass all
 // gates; so do all commands before authentication, where the configuration says that
-// the server demands it. A getMore that waits for news is let in, but not kept in
+// the server demands it. Once authenticated, a connection stays so: another attempt that
+// fails, or a logout, takes no gate away. A getMore that waits for news is let in, but not kept in
 // flight: it does no work.
 //
 // The shedder goes by what is in flight to the servers, and not by the run queue of this
