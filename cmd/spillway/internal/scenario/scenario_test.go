@@ -137,7 +137,7 @@ func TestSweepsAndSeedsMultiply(t *testing.T) {
 	}
 }
 
-// The built-in scenarios keep what they claim, in their short versions.
+// The built-in scenarios keep what they claim, in their short versions and as they are.
 func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 	if raceEnabled {
 		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
@@ -155,10 +155,15 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 			if s.Source == "" || s.Claim == "" || len(s.Expect) < 2 {
 				t.Error("it does not say what is claimed, by whom, and what is expected")
 			}
-			o := outcome(t, s, Options{Quick: true})
-			for i := range o.Judgements {
-				if !o.Judgements[i].Pass {
-					t.Error(o.Judgements[i].Text())
+			for _, quick := range []bool{true, false} {
+				if !quick && testing.Short() {
+					continue
+				}
+				o := outcome(t, s, Options{Quick: quick})
+				for i := range o.Judgements {
+					if !o.Judgements[i].Pass {
+						t.Errorf("quick %v: %s", quick, o.Judgements[i].Text())
+					}
 				}
 			}
 		})
