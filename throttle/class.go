@@ -13,10 +13,8 @@ import (
 // which the past is no longer believed: 1 in 4096.
 var conclusive = math.Log(4096)
 
-const (
-	hardly = 200 // requests for one accept, where there is hardly any
-	enough = 20  // requests to tell that
-)
+// hardly is how many requests there are for one accept where there is hardly any.
+const hardly = 200
 
 // Probability is equation 21-1: the share of calls to refuse after requests
 // calls of which the backend accepted accepts. It is at least 0 and less than 1
@@ -106,8 +104,7 @@ func (c *class) pass(now time.Time) bool {
 // nothing: there is no accept at all, or hardly any of late.
 func (c *class) blind() bool {
 	late := c.window.late()
-	n := late.requests()
-	return c.window.sum.accepts == 0 || n >= enough && late.accepts*hardly < n
+	return c.window.sum.accepts == 0 || (late.accepts+1)*hardly <= late.requests()
 }
 
 // settle counts the outcome of a call that was admitted in the given epoch.
