@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -45,7 +46,10 @@ func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Att
 		return err
 	}
 	err = send(ctx, a)
-	outcome = outcomeOf(err)
+	// That a stranger left too little time does not tell of the backend.
+	if outcome = outcomeOf(err); outcome == spillway.TimedOut && claims.Hurried(ctx) {
+		outcome = spillway.Abandoned
+	}
 	return err
 }
 

@@ -16,7 +16,9 @@
 // teaches the throttle nothing: it tells of this process, not of the backend.
 // Both are asked for each attempt anew, because a retry is load like any other,
 // and no slot is held while a call waits for its retry. A refusal made here is
-// final for the call: it is not retried and charged to no budget.
+// final for the call: it is not retried and charged to no budget. An attempt that
+// outlives a deadline which a stranger has set at an edge (of package ingress) counts
+// as abandoned, as it tells of that caller and not of the backend.
 //
 // Outcomes are settled with the time at which the attempt began: policies treat
 // time that steps back as none, so the outcome counts into their present, and a

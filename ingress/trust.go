@@ -50,7 +50,9 @@ type Trust struct {
 	// Boundary says where requests come from.
 	//
 	// At the Edge, a request may lower its class and shorten its deadline, which
-	// harms nobody else. Its attempt number counts against its own customer only.
+	// harms nobody else: calls on its behalf that fail for the deadline tell package
+	// egress nothing of who was called. Its attempt number counts against its own
+	// customer only.
 	//
 	// At an Internal boundary the label is believed up to the highest class that
 	// the caller may use, and so are attempt number and deadline.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
@@ -118,7 +119,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
 		return nil, a.status.Err()
 	}
-	ctx, cancel := inherit(ctx, call, labelled)
+	ctx, cancel := inherit(ctx, call, labelled, s.ingress.Trust().Boundary == ingress.Edge)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
@@ -147,7 +148,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()
 	}
-	inner, cancel := inherit(ctx, call, labelled)
+	inner, cancel := inherit(ctx, call, labelled, s.ingress.Trust().Boundary == ingress.Edge)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
@@ -173,13 +174,16 @@ type serverStream struct {
 func (s *serverStream) Context() context.Context { return s.ctx }
 
 // inherit returns the context by which outgoing calls inherit criticality and
-// deadline, and what ends it.
-func inherit(ctx context.Context, call spillway.Call, labelled bool) (context.Context, context.CancelFunc) {
+// deadline, which at an edge is known for that of a stranger, and what ends it.
+func inherit(ctx context.Context, call spillway.Call, labelled, edge bool) (context.Context, context.CancelFunc) {
 	if labelled {
 		ctx = spillway.WithCriticality(ctx, call.Criticality)
 	}
 	d, ok := ctx.Deadline()
 	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
+		if ok && edge {
+			ctx = claims.WithDeadline(ctx, d)
+		}
 		return ctx, func() {}
 	}
 	return context.WithDeadline(ctx, call.Deadline)

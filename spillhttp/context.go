@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // An inherited is the context of a request with the class and the deadline that
@@ -19,6 +20,7 @@ type inherited struct {
 	deadline time.Time // zero: none but that of the request
 	class    spillway.Criticality
 	labelled bool // with the class
+	hurried  bool // the deadline is one that a stranger has set
 
 	timed atomic.Pointer[timed] // nil until it is asked for, unless it is over
 }
@@ -74,6 +76,9 @@ func (c *inherited) Value(key any) any {
 		if v := classes[c.class.Index()].Value(key); v != nil {
 			return v
 		}
+	}
+	if c.hurried && key == (claims.DeadlineKey{}) {
+		return c.deadline
 	}
 	if t := c.timed.Load(); t != nil && t != over {
 		return t.Value(key)

@@ -141,6 +141,7 @@ type arrival struct {
 	call     spillway.Call
 	caller   ratelimit.Caller
 	labelled bool // the calls that it causes are to be
+	hurried  bool // its deadline is one that a stranger has set
 }
 
 // judge finds out what r is, with as much of its claims as is believed. At an edge
@@ -153,7 +154,9 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	var claims ingress.Claims
 	h.claims(r, &a.call, trust.Boundary, &claims)
 	a.caller.Identity = claims.Identity
+	own := a.call.Deadline
 	trust.Apply(now, &a.call, &claims)
+	a.hurried = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
 	a.labelled = a.call.Criticality != spillway.Critical || claims.Labelled && trust.Boundary == ingress.Internal
 }
 

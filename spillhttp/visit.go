@@ -24,7 +24,8 @@ func visitOf(w http.ResponseWriter, r *http.Request, a *arrival) (*response1, *h
 	h := new(heir)
 	h.response.ResponseWriter = w
 	c := &h.context
-	c.Context, c.deadline, c.class, c.labelled = r.Context(), a.call.Deadline, a.call.Criticality, a.labelled
+	c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
+	c.class, c.labelled = a.call.Criticality, a.labelled
 	h.request = *r.WithContext(c)
 	return &h.response, &h.request
 }

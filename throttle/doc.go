@@ -32,7 +32,9 @@
 // healthy backend that takes a second to answer is then throttled after each
 // start. The price is that trouble is seen one latency later, so calls need
 // deadlines; an answer that never came counts as not accepted. Calls that the
-// caller abandoned count as nothing.
+// caller abandoned count as nothing, and nor should those for which a caller who is
+// not trusted left too little time, as package egress has it: a stranger could
+// have the calls of all others refused.
 //
 // The window is 30 s, not two minutes. In the steady state the length makes no
 // difference; it only decides how long the past is believed.
