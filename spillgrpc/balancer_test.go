@@ -391,6 +391,7 @@ func TestReplacedChildLeavesNoConnections(t *testing.T) {
 	}
 
 	// A child may listen in the old way.
+	//lint:ignore SA1019 it is the one way to a connection
 	sc, err := two.built[0].cc.NewSubConn(nil, balancer.NewSubConnOptions{}) //nolint:staticcheck // it is the one way to a connection
 	if err != nil {
 		t.Fatal(err)

@@ -45,6 +45,7 @@ func (c *child) NewSubConn(addresses []resolver.Address, opts balancer.NewSubCon
 			listen(s)
 		}
 	}
+	//lint:ignore SA1019 it is the one way to a connection
 	sc, err := c.ClientConn.NewSubConn(addresses, opts) //nolint:staticcheck // it is the one way to a connection
 	if err != nil {
 		return nil, err
