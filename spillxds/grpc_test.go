@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
 	"github.com/seed90641741/spillway/spillxds"
@@ -82,7 +84,9 @@ func TestStatsHandler(t *testing.T) {
 		return nil
 	}}
 	addr, stop := serve(t, b, "127.0.0.1:0")
-	conn := must(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStatsHandler(users.StatsHandler()),
+	var under underWay
+	conn := must(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithStatsHandler(users.StatsHandler()), grpc.WithStatsHandler(&under), // which is told second
 		grpc.WithDefaultServiceConfig(`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.001s",
 			"maxBackoff":"0.01s","backoffMultiplier":1.5,"retryableStatusCodes":["UNAVAILABLE"]}}]}`)))
 	defer conn.Close()
@@ -111,6 +115,7 @@ func TestStatsHandler(t *testing.T) {
 		_, stop = serve(t, b, addr)
 	}
 	callers.Wait()
+	eventually(t, "calls that were left have ended", func() bool { return under.n.Load() == 0 })
 	stop()
 	if err := client.Close(); err != nil {
 		t.Error(err)
@@ -127,6 +132,33 @@ func TestStatsHandler(t *testing.T) {
 		t.Errorf("%d in progress after the last call", n)
 	}
 }
+
+// underWay counts attempts that were sent and have not ended. Those whose caller has
+// left end later.
+type underWay struct{ n atomic.Int64 }
+
+type underWayKey struct{}
+
+func (*underWay) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, underWayKey{}, new(atomic.Bool))
+}
+
+func (u *underWay) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	sent := ctx.Value(underWayKey{}).(*atomic.Bool)
+	switch s.(type) {
+	case *stats.OutHeader:
+		if !sent.Swap(true) {
+			u.n.Add(1)
+		}
+	case *stats.End:
+		if sent.Swap(false) {
+			u.n.Add(-1)
+		}
+	}
+}
+
+func (*underWay) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (*underWay) HandleConn(context.Context, stats.ConnStats)                       {}
 
 // TestCallsThatAreNotSentAreNotIssued: without a connection there is no header.
 func TestCallsThatAreNotSentAreNotIssued(t *testing.T) {
