@@ -72,6 +72,9 @@ func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more .
 	return p, nil
 }
 
+// signalGrace is how long a parent takes at most to hear of a signal to its group.
+const signalGrace = 500 * time.Millisecond
+
 // hear waits for the child's hello. If none comes, the child is stopped.
 func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -92,6 +95,12 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 	p.stop()
 	if h.Error != "" {
 		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
+	}
+	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may have got as well, and hear of later
+		select {
+		case <-ctx.Done():
+		case <-time.After(signalGrace):
+		}
 	}
 	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
 }
