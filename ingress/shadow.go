@@ -66,7 +66,7 @@ func (s *shadow) follow(ctx context.Context, gate int, w wait, from *ratelimit.C
 	}
 	begin := time.Now()
 	e := <-s.ended
-	_ = pause(ctx, time.Until(begin.Add(e.took)))
+	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
 	s.settle(s.server, time.Now(), e.o, e.told)
 }
 

@@ -18,10 +18,16 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// judge returns what a call is, with as much of its claims as is believed, and
-// whether the calls that it causes are to be labelled. At an edge a label counts
-// only if it has lowered the class: any other is dropped.
-func (s *Server) judge(ctx context.Context, now time.Time, method string) (call spillway.Call, caller ratelimit.Caller, labelled bool) {
+// A legacy is how the calls that a call causes inherit from it.
+type legacy struct {
+	labelled bool // its class
+	edge     bool // its deadline, as that of a stranger
+}
+
+// judge returns what a call is, with as much of its claims as is believed, and how
+// others inherit from it. At an edge a label counts only if it has lowered the class:
+// any other is dropped.
+func (s *Server) judge(ctx context.Context, now time.Time, method string) (call spillway.Call, caller ratelimit.Caller, l legacy) {
 	if s.classify != nil {
 		call = s.classify(ctx, method)
 	}
@@ -47,8 +53,8 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 		said.Timeout = max(d.Sub(now), 1) // none left is not none claimed
 	}
 	call = trust.Judge(now, call, said)
-	labelled = call.Criticality != spillway.Critical || said.Labelled && inside
-	return call, caller, labelled
+	l = legacy{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
+	return call, caller, l
 }
 
 // callerOf returns what is known of who makes a call, but for the identity.

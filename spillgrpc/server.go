@@ -112,14 +112,14 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		return handler(ctx, req)
 	}
 	now := time.Now()
-	call, caller, labelled := s.judge(ctx, now, info.FullMethod)
+	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
 	passage, refusal := s.enter(ctx, now, call, caller)
 	if refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
 		return nil, a.status.Err()
 	}
-	ctx, cancel := inherit(ctx, call, labelled, s.ingress.Trust().Boundary == ingress.Edge)
+	ctx, cancel := inherit(ctx, call, legacy)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
@@ -127,7 +127,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	}()
 	answer, err = handler(ctx, req)
 	if outcome = outcomeOf(ctx, err); final(err) {
-		_ = grpc.SetTrailer(ctx, dontRetry.trailer)
+		_ = grpc.SetTrailer(ctx, dontRetry.trailer) // fails where nobody reads it
 	}
 	return answer, err
 }
@@ -141,14 +141,14 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	}
 	ctx := ss.Context()
 	now := time.Now()
-	call, caller, labelled := s.judge(ctx, now, info.FullMethod)
+	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
 	passage, refusal := s.enter(ctx, now, call, caller)
 	if refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()
 	}
-	inner, cancel := inherit(ctx, call, labelled, s.ingress.Trust().Boundary == ingress.Edge)
+	inner, cancel := inherit(ctx, call, legacy)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
@@ -175,13 +175,13 @@ func (s *serverStream) Context() context.Context { return s.ctx }
 
 // inherit returns the context by which outgoing calls inherit criticality and
 // deadline, which at an edge is known for that of a stranger, and what ends it.
-func inherit(ctx context.Context, call spillway.Call, labelled, edge bool) (context.Context, context.CancelFunc) {
-	if labelled {
+func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, context.CancelFunc) {
+	if l.labelled {
 		ctx = spillway.WithCriticality(ctx, call.Criticality)
 	}
 	d, ok := ctx.Deadline()
 	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
-		if ok && edge {
+		if ok && l.edge {
 			ctx = claims.WithDeadline(ctx, d)
 		}
 		return ctx, func() {}

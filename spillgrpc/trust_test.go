@@ -123,9 +123,10 @@ func TestTrust(t *testing.T) {
 			k, v, _ := strings.Cut(kv, "=")
 			pairs = append(pairs, k, v)
 		}
-		call, _, labelled := s.judge(metadata.NewIncomingContext(t.Context(), metadata.Pairs(pairs...)), time.Now(), methodUnary)
-		if call.Criticality != row.class || call.Attempt != row.attempt || labelled != row.labelled || call.Key != methodUnary {
-			t.Errorf("%s: %+v, labelled %v", row.name, call, labelled)
+		want := legacy{labelled: row.labelled, edge: row.boundary == ingress.Edge}
+		call, _, legacy := s.judge(metadata.NewIncomingContext(t.Context(), metadata.Pairs(pairs...)), time.Now(), methodUnary)
+		if call.Criticality != row.class || call.Attempt != row.attempt || legacy != want || call.Key != methodUnary {
+			t.Errorf("%s: %+v, legacy %+v", row.name, call, legacy)
 		}
 	}
 }

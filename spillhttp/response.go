@@ -52,7 +52,7 @@ func (r *response) FlushError() error {
 }
 
 // Flush implements [http.Flusher].
-func (r *response) Flush() { _ = r.FlushError() }
+func (r *response) Flush() { _ = r.FlushError() } // who wants to know calls that
 
 // response1 is a response of HTTP/1, whose connection can be taken over.
 type response1 struct{ response }

@@ -29,7 +29,7 @@ func main() {
 		log.Fatal(err)
 	}
 	ctx := context.Background()
-	defer func() { _ = client.Disconnect(ctx) }()
+	defer func() { _ = client.Disconnect(ctx) }() // the program ends
 	for range 5 {
 		fmt.Println(write(ctx, client))
 	}

@@ -55,7 +55,7 @@ func newPlane(listener net.Listener, out io.Writer, interval time.Duration) *pla
 	}
 	discoveryv3.RegisterAggregatedDiscoveryServiceServer(p.server, server.NewServer(ctx, p.cache, nil))
 	lrsv3.RegisterLoadReportingServiceServer(p.server, p)
-	p.serving.Go(func() { _ = p.server.Serve(listener) })
+	p.serving.Go(func() { _ = p.server.Serve(listener) }) // until Stop
 	return p
 }
 

@@ -118,7 +118,7 @@ func accept(l net.Listener, serve func(net.Conn)) {
 // called again.
 func (d *Deployment) Close() {
 	if d.front != nil {
-		_ = d.front.Close()
+		_ = d.front.Close() // nothing can be done about it
 	}
 	for _, n := range d.nodes {
 		n.Stop()

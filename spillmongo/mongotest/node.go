@@ -138,7 +138,7 @@ func (n *Node) Stop() {
 	n.mu.Lock()
 	n.stopped = true
 	if n.listener != nil {
-		_ = n.listener.Close()
+		_ = n.listener.Close() // nothing can be done about it
 		n.listener = nil
 	}
 	n.mu.Unlock()

@@ -106,7 +106,7 @@ func (c *container) tellUsage(pid int) {
 	for {
 		var used unix.Timespec
 		if unix.ClockGettime(processClock(pid), &used) == nil {
-			_, _ = file.WriteAt(fmt.Appendf(nil, usageFormat, used.Nano()), 0)
+			_, _ = file.WriteAt(fmt.Appendf(nil, usageFormat, used.Nano()), 0) // the next one tries again
 		}
 		select {
 		case <-tick.C:

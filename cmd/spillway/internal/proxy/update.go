@@ -124,7 +124,7 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 		return err
 	}
 	n.listeners[l.Name] = fresh
-	n.made = append(n.made, func() { _ = fresh.socket.Close() })
+	n.made = append(n.made, func() { _ = fresh.socket.Close() }) // nobody has used it
 	return nil
 }
 
@@ -146,7 +146,7 @@ func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 		return err
 	}
 	n.gates[key] = g
-	n.made = append(n.made, func() { _ = g.ingress.Close() })
+	n.made = append(n.made, func() { _ = g.ingress.Close() }) // nobody has used it
 	return nil
 }
 
