@@ -317,11 +317,14 @@ func TestDrillByProxy(t *testing.T) {
 		t.Fatalf("exit status %d, want %d: %s", status, want, r.stderr.String())
 	}
 	t.Log("\n" + r.stdout.String())
-	// Whether the goodput is good is the machine's affair if something else keeps it busy.
-	alone := result.With.CPUPressure != nil && *result.With.CPUPressure < 0.7
-	if alone && result.With.GoodputRatio < 3*result.Without.GoodputRatio || result.With.RefusedByBackend == 0 {
-		t.Errorf("goodput is %.2f of capacity with the proxy and %.2f without, %d refused",
-			result.With.GoodputRatio, result.Without.GoodputRatio, result.With.RefusedByBackend)
+	// Callers and proxy share a processor, and lack it for a fifth of the step.
+	if busy := result.With.CPUPressure; busy != nil && *busy > 0.4 {
+		t.Logf("no judgement: something lacked a CPU for %.0f %% of the step", 100**busy)
+	} else if result.With.GoodputRatio < 0.7 || result.With.GoodputRatio < 3*result.Without.GoodputRatio {
+		t.Errorf("goodput is %.2f of capacity with the proxy and %.2f without", result.With.GoodputRatio, result.Without.GoodputRatio)
+	}
+	if result.With.RefusedByBackend == 0 {
+		t.Error("the proxy refused nothing")
 	}
 	for _, run := range []*drill.Run{result.Without, result.With} {
 		accountsForAll(t, run)

@@ -24,7 +24,7 @@ type Config struct {
 	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long the load is calm after the step (default ${default})."`
 	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
-	Retries     int           `default:"3" placeholder:"N" help:"Immediate retries of callers without Spillway (default ${default})."`
+	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway; -1 is 3, and 0 in a step where all that is protected is a server or a proxy, to which they are more of the load (default ${default})."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
 	HTTP2       bool          `name:"http2" help:"Call over HTTP/2 in place of HTTP/1.1."`
 	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call; 0 is none (default ${default})."`
@@ -91,7 +91,7 @@ func (c Config) Validate() error {
 		return outOfRange("clients", c.Clients, fmt.Sprintf("from 1 to %d", maxClients))
 	}
 	if c.Retries < 0 || c.Retries > maxRetries {
-		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d", maxRetries))
+		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d, or %d (they follow from --protect)", maxRetries, derivedRetries))
 	}
 	if c.Body < 0 || c.Body > maxBody {
 		return outOfRange("body", c.Body, fmt.Sprintf("from 0 to %d", maxBody))
@@ -160,6 +160,13 @@ const (
 	usualOutage = 1500 * time.Millisecond
 )
 
+// The retries where none are given. Callers whose own retries are not what is
+// protected make none: 10 times the capacity would be 40 times.
+const (
+	derivedRetries = -1
+	usualRetries   = 3
+)
+
 // withDefaults returns c with the values that zero stands for, where these do not
 // depend on the capacity.
 func (c Config) withDefaults() Config {
@@ -173,6 +180,12 @@ func (c Config) withDefaults() Config {
 		c.Step = usualStep
 		if c.Scenario == ScenarioStorm {
 			c.Step = usualOutage
+		}
+	}
+	if c.Retries == derivedRetries {
+		c.Retries = usualRetries
+		if c.Scenario == ScenarioStep && (c.Protect == ProtectServer || c.Protect == ProtectProxy) {
+			c.Retries = 0
 		}
 	}
 	return c
@@ -264,9 +277,17 @@ func (c Config) settings() Settings {
 		Clients:    c.Clients,
 		Wire:       c.wire().words(),
 		Mix:        c.Mix,
-		Caller:     fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries),
+		Caller:     c.callerWords(),
 		Protected:  c.protection(),
 	}
+}
+
+// callerWords says in words what callers without Spillway do.
+func (c Config) callerWords() string {
+	if c.Retries == 0 {
+		return "no retries"
+	}
+	return fmt.Sprintf("%d immediate retries, each attempt may take the deadline", c.Retries)
 }
 
 const (

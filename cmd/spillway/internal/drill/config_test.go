@@ -50,6 +50,7 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
 		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},
+		{func(c *Config) { c.Retries = -2 }, "retries", "-2"},
 		{func(c *Config) { c.Body = -1 }, "body", "-1"},
 		{func(c *Config) { c.Body = 1<<20 + 1 }, "body", "1048577"},
 		{func(c *Config) { c.Overload, c.Step = 100, 10*time.Minute }, "overload", "100"},
@@ -86,6 +87,28 @@ func TestDeadlineOfEachBackend(t *testing.T) {
 		c.Backend, c.Deadline = row.backend, row.set
 		if got := c.withDefaults().Deadline; got != row.want {
 			t.Errorf("%s, --deadline=%v: %v, want %v", row.backend, row.set, got, row.want)
+		}
+	}
+}
+
+func TestRetriesFollowFromWhoIsProtected(t *testing.T) {
+	for _, row := range []struct {
+		protect, scenario string
+		set, want         int
+	}{
+		{ProtectCallers, ScenarioStep, -1, 3},
+		{ProtectBoth, ScenarioStep, -1, 3},
+		{ProtectNone, ScenarioStep, -1, 3},
+		{ProtectServer, ScenarioStep, -1, 0},
+		{ProtectProxy, ScenarioStep, -1, 0},
+		{ProtectServer, ScenarioStorm, -1, 3},
+		{ProtectServer, ScenarioStep, 2, 2},
+		{ProtectCallers, ScenarioStep, 0, 0},
+	} {
+		c := small()
+		c.Protect, c.Scenario, c.Retries = row.protect, row.scenario, row.set
+		if got := c.withDefaults().Retries; got != row.want {
+			t.Errorf("%s, %s, --retries=%d: %d, want %d", row.protect, row.scenario, row.set, got, row.want)
 		}
 	}
 }
