@@ -243,8 +243,8 @@ func TestQueueUnderFire(t *testing.T) {
 			t.Errorf("afterwards: %+v", s)
 		}
 		for class := range q.classes {
-			if c := &q.classes[class]; len(c.ring) != 0 || len(c.lines) != 0 {
-				t.Errorf("class %d has %d customers left", class, len(c.ring))
+			if c := &q.classes[class]; c.ring.Len() != 0 || len(c.lines) != 0 || len(c.greedy) != 0 {
+				t.Errorf("class %d has %d customers left", class, c.ring.Len())
 			}
 		}
 	})

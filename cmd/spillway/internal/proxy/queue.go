@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"container/heap"
+	"container/list"
 	"context"
 	"sync"
 	"time"
@@ -36,22 +38,27 @@ func newQueue(l queueLimits) *queue { return &queue{limits: l} }
 
 // turns are the customers of one class that have something waiting.
 type turns struct {
-	lines map[string]*line
-	ring  []*line // in the order of their turns; the first is next
+	lines  map[string]*line
+	ring   list.List // of lines, in the order of their turns; the first is next
+	greedy greed     // the same lines
+	latest uint64    // of their orders
 }
 
-// line is what one customer has waiting, the oldest first.
+// line is what one customer has waiting.
 type line struct {
 	customer string
-	waiters  []*turn
-	last     bool // it is out of the ring, as its last request has its turn
+	waiters  list.List     // of turns, the oldest first
+	place    *list.Element // in the ring
+	order    uint64        // of its place: those that come later in the ring have a greater one
+	index    int           // in greedy
 }
 
 // turn is one request that waits.
 type turn struct {
 	class int
 	line  *line
-	done  chan error // receives one value when it is let go; nil: it may run
+	place *list.Element // in the line
+	done  chan error    // receives one value when it is let go; nil: it may run
 }
 
 var (
@@ -61,21 +68,26 @@ var (
 
 // enter waits for a place. If it returns nil, leave must be called.
 func (q *queue) enter(ctx context.Context, c spillway.Criticality, customer string) error {
+	t, most, err := q.join(c.Index(), customer)
+	if t == nil || err != nil {
+		return err
+	}
+	return q.wait(ctx, t, most)
+}
+
+// join returns the turn to wait for, and for how long at most; nil if there is a place.
+func (q *queue) join(class int, customer string) (t *turn, most time.Duration, err error) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	if q.busy < q.limits.places && q.waiting == 0 {
 		q.busy++
-		q.mu.Unlock()
-		return nil
+		return nil, 0, nil
 	}
-	if !q.makePlace(c.Index(), customer) {
+	if !q.makePlace(class, customer) {
 		q.refused++
-		q.mu.Unlock()
-		return errFull
+		return nil, 0, errFull
 	}
-	t := q.add(c.Index(), customer)
-	most := q.limits.maxWait
-	q.mu.Unlock()
-	return q.wait(ctx, t, most)
+	return q.add(class, customer), q.limits.maxWait, nil
 }
 
 func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
@@ -144,16 +156,16 @@ func (q *queue) fill() {
 func (q *queue) first() *turn {
 	for class := len(q.classes) - 1; class >= 0; class-- {
 		c := &q.classes[class]
-		if len(c.ring) == 0 {
+		next := c.ring.Front()
+		if next == nil {
 			continue
 		}
-		l := c.ring[0]
-		if c.ring = c.ring[1:]; len(l.waiters) > 1 {
-			c.ring = append(c.ring, l)
-		} else {
-			l.last = true
-		}
-		return l.waiters[0]
+		l := next.Value.(*line)
+		c.ring.MoveToBack(next)
+		c.latest++
+		l.order = c.latest
+		heap.Fix(&c.greedy, l.index)
+		return l.waiters.Front().Value.(*turn)
 	}
 	return nil
 }
@@ -165,49 +177,50 @@ func (q *queue) makePlace(class int, customer string) bool {
 		return true
 	}
 	for lowest := range class + 1 {
-		greediest := q.classes[lowest].greediest()
-		if greediest == nil {
+		lines := q.classes[lowest].greedy
+		if len(lines) == 0 {
 			continue
 		}
-		if lowest == class && q.classes[class].length(customer)+1 >= len(greediest.waiters) {
+		greediest := lines[0]
+		if lowest == class && q.classes[class].length(customer)+1 >= greediest.waiters.Len() {
 			return false
 		}
 		q.refused++
-		q.release(greediest.waiters[len(greediest.waiters)-1], errFull)
+		q.release(greediest.waiters.Back().Value.(*turn), errFull)
 		return true
 	}
 	return false
 }
 
-func (t *turns) greediest() (most *line) {
-	for _, l := range t.ring {
-		if most == nil || len(l.waiters) > len(most.waiters) {
-			most = l
-		}
-	}
-	return most
-}
-
 func (t *turns) length(customer string) int {
 	if l := t.lines[customer]; l != nil {
-		return len(l.waiters)
+		return l.waiters.Len()
 	}
 	return 0
 }
 
+// line returns that of a customer, which is put at the end of the ring if it is new.
+func (t *turns) line(customer string) *line {
+	if l := t.lines[customer]; l != nil {
+		return l
+	}
+	t.latest++
+	l := &line{customer: customer, order: t.latest}
+	if t.lines == nil {
+		t.lines = make(map[string]*line)
+	}
+	t.lines[customer] = l
+	l.place = t.ring.PushBack(l)
+	heap.Push(&t.greedy, l)
+	return l
+}
+
 func (q *queue) add(class int, customer string) *turn {
 	c := &q.classes[class]
-	l := c.lines[customer]
-	if l == nil {
-		l = &line{customer: customer}
-		if c.lines == nil {
-			c.lines = make(map[string]*line)
-		}
-		c.lines[customer] = l
-		c.ring = append(c.ring, l)
-	}
+	l := c.line(customer)
 	t := &turn{class: class, line: l, done: make(chan error, 1)}
-	l.waiters = append(l.waiters, t)
+	t.place = l.waiters.PushBack(t)
+	heap.Fix(&c.greedy, l.index)
 	q.waiting++
 	return t
 }
@@ -221,28 +234,46 @@ func (q *queue) remove(t *turn) {
 	c, l := &q.classes[t.class], t.line
 	t.line = nil
 	q.waiting--
-	l.waiters = without(l.waiters, t)
-	if len(l.waiters) == 0 {
-		delete(c.lines, l.customer)
-		if !l.last {
-			c.ring = without(c.ring, l)
-		}
+	l.waiters.Remove(t.place)
+	if l.waiters.Len() > 0 {
+		heap.Fix(&c.greedy, l.index)
+		return
 	}
+	delete(c.lines, l.customer)
+	c.ring.Remove(l.place)
+	heap.Remove(&c.greedy, l.index)
 }
 
-// without returns list without its element x, in the same order.
-func without[T comparable](list []T, x T) []T {
-	if len(list) > 0 && list[0] == x {
-		var none T
-		list[0] = none
-		return list[1:]
-	}
-	for i := range list {
-		if list[i] == x {
-			return append(list[:i], list[i+1:]...)
-		}
-	}
-	return list
+// greed is a [heap.Interface] of lines. The one with the most requests is first, and of
+// several the one whose turn is first.
+type greed []*line
+
+func (g greed) Len() int { return len(g) }
+
+func (g greed) Less(i, j int) bool {
+	a, b := g[i].waiters.Len(), g[j].waiters.Len()
+	return a > b || a == b && g[i].order < g[j].order
+}
+
+func (g greed) Swap(i, j int) {
+	g[i], g[j] = g[j], g[i]
+	g[i].index, g[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (g *greed) Push(x any) {
+	l := x.(*line)
+	l.index = len(*g)
+	*g = append(*g, l)
+}
+
+// Pop implements [heap.Interface].
+func (g *greed) Pop() any {
+	last := len(*g) - 1
+	l := (*g)[last]
+	(*g)[last] = nil
+	*g = (*g)[:last]
+	return l
 }
 
 // update changes the limits. Those who wait or run are not refused by it.
