@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 
@@ -30,16 +32,16 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (proxy.ControlPl
 	if err != nil {
 		return nil, err
 	}
-	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: log(logger)}
+	p := &plane{logger: logger}
+	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: p.log}
 	if x.TLS != nil && x.TLS.ServerName != "" {
 		all.DialOptions = append(all.DialOptions, grpc.WithAuthority(x.TLS.ServerName))
 	}
-	client, err := spillxds.New(all)
-	if err != nil {
+	if p.client, err = spillxds.New(all); err != nil {
 		return nil, err
 	}
 	logger.Info("control plane: connecting", "address", x.Address) // which is told when it has succeeded
-	return plane{client}, nil
+	return p, nil
 }
 
 // bootstrapOf returns what gRPC's bootstrap file would say.
@@ -66,33 +68,58 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 }
 
 // plane is a [proxy.ControlPlane].
-type plane struct{ *spillxds.Client }
-
-func (p plane) Limits(x config.ClusterXDS) (proxy.Limits, error) {
-	c, err := p.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+type plane struct {
+	client *spillxds.Client
+	logger *slog.Logger
+	held   atomic.Int64 // limits that are in use
 }
 
-// log returns what writes down what happens between the proxy and a control plane.
-func log(logger *slog.Logger) func(spillxds.Event) {
-	return func(e spillxds.Event) {
-		switch e.Kind {
-		case spillxds.Connected:
-			logger.Info("control plane: connected")
-		case spillxds.Updated:
-			logger.Info("control plane: limits changed", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
-		case spillxds.Removed:
-			logger.Warn("control plane: the cluster is gone, its limits stay", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
-		case spillxds.NotFound:
-			logger.Warn("control plane: there is no such cluster", "cluster", e.Cluster, "error", e.Err)
-		case spillxds.Reporting:
-			logger.Info("control plane: wants load reports", "interval", e.Interval)
-		default: // what went wrong
-			logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
+// Limits implements [proxy.ControlPlane].
+func (p *plane) Limits(x config.ClusterXDS) (proxy.Limits, error) {
+	p.held.Add(1)
+	left := sync.OnceFunc(func() { p.held.Add(-1) })
+	c, err := p.client.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
+	if err != nil {
+		left()
+		return nil, err
+	}
+	return &limits{c, left}, nil
+}
+
+// Close implements [proxy.ControlPlane].
+func (p *plane) Close() error { return p.client.Close() }
+
+// limits are [proxy.Limits].
+type limits struct {
+	*spillxds.Cluster
+
+	left func()
+}
+
+// Close implements [proxy.Limits].
+func (l *limits) Close() {
+	l.left()
+	l.Cluster.Close()
+}
+
+// log writes down what happens between the proxy and the control plane.
+func (p *plane) log(e spillxds.Event) {
+	switch e.Kind {
+	case spillxds.Connected:
+		p.logger.Info("control plane: connected")
+	case spillxds.Updated:
+		p.logger.Info("control plane: limits changed", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+	case spillxds.Removed:
+		p.logger.Warn("control plane: the cluster is gone, its limits stay", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+	case spillxds.NotFound:
+		p.logger.Warn("control plane: there is no such cluster", "cluster", e.Cluster, "error", e.Err)
+	case spillxds.Reporting:
+		p.logger.Info("control plane: wants load reports", "interval", e.Interval)
+	default: // what went wrong
+		if e.Kind == spillxds.Disconnected && p.held.Load() == 0 {
+			return // as nobody wants anything of it any more
 		}
+		p.logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
 	}
 }
 

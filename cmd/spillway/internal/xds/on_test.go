@@ -199,6 +199,29 @@ func TestDropsAreReportedAtTheEnd(t *testing.T) {
 	})
 }
 
+// TestNoWarningAtTheEnd: that a stream ends as nobody wants limits any more is as it
+// should be.
+func TestNoWarningAtTheEnd(t *testing.T) {
+	quiet(t)
+	s := newServer(t, most(7))
+	var log lines
+	c, err := new(Connector).Connect(node(s), slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	limits, err := c.Limits(config.ClusterXDS{Cluster: "remote"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "limits come", func() bool { return log.has("limits changed") })
+	limits.Close()
+	eventually(t, "the stream ends", func() bool { return s.ended.Load() == 1 })
+	if log.has("level=WARN") {
+		t.Error(log.text.String())
+	}
+}
+
 func TestRetriesFollow(t *testing.T) {
 	quiet(t)
 	none := most(100)

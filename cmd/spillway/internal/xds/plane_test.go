@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -34,6 +35,7 @@ type server struct {
 
 	address string
 	kill    func()
+	ended   atomic.Int64 // streams of limits
 
 	mu        sync.Mutex
 	limits    *thresholds
@@ -92,6 +94,7 @@ func (s *server) now() (*discoveryv3.DiscoveryResponse, <-chan struct{}, error) 
 
 // StreamAggregatedResources implements ADS.
 func (s *server) StreamAggregatedResources(st discoveryv3.AggregatedDiscoveryService_StreamAggregatedResourcesServer) error {
+	defer s.ended.Add(1)
 	first, err := st.Recv()
 	if err != nil {
 		return err
