@@ -368,6 +368,35 @@ func TestDrainCutsOff(t *testing.T) {
 	p.ended()
 }
 
+// TestDrainCutsFormerOff: neither do commands of a listener that was taken away hold up
+// the end of the proxy, whatever time they were given then.
+func TestDrainCutsFormerOff(t *testing.T) {
+	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.RequestID == 50 {
+			return [][]byte{} // never
+		}
+		return fine(h, rest)
+	})
+	f := newFront(t, nil, s)
+	p := f.dial()
+	p.ask(hello(false))
+	p.send(msg(50, 0, ping))
+	eventually(t, "asked", func() bool { return f.stats().Commands == 2 })
+	f.config.DrainTimeout = time.Hour
+	f.config.Mongo[0].Name = "another"
+	f.put()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	drained := make(chan error, 1)
+	go func() { drained <- f.Drain(ctx) }()
+	select {
+	case <-drained:
+		p.ended()
+	case <-time.After(10 * time.Second):
+		t.Error("the proxy waits for a listener that there is not any more")
+	}
+}
+
 // TestDrainMeetsNewcomers: a connection that was accepted just before the listener was
 // closed does not wait for its client.
 func TestDrainMeetsNewcomers(t *testing.T) {

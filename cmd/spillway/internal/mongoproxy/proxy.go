@@ -21,6 +21,8 @@ type Proxy struct {
 	observer spillway.Observer
 	base     context.Context //nolint:containedctx // of all connections
 	running  sync.WaitGroup  // listeners that end
+	ending   context.Context //nolint:containedctx // for as long as they may
+	cut      context.CancelFunc
 
 	mu        sync.Mutex
 	closed    bool
@@ -33,7 +35,9 @@ func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer) *
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	return &Proxy{logger: logger, observer: observer, base: ctx, listeners: make(map[string]*listener)}
+	p := &Proxy{logger: logger, observer: observer, base: ctx, listeners: make(map[string]*listener)}
+	p.ending, p.cut = context.WithCancel(ctx)
+	return p
 }
 
 // keyOf is what a listener is known by from one configuration to the next: its
@@ -114,7 +118,7 @@ func (n *Change) Commit() {
 		}
 		delete(p.listeners, key)
 		p.running.Go(func() {
-			ctx, cancel := context.WithTimeout(p.base, n.config.DrainTimeout)
+			ctx, cancel := context.WithTimeout(p.ending, n.config.DrainTimeout)
 			defer cancel()
 			if err := l.drain(ctx); err != nil {
 				p.logger.Warn("commands of a former listener were cut off", "error", err)
@@ -170,8 +174,9 @@ func (p *Proxy) Addr(name string) net.Addr {
 }
 
 // Drain ends the proxy: it accepts no more connections, lets commands under way end,
-// for as long as ctx allows, and closes all that is left. It returns an error if
-// something was cut off.
+// for as long as ctx allows, and closes all that is left, that of former listeners
+// too. It returns an error if something was cut off, but for the latter, of which the
+// log tells.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	closed := p.closed
@@ -192,6 +197,8 @@ func (p *Proxy) Drain(ctx context.Context) error {
 		})
 	}
 	all.Wait()
+	defer context.AfterFunc(ctx, p.cut)()
 	p.running.Wait()
+	p.cut()
 	return errors.Join(errs...)
 }
