@@ -94,7 +94,7 @@ func (k *checker) tune(at string, x *Cluster) {
 	}
 	k.tuneMode(at, t, of+".mode", mode)
 	if c, ok := x.Tuning(); ok {
-		k.tuning(at, c, x.RateLimit.config())
+		k.tuning(at, t, c, x.RateLimit.config())
 	}
 }
 
@@ -114,7 +114,7 @@ func (k *checker) mongoTune(at string, m *Mongo) {
 	}
 	k.tuneMode(at, t, "request_mode", m.RequestMode)
 	if c, ok := m.Tuning(); ok {
-		k.tuning(at, c, mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, nil))
+		k.tuning(at, t, c, mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, nil))
 	}
 }
 
@@ -141,7 +141,7 @@ func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
 }
 
 // tuning checks what the policies make of it.
-func (k *checker) tuning(at string, c tune.Config, r ratelimit.Config) {
+func (k *checker) tuning(at string, given *Tune, c tune.Config, r ratelimit.Config) {
 	if k.err != nil {
 		return
 	}
@@ -151,10 +151,16 @@ func (k *checker) tuning(at string, c tune.Config, r ratelimit.Config) {
 		return
 	}
 	s := t.Stats()
-	for field, rate := range map[string]float64{"min": s.Min, "max": s.Max} {
-		r.Rate = rate
-		if _, err := ratelimit.New(r); err != nil {
-			k.failf(at+"."+field, "is %v, with which %s", rate, strings.TrimPrefix(err.Error(), "ratelimit: "))
-		}
+	k.bound(at+".min", "is", given.Min, r)
+	k.bound(at+".max", "is", given.Max, r)
+	k.bound(at, "needs min: by default it is", s.Min, r)
+	k.bound(at, "needs max: by default it is", s.Max, r)
+}
+
+// bound wants a limiter to be able to have a rate, unless that is zero: not given.
+func (k *checker) bound(field, is string, rate float64, r ratelimit.Config) {
+	r.Rate = rate
+	if _, err := ratelimit.New(r); err != nil && rate != 0 {
+		k.failf(field, "%s %v, with which %s", is, rate, strings.TrimPrefix(err.Error(), "ratelimit: "))
 	}
 }

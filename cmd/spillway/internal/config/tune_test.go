@@ -57,6 +57,26 @@ func TestWrongTuning(t *testing.T) {
 	}
 }
 
+// TestWrongBounds: whoever gave one bound is not blamed for the default of the other, and
+// is told of that of both the same one each time.
+func TestWrongBounds(t *testing.T) {
+	for _, row := range []struct{ rate, burst, bounds, want string }{
+		{"5", "1", "max: 1e7", "clusters[0].tune.max is 1e+07, with which Rate is 1e+07"},
+		{"5", "1", "max: 20", "clusters[0].tune needs min: by default it is 0.5, with which BurstSeconds is 1, must be at least 1/Rate (2)"},
+		{"5", "1", "min: 0.5, max: 1e7", "clusters[0].tune.min is 0.5, with which BurstSeconds is 1"},
+		{"5e5", "1", "min: 100", "clusters[0].tune needs max: by default it is 5e+06, with which Rate is 5e+06, must be"},
+		{"5e5", "1", "max: 2e6", "clusters[0].tune.max is 2e+06, with which Rate is"},
+	} {
+		text := strings.NewReplacer("rate: 1000", "rate: "+row.rate, "burst_seconds: 1", "burst_seconds: "+row.burst, "min: 50", row.bounds).Replace(tuned)
+		for range 8 {
+			if _, err := Parse("proxy.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), row.want) {
+				t.Errorf("%s: error %v, want %q", row.bounds, err, row.want)
+				break
+			}
+		}
+	}
+}
+
 const tunedMongo = `mode: enforce
 mongo:
   - address: 127.0.0.1:27018
