@@ -164,7 +164,7 @@ type script struct {
 }
 
 // The steps of a script.
-const stepNames = "O overload, W overload of a write, x another retryable error, E a retryable write error, c closed connection, " +
+const stepNames = "O overload, W overload of a write, x another retryable error, h one that leaves the server known, E a retryable write error, c closed connection, " +
 	"w a write concern error that is retryable, n an error that is not retryable, L overload that is not retryable, s success"
 
 func (s *script) set(command, steps string) {
@@ -200,6 +200,8 @@ func (s *script) play(r *rig, c mongotest.Command) {
 		data[2] = label("SystemOverloadedError")
 	case 'x':
 		data[1].Value, data[2] = 91, label("RetryableWriteError")
+	case 'h':
+		data[1].Value, data[2] = 6, label("RetryableError")
 	case 'E':
 		data[1].Value, data[2] = 11600, label("RetryableWriteError", "NoWritesPerformed")
 	case 'n':

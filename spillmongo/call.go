@@ -2,6 +2,7 @@ package spillmongo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -50,6 +51,7 @@ type call struct {
 	token    retry.Token
 	from     string // server of the last attempt
 	overload bool   // the last attempt met one
+	avoid    []string
 }
 
 // begin begins a call.
@@ -74,8 +76,6 @@ func (k *call) use(address string) {
 	k.from = address
 }
 
-func (k *call) avoid() []string { return k.token.Attempt().Deprioritized() }
-
 // refresh reports whether an attempt that failed with f may be followed by
 // another. If not, the call has ended.
 func (k *call) refresh(now time.Time, f fault.Failure) bool {
@@ -90,7 +90,21 @@ func (k *call) refresh(now time.Time, f fault.Failure) bool {
 		return false
 	}
 	k.token = next
+	k.deprioritize(f.Overload)
 	return true
+}
+
+// deprioritize has the next attempts avoid the server of the last one: after an
+// overload, and in a sharded cluster after any error. Elsewhere the document on
+// retryable reads forbids it after other errors, which are no reason to read from
+// another member of a set.
+func (k *call) deprioritize(overload bool) {
+	if overload && !k.retrier.retarget || !overload && !k.retrier.sharded() {
+		return
+	}
+	if k.from != "" && !slices.Contains(k.avoid, k.from) {
+		k.avoid = append(k.avoid, k.from)
+	}
 }
 
 // wait waits before the next attempt, and reports whether it can be made in time.

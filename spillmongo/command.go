@@ -12,11 +12,15 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// exempt are the commands that set a connection up or authenticate it again. The
-// document takes them out of the policy.
-var exempt = map[string]bool{
-	"hello": true, "isMaster": true, "ismaster": true,
-	"saslStart": true, "saslContinue": true, "authenticate": true, "getnonce": true, "logout": true,
+// exempt are the commands that authenticate a connection again. The document takes
+// them out of the policy. Those that set one up do not come by here: a hello that does
+// is of runCommand.
+var exempt = map[string]bool{"saslStart": true, "saslContinue": true, "authenticate": true, "getnonce": true}
+
+// secret are the commands that have secrets in them: their text is not for monitors,
+// and it is not compressed. [exempt] has others, which are not sent again.
+var secret = map[string]bool{
+	"createUser": true, "updateUser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
 }
 
 // kinds are the commands that the driver has a method for. Whatever else there is
@@ -103,6 +107,15 @@ func writes(body bson.Raw) bool {
 // cursor reports whether the command belongs to a cursor, which lives at one
 // server.
 func (c *command) cursor() bool { return c.name == "getMore" || c.name == "killCursors" }
+
+// secret reports whether the command is not for monitors.
+func (c *command) secret() bool {
+	_, err := c.body.LookupErr("speculativeAuthenticate") // of a hello
+	return secret[c.name] || err == nil
+}
+
+// compressible reports whether the wire protocol lets the command be compressed.
+func (c *command) compressible() bool { return !secret[c.name] && !helloNames[c.name] }
 
 // database returns the name of the database that the command goes to.
 func (c *command) database() string {

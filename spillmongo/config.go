@@ -58,7 +58,9 @@ type Retrier struct {
 	adaptive       bool // successes earn something
 	hints          bool // the server may set the base of the backoff
 	helloTrue      bool
-	timed          bool // somebody wants to know when attempts begin
+	retarget       bool        // an overloaded server is avoided
+	sharded        func() bool // the servers are known to be mongoses
+	timed          bool        // somebody wants to know when attempts begin
 	observer       spillway.Observer
 	emitter        *emitter
 	count          counters
@@ -162,7 +164,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 		}
 		oc.Retarget = *b
 	}
-	r.hints, r.helloTrue = later, !later
+	r.hints, r.helloTrue, r.retarget = later, !later, !later || oc.Retarget
 	if err := r.pay(&oc, o, c); err != nil {
 		return err
 	}

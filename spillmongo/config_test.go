@@ -97,6 +97,7 @@ func TestReadsAndWrites(t *testing.T) {
 		{"updateMany", "update", operations["update"], false, true},
 		{"ping", "ping", run("ping"), false, false},
 		{"runCommand find", "find", run("find"), false, false},
+		{"runCommand logout", "logout", run("logout"), false, false},
 		{"aggregate", "aggregate", aggregate(), true, false},
 		{"aggregate and write", "aggregate", aggregate(bson.D{{Key: "$out", Value: "others"}}), false, true},
 	} {

@@ -24,7 +24,8 @@
 //
 //	retries     5 at most once an attempt has met an overload
 //	backoff     u · min(10 s, 100 ms · 2^(a-1)), u uniform in [0, 1); only after an overload
-//	server      another one if there is one that may serve it
+//	server      another one if there is one that may serve it, after an overload;
+//	            another mongos after any error
 //	deadline    no retry that would begin after it; none is waited for
 //	reads       only with retryReads, writes only with retryWrites, runCommand only with both
 //
@@ -50,6 +51,10 @@
 //	success, on the first attempt         +0.1
 //	success, on a retry                   +1.1
 //	a retry fails, but not for overload   +1
+//
+// A retry that fails because its context was canceled deposits nothing: the document
+// takes such an error for a sign that the server is healthy, and here none came from
+// it. One that was paid for and not sent is paid back.
 //
 // [Config.ServerBudgets] adds a bucket for each server, which no specification has:
 // one overloaded server of a set or a cluster then uses up its own tokens and not

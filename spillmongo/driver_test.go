@@ -224,3 +224,47 @@ func TestCompression(t *testing.T) {
 		}
 	}
 }
+
+// A spy is a dialer that counts the messages with a text in them.
+type spy struct {
+	options.ContextDialer
+
+	text  string
+	found atomic.Int32
+}
+
+type spied struct {
+	net.Conn
+
+	spy *spy
+}
+
+func (s *spy) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := s.ContextDialer.DialContext(ctx, network, address)
+	return spied{c, s}, err
+}
+
+func (c spied) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), c.spy.text) {
+		c.spy.found.Add(1)
+	}
+	return c.Conn.Write(p)
+}
+
+// TestSecretsAreNotCompressed: the wire protocol has no compression of commands with
+// passwords in them, at the first attempt and at others.
+func TestSecretsAreNotCompressed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var s *spy
+		r := setUp(t, pipes, spillmongo.Config{}, func(o *options.ClientOptions) {
+			s = &spy{ContextDialer: o.Dialer, text: "createUser"}
+			o.SetDialer(s).SetCompressors([]string{"zlib"})
+		})
+		r.script.set("createUser", "OOO")
+		_ = r.client.Database("test").RunCommand(t.Context(), bson.D{{Key: "createUser", Value: "u"}, {Key: "pwd", Value: "p"}})
+		n := len(r.events.take(t, "createUser"))
+		if sent := int(s.found.Load()); n < 4 || sent != n {
+			t.Errorf("%d attempts, %d of them in the clear", n, sent)
+		}
+	})
+}

@@ -159,7 +159,7 @@ func (s *sequel) run(ctx context.Context) ([]byte, error) {
 		if !s.call.wait(ctx, now) {
 			return s.end()
 		}
-		if err := s.reenter(ctx, s.cmd.cursor(), s.call.avoid()); err != nil {
+		if err := s.reenter(ctx, s.cmd.cursor(), s.call.avoid); err != nil {
 			v := judgeOpening(err)
 			if failure = v.failure(s.retrier); failure.Retryable(false) {
 				s.call.use(s.server.address())
@@ -224,7 +224,7 @@ func (s *sequel) attempt(ctx context.Context) bool {
 
 func (s *sequel) roundTrip(ctx context.Context) (r result) {
 	var wm []byte
-	if wm, r.err = s.compressed(s.cmd.wire); r.err == nil {
+	if wm, r.err = s.compressed(s.cmd); r.err == nil {
 		if r.err = s.inner.Write(ctx, wm); r.err == nil {
 			r.reply, r.err = s.inner.Read(ctx)
 		}

@@ -117,11 +117,6 @@ func (f *fate) apply(s *event.CommandFinishedEvent) bool {
 	return !f.drop
 }
 
-// secret are the commands whose text is not for monitors.
-var secret = map[string]bool{
-	"createUser": true, "updateUser": true, "copydbgetnonce": true, "copydbsaslstart": true, "copydb": true,
-}
-
 func (e *emitter) started(ctx context.Context, cmd *command, i ids) {
 	if e == nil || e.user.Started == nil {
 		return
@@ -130,7 +125,7 @@ func (e *emitter) started(ctx context.Context, cmd *command, i ids) {
 		DatabaseName: cmd.database(), CommandName: cmd.name, RequestID: i.request,
 		ConnectionID: i.connection, ServerConnectionID: i.server, ServiceID: i.service,
 	}
-	if !secret[cmd.name] {
+	if !cmd.secret() {
 		s.Command = cmd.command()
 	}
 	e.user.Started(ctx, s)
@@ -148,7 +143,7 @@ func (e *emitter) finished(ctx context.Context, cmd *command, i ids, v verdict) 
 	switch {
 	case v.done && e.user.Succeeded != nil:
 		s := &event.CommandSucceededEvent{CommandFinishedEvent: f, Reply: bson.Raw{}}
-		if !secret[cmd.name] {
+		if !cmd.secret() {
 			s.Reply = v.reply
 		}
 		e.user.Succeeded(ctx, s)

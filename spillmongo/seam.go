@@ -78,6 +78,7 @@ func deploy(o *options.ClientOptions, r *Retrier) error {
 	if err != nil {
 		return err
 	}
+	r.sharded = func() bool { return t.Kind() == description.TopologyKindSharded }
 	o.Deployment = &deployment{t, r} //nolint:staticcheck // as above
 	return nil
 }
@@ -139,7 +140,7 @@ func (s *server) Connection(ctx context.Context) (*mnet.Connection, error) {
 		if !k.again(ctx, v.failure(s.deployment.retrier)) {
 			return nil, opaque(err)
 		}
-		if inner, err = s.reconnect(ctx, s.home, k.avoid()); err == nil {
+		if inner, err = s.reconnect(ctx, s.home, k.avoid); err == nil {
 			return s.wrap(inner, k), nil
 		}
 	}
@@ -312,12 +313,12 @@ func (c *conn) pin(by int32, f func() error) error {
 	return err
 }
 
-// compressed returns wm as the connection wants it.
-func (c *conn) compressed(wm []byte) ([]byte, error) {
-	if c.face.Compressor == nil {
-		return wm, nil
+// compressed returns the message of cmd as the connection wants it.
+func (c *conn) compressed(cmd *command) ([]byte, error) {
+	if c.face.Compressor == nil || !cmd.compressible() {
+		return cmd.wire, nil
 	}
-	return c.face.CompressWireMessage(wm, nil)
+	return c.face.CompressWireMessage(cmd.wire, nil)
 }
 
 // remaining returns how long the server may work, if the answer is to be here in time.
