@@ -61,6 +61,10 @@ const (
 // every five seconds, which costs a quarter of the capacity for some hundredths of
 // that.
 //
+// While the processors are busy R may grow with a queue that nobody looks for. So where it
+// has, and more is in flight than always may be, it is measured again once they are not,
+// until a probe finds no queue.
+//
 // Where more than a third of a round are requests whose clients have left after a long
 // time, that is a sign as well, and R stays: what they have left behind may still be
 // worked off elsewhere, and the more is let in, the more of it there is.
@@ -87,6 +91,9 @@ type limit struct {
 	recent  float64 // mean latency of the last round
 
 	busy   bool          // the processors are
+	always float64       // so many may be in flight, whatever there is a sign of
+	trusty float64       // R when the processors were last not busy, 0 if they always were
+	doubt  bool          // R has risen since, maybe with a queue
 	bound  bool          // a sign of a queue was seen
 	held   time.Duration // when the limit last held somebody back
 	stuck  int           // rounds in a row in which it did
@@ -161,6 +168,7 @@ func (l *limit) lean() float64 {
 func (l *limit) free(now time.Time, state State) bool {
 	l.advance(now)
 	l.turn()
+	l.always = unknown * float64(state.processors())
 	if l.busy = state.CPU > scarce; l.busy {
 		l.bound, l.phase = false, steady
 	}
@@ -287,6 +295,7 @@ func (l *limit) learn() {
 			l.mean.put(latency)
 		}
 	}
+	l.question()
 	l.stuck++
 	if l.held < l.begin {
 		l.stuck = 0
@@ -297,10 +306,20 @@ func (l *limit) learn() {
 	case l.busy:
 	case (queue || l.overdue()) && since >= probeAgain:
 		l.probe(dissolved)
-	case !l.bound && l.stuck >= 2, l.bound && l.stuck > 0 && since >= l.pause:
+	case !l.bound && l.stuck >= 2, l.bound && l.stuck > 0 && since >= l.pause,
+		l.doubt && l.area > l.always*length && since >= l.pause:
 		l.probe(shrunk)
 	case l.at-l.held >= release:
 		l.bound = false
+	}
+}
+
+// question takes note of whether R is to be doubted.
+func (l *limit) question() {
+	if l.busy || l.doubt {
+		l.doubt = l.mean.value > usual*l.trusty
+	} else {
+		l.trusty = l.mean.value
 	}
 }
 
@@ -319,4 +338,7 @@ func (l *limit) conclude(latency float64) {
 	}
 	l.medians.reset(l.at, l.half.seconds())
 	l.mean.reset(latency)
+	if !l.bound {
+		l.trusty, l.doubt = latency, false
+	}
 }

@@ -297,3 +297,59 @@ func TestCapacityComesBack(t *testing.T) {
 		}
 	}
 }
+
+// What a server learns while its processors are busy may be the latency of a queue: soon
+// after they are not, the queue of clients that ask again as soon as they are answered is
+// found, however long it had been there. Slower work that waits for nothing is none.
+func TestQueueOfBusyTimesIsFound(t *testing.T) {
+	for _, row := range []struct {
+		clients int
+		busy    time.Duration
+	}{{200, time.Second}, {200, 11 * time.Second}, {200, 25 * time.Second}, {200, time.Minute}, {60, 25 * time.Second}} {
+		s := kind{[]phase{{pool: 5 * ms}}, 4, 800}.server(t, 2, 1)
+		s.deadline = time.Hour
+		calm := s.now.Add(row.busy)
+		s.forwards = func() float64 {
+			if s.now.Before(calm) {
+				return 0.9
+			}
+			return 0.4
+		}
+		s.ended = func(r *request, refused bool) {
+			pause := time.Duration(0)
+			if refused {
+				pause = 20 * ms
+			}
+			s.after(pause, func() { s.arrive(r.class) })
+		}
+		for i := range row.clients {
+			s.after(time.Duration(i)*ms/10, func() { s.arrive(allClasses[i%len(allClasses)]) })
+		}
+		s.run(calm.Add(6 * time.Second))
+		if st := s.shedder.Stats(); st.InFlight > 16 {
+			t.Errorf("%d clients, %v busy: %+v", row.clients, row.busy, st)
+		}
+	}
+	for _, cold := range []bool{false, true} {
+		s := kind{handler: []phase{{sleep: 50 * ms}}}.server(t, 2, 1)
+		s.deadline = time.Minute
+		cpu := 0.4
+		s.forwards = func() float64 { return cpu }
+		if !cold {
+			s.offer(2000, 3*time.Second, spillway.Critical)
+		}
+		cpu, s.handler[0].sleep = 0.9, 100*ms
+		s.offer(2000, 12*time.Second, spillway.Critical)
+		cpu = 0.4
+		s.fresh()
+		s.offer(2000, 10*time.Second, spillway.Critical)
+		if n := total(s.refused); n > total(s.offered)/50 {
+			t.Errorf("cold: %v: %d of %d refused", cold, n, total(s.offered))
+		}
+		s.fresh()
+		s.offer(2000, 10*time.Second, spillway.Critical)
+		if n := total(s.refused); n > 0 {
+			t.Errorf("cold: %v: %d of %d refused later", cold, n, total(s.offered))
+		}
+	}
+}

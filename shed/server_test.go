@@ -24,6 +24,8 @@ type server struct {
 	poolQueue  []func()       // waiting for one
 	deadline   time.Duration  // of each request, unknown to the Shedder
 	leave      bool           // clients leave then, and the work goes on
+	forwards   func() float64 // CPU, of a server that only passes requests on; nil: it does the work
+	ended      func(r *request, refused bool)
 
 	now     time.Time
 	events  events
@@ -103,6 +105,9 @@ func (s *server) schedule() {
 }
 
 func (s *server) state() shed.State {
+	if s.forwards != nil {
+		return shed.State{Processors: s.processors, CPU: s.forwards()}
+	}
 	if d := s.now.Sub(s.sampled); d >= 100*ms {
 		s.cpu = float64(s.used) / float64(d) / float64(s.processors)
 		s.used, s.sampled = 0, s.now
@@ -230,6 +235,9 @@ func (s *server) end(r *request) {
 func (s *server) count(c *[spillway.Criticalities]int, r *request) {
 	if !r.arrived.Before(s.from) {
 		c[r.class.Index()]++
+	}
+	if s.ended != nil && c != &s.offered {
+		s.ended(r, c == &s.refused)
 	}
 }
 
