@@ -181,12 +181,20 @@ func others(doc bson.Raw, key string) (rest bson.D) {
 
 // byRunCommand reports whether the caller is a method of the driver that sends a
 // command which it does not look into. The command itself does not tell.
-func byRunCommand() bool {
+func byRunCommand() bool { return calledBy("(*Database).RunCommand") }
+
+// byChangeStream reports whether the caller opens a change stream, which the driver
+// does in a loop of its own.
+func byChangeStream() bool { return calledBy("(*ChangeStream).executeOperation") }
+
+// calledBy reports whether the caller is a method of the driver's package mongo with a
+// name that begins so.
+func calledBy(method string) bool {
 	var pcs [48]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
-		if strings.HasPrefix(f.Function, "go.mongodb.org/mongo-driver/v2/mongo.(*Database).RunCommand") {
+		if strings.HasPrefix(f.Function, "go.mongodb.org/mongo-driver/v2/mongo."+method) {
 			return true
 		}
 		if !more {

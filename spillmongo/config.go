@@ -60,6 +60,7 @@ type Retrier struct {
 	helloTrue      bool
 	retarget       bool        // an overloaded server is avoided
 	sharded        func() bool // the servers are known to be mongoses
+	endless        bool        // the client has a Timeout, so the driver retries without end
 	timed          bool        // somebody wants to know when attempts begin
 	observer       spillway.Observer
 	emitter        *emitter
@@ -145,7 +146,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 		NoReads: off(o.RetryReads), NoWrites: off(o.RetryWrites),
 	}
 	if o.Timeout != nil { // even of zero, which is no limit; the contexts bring the others
-		oc.OtherRetries = math.MaxInt32 - 1
+		oc.OtherRetries, r.endless = math.MaxInt32-1, true
 	}
 	if n := o.MaxAdaptiveRetries; n != nil {
 		if !later {

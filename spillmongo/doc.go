@@ -85,11 +85,9 @@
 // # Limits
 //
 // The driver tells nobody what a connection is wanted for, so a connection that
-// could not be had is retried only if both retryReads and retryWrites are on. A
-// change stream that is opened with a deadline is opened again by the driver itself
-// after errors that are retryable reads. Options that are given to mongo.Connect
-// beside those of the Retrier do not reach its servers, nor does
-// Client.AppendDriverInfo.
+// could not be had is retried only if both retryReads and retryWrites are on. Options
+// that are given to mongo.Connect beside those of the Retrier do not reach its servers,
+// nor does Client.AppendDriverInfo.
 //
 // Three things the driver keeps to itself, so that they cannot be done from outside:
 //

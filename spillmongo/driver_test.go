@@ -268,3 +268,42 @@ func TestSecretsAreNotCompressed(t *testing.T) {
 		}
 	})
 }
+
+// TestDriverStartsNoLoopAroundAChangeStream: the same of what opens a change stream,
+// for which the driver has a loop of its own; and of what opens it the next time.
+func TestDriverStartsNoLoopAroundAChangeStream(t *testing.T) {
+	for _, last := range "hxcO" {
+		for _, timeout := range []time.Duration{time.Minute, 0, -1} {
+			bubble(t, func(t *testing.T) {
+				r := setUp(t, set, spillmongo.Config{}, func(o *options.ClientOptions) {
+					if timeout >= 0 {
+						o.SetTimeout(timeout)
+					}
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if timeout >= 0 {
+					ctx = t.Context()
+				}
+				r.script.set("aggregate", "OOOOO"+strings.Repeat(string(last), 20))
+				_, err := r.coll.Watch(ctx, mongo.Pipeline{})
+				if err == nil {
+					t.Fatal("success")
+				}
+				checkCause(t, err)
+				if want := map[rune]string{'c': "NetworkError", 'O': bothLabels, 'x': "RetryableWriteError", 'h': "RetryableError"}[last]; labels(err) != want {
+					t.Errorf("labels %q, want %q, on %v", labels(err), want, err)
+				}
+				if n := len(r.script.nodes()); n != 6 {
+					t.Errorf("after %c, timeout %v: %d attempts: the driver goes on by itself", last, timeout, n)
+				}
+				r.script.set("aggregate", "")
+				stream, err := r.coll.Watch(ctx, mongo.Pipeline{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = stream.Close(ctx)
+			})
+		}
+	}
+}

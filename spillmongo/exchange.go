@@ -153,11 +153,11 @@ func (s *sequel) run(ctx context.Context) ([]byte, error) {
 	for {
 		now := time.Now()
 		if !s.call.refresh(now, failure) {
-			return s.end()
+			return s.end(ctx)
 		}
 		s.depart(ctx)
 		if !s.call.wait(ctx, now) {
-			return s.end()
+			return s.end(ctx)
 		}
 		if err := s.reenter(ctx, s.cmd.cursor(), s.call.avoid); err != nil {
 			v := judgeOpening(err)
@@ -166,14 +166,14 @@ func (s *sequel) run(ctx context.Context) ([]byte, error) {
 				continue
 			}
 			s.call.giveBack()
-			return s.end()
+			return s.end(ctx)
 		}
 		if !s.attempt(ctx) {
-			return s.end()
+			return s.end(ctx)
 		}
 		if s.last.served() {
 			s.call.succeed()
-			return s.end()
+			return s.end(ctx)
 		}
 		failure = s.last.failure(s.retrier)
 	}
@@ -240,7 +240,7 @@ func (s *sequel) roundTrip(ctx context.Context) (r result) {
 
 // end returns the answer that the driver is to see, and lets nobody go on from
 // there.
-func (s *sequel) end() ([]byte, error) {
+func (s *sequel) end(ctx context.Context) ([]byte, error) {
 	out := s.last
 	if out.nothingWritten && s.sent > 0 {
 		if out = s.kept; !s.reported {
@@ -255,6 +255,8 @@ func (s *sequel) end() ([]byte, error) {
 	}
 	switch {
 	case !stop:
+		_, deadline := ctx.Deadline()
+		s.stop(s.cmd, deadline, out.verdict.err)
 		return out.reply, out.err
 	case out.err != nil:
 		if !s.reported && !s.settled {

@@ -17,6 +17,8 @@ package spillmongo
 //   - Without RetryReads it retries no read. Only writes that carry a transaction
 //     number, and the ends of transactions, are retried with RetryWrites.
 //   - A cursor calls Connection of the Server that its first answer came by.
+//   - Before a change stream is opened once more after an error, its own selector is
+//     given to SelectServer, and the error of that is returned.
 //   - Connection returns a new mnet.Connection each time, which is ours to change.
 
 import (
@@ -26,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +82,7 @@ func deploy(o *options.ClientOptions, r *Retrier) error {
 		return err
 	}
 	r.sharded = func() bool { return t.Kind() == description.TopologyKindSharded }
-	o.Deployment = &deployment{t, r} //nolint:staticcheck // as above
+	o.Deployment = &deployment{Topology: t, retrier: r} //nolint:staticcheck // as above
 	return nil
 }
 
@@ -105,9 +108,49 @@ type deployment struct {
 	*topology.Topology
 
 	retrier *Retrier
+	over    over
+}
+
+// over holds the last errors of change streams that the driver is about to open once
+// more, which it must not.
+type over struct {
+	some atomic.Int32
+	mu   sync.Mutex
+	all  []lastOf
+}
+
+type lastOf struct {
+	selector description.ServerSelector
+	err      error
+}
+
+func (o *over) put(selector description.ServerSelector, err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.all = append(o.all, lastOf{selector, err})
+	o.some.Add(1)
+}
+
+func (o *over) take(selector description.ServerSelector) (err error) {
+	if o.some.Load() == 0 {
+		return nil
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i, l := range o.all {
+		if l.selector == selector {
+			o.all = slices.Delete(o.all, i, i+1)
+			o.some.Add(-1)
+			return l.err
+		}
+	}
+	return nil
 }
 
 func (d *deployment) SelectServer(ctx context.Context, selector description.ServerSelector) (driver.Server, error) {
+	if err := d.over.take(selector); err != nil {
+		return nil, err
+	}
 	s, err := d.Topology.SelectServer(ctx, selector)
 	if err != nil {
 		return nil, err
@@ -319,6 +362,14 @@ func (c *conn) compressed(cmd *command) ([]byte, error) {
 		return cmd.wire, nil
 	}
 	return c.face.CompressWireMessage(cmd.wire, nil)
+}
+
+// stop keeps the driver from opening a change stream once more after its last error.
+func (c *conn) stop(cmd *command, deadline bool, err error) {
+	e, ok := errors.AsType[driver.Error](err)
+	if ok && e.RetryableRead() && cmd.name == "aggregate" && (deadline || c.retrier.endless) && byChangeStream() {
+		c.server.deployment.over.put(c.server.selector, e)
+	}
 }
 
 // remaining returns how long the server may work, if the answer is to be here in time.
