@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
 	"github.com/seed90641741/spillway/tune"
@@ -121,15 +122,15 @@ func (o *operators) took(c *config.Config) {
 	}
 }
 
-// use is told which configuration is in use. What became of commands of MongoDB is
-// not told one by one.
+// use is told which configuration is in use. Commands of MongoDB meet the gates once for
+// each attempt.
 func (o *operators) use(c *config.Config) {
 	o.config.Store(c)
 	var keys []string
 	for _, m := range c.Defaulted().Mongo {
 		keys = append(keys, m.Name)
 	}
-	o.collector.Without(slices.DeleteFunc(keys, func(key string) bool {
+	o.collector.ByEnd(slices.DeleteFunc(keys, func(key string) bool {
 		return slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == key })
 	})...)
 }
@@ -247,6 +248,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		for name, value := range x.Counts() {
 			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
 		}
+		l.Gates = append(l.Gates, mongoGate(c, x))
 		if x.Tuner != nil {
 			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
 		}
@@ -313,6 +315,22 @@ func modeOf(m config.Mode) (mode spillway.Mode) {
 func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
 	all := c.Ingress(&config.Listener{}, x)
 	return all.ShedMode, all.RateLimitMode
+}
+
+// mongoGate says how the gates of a listener for clients of MongoDB stand. What is behind
+// it has the name of the listener, as its calls have.
+func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
+	g := proxy.GateStats{
+		Listener: x.Listener, Cluster: x.Listener, Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+	}
+	shed, limit := spillway.Off, spillway.Off
+	for i := range c.Mongo {
+		if m := &c.Mongo[i]; m.Name == x.Listener {
+			all := m.Ingress(c)
+			shed, limit = all.ShedMode, all.RateLimitMode
+		}
+	}
+	return gateLevel(&g, shed, limit)
 }
 
 func listenerLevel(p *proxy.Proxy, name string, open int, refused uint64) admin.Listener {

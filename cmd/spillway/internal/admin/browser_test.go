@@ -279,13 +279,22 @@ func TestBrowserNarrow(t *testing.T) {
 }
 
 // TestBrowserBare looks at a proxy that has nothing but a cluster without endpoints, and
-// counts of MongoDB.
+// a listener for MongoDB.
 func TestBrowserBare(t *testing.T) {
 	s := newScene(spillway.Observe)
-	s.proxy.levels = Levels{Clusters: []Cluster{{Name: "web"}}, Mongo: []Count{{Listener: "mongo", Name: "connections.current", Value: 3}}}
+	s.proxy.levels = Levels{
+		Clusters: []Cluster{{Name: "web"}},
+		Gates:    []Gate{{Listener: "mongo", Cluster: "mongo", Admitted: 3, InFlight: 2, Limit: 16}},
+		Mongo:    []Count{{Listener: "mongo", Name: "connections.current", Value: 3}},
+	}
+	s.sampler.collector.ByEnd("mongo")
+	for range 3 {
+		s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
+	}
 	s.sampler.tick(noon.Add(time.Second))
 	p := browse(t, s, "", asIs)
-	if len(p.Clusters) != 1 || !strings.Contains(p.Clusters[0], "0 of 0 up") || p.Verdict[1] != "MongoDB." {
+	if len(p.Clusters) != 2 || !strings.Contains(p.Clusters[0], "0 of 0 up") || !strings.Contains(p.Clusters[1], "2 / 16") || p.Verdict[1] != "All is well." ||
+		p.Tiles["goodput"].Text != "3.0/s" {
 		t.Errorf("%+v", p)
 	}
 }

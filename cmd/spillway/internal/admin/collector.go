@@ -34,7 +34,7 @@ type Collector struct {
 	latency   histogram // of requests that were served or late
 	deadlines histogram // that requests brought with them
 	slowest   atomic.Int64
-	without   atomic.Pointer[[]string] // keys of calls that have no fate here
+	byEnd     atomic.Pointer[[]string] // keys of calls
 
 	mu     sync.Mutex
 	recent [keptDecisions]spillway.Event // a ring
@@ -54,25 +54,25 @@ func (c *Collector) Observe(e spillway.Event) {
 		observes = 1
 	}
 	c.events[observes][kindOf(&e)][class].Add(1)
-	if keys := c.without.Load(); keys != nil && slices.Contains(*keys, e.Call.Key) {
-		if e.Refused {
-			c.keep(&e)
-		}
-		return
-	}
+	keys := c.byEnd.Load()
+	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
 	switch {
+	case e.Refused && byEnd && (observes == 0 || e.Call.Attempt > 0):
+		c.keep(&e)
 	case e.Refused:
 		c.refused(&e, class)
 	case e.Policy == policies[retryPolicy]:
-		c.ended(&e, class)
+		c.ended(&e, class, byEnd)
 	case e.Policy == policies[batchPolicy] && e.Outcome != spillway.Served:
 		c.fates[outcomeOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
 	}
 }
 
-// Without has the fates of calls with these keys left out from now on: those of
-// protocols that do not tell what became of each. Their decisions are counted.
-func (c *Collector) Without(keys ...string) { c.without.Store(&keys) }
+// ByEnd says from now on which keys calls have that meet the gates of the server's side
+// once for each attempt: what was refused may come again, so that the end of the call
+// tells its fate, and the first attempt what gates that observe would have refused. A
+// call that was refused each time was never let in if it made one attempt only.
+func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 
 // refused counts a refusal. One of an attempt by a gate that enforces is known by the
 // end of the call.
@@ -91,17 +91,21 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 	c.keep(e)
 }
 
-// ended counts a request whose call to the upstream has ended.
-func (c *Collector) ended(e *spillway.Event, class int) {
+// ended counts a request whose call to the upstream has ended. A latency of zero is
+// none.
+func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	fate := outcomeOf(e.Outcome) // the fates begin as the plain kinds do
 	if fate == fateLeft && errors.Is(e.Err, spillway.ErrRejected) {
 		fate = fateWithheld
+		if byEnd && e.Call.Attempt == 0 {
+			fate = fateRefused
+		}
 	}
 	c.fates[fate][class].Add(1)
 	if n := e.Call.Attempt; n > 0 {
 		c.retries.Add(uint64(n))
 	}
-	if fate > fateLate {
+	if fate > fateLate || e.Latency == 0 {
 		return
 	}
 	c.latency.add(e.Latency)

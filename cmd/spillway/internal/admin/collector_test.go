@@ -88,16 +88,51 @@ func TestKindsAndFates(t *testing.T) {
 	}
 }
 
-func TestWithoutFates(t *testing.T) {
+// TestByEnd: of a call that meets the gates once for each attempt, and may be refused
+// each time, the end tells the fate.
+func TestByEnd(t *testing.T) {
 	var c Collector
-	c.Without("mongo", "more")
-	for _, key := range []string{"mongo", "more", "web"} {
-		c.Observe(spillway.Event{Policy: "shed", Refused: true, Err: crowded, Call: spillway.Call{Key: key}})
-		c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served, Call: spillway.Call{Key: key}})
+	c.ByEnd("mongo", "more")
+	served := spillway.Event{Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond}
+	say := func(e spillway.Event, key string, attempt int32) {
+		e.Call.Key, e.Call.Attempt = key, attempt
+		c.Observe(e)
 	}
-	all := c.read()
-	if all.fates[fateRefused][2] != 1 || all.fates[fateServed][2] != 1 || all.latency.total() != 1 || len(c.decisions(9)) != 3 {
-		t.Errorf("fates %v, %d latencies, %d decisions", all.fates, all.latency.total(), len(c.decisions(9)))
+	shed := spillway.Event{Policy: "shed", Refused: true, Err: crowded}
+	observed := shed
+	observed.Mode = spillway.Observe
+	end := spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: crowded}
+	for _, key := range []string{"mongo", "more"} {
+		say(shed, key, 0) // and let in after that
+		say(served, key, 1)
+		say(shed, key, 0)
+		say(end, key, 0)
+		say(shed, key, 0) // and once more
+		say(shed, key, 1)
+		say(end, key, 1)
+		say(observed, key, 0)
+		say(observed, key, 1)
+		say(served, key, 1)
+	}
+	say(shed, "web", 0)
+	say(served, "web", 0)
+	all, want := c.read(), [fateCount]uint64{fateServed: 5, fateRefused: 3, fateWithheld: 2, fateIngressWould: 2}
+	for fate, n := range want {
+		if got := all.fates[fate][2]; got != n {
+			t.Errorf("fate %d has %d, want %d", fate, got, n)
+		}
+	}
+	if all.latency.total() != 5 || all.retries != 6 || len(c.decisions(99)) != 13 {
+		t.Errorf("%d latencies, %d retries, %d decisions", all.latency.total(), all.retries, len(c.decisions(99)))
+	}
+}
+
+// TestNoLatency: a latency that nobody gives is none.
+func TestNoLatency(t *testing.T) {
+	var c Collector
+	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served})
+	if all := c.read(); all.latency.total() != 0 || all.fates[fateServed][2] != 1 {
+		t.Errorf("%d latencies, %d served", all.latency.total(), all.fates[fateServed][2])
 	}
 }
 

@@ -34,8 +34,10 @@
 // apart from all this. The gates of the server's side and those of the client's side
 // judge the same requests, so of the two the greater number is shown.
 //
-// Commands of MongoDB are counted by what is decided on them, and have no fates here:
-// nobody tells what became of each.
+// Commands of MongoDB meet the gates once for each attempt: of these each decision is
+// counted, and the fate is that of the command, all attempts together. Those that no gate
+// is asked about, such as hello, are not counted here. An error that the server answers is
+// an answer, as a status of 404 is, unless it is one of time or of the server's own state.
 //
 // Latency is from the first attempt to the head of the answer, of requests that were
 // served or late. The deadline is the median of those that the requests brought.

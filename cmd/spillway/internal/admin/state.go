@@ -156,7 +156,7 @@ func figures(then, now, quantiles *sample) Figures {
 	f.Offered = float64(admissions(then, now))/seconds + refused.sum()
 	f.latency(quantiles, now)
 	f.levels(now)
-	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && f.Budget != nil {
+	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && (f.Budget != nil || now.totals.retries > 0) {
 		f.RetryRatio = new(float64(now.totals.retries-then.totals.retries) / seconds / sent)
 	}
 	return f

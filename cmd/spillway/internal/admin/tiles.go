@@ -97,11 +97,11 @@ func flightTile(f *Figures) Tile {
 
 func retryTile(f *Figures) Tile {
 	t := Tile{ID: "retry-ratio", Name: "Retry ratio", Value: f.RetryRatio, Text: unknown, Note: "nothing is retried"}
+	if f.RetryRatio != nil {
+		t.Text, t.Note = percent(*f.RetryRatio), "of what was sent"
+	}
 	if f.Budget != nil {
 		t.Note = "budget " + percent(*f.Budget) + " full"
-	}
-	if f.RetryRatio != nil {
-		t.Text = percent(*f.RetryRatio)
 	}
 	return t
 }

@@ -30,8 +30,6 @@ func judge(s *State, ever bool) Verdict {
 	switch {
 	case s.Draining:
 		return Verdict{"warn", "Draining.", "No new connections are accepted; " + counted(f.InFlight, "request") + " under way."}
-	case !ever && len(s.Gates) == 0 && len(s.Mongo) > 0:
-		return Verdict{"idle", "MongoDB.", "Commands are counted below; what became of each is not judged here. Clients connect to " + addresses(s) + "."}
 	case !ever:
 		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:

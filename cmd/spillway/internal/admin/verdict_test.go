@@ -20,7 +20,6 @@ func TestVerdict(t *testing.T) {
 			level: "idle", headline: "No request yet.", says: []string{"127.0.0.1:8000 or [::1]:80"},
 		},
 		"nothing listens": {never: true, level: "idle", headline: "No request yet.", says: []string{"nothing listens"}},
-		"only MongoDB":    {state: State{Mongo: []Count{{Name: "x"}}, Listeners: []Listener{{Address: "127.0.0.1:27017"}}}, never: true, level: "idle", headline: "MongoDB.", says: []string{"27017"}},
 		"no more":         {state: State{Mean: Figures{Seconds: 10}}, level: "idle", headline: "No requests.", says: []string{"last 10 s"}},
 		"well": {
 			state: State{Mean: Figures{Offered: 100, Goodput: 100, P99: ms(12), Deadline: ms(500)}}, level: "ok", headline: "All is well.",

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
@@ -155,6 +156,12 @@ type front struct {
 
 func newFront(tb testing.TB, change func(*config.Mongo), servers ...*server) *front {
 	tb.Helper()
+	return newObserved(tb, nil, change, servers...)
+}
+
+// newObserved is newFront for somebody who is told what is decided.
+func newObserved(tb testing.TB, by spillway.Observer, change func(*config.Mongo), servers ...*server) *front {
+	tb.Helper()
 	m := config.Mongo{Name: "m", Address: "127.0.0.1:0"}
 	for _, s := range servers {
 		m.Endpoints = append(m.Endpoints, s.Addr().String())
@@ -167,7 +174,7 @@ func newFront(tb testing.TB, change func(*config.Mongo), servers ...*server) *fr
 	if t, ok := tb.(*testing.T); ok {
 		logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	f.Proxy = New(context.Background(), logger, nil)
+	f.Proxy = New(context.Background(), logger, by)
 	f.put()
 	f.addr = f.Addr("m").String()
 	tb.Cleanup(func() { _ = f.drain() })

@@ -72,6 +72,15 @@
 // if it knew how. That is why such a refusal costs the budget a token, other than a
 // local refusal elsewhere.
 //
+// # What is told
+//
+// An observer hears the decisions of the gates on each attempt, and of the policy retry
+// once what became of each command that met them: Abandoned with the refusal of the gate
+// if it was refused here, with the attempts made in vain. An error that the server
+// answers is an answer, unless it is one of time or of the server's own state. The
+// latency ends where the answer begins; it is 0 where that tells nothing, as the command
+// waits for news or wants no answer. The latter are served when they are sent.
+//
 // # What a stranger can do
 //
 // A message that is malformed closes its connection, with a reason that is counted

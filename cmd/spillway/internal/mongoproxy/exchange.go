@@ -24,17 +24,10 @@ func (c *conn) admit(f frame, cmd *command) error {
 	now := time.Now()
 	t := trial{conn: c, command: cmd, call: c.call(now, cmd), start: now}
 	for {
-		p, no := c.listener.gate.EnterAt(c.ctx, now, t.call, c.caller)
-		if c.ctx.Err() != nil {
-			p.Done(spillway.Abandoned)
-			return because(Left, c.ctx.Err())
-		}
-		var a answered
-		var err error
-		if no.Refused() {
-			a.verdict = verdict{failed: true, overloaded: true, retryable: c.settings.refusals.retries && !no.DontRetry}
-		} else if a, err = c.attempt(f, cmd, &p); err != nil {
+		a, no, err := t.attempt(f, now)
+		if err != nil {
 			t.abandon()
+			t.report(c.blame(err), err)
 			return err
 		}
 		if a.overloaded && t.again(f, a.verdict) {
@@ -42,7 +35,7 @@ func (c *conn) admit(f frame, cmd *command) error {
 			now = time.Now()
 			continue
 		}
-		t.end(a.verdict)
+		t.end(a.verdict, no)
 		if no.Refused() {
 			return c.refuse(f, cmd, no)
 		}

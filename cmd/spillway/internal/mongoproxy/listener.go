@@ -54,8 +54,9 @@ func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings,
 
 // counts are what a listener has seen.
 type counts struct {
-	commands, exempt, dropped, overloads, retries, rescued atomic.Uint64
+	commands, exempt, admitted, dropped, overloads, retries, rescued atomic.Uint64
 
+	working gauge
 	backoff atomic.Int64 // in nanoseconds
 	closed  [Reasons]atomic.Uint64
 }

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/tuner"
@@ -21,11 +22,18 @@ type Stats struct {
 
 	Commands  uint64        // that came, whatever became of them
 	Exempt    uint64        // of these, the ones that passed all gates unseen
+	Admitted  uint64        // of the others, those that were let in
 	Dropped   uint64        // refused, and not answered as nobody waits
 	Overloads uint64        // answers of servers that said so
 	Retries   uint64        // commands sent again
 	Rescued   uint64        // commands that succeeded on a retry
 	Backoff   time.Duration // that all commands have waited before retries
+
+	// InFlight is how many commands the gates or the servers have now, but for those
+	// that wait for news.
+	InFlight int
+	// Peak is the most of them since Stats was last called.
+	Peak int
 
 	// Tuner says how the rate of the request limiter follows the servers; nil: it does not.
 	Tuner *tuner.Stats
@@ -51,10 +59,11 @@ func (l *listener) stats(now time.Time) Stats {
 	st := l.settings.Load()
 	s := Stats{
 		Listener: st.config.Name, Connections: l.accept.Stats(now), Gate: l.gate.Stats(now),
-		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
+		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Admitted: c.admitted.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
 		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
 		Upstream: make(map[string]int),
 	}
+	s.InFlight, s.Peak = c.working.read()
 	if st.strategy != nil {
 		s.Retry = st.strategy.Stats()
 	}
@@ -152,4 +161,24 @@ func (s *Stats) Counts() iter.Seq2[string, float64] {
 			}
 		}
 	}
+}
+
+// A gauge counts what is under way.
+type gauge struct{ n, most atomic.Int64 }
+
+func (g *gauge) enter() {
+	n := g.n.Add(1)
+	for most := g.most.Load(); n > most; most = g.most.Load() {
+		if g.most.CompareAndSwap(most, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) leave() { g.n.Add(-1) }
+
+// read returns how much is under way, and the most at once since it was last read.
+func (g *gauge) read() (now, most int) {
+	now = int(g.n.Load())
+	return now, max(now, int(g.most.Swap(0)))
 }

@@ -2,10 +2,12 @@ package mongoproxy
 
 import (
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -24,7 +26,41 @@ type trial struct {
 	start   time.Time
 	token   retry.Token
 	begun   bool // with the strategy
+	let     bool // in, once at least
 	number  int32
+	why     error // it is not sent again
+}
+
+// attempt takes the command through the gates to the server. A refusal by a gate is
+// like one by the server.
+func (t *trial) attempt(f frame, now time.Time) (a answered, no ingress.Refusal, err error) {
+	c := t.conn
+	l := c.listener
+	if !t.command.waits() {
+		l.counts.working.enter()
+		defer l.counts.working.leave()
+	}
+	p, no := l.gate.EnterAt(c.ctx, now, t.call, c.caller)
+	switch {
+	case c.ctx.Err() != nil:
+		p.Done(spillway.Abandoned)
+		return a, no, because(Left, c.ctx.Err())
+	case no.Refused():
+		a.verdict = verdict{failed: true, overloaded: true, retryable: c.settings.refusals.retries && !no.DontRetry}
+		return a, no, nil
+	}
+	t.admitted()
+	a, err = c.attempt(f, t.command, &p)
+	return a, no, err
+}
+
+// admitted counts the command as one that was let in: to the server, or to its next
+// attempt.
+func (t *trial) admitted() {
+	if !t.let {
+		t.let = true
+		t.conn.listener.counts.admitted.Add(1)
+	}
 }
 
 // again decides whether a command that was refused is sent again, and waits until it
@@ -39,7 +75,7 @@ func (t *trial) again(f frame, v verdict) bool {
 	next, err := s.Refresh(time.Now(), t.token, v.failure())
 	if err != nil {
 		t.begun = false
-		t.report(spillway.Overloaded, err)
+		t.why = err
 		return false
 	}
 	t.token = next
@@ -52,9 +88,9 @@ func (t *trial) again(f frame, v verdict) bool {
 	}
 	c.listener.counts.backoff.Add(int64(time.Since(began)))
 	if c.ctx.Err() != nil {
-		t.abandon()
 		return false
 	}
+	t.admitted()
 	t.number++
 	t.call.Attempt = t.number
 	c.listener.counts.retries.Add(1)
@@ -92,7 +128,24 @@ func (t *trial) shorten(f frame, left time.Duration) {
 }
 
 // end is told what became of the last attempt.
-func (t *trial) end(v verdict) {
+func (t *trial) end(v verdict, no ingress.Refusal) {
+	t.settle(v)
+	switch c := t.conn; {
+	case c.ctx.Err() != nil:
+		t.report(spillway.Abandoned, c.ctx.Err())
+	case no.Refused():
+		t.report(spillway.Abandoned, no.Err)
+	case t.why != nil:
+		t.report(v.fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
+	default:
+		t.report(v.fate(), nil)
+	}
+}
+
+var errDeclined = errors.New("the server is overloaded")
+
+// settle tells the strategy of the end, if that means something to it.
+func (t *trial) settle(v verdict) {
 	c := t.conn
 	if !c.patient() || v.overloaded {
 		t.abandon()
@@ -105,13 +158,11 @@ func (t *trial) end(v verdict) {
 	t.begun = false
 	if v.failed {
 		_ = c.settings.strategy.Release(t.token, v.failure()) // it was not used before
-		t.report(spillway.Failed, nil)
 		return
 	}
 	_ = c.settings.strategy.Succeed(t.token) // as above
 	if t.number > 0 {
 		c.listener.counts.rescued.Add(1)
-		t.report(spillway.Served, nil)
 	}
 }
 
@@ -120,14 +171,20 @@ func (t *trial) abandon() {
 	if t.begun {
 		t.begun = false
 		_ = t.conn.settings.strategy.Release(t.token, fault.Failure{Canceled: true}) // it was not used before
-		t.report(spillway.Abandoned, nil)
 	}
 }
 
-// report tells the observer how a command ended that was refused once at least.
+// report tells the observer once what became of the command, all attempts of it
+// together: Abandoned with the refusal if it was refused here. One whose client has left
+// before it was let in was never offered.
 func (t *trial) report(o spillway.Outcome, err error) {
-	if observer := t.conn.listener.observer; observer != nil {
-		now := time.Now()
-		observer.Observe(spillway.Event{Time: now, Latency: now.Sub(t.start), Call: t.call, Policy: "retry", Outcome: o, Err: err})
+	observer := t.conn.listener.observer
+	if observer == nil || !t.let && !errors.Is(err, spillway.ErrRejected) {
+		return
 	}
+	e := spillway.Event{Time: t.start, Call: t.call, Policy: "retry", Outcome: o, Err: err}
+	if !t.command.waits() && !t.command.noReply() { // whose time says nothing
+		e.Latency = max(1, time.Since(t.start))
+	}
+	observer.Observe(e)
 }

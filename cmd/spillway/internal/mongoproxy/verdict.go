@@ -20,6 +20,7 @@ type verdict struct {
 	failed     bool
 	overloaded bool // SystemOverloadedError
 	retryable  bool // RetryableError
+	code       int32
 	base       time.Duration
 }
 
@@ -28,6 +29,25 @@ func (v verdict) outcome() spillway.Outcome {
 	case v.overloaded:
 		return spillway.Overloaded
 	case v.failed:
+		return spillway.Failed
+	default:
+		return spillway.Served
+	}
+}
+
+// fate is what is told of the command: an error is an answer like any other, unless it
+// says that there was no time left, or that the server could not do what it was asked
+// to, whatever that was.
+func (v verdict) fate() spillway.Outcome {
+	if !v.failed || v.overloaded {
+		return v.outcome()
+	}
+	switch v.code {
+	case 50, 262: // MaxTimeMSExpired, ExceededTimeLimit
+		return spillway.TimedOut
+	case 0, 1, 6, 7, 8, // InternalError, HostUnreachable, HostNotFound, UnknownError
+		89, 91, 133, 189, 9001, // NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, PrimarySteppedDown, SocketException
+		10058, 10107, 11600, 11602, 13435, 13436: // of members that are not what they were, or end
 		return spillway.Failed
 	default:
 		return spillway.Served
@@ -89,6 +109,10 @@ func (v *verdict) read(doc []byte) {
 				return
 			}
 			v.failed = true
+		case "code":
+			if n, ok := value.Number(); ok {
+				v.code = int32(n)
+			}
 		case "errorLabels":
 			v.labels(value.Array())
 		case "baseBackoffMS":

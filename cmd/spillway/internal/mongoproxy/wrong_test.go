@@ -102,7 +102,7 @@ func TestWhatIsWrongIsClosed(t *testing.T) {
 	}
 }
 
-// outcomes is an observer that counts how commands ended.
+// outcomes is an observer that counts how commands ended for the shedder.
 type outcomes struct {
 	mu    sync.Mutex
 	count map[spillway.Outcome]int
@@ -111,7 +111,9 @@ type outcomes struct {
 func (o *outcomes) Observe(e spillway.Event) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.count[e.Outcome]++
+	if e.Policy == "shed" {
+		o.count[e.Outcome]++
+	}
 }
 
 // TestWhoseFault: a command that its client breaks off says nothing of the server, and

@@ -313,6 +313,9 @@
         row(e.address, { class: "endpoint" }, all > 1 ? e.in_flight : "", rate(e.rate), "", "", make("td", e.down || "up", e.down ? { class: "down" } : {}));
       }
     }
+    for (const g of state.gates.filter((g) => !state.clusters.some((x) => x.name === g.cluster))) { // MongoDB's
+      row(g.listener, {}, g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "");
+    }
     $("#clusters .scroll").replaceChildren(t);
   }
 
