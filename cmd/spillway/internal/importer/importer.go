@@ -16,10 +16,11 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 )
 
-// maxSize is the most that a document may hold, and maxAliases how many references in
-// YAML, by which few bytes may stand for many.
+// maxSize is the most that a document may hold, maxWords how many words and signs of
+// YAML, and maxAliases how many references in it, by which few bytes may stand for many.
 const (
 	maxSize    = 4 << 20
+	maxWords   = 500_000
 	maxAliases = 20
 )
 

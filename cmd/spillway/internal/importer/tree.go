@@ -49,7 +49,7 @@ func decode(text []byte) (value any, err error) {
 		d.UseNumber()
 		return decodeJSON(d)
 	}
-	err = strict.Guard(func() error {
+	err = strict.Guard(text, maxWords, func() error {
 		if err := few(text); err != nil {
 			return err
 		}

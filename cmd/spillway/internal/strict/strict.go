@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -83,8 +84,15 @@ var length = Text(func(s string) (time.Duration, error) {
 // Plain returns a text without the mark that some editors put before it.
 func Plain(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
 
-// Decode reads the text, of at most so many bytes, into the struct that v points to,
-// by its yaml tags. Lengths of time are written as Go has them; values say what else
+// A text may have one word or sign for so many of the bytes that it may hold, and so many
+// in any case: reading many of these takes far longer than reading as many bytes of text.
+const (
+	bytesPerWord = 64
+	fewWords     = 1000
+)
+
+// Decode reads the text, of at most so many bytes and words in proportion, into the
+// struct that v points to, by its yaml tags. Lengths of time are written as Go has them; values say what else
 // is written as text.
 func (s Source) Decode(v any, most int, values ...Value) error {
 	if len(s.Text) > most {
@@ -96,7 +104,7 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	for _, value := range values {
 		options = append(options, value(&wrong))
 	}
-	err := Guard(func() error { return yaml.NewDecoder(bytes.NewReader(s.Text), options...).Decode(v) })
+	err := Guard(s.Text, max(fewWords, most/bytesPerWord), func() error { return yaml.NewDecoder(bytes.NewReader(s.Text), options...).Decode(v) })
 	switch {
 	case wrong != nil:
 		return s.misspelled(wrong)
@@ -106,14 +114,18 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	return nil
 }
 
-// Guard returns the error of read, which calls the YAML library, or one for a panic of
-// that, which some files that make no sense cause.
-func Guard(read func() error) (err error) {
+// Guard returns the error of read, which calls the YAML library with the text, or one for
+// a panic of that, which some files that make no sense cause. What would keep the library
+// busy is not read: more than so many words and signs, or nesting without end.
+func Guard(text []byte, words int, read func() error) (err error) {
 	defer func() {
 		if recover() != nil {
 			err = errors.New("cannot be read: look for a tag, an anchor or an alias without a value")
 		}
 	}()
+	if err := bounded(text, words); err != nil {
+		return err
+	}
 	return read()
 }
 
@@ -166,7 +178,7 @@ func (s Source) At(field, problem string) *Error {
 }
 
 func (s Source) line(field string) (line int) {
-	_ = Guard(func() error { // without a line, the error says all else
+	_ = Guard(s.Text, math.MaxInt, func() error { // without a line, the error says all else
 		file, err := parser.ParseBytes(s.Text, 0)
 		if err == nil {
 			line = lineOf(file, field)
@@ -217,7 +229,7 @@ func (s Source) excerpt(line int) string {
 // find returns the first node of the text that is meant, nil if there is none.
 func (s Source) find(is func(ast.Node) bool) ast.Node {
 	f := finder{is: is}
-	_ = Guard(func() error { // what cannot be read has no nodes
+	_ = Guard(s.Text, math.MaxInt, func() error { // what cannot be read has no nodes
 		file, err := parser.ParseBytes(s.Text, 0)
 		if err != nil {
 			return err

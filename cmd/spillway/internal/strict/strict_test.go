@@ -56,16 +56,39 @@ func TestDecode(t *testing.T) {
 		"tagged":       {"\n  - weight: 1\n    inner: {weight: 2}\n", " !tag ", "f: cannot be read: look for a tag"},
 		"long":         {"name: a", "name: " + strings.Repeat("a", 1000), "f: has 1"},
 		"within":       {"{weight: 2}", "{wait: 2}", "f:6: parts[0].inner.wait is no field here\n"},
+		"brackets":     {"name: a", "name: " + strings.Repeat("[", 4_000), "f: cannot be read: line 1 is nested more than 100 deep"},
+		"braces":       {"name: a", "\nname: " + strings.Repeat("{a: ", 4_000), "f: cannot be read: line 2 is nested more than 100 deep"},
+		"dashes":       {"name: a", "name: a\nb: " + strings.Repeat("- ", 4_000), "f: cannot be read: line 2 is nested more than 100 deep"},
+		"anchors":      {"name: a", "name: " + strings.Repeat("&a ", 4_000), "f: cannot be read: line 1 is nested more than 100 deep"},
+		"words":        {"name: a", "name: [" + strings.Repeat("a,", 10_000) + "]", "f: cannot be read: has more than 16384 words and signs"},
 		"two problems": {"wait: 20ms\neven: 'two'", "wait: 20\neven: 3", `f:2: wait is "20": must be`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(good, row.from, row.to, 1)
-			err := Source{"f", []byte(text)}.Decode(new(file), 1000, evens)
+			most := 1000
+			if strings.Contains(row.want, "cannot be read") {
+				most = 1 << 20
+			}
+			err := Source{"f", []byte(text)}.Decode(new(file), most, evens)
 			e, ok := errors.AsType[*Error](err)
 			if !ok || !strings.HasPrefix(e.Error(), row.want) {
 				t.Errorf("got  %v\nwant %s", err, row.want)
 			}
 		})
+	}
+}
+
+// TestNested reads what looks nested, or long, and is not.
+func TestNested(t *testing.T) {
+	for name, text := range map[string]string{
+		"text":  "name: '" + strings.Repeat("[{- : ", 200) + "'",
+		"notes": "name: a # " + strings.Repeat("[{- : ", 200),
+		"list":  "parts:\n" + strings.Repeat("  - weight: 1\n    inner: {weight: 2}\n", 500),
+		"line":  `{"parts": [` + strings.Repeat(`{"weight": 1, "inner": {"weight": 2}}, `, 500) + "{weight: 3}]}",
+	} {
+		if err := (Source{"f", []byte(text)}).Decode(new(file), 1<<20, evens); err != nil {
+			t.Errorf("%s: %.200s", name, err)
+		}
 	}
 }
 
