@@ -41,7 +41,7 @@ func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error)
 		return nil, fmt.Errorf("budget: tokenRatio is %v, must be at least 0.001", tokenRatio)
 	}
 	// The millionth keeps 1.001, which times 1000 is just below 1001.
-	ratio := math.Floor(tokenRatio*1000+1e-6) / 1000
+	ratio := math.Floor(float64(tokenRatio*1000)+1e-6) / 1000
 	r := &RetryThrottling{max: tokens.Units(maxTokens), half: tokens.Units(maxTokens) / 2, ratio: tokens.Units(ratio)}
 	r.level.Add(r.max, r.max)
 	return r, nil

@@ -73,7 +73,7 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 
 func (c *customer) charge(at time.Duration, class int, cost float64) {
 	for i := class; i < len(c.buckets); i++ {
-		c.buckets[i].charge(at, cost*c.perToken[i])
+		c.buckets[i].charge(at, float64(cost*c.perToken[i]))
 	}
 }
 

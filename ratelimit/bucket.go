@@ -42,7 +42,7 @@ func (b *bucket) rescale(from, to *terms) {
 	debt := b.debt()
 	inside := float64(min(debt, from.burst)) / float64(from.burst)
 	owed := min(float64(max(0, debt-from.burst))/float64(from.interval), float64(to.depth))
-	b.full = b.at + time.Duration(inside*float64(to.burst)+owed*float64(to.interval))
+	b.full = b.at + time.Duration(float64(inside*float64(to.burst))+float64(owed*float64(to.interval)))
 }
 
 func (b *bucket) tokens(t *terms) (tokens, capacity float64) {

@@ -75,7 +75,7 @@ func (c *cascade) noteOutranked(class int, refused float64) {
 // toward returns a share that remembers n decisions after one more. What would hardly
 // be there is nothing: a processor takes its time over numbers that are nearly zero.
 func toward(decision, share, n float64) float64 {
-	if share += (decision - share) * (1 / n); share > 1e-9 {
+	if share += float64((decision - share) * (1 / n)); share > 1e-9 {
 		return share
 	}
 	return 0

@@ -150,7 +150,7 @@ func (l *limit) rule(p float64) float64 {
 	case l.phase != steady:
 		return max(1, l.lean()*product) + float64(l.stays)
 	case l.bound:
-		return tight*product + p
+		return float64(tight*product) + p
 	default:
 		return max(unknown*p, loose*product)
 	}
@@ -252,7 +252,7 @@ func (l *limit) advance(now time.Time) {
 	if at <= l.at {
 		return
 	}
-	l.area += float64(l.flight.moving()) * (at - l.at).Seconds()
+	l.area += float64(float64(l.flight.moving()) * (at - l.at).Seconds())
 	l.at = at
 	l.flight.turn(at, l.mean.value)
 }

@@ -172,7 +172,7 @@ func (d *Dist) draw(r *stream) int64 {
 	case uniform:
 		return int64(d.mean) + nanoseconds(float64(d.other-d.mean)*r.float())
 	case lognormal:
-		return nanoseconds(mean * exp(float64(d.measure*r.normal())-float64(d.measure*d.measure)/2))
+		return nanoseconds(mean * exp(float64(d.measure*r.normal())-float64(float64(d.measure*d.measure)/2)))
 	case pareto:
 		return nanoseconds(mean * (d.measure - 1) / d.measure * exp(r.exponential()/d.measure))
 	case bimodal:

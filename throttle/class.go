@@ -20,7 +20,9 @@ const hardly = 200
 // calls of which the backend accepted accepts. It is at least 0 and less than 1
 // for counts that are not negative.
 func Probability(requests, accepts, k float64) float64 {
-	return max(0, (requests-k*accepts)/(requests+1))
+	// The product is rounded, so that all machines decide alike: one that fused it with
+	// the difference would see a chance to refuse where there is none.
+	return max(0, (requests-float64(k*accepts))/(requests+1))
 }
 
 // class is the throttle of one criticality.

@@ -20,7 +20,7 @@ func Units(tokens float64) int64 {
 	case tokens >= Max:
 		return Max * Unit
 	default:
-		return int64(tokens*Unit + 0.5)
+		return int64(float64(tokens*Unit) + 0.5)
 	}
 }
 
