@@ -22,52 +22,57 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raise(&s.most, s.waiting.Add(1))
 	s.places <- struct{}{}
 	s.waiting.Add(-1)
-	<-time.After(5 * time.Millisecond)
+	<-time.After(20 * time.Millisecond)
 	<-s.places
 	s.done.Add(1)
 	_, _ = io.WriteString(w, "done")
 }
 
-// TestCapacityIsFound offers an upstream of four places what two hundred clients that
-// do not wait between requests want. The gate must find by itself that few are
-// enough, keep the others out, and refuse the least critical ones first.
+// TestCapacityIsFound offers an upstream of four places three times what it can do. The
+// gate must find by itself that few requests at a time are enough, keep the others
+// out, and refuse the least critical ones first.
 func TestCapacityIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	quiet(t)
-	s := &small{places: make(chan struct{}, 4)}
+	s := &small{places: make(chan struct{}, 4)} // 200 a second
 	url, p := front(t, s, func(c *config.Config) {
 		c.Mode = "enforce"
 		c.Clusters[0].Throttle.Mode = "off"
 	})
+	x := client(t, false)
+	x.Transport.(*http.Transport).MaxIdleConnsPerHost = 1000
 	stop := make(chan struct{})
 	var load sync.WaitGroup
 	var served, refused [2]atomic.Int64
-	for i := range 200 {
-		load.Go(func() {
-			x := client(t, false)
-			class := []string{"SHEDDABLE", "CRITICAL"}[i%2]
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				switch resp, _ := do(t, x, http.MethodGet, url, "", "X-Request-Criticality", class); {
-				case resp.StatusCode == http.StatusOK:
-					served[i%2].Add(1)
-				case resp.Header.Get("X-Envoy-Overloaded") != "true" || resp.StatusCode != http.StatusServiceUnavailable:
-					t.Errorf("answered %s, %v", resp.Status, resp.Header)
-				default:
-					refused[i%2].Add(1)
-					<-time.After(20 * time.Millisecond)
+	call := func(i int) {
+		class := []string{"SHEDDABLE", "CRITICAL"}[i]
+		switch resp, _ := do(t, x, http.MethodGet, url, "", "X-Request-Criticality", class); {
+		case resp.StatusCode == http.StatusOK:
+			served[i].Add(1)
+		case resp.Header.Get("X-Envoy-Overloaded") != "true" || resp.StatusCode != http.StatusServiceUnavailable:
+			t.Errorf("answered %s, %v", resp.Status, resp.Header)
+		default:
+			refused[i].Add(1)
+		}
+	}
+	load.Go(func() { // open loop: what waits holds no arrival back
+		ticks := time.NewTicker(10 * time.Millisecond)
+		defer ticks.Stop()
+		for {
+			select {
+			case <-stop:
+				return
+			case <-ticks.C:
+				for i := range 6 {
+					load.Go(func() { call(i % 2) })
 				}
 			}
-		})
-	}
+		}
+	})
 	most, windows := int64(200), 0
-	for ; most > 100 && windows < 15; windows++ { // in the first they all come at once, and others want the machine, too
+	for ; most > 100 && windows < 5; windows++ { // others want the machine, too
 		<-time.After(1500 * time.Millisecond)
 		most = s.most.Swap(0)
 	}
