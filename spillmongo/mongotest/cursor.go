@@ -55,6 +55,18 @@ func (c *cursors) take(id int64) *cursor {
 	return cur
 }
 
+// takeOf does so if the cursor is of the namespace.
+func (c *cursors) takeOf(id int64, ns string) *cursor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cur := c.by[id]
+	if cur == nil || cur.ns != ns {
+		return nil
+	}
+	delete(c.by, id)
+	return cur
+}
+
 // put brings back a cursor that was taken.
 func (c *cursors) put(id int64, cur *cursor) {
 	c.mu.Lock()
@@ -130,8 +142,8 @@ func runGetMore(r *request) (bson.D, error) {
 	if err := r.decode(&cmd); err != nil {
 		return nil, err
 	}
-	cur := r.node.cursors.take(cmd.ID)
-	if cur == nil || cur.ns != r.db+"."+cmd.Collection {
+	cur := r.node.cursors.takeOf(cmd.ID, r.db+"."+cmd.Collection)
+	if cur == nil {
 		return nil, failf(codeCursorNotFound, "cursor id %d not found", cmd.ID)
 	}
 	size := cmd.BatchSize

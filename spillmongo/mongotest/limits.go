@@ -161,7 +161,7 @@ func parseRange(s string) (netip.Prefix, error) {
 // authenticated are exempt.
 func (r *request) admit() error {
 	l := r.node.limits
-	if !l.parameters().Enabled || commands[r.name].before {
+	if !l.parameters().Enabled || commands[r.name].before || !r.authorized() {
 		return nil
 	}
 	c := &r.conn.client

@@ -11,6 +11,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
@@ -275,5 +276,23 @@ func TestSetParameter(t *testing.T) {
 	}
 	if all := run(t, n, bson.D{{Key: "getParameter", Value: "*"}}); all.Lookup("ingressConnectionEstablishmentRatePerSec").AsFloat64() != 2147483647 {
 		t.Errorf("all parameters are %v", all)
+	}
+}
+
+// TestStrangersTakeNoAdmissions: whoever has not authenticated cannot use up the rate
+// of those who have.
+func TestStrangersTakeNoAdmissions(t *testing.T) {
+	d := mongotest.Start(t, mongotest.Config{Users: map[string]string{"ann": "secret"}, Parameters: requests(1)})
+	stranger := connect(t, d, noRetries())
+	for range 3 {
+		if err := stranger.Ping(t.Context(), nil); code(err) != 13 {
+			t.Errorf("got %v, want code 13", err)
+		}
+	}
+	ann := connect(t, d, noRetries().SetAuth(options.Credential{Username: "ann", Password: "secret"}))
+	for i, want := range []int{0, 462} {
+		if err := ann.Ping(t.Context(), nil); code(err) != want {
+			t.Errorf("ping %d: got %v, want code %d", i, err, want)
+		}
 	}
 }

@@ -180,6 +180,13 @@ func TestCursors(t *testing.T) {
 	if cursor == 0 {
 		t.Error("the cursor is not open")
 	}
+	other := bson.D{{Key: "getMore", Value: cursor}, {Key: "collection", Value: "other"}}
+	if err := coll.Database().RunCommand(t.Context(), other).Err(); code(err) != 43 {
+		t.Errorf("got %v, want code 43", err)
+	}
+	if !cur.Next(t.Context()) {
+		t.Errorf("a getMore of another collection has ended the cursor: %v", cur.Err())
+	}
 	if err := cur.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
