@@ -119,12 +119,15 @@ func (e *edge) attempt(id uint32) {
 		e.end(id, refused)
 		return
 	}
-	c.attempts++
 	if e.witness.attempt != nil {
 		e.witness.attempt(c)
 	}
-	if limit := e.giveUp(c); limit > 0 {
+	switch limit := e.giveUp(c); {
+	case limit > e.now:
 		e.push(limit-e.now, expire, id, c.gen)
+	case limit > 0: // it was too late when the caller came to it
+		e.expired(id)
+		return
 	}
 	e.connect(id)
 }
@@ -210,6 +213,7 @@ func (e *edge) send(c *call, id uint32) {
 	r.task, r.caller, r.id, r.callGen, r.call = t, c, id, c.gen, c.call
 	r.connect = e.greet(c.client, chosen)
 	c.request, c.at = r, int32(chosen)
+	c.attempts++
 	if e.group != nil {
 		e.group.sent(c)
 	}

@@ -493,3 +493,34 @@ func TestFieldErrors(t *testing.T) {
 		}
 	}
 }
+
+// A call that is made after its deadline is not sent: it ends at once, and time does
+// not go back to when it should have.
+func TestCallsAfterTheirDeadline(t *testing.T) {
+	c := server(0)
+	c.Clients[0].Deadline, c.Clients[0].Trace = 45*ms, make([]time.Duration, 20) // all at once
+	c.Clients[0].Call.Latency = Dist{}
+	c.Services[0].CPU, c.Services[0].Calls = Constant(10*ms), []Edge{{To: "disk"}}
+	c.Services = append(c.Services, Service{Name: "disk", CPU: Constant(ms)})
+	s, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int64(0)
+	s.witness.replied = func(*request) {
+		if s.now < last {
+			t.Errorf("%v comes after %v", time.Duration(s.now), time.Duration(last))
+		}
+		last = s.now
+	}
+	r, err := s.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := r.Services[1].Windows[0].Arrived; n != 4 {
+		t.Errorf("%d calls were sent on, of which 4 had time left", n)
+	}
+	if last != int64(200*ms) {
+		t.Errorf("the last answer came after %v, want 200ms", time.Duration(last))
+	}
+}
