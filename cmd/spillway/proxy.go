@@ -146,7 +146,23 @@ func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err
 	if c.Batch {
 		all.Clusters[0].Batch = new(config.Batch)
 	}
-	return all, seen, all.Check()
+	return all, seen, flagged(all.Check())
+}
+
+// flagged returns an error of a configuration that flags have made, with the flag in the
+// place of the field that it has set.
+func flagged(err error) error {
+	wrong, ok := errors.AsType[*config.Error](err)
+	if !ok {
+		return err
+	}
+	named := *wrong
+	for field, flag := range map[string]string{"clusters[0].endpoints[0]": "--upstream", "listeners[0].address": "--listen", "mode": "--mode"} {
+		if wrong.Field == field {
+			named.Field = flag
+		}
+	}
+	return &named
 }
 
 func (c *proxyCommand) hello(logger *slog.Logger, p *proxy.Proxy, wanted *config.Config) {

@@ -107,7 +107,9 @@ func TestCheckAndSchema(t *testing.T) {
 		{[]string{"check", file + "x"}, good, exitUsage, "no such file"},
 		{[]string{"schema"}, good, exitOK, `"Configuration of spillway proxy"`},
 		{[]string{"proxy"}, good, exitUsage, "--upstream"},
-		{[]string{"proxy", "--upstream=127.0.0.1:80", "--mode=on"}, good, exitUsage, `mode is "on"`},
+		{[]string{"proxy", "--upstream=127.0.0.1:80", "--mode=on"}, good, exitUsage, `spillway: --mode is "on", must be off`},
+		{[]string{"proxy", "--upstream=http://127.0.0.1:80"}, good, exitUsage, `spillway: --upstream is "http://127.0.0.1:80", must be a host and a port`},
+		{[]string{"proxy", "--upstream=127.0.0.1:80", "--listen=8000"}, good, exitUsage, `spillway: --listen is "8000", must be a host and a port`},
 		{[]string{"proxy", "--config", file, "--batch"}, good, exitUsage, "--batch goes with --upstream"},
 	} {
 		if err := os.WriteFile(file, []byte(row.text), 0o600); err != nil {
