@@ -279,6 +279,7 @@ type conn struct {
 	pins   int32
 	final  bool     // the driver must not go on
 	hidden []string // labels to put back
+	early  bool     // the next Close comes before the driver's decision
 
 	settled bool // what the driver is told of next is of an attempt before the last
 }
@@ -313,9 +314,12 @@ func (c *conn) leave(broken bool) {
 	for range c.pins { // the end of a transaction: nothing else is sent again then
 		_ = c.pinner.UnpinFromTransaction() // it is closed below, pinned or not
 	}
-	c.face.Describer = &departed{c.face.Describer, c.face.Description()}
+	c.freeze()
 	_ = c.inner.Close() // of a pooled connection, which does not fail
 }
+
+// freeze keeps the description of c for when it is back in its pool.
+func (c *conn) freeze() { c.face.Describer = &departed{c.face.Describer, c.face.Description()} }
 
 // reenter gets a connection for a retry. A cursor lives at its server. So does a
 // transaction that began at a mongos, which the driver's selector sees to.
@@ -335,18 +339,28 @@ func (c *conn) reenter(ctx context.Context, stay bool, avoid []string) error {
 }
 
 // Close gives the connection back. The driver has decided then what it returns, and
-// uses the message for another command.
+// uses the message for another command; unless a transaction gives the connection up
+// before, which is closed a second time then.
 func (c *conn) Close() error {
-	relabel(c.hidden, hiddenLabel, driver.RetryableWriteError)
-	c.hidden, c.wm = nil, nil
+	switch {
+	case !c.early:
+		relabel(c.hidden, hiddenLabel, driver.RetryableWriteError)
+		c.hidden = nil
+	case c.pins == 0:
+		c.freeze() // the driver asks for it when it decides
+	}
+	c.early, c.wm = false, nil
 	c.abandon()
 	return c.inner.Close()
 }
 
-func (c *conn) PinToCursor() error          { return c.pin(+1, c.pinner.PinToCursor) }
-func (c *conn) PinToTransaction() error     { return c.pin(+1, c.pinner.PinToTransaction) }
-func (c *conn) UnpinFromCursor() error      { return c.pin(-1, c.pinner.UnpinFromCursor) }
-func (c *conn) UnpinFromTransaction() error { return c.pin(-1, c.pinner.UnpinFromTransaction) }
+func (c *conn) PinToCursor() error      { return c.pin(+1, c.pinner.PinToCursor) }
+func (c *conn) PinToTransaction() error { return c.pin(+1, c.pinner.PinToTransaction) }
+func (c *conn) UnpinFromCursor() error  { return c.pin(-1, c.pinner.UnpinFromCursor) }
+func (c *conn) UnpinFromTransaction() error {
+	c.early = c.hidden != nil
+	return c.pin(-1, c.pinner.UnpinFromTransaction)
+}
 
 func (c *conn) pin(by int32, f func() error) error {
 	err := f()

@@ -272,34 +272,36 @@ func TestLabelsOfTheLastError(t *testing.T) {
 		{"insert", "OOOOOw", "RetryableWriteError", 6},
 		{"commitTransaction", "ww", "RetryableWriteError UnknownTransactionCommitResult", 2},
 	} {
-		t.Run(row.command+" "+row.steps, func(t *testing.T) {
-			bubble(t, func(t *testing.T) {
-				r := setUp(t, set, spillmongo.Config{})
-				if err := r.client.Database("test").CreateCollection(t.Context(), "things"); err != nil {
-					t.Fatal(err)
-				}
-				r.script.set(row.command, row.steps)
-				var err error
-				if row.command == "commitTransaction" {
-					err = r.transact(t.Context())
-				} else {
-					err = operations[row.command](t.Context(), r)
-				}
-				if got := labels(err); got != row.want {
-					t.Errorf("labels %q, want %q, on %v", got, row.want, err)
-				}
-				got := r.events.take(t, row.command)
-				if len(got) != row.attempts {
-					t.Fatalf("%d attempts, want %d", len(got), row.attempts)
-				}
-				for i, a := range got {
-					if a.failure == nil && row.steps[i] != 'w' {
-						t.Error("an attempt that did not fail")
+		for name, mc := range map[string]mongotest.Config{"set": set, "mongoses": mongoses, "load balanced": balanced} {
+			t.Run(name+" "+row.command+" "+row.steps, func(t *testing.T) {
+				bubble(t, func(t *testing.T) {
+					r := setUp(t, mc, spillmongo.Config{})
+					if err := r.client.Database("test").CreateCollection(t.Context(), "things"); err != nil {
+						t.Fatal(err)
 					}
-				}
-				checkCause(t, err)
+					r.script.set(row.command, row.steps)
+					var err error
+					if row.command == "commitTransaction" {
+						err = r.transact(t.Context())
+					} else {
+						err = operations[row.command](t.Context(), r)
+					}
+					if got := labels(err); got != row.want {
+						t.Errorf("labels %q, want %q, on %v", got, row.want, err)
+					}
+					got := r.events.take(t, row.command)
+					if len(got) != row.attempts {
+						t.Fatalf("%d attempts, want %d", len(got), row.attempts)
+					}
+					for i, a := range got {
+						if a.failure == nil && row.steps[i] != 'w' {
+							t.Error("an attempt that did not fail")
+						}
+					}
+					checkCause(t, err)
+				})
 			})
-		})
+		}
 	}
 }
 
