@@ -277,7 +277,7 @@ var secret = regexp.MustCompile(`(?i)(secret|passw|credential|access_?key|inline
 
 // shown is the value of a leaf as it may be told.
 func (c cursor) shown() string {
-	if secret.MatchString(c.path) {
+	if secret.MatchString(c.path) && !strings.HasSuffix(c.path, "retryThrottling.tokenRatio") {
 		return "(not shown)"
 	}
 	switch v := c.value.(type) {
