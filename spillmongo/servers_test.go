@@ -305,6 +305,50 @@ func TestLabelsOfTheLastError(t *testing.T) {
 	}
 }
 
+// TestEndsOfTransactionsAreCapped: the ends of transactions are commands like others
+// here, wherever they go and with whatever timeout.
+func TestEndsOfTransactionsAreCapped(t *testing.T) {
+	for name, mc := range map[string]mongotest.Config{"set": set, "mongoses": mongoses, "load balanced": balanced} {
+		for _, command := range []string{"commitTransaction", "abortTransaction"} {
+			for _, last := range "xcOw" {
+				for _, timeout := range []time.Duration{-1, 0, time.Minute} {
+					bubble(t, func(t *testing.T) {
+						r := setUp(t, mc, spillmongo.Config{}, func(o *options.ClientOptions) {
+							if timeout >= 0 {
+								o.SetTimeout(timeout)
+							}
+						})
+						if err := r.client.Database("test").CreateCollection(t.Context(), "things"); err != nil {
+							t.Fatal(err)
+						}
+						r.script.set(command, "OOOO"+strings.Repeat(string(last), 20))
+						err := r.client.UseSession(t.Context(), func(ctx context.Context) error {
+							s := mongo.SessionFromContext(ctx)
+							if err := s.StartTransaction(); err != nil {
+								return err
+							}
+							if _, err := r.coll.InsertOne(ctx, bson.D{}); err != nil {
+								t.Error(err)
+							}
+							if command == "abortTransaction" {
+								return s.AbortTransaction(ctx)
+							}
+							err := s.CommitTransaction(ctx)
+							if err == nil {
+								t.Error("committed")
+							}
+							return nil
+						})
+						if n := len(r.script.nodes()); n != 6 || err != nil {
+							t.Errorf("%s, %s, timeout %v, then %c: %d attempts, %v", name, command, timeout, last, n, err)
+						}
+					})
+				}
+			}
+		}
+	}
+}
+
 // TestNoWritesPerformed: an error that says so hides none that may have written.
 func TestNoWritesPerformed(t *testing.T) {
 	for steps, want := range map[string]int{"xE": 91, "EE": 11600, "OxEEEE": 91, "WWWWWW": 462, "OWWWWW": 462, "xWWWWW": 91} {
