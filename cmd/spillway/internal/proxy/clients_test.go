@@ -332,3 +332,22 @@ func TestMutualTLS(t *testing.T) {
 		tr.CloseIdleConnections()
 	}
 }
+
+// TestKeptBodyIsNotWaitedFor: a client that waits until its body is wanted is told so by
+// the proxy where that keeps it, and the upstream is not asked whether it wants it, too.
+func TestKeptBodyIsNotWaitedFor(t *testing.T) {
+	quiet(t)
+	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%q and %d bytes", r.Header.Get("Expect"), len(body))
+	}))
+	c := config.ForUpstream("127.0.0.1:0", address)
+	c.Mode, c.Clusters[0].Retry.MaxBodyBytes = "enforce", 100
+	p := start(t, c)
+	for length, want := range map[int]string{100: `"" and 100 bytes`, 101: `"100-continue" and 101 bytes`} {
+		_, got := do(t, client(t, false), http.MethodPut, "http://"+p.Addr("").String(), strings.Repeat("x", length), "Expect", "100-continue")
+		if got != want {
+			t.Errorf("%d bytes: %s, want %s", length, got, want)
+		}
+	}
+}

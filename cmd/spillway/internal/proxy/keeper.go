@@ -58,5 +58,9 @@ func (k *keeper) send(r *http.Request) (*http.Response, error) {
 	kept := *r
 	kept.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	kept.Body, _ = kept.GetBody() // of bytes that are here: cannot fail
+	if kept.Header["Expect"] != nil {
+		kept.Header = kept.Header.Clone()
+		kept.Header.Del("Expect") // the client was told to go on, and has
+	}
 	return k.next.RoundTrip(&kept)
 }
