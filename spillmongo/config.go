@@ -43,7 +43,9 @@ type Config struct {
 	Rand func() float64
 	// Observer, if not nil, is told of each command once, when it has ended: an
 	// Event of the policy "retry" whose Call has the name of the command as its
-	// Key, and whose Attempt is the number of retries that were sent.
+	// Key, and whose Attempt is the number of retries that were sent. Of a command
+	// that got no connection the name is not known, so the Key is empty, and the
+	// retries are those of opening one. Writes with w: 0 have no end to tell of.
 	Observer spillway.Observer
 }
 

@@ -232,3 +232,35 @@ func TestObserver(t *testing.T) {
 		}
 	})
 }
+
+// TestObserverOfAConnectionRefused: a command that gets no connection has ended too.
+func TestObserverOfAConnectionRefused(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []spillway.Event
+		observer := spillway.ObserverFunc(func(e spillway.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, e)
+		})
+		var g *gate
+		r := setUp(t, pipes, spillmongo.Config{Observer: observer, Rand: fixed(1)}, func(o *options.ClientOptions) {
+			g = &gate{ContextDialer: o.Dialer}
+			o.SetDialer(g)
+		})
+		time.Sleep(time.Second) // until the server is known
+		g.shut(true)
+		start := time.Now()
+		if _, err := r.coll.Find(t.Context(), bson.D{}); err == nil {
+			t.Error("success")
+		}
+		if len(got) != 1 {
+			t.Fatalf("%d events", len(got))
+		}
+		e := got[0]
+		if e.Policy != "retry" || e.Outcome != spillway.Overloaded || e.Err == nil || e.Call.Key != "" || e.Call.Attempt != 5 ||
+			!e.Time.Equal(start) || e.Latency != 3100*time.Millisecond {
+			t.Errorf("%+v", e)
+		}
+	})
+}

@@ -35,10 +35,7 @@ func (x *exchange) abandon() {
 
 // Write sends the first attempt.
 func (c *conn) Write(ctx context.Context, wm []byte) error {
-	c.wm, c.lost, c.final, c.settled, c.start = wm, nil, false, false, time.Time{}
-	if c.retrier.timed {
-		c.start = time.Now()
-	}
+	c.wm, c.lost, c.final, c.settled, c.start = wm, nil, false, false, c.retrier.clock()
 	err := c.inner.Write(ctx, wm)
 	if err == nil {
 		return nil
@@ -209,9 +206,7 @@ func (s *sequel) attempt(ctx context.Context) bool {
 	s.call.use(s.address())
 	s.ids = s.conn.ids()
 	s.ids.request = int64(id)
-	if s.retrier.timed {
-		s.ids.start = time.Now()
-	}
+	s.ids.start = s.retrier.clock()
 	s.sent++
 	s.retrier.emitter.started(ctx, s.cmd, s.ids)
 	s.reported = false

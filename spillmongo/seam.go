@@ -172,15 +172,18 @@ type server struct {
 // Connection returns a connection. It is called once for the operation, and then for
 // each command of its cursor, which cannot go elsewhere.
 func (s *server) Connection(ctx context.Context) (*mnet.Connection, error) {
+	r := s.deployment.retrier
+	start := r.clock()
 	inner, err := s.Server.Connection(ctx)
 	if err == nil {
 		return s.wrap(inner, nil), nil
 	}
-	k := s.deployment.retrier.opening()
-	for {
+	k := r.opening()
+	for retries := 0; ; retries++ {
 		k.use(s.address())
 		v := judgeOpening(err)
-		if !k.again(ctx, v.failure(s.deployment.retrier)) {
+		if !k.again(ctx, v.failure(r)) {
+			r.observe("", start, retries, v)
 			return nil, opaque(err)
 		}
 		if inner, err = s.reconnect(ctx, s.home, k.avoid); err == nil {

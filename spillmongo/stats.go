@@ -63,6 +63,14 @@ func (r *Retrier) Stats() Stats {
 	return s
 }
 
+// clock returns the time if somebody wants to know when attempts begin.
+func (r *Retrier) clock() (now time.Time) {
+	if r.timed {
+		now = time.Now()
+	}
+	return now
+}
+
 // observe reports a command that has ended.
 func (r *Retrier) observe(cmd string, start time.Time, retries int, v verdict) {
 	if r.observer == nil {
