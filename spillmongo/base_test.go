@@ -165,7 +165,7 @@ type script struct {
 
 // The steps of a script.
 const stepNames = "O overload, W overload of a write, x another retryable error, h one that leaves the server known, E a retryable write error, c closed connection, " +
-	"w a write concern error that is retryable, n an error that is not retryable, L overload that is not retryable, s success"
+	"w a write concern error that is retryable, b blocked for ten seconds, n an error that is not retryable, L overload that is not retryable, s success"
 
 func (s *script) set(command, steps string) {
 	s.mu.Lock()
@@ -208,6 +208,8 @@ func (s *script) play(r *rig, c mongotest.Command) {
 		data[1].Value, data[2] = 8000, label()
 	case 'c':
 		data = bson.D{data[0], {Key: "closeConnection", Value: true}}
+	case 'b':
+		data = bson.D{data[0], {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 10_000}}
 	case 'w':
 		data = bson.D{data[0], {Key: "writeConcernError", Value: bson.D{
 			{Key: "code", Value: 91}, {Key: "errmsg", Value: "w"},

@@ -342,6 +342,31 @@ func TestCallerLeavesDuringTheWait(t *testing.T) {
 	})
 }
 
+// TestCallerLeavesDuringTheRetry: the retry is paid, and a caller who has canceled it is
+// no sign of a healthy server. A deadline is an error like others.
+func TestCallerLeavesDuringTheRetry(t *testing.T) {
+	for deadline, want := range map[bool]float64{false: 9, true: 10} {
+		bubble(t, func(t *testing.T) {
+			b := bucket(10)
+			r := setUp(t, pipes, spillmongo.Config{Budget: b, Rand: fixed(1)})
+			r.script.set("find", "Ob")
+			ctx, cancel := context.WithCancel(t.Context())
+			if deadline {
+				ctx, cancel = context.WithTimeout(t.Context(), 150*time.Millisecond)
+			} else {
+				time.AfterFunc(150*time.Millisecond, cancel)
+			}
+			defer cancel()
+			if _, err := r.coll.Find(ctx, bson.D{}); err == nil || len(r.script.nodes()) != 2 {
+				t.Errorf("%v after %d attempts", err, len(r.script.nodes()))
+			}
+			if got := b.Stats().Tokens; got != want {
+				t.Errorf("deadline %v: %v tokens, want %v", deadline, got, want)
+			}
+		})
+	}
+}
+
 // TestNoServerForTheRetry: what the server said is better than that there is none.
 func TestNoServerForTheRetry(t *testing.T) {
 	bubble(t, func(t *testing.T) {

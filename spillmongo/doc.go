@@ -54,7 +54,8 @@
 //
 // A retry that fails because its context was canceled deposits nothing: the document
 // takes such an error for a sign that the server is healthy, and here none came from
-// it. One that was paid for and not sent is paid back.
+// it. One that runs into its deadline deposits, as the document has it. One that was
+// paid for and not sent is paid back.
 //
 // [Config.ServerBudgets] adds a bucket for each server, which no specification has:
 // one overloaded server of a set or a cluster then uses up its own tokens and not
