@@ -161,16 +161,18 @@ func (o *Orca) make(now time.Time) *orcaReport {
 }
 
 // totals returns how many requests came, and how many of them were refused
-// because the server was too busy. The gates may not see all, nor the
-// interceptors.
+// because the server was too busy: not those that a gate would have refused which
+// only observes. The gates may not see all, nor the interceptors.
 func (o *Orca) totals(s ingress.Stats) [2]uint64 {
-	t := [2]uint64{s.RateLimit.Rejected, s.RateLimit.Rejected}
-	for _, c := range s.Shed.Classes {
-		t[0] += c.AdmittedTotal + c.RefusedTotal
-		t[1] += c.RefusedTotal
+	var all, shed uint64
+	for _, n := range s.RefusedTotal {
+		all += n
 	}
-	t[0] = max(t[0], o.calls.Load())
-	return t
+	for _, c := range s.Shed.Classes {
+		all += c.AdmittedTotal
+		shed += c.AdmittedTotal + c.RefusedTotal
+	}
+	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[ingress.Overloaded]}
 }
 
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }

@@ -201,6 +201,44 @@ func TestReportTellsRefusals(t *testing.T) {
 	}
 }
 
+// TestReportTellsWhatWasRefused has gates that refuse, and gates that only say that
+// they would: what was served all the same moves no load away.
+func TestReportTellsWhatWasRefused(t *testing.T) {
+	limits := ratelimit.Config{Rate: 1. / 86400}
+	for name, row := range map[string]struct {
+		config  ingress.Config
+		refused bool
+	}{
+		"rate, observed":      {ingress.Config{RateLimit: limits, RateLimitMode: spillway.Observe, ShedMode: spillway.Off}, false},
+		"in flight":           {ingress.Config{MaxInFlight: 1, ShedMode: spillway.Off}, true},
+		"in flight, observed": {ingress.Config{MaxInFlight: 1, InFlightMode: spillway.Observe, ShedMode: spillway.Off}, false},
+	} {
+		gates := must(ingress.New(row.config))
+		orca := must(spillxds.NewOrca(spillxds.OrcaConfig{
+			Server: gates, Smoothing: time.Second, Utilization: func(load.Stats) float64 { return 0.5 },
+		}))
+		now := time.Now()
+		held, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+		for range 100 {
+			p, refusal := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+			if refusal.Refused() != row.refused {
+				t.Fatalf("%s: %+v", name, refusal)
+			}
+			p.Done(spillway.Served)
+		}
+		r := orca.Report(now.Add(time.Second))
+		if got := r.GetEps() > 50; got != row.refused {
+			t.Errorf("%s: %v errors per second", name, r.GetEps())
+		}
+		if got := r.GetApplicationUtilization() > 1; got != row.refused {
+			t.Errorf("%s: a utilization of %v", name, r.GetApplicationUtilization())
+		}
+		held.Done(spillway.Served)
+		orca.Close()
+		gates.Close()
+	}
+}
+
 func TestTrailerOfAnswersAndRefusals(t *testing.T) {
 	orca, _ := newOrca(t, spillxds.OrcaConfig{})
 	fail := false
