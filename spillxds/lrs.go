@@ -157,11 +157,12 @@ func (r *reporter) send() error {
 }
 
 // flush sends the last report and waits until the server has read it: a server
-// ends the stream when the client has.
+// ends the stream when the client has. If it cannot be sent, the next stream is to.
 func (r *reporter) flush(ctx context.Context, wishes <-chan wish) error {
-	if r.send() != nil || r.stream.CloseSend() != nil {
-		return errFlushed
+	if err := r.send(); err != nil {
+		return err
 	}
+	_ = r.stream.CloseSend() // which never fails
 	for {
 		select {
 		case <-wishes: // too late

@@ -1,6 +1,7 @@
 package spillxds
 
 import (
+	"cmp"
 	"time"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
@@ -45,6 +46,7 @@ type draft struct {
 	table   *table
 	at      time.Time
 	request *lrsv3.LoadStatsRequest
+	asked   []*shared // also those of which there is nothing to say
 	parts   []part
 }
 
@@ -63,6 +65,7 @@ func (t *table) draft(now time.Time, w *wish) *draft {
 	defer t.mu.Unlock()
 	for _, s := range t.shared {
 		if t.client.reports(s) && w.has(s.key.Cluster) {
+			d.asked = append(d.asked, s)
 			d.add(s)
 		}
 	}
@@ -77,7 +80,7 @@ func (c *Client) reports(s *shared) bool {
 func (d *draft) add(s *shared) {
 	p := part{shared: s, drops: s.takeDrops(), loads: map[*Load]counts{}}
 	stats := &endpointv3.ClusterStats{
-		ClusterName: s.key.Cluster, ClusterServiceName: s.service,
+		ClusterName: s.key.Cluster, ClusterServiceName: cmp.Or(s.key.Service, s.service),
 		TotalDroppedRequests: p.drops,
 		LoadReportInterval:   durationpb.New(d.at.Sub(s.since)),
 	}
@@ -126,8 +129,8 @@ func (s *shared) takeDrops() uint64 {
 func (d *draft) settle() {
 	d.table.mu.Lock()
 	defer d.table.mu.Unlock()
-	for _, p := range d.parts {
-		p.since = d.at
+	for _, s := range d.asked {
+		s.since = d.at
 	}
 	for _, s := range d.table.shared {
 		if s.holders == 0 && s.idle() {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/spillxds"
 )
@@ -191,6 +192,80 @@ func TestPutBack(t *testing.T) {
 		}
 		if issued += last.GetUpstreamLocalityStats()[0].GetTotalIssuedRequests(); issued != 20 {
 			t.Errorf("%d requests reported of 20", issued)
+		}
+	})
+}
+
+// TestIntervalLeavesSilenceOut has load after an hour without any: a report tells of
+// the time since the one before, whether that had something to say or not.
+func TestIntervalLeavesSilenceOut(t *testing.T) {
+	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
+		users := must(c.Cluster(key("users")))
+		st := <-s.reports
+		<-st.requests
+		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(10 * time.Second)})
+		for range 360 {
+			<-st.requests
+		}
+		users.Limiter().Refuse()
+		if got := said(<-st.requests, "users").GetLoadReportInterval().AsDuration(); got != 10*time.Second {
+			t.Errorf("a report on %v, want the 10 s since the last", got)
+		}
+	})
+}
+
+// TestReportsNameTheService has limits for an EDS service of which the control plane
+// has said nothing.
+func TestReportsNameTheService(t *testing.T) {
+	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
+		must(c.Cluster(inflight.Key{Cluster: "users", Service: "blue"})).Limiter().Refuse()
+		st := <-s.reports
+		<-st.requests
+		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true})
+		if got := said(<-st.requests, "users").GetClusterServiceName(); got != "blue" {
+			t.Errorf("a report on the service %q", got)
+		}
+	})
+}
+
+// TestLastReportOnAnotherStream closes a Client when its stream has just broken: there
+// is time for another.
+func TestLastReportOnAnotherStream(t *testing.T) {
+	for range 10 { // by chance it notices the one or the other first
+		lastReportOnAnotherStream(t)
+	}
+}
+
+func lastReportOnAnotherStream(t *testing.T) {
+	var goOn chan bool
+	config := spillxds.Config{Reports: spillxds.Always, FlushTimeout: 5 * time.Second, DoesNotExist: -1}
+	config.Observer = func(e spillxds.Event) {
+		if e.Kind == spillxds.Reporting {
+			<-goOn // reports wait for their Observer
+		}
+	}
+	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
+		goOn = make(chan bool) // of this bubble
+		users := must(c.Cluster(key("users")))
+		st := <-s.reports
+		<-st.requests
+		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(time.Hour)})
+		time.Sleep(time.Minute)
+		users.Limiter().Refuse()
+		st.end <- errors.New("gone")
+		synctest.Wait()
+		closed := make(chan error)
+		go func() { closed <- c.Close() }()
+		synctest.Wait()
+		close(goOn)
+		st = <-s.reports
+		<-st.requests
+		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(time.Hour)})
+		if got := said(<-st.requests, "users").GetTotalDroppedRequests(); got != 1 {
+			t.Errorf("%d drops reported in the end", got)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
 		}
 	})
 }
