@@ -1,6 +1,7 @@
 package spillxds
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,10 +24,10 @@ type named struct {
 
 // reading is what an answer says, before anything of it is in force.
 type reading struct {
-	good     []versioned
-	present  map[string]bool // by name, also of what is bad
-	nameless bool            // something had no name that could be read
-	errs     []error
+	good    []versioned
+	present map[string]bool // by name, also of what is bad
+	partial bool            // what is absent may exist all the same
+	errs    []error
 }
 
 type versioned struct {
@@ -40,12 +41,16 @@ func (a *answer) read() reading {
 	r := reading{present: map[string]bool{}}
 	for _, n := range a.resources {
 		parsed, err := n.parse()
+		if errors.Is(err, errUnchanged) { // a heartbeat, which tells of no others
+			r.present[parsed.name], r.partial = true, true
+			continue
+		}
 		if parsed.name != "" && r.present[parsed.name] {
 			err = fmt.Errorf("cluster %.100q comes twice", parsed.name)
 			r.withdraw(parsed.name)
 		}
 		if parsed.name == "" {
-			r.nameless = true
+			r.partial = true // it may be any of those
 		} else {
 			r.present[parsed.name] = true
 		}
@@ -122,13 +127,12 @@ func (t *table) accept(v *versioned) []Event {
 	return []Event{{Kind: Updated, Cluster: v.name, Limits: v.limits}}
 }
 
-// gone returns what the control plane does not have any more. Where a resource
-// could not even be named, it may be any of those that seem to be absent.
+// gone returns what the control plane does not have any more.
 func (t *table) gone(a *answer, r *reading) []string {
 	if !a.complete {
 		return a.removed
 	}
-	if r.nameless {
+	if r.partial {
 		return nil
 	}
 	var names []string

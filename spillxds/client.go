@@ -15,6 +15,10 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
+// maxResponse bounds a response in memory. A control plane that sends everything
+// it has in one goes soon beyond the 4 MiB of gRPC.
+const maxResponse = 64 << 20
+
 // A Client is one connection to a control plane: it sets limits as told and
 // reports loads. Clusters that it knows keep their limits whatever becomes of the
 // connection. It is safe for concurrent use; make one with [New] and close it.
@@ -54,6 +58,7 @@ func New(config Config) (*Client, error) {
 		// A connection that is silently gone is noticed, as in gRPC's own client.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5 * time.Minute, Timeout: 20 * time.Second}),
 		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxResponse)),
 	)
 	conn, err := grpc.NewClient(b.target, append(options, config.DialOptions...)...)
 	if err != nil {
@@ -123,7 +128,7 @@ func (c *Client) close() error {
 
 // tell passes events on.
 func (c *Client) tell(events ...Event) {
-	if c.config.Observer == nil {
+	if c.config.Observer == nil || len(events) == 0 {
 		return
 	}
 	c.telling.Lock()

@@ -61,7 +61,8 @@ type Config struct {
 	// Observer, if not nil, is told what happens, in order and one event at a time.
 	// It must be quick, as the streams wait for it, and must not call the Client.
 	Observer func(Event)
-	// DialOptions are used for the connection, after those of the bootstrap.
+	// DialOptions are used for the connection, after those of the bootstrap, and after
+	// one by which a response may have 64 MiB.
 	DialOptions []grpc.DialOption
 }
 

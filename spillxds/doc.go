@@ -47,6 +47,7 @@
 //	resource deleted          the last limit, or the default: [Config.Deleted]
 //	resource never comes      told after 15 s ([Config.DoesNotExist])
 //	same name twice           NACK, the last limit
+//	time to live over         the last limit; heartbeats are accepted, and not needed
 //
 // Backoff is 1 s · 1.6^n ± 20 %, at most 120 s, and starts anew once a response was
 // received. Servers that send a rejected resource again at once would be answered

@@ -47,15 +47,24 @@ type resource struct {
 	report        bool // loads, to the server that the resource is from
 }
 
+// errUnchanged says that a resource without content keeps alive the one that was sent
+// before. For how long is ignored: limits stay.
+var errUnchanged = errors.New("spillxds: the resource has not changed")
+
 // parse returns what is in a Cluster resource, wrapped or not. If it is not valid
 // the result has no more than its name, as far as that could be read.
 func parse(a *anypb.Any) (resource, error) {
+	if a == nil {
+		return resource{}, errUnchanged
+	}
 	if a.GetTypeUrl() == wrapperType {
 		var w discoveryv3.Resource
 		if err := a.UnmarshalTo(&w); err != nil {
 			return resource{}, errors.New("the wrapper of a resource cannot be read")
 		}
-		a = w.GetResource()
+		if a = w.GetResource(); a == nil {
+			return resource{name: w.GetName()}, errUnchanged
+		}
 	}
 	if a.GetTypeUrl() != clusterType {
 		return resource{}, fmt.Errorf("a resource has type %.80q, want a Cluster", a.GetTypeUrl())

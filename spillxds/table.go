@@ -246,6 +246,19 @@ func (t *table) acceptedVersion() string {
 	return t.version
 }
 
+// heldVersion is acceptedVersion for the first request of a stream. There it says
+// that the client has all that it asks for, and may get no answer if that is current.
+func (t *table) heldVersion() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, k := range t.known {
+		if k.state == unknown {
+			return ""
+		}
+	}
+	return t.version
+}
+
 // stateOf returns what is known of a cluster, and a channel that is closed when
 // that changes.
 func (t *table) stateOf(name string) (state, <-chan struct{}) {

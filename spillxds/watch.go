@@ -202,8 +202,8 @@ func (s *session) say(nonce string) error {
 		node: s.node, names: s.table.subscribe(), version: s.table.acceptedVersion(),
 		nonce: nonce, err: s.pending,
 	}
-	if s.node != nil && s.config.Incremental {
-		r.versions = s.table.accepted()
+	if s.node != nil {
+		r.version, r.versions = s.table.heldVersion(), s.table.accepted()
 	}
 	r.subscribe, r.unsubscribe = s.difference(r.names)
 	if s.pending != nil {
