@@ -257,6 +257,9 @@ func (c *Config) Files() (names []string) {
 	add(c.Admin.TokenFile)
 	if c.Otel != nil {
 		add(c.Otel.HeadersFile)
+		if t := c.Otel.TLS; t != nil {
+			add(t.CA, t.Certificate, t.Key)
+		}
 	}
 	if x := c.XDS; x != nil && x.TLS != nil {
 		add(x.TLS.CA, x.TLS.Certificate, x.TLS.Key)

@@ -10,6 +10,7 @@ type Otel struct {
 	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics is added to it."`
 	Interval    time.Duration     `yaml:"interval" jsonschema_description:"Between exports; 0 is 15s."`
 	HeadersFile string            `yaml:"headers_file" jsonschema_description:"File with headers that the receiver wants, such as a key: NAME: VALUE on each line. It is read for each export."`
+	TLS         *ClientTLS        `yaml:"tls" jsonschema_description:"Whom an endpoint of https is believed to be, and who the proxy is to it; the default is those of the system, and nobody. The files are read at the start of the program."`
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 
@@ -38,6 +39,12 @@ func (k *checker) otel() {
 		k.failf("otel.endpoint", "must have no user, query or fragment; headers_file is for keys")
 	case o.Interval < time.Second || o.Interval > time.Hour:
 		k.failf("otel.interval", "is %v, must be 1s to 1h", o.Interval)
+	}
+	if t := o.TLS; t != nil {
+		k.pair("otel.tls", t.Certificate, t.Key, false)
+		if u != nil && u.Scheme != "https" {
+			k.failf("otel.tls", "is given, but endpoint is not one of https")
+		}
 	}
 	for name := range o.Resource {
 		if name == "" {

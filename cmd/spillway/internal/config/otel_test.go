@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-const exporting = small + "otel: {endpoint: 'https://otel.example.com/tenant', headers_file: key, resource: {deployment.environment.name: prod}}\n"
+const exporting = small + "otel: {endpoint: 'https://otel.example.com/tenant', headers_file: key, tls: {ca: ca.pem}, resource: {deployment.environment.name: prod}}\n"
 
 func TestOtel(t *testing.T) {
 	c := parse(t, exporting)
@@ -14,7 +14,7 @@ func TestOtel(t *testing.T) {
 	if c.Otel.Interval != 0 || d.Otel.Interval != 15*time.Second || d.Otel.Resource["deployment.environment.name"] != "prod" {
 		t.Errorf("%+v, %+v", c.Otel, d.Otel)
 	}
-	if files := c.Files(); len(files) != 1 || files[0] != "key" {
+	if files := c.Files(); len(files) != 2 || files[0] != "key" || files[1] != "ca.pem" {
 		t.Errorf("files %v", files)
 	}
 	if parse(t, small).Defaulted().Otel != nil {
@@ -36,6 +36,8 @@ func TestWrongOtel(t *testing.T) {
 		"endpoint: 'http://127.0.0.1:4318', interval: 1ms":     "otel.interval is 1ms, must be 1s to 1h",
 		"endpoint: 'http://127.0.0.1:4318', interval: 2h":      "otel.interval is 2h0m0s, must be 1s to 1h",
 		"endpoint: 'http://127.0.0.1:4318', resource: {'': x}": "otel.resource has an attribute without a name",
+		"endpoint: 'http://127.0.0.1:4318', tls: {ca: ca.pem}": "otel.tls is given, but endpoint is not one of https",
+		"endpoint: 'https://otel.example.com', tls: {key: a}":  "otel.tls.certificate is missing",
 		"endpoint: 'http://127.0.0.1:4318', header: {a: b}":    "otel.header is no field here",
 	} {
 		_, err := Parse("proxy.yaml", []byte(small+"otel: {"+text+"}\n"))

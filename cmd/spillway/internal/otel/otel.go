@@ -5,6 +5,8 @@ package otel
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
 )
 
 const (
@@ -40,8 +43,20 @@ func Check(c *config.Otel) error {
 	if c == nil {
 		return nil
 	}
-	_, err := headers(c.HeadersFile)
+	if _, err := headers(c.HeadersFile); err != nil {
+		return err
+	}
+	_, err := secrets(c)
 	return err
+}
+
+// secrets returns what the endpoint is spoken to with, nil for what is usual.
+func secrets(c *config.Otel) (*tls.Config, error) {
+	s, err := keys.Client(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("otel.tls: %w", err)
+	}
+	return s.Config, nil
 }
 
 // Start sends the metrics that it gathers to where c says, which must have passed the
@@ -52,7 +67,14 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	if err := Check(c); c == nil || err != nil {
 		return nil, err
 	}
+	secured, err := secrets(c)
+	if err != nil {
+		return nil, err
+	}
 	e := &Exporter{transport: http.DefaultTransport.(*http.Transport).Clone(), failures: &failures{logger: logger}, lastWords: lastWords}
+	if secured != nil {
+		e.transport.TLSClientConfig = secured
+	}
 	interval := cmp.Or(c.Interval, 15*time.Second)
 	timeout := min(interval, patience)
 	exporter, err := newExporter(c, timeout, e.transport)

@@ -4,7 +4,12 @@ package otel
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
+	"io"
+	"log"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -13,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -165,6 +171,53 @@ func TestRedirect(t *testing.T) {
 	begin(t, &config.Otel{Endpoint: from.URL}, all, &log).Close()
 	if other.Asked.Load() != 0 || !strings.Contains(log.String(), "307") {
 		t.Errorf("%d followed: %s", other.Asked.Load(), &log)
+	}
+}
+
+// TestTLS exports to a receiver that has a certificate of its own making, and wants one.
+func TestTLS(t *testing.T) {
+	leavesNothing(t)
+	var clients atomic.Int64
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		clients.Add(int64(len(r.TLS.PeerCertificates)))
+	}))
+	receiver.Config.ErrorLog = log.New(io.Discard, "", 0)
+	receiver.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	receiver.StartTLS()
+	defer receiver.Close()
+	own := receiver.TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := func(name, kind string, der []byte) string {
+		t.Helper()
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return name
+	}
+	good := config.ClientTLS{CA: file("ca.pem", "CERTIFICATE", own.Certificate[0])}
+	good.Certificate, good.Key = good.CA, file("key.pem", "PRIVATE KEY", key)
+	all, _ := registry()
+	for name, row := range map[string]struct {
+		tls  *config.ClientTLS
+		want string
+	}{
+		"usual":          {nil, "certificate signed by unknown authority"},
+		"no certificate": {&config.ClientTLS{CA: good.CA}, "certificate required"},
+		"good":           {&good, ""},
+	} {
+		var log bytes.Buffer
+		begin(t, &config.Otel{Endpoint: receiver.URL, TLS: row.tls}, all, &log).Close()
+		if got := clients.Swap(0); got != 0 != (row.want == "") || !strings.Contains(log.String(), row.want) || row.want == "" && log.Len() > 0 {
+			t.Errorf("%s: %d certificates, %s", name, got, &log)
+		}
+	}
+	if err := Check(&config.Otel{Endpoint: receiver.URL, TLS: &config.ClientTLS{CA: good.Key}}); err == nil || !strings.Contains(err.Error(), "otel.tls: tls: ca: ") {
+		t.Error(err)
 	}
 }
 
