@@ -66,7 +66,16 @@ type call struct {
 	last     outcome   // of the last attempt
 	windows  uint32    // that the call is in
 	open     bool      // has a connection
+	trying   bool      // an attempt is under way, not the wait for one
 	again    bool      // its client makes another one after it
+}
+
+// task returns the one that makes the call, nil if it is made by a client.
+func (c *call) task() *task {
+	if r := c.parent.r; r != nil && r.gen == c.parent.gen {
+		return r.task
+	}
+	return nil
 }
 
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
@@ -111,7 +120,7 @@ func (e *edge) later(id uint32, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(id uint32) {
 	c := e.calls[id]
-	c.call.Attempt, c.started, c.at = int32(c.token.Attempt().Number), e.now, notSent
+	c.call.Attempt, c.started, c.at, c.trying = int32(c.token.Attempt().Number), e.now, notSent, true
 	if refused := e.admit(c); refused != 0 {
 		e.settle(c, spillway.Abandoned)
 		e.purse.payer = c.client
@@ -157,6 +166,7 @@ func (e *edge) settle(c *call, o spillway.Outcome) {
 		c.tickets[i].Settle(e.at(c.started), o)
 	}
 	c.gen++
+	c.trying = false
 	e.rest(c.client)
 }
 
@@ -254,6 +264,9 @@ func (e *edge) answered(id uint32, a reply, hint time.Duration) {
 	c := e.calls[id]
 	c.last = a.outcome()
 	f := a.failure(hint)
+	if a == unreachable {
+		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
+	}
 	e.disconnect(c)
 	e.settle(c, outcomeOf(a == served, f))
 	e.purse.payer = c.client
@@ -327,6 +340,19 @@ func (e *edge) end(id uint32, o outcome) {
 	}
 }
 
+// drop ends a call whose caller is dead.
+func (e *edge) drop(id uint32) {
+	c := e.calls[id]
+	if c.trying {
+		e.settle(c, spillway.Abandoned)
+	}
+	e.purse.payer = c.client
+	_ = e.strategy.Release(c.token, fault.Failure{Unsent: true}) // as above
+	c.token, c.parent, c.request = retry.Token{}, ticketFor{}, nil
+	c.gen++
+	e.freeCall(id)
+}
+
 // choose returns the task that is to get the next request.
 func (e *edge) choose(c *call) (task int) {
 	if e.config.Retarget {
@@ -340,11 +366,18 @@ func (e *edge) choose(c *call) (task int) {
 	return e.pick(c)
 }
 
+// pick chooses no task that is known to be gone, unless all are.
 func (e *edge) pick(c *call) (task int) {
-	for range 16 { // tasks that are known to be gone are not chosen
-		task = e.draw(c)
-		if e.to.tasks[task].gone == 0 {
-			break
+	for range 16 {
+		if task = e.draw(c); e.to.tasks[task].gone == 0 {
+			return task
+		}
+	}
+	n := e.config.Subset
+	first := e.choice.below(n)
+	for i := range n {
+		if t := e.member(c.client, (first+i)%n); e.to.tasks[t].gone == 0 {
+			return t
 		}
 	}
 	return task
@@ -359,7 +392,7 @@ func (e *edge) draw(c *call) int {
 		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
 	case LeastBusy:
 		a, b := e.member(c.client, e.choice.below(n)), e.member(c.client, e.choice.below(n))
-		if e.to.tasks[b].present < e.to.tasks[a].present {
+		if e.to.tasks[b].better(e.to.tasks[a]) {
 			return b
 		}
 		return a

@@ -48,7 +48,11 @@ func (t *task) suffer(f *Fault, ends bool) {
 		t.gone += one
 		t.kill(!ends)
 	case Hang:
-		t.frozen += one
+		t.account()
+		t.still += one
+		if t.frozen += one; t.frozen == 0 {
+			t.thaw()
+		}
 	case Drop:
 		t.drops += one
 	case Reject:
@@ -60,6 +64,14 @@ func (t *task) suffer(f *Fault, ends bool) {
 		r.task, r.stage, r.work, r.arrived = t, alien, int64(f.Cost), true
 		t.ready.push(r)
 	case Herd:
+	}
+}
+
+// thaw lets happen what was held up while the task stood still.
+func (t *task) thaw() {
+	for t.held.n > 0 {
+		e := t.held.oldest()
+		t.push(0, e.kind(), e.id, e.gen)
 	}
 }
 
@@ -81,6 +93,14 @@ func (t *task) kill(dies bool) {
 	if !dies {
 		return
 	}
+	for id, c := range t.Sim.calls {
+		if c.task() == t {
+			c.edge.drop(uint32(id))
+		}
+	}
+	for _, e := range t.calls {
+		e.forget(int32(t.index))
+	}
 	for _, r := range t.requests {
 		if !r.alive || r.task != t || !r.arrived {
 			continue
@@ -96,6 +116,7 @@ func (t *task) kill(dies bool) {
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
 	t.refused, t.slots = queue[*request]{}, queue[ticketFor]{}
+	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}
 	if t.gates != nil {

@@ -211,6 +211,7 @@ const sampling = int64(100 * time.Millisecond)
 
 // state is what the shedder is told of the task.
 func (t *task) state() shed.State {
+	t.account()
 	m := &t.meter
 	if d := t.now - m.sampled; d >= sampling {
 		m.cpu = float64(m.used) / float64(d*int64(t.config.Processors))

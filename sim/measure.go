@@ -257,7 +257,20 @@ func (y *tally) arrived(present int) {
 
 func (y *tally) served() { y.each(func(l *Load) { l.Served++ }) }
 
-func (y *tally) worked(ns int64) { y.each(func(l *Load) { l.BusyNS += ns }) }
+// worked counts the time of so many processors, when it passed.
+func (y *tally) worked(from, to, processors int64) {
+	for w := range y.windows {
+		window := &y.sim.config.Windows[w]
+		y.windows[w].BusyNS += processors * max(min(to, int64(window.To))-max(from, int64(window.From)), 0)
+	}
+	step := int64(y.sim.config.Step)
+	for from < to {
+		slot := y.sim.slotOf(from)
+		end := min(int64(slot+1)*step, to)
+		y.slots[slot].BusyNS += processors * (end - from)
+		from = end
+	}
+}
 
 func (y *tally) refused(a reply) {
 	y.each(func(l *Load) {

@@ -151,6 +151,15 @@ func (e *edge) rest(caller int32) {
 	}
 }
 
+// forget takes back what is known to a caller that has no calls any more, as it is dead.
+func (e *edge) forget(caller int32) {
+	c := &e.clients[caller]
+	c.bucket, c.connected = nil, 0
+	if a := c.active; a != nil {
+		*a = active{of: a.of, used: a.used, listed: a.listed}
+	}
+}
+
 // retire takes back the policies of a caller, unless they were used meanwhile.
 func (e *edge) retire(caller int32) {
 	p, c := &e.policies, &e.clients[caller]

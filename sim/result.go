@@ -226,6 +226,7 @@ func (s *Service) capacity() float64 {
 func (v *service) result() ServiceResult {
 	r := ServiceResult{Name: v.config.Name, Tasks: v.config.Tasks, CapacityRPS: rounded(v.config.capacity())}
 	for _, t := range v.tasks {
+		t.account()
 		r.Crashes += t.crashed
 	}
 	for i, w := range v.Sim.config.Windows {

@@ -39,6 +39,9 @@ type task struct {
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
+	held                               queue[event] // what is to happen when it goes on
+	stood                              int64        // for how long it has stood still, ever
+	since                              int64        // up to when processor time was counted
 
 	meter meter
 }
@@ -64,7 +67,8 @@ type request struct {
 	entered  int64 // when the server policies were asked
 	connect  int64 // processor time for a new connection
 	work     int64 // processor time left
-	begun    int64 // what the processor does now
+	ends     int64 // when the processor has done it, if the task does not stand still
+	stood    int64 // for how long it had when that began
 	stage    stage
 	next     int  // of the calls to other services
 	left     bool // the caller is gone
@@ -139,7 +143,7 @@ func (t *task) compute(r *request, before int64) {
 // rebuff refuses a request, which takes its time on a processor.
 func (t *task) rebuff(r *request, a reply) {
 	r.stage, r.work, r.reply = rebuffed, int64(t.config.Refusal)+r.connect, a
-	if r.work == 0 {
+	if r.work == 0 && t.frozen == 0 {
 		t.refuse(r, a)
 		return
 	}
@@ -169,19 +173,24 @@ func (t *task) schedule() {
 
 // run gives a request a processor until it has had its time.
 func (t *task) run(r *request) {
+	t.account()
 	t.working++
-	r.begun = r.work
+	takes := r.work
 	if t.slow != 1 {
-		r.begun = nanoseconds(float64(r.work) * t.slow)
+		takes = nanoseconds(float64(r.work) * t.slow)
 	}
-	t.push(r.begun, worked, r.place, r.gen)
+	r.ends, r.stood = t.now+takes, t.stood
+	t.push(takes, worked, r.place, r.gen)
 }
 
 // worked is when a request has had its time on a processor.
 func (t *task) worked(r *request) {
+	t.account()
+	if left := r.ends + t.stood - r.stood - t.now; left > 0 { // it has stood still meanwhile
+		t.push(left, worked, r.place, r.gen)
+		return
+	}
 	t.working--
-	t.meter.used += r.begun
-	t.tally.worked(r.begun)
 	switch r.stage {
 	case examined:
 		t.examine(r)
@@ -193,6 +202,29 @@ func (t *task) worked(r *request) {
 		t.ask(r)
 	}
 	t.schedule()
+}
+
+// account counts the processor time since it last did.
+func (t *task) account() {
+	from := t.since
+	t.since = t.now
+	if t.working == 0 || from == t.now {
+		return
+	}
+	if t.frozen > 0 {
+		t.stood += t.now - from
+		return
+	}
+	t.meter.used += int64(t.working) * (t.now - from)
+	t.tally.worked(from, t.now, int64(t.working))
+}
+
+// better reports whether t is to be preferred to o.
+func (t *task) better(o *task) bool {
+	if here, there := t.gone == 0, o.gone == 0; here != there {
+		return here
+	}
+	return t.present < o.present
 }
 
 // examine asks the server policies.

@@ -22,6 +22,7 @@ type Sim struct {
 	windows   uint32    // that now is in
 	windowEnd int64     // until when
 	slots     int
+	still     int // tasks that stand still
 	streams   uint64
 	events    uint64
 	begun     uint64 // calls
@@ -134,8 +135,42 @@ func (s *Sim) turn() {
 	}
 }
 
+// held reports whether an event has to wait, as the task that it happens in stands
+// still.
+func (s *Sim) held(e *event) bool {
+	t := s.place(e)
+	if t == nil || t.frozen == 0 {
+		return false
+	}
+	t.held.push(*e)
+	return true
+}
+
+// place returns the task that an event happens in, nil if that is none.
+func (s *Sim) place(e *event) *task {
+	switch e.kind() {
+	case send, expire:
+		if c := s.calls[e.id]; c.gen == e.gen {
+			return c.task()
+		}
+	case answer:
+		if r := s.requests[e.id]; r.gen == e.gen && r.of(r.caller) {
+			return r.caller.task()
+		}
+	case worked, waited, outstay, pass:
+		if r := s.requests[e.id]; r.gen == e.gen {
+			return r.task
+		}
+	default:
+	}
+	return nil
+}
+
 // happen does what an event is about.
 func (s *Sim) happen(e *event) {
+	if s.still > 0 && s.held(e) {
+		return
+	}
 	switch e.kind() {
 	case arrive:
 		s.groups[e.id].arrived()
