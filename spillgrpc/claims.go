@@ -52,7 +52,7 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 	if d, ok := ctx.Deadline(); ok {
 		said.Timeout = max(d.Sub(now), 1) // none left is not none claimed
 	}
-	call = trust.Judge(now, call, said)
+	trust.Apply(now, &call, &said)
 	l = legacy{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
 	return call, caller, l
 }

@@ -18,14 +18,15 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// enter asks the gates, unless the tap has asked them already.
-func (s *Server) enter(ctx context.Context, now time.Time, call spillway.Call, caller ratelimit.Caller) (ingress.Passage, ingress.Refusal) {
+// enter asks the gates, unless the tap has asked them already. The passage must be
+// zero.
+func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, call *spillway.Call, caller *ratelimit.Caller) ingress.Refusal {
 	if s.handed.Load() {
 		if r, ok := ctx.Value(tapped{}).(ingress.Refusal); ok {
-			return ingress.Passage{}, r
+			return r
 		}
 	}
-	return s.ingress.EnterAt(ctx, now, call, caller)
+	return passage.EnterAt(ctx, s.ingress, now, call, caller)
 }
 
 // refuse returns the answer to a call that is not served. With nothing sent before

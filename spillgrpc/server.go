@@ -113,8 +113,8 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	}
 	now := time.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
-	passage, refusal := s.enter(ctx, now, call, caller)
-	if refusal.Refused() {
+	var passage ingress.Passage
+	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
 		return nil, a.status.Err()
@@ -142,8 +142,8 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	ctx := ss.Context()
 	now := time.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
-	passage, refusal := s.enter(ctx, now, call, caller)
-	if refusal.Refused() {
+	var passage ingress.Passage
+	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()
