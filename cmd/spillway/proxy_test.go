@@ -92,6 +92,10 @@ func TestProxyReadsItsFileAgain(t *testing.T) {
 func TestCheckAndSchema(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	good := "listeners: [{address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:80']}]\n"
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("   fifteen-letters\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	controlled := good + "xds: {address: '127.0.0.1:1', node: {id: a}}\n"
 	for _, row := range []struct {
 		args   []string
@@ -104,6 +108,7 @@ func TestCheckAndSchema(t *testing.T) {
 		{[]string{"check", file}, strings.Replace(good, "name: web", "tls: {ca: none.pem}, name: web", 1), exitEnvironment, "none.pem: no such file"},
 		{[]string{"check", file}, controlled, exitEnvironment, "FAIL  build      xds is given, but this program was built without it: build it with go build -tags xds"},
 		{[]string{"proxy", "--config", file}, controlled, exitEnvironment, "spillway: xds is given, but this program was built without it: build it with go build -tags xds"},
+		{[]string{"check", file}, good + "admin: {token_file: '" + token + "'}\n", exitEnvironment, "admin token_file: has 15 characters, must have 16 at least"},
 		{[]string{"check", file + "x"}, good, exitUsage, "no such file"},
 		{[]string{"schema"}, good, exitOK, `"Configuration of spillway proxy"`},
 		{[]string{"proxy"}, good, exitUsage, "--upstream"},

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -40,10 +41,21 @@ func Files(c *config.Config) (errs []error) {
 		note("xds", x.Address, err)
 	}
 	if name := c.Admin.TokenFile; name != "" {
-		_, err := os.ReadFile(name)
-		note("admin", "token_file", err)
+		note("admin", "token_file", readToken(name))
 	}
 	return errs
+}
+
+// leastToken is how long a token must be, for package admin to take it.
+const leastToken = 16
+
+// readToken returns why a file has no token for changes.
+func readToken(name string) error {
+	text, err := os.ReadFile(name)
+	if n := len(bytes.TrimSpace(text)); err == nil && n < leastToken {
+		err = fmt.Errorf("has %d characters, must have %d at least", n, leastToken)
+	}
+	return err
 }
 
 // Bind returns an error for each address that cannot be listened on, as is one that a
