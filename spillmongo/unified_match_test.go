@@ -36,7 +36,10 @@ func eventName(e any) string {
 	case *event.CommandFailedEvent:
 		return "commandFailedEvent of " + e.CommandName
 	case *event.PoolEvent:
-		return strings.ToLower(e.Type[:1]) + e.Type[1:] + "Event"
+		name := strings.Replace(e.Type, "ConnectionPool", "pool", 1)
+		return strings.ToLower(name[:1]) + name[1:] + "Event"
+	case *event.ServerDescriptionChangedEvent:
+		return "serverDescriptionChangedEvent"
 	default:
 		return fmt.Sprintf("%T", e)
 	}
@@ -67,6 +70,12 @@ func (u *unified) matchEvent(want bson.E, got any) string {
 	case *event.PoolEvent:
 		field("hasServiceId", e.ServiceID != nil)
 		field("reason", e.Reason)
+		if e.Type == event.ConnectionPoolCleared {
+			field("interruptInUseConnections", e.Interruption)
+		}
+	case *event.ServerDescriptionChangedEvent:
+		field("previousDescription", bson.D{{Key: "type", Value: e.PreviousDescription.Kind}})
+		field("newDescription", bson.D{{Key: "type", Value: e.NewDescription.Kind}})
 	}
 	for _, w := range must(bson.Raw(value(want.Value).Value).Elements()) {
 		g, err := bson.Raw(value(seen).Value).LookupErr(w.Key())

@@ -85,12 +85,20 @@ func (u *unified) do(op *operation) (any, error) {
 		defer cancel()
 	}
 	got, err := u.dispatch(ctx, op, a)
-	for _, e := range must(a.raw.Elements()) {
-		if !a.asked[e.Key()] {
-			return nil, unsupported(fmt.Sprintf("argument %s of %s", e.Key(), op.Name))
-		}
+	if unknown := a.all(op.Name); unknown != nil {
+		return nil, unknown
 	}
 	return got, err
+}
+
+// all errs if there are arguments that were not asked for.
+func (a arguments) all(of string) error {
+	for _, e := range must(a.raw.Elements()) {
+		if !a.asked[e.Key()] {
+			return unsupported(fmt.Sprintf("argument %s of %s", e.Key(), of))
+		}
+	}
+	return nil
 }
 
 func (u *unified) dispatch(ctx context.Context, op *operation, a arguments) (any, error) {
@@ -177,40 +185,6 @@ func result(v any) any {
 		}
 	default:
 		return v
-	}
-}
-
-func (u *unified) runnerOperation(name string, a arguments) error {
-	switch name {
-	case "createEntities":
-		for _, e := range a.list("entities") {
-			var d bson.D
-			if err := bson.Unmarshal(e.(bson.Raw), &d); err != nil {
-				return err
-			}
-			u.create(d)
-		}
-		return nil
-	case "failPoint":
-		client := u.entities[a.text("client")].(*mongo.Client)
-		return client.Database("admin").RunCommand(u.ctx, a.doc("failPoint")).Err()
-	case "targetedFailPoint":
-		a.get("session")
-		for _, n := range u.d.Nodes() {
-			must(n.RunCommand("admin", a.doc("failPoint")))
-		}
-		return nil
-	case "assertSessionNotDirty", "assertSameLsidOnLastTwoCommands", "assertSessionTransactionState":
-		for _, e := range must(a.raw.Elements()) {
-			a.get(e.Key())
-		}
-		return nil
-	case "wait":
-		v, _ := a.get("ms")
-		<-time.After(time.Duration(v.AsInt64()) * time.Millisecond)
-		return nil
-	default:
-		return unsupported(name)
 	}
 }
 
@@ -363,6 +337,11 @@ func bulkWrite(ctx context.Context, c *mongo.Collection, a arguments) (any, erro
 			models = append(models, mongo.NewDeleteOneModel().SetFilter(m.doc("filter")))
 		case "deleteMany":
 			models = append(models, mongo.NewDeleteManyModel().SetFilter(m.doc("filter")))
+		default:
+			return nil, unsupported("bulkWrite of " + e.Key())
+		}
+		if err := m.all("bulkWrite of " + e.Key()); err != nil {
+			return nil, err
 		}
 	}
 	o := options.BulkWrite()
@@ -391,18 +370,25 @@ func indexOperation(ctx context.Context, c *mongo.Collection, name string, a arg
 	}
 }
 
+func concern(doc bson.Raw) *writeconcern.WriteConcern {
+	wc := &writeconcern.WriteConcern{}
+	if w := doc.Lookup("w"); w.Type == bson.TypeString {
+		wc.W = w.StringValue()
+	} else if n, ok := w.AsInt64OK(); ok {
+		wc.W = int(n)
+	}
+	if j, ok := doc.Lookup("journal").BooleanOK(); ok {
+		wc.Journal = &j
+	}
+	return wc
+}
+
 func (u *unified) sessionOperation(ctx context.Context, s *mongo.Session, name string, a arguments) (any, error) {
 	switch name {
 	case "startTransaction":
 		o := options.Transaction()
 		if v, ok := a.get("writeConcern"); ok {
-			wc := &writeconcern.WriteConcern{}
-			if w := v.Document().Lookup("w"); w.Type == bson.TypeString {
-				wc.W = w.StringValue()
-			} else {
-				wc.W = int(w.AsInt64())
-			}
-			o.SetWriteConcern(wc)
+			o.SetWriteConcern(concern(v.Document()))
 		}
 		if _, ok := a.get("readPreference"); ok {
 			o.SetReadPreference(readpref.Primary())
