@@ -127,7 +127,7 @@ type Balance string
 const (
 	Random     Balance = "random"      // any task, each as likely; the default
 	RoundRobin Balance = "round_robin" // one after the other, each caller for itself
-	LeastBusy  Balance = "least_busy"  // of two at random, the one with fewer requests
+	LeastBusy  Balance = "least_busy"  // of two at random, the one with fewer requests of all callers
 )
 
 // Retry is a strategy and its budget.

@@ -43,9 +43,10 @@
 // the same arrivals. The same Config yields the same bytes on every machine: whatever
 // is drawn is computed with operations that round alike everywhere, ties are broken
 // by the order in which events were made, no map is ranged over, and what is not a
-// whole number is rounded to six digits in the Result. Policies compute probabilities
-// in floating point that a machine may round differently in the last of 53 bits; one
-// draw in 10^15 can tell.
+// whole number is rounded to six digits in the Result. Policies, too, round each product
+// before they add to it. What remains are the exponentials and logarithms by which a
+// throttle comes back and a shedder finds its depth: package math may differ between
+// machines in the last of 53 bits, which one decision in 10^15 can tell.
 //
 // # Size
 //
