@@ -36,8 +36,11 @@ func (x *exchange) abandon() {
 // Write sends the first attempt.
 func (c *conn) Write(ctx context.Context, wm []byte) error {
 	c.wm, c.lost, c.final, c.settled, c.start = wm, nil, false, false, c.retrier.clock()
-	err := c.inner.Write(ctx, wm)
-	if err == nil {
+	err := c.reenter(ctx, false, nil) // the last command may have left it without one
+	if err != nil {
+		return err
+	}
+	if err = c.inner.Write(ctx, wm); err == nil {
 		return nil
 	}
 	if _, ok := c.command(); !ok {

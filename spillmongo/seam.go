@@ -283,6 +283,7 @@ type conn struct {
 	final  bool     // the driver must not go on
 	hidden []string // labels to put back
 	early  bool     // the next Close comes before the driver's decision
+	loose  bool     // the driver takes it for pinned, but the pinned one is broken
 
 	settled bool // what the driver is told of next is of an attempt before the last
 }
@@ -314,30 +315,38 @@ func (c *conn) leave(broken bool) {
 	if c.pins > 0 && !broken {
 		return
 	}
-	for range c.pins { // the end of a transaction: nothing else is sent again then
+	for ; c.pins > 0; c.pins-- { // the end of a transaction: nothing else is sent again then
 		_ = c.pinner.UnpinFromTransaction() // it is closed below, pinned or not
+		c.loose = true
 	}
 	c.freeze()
 	_ = c.inner.Close() // of a pooled connection, which does not fail
 }
 
-// freeze keeps the description of c for when it is back in its pool.
-func (c *conn) freeze() { c.face.Describer = &departed{c.face.Describer, c.face.Description()} }
+// freeze keeps the description of c for when it is back in its pool, and cannot
+// compress any more.
+func (c *conn) freeze() {
+	if !c.gone() {
+		c.face.Describer, c.face.Compressor = &departed{c.face.Describer, c.face.Description()}, nil
+	}
+}
+
+// gone reports whether c has no connection.
+func (c *conn) gone() bool {
+	_, gone := c.face.Describer.(*departed)
+	return gone
+}
 
 // reenter gets a connection for a retry. A cursor lives at its server. So does a
 // transaction that began at a mongos, which the driver's selector sees to.
 func (c *conn) reenter(ctx context.Context, stay bool, avoid []string) error {
-	if _, gone := c.face.Describer.(*departed); !gone {
+	if !c.gone() {
 		return nil // pinned
 	}
 	next, err := c.server.reconnect(ctx, stay, avoid)
-	if err != nil {
-		return err
+	if err == nil {
+		c.enter(next)
 	}
-	for range c.pins {
-		err = errors.Join(err, next.PinToTransaction())
-	}
-	c.enter(next)
 	return err
 }
 
@@ -351,6 +360,9 @@ func (c *conn) Close() error {
 		c.hidden = nil
 	case c.pins == 0:
 		c.freeze() // the driver asks for it when it decides
+	}
+	if c.loose {
+		c.freeze()
 	}
 	c.early, c.wm = false, nil
 	c.abandon()
@@ -366,6 +378,9 @@ func (c *conn) UnpinFromTransaction() error {
 }
 
 func (c *conn) pin(by int32, f func() error) error {
+	if by < 0 && c.pins == 0 {
+		return nil // loose
+	}
 	err := f()
 	if err == nil {
 		c.pins += by

@@ -147,6 +147,48 @@ func TestPinnedConnection(t *testing.T) {
 	})
 }
 
+// TestPinnedConnectionIsReleased: a commit that has lost its connection does not keep
+// another one, and can be sent once more.
+func TestPinnedConnectionIsReleased(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var out, cleared atomic.Int32
+		r := setUp(t, balanced, spillmongo.Config{}, func(o *options.ClientOptions) {
+			o.SetPoolMonitor(&event.PoolMonitor{Event: func(e *event.PoolEvent) {
+				switch e.Type {
+				case event.ConnectionCheckedOut:
+					out.Add(1)
+				case event.ConnectionCheckedIn:
+					out.Add(-1)
+				case event.ConnectionPoolCleared:
+					cleared.Add(1)
+				}
+			}})
+		})
+		s := must(r.client.StartSession())
+		if err := s.StartTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		ctx := mongo.NewSessionContext(t.Context(), s)
+		must(r.coll.InsertOne(ctx, bson.D{}))
+		if out.Load() != 1 {
+			t.Errorf("%d connections in a transaction", out.Load())
+		}
+		for _, steps := range []string{"cs", "s", "Os"} {
+			r.script.set("commitTransaction", steps)
+			if err := s.CommitTransaction(ctx); err != nil || len(r.script.nodes()) != len(steps) {
+				t.Errorf("%s: %d attempts, %v", steps, len(r.script.nodes()), err)
+			}
+			if out.Load() != 0 || cleared.Load() != 1 {
+				t.Errorf("%s: %d connections are out, %d pools were cleared", steps, out.Load(), cleared.Load())
+			}
+		}
+		s.EndSession(t.Context())
+		if err := r.client.Ping(t.Context(), nil); err != nil || out.Load() != 0 {
+			t.Errorf("%v, %d connections are out", err, out.Load())
+		}
+	})
+}
+
 // transact runs a transaction with two inserts.
 func (r *rig) transact(ctx context.Context) error {
 	s := must(r.client.StartSession())
