@@ -150,6 +150,9 @@ func (o *Outcome) WriteTable(w io.Writer) error {
 	if o.Claim != "" {
 		fmt.Fprintf(w, "claim (%s): %s\n", o.Source, o.Claim)
 	}
+	if window := o.Window(); window != "" {
+		fmt.Fprintf(w, "%s:\n", window)
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, m := range o.Measures() {
 		fmt.Fprintf(t, "\t%s", m)
@@ -175,6 +178,17 @@ func (o *Outcome) WriteTable(w io.Writer) error {
 	}
 	_, err := fmt.Fprintln(w)
 	return err
+}
+
+// Window says of which stretch of time the table tells, which is the last window. It is
+// empty where that is all the time.
+func (o *Outcome) Window() string {
+	r := o.Cases[0].Results[0]
+	last := r.Windows[len(r.Windows)-1]
+	if last.From == 0 && last.To == r.Seconds {
+		return ""
+	}
+	return fmt.Sprintf("window %s, %s s to %s s", last.Name, number(last.From), number(last.To))
 }
 
 // Measures returns the columns of the table: those that say something.

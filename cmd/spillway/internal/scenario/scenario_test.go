@@ -234,6 +234,24 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
+// Where there are several windows, the table says of which it tells.
+func TestTableNamesItsWindow(t *testing.T) {
+	for windows, want := range map[string]string{
+		"": "",
+		"windows: [{name: early, to: 500ms}, {name: late, from: 500ms}]\n": "window late, 0.5 s to 1 s:",
+		"windows: [{name: early, to: 500ms}]\n":                            "window early, 0 s to 0.5 s:",
+	} {
+		var b strings.Builder
+		o := outcome(t, parse(t, small+windows), Options{})
+		if err := o.WriteTable(&b); err != nil {
+			t.Fatal(err)
+		}
+		if has := strings.Contains(b.String(), "window "); has != (want != "") || !strings.Contains(b.String(), want) {
+			t.Errorf("%q: the table does not say %q:\n%s", windows, want, b.String())
+		}
+	}
+}
+
 func TestMeasures(t *testing.T) {
 	none := (*float64)(nil)
 	r := &sim.Result{StepS: 0.5, Windows: []sim.Span{{Name: "a", From: 1, To: 3}, {Name: "b", From: 0, To: 3}},

@@ -46,6 +46,9 @@ func TestPageTellsAll(t *testing.T) {
 	all := outcomes(t, "deep-stack", "metastable-failure")
 	page := write(t, all)
 	for _, o := range all {
+		if window := o.Window(); !strings.Contains(page, "Figures of the "+window) {
+			t.Errorf("the page does not say that its figures are of the %s", window)
+		}
 		for i := range o.Judgements {
 			if text := strings.NewReplacer("'", "&#39;").Replace(o.Judgements[i].Text()); !strings.Contains(page, text) {
 				t.Errorf("the page does not say: %s", text)
