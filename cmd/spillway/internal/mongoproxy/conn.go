@@ -29,6 +29,7 @@ type conn struct {
 	turn    atomic.Uint64 // even while it waits for the client, odd while it works for it
 	streams atomic.Bool   // the client takes what comes, without asking
 	upper   atomic.Pointer[net.Conn]
+	at      atomic.Pointer[endpoint] // which place is
 	killed  atomic.Pointer[end]
 	hold    sync.Mutex // of deadlines, between two commands
 	looked  uint64     // the turn at the latest look of the watch
@@ -93,13 +94,20 @@ func (c *conn) run() error {
 		if err := c.one(); err != nil {
 			return err
 		}
-		if c.listener.draining.Load() {
+		if c.leaving() {
 			return &end{Drained, nil}
 		}
 		if err := c.await(); err != nil {
 			return err
 		}
 	}
+}
+
+// leaving reports whether the connection is to end as soon as it is about nothing: the
+// listener ends, or the server is no more for this client or any other.
+func (c *conn) leaving() bool {
+	x := c.at.Load()
+	return c.listener.draining.Load() || x != nil && x.gone.Load()
 }
 
 // open takes the connection to its first message, and connects to a server.
@@ -161,6 +169,7 @@ func (c *conn) connect(secure *tls.Config) error {
 		return because(Unreachable, err)
 	}
 	c.place = place
+	c.at.Store(place)
 	c.upper.Store(&up)
 	if c.ctx.Err() != nil { // it was killed before there was something to close
 		_ = up.Close() // what it was for is over
@@ -203,7 +212,7 @@ func (c *conn) await() error {
 		defer c.down.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
 	}
 	c.turn.Add(1)
-	if c.listener.draining.Load() && c.down.r == c.down.w {
+	if c.leaving() && c.down.r == c.down.w {
 		return &end{Drained, nil}
 	}
 	err := c.down.wait()
@@ -211,7 +220,7 @@ func (c *conn) await() error {
 	if err != nil {
 		return c.idleError(err)
 	}
-	if c.listener.draining.Load() { // whose deadline may have been meant for the wait
+	if c.leaving() { // whose deadline may have been meant for the wait
 		c.hold.Lock()
 		defer c.hold.Unlock()
 		return clientErrorOf(c.down.conn.SetReadDeadline(time.Time{}))
@@ -222,7 +231,7 @@ func (c *conn) await() error {
 // idleError is why no message came.
 func (c *conn) idleError(err error) error {
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.listener.draining.Load():
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.leaving():
 		return because(Drained, err)
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.place == nil:
 		return because(Stalled, err) // it never said anything
@@ -234,7 +243,7 @@ func (c *conn) idleError(err error) error {
 }
 
 // interrupt ends the connection if it waits for the client, or would for ever. If it
-// works, it ends after that by itself: draining is set.
+// works, it ends after that by itself: it is leaving.
 func (c *conn) interrupt() {
 	if c.streams.Load() {
 		c.kill(&end{Drained, nil})

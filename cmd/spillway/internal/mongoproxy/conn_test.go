@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -303,6 +304,50 @@ func TestFailover(t *testing.T) {
 	p.send(hello(false))
 	p.ended()
 	f.closed(Unreachable)
+}
+
+// TestServerTakenAway: connections to a server that a configuration has no more end, after
+// the command under way: else those of one client would be at two servers.
+func TestServerTakenAway(t *testing.T) {
+	asked, proceed := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(proceed) })
+	defer goOn()
+	old := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.RequestID == 50 {
+			close(asked)
+			<-proceed
+		}
+		return fine(h, rest)
+	})
+	other := newServer(t, fine)
+	f := newFront(t, nil, old)
+	idle, busy := f.dial(), f.dial()
+	idle.ask(hello(true))
+	busy.ask(hello(true))
+	busy.send(msg(50, 0, ping))
+	<-asked
+	f.config.Mongo[0].Endpoints = append(f.config.Mongo[0].Endpoints, other.Addr().String())
+	f.put()
+	if !isOK(idle.ask(msg(6, 0, ping))) {
+		t.Error("a server that stays was left")
+	}
+	f.config.Mongo[0].Endpoints = f.config.Mongo[0].Endpoints[1:]
+	f.put()
+	for _, p := range []*peer{idle, busy} {
+		if err := p.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle.ended()
+	goOn()
+	if _, doc := busy.receive(); !isOK(doc) {
+		t.Error("a command under way was cut off")
+	}
+	busy.ended()
+	f.closed(Drained)
+	if p := f.dial(); !isOK(p.ask(hello(true))) || other.count() != 1 {
+		t.Error("the other server is not used")
+	}
 }
 
 // TestDrain: a command under way ends, an idle connection is closed, and a hello that

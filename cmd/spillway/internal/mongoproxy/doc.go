@@ -22,7 +22,8 @@
 // server only uses any of its connections for them. A client is its address. New
 // clients go to the mongos with the fewest connections, and not to one that was not
 // reached, or answered that it was overloaded, within the last second (which is how
-// overloaded servers are deprioritised here). With loadBalanced=true drivers pin cursors
+// overloaded servers are deprioritised here). Connections to a server that a new
+// configuration does not have end after the command under way. With loadBalanced=true drivers pin cursors
 // and transactions to connections themselves; the serviceId that they need is added
 // where the server gives none.
 //

@@ -22,6 +22,7 @@ type endpoint struct {
 	address string
 	id      [12]byte     // by which drivers behind a load balancer know it
 	trouble atomic.Int64 // when it failed or was overloaded last, in Unix nanoseconds
+	gone    atomic.Bool  // from the configuration
 	conns   int          // under the mutex of its endpoints
 }
 
@@ -40,7 +41,7 @@ type placed struct {
 
 func newEndpoints() *endpoints { return &endpoints{clients: make(map[netip.Addr]*placed)} }
 
-// set changes which servers there are. Those that stay are kept.
+// set changes which servers there are. Those that stay are kept, the others are marked.
 func (e *endpoints) set(addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,6 +55,9 @@ func (e *endpoints) set(addresses []string) {
 		x := &endpoint{address: a}
 		_, _ = rand.Read(x.id[:]) // never fails
 		e.all = append(e.all, x)
+	}
+	for _, x := range old {
+		x.gone.Store(!slices.Contains(e.all, x))
 	}
 }
 

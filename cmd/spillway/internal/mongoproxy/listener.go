@@ -222,9 +222,15 @@ func (c *conn) look() {
 	}
 }
 
-// update puts other settings in place, which were checked.
+// update puts other settings in place, which were checked. Connections to servers that
+// are gone end when they may.
 func (l *listener) update(s *settings) error {
 	l.endpoints.set(s.config.Endpoints)
+	l.each(func(c *conn) {
+		if c.leaving() {
+			c.interrupt()
+		}
+	})
 	return errors.Join(l.updateGate(s), l.accept.Update(s.config.Connections()))
 }
 

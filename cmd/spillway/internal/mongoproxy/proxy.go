@@ -106,8 +106,8 @@ func (n *Change) Abandon() {
 	n.proxy.mu.Unlock()
 }
 
-// Commit puts the configuration in place. Connections of listeners that are gone end
-// after the command that they are about.
+// Commit puts the configuration in place. Connections of listeners that are gone, and to
+// servers that are, end after the command that they are about.
 func (n *Change) Commit() {
 	p := n.proxy
 	defer p.mu.Unlock()

@@ -12,7 +12,7 @@ type Reason uint8
 // The reasons. The first three are nobody's fault.
 const (
 	Left        Reason = iota // the client hung up between messages
-	Drained                   // the proxy or the listener ends
+	Drained                   // the proxy or the listener ends, or the server was taken away
 	Idle                      // nothing was asked for too long
 	Malformed                 // the client broke the protocol
 	Cut                       // the client hung up, or failed, in the middle
