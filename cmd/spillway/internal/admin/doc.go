@@ -40,7 +40,7 @@
 // an answer, as a status of 404 is, unless it is one of time or of the server's own state.
 //
 // Latency is from the first attempt to the head of the answer, of requests that were
-// served or late. The deadline is the median of those that the requests brought.
+// served or late; of commands of MongoDB the time that the gates took is in it. The deadline is the median of those that the requests brought.
 // Quantiles have buckets of an eighth of an octave, 12 % at most. A p99 of less than
 // 100 answers is not shown; whether it is in time is told by the number of those that
 // were late. All rates and quantiles are of the last ten seconds.
