@@ -247,6 +247,7 @@ func lastReportOnAnotherStream(t *testing.T) {
 	played(t, config, func(t *testing.T, s *script, c *spillxds.Client) {
 		goOn = make(chan bool) // of this bubble
 		users := must(c.Cluster(key("users")))
+		<-(<-s.streams).requests // of which everything is told
 		st := <-s.reports
 		<-st.requests
 		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(time.Hour)})
