@@ -155,7 +155,7 @@ func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error
 
 // execute runs a scenario and tells how far it is.
 func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, stderr io.Writer) (*scenario.Outcome, error) {
-	p := progress{w: stderr, name: s.Name, length: runs[0].Config.Duration, at: make([]time.Duration, len(runs)), told: time.Now()}
+	p := newProgress(stderr, s.Name, runs)
 	results, err := scenario.Execute(ctx, runs, p.tell)
 	if err != nil {
 		return nil, err
@@ -165,9 +165,9 @@ func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, std
 
 // progress is a line now and then.
 type progress struct {
-	w      io.Writer
-	name   string
-	length time.Duration
+	w    io.Writer
+	name string
+	runs []scenario.Run
 
 	mu   sync.Mutex
 	at   []time.Duration
@@ -177,6 +177,10 @@ type progress struct {
 // tellSimEvery is how often there is a line of progress.
 const tellSimEvery = 2 * time.Second
 
+func newProgress(w io.Writer, name string, runs []scenario.Run) *progress {
+	return &progress{w: w, name: name, runs: runs, at: make([]time.Duration, len(runs)), told: time.Now()}
+}
+
 func (p *progress) tell(i int, at time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -185,15 +189,15 @@ func (p *progress) tell(i int, at time.Duration) {
 		return
 	}
 	p.told = time.Now()
-	sum, done := time.Duration(0), 0
-	for _, at := range p.at {
-		sum += at
-		if at >= p.length {
+	passed, length, done := 0.0, 0.0, 0
+	for i, at := range p.at {
+		passed += at.Seconds()
+		length += p.runs[i].Config.Duration.Seconds()
+		if at >= p.runs[i].Config.Duration {
 			done++
 		}
 	}
-	share := sum.Seconds() / p.length.Seconds() / float64(len(p.at))
-	fmt.Fprintf(p.w, "%s: %3.0f %%, %d of %d runs\n", p.name, 100*share, done, len(p.at))
+	fmt.Fprintf(p.w, "%s: %3.0f %%, %d of %d runs\n", p.name, 100*passed/length, done, len(p.at))
 }
 
 // tryOutputs makes the files before the simulation, so that a name that cannot be

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/scenario"
+	"github.com/seed90641741/spillway/sim"
 )
 
 // spill runs the program.
@@ -15,6 +19,20 @@ func spill(t *testing.T, args ...string) (status int, stdout, stderr string) {
 	var out, err bytes.Buffer
 	status = run(t.Context(), args, &out, &err)
 	return status, out.String(), err.String()
+}
+
+// Progress is a share of all the time that is to pass, be it another for each run.
+func TestProgressOfUnequalRuns(t *testing.T) {
+	var b bytes.Buffer
+	runs := []scenario.Run{{Config: sim.Config{Duration: 10 * time.Second}}, {Config: sim.Config{Duration: 30500 * time.Millisecond}}}
+	p := newProgress(&b, "s", runs)
+	p.told = time.Time{}
+	p.tell(1, 30*time.Second)
+	p.told = time.Time{}
+	p.tell(0, 10*time.Second)
+	if got, want := b.String(), "s:  74 %, 0 of 2 runs\ns:  99 %, 1 of 2 runs\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 const smallScenario = `name: small
