@@ -18,7 +18,9 @@ import (
 // offline returns a Client that talks to nobody, and its clusters of those names.
 func offline(t testing.TB, config Config, names ...string) (*Client, map[string]*shared) {
 	t.Helper()
-	config.Bootstrap = new(Bootstrap)
+	if config.Bootstrap == nil {
+		config.Bootstrap = new(Bootstrap)
+	}
 	config, err := config.withDefaults()
 	if err != nil {
 		t.Fatal(err)
@@ -32,6 +34,23 @@ func offline(t testing.TB, config Config, names ...string) (*Client, map[string]
 		}
 	}
 	return c, all
+}
+
+// TestBootstrapSaysThatDeletionsAreIgnored has what an operator says of the control
+// plane (gRFC A53) win over what the program would do.
+func TestBootstrapSaysThatDeletionsAreIgnored(t *testing.T) {
+	for features, want := range map[string]int{`["xds_v3", "ignore_resource_deletion"]`: 7, `["xds_v3"]`: inflight.DefaultMaxRequests} {
+		b, err := ParseBootstrap([]byte(`{"xds_servers": [{"server_uri": "x", "channel_creds": [{"type": "insecure"}], "server_features": ` + features + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, all := offline(t, Config{Bootstrap: b, Deleted: DefaultLimit}, "users")
+		c.table.apply(&answer{complete: true, resources: []named{{body: resourceOf(t, "users", 7)}}})
+		c.table.apply(&answer{complete: true})
+		if got := all["users"].limiter.Stats().MaxRequests; got != want {
+			t.Errorf("%s: a limit of %d after deletion, want %d", features, got, want)
+		}
+	}
 }
 
 // resourceOf is a Cluster: one that is not valid if limit is negative.

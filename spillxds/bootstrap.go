@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc"
@@ -31,6 +32,8 @@ type Bootstrap struct {
 	options []grpc.DialOption
 	node    *corev3.Node
 	release []func()
+
+	ignoreDeletion bool // limits stay, whatever the Config says (gRFC A53)
 }
 
 // bootstrapJSON is the part of gRPC's format that is used.
@@ -43,6 +46,7 @@ type serverJSON struct {
 	URI          string            `json:"server_uri"`
 	ChannelCreds []credentialsJSON `json:"channel_creds"`
 	CallCreds    []credentialsJSON `json:"call_creds"`
+	Features     []string          `json:"server_features"`
 }
 
 type credentialsJSON struct {
@@ -83,7 +87,10 @@ func ParseBootstrap(text []byte) (*Bootstrap, error) {
 	if len(parsed.Servers) == 0 || parsed.Servers[0].URI == "" {
 		return nil, errors.New("spillxds: bootstrap: xds_servers[0].server_uri is empty, must be the address of the control plane")
 	}
-	b := &Bootstrap{target: parsed.Servers[0].URI, node: parsed.Node.proto()}
+	b := &Bootstrap{
+		target: parsed.Servers[0].URI, node: parsed.Node.proto(),
+		ignoreDeletion: slices.Contains(parsed.Servers[0].Features, "ignore_resource_deletion"),
+	}
 	if err := b.credentials(parsed.Servers[0]); err != nil {
 		b.close()
 		return nil, fmt.Errorf("spillxds: bootstrap: xds_servers[0]: %w", err)

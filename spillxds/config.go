@@ -28,7 +28,8 @@ type Config struct {
 	// planes that hold their answer back until everything they have was asked for.
 	Wildcard bool
 	// Deleted says what becomes of the limit of a cluster that the control plane
-	// deletes.
+	// deletes. A bootstrap with the server feature ignore_resource_deletion makes it
+	// KeepLimit.
 	Deleted Deleted
 	// DoesNotExist is how long to wait on a stream for a cluster before it counts
 	// as one that does not exist. Zero means 15 s (gRFC A57), negative means for
@@ -133,6 +134,9 @@ func (c Config) withDefaults() (Config, error) {
 	var err error
 	if c.Bootstrap == nil {
 		c.Bootstrap, err = BootstrapFromEnvironment()
+	}
+	if err == nil && c.Bootstrap.ignoreDeletion {
+		c.Deleted = KeepLimit
 	}
 	return c, err
 }
