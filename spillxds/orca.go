@@ -33,7 +33,8 @@ type OrcaConfig struct {
 	// Server is what is reported on. It must not be nil.
 	Server *ingress.Server
 	// Utilization says how busy the server is, 1 if as much as it should be, before
-	// refusals are looked at. It must be quick and is never called twice at once.
+	// refusals are looked at. It must be quick and is never called twice at once. What
+	// is negative or no number counts as 0, by which clients take it for not known.
 	// Nil means the greater of the utilization and the executor load average.
 	Utilization func(load.Stats) float64
 	// Interval is how long a report is used again before another is made. Zero
@@ -180,6 +181,9 @@ func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.A
 // shedding returns u, or while requests are refused 1 and their share, if that is
 // more.
 func shedding(u, all, refused float64) float64 {
+	if !(u >= 0) { // also if it is no number, which would go around through all weights
+		u = 0
+	}
 	if share := refused / all; share >= busyShare { // false if there are no requests
 		u = max(u, 1+share)
 	}

@@ -239,6 +239,16 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 	}
 }
 
+// TestUtilizationThatIsNone has a function of the user that does not know.
+func TestUtilizationThatIsNone(t *testing.T) {
+	for _, value := range []float64{math.NaN(), -1, math.Inf(-1)} {
+		orca, _ := newOrca(t, spillxds.OrcaConfig{Utilization: func(load.Stats) float64 { return value }})
+		if r := orca.Report(time.Now()); r.GetApplicationUtilization() != 0 {
+			t.Errorf("%v: reported as %v", value, r.GetApplicationUtilization())
+		}
+	}
+}
+
 func TestTrailerOfAnswersAndRefusals(t *testing.T) {
 	orca, _ := newOrca(t, spillxds.OrcaConfig{})
 	fail := false
