@@ -60,6 +60,18 @@ func charts(o *scenario.Outcome) (all []chart) {
 	return all
 }
 
+// omitted says what there are no charts of.
+func omitted(o *scenario.Outcome) string {
+	var all []string
+	if results := o.Cases[0].Results; len(results) > 1 {
+		all = append(all, fmt.Sprintf("Charts of seed %d, the first of %d.", results[0].Seed, len(results)))
+	}
+	if n := len(o.Cases); n > maxPlots {
+		all = append(all, fmt.Sprintf("Charts of the first %d of %d rows.", maxPlots, n))
+	}
+	return strings.Join(all, " ")
+}
+
 func callsChart(cases []scenario.Case, i int) chart {
 	c := chart{Title: cases[0].Results[0].Clients[i].Name + ": what became of calls", About: "per second, by when they were made"}
 	var stacks [][][]float64

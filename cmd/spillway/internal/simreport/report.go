@@ -48,6 +48,7 @@ type chapter struct {
 	Measures []string
 	Rows     []row
 	Checks   []check
+	Note     string // what the charts leave out
 	Charts   []chart
 }
 
@@ -121,7 +122,7 @@ func chapterOf(o *scenario.Outcome, i int) chapter {
 		}
 		c.Rows = append(c.Rows, r)
 	}
-	c.Charts = charts(o)
+	c.Note, c.Charts = omitted(o), charts(o)
 	return c
 }
 

@@ -70,6 +70,34 @@ func TestPageTellsAll(t *testing.T) {
 	}
 }
 
+// What the charts leave out, the page says.
+func TestPageSaysWhatItDoesNotDraw(t *testing.T) {
+	s, err := scenario.Open("deep-stack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]scenario.Options{
+		"Charts of seed 7, the first of 2.":                                  {Quick: true, Seed: 7, Seeds: 2},
+		"Charts of the first 8 of 9 rows.":                                   {Quick: true, Sweep: []scenario.Sweep{{Field: "user.rate", Values: []string{"1", "2", "3"}}}},
+		"Charts of seed 1, the first of 2. Charts of the first 8 of 9 rows.": {Quick: true, Seeds: 2, Sweep: []scenario.Sweep{{Field: "user.rate", Values: []string{"1", "2", "3"}}}},
+	} {
+		runs, err := s.Runs(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := scenario.Execute(t.Context(), runs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := write(t, []*scenario.Outcome{s.Conclude(runs, results)}); !strings.Contains(page, want) {
+			t.Errorf("the page does not say: %s", want)
+		}
+	}
+	if page := write(t, outcomes(t, "deep-stack")); strings.Contains(page, "Charts of") {
+		t.Error("the page draws all, and says that it does not")
+	}
+}
+
 func TestPageNeedsNothing(t *testing.T) {
 	page := write(t, outcomes(t, "deep-stack"))
 	for _, bad := range []string{"http:", "https:", "<script", "<link rel=\"stylesheet\"", "@import", "url(", "NaN", "Inf"} {
