@@ -30,6 +30,7 @@ type command struct {
 	name     []byte
 	doc      []byte // the body, or its beginning
 	whole    bool   // all of the message is here
+	seen     bool   // all of the body is
 	plain    []byte // the message from its flags on, expanded
 	database []byte
 	maxTime  mongowire.Value // of maxTimeMS
@@ -132,6 +133,7 @@ func (c *command) sections(data []byte, total int) error {
 func (c *command) body(doc []byte, size int) error {
 	c.doc = doc
 	whole := len(doc) == size
+	c.seen = whole
 	rest := doc[min(4, len(doc)):]
 	if whole {
 		rest = doc[4 : size-1]

@@ -22,7 +22,8 @@ func newHandshake(doc []byte) (h handshake) {
 			h.application = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "application").Document(), "name"))
 			h.driver = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "driver").Document(), "name"))
 		case "backpressure":
-			h.backpressure = v.Kind != mongowire.KindBoolean || v.True()
+			n, number := v.Number() // a version; 0 is none
+			h.backpressure = v.True() || v.Kind != mongowire.KindBoolean && !(number && n == 0)
 		case "loadBalanced":
 			h.balanced = v.True()
 		}

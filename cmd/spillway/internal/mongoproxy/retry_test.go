@@ -130,6 +130,60 @@ func TestRetries(t *testing.T) {
 	}
 }
 
+// TestCompressedRetries: what is compressed is sent again only if all is known that may
+// forbid it.
+func TestCompressedRetries(t *testing.T) {
+	long := func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 20<<10))) }
+	zero := doc(func(b *mongowire.Builder) { b.Int("w", 0) })
+	for name, test := range map[string]struct {
+		fill func(*mongowire.Builder)
+		ok   bool
+	}{
+		"all is known": {func(b *mongowire.Builder) { b.Bool("ordered", true) }, true},
+		"maxTimeMS cannot be seen": {func(b *mongowire.Builder) {
+			long(b)
+			b.Int("maxTimeMS", 1)
+		}, false},
+		"a write concern of 0 cannot be seen": {func(b *mongowire.Builder) {
+			long(b)
+			b.Value("writeConcern", mongowire.Value{Kind: mongowire.KindDocument, Data: zero})
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // backoffs add up
+			s := newMoody(t, 1)
+			p := newFront(t, nil, s.server).dial()
+			p.ask(hello(false))
+			payload := append(append(u32(0), 0), commanding("insert", test.fill)...)
+			got := p.ask(raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(payload))), []byte{2}, compressed(t, 2, payload)))
+			if isOK(got) != test.ok {
+				t.Errorf("ok is %v, want %v, after %d attempts", isOK(got), test.ok, len(s.got))
+			}
+		})
+	}
+}
+
+// TestAnnouncements: which drivers are taken to have backpressure of their own.
+func TestAnnouncements(t *testing.T) {
+	for name, test := range map[string]struct {
+		fill func(*mongowire.Builder)
+		want bool
+	}{
+		"nothing":        {func(*mongowire.Builder) {}, false},
+		"false":          {func(b *mongowire.Builder) { b.Bool("backpressure", false) }, false},
+		"version 0":      {func(b *mongowire.Builder) { b.Int("backpressure", 0) }, false},
+		"true":           {func(b *mongowire.Builder) { b.Bool("backpressure", true) }, true},
+		"version 2":      {func(b *mongowire.Builder) { b.Int("backpressure", 2) }, true},
+		"2 as a string":  {func(b *mongowire.Builder) { b.Text("backpressure", "2") }, true},
+		"0 as a double":  {func(b *mongowire.Builder) { b.Double("backpressure", 0) }, false},
+		"something else": {func(b *mongowire.Builder) { b.Array("backpressure", "x") }, true},
+	} {
+		if got := newHandshake(doc(test.fill)).backpressure; got != test.want {
+			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
 // TestMaxTimeShrinks: an attempt has what is left of the time that the client gives.
 func TestMaxTimeShrinks(t *testing.T) {
 	for _, flags := range []uint32{0, mongowire.ChecksumPresent} {

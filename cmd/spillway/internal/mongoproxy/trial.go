@@ -112,10 +112,11 @@ func (t *trial) begin() {
 }
 
 // resendable reports whether the protocol allows for it, and the message can be
-// changed where it must be: maxTimeMS inside of what is compressed cannot.
+// changed where it must be: maxTimeMS inside of what is compressed cannot, and may be in
+// what is too long to be looked at.
 func (t *trial) resendable() bool {
 	cmd := t.command
-	return !cmd.unacknowledged() && cmd.name != nil && !(cmd.compressed && cmd.maxTime.Kind != 0 && cmd.timeout() > 0)
+	return cmd.seen && !cmd.unacknowledged() && cmd.name != nil && !(cmd.compressed && cmd.maxTime.Kind != 0 && cmd.timeout() > 0)
 }
 
 // shorten lowers maxTimeMS in the message to what is left.
