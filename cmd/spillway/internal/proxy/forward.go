@@ -23,7 +23,7 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 		BufferPool: buffers,
 		ErrorLog:   slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if a := answer(w, r, err); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
+			if a := answer(w, r, err, g.comeBack(err)); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
 				failures.warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
 			}
 		},

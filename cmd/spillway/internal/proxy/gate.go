@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
 	"sync"
@@ -80,12 +82,23 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	if q := g.cluster.current.Load().queue; q != nil {
 		if err := g.turn(r, q); err != nil {
-			answer(w, r, err)
+			answer(w, r, err, g.comeBack(err))
 			return
 		}
 		defer q.leave()
 	}
 	g.forward.ServeHTTP(w, r)
+}
+
+// comeBack is after what time a client should come back for which err was refused by
+// other policies than those of the gate: not before they let it pass, as far as they
+// know. Those that were refused together are not to come back together.
+func (g *gate) comeBack(err error) time.Duration {
+	if refused, ok := errors.AsType[*spillway.RejectedError](err); ok && refused.RetryAfter > 0 {
+		return time.Duration(float64(refused.RetryAfter) * (1 + rand.Float64()))
+	}
+	after := cmp.Or(g.cluster.current.Load().config.RetryAfter, time.Second)
+	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 
 // turn waits for the turn of a request. What becomes of one that has had its turn is

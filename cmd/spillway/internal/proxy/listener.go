@@ -184,7 +184,7 @@ func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 // ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !l.users.enter() {
-		answer(w, r, errDraining)
+		answer(w, r, errDraining, 0)
 		return
 	}
 	defer l.users.leave()
@@ -194,12 +194,12 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		defer body.end()
 	}
 	if m := s.config.MaxBodyBytes; m > 0 && r.ContentLength > m {
-		answer(w, r, &http.MaxBytesError{Limit: m})
+		answer(w, r, &http.MaxBytesError{Limit: m}, 0)
 		return
 	}
 	g := l.enter(r)
 	if g == nil {
-		answer(w, r, errNoRoute)
+		answer(w, r, errNoRoute, 0)
 		return
 	}
 	defer g.users.leave()

@@ -8,7 +8,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -241,5 +243,46 @@ func TestOwnAnswers(t *testing.T) {
 				t.Errorf("%d, gRPC %q, %q", resp.StatusCode, resp.Header.Get("Grpc-Status"), body)
 			}
 		})
+	}
+}
+
+// TestRefusedClientsComeBackLater: also those that a policy of the way to the cluster
+// refuses are told what the configuration says.
+func TestRefusedClientsComeBackLater(t *testing.T) {
+	quiet(t)
+	begun, end := make(chan struct{}, 1), make(chan struct{})
+	url, _ := front(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		begun <- struct{}{}
+		<-end
+	}), func(c *config.Config) {
+		c.Mode, c.Clusters[0].RetryAfter = "enforce", 30*time.Second
+		c.Clusters[0].Inflight.MaxRequests = 1
+	})
+	var first sync.WaitGroup
+	first.Go(func() { do(t, client(t, false), http.MethodGet, url, "") })
+	<-begun
+	seconds, milliseconds := make(map[string]bool), make(map[int]bool)
+	for i := range 20 {
+		name, headers := "Retry-After-Ms", []string{"Accept", "*/*"}
+		if i%2 == 1 {
+			name, headers = "Grpc-Retry-Pushback-Ms", []string{"Content-Type", "application/grpc"}
+		}
+		resp, _ := do(t, client(t, i%2 == 1), http.MethodPost, url, "", headers...)
+		ms, err := strconv.Atoi(resp.Header.Get(name))
+		if err != nil || ms < 15_000 || ms >= 45_000 {
+			t.Errorf("%s: %s %q of %v", resp.Status, name, resp.Header.Get(name), resp.Header)
+		}
+		milliseconds[ms] = true
+		if s := resp.Header.Get("Retry-After"); i%2 == 0 {
+			seconds[s] = true
+			if s != strconv.Itoa((ms+999)/1000) {
+				t.Errorf("%s seconds and %d ms", s, ms)
+			}
+		}
+	}
+	close(end)
+	first.Wait()
+	if len(milliseconds) < 5 || len(seconds) < 2 {
+		t.Errorf("all come back together: after %v", seconds)
 	}
 }
