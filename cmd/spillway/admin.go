@@ -317,11 +317,11 @@ func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
 	return all.ShedMode, all.RateLimitMode
 }
 
-// mongoGate says how the gates of a listener for clients of MongoDB stand. What is behind
-// it has the name of the listener, as its calls have.
+// mongoGate says how the gates of a listener for clients of MongoDB stand. A listener for
+// requests may have the same name.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := proxy.GateStats{
-		Listener: x.Listener, Cluster: x.Listener, Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+		Listener: x.Listener, Cluster: "mongodb", Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
 	}
 	shed, limit := spillway.Off, spillway.Off
 	for i := range c.Mongo {

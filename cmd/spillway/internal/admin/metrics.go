@@ -83,10 +83,7 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	for i := range st.Clusters {
 		m.cluster(&st.Clusters[i])
 	}
-	for _, l := range st.Listeners {
-		m.level(openDesc, float64(l.Open), l.Name)
-		m.count(refusedDesc, l.Refused, l.Name)
-	}
+	m.listeners(st.Listeners)
 	for _, x := range st.Mongo {
 		m.level(mongoDesc, x.Value, x.Listener, x.Name)
 	}
@@ -104,6 +101,19 @@ func (m metrics) level(d *prometheus.Desc, v float64, labels ...string) {
 
 func (m metrics) count(d *prometheus.Desc, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+// listeners sends what there is of each name: one for MongoDB may have that of another.
+func (m metrics) listeners(all []Listener) {
+	named := make(map[string]Listener, len(all))
+	for _, l := range all {
+		x := named[l.Name]
+		named[l.Name] = Listener{Open: x.Open + l.Open, Refused: x.Refused + l.Refused}
+	}
+	for name, l := range named {
+		m.level(openDesc, float64(l.Open), name)
+		m.count(refusedDesc, l.Refused, name)
+	}
 }
 
 // waits sends how long was waited, if anybody ever did.

@@ -116,6 +116,18 @@ func TestSeriesOfNothing(t *testing.T) {
 	}
 }
 
+// TestListenersOfOneName: one for requests and one for MongoDB may have the same name, of
+// which there is one series then.
+func TestListenersOfOneName(t *testing.T) {
+	s := newScene(spillway.Enforce)
+	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Refused: 2})
+	s.second()
+	open := scrape(t, s.Handler())["overload_connections"].GetMetric()
+	if len(open) != 1 || open[0].GetGauge().GetValue() != 15 {
+		t.Errorf("got %v, want 15 of main", open)
+	}
+}
+
 func TestMetricsAreWellFormed(t *testing.T) {
 	s := newScene(spillway.Enforce)
 	l := &s.proxy.levels

@@ -68,10 +68,10 @@
 // answer or a write concern of 0, never past maxTimeMS, and only if they are short
 // enough to be kept. What is sent are the same bytes, with the same session and
 // number, but for maxTimeMS, which shrinks; where that is inside of something that is
-// compressed, or the body is too long to be looked at there, the command is sent once. For these drivers the gates of the proxy are
-// the server: the proxy itself comes back after a refusal, as the driver would
-// if it knew how. That is why such a refusal costs the budget a token, other than a
-// local refusal elsewhere.
+// compressed, or the body is too long to be looked at there, the command is sent once.
+// For these drivers the gates of the proxy are the server: the proxy itself comes back
+// after a refusal, as the driver would if it knew how. That is why such a refusal costs
+// the budget a token, other than a local refusal elsewhere.
 //
 // # What is told
 //
