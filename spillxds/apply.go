@@ -3,6 +3,7 @@ package spillxds
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/anypb"
@@ -36,9 +37,10 @@ type versioned struct {
 	version string
 }
 
-// read parses all resources of a.
+// read parses all resources of a. Of two that contradict each other neither counts.
 func (a *answer) read() reading {
 	r := reading{present: map[string]bool{}}
+	twice := map[string]bool{}
 	for _, n := range a.resources {
 		parsed, err := n.parse()
 		if errors.Is(err, errUnchanged) { // a heartbeat, which tells of no others
@@ -47,7 +49,7 @@ func (a *answer) read() reading {
 		}
 		if parsed.name != "" && r.present[parsed.name] {
 			err = fmt.Errorf("cluster %.100q comes twice", parsed.name)
-			r.withdraw(parsed.name)
+			twice[parsed.name] = true
 		}
 		if parsed.name == "" {
 			r.partial = true // it may be any of those
@@ -60,6 +62,7 @@ func (a *answer) read() reading {
 		}
 		r.good = append(r.good, parsed)
 	}
+	r.good = slices.DeleteFunc(r.good, func(v versioned) bool { return twice[v.name] })
 	return r
 }
 
@@ -72,17 +75,6 @@ func (n named) parse() (versioned, error) {
 		r.name = n.name
 	}
 	return versioned{r, n.version}, err
-}
-
-// withdraw takes back what was read of name: of two that contradict each other
-// neither counts.
-func (r *reading) withdraw(name string) {
-	for i, v := range r.good {
-		if v.name == name {
-			r.good = append(r.good[:i], r.good[i+1:]...)
-			return
-		}
-	}
 }
 
 // apply puts the good resources of a in force, each as a whole, and keeps the
