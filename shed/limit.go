@@ -61,9 +61,12 @@ const (
 // every five seconds, which costs a quarter of the capacity for some hundredths of
 // that.
 //
-// While the processors are busy R may grow with a queue that nobody looks for. So where it
-// has, and more is in flight than always may be, it is measured again once they are not,
-// until a probe finds no queue.
+// R may be the latency of a queue all the same: one that nobody looked for while the
+// processors were busy, or one of a cold start that did not go in time for a probe. So
+// where R has grown in a busy time, or a probe had nearly as much in flight as there was
+// before and so could not tell, R is in doubt. While more is in flight than always may
+// be, and even the quickest take about that long, it is then measured again with half a
+// product, until such a probe could have found a queue and did not.
 //
 // Where more than a third of a round are requests whose clients have left after a long
 // time, that is a sign as well, and R stays: what they have left behind may still be
@@ -92,13 +95,14 @@ type limit struct {
 
 	busy   bool          // the processors are
 	always float64       // so many may be in flight, whatever there is a sign of
-	trusty float64       // R when the processors were last not busy, 0 if they always were
-	doubt  bool          // R has risen since, maybe with a queue
+	trusty float64       // R as it was known when there was no doubt, 0 if there always was
+	doubt  bool          // R may be that of a queue
 	bound  bool          // a sign of a queue was seen
 	held   time.Duration // when the limit last held somebody back
 	stuck  int           // rounds in a row in which it did
 	phase  phase
-	queued float64       // seconds that took what was in flight before the probe
+	before float64       // in flight before the probe
+	queued float64       // seconds that these took
 	share  float64       // dissolved or shrunk
 	stays  int           // in flight all through the probe
 	drain  time.Duration // how long it waits for the queue to go
@@ -188,6 +192,7 @@ func (l *limit) slack() bool {
 // a share of the latency is left. What is still in flight after twice the time in which
 // all of it could be worked off takes long for reasons of its own.
 func (l *limit) probe(share float64) {
+	l.before = l.area / (l.at - l.begin).Seconds()
 	l.share, l.stays = share, 0
 	l.drain = min(drainMax, time.Duration(2*float64(l.flight.moving())/l.rate.value()*float64(time.Second)))
 	l.bound, l.held, l.phase, l.stuck = true, l.at, draining, 0
@@ -285,7 +290,7 @@ func (l *limit) learn() {
 	latency, half := l.spent/calls, l.half.seconds()
 	l.rate.put(l.at, calls/length)
 	if l.phase == measuring {
-		l.conclude(l.area / calls)
+		l.conclude(l.area/calls, l.area/length)
 		return
 	}
 	l.recent = latency
@@ -306,26 +311,34 @@ func (l *limit) learn() {
 	case l.busy:
 	case (queue || l.overdue()) && since >= probeAgain:
 		l.probe(dissolved)
-	case !l.bound && l.stuck >= 2, l.bound && l.stuck > 0 && since >= l.pause,
-		l.doubt && l.area > l.always*length && since >= l.pause:
+	case !l.bound && l.stuck >= 2, l.bound && l.stuck > 0 && since >= l.pause:
+		l.probe(shrunk)
+	case l.doubt && l.area > l.always*length && inflated*l.half.quick() > latency && since >= max(probeAgain, l.relief()):
+		l.pause = probeAgain
 		l.probe(shrunk)
 	case l.at-l.held >= release:
 		l.bound = false
 	}
 }
 
-// question takes note of whether R is to be doubted.
+// relief is how long nobody is disturbed after a probe for doubt, which takes two latencies.
+func (l *limit) relief() time.Duration {
+	return time.Duration(4 * l.mean.value * float64(time.Second))
+}
+
+// question takes note of whether R is to be doubted. Of what was known it forgets slowly
+// what was long: a single probe may find little.
 func (l *limit) question() {
 	if l.busy || l.doubt {
 		l.doubt = l.mean.value > usual*l.trusty
 	} else {
-		l.trusty = l.mean.value
+		l.trusty = max(l.mean.value, l.trusty+float64((l.mean.value-l.trusty)/rounds))
 	}
 }
 
-// conclude ends a probe, which found this latency, unless clients left. If it is hardly less than with
-// more in flight, there was no queue.
-func (l *limit) conclude(latency float64) {
+// conclude ends a probe, which found this latency and as much in flight, unless clients
+// left. If it is hardly less than with more in flight, there was no queue.
+func (l *limit) conclude(latency, flight float64) {
 	l.phase, l.probed = steady, l.at
 	if l.overdue() {
 		l.bound, l.pause = true, probeAgain
@@ -337,8 +350,12 @@ func (l *limit) conclude(latency float64) {
 		l.pause = probeAgain
 	}
 	l.medians.reset(l.at, l.half.seconds())
-	l.mean.reset(latency)
-	if !l.bound {
-		l.trusty, l.doubt = latency, false
+	switch {
+	case l.bound:
+	case flight > l.share*l.before: // a queue would have stayed as long
+		l.trusty, l.doubt = 0, true
+	default:
+		l.trusty, l.doubt = max(l.mean.value, latency), false
 	}
+	l.mean.reset(latency)
 }

@@ -27,10 +27,16 @@ func (m *median) add(d time.Duration) {
 }
 
 // seconds returns the middle one, 0 of none.
-func (m *median) seconds() float64 {
+func (m *median) seconds() float64 { return m.nth(2) }
+
+// quick returns the one that a tenth do not exceed, 0 of none.
+func (m *median) quick() float64 { return m.nth(10) }
+
+// nth returns the one that an n-th part do not exceed.
+func (m *median) nth(part uint32) float64 {
 	seen := uint32(0)
 	for i, n := range m.counts {
-		if seen += n; n > 0 && 2*seen >= m.n {
+		if seen += n; n > 0 && part*seen >= m.n {
 			least := time.Duration(quarters+i%quarters) << (i/quarters + lowest - 2)
 			return least.Seconds()
 		}

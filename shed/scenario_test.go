@@ -315,16 +315,7 @@ func TestQueueOfBusyTimesIsFound(t *testing.T) {
 			}
 			return 0.4
 		}
-		s.ended = func(r *request, refused bool) {
-			pause := time.Duration(0)
-			if refused {
-				pause = 20 * ms
-			}
-			s.after(pause, func() { s.arrive(r.class) })
-		}
-		for i := range row.clients {
-			s.after(time.Duration(i)*ms/10, func() { s.arrive(allClasses[i%len(allClasses)]) })
-		}
+		s.crowd(row.clients)
 		s.run(calm.Add(6 * time.Second))
 		if st := s.shedder.Stats(); st.InFlight > 16 {
 			t.Errorf("%d clients, %v busy: %+v", row.clients, row.busy, st)
@@ -350,6 +341,58 @@ func TestQueueOfBusyTimesIsFound(t *testing.T) {
 		s.offer(2000, 10*time.Second, spillway.Critical)
 		if n := total(s.refused); n > 0 {
 			t.Errorf("cold: %v: %d of %d refused later", cold, n, total(s.offered))
+		}
+	}
+}
+
+// A server starts while what does the work is ten times as slow as it will be. The queue
+// of that time must not be usual ever after.
+func TestQueueOfSlowStartIsFound(t *testing.T) {
+	for _, slow := range []time.Duration{time.Second, 2 * time.Second, 3 * time.Second} {
+		for seed := range uint64(4) {
+			s := kind{[]phase{{pool: 50 * ms}}, 4, 800}.server(t, 2, seed)
+			s.deadline = time.Hour
+			s.forwards = func() float64 { return 0.4 }
+			s.vary = func() []phase {
+				return []phase{{pool: time.Duration(float64(s.handler[0].pool) * (0.5 + s.rand.Float64()))}}
+			}
+			s.crowd(200)
+			s.run(s.now.Add(slow))
+			s.handler[0].pool = 5 * ms
+			s.run(s.now.Add(12 * time.Second))
+			if st := s.shedder.Stats(); st.InFlight > 32 {
+				t.Errorf("slow for %v, seed %d: %+v", slow, seed, st)
+			}
+		}
+	}
+}
+
+// Work of very different lengths is no queue, however much of it is in flight and however
+// often the processors are busy for a while.
+func TestMixedLatenciesBesideBusyTimes(t *testing.T) {
+	for _, row := range []struct{ rate, long float64 }{{500, 0.5}, {3000, 0.1}} {
+		for seed := range uint64(3) {
+			s := kind{}.server(t, 1, seed)
+			s.deadline = time.Minute
+			begin := s.now
+			s.forwards = func() float64 {
+				if s.now.Sub(begin)%(4*time.Second) < 2*time.Second {
+					return 0.9
+				}
+				return 0.4
+			}
+			s.vary = func() []phase {
+				if s.rand.Float64() < row.long {
+					return []phase{{sleep: 300 * ms}}
+				}
+				return []phase{{sleep: ms}}
+			}
+			s.offer(row.rate, 5*time.Second, allClasses...)
+			s.fresh()
+			s.offer(row.rate, 20*time.Second, allClasses...)
+			if n := total(s.refused); n > total(s.offered)/1000 {
+				t.Errorf("%v of %v, seed %d: %d of %d refused: %+v", row.long, row.rate, seed, n, total(s.offered), s.shedder.Stats())
+			}
 		}
 	}
 }

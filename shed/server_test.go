@@ -256,6 +256,20 @@ func (s *server) offer(rate float64, length time.Duration, classes ...spillway.C
 	s.run(end)
 }
 
+// crowd has n clients ask again as soon as they are answered, or soon after they are refused.
+func (s *server) crowd(n int) {
+	s.ended = func(r *request, refused bool) {
+		pause := time.Duration(0)
+		if refused {
+			pause = 20 * ms
+		}
+		s.after(pause, func() { s.arrive(r.class) })
+	}
+	for i := range n {
+		s.after(time.Duration(i)*ms/10, func() { s.arrive(allClasses[i%len(allClasses)]) })
+	}
+}
+
 func (s *server) run(until time.Time) {
 	for len(s.events) > 0 && !s.events[0].at.After(until) {
 		e := heap.Pop(&s.events).(event)
