@@ -65,7 +65,7 @@ func spike(t *testing.T, c *old.Client, workers int, every, d time.Duration) (se
 // TestOldDriverSurvivesSpike has five times as much come as a server lets in, from a
 // driver that knows nothing of it.
 func TestOldDriverSurvivesSpike(t *testing.T) {
-	const rate, workers, every = 400, 40, 20 * time.Millisecond // 2000 a second wanted
+	const rate, workers, every = 200, 20, 20 * time.Millisecond // 1000 a second wanted
 	backend := mongotest.Config{Parameters: today.D{
 		{Key: "ingressRequestRateLimiterEnabled", Value: true},
 		{Key: "ingressRequestAdmissionRatePerSec", Value: rate},
