@@ -28,7 +28,10 @@ func (f *File) config() (sim.Config, error) {
 	for _, w := range f.Windows {
 		c.Windows = append(c.Windows, sim.Window(w))
 	}
-	for _, fault := range f.Faults {
+	for i, fault := range f.Faults {
+		if f.Duration > 0 && fault.At >= f.Duration {
+			return c, &fieldError{fmt.Sprintf("faults[%d].at", i), fmt.Sprintf("is %v, must be before the end (%v)", fault.At, f.Duration)}
+		}
 		c.Faults = append(c.Faults, sim.Fault(fault))
 	}
 	for i := range f.Services {

@@ -95,12 +95,12 @@ func (c *Case) over(measure string) Estimate {
 		}
 		values = append(values, *v)
 	}
-	sum := 0.0
+	sum := 0.0 // above the first, so that what is the same has no spread
 	for _, v := range values {
-		sum += v
+		sum += v - values[0]
 	}
 	n := float64(len(values))
-	mean := sum / n
+	mean := values[0] + sum/n
 	e.Mean = new(rounded(mean))
 	if n < 2 {
 		return e

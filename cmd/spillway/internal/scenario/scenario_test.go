@@ -29,6 +29,9 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 		"unknown at the top":  {small + "clints: 1\n", "f.yaml:10: clints is no field here"},
 		"unknown in JSON":     {`{"name": "a", "durtion": "1s"}`, "f.yaml:1: durtion is no field here"},
 		"no number":           {replaced("rate: 10", "rate: ten"), "f.yaml:5: clients[0].rate cannot be a string, must be a float64"},
+		"no whole number":     {replaced("rate: 10", "count: 5.5"), `f.yaml:5: clients[0].count is "5.5": must be a whole number`},
+		"no number of seeds":  {small + "seed: -1\n", `f.yaml:10: seed is "-1": must be a whole number that is not negative`},
+		"fault after the end": {small + "faults:\n  - {kind: outage, service: db, at: 2s}\n", "f.yaml:11: faults[0].at is 2s, must be before the end (1s)"},
 		"no duration":         {replaced("1s", "1q"), `f.yaml:2: duration is "1q": must be a length of time, such as 150ms or 1m30s`},
 		"no distribution":     {replaced("1ms", "exp 1ms"), `f.yaml:9: services[0].cpu is "exp 1ms": distribution "exp 1ms" is none of: 10ms,`},
 		"bad distribution":    {replaced("1ms", "pareto 1ms 0.5"), `f.yaml:9: services[0].cpu is "pareto 1ms 0.5": distribution pareto 1ms 0.5, alpha must be above 1`},
@@ -209,6 +212,26 @@ func TestSameRunsSameBytes(t *testing.T) {
 	var back []Outcome
 	if err := json.NewDecoder(&texts[0]).Decode(&back); err != nil || len(back[0].Cases[0].Results) != 3 {
 		t.Errorf("%+v, %v", back, err)
+	}
+}
+
+// Numbers that are the same have no spread, whatever their sum is rounded to.
+func TestNoSpread(t *testing.T) {
+	c := Case{}
+	for range 3 {
+		c.Results = append(c.Results, &sim.Result{Windows: []sim.Span{{}}, Clients: []sim.ClientsResult{{Name: "web", Windows: []sim.CallsSummary{{Success: 0.1}}}}})
+	}
+	if e := c.over("web.success"); *e.Mean != 0.1 || *e.Error != 0 {
+		t.Errorf("%v ± %v", *e.Mean, *e.Error)
+	}
+}
+
+// Whole numbers may be written as YAML has them.
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]int{"7": 7, "1_000": 1000, "0x10": 16, "1e3": 1000, "5.0": 5, "+3": 3} {
+		if s := parse(t, strings.Replace(small, "rate: 10", "count: "+text, 1)); s.Clients[0].Count != want {
+			t.Errorf("%s reads as %d", text, s.Clients[0].Count)
+		}
 	}
 }
 
