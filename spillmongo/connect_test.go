@@ -103,6 +103,30 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
+// TestConnectionRefusedAndNoTime: nobody sleeps for a connection that comes too late,
+// and nothing is charged for it.
+func TestConnectionRefusedAndNoTime(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		var g *gate
+		b := bucket(500)
+		r := setUp(t, pipes, spillmongo.Config{Budget: b, Rand: fixed(1)}, func(o *options.ClientOptions) {
+			g = &gate{ContextDialer: o.Dialer}
+			o.SetDialer(g)
+		})
+		time.Sleep(time.Second) // until the server is known
+		g.shut(true)
+		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if _, err := r.coll.Find(ctx, bson.D{}); !strings.HasPrefix(labels(err), bothLabels) {
+			t.Errorf("labels %q on %v", labels(err), err)
+		}
+		if took, got := time.Since(start), b.Stats().Tokens; took != 100*time.Millisecond || got != 499 {
+			t.Errorf("took %v, %v tokens; want 100 ms and 499, as the third is due in 300 ms", took, got)
+		}
+	})
+}
+
 // TestConnectionRefusedWithin: the same between the attempts at a command.
 func TestConnectionRefusedWithin(t *testing.T) {
 	bubble(t, func(t *testing.T) {

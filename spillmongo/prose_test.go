@@ -299,8 +299,16 @@ func TestServerBudgets(t *testing.T) {
 		if got := b.Stats().Tokens; got != 997 {
 			t.Errorf("the client has %v tokens, want 997", got)
 		}
-		if got := servers.Bucket(r.Node(0).Addr()).Stats().Tokens; got != 0 {
+		server := servers.Bucket(r.Node(0).Addr())
+		if got := server.Stats().Tokens; got != 0 {
 			t.Errorf("the server has %v tokens, want 0", got)
+		}
+		r.fail(0, "off", nil)
+		if err := r.client.Ping(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if c, s := b.Stats().Tokens, server.Stats().Tokens; math.Abs(c-997.1) > 1e-9 || math.Abs(s-.1) > 1e-9 {
+			t.Errorf("after a success the client has %v tokens and the server %v, want 997.1 and 0.1", c, s)
 		}
 	})
 }

@@ -19,6 +19,8 @@ package spillmongo
 //   - A cursor calls Connection of the Server that its first answer came by.
 //   - Before a change stream is opened once more after an error, its own selector is
 //     given to SelectServer, and the error of that is returned.
+//   - A transaction that gives its connection up calls UnpinFromTransaction and Close
+//     before the decision to retry, and Close again after it.
 //   - Connection returns a new mnet.Connection each time, which is ours to change.
 
 import (
