@@ -47,7 +47,7 @@ func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Att
 	}
 	err = send(ctx, a)
 	// That a stranger left too little time does not tell of the backend.
-	if outcome = outcomeOf(err); outcome == spillway.TimedOut && claims.Hurried(ctx) {
+	if outcome = outcomeOf(err); outcome == spillway.TimedOut && claims.Hurried(ctx, a.Start, time.Now()) {
 		outcome = spillway.Abandoned
 	}
 	return err

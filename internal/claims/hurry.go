@@ -12,13 +12,18 @@ type DeadlineKey struct{}
 // WithDeadline returns ctx, knowing that its deadline d was set by such a caller.
 func WithDeadline(ctx context.Context, d time.Time) context.Context { return &hurried{ctx, d} }
 
-// Hurried reports whether the deadline of ctx is one that a caller has set who is not
-// trusted. That it passed says nothing of whoever was called on behalf of that caller:
-// else a stranger who leaves no time could have the calls of all others refused.
-func Hurried(ctx context.Context) bool {
+// Hurried reports whether a call that began under ctx has by now run into a deadline that a
+// caller has set who is not trusted. That says nothing of whoever was called on behalf of
+// that caller: else a stranger who leaves no time could have the calls of all others
+// refused. A timeout of one's own that comes long before does.
+func Hurried(ctx context.Context, began, now time.Time) bool {
 	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
 	d, has := ctx.Deadline()
-	return ok && has && !d.Before(claimed)
+	if !ok || !has || d.Before(claimed) {
+		return false
+	}
+	// Who is called is told a little less, and may have given up by itself.
+	return d.Sub(now) <= d.Sub(began)/10+time.Millisecond
 }
 
 type hurried struct {

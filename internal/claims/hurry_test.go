@@ -17,15 +17,18 @@ func TestHurried(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		ctx  context.Context
+		took time.Duration
 		want bool
 	}{
-		{"none", t.Context(), false},
-		{"its own", until(t.Context(), time.Minute), false},
-		{"claimed", claimed, true},
-		{"claimed, and one's own is sooner", until(claimed, time.Second), false},
-		{"claimed, and left behind", context.WithoutCancel(claimed), false},
+		{"none", t.Context(), time.Minute, false},
+		{"its own", until(t.Context(), time.Minute), time.Minute, false},
+		{"claimed", claimed, time.Minute, true},
+		{"claimed, and who was called gave up", claimed, 59 * time.Second, true},
+		{"claimed, and far away", claimed, 30 * time.Second, false},
+		{"claimed, and one's own is sooner", until(claimed, time.Second), time.Second, false},
+		{"claimed, and left behind", context.WithoutCancel(claimed), time.Minute, false},
 	} {
-		if got := Hurried(row.ctx); got != row.want {
+		if got := Hurried(row.ctx, now, now.Add(row.took)); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}

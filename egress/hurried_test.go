@@ -1,0 +1,35 @@
+package egress_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/claims"
+)
+
+// A timeout of the transport's own tells of the backend, whoever has set the deadline
+// that was still to come.
+func TestOwnTimeoutTeachesTheThrottle(t *testing.T) {
+	for _, row := range []struct {
+		left time.Duration // by a stranger
+		want float64       // requests that the throttle knows of
+	}{{time.Minute, 1}, {time.Second, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			c := must(t, egress.Config{})
+			deadline := time.Now().Add(row.left)
+			ctx, cancel := context.WithDeadline(claims.WithDeadline(t.Context(), deadline), deadline)
+			defer cancel()
+			_ = c.Do(ctx, spillway.Call{}, func(context.Context, *egress.Attempt) error {
+				time.Sleep(time.Second)
+				return context.DeadlineExceeded // as of a timer of its own
+			})
+			if got := c.Stats(time.Now()).Throttle[spillway.Critical.Index()].Requests; got != row.want {
+				t.Errorf("%v left: the throttle knows of %v requests, want %v", row.left, got, row.want)
+			}
+		})
+	}
+}
