@@ -163,6 +163,9 @@ func TestOutcomes(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		case "/waits":
 			<-r.Context().Done()
+		case "/forwards": // as a reverse proxy, which can send the answer to nobody
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler)
 		}
 	})
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
@@ -185,6 +188,7 @@ func TestOutcomes(t *testing.T) {
 			{"/panics", "", time.Hour, spillway.Failed, 0},
 			{"/aborts", "", time.Hour, spillway.Failed, 0},
 			{"/waits", "", time.Minute, spillway.Abandoned, 0},
+			{"/forwards", "", time.Minute, spillway.Abandoned, 0},
 			{"/waits", "2000", time.Hour, spillway.TimedOut, 200},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), row.leaves)
