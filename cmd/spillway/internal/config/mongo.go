@@ -183,6 +183,27 @@ func (k *checker) mongos() {
 	}
 	k.unique("mongo", "name", len(all), func(i int) string { return all[i].Defaulted().Name })
 	k.unique("mongo", "address", len(all), func(i int) string { return portZero(all[i].Address, i) })
+	for i := range all {
+		k.otherName(fmt.Sprintf("mongo[%d].name", i), all[i].Name)
+	}
+}
+
+// otherName refuses the name of a listener for requests, or of a cluster: what is counted
+// is told apart by it.
+func (k *checker) otherName(at, name string) {
+	if name == "" { // the address, which is its own
+		return
+	}
+	for i := range k.config.Listeners {
+		if k.config.Listeners[i].Name == name {
+			k.failf(at, "is %.64q, as that of listeners[%d] is", name, i)
+		}
+	}
+	for i := range k.config.Clusters {
+		if k.config.Clusters[i].Name == name {
+			k.failf(at, "is %.64q, as that of clusters[%d] is", name, i)
+		}
+	}
 }
 
 func (k *checker) mongo(at string, m *Mongo) {

@@ -90,7 +90,11 @@ func TestMongoErrors(t *testing.T) {
 		"a revision":     {"max_retries: 3", "revision: latest", "mongo[0].retry.revision is"},
 		"kept":           {"max_retries: 3", "max_bytes: 10", "mongo[0].retry.max_bytes is 10"},
 		"unknown":        {"authentication", "authorization", "authorization"},
-		"half of HTTP":   {"mongo:\n", "clusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n", "listeners is missing"},
+		"a cluster's name": {"mongo:\n", "listeners: [{address: 127.0.0.1:1}]\nclusters: [{name: orders, endpoints: [\"b:1\"]}]\nmongo:\n",
+			`mongo[0].name is "orders", as that of clusters[0] is`},
+		"a listener's name": {"mongo:\n", "listeners: [{name: orders, address: 127.0.0.1:1}]\nclusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n",
+			`mongo[0].name is "orders", as that of listeners[0] is`},
+		"half of HTTP": {"mongo:\n", "clusters: [{name: a, endpoints: [\"b:1\"]}]\nmongo:\n", "listeners is missing"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if !strings.Contains(mongo, test.old) {
