@@ -3,10 +3,8 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -37,36 +35,13 @@ type Scenario struct {
 // type [*Error].
 func Parse(name string, text []byte) (*Scenario, error) {
 	s := &Scenario{File: new(File), source: strict.Source{Name: name, Text: text}}
-	if err := s.source.Decode(s.File, maxSize, values...); err != nil {
+	if err := s.source.Decode(s.File, maxSize, dist); err != nil {
 		return nil, err
 	}
 	if err := s.check(); err != nil {
 		return nil, s.Locate(err)
 	}
 	return s, nil
-}
-
-// values reads what YAML does not know, and what its library does not read strictly.
-var values = []strict.Value{dist, strict.Text(integer), strict.Text(seed)}
-
-// integer reads a whole number: the library cuts off what follows a decimal point.
-func integer(s string) (int, error) {
-	if n, err := strconv.ParseInt(s, 0, 0); err == nil {
-		return int(n), nil
-	}
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
-		return 0, errors.New("must be a whole number")
-	}
-	return int(f), nil
-}
-
-func seed(s string) (uint64, error) {
-	n, err := strconv.ParseUint(s, 0, 64)
-	if err != nil {
-		return 0, errors.New("must be a whole number that is not negative")
-	}
-	return n, nil
 }
 
 // dist reads a distribution.

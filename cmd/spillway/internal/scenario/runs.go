@@ -132,7 +132,7 @@ func places(set []Setting, at string) (all []located) {
 // with returns the system after some changes, which are made to a fresh copy.
 func (s *Scenario) with(set []located) (sim.Config, error) {
 	f := &Scenario{File: new(File), source: s.source}
-	if err := f.source.Decode(f.File, maxSize, values...); err != nil {
+	if err := f.source.Decode(f.File, maxSize, dist); err != nil {
 		return sim.Config{}, err
 	}
 	for _, l := range set {

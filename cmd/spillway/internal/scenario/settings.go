@@ -32,7 +32,7 @@ func set(v reflect.Value, text string) error {
 		v.Set(fresh)
 		v = fresh.Elem()
 	}
-	return strict.Source{Text: []byte(text)}.Decode(v.Addr().Interface(), maxSize, values...)
+	return strict.Source{Text: []byte(text)}.Decode(v.Addr().Interface(), maxSize, dist)
 }
 
 func words(path string) []string {

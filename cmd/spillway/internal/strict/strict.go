@@ -10,6 +10,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,14 +73,36 @@ func Text[T any](parse func(string) (T, error)) Value {
 	}
 }
 
-// length reads what Decode always knows.
-var length = Text(func(s string) (time.Duration, error) {
+// known reads what Decode always knows: lengths of time, and whole numbers, of which the
+// library would cut off what follows a decimal point.
+var known = []Value{Text(length), Text(whole[int]), Text(whole[int64]), Text(natural)}
+
+func length(s string) (time.Duration, error) {
 	d, err := time.ParseDuration(s)
 	if err != nil {
 		return 0, errors.New("must be a length of time, such as 150ms or 1m30s")
 	}
 	return d, nil
-})
+}
+
+func whole[T int | int64](s string) (T, error) {
+	if n, err := strconv.ParseInt(s, 0, 64); err == nil && int64(T(n)) == n {
+		return T(n), nil
+	}
+	f, err := strconv.ParseFloat(s, 64) // 1e6 is one
+	if err != nil || f != math.Trunc(f) || math.Abs(f) > math.MaxInt32 {
+		return 0, errors.New("must be a whole number")
+	}
+	return T(f), nil
+}
+
+func natural(s string) (uint64, error) {
+	n, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return 0, errors.New("must be a whole number that is not negative")
+	}
+	return n, nil
+}
 
 // Plain returns a text without the mark that some editors put before it.
 func Plain(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\ufeff")) }
@@ -100,8 +123,8 @@ func (s Source) Decode(v any, most int, values ...Value) error {
 	}
 	s.Text = Plain(s.Text)
 	var wrong *textError // the decoder does not say where one is
-	options := []yaml.DecodeOption{yaml.Strict(), length(&wrong)}
-	for _, value := range values {
+	options := []yaml.DecodeOption{yaml.Strict()}
+	for _, value := range slices.Concat(known, values) {
 		options = append(options, value(&wrong))
 	}
 	err := Guard(s.Text, max(fewWords, most/bytesPerWord), func() error { return yaml.NewDecoder(bytes.NewReader(s.Text), options...).Decode(v) })

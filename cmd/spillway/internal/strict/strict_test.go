@@ -12,6 +12,9 @@ type file struct {
 	Wait  time.Duration `yaml:"wait"`
 	Even  even          `yaml:"even"`
 	Parts []part        `yaml:"parts"`
+	Most  int           `yaml:"most"`
+	Bytes int64         `yaml:"bytes"`
+	Seed  uint64        `yaml:"seed"`
 }
 
 type part struct {
@@ -50,6 +53,10 @@ func TestDecode(t *testing.T) {
 		"far off":      {"name:", "length:", "f:1: length is no field here\n"},
 		"number":       {"weight: 1", "weight: heavy", "f:5: parts[0].weight cannot be a string, must be a float64\n"},
 		"time":         {"20ms", "soon", `f:2: wait is "soon": must be a length of time, such as 150ms or 1m30s` + "\n"},
+		"a part":       {"even:", "most: 5.5\neven:", `f:3: most is "5.5": must be a whole number` + "\n"},
+		"too great":    {"even:", "most: 1e30\neven:", `f:3: most is "1e30": must be a whole number` + "\n"},
+		"no number":    {"even:", "bytes: many\neven:", `f:3: bytes is "many": must be a whole number` + "\n"},
+		"negative":     {"even:", "seed: -1\neven:", `f:3: seed is "-1": must be a whole number that is not negative` + "\n"},
 		"own":          {"'two'", "3", `f:3: even is "3": must be 2` + "\n     1 | name: a\n     2 | wait: 20ms\n>    3 | even: 3\n     4 | parts:"},
 		"twice":        {"wait:", "name:", `f:2: mapping key "name" already defined`},
 		"no YAML":      {"name: a", "name: [", "f:"},
@@ -75,6 +82,15 @@ func TestDecode(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, row.want)
 			}
 		})
+	}
+}
+
+func TestWholeNumbers(t *testing.T) {
+	for text, want := range map[string]int64{"5": 5, "-5": -5, "5.0": 5, "1e6": 1_000_000, "0x10": 16, "4294967296": 1 << 32, "": 0, "null": 0} {
+		var f file
+		if err := (Source{"f", []byte("bytes: " + text)}).Decode(&f, 1000); err != nil || f.Bytes != want {
+			t.Errorf("%q: %d, %v", text, f.Bytes, err)
+		}
 	}
 }
 
