@@ -230,7 +230,7 @@ func TestTable(t *testing.T) {
 		{"answered late", "3", "0"},
 		{"timed out", "51141", "36"},
 		{"failed", "2", "0"},
-		{"refused by the backend", "0", "5"},
+		{"refused remotely (503 or 429)", "0", "5"},
 		{"refused locally", "0", "46167"},
 		{"dropped sends", "100", "0"},
 		{"unfinished", "4", "0"},

@@ -109,7 +109,7 @@ func (r *Result) rows() []row {
 		{"answered late", count(func(run *Run) int { return run.Late })},
 		{"timed out", count(func(run *Run) int { return run.TimedOut })},
 		{"failed", count(func(run *Run) int { return run.Failed })},
-		{"refused by the backend", count(func(run *Run) int { return run.RefusedByBackend })},
+		{"refused remotely (503 or 429)", count(func(run *Run) int { return run.RefusedByBackend })},
 		{"refused locally", count(func(run *Run) int { return run.RefusedLocal })},
 		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},

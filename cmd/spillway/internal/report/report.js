@@ -74,7 +74,7 @@
         layer("goodput", "goodput", "on-dark", "goodput"),
         layer("refused locally (throttle)", "refused-throttle", "on-dark", "refused_throttle"),
         layer("refused locally (in flight)", "refused-inflight", "on-pale", "refused_inflight"),
-        layer("refused by backend", "refused-backend", "on-dark", "refused_by_backend"),
+        layer("refused remotely", "refused-backend", "on-dark", "refused_by_backend"),
         layer("late", "late", "on-light", "late"),
         layer("timed out", "timed-out", "on-dark", "timed_out"),
         layer("failed", "failed", "on-dark", "failed"),

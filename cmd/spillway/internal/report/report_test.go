@@ -93,18 +93,18 @@ func pageData(t *testing.T, out string) string {
 
 // summaryKeys says which numbers of the JSON each row of the summary shows.
 var summaryKeys = map[string][]string{
-	"Goodput":            {"goodput_rps", "goodput", "offered"},
-	"Share of capacity":  {"goodput_ratio"},
-	"Latency p50":        {"p50_ms", "samples"},
-	"Latency p99":        {"p99_ms", "samples"},
-	"Attempts per call":  {"attempts_per_call", "attempts"},
-	"Recovery":           {"recover_s"},
-	"Refused locally":    {"refused_local", "refused_throttle", "refused_inflight"},
-	"Refused by backend": {"refused_by_backend"},
-	"Late":               {"late"},
-	"Timed out":          {"timed_out"},
-	"Failed":             {"failed"},
-	"Dropped sends":      {"dropped_sends"},
+	"Goodput":           {"goodput_rps", "goodput", "offered"},
+	"Share of capacity": {"goodput_ratio"},
+	"Latency p50":       {"p50_ms", "samples"},
+	"Latency p99":       {"p99_ms", "samples"},
+	"Attempts per call": {"attempts_per_call", "attempts"},
+	"Recovery":          {"recover_s"},
+	"Refused locally":   {"refused_local", "refused_throttle", "refused_inflight"},
+	"Refused remotely":  {"refused_by_backend"},
+	"Late":              {"late"},
+	"Timed out":         {"timed_out"},
+	"Failed":            {"failed"},
+	"Dropped sends":     {"dropped_sends"},
 }
 
 var (

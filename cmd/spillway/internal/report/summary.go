@@ -94,7 +94,7 @@ func ends() []measure {
 	local.notes = policies
 	return []measure{
 		local,
-		fate("refused-backend", "Refused by backend", "last answer 503 or 429",
+		fate("refused-backend", "Refused remotely", "last answer 503 or 429",
 			func(c *drill.Counts) int { return c.RefusedByBackend }),
 		fate("late", "Late", "answered after the deadline", func(c *drill.Counts) int { return c.Late }),
 		fate("timed-out", "Timed out", "no answer in time", func(c *drill.Counts) int { return c.TimedOut }),

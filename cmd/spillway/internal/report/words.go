@@ -37,7 +37,7 @@ var terms = []term{
 	{"Offered", "Calls that the arrival schedule asked for, whatever became of them."},
 	{"Goodput", "Calls answered 2xx within the deadline, counted from the intended send."},
 	{"Share of capacity", "Goodput per second over the capacity of the backend."},
-	{"Capacity", "Answers per second that the backend gave in a closed loop, before the two runs."},
+	{"Capacity", "Answers per second that the backend gave in a closed loop: the mean of before the two runs and after them."},
 	{"Latency p50, p99", fmt.Sprintf("Quantiles over the answers within the deadline, n of them; p99 only where n is at least %s.", count(drill.MinSamplesP99))},
 	{"Attempts per call", "Attempts handed to the connection pool over calls that made at least one; calls refused locally are not in it."},
 	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
@@ -45,7 +45,7 @@ var terms = []term{
 		drill.RecoveryWindow, drill.RecoveryHold, asSet(100*drill.RecoveryShare, nbsp+"%"))},
 	{"Class", "The criticality that the caller gave the call. When not all can be served, one is refused only if all lower ones are."},
 	{"Refused locally", "Calls whose last word was a refusal by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
-	{"Refused by backend", "Calls whose last answer was 503 or 429."},
+	{"Refused remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},
 	{"Late", "Calls answered 2xx after the deadline: work of the backend that was of no use."},
 	{"Timed out", "Calls that had no answer at all in time."},
 	{"Failed", "Calls with any other end: connection errors, other statuses."},
