@@ -125,8 +125,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned := false
 	defer func() {
 		outcome := spillway.Failed
-		end := now.Add(time.Since(now))                         // which reads one clock, and time.Now two
-		if err := leave(end, r, next); returned || err != nil { // who forwards, panics when the client has left
+		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
+		err := leave(end, r, next)
+		if returned || err != nil { // who forwards requests panics when the client has left
 			outcome = outcomeOf(err, v.code)
 		}
 		passage.DoneAt(end, outcome)
