@@ -116,7 +116,7 @@ func (t *table) accept(v *versioned) []Event {
 	if !news {
 		return nil
 	}
-	return []Event{{Kind: Updated, Cluster: v.name, Limits: v.limits}}
+	return []Event{{Kind: Updated, Cluster: v.name, Limits: v.limits, Ignored: v.ignored}}
 }
 
 // gone returns what the control plane does not have any more.

@@ -27,7 +27,8 @@
 // Ignored are entries of the priority HIGH, which gRPC does not have;
 // max_connections, max_pending_requests, max_connection_pools and
 // per_host_thresholds, which bound connections; track_remaining; and
-// budget_interval. All must be valid all the same.
+// budget_interval. All must be valid all the same, and [Event.Ignored] says which of
+// them a cluster has.
 //
 // A limit belongs to an inflight.Limiter of an [inflight.Registry], so that all who
 // send to the cluster share it, by whatever protocol. What is in flight is kept

@@ -51,6 +51,7 @@ type Event struct {
 	Kind     Kind
 	Cluster  string        // of Updated, Removed, NotFound
 	Limits   Limits        // of Updated, Removed
+	Ignored  string        // of Updated: circuit breakers that are set and have no effect, by name
 	Interval time.Duration // of Reporting
 	Err      error         // of Disconnected, Rejected, NotFound, ReportingStopped
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -44,7 +46,8 @@ var defaultLimits = Limits{MaxRequests: inflight.DefaultMaxRequests, Retries: un
 type resource struct {
 	name, service string // of the cluster, and of its endpoints (EDS)
 	limits        Limits
-	report        bool // loads, to the server that the resource is from
+	ignored       string // of its circuit breakers
+	report        bool   // loads, to the server that the resource is from
 }
 
 // errUnchanged says that a resource without content keeps alive the one that was sent
@@ -85,7 +88,7 @@ func parse(a *anypb.Any) (resource, error) {
 	}
 	return resource{
 		name: c.GetName(), service: c.GetEdsClusterConfig().GetServiceName(),
-		limits: limits, report: c.GetLrsServer().GetSelf() != nil,
+		limits: limits, ignored: ignoredOf(c.GetCircuitBreakers()), report: c.GetLrsServer().GetSelf() != nil,
 	}, nil
 }
 
@@ -112,6 +115,36 @@ func limitsOf(breakers *clusterv3.CircuitBreakers) (Limits, error) {
 		break
 	}
 	return limits, nil
+}
+
+// ignoredOf names what is set and means nothing here, in the order of the message.
+func ignoredOf(breakers *clusterv3.CircuitBreakers) string {
+	var all []string
+	note := func(set bool, name string) {
+		if set && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	counts := true // the next entry of the priority DEFAULT
+	for _, t := range breakers.GetThresholds() {
+		if t.GetPriority() != corev3.RoutingPriority_DEFAULT {
+			note(true, "priority HIGH")
+			continue
+		}
+		note(!counts, "a further entry of priority DEFAULT")
+		if !counts {
+			continue
+		}
+		counts = false
+		note(t.GetMaxConnections() != nil, "max_connections")
+		note(t.GetMaxPendingRequests() != nil, "max_pending_requests")
+		note(t.GetMaxRetries() != nil && t.GetRetryBudget() != nil, "max_retries beside retry_budget")
+		note(t.GetRetryBudget().GetBudgetInterval() != nil, "budget_interval")
+		note(t.GetTrackRemaining(), "track_remaining")
+		note(t.GetMaxConnectionPools() != nil, "max_connection_pools")
+	}
+	note(len(breakers.GetPerHostThresholds()) > 0, "per_host_thresholds")
+	return strings.Join(all, ", ")
 }
 
 // withBudget returns l with the retries that b allows. The generated validation

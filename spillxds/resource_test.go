@@ -24,6 +24,28 @@ func packed(t testing.TB, m proto.Message) *anypb.Any {
 	return a
 }
 
+// TestIgnored says what a control plane sets in vain.
+func TestIgnored(t *testing.T) {
+	for breakers, want := range map[string]string{
+		`{}`: "",
+		`{"thresholds":[{"maxRequests":7,"maxRetries":2}]}`:                                    "",
+		`{"thresholds":[{"priority":"HIGH","maxRequests":1},{"priority":"HIGH"}]}`:             "priority HIGH",
+		`{"thresholds":[{"maxRequests":7},{"maxRequests":8}]}`:                                 "a further entry of priority DEFAULT",
+		`{"thresholds":[{"retryBudget":{"budgetInterval":"1s"},"maxRetries":50}]}`:             "max_retries beside retry_budget, budget_interval",
+		`{"thresholds":[{"maxConnectionPools":3,"trackRemaining":true,"maxConnections":1}]}`:   "max_connections, track_remaining, max_connection_pools",
+		`{"thresholds":[{"maxPendingRequests":2}],"perHostThresholds":[{"maxConnections":1}]}`: "max_pending_requests, per_host_thresholds",
+	} {
+		var b clusterv3.CircuitBreakers
+		if err := protojson.Unmarshal([]byte(breakers), &b); err != nil {
+			t.Fatal(err)
+		}
+		r, err := parse(packed(t, &clusterv3.Cluster{Name: "users", CircuitBreakers: &b}))
+		if err != nil || r.ignored != want {
+			t.Errorf("%s: %q, %v, want %q", breakers, r.ignored, err, want)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	const none = math.MaxUint32
 	for name, row := range map[string]struct {

@@ -108,7 +108,11 @@ func (p *plane) log(e spillxds.Event) {
 	case spillxds.Connected:
 		p.logger.Info("control plane: connected")
 	case spillxds.Updated:
-		p.logger.Info("control plane: limits changed", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+		all := append([]any{"cluster", e.Cluster}, words(e.Limits)...)
+		if e.Ignored != "" {
+			all = append(all, "ignored", e.Ignored)
+		}
+		p.logger.Info("control plane: limits changed", all...)
 	case spillxds.Removed:
 		p.logger.Warn("control plane: the cluster is gone, its limits stay", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
 	case spillxds.NotFound:
