@@ -146,141 +146,6 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// Queues are as the theory says: the response time of M/M/1 is exponential with the
-// mean 1/(μ−λ).
-func TestQueueingTheory(t *testing.T) {
-	for name, row := range map[string]struct {
-		cpu      Dist
-		p50, p99 time.Duration
-	}{
-		"M/M/1":               {Exponential(ms), 3466 * time.Microsecond, 23026 * time.Microsecond},
-		"no queue, no spread": {Constant(10 * time.Microsecond), 10 * time.Microsecond, 10 * time.Microsecond},
-	} {
-		c := server(800)
-		c.Duration, c.Services[0].CPU, c.Clients[0].Call.Latency = 400*time.Second, row.cpu, Dist{}
-		w := run(t, c).Clients[0].Windows[0]
-		for _, q := range []struct {
-			got  *float64
-			want time.Duration
-		}{{w.P50MS, row.p50}, {w.P99MS, row.p99}} {
-			if want := q.want.Seconds() * 1e3; math.Abs(*q.got-want) > 0.05*want+0.001 {
-				t.Errorf("%s: %v ms, want %v", name, *q.got, want)
-			}
-		}
-		if w.Success < 0.9999 || math.Abs(w.GoodputRPS-800) > 10 {
-			t.Errorf("%s: %+v", name, w)
-		}
-	}
-}
-
-// The mean time in M/M/1, M/D/1, M/G/1 and M/M/c is as the formulas of Pollaczek and
-// Khinchine and of Erlang say.
-func TestMeanTimes(t *testing.T) {
-	if raceEnabled {
-		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
-	}
-	const work = 1e-3 // s
-	for name, row := range map[string]struct {
-		cpu        Dist
-		processors int
-		load       float64
-		spread     float64 // squared, of the work, over its mean squared
-	}{
-		"M/M/1": {Exponential(ms), 1, 0.8, 1},
-		"M/D/1": {Constant(ms), 1, 0.8, 0},
-		"M/U/1": {Uniform(0, 2*ms), 1, 0.7, 1.0 / 3},
-		"M/M/4": {Exponential(ms), 4, 0.85, 1},
-		"M/M/9": {Exponential(ms), 9, 0.9, 1},
-	} {
-		c := server(row.load * float64(row.processors) / work)
-		c.Duration = time.Duration(800/row.processors) * time.Second
-		c.Clients[0].Deadline, c.Clients[0].Call.Latency = 0, Dist{}
-		c.Services[0].CPU, c.Services[0].Processors = row.cpu, row.processors
-		s, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sum, n := 0.0, 0.0
-		s.witness.replied = func(r *request) { sum, n = sum+seconds(s.now-r.caller.intended), n+1 }
-		if _, err := s.Run(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		free := float64(row.processors) * (1 - row.load) / work // per second
-		want := work + erlangC(row.processors, row.load)/free*(1+row.spread)/2
-		if got := sum / n; math.Abs(got/want-1) > 0.04 {
-			t.Errorf("%s: mean %.3f ms, want %.3f", name, got*1e3, want*1e3)
-		}
-	}
-}
-
-// erlangC is the probability of having to wait for one of n processors.
-func erlangC(n int, load float64) float64 {
-	blocked := 1.0 // Erlang's B, by recursion
-	for i := 1; i <= n; i++ {
-		a := load * float64(n) * blocked
-		blocked = a / (float64(i) + a)
-	}
-	return blocked / (1 - load*(1-blocked))
-}
-
-func TestUtilizationIsLoadTimesWork(t *testing.T) {
-	v := run(t, server(600)).Services[0].Windows[0]
-	if math.Abs(v.Utilization-0.6) > 0.01 || math.Abs(v.LoadRatio-0.6) > 0.01 {
-		t.Errorf("%+v", v)
-	}
-}
-
-func TestFaultsAreFelt(t *testing.T) {
-	for kind, row := range map[FaultKind]struct {
-		fault Fault
-		felt  func(before, during, after *CallsSummary) bool
-	}{
-		Outage:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.Failed == d.Offered && a.Success == 1 }},
-		Reject:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.RefusedByBackend == d.Offered && a.Success == 1 }},
-		Drop:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
-		Hang:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
-		Slow:      {Fault{Factor: 5}, func(b, d, _ *CallsSummary) bool { return *d.P50MS > 2**b.P50MS }},
-		Lose:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.Failed == d.Offered && a.Success == 1 }},
-		Expensive: {Fault{Cost: time.Second}, func(b, d, _ *CallsSummary) bool { return *d.P99MS > 50**b.P99MS }},
-		Herd:      {Fault{Clients: "web", Calls: 3000}, func(b, d, _ *CallsSummary) bool { return d.Offered > b.Offered+2500 }},
-	} {
-		t.Run(string(kind), func(t *testing.T) {
-			c := server(100)
-			c.Duration = 30 * time.Second
-			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
-			c.Windows = []Window{{"before", 0, 8 * time.Second}, {"during", 10 * time.Second, 13 * time.Second}, {"after", 15 * time.Second, 29 * time.Second}}
-			f := row.fault
-			f.Kind, f.At, f.For = kind, 10*time.Second, 5*time.Second
-			if kind != Herd {
-				f.Service = "db"
-			}
-			c.Faults = []Fault{f}
-			w := run(t, c).Clients[0].Windows
-			if w[0].Success != 1 || !row.felt(&w[0], &w[1], &w[2]) {
-				t.Errorf("before %+v\nduring %+v\nafter %+v", w[0].Counts, w[1].Counts, w[2].Counts)
-			}
-		})
-	}
-}
-
-// Of faults that overlap, each lasts until its own end.
-func TestSlowFaultsOverlap(t *testing.T) {
-	c := server(10)
-	c.Clients[0].Deadline = 0
-	c.Services[0].CPU = Constant(ms)
-	c.Windows = []Window{{"both", 4 * time.Second, 6 * time.Second}, {"one", 7 * time.Second, 9 * time.Second}, {"none", 11 * time.Second, 13 * time.Second}}
-	c.Faults = []Fault{
-		{Kind: Slow, Service: "db", Factor: 2, At: 3 * time.Second, For: 3 * time.Second},
-		{Kind: Slow, Service: "db", Factor: 3, At: 3 * time.Second, For: 6 * time.Second},
-	}
-	for i, want := range []float64{6, 3, 1} {
-		l := run(t, c).Services[0].Windows[i]
-		if got := float64(l.BusyNS) / float64(l.Served) / float64(ms); math.Abs(got-want) > 0.1*want {
-			t.Errorf("%s: a request took %v ms, want %v", c.Windows[i].Name, got, want)
-		}
-	}
-}
-
 // Callers who leave after an answer was lost take no request of others with them.
 func TestLeavingConcernsNobodyElse(t *testing.T) {
 	c := server(300)
@@ -291,18 +156,6 @@ func TestLeavingConcernsNobodyElse(t *testing.T) {
 	c.Clients[0].Call.Loss, c.Clients[0].Call.Timeout, c.Clients[0].Call.Leave = 0.5, 20*ms, true
 	if w := run(t, c).Clients[1].Windows[0]; w.Success < 0.999 || w.TimedOut > 0 {
 		t.Errorf("%+v", w.Counts)
-	}
-}
-
-// A herd of clients that call in a loop adds to their calls once.
-func TestHerdOfALoop(t *testing.T) {
-	c := server(0)
-	c.Clients[0].Count, c.Clients[0].Loop, c.Clients[0].Think = 10, true, Constant(100*ms)
-	c.Windows = []Window{{"before", 5 * time.Second, 10 * time.Second}, {"after", 11 * time.Second, 16 * time.Second}}
-	c.Faults = []Fault{{Kind: Herd, Clients: "web", At: 10 * time.Second}}
-	w := run(t, c).Clients[0].Windows
-	if before, after := w[0].Offered, w[1].Offered; before == 0 || after > before+10 {
-		t.Errorf("%d calls before the herd, %d after it", before, after)
 	}
 }
 
@@ -320,16 +173,6 @@ func TestLoopWithoutTime(t *testing.T) {
 	}
 	if _, err := s.Run(ctx); err != nil {
 		t.Errorf("the simulation did not end: %v", err)
-	}
-}
-
-func TestLostTasksAreNotChosen(t *testing.T) {
-	c := server(100)
-	c.Services[0].Tasks = 4
-	c.Faults = []Fault{{Kind: Lose, Service: "db", Tasks: 2, At: 5 * time.Second}}
-	c.Windows = []Window{{"after", 6 * time.Second, 19 * time.Second}}
-	if w := run(t, c).Clients[0].Windows[0]; w.Success != 1 {
-		t.Errorf("%+v", w)
 	}
 }
 
@@ -575,36 +418,6 @@ func TestCallsAfterTheirDeadline(t *testing.T) {
 	}
 }
 
-// A task that comes back has to be connected to again by all who have tried it while
-// it was away.
-func TestConnectionsAreRefused(t *testing.T) {
-	c := server(0)
-	for at := ms; at < 12*time.Second; at += 100 * ms {
-		c.Clients[0].Trace = append(c.Clients[0].Trace, at)
-	}
-	c.Clients[0].Count = 1
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
-	c.Services[0].Connect = 50 * ms
-	c.Faults = []Fault{{Kind: Outage, Service: "db", At: 2 * time.Second, For: 5 * time.Second}}
-	l := run(t, c).Services[0].Windows[0]
-	if want := int64(2*50*ms) + int64(l.Served)*int64(ms); l.BusyNS != want {
-		t.Errorf("busy for %v, want %v: one connection before the outage, and one after it", time.Duration(l.BusyNS), time.Duration(want))
-	}
-}
-
-// However few tasks are left, callers who know choose them.
-func TestFewTasksAreLeft(t *testing.T) {
-	for _, balance := range []Balance{Random, RoundRobin, LeastBusy} {
-		c := server(100)
-		c.Services[0].Tasks, c.Clients[0].Call.Balance = 40, balance
-		c.Faults = []Fault{{Kind: Lose, Service: "db", Tasks: 39, At: 5 * time.Second}}
-		c.Windows = []Window{{"after", 6 * time.Second, 19 * time.Second}}
-		if w := run(t, c).Clients[0].Windows[0]; w.Success != 1 {
-			t.Errorf("%s: %+v", balance, w.Counts)
-		}
-	}
-}
-
 // Processor time counts when it passes, so that nothing is used more than wholly.
 func TestProcessorTimeCountsWhenItPasses(t *testing.T) {
 	c := server(0)
@@ -635,83 +448,5 @@ func TestUseOfProcessorsIsAShare(t *testing.T) {
 	c.Services[0].Ingress.Load.Targets.CPU = 0.9
 	if w := run(t, c).Clients[0].Windows[0]; w.RefusedByBackend > 0 {
 		t.Errorf("%+v", w.Counts)
-	}
-}
-
-// A task that stands still answers nobody: neither those it had begun with, nor those
-// that it has no room for.
-func TestHangingTasksSayNothing(t *testing.T) {
-	c := server(200)
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
-	c.Services[0] = Service{Name: "db", CPU: Constant(ms), Wait: Constant(500 * ms), Queue: 150, Calls: []Edge{{To: "disk", Latency: Constant(50 * ms)}}}
-	c.Services = append(c.Services, Service{Name: "disk"})
-	c.Faults = []Fault{{Kind: Hang, Service: "db", At: 10 * time.Second, For: 5 * time.Second}}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answers := 0
-	s.witness.replied = func(r *request) {
-		if r.task.config.Name == "db" && s.now >= int64(10*time.Second) && s.now < int64(15*time.Second) {
-			answers++
-		}
-	}
-	r, err := s.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if answers > 0 {
-		t.Errorf("%d answers", answers)
-	}
-	if w := r.Clients[0].Windows[0]; w.Success < 0.6 {
-		t.Errorf("%+v", w.Counts)
-	}
-}
-
-// A process that dies makes no further attempts, and has forgotten what it knew of
-// those that it calls.
-func TestTheDeadDoNotRetry(t *testing.T) {
-	c := server(0)
-	c.Duration, c.Clients[0].Deadline, c.Clients[0].Trace = time.Minute, 0, make([]time.Duration, 100)
-	c.Services[0].Calls = []Edge{{To: "disk", Egress: egress.Config{ThrottleMode: spillway.Observe}, Retry: Retry{
-		Unlimited: true, NoJitter: true, Budgeted: retry.BudgetedConfig{Attempts: 50, Backoff: retry.Backoff{Base: time.Second, Max: time.Second}},
-	}}}
-	c.Services = append(c.Services, Service{Name: "disk"})
-	c.Windows = []Window{{"alive", 0, 5 * time.Second}, {"dead", 5 * time.Second, 0}}
-	c.Faults = []Fault{{Kind: Reject, Service: "disk"}, {Kind: Outage, Service: "db", At: 5 * time.Second, For: time.Second}}
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := s.Run(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, s, r)
-	if disk := r.Services[1].Windows; disk[0].Arrived < 100 || disk[1].Arrived > 0 {
-		t.Errorf("%d attempts of the living, %d of the dead", disk[0].Arrived, disk[1].Arrived)
-	}
-	if a := s.edges[0].clients[0]; a.bucket != nil || a.active != nil && (a.active.throttle != nil || a.active.flying > 0) {
-		t.Errorf("it remembers %+v", a)
-	}
-}
-
-// What a task had begun with when it came to stand still takes as long as it is, and no
-// longer.
-func TestHangingTasksGoOn(t *testing.T) {
-	c := server(0)
-	c.Duration, c.Step, c.Clients[0].Deadline, c.Clients[0].Call.Latency = 10*time.Second, 100*ms, 0, Dist{}
-	c.Clients[0].Trace = []time.Duration{time.Second}
-	c.Services[0].CPU = Constant(2 * time.Second)
-	c.Faults = []Fault{
-		{Kind: Hang, Service: "db", At: 1500 * ms, For: 2 * time.Second},
-		{Kind: Hang, Service: "db", At: 3 * time.Second, For: time.Second},
-	}
-	r := run(t, c)
-	if took := *r.Clients[0].Windows[0].P50MS; math.Abs(took-4500) > 50 {
-		t.Errorf("two seconds of work and 2.5 s of standing still took %v ms", took)
-	}
-	if busy := r.Services[0].Windows[0].BusyNS; busy != int64(2*time.Second) {
-		t.Errorf("the processor was busy for %v", time.Duration(busy))
 	}
 }

@@ -243,13 +243,7 @@ func TestObserverOfAConnectionRefused(t *testing.T) {
 			defer mu.Unlock()
 			got = append(got, e)
 		})
-		var g *gate
-		r := setUp(t, pipes, spillmongo.Config{Observer: observer, Rand: fixed(1)}, func(o *options.ClientOptions) {
-			g = &gate{ContextDialer: o.Dialer}
-			o.SetDialer(g)
-		})
-		time.Sleep(time.Second) // until the server is known
-		g.shut(true)
+		r, _ := shutOut(t, spillmongo.Config{Observer: observer, Rand: fixed(1)})
 		start := time.Now()
 		if _, err := r.coll.Find(t.Context(), bson.D{}); err == nil {
 			t.Error("success")

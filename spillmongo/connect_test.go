@@ -52,6 +52,21 @@ func (g *gate) shut(closed bool) {
 	g.closed = closed
 }
 
+// shutOut returns a rig that knows its server, and from now on gets no connection to it
+// until the gate is opened.
+func shutOut(t *testing.T, c spillmongo.Config) (*rig, *gate) {
+	t.Helper()
+	var g *gate
+	r := setUp(t, pipes, c, func(o *options.ClientOptions) {
+		g = &gate{ContextDialer: o.Dialer}
+		o.SetDialer(g)
+	})
+	time.Sleep(time.Second) // the time of the bubble, in which the server becomes known
+	synctest.Wait()
+	g.shut(true)
+	return r, g
+}
+
 // TestConnectionRefused: a connection that is closed before its handshake is an
 // overload, and is retried like one, under the same cap as the command after it.
 func TestConnectionRefused(t *testing.T) {
@@ -70,15 +85,8 @@ func TestConnectionRefused(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
-				var g *gate
 				b := bucket(500)
-				r := setUp(t, pipes, spillmongo.Config{Budget: b, Rand: fixed(1)}, func(o *options.ClientOptions) {
-					g = &gate{ContextDialer: o.Dialer}
-					o.SetDialer(g)
-				})
-				time.Sleep(time.Second) // until the server is known
-				synctest.Wait()
-				g.shut(true)
+				r, g := shutOut(t, spillmongo.Config{Budget: b, Rand: fixed(1)})
 				time.AfterFunc(row.open, func() { g.shut(false) })
 				r.script.set("find", row.steps)
 				start := time.Now()
@@ -107,14 +115,8 @@ func TestConnectionRefused(t *testing.T) {
 // and nothing is charged for it.
 func TestConnectionRefusedAndNoTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
-		var g *gate
 		b := bucket(500)
-		r := setUp(t, pipes, spillmongo.Config{Budget: b, Rand: fixed(1)}, func(o *options.ClientOptions) {
-			g = &gate{ContextDialer: o.Dialer}
-			o.SetDialer(g)
-		})
-		time.Sleep(time.Second) // until the server is known
-		g.shut(true)
+		r, _ := shutOut(t, spillmongo.Config{Budget: b, Rand: fixed(1)})
 		ctx, cancel := context.WithTimeout(t.Context(), 250*time.Millisecond)
 		defer cancel()
 		start := time.Now()

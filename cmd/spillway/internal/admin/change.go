@@ -7,14 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
 )
-
-// leastToken is how long a token must be: a short one can be guessed.
-const leastToken = 16
 
 // errToken is returned for a change without the right token.
 var errToken = errors.New("the token is not the right one")
@@ -50,13 +47,12 @@ func (a *Access) authorize(r *http.Request) (status int, err error) {
 	if a.TokenFile == "" {
 		return http.StatusForbidden, errors.New("changes want a token, and no token_file is configured")
 	}
-	text, err := os.ReadFile(a.TokenFile)
-	if err != nil {
-		return http.StatusForbidden, errors.New("the token file cannot be read")
+	want, err := keys.Token(a.TokenFile)
+	if short, ok := errors.AsType[keys.ShortTokenError](err); ok {
+		return http.StatusForbidden, fmt.Errorf("the token file %w", short)
 	}
-	want := strings.TrimSpace(string(text))
-	if len(want) < leastToken {
-		return http.StatusForbidden, fmt.Errorf("the token file has less than %d characters", leastToken)
+	if err != nil {
+		return http.StatusForbidden, errors.New("the token file cannot be read") // nobody's business where it is
 	}
 	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))

@@ -143,8 +143,8 @@ func TestChanges(t *testing.T) {
 	}{
 		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.Observe},
 		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.Observe},
-		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "less than 16", spillway.Observe},
-		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "less than 16", spillway.Observe},
+		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.Observe},
+		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.Observe},
 		"no token":      {goodToken, "", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
 		"another token": {goodToken, "Bearer 0123456789abcdeF", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
 		"basic":         {goodToken, "Basic " + goodToken, "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},

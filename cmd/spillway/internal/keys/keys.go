@@ -1,4 +1,4 @@
-// Package keys reads the certificates and keys that a configuration names.
+// Package keys reads the certificates, keys and tokens that a configuration names.
 package keys
 
 import (

@@ -167,7 +167,7 @@ func TestLeftAtTheGate(t *testing.T) {
 	p.ask(msg(5, 0, ping))
 	p.send(msg(6, 0, ping))
 	eventually(t, "waiting", func() bool { return f.stats().Gate.RateLimit.Waiting == 1 })
-	_ = p.Close()
+	_ = p.Close() // what matters is that the proxy notices
 	f.closed(Left)
 	if all := told.list(); len(all) != 1 || all[0].Time.After(time.Now()) {
 		t.Errorf("%+v", all)

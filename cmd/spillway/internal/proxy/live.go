@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -41,21 +39,10 @@ func Files(c *config.Config) (errs []error) {
 		note("xds", x.Address, err)
 	}
 	if name := c.Admin.TokenFile; name != "" {
-		note("admin", "token_file", readToken(name))
+		_, err := keys.Token(name)
+		note("admin", "token_file", err)
 	}
 	return errs
-}
-
-// leastToken is how long a token must be, for package admin to take it.
-const leastToken = 16
-
-// readToken returns why a file has no token for changes.
-func readToken(name string) error {
-	text, err := os.ReadFile(name)
-	if n := len(bytes.TrimSpace(text)); err == nil && n < leastToken {
-		err = fmt.Errorf("has %d characters, must have %d at least", n, leastToken)
-	}
-	return err
 }
 
 // Bind returns an error for each address that cannot be listened on, as is one that a
