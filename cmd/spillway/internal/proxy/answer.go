@@ -5,12 +5,11 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/spillhttp"
 )
 
 var (
@@ -75,17 +74,22 @@ func ownOf(r *http.Request, err error) own {
 // headers. A client that was refused is told to come back after so long.
 func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
 	a := ownOf(r, err)
-	if a == tooBusy {
-		spillhttp.Refuse(w, r, ingress.Refusal{RetryAfter: after})
-		return a
-	}
 	h := w.Header()
+	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	if isGRPC(r) && r.ProtoMajor >= 2 {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
 		h["Grpc-Message"] = []string{a.text}
+		if a == tooBusy {
+			h["Grpc-Retry-Pushback-Ms"] = []string{ms}
+		}
 		w.WriteHeader(http.StatusOK)
 		return a
+	}
+	if a == tooBusy {
+		h.Set("X-Envoy-Overloaded", "true")
+		h.Set("Retry-After", strconv.FormatInt(int64((after.Truncate(time.Millisecond)+time.Second-1)/time.Second), 10))
+		h.Set("Retry-After-Ms", ms)
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	h.Set("X-Content-Type-Options", "nosniff")
