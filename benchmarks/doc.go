@@ -1,7 +1,8 @@
 // Package benchmarks measures the client policies of Spillway beside what a
-// user would pick in their place, in one process and with work of one shape. It
-// has no code outside its tests; `make bench-peers` runs it and prints how each
-// peer compares. README.md has the result, and says what it does not show.
+// user would pick in their place, in one process and with work of one shape. This
+// package has no code outside its tests; `make bench-peers` runs it and prints how each
+// peer compares. README.md has the result, and says what it does not show. The
+// command in the directory concurrency compares limits on requests in flight.
 //
 // # Shape
 //

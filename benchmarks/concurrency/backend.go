@@ -1,0 +1,46 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// A Backend serves the requests that the process runs. A pool has slots and a
+// queue for those that find all slots busy, as a pool of database connections
+// has. A backend without a queue serves everything at once.
+type Backend struct {
+	slots, busy int
+	slower      float64 // factor of all service times
+	queue       []*Request
+	head        int        // index of the first one in queue
+	random      *rand.Rand // picks from the queue; nil: first in, first out
+}
+
+func newPool(slots int) *Backend { return &Backend{slots: slots, slower: 1} }
+
+func noQueue() *Backend { return newPool(math.MaxInt) }
+
+// enqueue adds r to the queue.
+func (b *Backend) enqueue(r *Request) { b.queue = append(b.queue, r) }
+
+// dequeue takes the next request out of the queue whose client is still there.
+// It returns nil if there is none, or no free slot.
+func (b *Backend) dequeue() *Request {
+	for b.busy < b.slots && b.head < len(b.queue) {
+		if b.random != nil {
+			i := b.head + b.random.IntN(len(b.queue)-b.head)
+			b.queue[b.head], b.queue[i] = b.queue[i], b.queue[b.head]
+		}
+		r := b.queue[b.head]
+		b.queue[b.head] = nil
+		b.head++
+		if b.head > 1024 && 2*b.head > len(b.queue) {
+			b.queue = append(b.queue[:0], b.queue[b.head:]...)
+			b.head = 0
+		}
+		if r.state == queued {
+			return r
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package main
+
+import "time"
+
+// Time is virtual: the time since the start of a run.
+type Time = time.Duration
+
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)
+
+// An event happens at a time. Events at the same time happen in the order in
+// which they were scheduled, so that a run depends on its seed only.
+type event struct {
+	at    Time
+	order uint64
+	kind  kind
+	r     *Request
+	f     func(at Time)
+}
+
+// kind says what an event is about. Events of requests have no func, which
+// saves an allocation for each.
+type kind uint8
+
+const (
+	call   kind = iota // f
+	finish             // r has been served
+	leave              // the client of r leaves
+	expire             // the timer of r, see [Process.Timer]
+)
+
+// before orders events.
+func (e *event) before(o *event) bool {
+	return e.at < o.at || e.at == o.at && e.order < o.order
+}
+
+// agenda is a heap of events with four children for each node, which is
+// quicker than two for events of this size.
+type agenda struct {
+	heap  []event
+	order uint64
+}
+
+func (a *agenda) add(e event) {
+	a.order++
+	e.order = a.order
+	a.heap = append(a.heap, e)
+	i := len(a.heap) - 1
+	for i > 0 {
+		parent := (i - 1) / 4
+		if !e.before(&a.heap[parent]) {
+			break
+		}
+		a.heap[i] = a.heap[parent]
+		i = parent
+	}
+	a.heap[i] = e
+}
+
+// next takes the earliest event out. The agenda must not be empty.
+func (a *agenda) next() event {
+	first := a.heap[0]
+	n := len(a.heap) - 1
+	e := a.heap[n]
+	a.heap[n] = event{}
+	a.heap = a.heap[:n]
+	if n > 0 {
+		a.sink(e)
+	}
+	return first
+}
+
+// sink puts e where the root was.
+func (a *agenda) sink(e event) {
+	i, n := 0, len(a.heap)
+	for {
+		least := 4*i + 1
+		if least >= n {
+			break
+		}
+		for c := least + 1; c < min(least+4, n); c++ {
+			if a.heap[c].before(&a.heap[least]) {
+				least = c
+			}
+		}
+		if !a.heap[least].before(&e) {
+			break
+		}
+		a.heap[i] = a.heap[least]
+		i = least
+	}
+	a.heap[i] = e
+}

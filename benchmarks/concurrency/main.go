@@ -1,0 +1,109 @@
+// Command concurrency compares limits on requests in flight in virtual time.
+//
+//	go run ./benchmarks/concurrency [flags]
+//
+// README.md says how to read the table.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/seed90641741/spillway/shed"
+)
+
+// algorithms are the columns of the table.
+func algorithms() []variant {
+	return []variant{
+		{"none", newNone},
+		{"ours", newOurs(shed.Config{})},
+	}
+}
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "concurrency:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the flags.
+type options struct {
+	scenario, algorithm, trace string
+	seeds                      seeds
+	ablate, cache              bool
+	every                      Time
+}
+
+func run(args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	list := prefixed(scenarios, o.scenario)
+	if len(list) == 0 {
+		return fmt.Errorf("no scenario starts with %q", o.scenario)
+	}
+	var known *cache
+	if o.cache {
+		known = openCache()
+	}
+	vs, err := named(algorithms(), o.algorithm)
+	switch {
+	case err != nil:
+		return err
+	case o.trace != "":
+		return trace(os.Stdout, o, vs)
+	case o.ablate:
+		ablate(os.Stdout, list, o.seeds, known)
+		return nil
+	}
+	printTable(os.Stdout, evaluate(list, vs, o.seeds, known), vs, o.seeds)
+	return nil
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("concurrency", flag.ContinueOnError)
+	f.StringVar(&o.scenario, "scenario", "", "run only scenarios whose name starts with this")
+	f.StringVar(&o.algorithm, "algorithm", "", "run only these algorithms, separated by commas")
+	f.Uint64Var(&o.seeds.n, "seeds", 3, "number of seeds")
+	f.Uint64Var(&o.seeds.from, "from", 0, "first seed minus one")
+	f.BoolVar(&o.cache, "cache", false, "keep oracles in a file in the directory for temporary files")
+	f.BoolVar(&o.ablate, "ablate", false, "compare the variants of ours with ours")
+	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
+	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")
+	if err = f.Parse(args); err == nil && o.seeds.n == 0 {
+		err = fmt.Errorf("seeds is 0, must be 1 or more")
+	}
+	return o, err
+}
+
+func prefixed(list []*Scenario, prefix string) (some []*Scenario) {
+	for _, sc := range list {
+		if strings.HasPrefix(sc.Name, prefix) {
+			some = append(some, sc)
+		}
+	}
+	return some
+}
+
+// named returns the variants with the given names, all without names.
+func named(vs []variant, names string) (some []variant, err error) {
+	if names == "" {
+		return vs, nil
+	}
+	for name := range strings.SplitSeq(names, ",") {
+		n := len(some)
+		for _, v := range vs {
+			if v.name == name {
+				some = append(some, v)
+			}
+		}
+		if len(some) == n {
+			return nil, fmt.Errorf("no algorithm is called %q", name)
+		}
+	}
+	return some, nil
+}

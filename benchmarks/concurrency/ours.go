@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// ours drives the real [shed.Shedder] in virtual time, with an idle executor: what
+// is decided is decided by its limit on requests in flight. Whatever changes in
+// the interface of shed changes in this file only.
+type ours struct {
+	p *Process
+	s *shed.Shedder
+}
+
+// A seat is what ours keeps for a request.
+type seat struct {
+	waiter shed.Waiter
+	ticket spillway.Ticket
+}
+
+// newOurs returns a maker of shedders with a configuration.
+func newOurs(c shed.Config) Maker {
+	return func(p *Process) Algorithm {
+		c.Rand = p.random().Float64
+		s, err := shed.New(c)
+		if err != nil {
+			panic(err) // of this program's own configurations
+		}
+		return &ours{p: p, s: s}
+	}
+}
+
+// variants are the changes that -ablate tries.
+func variants() []variant {
+	return []variant{
+		{"MaxWait 30ms", newOurs(shed.Config{MaxWait: 30 * time.Millisecond})},
+		{"MaxWait 120ms", newOurs(shed.Config{MaxWait: 120 * time.Millisecond})},
+	}
+}
+
+func keyName(k int) string { return "key " + strconv.Itoa(k) }
+
+// epoch is the time at which runs start.
+var epoch = time.Unix(1_700_000_000, 0)
+
+func (a *ours) now() time.Time { return epoch.Add(a.p.Now()) }
+
+func (a *ours) state() shed.State { return shed.State{Processors: 2, CPU: a.p.CPU()} }
+
+func (a *ours) call(r *Request) spillway.Call {
+	c := spillway.Call{Key: keyName(r.Key), Criticality: r.Class}
+	if d, ok := a.p.Deadline(r); ok {
+		c.Deadline = epoch.Add(d)
+	}
+	return c
+}
+
+func (a *ours) Arrive(r *Request) {
+	x := &seat{}
+	r.Slot, x.waiter.Owner = x, r
+	d := a.s.Arrive(a.now(), a.call(r), a.state(), &x.waiter)
+	if d.Evicted != nil {
+		a.p.Reject(d.Evicted.Owner.(*Request))
+	}
+	switch d.Verdict {
+	case shed.Run:
+		x.ticket = d.Ticket
+		a.p.Run(r)
+	case shed.Wait:
+		a.p.Timer(a.p.Now()+d.MaxWait, r)
+	case shed.Refused:
+		a.p.Reject(r)
+	}
+	a.pump()
+}
+
+// pump lets those leave the room that may.
+func (a *ours) pump() {
+	for a.s.Waiting() > 0 {
+		w, _ := a.s.Next(a.now(), a.state())
+		if w == nil {
+			return
+		}
+		r := w.Owner.(*Request)
+		if w.Err != nil {
+			a.p.Reject(r)
+			continue
+		}
+		r.Slot.(*seat).ticket = w.Ticket
+		a.p.Run(r)
+	}
+}
+
+func (a *ours) Finish(r *Request, served bool) {
+	outcome := spillway.Served
+	if !served {
+		outcome = spillway.Abandoned
+	}
+	r.Slot.(*seat).ticket.Settle(a.now(), outcome)
+	a.pump()
+}
+
+func (a *ours) Leave(r *Request) {
+	a.s.Withdraw(&r.Slot.(*seat).waiter)
+	a.pump()
+}
+
+func (a *ours) Expire(r *Request) {
+	if a.s.Expire(&r.Slot.(*seat).waiter) {
+		a.p.Reject(r)
+	}
+	a.pump()
+}
+
+func (a *ours) Heartbeat() { a.pump() }
+
+// Explain is a line of a trace.
+func (a *ours) Explain() string { return fmt.Sprintf("%+v", a.s.Stats()) }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+)
+
+// printTable prints a line for each scenario and the means at the end.
+func printTable(w io.Writer, rows []*row, vs []variant, s seeds) {
+	fmt.Fprintf(w, "%-28s %-17s", "", "oracle")
+	for _, v := range vs {
+		fmt.Fprintf(w, "  %-18s", v.name)
+	}
+	fmt.Fprintf(w, "\n%-28s %6s@%-5s %4s", "scenario", "good", "limit", "p99")
+	for range vs {
+		fmt.Fprintf(w, "  %5s %5s %6s", "good%", "rej%", "p99ms")
+	}
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%-28s %6d@%-5s %4.0f", r.Name, r.oracle.Good/int(s.n), limitName(r.oracle.Limit), r.oracle.P99)
+		for _, x := range r.scores {
+			fmt.Fprintf(w, "  %5.1f %5.1f %6.0f", x.Percent, x.False, x.P99)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%-46s", "mean, least good, most rejected")
+	for i := range vs {
+		mean, least, most := summary(rows, i)
+		fmt.Fprintf(w, "  %5.1f %5.1f %6.1f", mean, least, most)
+	}
+	fmt.Fprintln(w)
+}
+
+func limitName(limit int) string {
+	if limit == unlimited {
+		return "none"
+	}
+	return strconv.Itoa(limit)
+}
+
+// summary returns the mean and the least share of the oracle, and the most false
+// rejections, of the i-th algorithm. More than the oracle counts as the oracle.
+func summary(rows []*row, i int) (mean, least, most float64) {
+	least = math.Inf(1)
+	for _, r := range rows {
+		mean += min(100, r.scores[i].Percent) / float64(len(rows))
+		least = min(least, r.scores[i].Percent)
+		most = max(most, r.scores[i].False)
+	}
+	return mean, least, most
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"runtime"
+	"sync"
+)
+
+// A variant is a named way to make an algorithm.
+type variant struct {
+	name string
+	make Maker
+}
+
+// seeds are the seeds of a table: n of them, after from.
+type seeds struct{ n, from uint64 }
+
+func (s seeds) list() (l []uint64) {
+	for i := range s.n {
+		l = append(l, s.from+i+1)
+	}
+	return l
+}
+
+// An oracle is what the best static limit achieves, over all seeds together.
+type oracle struct {
+	Limit int
+	Tally
+	P99 float64 // of the answers, in ms
+}
+
+// A score compares an algorithm with the oracle of a scenario.
+type score struct {
+	*Result
+	Percent float64 // of the oracle's good requests
+	False   float64 // rejections beyond the oracle's, in per cent of what was offered
+	P99     float64 // of the answers, in ms
+}
+
+func (o oracle) score(r *Result) score {
+	return score{
+		Result:  r,
+		Percent: 100 * float64(r.Good) / float64(max(o.Good, 1)),
+		False:   100 * float64(max(0, r.Rejected-o.Rejected)) / float64(max(r.Offered, 1)),
+		P99:     r.latency.quantile(0.99),
+	}
+}
+
+// runs are simulations to do, each with its own seed, and in parallel.
+type runs struct {
+	seeds seeds
+	jobs  []job
+}
+
+type job struct {
+	sc   *Scenario
+	make Maker
+	done func(*Result)
+}
+
+// add plans runs of a scenario, one for each seed. Done gets the sum, from one
+// goroutine at a time, in the order in which add was called.
+func (rs *runs) add(sc *Scenario, make Maker, done func(*Result)) {
+	rs.jobs = append(rs.jobs, job{sc, make, done})
+}
+
+// do does all runs. The result does not depend on which end first.
+func (rs *runs) do() {
+	list := rs.seeds.list()
+	results := make([]*Result, len(rs.jobs)*len(list))
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for i := range next {
+				j := rs.jobs[i/len(list)]
+				results[i] = simulate(j.sc, list[i%len(list)], j.make)
+			}
+		})
+	}
+	for i := range results {
+		next <- i
+	}
+	close(next)
+	wg.Wait()
+	for i, j := range rs.jobs {
+		sum := results[i*len(list)]
+		for _, r := range results[i*len(list)+1 : (i+1)*len(list)] {
+			sum.merge(r)
+		}
+		j.done(sum)
+	}
+}
+
+// A row is a scenario with its oracle and the scores of some algorithms.
+type row struct {
+	*Scenario
+	digest uint64 // of the scenario without a limit
+	oracle oracle
+	scores []score
+}
+
+// evaluate returns a row for each scenario, with a score for each variant.
+func evaluate(list []*Scenario, vs []variant, s seeds, known *cache) []*row {
+	rows := oracles(list, s, known)
+	rs := runs{seeds: s}
+	for _, r := range rows {
+		for _, v := range vs {
+			rs.add(r.Scenario, v.make, func(res *Result) { r.scores = append(r.scores, r.oracle.score(res)) })
+		}
+	}
+	rs.do()
+	return rows
+}
+
+// oracles returns a row for each scenario, without scores.
+func oracles(list []*Scenario, s seeds, known *cache) []*row {
+	rows := make([]*row, len(list))
+	first := runs{seeds: s}
+	for i, sc := range list {
+		r := &row{Scenario: sc}
+		rows[i] = r
+		first.add(sc, newNone, func(res *Result) {
+			r.oracle = oracle{unlimited, res.Tally, res.latency.quantile(0.99)}
+			r.digest = res.digest
+		})
+	}
+	first.do()
+	rest := runs{seeds: s}
+	for _, r := range rows {
+		if r.Overload && !known.get(r, s) {
+			for _, limit := range r.candidates() {
+				rest.add(r.Scenario, newStatic(limit), func(res *Result) { r.offer(limit, res) })
+			}
+		}
+	}
+	rest.do()
+	known.put(rows, s)
+	return rows
+}
+
+// offer makes a static limit the oracle if it is better than the one so far.
+func (r *row) offer(limit int, res *Result) {
+	if res.Good > r.oracle.Good {
+		r.oracle = oracle{limit, res.Tally, res.latency.quantile(0.99)}
+	}
+}

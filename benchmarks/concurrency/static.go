@@ -1,0 +1,43 @@
+package main
+
+import "math"
+
+// none lets everything run.
+type none struct{ p *Process }
+
+func newNone(p *Process) Algorithm { return none{p} }
+
+func (a none) Arrive(r *Request)   { a.p.Run(r) }
+func (none) Finish(*Request, bool) {}
+func (none) Leave(*Request)        {}
+func (none) Expire(*Request)       {}
+func (none) Heartbeat()            {}
+
+// static rejects what arrives while a number of requests is in flight.
+type static struct {
+	none
+	limit, inFlight int
+}
+
+func newStatic(limit int) Maker {
+	return func(p *Process) Algorithm { return &static{none: none{p}, limit: limit} }
+}
+
+func (a *static) Arrive(r *Request) {
+	if a.inFlight >= a.limit {
+		a.p.Reject(r)
+		return
+	}
+	a.inFlight++
+	a.p.Run(r)
+}
+
+func (a *static) Finish(*Request, bool) { a.inFlight-- }
+
+// unlimited is a limit that nothing reaches.
+const unlimited = math.MaxInt
+
+// limits are what the oracle tries beside none.
+var limits = []int{
+	2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512,
+}

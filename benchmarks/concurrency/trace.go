@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// An explainer says why it decides as it does.
+type explainer interface{ Explain() string }
+
+// trace prints a line for each interval of the first scenario that the options name, and for each
+// algorithm.
+func trace(w io.Writer, o options, vs []variant) error {
+	list := prefixed(scenarios, o.trace)
+	if len(list) == 0 {
+		return fmt.Errorf("no scenario starts with %q", o.trace)
+	}
+	for _, v := range vs {
+		fmt.Fprintf(w, "%s, %s, seed %d\n", list[0].Name, v.name, o.seeds.from+1)
+		traced := *list[0]
+		traced.Fill = func(p *Process) {
+			list[0].Fill(p)
+			p.each(o.every, func() { p.explain(w) })
+		}
+		r := simulate(&traced, o.seeds.from+1, v.make)
+		fmt.Fprintf(w, "offered %d, good %d, rejected %d, late %d, left %d\n", r.Offered, r.Good, r.Rejected, r.Late, r.Left)
+	}
+	return nil
+}
+
+// each calls f at intervals until the end of the run.
+func (p *Process) each(interval Time, f func()) {
+	var again func(at Time)
+	again = func(at Time) {
+		f()
+		if at += interval; at < p.end {
+			p.at(at, again)
+		}
+	}
+	p.at(interval, again)
+}
+
+// explain prints what the algorithm knows.
+func (p *Process) explain(w io.Writer) {
+	known := ""
+	if e, ok := p.algorithm.(explainer); ok {
+		known = e.Explain()
+	}
+	r := &p.result
+	fmt.Fprintf(w, "%8.3f offered %d good %d rejected %d %s\n", p.now.Seconds(), r.Offered, r.Good, r.Rejected, known)
+}
