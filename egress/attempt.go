@@ -22,6 +22,7 @@ type Attempt struct {
 
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
+	accepts  float64 // what the answer says of the server's accept ratio
 }
 
 // Hold takes over the attempt's place in flight, for transports whose answer
@@ -39,7 +40,7 @@ var spare = sync.Pool{New: func() any { return new(Attempt) }}
 // attempt makes one attempt, if all gates admit it.
 func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Attempt, send func(context.Context, *Attempt) error) (err error) {
 	a := spare.Get().(*Attempt)
-	a.Attempt, a.Start = r, time.Now()
+	a.Attempt, a.Start, a.accepts = r, time.Now(), 1
 	outcome := spillway.Abandoned // unless send returns
 	defer func() { p.settle(call, a, outcome, err) }()
 	if err := p.admit(call, a); err != nil {
@@ -50,6 +51,7 @@ func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Att
 	if outcome = outcomeOf(err); outcome == spillway.TimedOut && claims.Hurried(ctx, a.Start, time.Now()) {
 		outcome = spillway.Abandoned
 	}
+	p.advise(call, a, outcome)
 	return err
 }
 

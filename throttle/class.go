@@ -40,6 +40,8 @@ type class struct {
 	owed     bool      // slow start: the next call goes past the equation
 	rejected uint64    // refused here, ever
 	probes   uint64    // let through past the equation, ever
+	advice   advice
+	advised  atomic.Bool // there is advice
 }
 
 // A streak is the accepts in a row since the last refusal.
@@ -64,11 +66,11 @@ func (c *class) setThrottling(on bool) {
 
 // probability returns p for the window as it is.
 func (c *class) probability() float64 {
-	requests := c.window.sum.requests()
+	requests, accepts := c.known()
 	if requests < float64(c.cfg.MinRequests) {
 		return 0
 	}
-	return Probability(requests, c.window.sum.accepts, c.cfg.K)
+	return Probability(requests, accepts, c.cfg.K)
 }
 
 // admit decides on one call while the class is throttling. u is uniform in
@@ -78,6 +80,7 @@ func (c *class) admit(now time.Time, u float64) (epoch uint64, refused float64) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.advance(now)
+	c.expire(now)
 	p := c.probability()
 	if p == 0 {
 		c.setThrottling(false)
@@ -105,6 +108,9 @@ func (c *class) pass(now time.Time) bool {
 // blind reports whether the equation lets so few calls through that it learns next to
 // nothing: there is no accept at all, or hardly any of late.
 func (c *class) blind() bool {
+	if c.advises() {
+		return false
+	}
 	late := c.window.late()
 	return c.window.sum.accepts == 0 || (late.accepts+1)*hardly <= late.requests()
 }
@@ -114,6 +120,7 @@ func (c *class) settle(now time.Time, epoch uint64, accepted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.advance(now)
+	c.expire(now)
 	if !accepted {
 		c.window.add(counts{refused: 1})
 		c.streak, c.owed = streak{}, false
@@ -176,6 +183,7 @@ func (c *class) stats(now time.Time) ClassStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.window.advance(now)
+	c.expire(now)
 	return ClassStats{
 		Probability:   c.probability(),
 		Requests:      c.window.sum.requests(),

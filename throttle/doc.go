@@ -72,5 +72,7 @@
 // the first refusal ends it.
 //
 // Client-side throttling works badly for clients that send very rarely; share
-// one Throttle per backend among all goroutines of a process.
+// one Throttle per backend among all goroutines of a process. A client that has
+// few calls in the window starts from the accept ratio that the server reports
+// ([Throttle.Advise]), which knows the calls of all clients.
 package throttle

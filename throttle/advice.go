@@ -1,0 +1,93 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// adviceLifetime is how long the accept ratio that a server reported counts after
+// its last answer. A client that makes one call a minute, of which up to 10 in 11
+// are refused here, has to remember an answer for some of its calls, or it would
+// forget the overload in the middle of it. After a recovery the first answer to a
+// call that gets through ends the advice, so the lifetime only matters where none
+// does: 5 minutes bound that.
+const adviceLifetime = 5 * time.Minute
+
+// advice is the accept ratio that servers reported of late, for one criticality.
+type advice struct {
+	ratio float64   // mean of the last answers, the latest of which counts half
+	until time.Time // zero: none
+}
+
+// Advise tells the throttle which share of the calls of a criticality the server
+// says that it accepts, from 0 to 1. Call it for each answer before its Ticket is
+// settled, with 1 where the answer says nothing. Values out of range, and NaN,
+// are ignored.
+//
+// The ratio only matters while the window holds fewer than [Config.MinRequests]
+// calls: the equation then takes it for the calls that are missing. So a client
+// that calls rarely, which has no statistics of its own, starts from those of the
+// server. The ratio of the last answers is averaged, starting from 1, so that one
+// answer of one overloaded task throttles nothing with K = 2. It is forgotten five
+// minutes after the last answer. Whatever a server reports, the probability stays
+// below MinRequests/(MinRequests+1), and only calls to this backend are throttled.
+// Advise allocates nothing.
+//
+// Only pass on what a server says that is trusted as internal.
+func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio float64) {
+	c := &t.classes[criticality.Index()]
+	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.advised.Load() { // also finds NaN
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.expire(now)
+	mean := (1 + ratio) / 2
+	if !c.advice.until.IsZero() {
+		mean = (c.advice.ratio + ratio) / 2
+	}
+	if mean > forgotten {
+		c.forgetAdvice()
+		return
+	}
+	c.advice = advice{ratio: mean, until: now.Add(adviceLifetime)}
+	c.advised.Store(true)
+	c.window.advance(now)
+	c.setThrottling(c.probability() > 0)
+}
+
+// forgotten is the mean ratio above which advice is no longer kept: it is too
+// close to 1 for any K that is used.
+const forgotten = 0.99
+
+// expire forgets advice that is too old. The lock is held.
+func (c *class) expire(now time.Time) {
+	if !c.advice.until.IsZero() && !now.Before(c.advice.until) {
+		c.forgetAdvice()
+	}
+}
+
+func (c *class) forgetAdvice() {
+	c.advice = advice{}
+	c.advised.Store(false)
+}
+
+// known returns what the equation goes by: the calls of the window, and where
+// these are too few, the advice in place of those that are missing.
+func (c *class) known() (requests, accepts float64) {
+	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
+	if c.advises() {
+		missing := float64(c.cfg.MinRequests) - requests
+		requests += missing
+		accepts += float64(missing * c.advice.ratio)
+	}
+	return requests, accepts
+}
+
+// advises reports whether the equation goes by advice. A call that it refuses is
+// then not let through as a probe: a client that calls once a minute would send
+// all of its calls as probes.
+func (c *class) advises() bool {
+	return !c.advice.until.IsZero() && c.window.sum.requests() < float64(c.cfg.MinRequests)
+}
