@@ -18,6 +18,10 @@ import (
 func algorithms() []variant {
 	return []variant{
 		{"none", newNone},
+		{"gradient2", newPeer(newGradient2)},
+		{"vegas", newPeer(newVegas)},
+		{"bbr", newPeer(newBBR)},
+		{"failsafe", newPeer(newFailsafe)},
 		{"ours", newOurs(shed.Config{})},
 	}
 }
