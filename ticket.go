@@ -16,6 +16,18 @@ type Settler interface {
 	Settle(now time.Time, t Ticket, o Outcome)
 }
 
+// A Suspender is a [Settler] that counts work only. While an admitted request
+// waits for its client (for the rest of its body, for the client to read, for the
+// next message of a stream) it occupies memory but does no work. A suspended
+// request is not counted as work in flight, and its suspended time is not part of
+// its latency. It is called by [Ticket.Suspend] and [Ticket.Resume] only.
+type Suspender interface {
+	Settler
+	// Suspend and Resume return the Ticket to go on with.
+	Suspend(now time.Time, t Ticket) Ticket
+	Resume(now time.Time, t Ticket) Ticket
+}
+
 // A Ticket is the right to make one attempt. It is a plain value: a Gate hands
 // it out, its holder settles it exactly once, and neither allocates. A Ticket
 // must not be copied after it was handed out, and is not safe for concurrent
@@ -29,6 +41,26 @@ type Ticket struct {
 	Epoch uint64
 	// Criticality is that of the admitted call.
 	Criticality Criticality
+	// Suspended is how many Suspend calls have had no Resume. It is for the Gate
+	// alone.
+	Suspended uint16
+}
+
+// Suspend reports, at the time now, that the request waits for its client. Calls
+// nest: the request works again after as many calls of Resume. A ticket that is
+// settled, or whose Gate is no [Suspender], ignores it. A suspended ticket is
+// settled as any other.
+func (t *Ticket) Suspend(now time.Time) {
+	if by, ok := t.By.(Suspender); ok {
+		*t = by.Suspend(now, *t)
+	}
+}
+
+// Resume ends one Suspend at the time now.
+func (t *Ticket) Resume(now time.Time) {
+	if by, ok := t.By.(Suspender); ok && t.Suspended > 0 {
+		*t = by.Resume(now, *t)
+	}
 }
 
 // Settle tells the Gate what became of the call, at the time now. The second

@@ -34,11 +34,38 @@ type Passage struct {
 	mode     spillway.Mode // of the gates that it passes
 	shadow   *shadow       // passes those that observe; nil if none does
 
+	mu                  spinlock        // guards server and shed once the request runs
 	quota, flight, shed spillway.Ticket // there is none of the rate limit
 }
 
 // Call returns the call as it was admitted.
 func (p *Passage) Call() spillway.Call { return p.call }
+
+// Suspend reports, at the time now, that the request waits for its client: for the
+// rest of its body, for the client to read, for the next message of a stream. Until as
+// many calls of [Passage.Resume] it is neither counted as work in flight nor does the
+// time count as latency. Suspend and Resume are safe for concurrent use, also with
+// Done, after which they do nothing.
+func (p *Passage) Suspend(now time.Time) {
+	p.mu.lock()
+	defer p.mu.unlock()
+	if p.server == nil {
+		return
+	}
+	p.shed.Suspend(now)
+	if p.shed.By != nil && p.server.shed.Waiting() > 0 {
+		p.server.wake()
+	}
+}
+
+// Resume ends one Suspend at the time now. It never waits.
+func (p *Passage) Resume(now time.Time) {
+	p.mu.lock()
+	defer p.mu.unlock()
+	if p.server != nil {
+		p.shed.Resume(now)
+	}
+}
 
 // Done ends the request with what became of it: [spillway.Served], or
 // [spillway.Failed] for a failure of the server's own, [spillway.TimedOut] if the
@@ -52,6 +79,8 @@ func (p *Passage) Done(o spillway.Outcome) {
 
 // DoneAt is Done at the time now, for whoever has read the clock already.
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
+	p.mu.lock()
+	defer p.mu.unlock()
 	s := p.server
 	if s == nil {
 		return

@@ -88,7 +88,7 @@ func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.C
 // EnterAt is Enter at the time now, for whoever has read the clock already.
 func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Refusal) {
 	r = p.EnterAt(ctx, s, now, &call, &from)
-	return p, r
+	return
 }
 
 // Refuse reports whether a request would be refused for overload if it came now:

@@ -29,9 +29,10 @@ type ending struct {
 
 // cast returns the shadow of p, which has still to see any gate.
 func (p *Passage) cast() *shadow {
-	s := &shadow{Passage: *p, came: p.start}
-	s.mode = spillway.Observe
-	return s
+	return &shadow{
+		Passage: Passage{server: p.server, settings: p.settings, call: p.call, start: p.start, mode: spillway.Observe},
+		came:    p.start,
+	}
 }
 
 // look asks a gate, unless one before has refused, or is yet to decide.

@@ -248,3 +248,44 @@ func TestRateLimitQueueAndDeadline(t *testing.T) {
 		})
 	}
 }
+
+// TestSuspendedIsNoWork suspends requests from several goroutines, ends them in the
+// middle, and wants the count of work to come out even.
+func TestSuspendedIsNoWork(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	working := func() int { return s.Stats(time.Now()).Shed.InFlight }
+	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+	p.Suspend(time.Now())
+	p.Suspend(time.Now())
+	p.Resume(time.Now())
+	if got := working(); got != 0 {
+		t.Errorf("%d work while one waits for its client", got)
+	}
+	p.Resume(time.Now())
+	if got := working(); got != 1 {
+		t.Errorf("%d work after as many Resume as Suspend, want 1", got)
+	}
+	p.Done(spillway.Served)
+	for range 100 {
+		p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
+		var group sync.WaitGroup
+		for range 2 {
+			group.Go(func() {
+				for range 10 {
+					p.Suspend(time.Now())
+					p.Resume(time.Now())
+				}
+				p.Suspend(time.Now())
+			})
+		}
+		group.Go(func() { p.Done(spillway.Served) })
+		group.Wait()
+	}
+	if got := working(); got != 0 {
+		t.Errorf("%d work after all have ended", got)
+	}
+}

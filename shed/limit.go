@@ -245,6 +245,22 @@ func (l *limit) leave(now time.Time, began time.Duration, done bool) {
 	}
 }
 
+// suspend takes a request out of flight while it waits for its client, and returns how
+// long it has worked.
+func (l *limit) suspend(now time.Time, began time.Duration) (worked time.Duration) {
+	l.advance(now)
+	l.flight.leave(began)
+	return l.at - began
+}
+
+// resume takes it back into flight, as if it had begun when it would have without the
+// pause.
+func (l *limit) resume(now time.Time, worked time.Duration) (began time.Duration) {
+	l.advance(now)
+	l.flight.enter()
+	return l.at
+}
+
 func (l *limit) advance(now time.Time) {
 	if l.first.IsZero() {
 		l.first = now

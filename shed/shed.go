@@ -335,10 +335,33 @@ func (s *Shedder) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Duration(t.Epoch)
+	if t.Suspended > 0 {
+		began = s.limit.resume(now, began)
+	}
 	s.limit.leave(now, began, o == spillway.Served || o == spillway.Failed)
 	if took := s.limit.at - began; o == spillway.Served && took > 0 {
 		s.quickest.put(s.limit.at, took.Seconds())
 	}
 }
 
-var _ spillway.Settler = (*Shedder)(nil)
+// Suspend implements [spillway.Suspender]; use [spillway.Ticket.Suspend].
+func (s *Shedder) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.Suspended++; t.Suspended == 1 {
+		t.Epoch = uint64(s.limit.suspend(now, time.Duration(t.Epoch)))
+	}
+	return t
+}
+
+// Resume implements [spillway.Suspender]; use [spillway.Ticket.Resume].
+func (s *Shedder) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.Suspended--; t.Suspended == 0 {
+		t.Epoch = uint64(s.limit.resume(now, time.Duration(t.Epoch)))
+	}
+	return t
+}
+
+var _ spillway.Suspender = (*Shedder)(nil)
