@@ -37,7 +37,9 @@ func main() {
 type options struct {
 	scenario, algorithm, trace string
 	seeds                      seeds
-	ablate, cache              bool
+	random                     uint64
+	json                       string
+	ablate, cache, keys        bool
 	every                      Time
 }
 
@@ -46,9 +48,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	list := prefixed(scenarios, o.scenario)
-	if len(list) == 0 {
-		return fmt.Errorf("no scenario starts with %q", o.scenario)
+	list, err := o.list()
+	if err != nil {
+		return err
 	}
 	var known *cache
 	if o.cache {
@@ -64,8 +66,31 @@ func run(args []string) error {
 		ablate(os.Stdout, list, o.seeds, known)
 		return nil
 	}
-	printTable(os.Stdout, evaluate(list, vs, o.seeds, known), vs, o.seeds)
+	rows := evaluate(list, vs, o.seeds, known)
+	printTable(os.Stdout, rows, vs, o.seeds)
+	if o.random > 0 {
+		printAbout(os.Stdout, rows)
+	}
+	if o.keys {
+		printKeys(os.Stdout, rows, vs)
+	}
+	if o.json != "" {
+		return writeJSON(o.json, rows, vs)
+	}
 	return nil
+}
+
+// list returns the scenarios to run. Random ones are drawn from the seeds after from, and run
+// with the first seeds.
+func (o *options) list() (list []*Scenario, err error) {
+	all := scenarios
+	if o.random > 0 {
+		all, o.seeds.from = randoms(o.random, o.seeds.from), 0
+	}
+	if list = prefixed(all, o.scenario); len(list) == 0 {
+		err = fmt.Errorf("no scenario starts with %q", o.scenario)
+	}
+	return list, err
 }
 
 func parse(args []string) (o options, err error) {
@@ -73,8 +98,11 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.scenario, "scenario", "", "run only scenarios whose name starts with this")
 	f.StringVar(&o.algorithm, "algorithm", "", "run only these algorithms, separated by commas")
 	f.Uint64Var(&o.seeds.n, "seeds", 3, "number of seeds")
-	f.Uint64Var(&o.seeds.from, "from", 0, "first seed minus one")
+	f.Uint64Var(&o.seeds.from, "from", 0, "use the seeds after this one")
 	f.BoolVar(&o.cache, "cache", false, "keep oracles in a file in the directory for temporary files")
+	f.Uint64Var(&o.random, "random", 0, "run this many random scenarios instead, drawn from the seeds after -from")
+	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
+	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.BoolVar(&o.ablate, "ablate", false, "compare the variants of ours with ours")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
 	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"strconv"
+
+	"github.com/seed90641741/spillway"
 )
 
 // printTable prints a line for each scenario and the means at the end.
@@ -50,4 +54,60 @@ func summary(rows []*row, i int) (mean, least, most float64) {
 		most = max(most, r.scores[i].False)
 	}
 	return mean, least, most
+}
+
+// printAbout prints what each scenario is.
+func printAbout(w io.Writer, rows []*row) {
+	fmt.Fprintln(w)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%-10s %s\n", r.Name, r.About)
+	}
+}
+
+// printKeys prints offered/good/rejected requests by key and by criticality.
+func printKeys(w io.Writer, rows []*row, vs []variant) {
+	for _, r := range rows {
+		for i, v := range vs {
+			fmt.Fprintf(w, "\n%s, %s:\n", r.Name, v.name)
+			for k, t := range r.scores[i].Keys {
+				printTally(w, fmt.Sprint("key ", k), t)
+			}
+			for c, t := range r.scores[i].Classes {
+				printTally(w, (spillway.Sheddable + spillway.Criticality(c)).String(), t)
+			}
+		}
+	}
+}
+
+func printTally(w io.Writer, name string, t Tally) {
+	if t.Offered > 0 {
+		fmt.Fprintf(w, "  %-14s offered %7d  good %7d (%5.1f%%)  rejected %7d (%5.1f%%)\n", name,
+			t.Offered, t.Good, t.percent(t.Good), t.Rejected, t.percent(t.Rejected))
+	}
+}
+
+// writeJSON writes all rows to a file.
+func writeJSON(path string, rows []*row, vs []variant) error {
+	type result struct {
+		Algorithm string
+		score
+	}
+	type line struct {
+		Scenario, About string
+		Overload        bool
+		Oracle          oracle
+		Results         []result
+	}
+	lines := make([]line, len(rows))
+	for i, r := range rows {
+		lines[i] = line{Scenario: r.Name, About: r.About, Overload: r.Overload, Oracle: r.oracle}
+		for j, v := range vs {
+			lines[i].Results = append(lines[i].Results, result{v.name, r.scores[j]})
+		}
+	}
+	b, err := json.MarshalIndent(lines, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(b, '\n'), 0o644)
 }

@@ -37,6 +37,9 @@ func (s *Result) key(k int) *Tally {
 	return &s.Keys[k]
 }
 
+// percent is n as a share of what was offered.
+func (t Tally) percent(n int) float64 { return 100 * float64(n) / float64(max(t.Offered, 1)) }
+
 // count adds one to all tallies that a request belongs to.
 func (s *Result) count(r *Request, one Tally) {
 	s.add(one)

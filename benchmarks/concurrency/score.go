@@ -40,7 +40,7 @@ func (o oracle) score(r *Result) score {
 	return score{
 		Result:  r,
 		Percent: 100 * float64(r.Good) / float64(max(o.Good, 1)),
-		False:   100 * float64(max(0, r.Rejected-o.Rejected)) / float64(max(r.Offered, 1)),
+		False:   r.percent(max(0, r.Rejected-o.Rejected)),
 		P99:     r.latency.quantile(0.99),
 	}
 }
