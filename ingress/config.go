@@ -147,7 +147,10 @@ func build(c Config) (*settings, error) {
 	if s.customers, err = attempts.NewCustomers(c.Attempts, 0); err != nil {
 		return nil, fmt.Errorf("ingress: Attempts: %w", err)
 	}
-	if s.load, err = load.New(c.Load); err != nil {
+	if c.Load.Reference == (load.Thresholds{}) {
+		s.config.Load.Reference = load.Thresholds(c.Shed.Thresholds) // the zero value means the same to both
+	}
+	if s.load, err = load.New(s.config.Load); err != nil {
 		return nil, fmt.Errorf("ingress: Load: %w", err)
 	}
 	return s, nil

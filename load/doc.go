@@ -26,12 +26,24 @@
 //
 // # Combination
 //
-// Each measure may have a target, in its own unit: at the target the process is
-// as busy as it should be. [Meter.Utilization] is the greatest of value/target
-// over all measures that have one, so that 1 means that some target is reached,
-// as the source has it for combined targets. By default only memory has one: it
-// is the measure that package shed cannot see, and one that kills. CPU time is no
-// measure of overload by itself: a server that does its best uses all it has.
+// A measure can have a target, in its own unit: at the target the process is as
+// busy as it should be. value/target is the share of the measure, and the
+// utilization of the process is made of all shares in one of three ways, which
+// can be mixed:
+//
+//	maximum     the greatest share, which is the default: 1 means that some target
+//	            is reached
+//	individual  [Config.Thresholds] give a measure thresholds of its own for each
+//	            criticality, such as memory that rejects SHEDDABLE requests at 0.5
+//	            of the limit and CRITICAL_PLUS ones at 0.9
+//	function    [Config.Combine] computes the utilization from all readings, such
+//	            as the mean of two
+//
+// By default only memory has a target: it is the measure that package shed cannot
+// see, and one that kills. CPU time is no measure of overload by itself: a server
+// that does its best uses all it has. A target for the executor load average
+// rejects by criticality as the source does, at the smoothed number of running and
+// runnable goroutines for each processor.
 //
 // A source that is missing (no cgroup, no limit, another system than Linux) is
 // left out of everything and named in [Meter.Missing].

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -34,6 +35,18 @@ type Config struct {
 	Targets Targets
 	// Signals are further measures.
 	Signals []Signal
+
+	// Thresholds give single measures, by name, thresholds for each criticality in
+	// place of a target. The names are those of [Measure.String] and of Signals.
+	Thresholds map[string]Thresholds
+	// Reference are the utilizations that Thresholds stand for: at a threshold of a
+	// measure, its share is that of the Reference. Zero means 0.80, 0.87, 0.95 and 1,
+	// the defaults of package shed; package ingress fills in those of its shedder.
+	Reference Thresholds
+	// Combine returns the utilization from all readings that are known, those of
+	// Signals last. Zero, negative and NaN mean that there is no load. It is called
+	// as Signal.Read is, and must not keep the slice. Nil means the greatest Share.
+	Combine func(readings []Reading) float64
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -54,8 +67,8 @@ func (c Config) withDefaults() (Config, error) {
 			return c, fmt.Errorf("load: Signals[%d] is %q, must have a Name and a Read", i, s.Name)
 		}
 	}
-	c.Signals = slices.Clone(c.Signals)
-	return c, nil
+	c.Signals, c.Thresholds = slices.Clone(c.Signals), maps.Clone(c.Thresholds)
+	return c, c.checkCombination()
 }
 
 // A Meter reads the measures. It is safe for concurrent use; make one with [New]
@@ -73,6 +86,7 @@ type Meter struct {
 	sources []source
 	values  readings
 	signals []float64
+	known   []Reading // of the last sample
 	missing []error
 	last    time.Time
 	waited  time.Duration // longest wait for admission since the last sample
@@ -172,8 +186,9 @@ func (m *Meter) Executor(now time.Time) Executor { return m.executor.at(now) }
 // that much has changed since it was last read, however short ago.
 func (m *Meter) Refresh(now time.Time) { m.executor.refresh(now) }
 
-// Utilization returns the greatest share that any measure has of its target, 0
-// if none has one. 1 means that some target is reached. It samples if the last
+// Utilization returns how busy the process is, as [Config.Combine] has it: without
+// one, the greatest share that any measure has of its target, 0 if none has one. 1
+// means that some target is reached. It samples if the last
 // sample is an interval old, allocates nothing, and never waits for another
 // sampler.
 func (m *Meter) Utilization(now time.Time) float64 {
@@ -215,7 +230,7 @@ func (m *Meter) sample(now time.Time) {
 		m.signals[i] = s.Read()
 	}
 	m.combined.Store(math.Float64bits(m.combine()))
-	m.cpu.Store(math.Float64bits(known(m.values[CPU])))
+	m.cpu.Store(math.Float64bits(orZero(m.values[CPU])))
 }
 
 // failed reads s and reports whether it cannot be read any more.
@@ -230,21 +245,8 @@ func (m *Meter) failed(s source, d time.Duration) bool {
 	return true
 }
 
-// combine returns the greatest share of a target.
-func (m *Meter) combine() (most float64) {
-	for i, target := range m.targets {
-		if target > 0 {
-			most = max(most, known(m.values[i]/target))
-		}
-	}
-	for _, v := range m.signals {
-		most = max(most, known(v))
-	}
-	return most
-}
-
-// known returns v, or 0 if it is not known.
-func known(v float64) float64 {
+// orZero returns v, or 0 if it is not known.
+func orZero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
 	}
@@ -259,11 +261,14 @@ type Stats struct {
 	Readings []Reading
 }
 
-// A Reading is the value of one measure, in its own unit, and its target, 0 if it
-// has none.
+// A Reading is the value of one measure.
 type Reading struct {
-	Name          string
+	Name string
+	// Value and Target are in the unit of the measure. A measure that has Thresholds
+	// has the highest of them as its Target, one that is only reported has 0.
 	Value, Target float64
+	// Share is the utilization by this measure alone: 1 at the Target, 0 without one.
+	Share float64
 }
 
 // Stats samples if it is time to, and returns all that is known at the time now.
@@ -272,15 +277,6 @@ func (m *Meter) Stats(now time.Time) Stats {
 	defer m.mu.Unlock()
 	m.sample(now)
 	s := Stats{Executor: m.executor.at(now), Utilization: math.Float64frombits(m.combined.Load())}
-	for i, v := range m.values {
-		if !math.IsNaN(v) {
-			s.Readings = append(s.Readings, Reading{Measure(i).String(), v, m.targets[i]})
-		}
-	}
-	for i, v := range m.signals {
-		if !math.IsNaN(v) {
-			s.Readings = append(s.Readings, Reading{m.config.Signals[i].Name, v, 1})
-		}
-	}
+	s.Readings = slices.Clone(m.readings())
 	return s
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
-	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -270,10 +269,8 @@ func (k *checker) admission(at string, x *Cluster) {
 			k.policy(at+".quota", err)
 		}
 	}
-	k.mode(at+".shed.mode", x.Shed.Mode)
-	_, err := shed.New(shed.Config{MaxWait: x.Shed.MaxWait})
-	k.policy(at+".shed", err)
-	_, err = attempts.New(attempts.Config(x.Attempts))
+	k.shed(at+".shed", &x.Shed)
+	_, err := attempts.New(attempts.Config(x.Attempts))
 	k.policy(at+".attempts", err)
 	if x.RetryAfter != 0 && (x.RetryAfter < time.Millisecond || x.RetryAfter > time.Hour) {
 		k.failf(at+".retry_after", "is %v, must be 1ms to 1h", x.RetryAfter)

@@ -167,12 +167,6 @@ func (c Classes) array() [spillway.Criticalities]float64 {
 	return [...]float64{c.Sheddable, c.SheddablePlus, c.Critical, c.CriticalPlus}
 }
 
-// Shed is shed.Config.
-type Shed struct {
-	Mode    Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
-	MaxWait time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
-}
-
 // Attempts is attempts.Config.
 type Attempts struct {
 	Share         float64       `yaml:"share" jsonschema_description:"Share of retries above which refusals say don't retry; 0 is 0.2, negative is never."`

@@ -11,7 +11,6 @@ import (
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
-	"github.com/seed90641741/spillway/shed"
 )
 
 // Mongo is a listener for clients of MongoDB, and the servers behind it.
@@ -116,10 +115,10 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 	p := &m.Parameters
 	all := ingress.Config{
 		RateLimitMode: m.RequestMode.mode(c.Mode),
-		Shed:          shed.Config{MaxWait: m.Shed.MaxWait},
 		ShedMode:      m.Shed.Mode.mode(c.Mode),
 		Forwards:      true,
 	}
+	all.Shed, all.Load = m.Shed.config()
 	if p.RequestEnabled {
 		all.RateLimit = mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, p.RequestExemptions)
 		all.RateLimit.Exempt.Applications = p.RequestApplications

@@ -15,7 +15,6 @@ import (
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
-	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -43,13 +42,13 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 	all := ingress.Config{
 		RateLimit:     x.RateLimit.config(),
 		RateLimitMode: x.RateLimit.Mode.mode(c.Mode),
-		Shed:          shed.Config{MaxWait: x.Shed.MaxWait},
 		Forwards:      true,
 		ShedMode:      x.Shed.Mode.mode(c.Mode),
 		Attempts:      attempts.Config(x.Attempts),
 		Trust:         l.trust(),
 		RetryAfter:    x.RetryAfter,
 	}
+	all.Shed, all.Load = x.Shed.config()
 	if x.Batch != nil && x.Shed.Mode == "" {
 		all.ShedMode = spillway.Off // what waits for its turn is not the cluster's load
 	}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/load"
+)
+
+var readings = []load.Reading{{Name: "cpu", Share: 0.5}, {Name: "memory", Share: 0.25}, {Name: "executor", Share: 2}}
+
+func TestCombination(t *testing.T) {
+	for _, row := range []struct {
+		text string
+		want float64
+	}{
+		{"cpu", 0.5},
+		{" 2 * cpu + memory ", 1.25},
+		{"2*(cpu+memory)", 1.5},
+		{"1 - cpu - memory", 0.25},
+		{"cpu / memory / 2", 1},
+		{"max(cpu, memory, executor/8)", 0.5},
+		{"min(cpu, memory) + 1000", 1000.25},
+		{"cpu / queue", 0}, // which is not known
+		{"quota", 0},
+		{"max(memory, 0.7*cpu + 0.3*executor)", 0.95},
+		{"((((cpu))))", 0.5},
+	} {
+		f, err := parseCombination(row.text)
+		if err != nil {
+			t.Errorf("%s: %v", row.text, err)
+			continue
+		}
+		if got := f(readings); math.Abs(got-row.want) > 1e-12 {
+			t.Errorf("%s = %v, want %v", row.text, got, row.want)
+		}
+	}
+	for _, text := range []string{"", "max", " max "} {
+		if f, err := parseCombination(text); f != nil || err != nil {
+			t.Errorf("%q is not the default: %v", text, err)
+		}
+	}
+}
+
+func TestBadCombination(t *testing.T) {
+	for _, row := range []struct{ text, want string }{
+		{"disk", `has "disk" where a number or one of executor, cpu`},
+		{"cpu +", `has "" where a number`},
+		{"cpu memory", `has "memory" where an operator or the end must be`},
+		{"(cpu", "lacks a closing parenthesis"},
+		{"max(cpu", "lacks a closing parenthesis"},
+		{"max + 1", "must have parentheses after max and min"},
+		{"max()", `has "" where a number`},
+		{"Inf", `has "Inf" where a number`},
+		{"NaN", `has "NaN" where a number`},
+		{strings.Repeat("(", 500), "has more than 20 levels"},
+		{strings.Repeat("max(", 200), "has more than 20 levels"},
+		{strings.Repeat("1+", 600) + "1", "has 1201 bytes, must have at most 1000"},
+	} {
+		if _, err := parseCombination(row.text); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+			t.Errorf("%.40q: %v, want %s", row.text, err, row.want)
+		}
+	}
+}
+
+func FuzzCombination(f *testing.F) {
+	f.Add("max(memory, 0.7*cpu + 0.3*executor)")
+	f.Add("((1/0)-cpu)*min(1,2,3)")
+	f.Fuzz(func(t *testing.T, text string) {
+		if c, err := parseCombination(text); err == nil && c != nil {
+			_ = c(readings)
+			_ = c(nil)
+		}
+	})
+}
+
+const withLoad = `listeners: [{address: "127.0.0.1:0"}]
+clusters:
+  - name: web
+    endpoints: ["127.0.0.1:1"]
+    shed:
+      thresholds: {sheddable: 0.5, sheddable_plus: 0.6, critical: 0.7, critical_plus: 0.8}
+      load:
+        targets: {executor: 2, cpu: 0.9, queue: 20ms}
+        thresholds:
+          memory: {sheddable: 0.6, sheddable_plus: 0.7, critical: 0.8, critical_plus: 0.9}
+        combine: max(memory, (cpu + executor) / 2)
+        smoothing: 2s
+`
+
+func TestShedOfTheFile(t *testing.T) {
+	c, err := Parse("spillway.yaml", []byte(withLoad))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := c.Ingress(&c.Listeners[0], &c.Clusters[0])
+	if in.Shed.Thresholds != [4]float64{0.5, 0.6, 0.7, 0.8} || in.Load.Thresholds["memory"] != (load.Thresholds{0.6, 0.7, 0.8, 0.9}) ||
+		in.Load.Targets.Average != 2 || in.Load.Combine == nil || in.Load.Smoothing.Seconds() != 2 {
+		t.Errorf("%+v %+v", in.Shed, in.Load)
+	}
+	for _, row := range []struct{ from, to, want string }{
+		{"sheddable_plus: 0.6, critical: 0.7, critical_plus: 0.8}", "sheddable_plus: 0.52, critical: 0.7, critical_plus: 0.8}", "clusters[0].shed.thresholds.sheddable_plus is 0.52, must be at least 0.05 above Thresholds.sheddable"},
+		{"memory: {", "disk: {", `clusters[0].shed.load`},
+		{"max(memory", "max(disk", `clusters[0].shed.load.combine`},
+		{"cpu: 0.9", "cpu: -1", `clusters[0].shed.load`},
+		{"smoothing: 2s", "smoothing: 1h", `clusters[0].shed.load`},
+	} {
+		text := strings.Replace(withLoad, row.from, row.to, 1)
+		if _, err := Parse("spillway.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: %v, want %s", row.to, err, row.want)
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// Shed is shed.Config, and the load that it goes by.
+type Shed struct {
+	Mode       Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
+	MaxWait    time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
+	Thresholds Classes       `yaml:"thresholds" jsonschema_description:"Utilization from which each class begins to be rejected; all of it is 0.05 above. They ascend by 0.05 at least. All 0 is 0.8, 0.87, 0.95 and 1."`
+	Load       Load          `yaml:"load" jsonschema_description:"How the utilization of this process is measured."`
+}
+
+// Load is load.Config.
+type Load struct {
+	Targets    LoadTargets        `yaml:"targets" jsonschema_description:"Values at which a measure has the utilization 1. Measures without one are only reported."`
+	Thresholds map[string]Classes `yaml:"thresholds" jsonschema_description:"Thresholds of single measures by class, in the unit of the measure, in place of a target: executor, cpu, quota, throttled, memory, scheduling or queue."`
+	Combine    string             `yaml:"combine" jsonschema_description:"How shares of targets make one utilization: max, the default, or a formula such as max(memory, 0.7*cpu + 0.3*executor), of the names of measures, numbers, + - * / and max(), min()."`
+	Smoothing  time.Duration      `yaml:"smoothing" jsonschema_description:"Time constant of the executor load average; 0 is 1s."`
+}
+
+// LoadTargets are load.Targets.
+type LoadTargets struct {
+	Executor   float64       `yaml:"executor" jsonschema_description:"Executor load average: running and runnable goroutines for each processor, smoothed."`
+	CPU        float64       `yaml:"cpu" jsonschema_description:"Share of the processors that this process uses."`
+	Quota      float64       `yaml:"quota" jsonschema_description:"Share of the cgroup's quota of processor time."`
+	Throttled  float64       `yaml:"throttled" jsonschema_description:"Share of the periods in which the cgroup ran out of its quota."`
+	Memory     float64       `yaml:"memory" jsonschema_description:"Share of the memory limit; 0 is 0.95, negative is none."`
+	Scheduling time.Duration `yaml:"scheduling" jsonschema_description:"Wait of goroutines for a processor, 99th percentile."`
+	Queue      time.Duration `yaml:"queue" jsonschema_description:"Longest wait for admission."`
+}
+
+// config returns what x stands for. Check has found it good.
+func (x *Shed) config() (shed.Config, load.Config) {
+	l := load.Config{
+		Smoothing: x.Load.Smoothing,
+		Targets: load.Targets{
+			Average: x.Load.Targets.Executor, CPU: x.Load.Targets.CPU, Quota: x.Load.Targets.Quota, Throttled: x.Load.Targets.Throttled,
+			Memory: x.Load.Targets.Memory, Scheduling: x.Load.Targets.Scheduling, Queue: x.Load.Targets.Queue,
+		},
+	}
+	for name, c := range x.Load.Thresholds {
+		if l.Thresholds == nil {
+			l.Thresholds = make(map[string]load.Thresholds, len(x.Load.Thresholds))
+		}
+		l.Thresholds[name] = c.array()
+	}
+	if f, err := parseCombination(x.Load.Combine); err == nil {
+		l.Combine = f
+	}
+	return shed.Config{MaxWait: x.MaxWait, Thresholds: x.Thresholds.array()}, l
+}
+
+// shed checks the shedder and its load.
+func (k *checker) shed(at string, x *Shed) {
+	k.mode(at+".mode", x.Mode)
+	s, l := x.config()
+	_, err := shed.New(s)
+	k.policy(at, named(err))
+	if _, err := parseCombination(x.Load.Combine); err != nil {
+		k.failf(at+".load.combine", "%v", err)
+	}
+	m, err := load.New(l)
+	if err != nil {
+		k.failf(at+".load", "%s", strings.TrimPrefix(err.Error(), "load: "))
+		return
+	}
+	_ = m.Close() // it was only tried
+}
+
+// named returns err with the names of classes in the place of their indexes.
+func named(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for i := range spillway.Criticalities {
+		class := strings.ToLower((spillway.Criticality(i) + spillway.Sheddable).String())
+		text = strings.ReplaceAll(text, fmt.Sprintf("Thresholds[%d]", i), "Thresholds."+class)
+	}
+	return errors.New(text)
+}

@@ -1,0 +1,105 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Thresholds are values of one measure, in its own unit, from which each
+// criticality begins to be rejected; index them with [spillway.Criticality.Index].
+type Thresholds [spillway.Criticalities]float64
+
+// defaultReference is the scale of a utilization where [Config.Reference] is zero:
+// the default thresholds of package shed.
+var defaultReference = Thresholds{0.80, 0.87, 0.95, 1.00}
+
+func (t *Thresholds) check(field string) error {
+	for i, v := range t {
+		if !(v > 0 && v <= math.MaxFloat32) || i > 0 && v <= t[i-1] {
+			return fmt.Errorf("load: %s is %v, must be four positive numbers that ascend", field, *t)
+		}
+	}
+	return nil
+}
+
+// share returns the utilization that a value stands for: at each threshold it is
+// that of the reference, and in between it rises in a straight line.
+func (t *Thresholds) share(value float64, reference *Thresholds) float64 {
+	if math.IsNaN(value) || value <= 0 {
+		return 0
+	}
+	from, to := 0.0, 0.0
+	for i, v := range t {
+		if value <= v || i == len(t)-1 {
+			return to + (value-from)/(v-from)*(reference[i]-to)
+		}
+		from, to = v, reference[i]
+	}
+	return to
+}
+
+// checkCombination returns an error that names the field of c that is wrong.
+func (c *Config) checkCombination() error {
+	if c.Reference == (Thresholds{}) {
+		c.Reference = defaultReference
+	}
+	if err := c.Reference.check("Reference"); err != nil {
+		return err
+	}
+	for name, t := range c.Thresholds {
+		if !slices.Contains(measureNames[:], name) && !slices.ContainsFunc(c.Signals, func(s Signal) bool { return s.Name == name }) {
+			return fmt.Errorf("load: Thresholds[%q] is no measure, must be one of %v or the name of a Signal", name, measureNames)
+		}
+		if err := t.check(fmt.Sprintf("Thresholds[%q]", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readings returns all measures that are known, the user's own last. They are
+// valid until the next sample. The lock is held.
+func (m *Meter) readings() []Reading {
+	all := m.known[:0]
+	for i, v := range m.values {
+		if !math.IsNaN(v) {
+			all = append(all, m.reading(Measure(i).String(), v, m.targets[i]))
+		}
+	}
+	for i, v := range m.signals {
+		if !math.IsNaN(v) {
+			all = append(all, m.reading(m.config.Signals[i].Name, v, 1))
+		}
+	}
+	m.known = all
+	return all
+}
+
+func (m *Meter) reading(name string, value, target float64) Reading {
+	r := Reading{Name: name, Value: value, Target: target}
+	if t, ok := m.config.Thresholds[name]; ok {
+		r.Target = t[len(t)-1]
+		r.Share = t.share(value, &m.config.Reference)
+	} else if target > 0 {
+		r.Share = max(0, value/target)
+	}
+	return r
+}
+
+// combine returns the utilization. The lock is held.
+func (m *Meter) combine() (u float64) {
+	all := m.readings()
+	if m.config.Combine != nil {
+		if u = m.config.Combine(all); u > 0 { // not for NaN
+			return u
+		}
+		return 0
+	}
+	for i := range all {
+		u = max(u, all[i].Share)
+	}
+	return u
+}
