@@ -64,6 +64,7 @@ type Maker func(p *Process) Algorithm
 type Process struct {
 	now       Time
 	end       Time // no requests are sent from then on
+	over      Time // end of the run
 	silent    bool // clients do not tell their deadlines
 	seed      uint64
 	streams   uint64 // of random numbers, in use
@@ -80,15 +81,14 @@ type span struct{ from, to Time }
 
 func (s span) has(t Time) bool { return t >= s.from && t < s.to }
 
-const (
-	heartbeat = 10 * ms
-	// grace is how long a run goes on after the last request was sent.
-	grace = 30 * sec
-)
+const heartbeat = 10 * ms
 
 // simulate runs a scenario once.
 func simulate(sc *Scenario, seed uint64, make Maker) *Result {
-	p := &Process{seed: seed, end: sc.End, silent: sc.Silent}
+	p := &Process{seed: seed, end: sc.End, over: sc.End + sc.Grace, silent: sc.Silent}
+	if sc.Grace == 0 {
+		p.over += 30 * sec
+	}
 	p.late = p.random()
 	sc.Fill(p)
 	p.algorithm = make(p)
@@ -135,7 +135,7 @@ func (p *Process) run() {
 	p.at(0, p.beat)
 	for len(p.agenda.heap) > 0 {
 		e := p.agenda.next()
-		if e.at > p.end+grace {
+		if e.at > p.over {
 			break
 		}
 		// What happens during a stall is seen at its end, in order.
@@ -175,7 +175,7 @@ func (p *Process) lateness(t Time) Time {
 
 func (p *Process) beat(Time) {
 	p.algorithm.Heartbeat()
-	if next := p.now + heartbeat; next < p.end+grace {
+	if next := p.now + heartbeat; next < p.over {
 		p.at(next+p.lateness(next), p.beat)
 	}
 }

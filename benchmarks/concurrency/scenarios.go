@@ -13,10 +13,14 @@ type Scenario struct {
 	// Overload says that more arrives than can be served in time, at least at
 	// some times. Without it nothing needs to be rejected.
 	Overload bool
-	End      Time
+	End      Time // no requests are sent from then on
+	Grace    Time // for which the run goes on then. Zero means 30 s
 	// Band is the least share of the oracle's good requests that ours must
 	// serve, in per cent. Zero means 95.
 	Band float64
+	// Isolated are keys without a problem of their own, with the least share of
+	// their requests that ours must serve, in per cent.
+	Isolated map[int]float64
 	// Silent says that clients do not tell their deadlines.
 	Silent bool
 	// Limits are what the oracle tries. Nil means [limits].
@@ -291,7 +295,7 @@ var scenarios = []*Scenario{
 	},
 	{
 		Name: "S17 own pool 3x + other", About: "key 1 overloads its own pool, key 2 has no problem",
-		Overload: true, End: 20 * sec,
+		Overload: true, End: 20 * sec, Isolated: map[int]float64{2: 99},
 		Fill: func(p *Process) {
 			p.poisson(flat(1200), request(newPool(8), 1, exponential(20*ms), 250*ms))
 			p.poisson(flat(400), request(noQueue(), 2, exponential(5*ms), 250*ms))

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
+	"testing"
+)
+
+// A diary writes down what happens to requests, which are known by their keys.
+type diary struct {
+	Algorithm
+	p     *Process
+	lines []string
+}
+
+func keep(d *diary, inner Maker) Maker {
+	return func(p *Process) Algorithm {
+		d.p, d.Algorithm = p, inner(p)
+		return d
+	}
+}
+
+func (d *diary) note(what string, r *Request) {
+	d.lines = append(d.lines, fmt.Sprintf("%v %s %d", d.p.Now(), what, r.Key))
+}
+
+func (d *diary) Arrive(r *Request) {
+	d.note("arrives", r)
+	d.Algorithm.Arrive(r)
+}
+
+func (d *diary) Finish(r *Request, served bool) {
+	what := "served"
+	if !served {
+		what = "abandoned"
+	}
+	d.note(what, r)
+	d.Algorithm.Finish(r, served)
+}
+
+// sent are requests at given times, with the keys 0, 1 and so on.
+func sent(p *Process, b *Backend, at ...Time) (list []*Request) {
+	for k, t := range at {
+		r := &Request{Key: k, Service: 20 * ms, Deadline: 50 * ms, Backend: b}
+		list = append(list, r)
+		p.at(t, func(at Time) { p.send(at, r) })
+	}
+	return list
+}
+
+// rehearse runs a small scenario and compares what happens.
+func rehearse(t *testing.T, make Maker, fill func(p *Process), want ...string) *Result {
+	t.Helper()
+	var d diary
+	r := simulate(&Scenario{End: sec, Fill: fill}, 1, keep(&d, make))
+	if !slices.Equal(d.lines, want) {
+		t.Errorf("got\n%q\nwant\n%q", d.lines, want)
+	}
+	return r
+}
+
+// One slot and three requests: the second waits in the pool.
+func TestPool(t *testing.T) {
+	r := rehearse(t, newNone, func(p *Process) { sent(p, newPool(1), 0, 10*ms, 100*ms) },
+		"0s arrives 0", "10ms arrives 1", "20ms served 0", "40ms served 1", "100ms arrives 2", "120ms served 2")
+	if r.Offered != 3 || r.Good != 3 || r.Rejected != 0 {
+		t.Errorf("%+v", r.Tally)
+	}
+}
+
+// A limit of 2 at one slot: the third is rejected, and the fourth comes after one has left. It
+// is late then: 20 ms of the second and 20 ms of its own.
+func TestStaticByHand(t *testing.T) {
+	r := rehearse(t, newStatic(2), func(p *Process) {
+		list := sent(p, newPool(1), 0, 5*ms, 10*ms, 25*ms)
+		list[3].Deadline = 30 * ms
+	}, "0s arrives 0", "5ms arrives 1", "10ms arrives 2", "20ms served 0", "25ms arrives 3", "40ms served 1", "60ms served 3")
+	if r.Offered != 4 || r.Good != 2 || r.Rejected != 1 || r.Late != 1 || r.Keys[2].Rejected != 1 || r.Keys[3].Good != 0 {
+		t.Errorf("%+v", r)
+	}
+	if o := (oracle{Tally: Tally{Good: 4}}).score(r); o.Percent != 50 || o.False != 25 {
+		t.Errorf("%v%% of the oracle, %v%% rejected in excess", o.Percent, o.False)
+	}
+}
+
+// During a stall backends finish and clients send; the process sees it at the end, in order. The
+// queued request begins only then.
+func TestStall(t *testing.T) {
+	r := rehearse(t, newNone, func(p *Process) {
+		p.stalls = []span{{15 * ms, 45 * ms}}
+		sent(p, newPool(1), 0, 10*ms, 30*ms)
+	}, "0s arrives 0", "10ms arrives 1", "45ms served 0", "45ms arrives 2", "65ms served 1", "85ms served 2")
+	if r.Good != 1 || r.Late != 2 {
+		t.Errorf("good %d, late %d: times count from when the client sent", r.Good, r.Late)
+	}
+}
+
+// Heartbeats come every 10 ms, once at the end of a stall, and 100-300 ms late while
+// the process is short of CPU.
+func TestHeartbeats(t *testing.T) {
+	var beats []Time
+	simulate(&Scenario{End: 900 * ms, Fill: func(p *Process) {
+		p.stalls = []span{{25 * ms, 95 * ms}}
+		p.starved = []span{{300 * ms, 600 * ms}}
+	}}, 1, func(p *Process) Algorithm { return &drum{none: none{p}, beats: &beats} })
+	if want := []Time{0, 10 * ms, 20 * ms, 95 * ms, 105 * ms}; !slices.Equal(beats[:5], want) {
+		t.Errorf("heartbeats at %v, want %v", beats[:5], want)
+	}
+	for i, b := range beats[1:] {
+		late := b - beats[i] - heartbeat
+		if due := beats[i] + heartbeat; due >= 300*ms && due < 600*ms && (late < 100*ms || late > 300*ms) {
+			t.Errorf("the heartbeat due at %v came %v late", due, late)
+		} else if due >= 600*ms && late != 0 {
+			t.Errorf("the heartbeat due at %v came %v late", due, late)
+		}
+	}
+}
+
+type drum struct {
+	none
+	beats *[]Time
+}
+
+func (d *drum) Heartbeat() { *d.beats = append(*d.beats, d.p.Now()) }
+
+// A client that leaves the pool's queue gives its place up. What is being served goes on.
+func TestLeave(t *testing.T) {
+	r := rehearse(t, newNone, func(p *Process) {
+		list := sent(p, newPool(1), 0, 0, 0)
+		list[0].Patience, list[1].Patience = 5*ms, 10*ms
+	}, "0s arrives 0", "0s arrives 1", "0s arrives 2", "10ms abandoned 1", "20ms abandoned 0", "40ms served 2")
+	if r.Left != 2 || r.Good != 1 {
+		t.Errorf("left %d, good %d", r.Left, r.Good)
+	}
+}
+
+// A pool that grows serves its queue at once, one that shrinks finishes what it began.
+func TestResize(t *testing.T) {
+	rehearse(t, newNone, func(p *Process) {
+		b := newPool(2)
+		sent(p, b, 0, 0, 0, 0)
+		p.at(10*ms, func(Time) { p.resize(b, 1) })
+		p.at(30*ms, func(Time) { p.resize(b, 2) })
+	}, "0s arrives 0", "0s arrives 1", "0s arrives 2", "0s arrives 3",
+		"20ms served 0", "20ms served 1", "40ms served 2", "50ms served 3")
+}
+
+// A stream is good once it is open, and a client that loops sends again after an answer.
+func TestStreamsAndLoops(t *testing.T) {
+	r := simulate(&Scenario{End: sec, Fill: func(p *Process) {
+		b, rng := newPool(1), p.random()
+		p.at(0, func(at Time) { p.send(at, stream(b, 0)(at, rng)) })
+		p.at(0, func(at Time) { p.send(at, stream(b, 1)(at, rng)) })
+		p.loop(constant(80*ms), request(noQueue(), 2, constant(20*ms), sec))
+	}}, 1, newNone)
+	for k, want := range []Tally{{Offered: 1, Good: 1}, {Offered: 1}, {Offered: 10, Good: 10}} {
+		if r.Keys[k] != want {
+			t.Errorf("key %d: %+v, want %+v", k, r.Keys[k], want)
+		}
+	}
+}
+
+// The same seeds give the same table, however many processors there are, and other
+// seeds another one.
+func TestDeterminism(t *testing.T) {
+	list := randoms(4, 100)
+	for _, name := range []string{"S1 2x", "S1r", "S8d", "S12"} {
+		sc := *prefixed(scenarios, name)[0]
+		sc.Limits = []int{8, 32} // for speed
+		list = append(list, &sc)
+	}
+	print := func(from uint64) string {
+		var b bytes.Buffer
+		s := seeds{n: 1, from: from}
+		rows := evaluate(list, algorithms(), s, nil)
+		printTable(&b, rows, algorithms(), s)
+		printAbout(&b, rows)
+		printKeys(&b, rows, algorithms())
+		return b.String()
+	}
+	first := print(0)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if second := print(0); first != second {
+		t.Errorf("the same seeds, once\n%s\nand once\n%s", first, second)
+	}
+	if first == print(2) {
+		t.Error("other seeds give the same table")
+	}
+}
+
+// All algorithms meet the same requests.
+func TestSameArrivals(t *testing.T) {
+	sc := prefixed(scenarios, "S21")[0]
+	want := simulate(sc, 1, newNone)
+	for _, v := range algorithms() {
+		got := simulate(sc, 1, v.make)
+		for c := range want.Classes {
+			if got.Classes[c].Offered != want.Classes[c].Offered {
+				t.Errorf("%s: %d requests of class %d, none had %d", v.name, got.Classes[c].Offered, c, want.Classes[c].Offered)
+			}
+		}
+	}
+}
+
+// Every request ends in one way, once there was time enough.
+func TestNothingIsLost(t *testing.T) {
+	for _, sc := range append(slices.Clone(randoms(6, 500)), prefixed(scenarios, "S9")...) {
+		long := *sc
+		long.Grace = 1000 * sec
+		for _, v := range algorithms() {
+			r := simulate(&long, 1, v.make)
+			if ends := r.latency.n + r.Rejected + r.Left; ends != r.Offered || r.Good+r.Late != r.latency.n {
+				t.Errorf("%s, %s: %d answers, %d good, %d late, %d rejected, %d left of %d",
+					sc.Name, v.name, r.latency.n, r.Good, r.Late, r.Rejected, r.Left, r.Offered)
+			}
+		}
+	}
+}
