@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -49,6 +50,9 @@ func TestBands(t *testing.T) {
 			}
 			if !r.Overload && got.False > most {
 				t.Errorf("rejected %.1f%% where nothing needs to be, want at most %d%%", got.False, most)
+			}
+			if c := got.Classes[spillway.CriticalPlus.Index()]; c.percent(c.Good) < r.Critical {
+				t.Errorf("served %.1f%% of CRITICAL_PLUS, want %.0f%%", c.percent(c.Good), r.Critical)
 			}
 			for k, least := range r.Isolated {
 				if served := got.Keys[k].percent(got.Keys[k].Good); served < least {

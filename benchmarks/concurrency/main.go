@@ -35,12 +35,12 @@ func main() {
 
 // options are the flags.
 type options struct {
-	scenario, algorithm, trace string
-	seeds                      seeds
-	random                     uint64
-	json                       string
-	ablate, cache, keys        bool
-	every                      Time
+	scenario, algorithm, trace  string
+	seeds                       seeds
+	random                      uint64
+	json, picture               string
+	ablate, cache, keys, silent bool
+	every                       Time
 }
 
 func run(args []string) error {
@@ -60,6 +60,8 @@ func run(args []string) error {
 	switch {
 	case err != nil:
 		return err
+	case o.picture != "":
+		return draw(o.picture, vs[len(vs)-1].make)
 	case o.trace != "":
 		return trace(os.Stdout, o, vs)
 	case o.ablate:
@@ -90,7 +92,21 @@ func (o *options) list() (list []*Scenario, err error) {
 	if list = prefixed(all, o.scenario); len(list) == 0 {
 		err = fmt.Errorf("no scenario starts with %q", o.scenario)
 	}
+	if o.silent {
+		list = silenced(list)
+	}
 	return list, err
+}
+
+// silenced returns the scenarios with clients that do not tell their deadlines.
+func silenced(list []*Scenario) []*Scenario {
+	quiet := make([]*Scenario, len(list))
+	for i, sc := range list {
+		copied := *sc
+		copied.Silent = true
+		quiet[i] = &copied
+	}
+	return quiet
 }
 
 func parse(args []string) (o options, err error) {
@@ -103,6 +119,8 @@ func parse(args []string) (o options, err error) {
 	f.Uint64Var(&o.random, "random", 0, "run this many random scenarios instead, drawn from the seeds after -from")
 	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
+	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
+	f.BoolVar(&o.silent, "silent", false, "clients do not tell their deadlines")
 	f.BoolVar(&o.ablate, "ablate", false, "compare the variants of ours with ours")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
 	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
@@ -119,5 +118,11 @@ func (a *ours) Expire(r *Request) {
 
 func (a *ours) Heartbeat() { a.pump() }
 
-// Explain is a line of a trace.
-func (a *ours) Explain() string { return fmt.Sprintf("%+v", a.s.Stats()) }
+// Explain returns what the picture and -trace show.
+func (a *ours) Explain() []level {
+	s := a.s.Stats()
+	return []level{
+		{"in flight", float64(s.InFlight)}, {"window", s.MaxInFlight}, {"parked", float64(s.Parked)},
+		{"waiting", float64(s.Waiting)}, {"throughput", s.Throughput}, {"base", 1e3 * s.Latency},
+	}
+}

@@ -47,6 +47,11 @@ func (a *peer) Finish(r *Request, served bool) {
 	a.learn(s)
 }
 
+// Explain returns what -trace shows.
+func (a *peer) Explain() []level {
+	return []level{{"in flight", float64(a.inFlight)}, {"window", float64(a.limit())}}
+}
+
 // An ewma is the mean of its first 10 values, and from then on moves by 2/(age+1) of
 // the way to each new one. Netflix and failsafe-go use the same.
 type ewma struct {

@@ -21,6 +21,8 @@ type Scenario struct {
 	// Isolated are keys without a problem of their own, with the least share of
 	// their requests that ours must serve, in per cent.
 	Isolated map[int]float64
+	// Critical is the least share of CRITICAL_PLUS requests that ours must serve, in per cent.
+	Critical float64
 	// Silent says that clients do not tell their deadlines.
 	Silent bool
 	// Limits are what the oracle tries. Nil means [limits].
@@ -320,7 +322,7 @@ var scenarios = []*Scenario{
 	},
 	{
 		Name: "S21 10x, 5% critical", About: "5 % CRITICAL_PLUS, the rest SHEDDABLE, at 10 times the capacity",
-		Overload: true, End: 20 * sec,
+		Overload: true, End: 20 * sec, Critical: 98,
 		Fill: func(p *Process) {
 			make := query(newPool(8))
 			p.poisson(flat(4000), func(at Time, rng *rand.Rand) *Request {

@@ -5,8 +5,21 @@ import (
 	"io"
 )
 
-// An explainer says why it decides as it does.
-type explainer interface{ Explain() string }
+// An explainer says why it decides as it does, by some levels.
+type explainer interface{ Explain() []level }
+
+type level struct {
+	name  string
+	value float64
+}
+
+// explained returns what the algorithm knows.
+func (p *Process) explained() []level {
+	if e, ok := p.algorithm.(explainer); ok {
+		return e.Explain()
+	}
+	return nil
+}
 
 // trace prints a line for each interval of the first scenario that the options name, and for each
 // algorithm.
@@ -42,10 +55,10 @@ func (p *Process) each(interval Time, f func()) {
 
 // explain prints what the algorithm knows.
 func (p *Process) explain(w io.Writer) {
-	known := ""
-	if e, ok := p.algorithm.(explainer); ok {
-		known = e.Explain()
-	}
 	r := &p.result
-	fmt.Fprintf(w, "%8.3f offered %d good %d rejected %d %s\n", p.now.Seconds(), r.Offered, r.Good, r.Rejected, known)
+	fmt.Fprintf(w, "%8.3f offered %d good %d rejected %d", p.now.Seconds(), r.Offered, r.Good, r.Rejected)
+	for _, l := range p.explained() {
+		fmt.Fprintf(w, "  %s %.4g", l.name, l.value)
+	}
+	fmt.Fprintln(w)
 }
