@@ -62,10 +62,17 @@ func (r *Retrier) begin(s retry.Strategy, kind spillway.Kind, deadline time.Time
 // begun reports whether the call has begun, and not ended.
 func (k *call) begun() bool { return k != nil && k.strategy != nil }
 
-// opening returns the call that begins when no connection can be had. What it is
-// for is not known yet. It has no deadline, as that of the selection of a server is
-// not that of the command; wait knows it.
-func (r *Retrier) opening() *call { return r.begin(r.strategy, spillway.Unknown, time.Time{}) }
+// opening returns the call that begins when no connection can be had. The command is
+// not written yet, but ctx has the deadline of the operation, and the call stack shows
+// the kind of most commands.
+func (r *Retrier) opening(ctx context.Context) *call {
+	kind, ends := callersKind()
+	deadline, _ := ctx.Deadline()
+	if ends {
+		return r.begin(r.ends, kind, deadline)
+	}
+	return r.begin(r.strategy, kind, deadline)
+}
 
 // use says which server an attempt is made at.
 func (k *call) use(address string) {
@@ -115,9 +122,15 @@ func (k *call) wait(ctx context.Context, now time.Time) bool {
 		k.giveBack()
 		return false
 	}
-	k.retrier.count.retry(k.overload, d)
+	if k.overload {
+		k.retrier.count.backoff.Add(int64(d))
+	}
 	return true
 }
+
+// sent counts a retry that was made: a connection was asked for, or the command was
+// written.
+func (k *call) sent() { k.retrier.count.retry(k.overload) }
 
 // again does both.
 func (k *call) again(ctx context.Context, f fault.Failure) bool {

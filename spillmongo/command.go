@@ -12,9 +12,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// exempt are the commands that authenticate a connection again. The document takes
-// them out of the policy. Those that set one up do not come by here: a hello that does
-// is of runCommand.
+// exempt are the commands that authenticate a connection again. The specification
+// exempts them. Handshakes do not pass here: a hello that does is of runCommand.
 var exempt = map[string]bool{"saslStart": true, "saslContinue": true, "authenticate": true, "getnonce": true}
 
 // secret are the commands that have secrets in them: their text is not for monitors,
@@ -106,7 +105,9 @@ func writes(body bson.Raw) bool {
 
 // cursor reports whether the command belongs to a cursor, which lives at one
 // server.
-func (c *command) cursor() bool { return c.name == "getMore" || c.name == "killCursors" }
+func (c *command) cursor() bool { return ofCursor(c.name) }
+
+func ofCursor(name string) bool { return name == "getMore" || name == "killCursors" }
 
 // secret reports whether the command is not for monitors.
 func (c *command) secret() bool {
@@ -138,9 +139,9 @@ func (c *command) shorten(left time.Duration) {
 	}
 }
 
-// majority makes the command wait for a majority, as the document on transactions
-// wants it of a commit that is sent again after an answer was lost: it may
-// otherwise be told of a commit that a failover undoes.
+// majority makes the command wait for a majority, as the transactions specification
+// says for a commit that is sent again after its answer was lost: otherwise it may
+// succeed and be undone by a failover.
 func (c *command) majority(wtimeout bool) error {
 	concern := bson.D{{Key: "w", Value: "majority"}}
 	if old, ok := c.body.Lookup("writeConcern").DocumentOK(); ok {
@@ -184,21 +185,56 @@ func others(doc bson.Raw, key string) (rest bson.D) {
 func byRunCommand() bool { return calledBy("(*Database).RunCommand") }
 
 // byChangeStream reports whether the caller opens a change stream, which the driver
-// does in a loop of its own.
+// retries itself.
 func byChangeStream() bool { return calledBy("(*ChangeStream).executeOperation") }
 
 // calledBy reports whether the caller is a method of the driver's package mongo with a
 // name that begins so.
-func calledBy(method string) bool {
+func calledBy(method string) (called bool) {
+	callers(func(name string) bool {
+		called = strings.HasPrefix(name, "mongo."+method)
+		return called
+	})
+	return called
+}
+
+// callers calls f with the names of the driver's functions that called, from the inside
+// out and without the module's path, until it returns true.
+func callers(f func(name string) bool) {
 	var pcs [48]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
 	for {
-		f, more := frames.Next()
-		if strings.HasPrefix(f.Function, "go.mongodb.org/mongo-driver/v2/mongo."+method) {
-			return true
-		}
-		if !more {
-			return false
+		frame, more := frames.Next()
+		if name, ok := strings.CutPrefix(frame.Function, "go.mongodb.org/mongo-driver/v2/"); ok && f(name) || !more {
+			return
 		}
 	}
+}
+
+// callersKind returns the kind of the command that the caller is about to write, and
+// whether that ends a transaction. It is unknown of an aggregation, which may write its
+// result, and of a command that the driver does not look into.
+func callersKind() (kind spillway.Kind, ends bool) {
+	callers(func(name string) bool {
+		if strings.HasPrefix(name, "x/mongo/driver.(*BatchCursor).") || strings.HasPrefix(name, "mongo.(*ChangeStream).") {
+			kind = spillway.Read
+			return true
+		}
+		op, _ := strings.CutPrefix(name, "mongo.(*")
+		op, ok := strings.CutSuffix(op, ").execute")
+		if !ok {
+			return false
+		}
+		switch op = strings.TrimSuffix(op, "Op"); op {
+		case "aggregate":
+		case "clientBulkWrite":
+			kind = spillway.Write
+		case "dropCollection":
+			kind = kinds["drop"]
+		default:
+			kind, ends = kinds[op], op == "commitTransaction" || op == "abortTransaction"
+		}
+		return true
+	})
+	return kind, ends
 }

@@ -25,12 +25,12 @@ type Config struct {
 	// driver, which in 2026-02 must not be set. The empty string means "2026-02".
 	Revision string
 	// AdaptiveRetries turns the token bucket on: retries after an overload, which
-	// may otherwise be five times the load, become at most as many as the bucket
-	// holds plus a tenth of what succeeds. adaptiveRetries=true in the URI does the
+	// may otherwise be five times the load, are then limited to what the bucket
+	// holds plus a tenth of the successful commands. adaptiveRetries=true in the URI does the
 	// same.
 	AdaptiveRetries bool
 	// Budget is the bucket of adaptive retries. Setting it turns them on. It may
-	// be shared with other clients; the document wants one for each. Nil means a
+	// be shared with other clients; the specification says one for each. Nil means a
 	// bucket of 1000 tokens that starts full.
 	Budget *budget.Bucket
 	// ServerBudgets, if not nil, has a further bucket for each server, by address,
@@ -41,11 +41,11 @@ type Config struct {
 	// Rand returns the jitter of a backoff, in [0, 1). It is called by many
 	// goroutines at once. Nil means math/rand/v2.Float64.
 	Rand func() float64
-	// Observer, if not nil, is told of each command once, when it has ended: an
+	// Observer, if not nil, receives one event for each command, when it has ended: an
 	// Event of the policy "retry" whose Call has the name of the command as its
 	// Key, and whose Attempt is the number of retries that were sent. Of a command
 	// that got no connection the name is not known, so the Key is empty, and the
-	// retries are those of opening one. Writes with w: 0 have no end to tell of.
+	// retries are attempts to open one. Writes with w: 0 have no event.
 	Observer spillway.Observer
 }
 
@@ -66,6 +66,7 @@ type Retrier struct {
 	timed          bool        // somebody wants to know when attempts begin
 	observer       spillway.Observer
 	emitter        *emitter
+	sessions       sessions
 	count          counters
 }
 
@@ -78,7 +79,7 @@ type Retrier struct {
 //	client, err := mongo.Connect(retrier.ClientOptions())
 //
 // Nothing is connected to before that. The options RetryReads and RetryWrites
-// switch retries of reads and writes off, and both those of runCommand. A client
+// switch retries of reads and writes off; either of them, those of runCommand. A client
 // with automatic encryption cannot have a policy, nor can one with a Deployment of
 // its own.
 func New(o *options.ClientOptions, c Config) (*Retrier, error) {
@@ -88,7 +89,11 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	if err := supported(o); err != nil {
 		return nil, err
 	}
-	r := &Retrier{observer: c.Observer, emitter: newEmitter(o.Monitor)}
+	r := &Retrier{observer: c.Observer}
+	var err error
+	if r.emitter, err = newEmitter(o, &r.sessions); err != nil {
+		return nil, err
+	}
 	r.timed = r.observer != nil || r.emitter != nil
 	if err := r.configure(o, c); err != nil {
 		return nil, err
@@ -96,7 +101,7 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	own := *o
 	none, no := uint(0), false
 	own.RetryReads, own.MaxAdaptiveRetries, own.EnableOverloadRetargeting = &no, &none, &no
-	own.Monitor = r.emitter.monitor()
+	own.Monitor, own.LoggerOptions = r.emitter.monitor(), r.emitter.logger(o.LoggerOptions)
 	if pool := uint64(maxPoolSize); own.MaxPoolSize == nil {
 		own.MaxPoolSize = &pool
 	}
@@ -118,12 +123,12 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 const maxPoolSize = 100
 
 // ClientOptions returns the options to connect with. They are good for one client,
-// and must not be changed; options given to mongo.Connect beside them do not reach
-// its servers.
+// and must not be changed; a second mongo.Connect returns an error. Further options
+// given to mongo.Connect do not reach the servers.
 func (r *Retrier) ClientOptions() *options.ClientOptions { return r.options }
 
 // Warnings says which options of the URI were ignored because of their values, as
-// the document on URI options wants it.
+// the specification of URI options says.
 func (r *Retrier) Warnings() []string { return r.warnings }
 
 func supported(o *options.ClientOptions) error {
@@ -180,8 +185,8 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	return err
 }
 
-// maxRetries bounds MaxAdaptiveRetries. With a wait of 10 s before each, nobody has
-// time for more.
+// maxRetries bounds MaxAdaptiveRetries. With a wait of 10 s before each, no
+// operation has time for more.
 const maxRetries = 1000
 
 // pay says who pays for retries.
@@ -243,7 +248,7 @@ func adaptiveRetries(uri string) (on bool, warning string) {
 	return on, warning
 }
 
-// both is a budget out of which the client and the server pay.
+// both is a budget that charges the client and the server.
 type both struct {
 	client  *budget.Bucket
 	servers *budget.Endpoints

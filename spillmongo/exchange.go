@@ -14,7 +14,8 @@ type exchange struct {
 	retrier *Retrier
 	call    *call // nil while there was no need of it
 
-	wm    []byte    // as the driver wrote it
+	wm    []byte    // as it was sent first
+	id    sessionID // of the session in it, as the driver knows it, if the server knows another
 	lost  error     // of writing it
 	start time.Time // if somebody wants to know
 }
@@ -35,10 +36,14 @@ func (x *exchange) abandon() {
 
 // Write sends the first attempt.
 func (c *conn) Write(ctx context.Context, wm []byte) error {
-	c.wm, c.lost, c.final, c.settled, c.start = wm, nil, false, false, c.retrier.clock()
+	c.lost, c.final, c.settled, c.start = nil, false, false, c.retrier.clock()
 	err := c.reenter(ctx, false, nil) // the last command may have left it without one
 	if err != nil {
 		return err
+	}
+	c.wm, c.id = wm, sessionID{}
+	if c.retrier.sessions.some.Load() > 0 {
+		wm = c.rewrite(ctx)
 	}
 	if err = c.inner.Write(ctx, wm); err == nil {
 		return nil
@@ -48,6 +53,41 @@ func (c *conn) Write(ctx context.Context, wm []byte) error {
 	}
 	c.lost = err
 	return nil
+}
+
+// rewrite puts the session that the server knows into the message.
+func (c *conn) rewrite(ctx context.Context) []byte {
+	wm, err := plain(c.wm)
+	if err != nil {
+		return c.wm
+	}
+	m, err := parseMessage(wm)
+	if err != nil {
+		return c.wm
+	}
+	id, changed := c.retrier.sessions.rewrite(ctx, m.body)
+	if !changed {
+		return c.wm
+	}
+	if opcode(c.wm) == opCompressed {
+		if wm, err = c.face.CompressWireMessage(wm, nil); err != nil {
+			return c.wm
+		}
+	}
+	c.wm, c.id = wm, id
+	return wm
+}
+
+// session returns the ID by which the driver knows the session of the command.
+func (x *exchange) session(cmd *command) (id sessionID, ok bool) {
+	if x.id != (sessionID{}) {
+		return x.id, true
+	}
+	wire := lsid(cmd.body)
+	if wire == nil {
+		return id, false
+	}
+	return sessionID(wire), true
 }
 
 // Read returns the answer to what was written, of the last attempt if there were
@@ -72,7 +112,7 @@ func (c *conn) Read(ctx context.Context) ([]byte, error) {
 	return c.failed(ctx, first)
 }
 
-// succeeded ends an exchange of which the first attempt was enough.
+// succeeded ends an exchange whose first attempt succeeded.
 func (c *conn) succeeded() {
 	r := c.retrier
 	if !r.adaptive && r.observer == nil && c.call == nil {
@@ -143,11 +183,11 @@ type sequel struct {
 	ids      ids   // of the last attempt
 	last     result
 	kept     result // what failed, if the last one wrote nothing
-	sent     int    // attempts after the first
+	resent   int    // attempts after the first
 	reported bool   // the failure of the last attempt is known to the monitor
 }
 
-// run makes further attempts, for as long as the policy grants them.
+// run makes further attempts while the policy grants them.
 func (s *sequel) run(ctx context.Context) ([]byte, error) {
 	failure := s.last.failure(s.retrier)
 	for {
@@ -162,6 +202,7 @@ func (s *sequel) run(ctx context.Context) ([]byte, error) {
 		if err := s.reenter(ctx, s.cmd.cursor(), s.call.avoid); err != nil {
 			v := judgeOpening(err)
 			if failure = v.failure(s.retrier); failure.Retryable(false) {
+				s.call.sent()
 				s.call.use(s.server.address())
 				continue
 			}
@@ -185,7 +226,10 @@ func (s *sequel) depart(ctx context.Context) {
 		return
 	}
 	s.reported = true
-	s.retrier.emitter.finished(ctx, s.cmd, s.ids, s.last.verdict)
+	s.retrier.emitter.finished(ctx, s.first, s.cmd, s.ids, s.last.verdict)
+	if id, ok := s.session(s.cmd); ok && s.last.err != nil {
+		s.retrier.sessions.spoil(ctx, s.cmd, id)
+	}
 	s.settle(s.last.verdict)
 	if s.cmd.name == "commitTransaction" && !(s.last.overloaded && s.last.safe) {
 		_, timed := ctx.Deadline()
@@ -210,8 +254,9 @@ func (s *sequel) attempt(ctx context.Context) bool {
 	s.ids = s.conn.ids()
 	s.ids.request = int64(id)
 	s.ids.start = s.retrier.clock()
-	s.sent++
-	s.retrier.emitter.started(ctx, s.cmd, s.ids)
+	s.resent++
+	s.call.sent()
+	s.retrier.emitter.started(ctx, s.first, s.cmd, s.ids)
 	s.reported = false
 	s.last = s.roundTrip(ctx)
 	if !s.last.served() && !s.last.nothingWritten && s.last.coded {
@@ -236,19 +281,21 @@ func (s *sequel) roundTrip(ctx context.Context) (r result) {
 	return r
 }
 
-// end returns the answer that the driver is to see, and lets nobody go on from
-// there.
+// end returns the answer that the driver is to see, and keeps it from retrying.
 func (s *sequel) end(ctx context.Context) ([]byte, error) {
 	out := s.last
-	if out.nothingWritten && s.sent > 0 {
+	if out.nothingWritten && s.resent > 0 {
 		if out = s.kept; !s.reported {
 			s.settle(s.last.verdict)
 		}
 		s.settled = true
 	}
-	s.retrier.observe(s.cmd.name, s.start, s.sent, out.verdict)
+	if id, ok := s.session(s.cmd); ok && out.err != nil {
+		s.retrier.sessions.returned(id)
+	}
+	s.retrier.observe(s.cmd.name, s.start, s.resent, out.verdict)
 	stop := s.cmd.driverRetries() && !out.served()
-	if s.sent > 0 || s.reported || stop {
+	if s.resent > 0 || s.reported || stop {
 		s.retrier.emitter.expect(s.first, s.fate())
 	}
 	switch {
@@ -268,7 +315,7 @@ func (s *sequel) end(ctx context.Context) ([]byte, error) {
 	return out.reply, nil
 }
 
-// fate returns what becomes of the event with which the driver ends the command.
+// fate returns how to change the event with which the driver ends the command.
 func (s *sequel) fate() fate {
 	f := fate{drop: s.reported, ids: s.ids}
 	if !s.last.done {

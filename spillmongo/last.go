@@ -19,7 +19,7 @@ func (e lastError) Unwrap() error { return e.error }
 
 func (e lastError) Is(target error) bool { return target == context.Canceled && e.asked.Add(1) == 2 }
 
-// relabel puts one label in the place of another.
+// relabel replaces one label by another.
 func relabel(labels []string, from, to string) {
 	for i := range labels {
 		if labels[i] == from {

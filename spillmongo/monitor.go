@@ -8,53 +8,61 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/event"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 )
 
-// ids are by what events of one attempt are told from those of another.
+// ids identify one attempt in its events and log messages.
 type ids struct {
 	request    int64
 	connection string
+	driver     int64 // the connection, by the driver's number
+	address    string
 	server     *int64
 	service    *bson.ObjectID
 	start      time.Time
 }
 
-// A fate is what becomes of the event with which the driver ends a command. The
-// driver knows of the first attempt only.
+// A fate says how to change the event and the log message with which the driver ends a
+// command. The driver knows of the first attempt only.
 type fate struct {
 	drop bool // the last attempt was reported before
 	ids
-	err error // if the last attempt failed
+	err  error // if the last attempt failed
+	left int   // how many will ask: the monitor, the log, or both
 }
 
-// An emitter stands between the driver and the monitor of the user: it adds the
-// events of the attempts that the driver does not know of, so that each attempt
-// has one Started and one Finished event with the same ids. A nil emitter does
-// nothing.
+// An emitter stands between the driver and the monitor and the log of the user: it adds
+// the events and the messages of the attempts that the driver does not know of, so that
+// each attempt has one that starts and one that ends, with the same ids. A nil emitter
+// does nothing. No lock is held while the user's functions run.
 type emitter struct {
-	user *event.CommandMonitor
+	user     *event.CommandMonitor // nil without one
+	log      *commandLog           // nil unless commands are logged
+	sessions *sessions
 
 	pending atomic.Int64
 	mu      sync.Mutex
 	fates   map[int64]fate // by the request ID that the driver knows
 }
 
-func newEmitter(user *event.CommandMonitor) *emitter {
-	if user == nil {
-		return nil
+func newEmitter(o *options.ClientOptions, s *sessions) (*emitter, error) {
+	log, err := newCommandLog(o.LoggerOptions)
+	if err != nil || o.Monitor == nil && log == nil {
+		return nil, err
 	}
-	return &emitter{user: user, fates: map[int64]fate{}}
+	return &emitter{user: o.Monitor, log: log, sessions: s, fates: map[int64]fate{}}, nil
 }
 
 // monitor returns what the driver reports to. It always has all of its functions,
 // so that each fate is met.
 func (e *emitter) monitor() *event.CommandMonitor {
-	if e == nil {
+	if e == nil || e.user == nil {
 		return nil
 	}
 	return &event.CommandMonitor{
 		Started: func(ctx context.Context, s *event.CommandStartedEvent) {
 			if e.user.Started != nil {
+				s.Command = e.sessions.shown(ctx, s.Command)
 				e.user.Started(ctx, s)
 			}
 		},
@@ -81,14 +89,23 @@ func (e *emitter) monitor() *event.CommandMonitor {
 }
 
 func (e *emitter) failed(ctx context.Context, f event.CommandFinishedEvent, err error) {
-	if e.user.Failed != nil {
+	if e.user != nil && e.user.Failed != nil {
 		e.user.Failed(ctx, &event.CommandFailedEvent{CommandFinishedEvent: f, Failure: err})
 	}
 }
 
-// expect says what is to become of the driver's last event of a command.
+// expect says how to change the driver's last report of a command.
 func (e *emitter) expect(request int64, f fate) {
 	if e == nil {
+		return
+	}
+	if e.user != nil {
+		f.left++
+	}
+	if e.log.has(request) {
+		f.left++
+	}
+	if f.left == 0 {
 		return
 	}
 	e.mu.Lock()
@@ -103,11 +120,16 @@ func (e *emitter) meet(request int64) (f fate, ok bool) {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if f, ok = e.fates[request]; ok {
-		delete(e.fates, request)
-		e.pending.Add(-1)
+	if f, ok = e.fates[request]; !ok {
+		return f, false
 	}
-	return f, ok
+	if f.left--; f.left > 0 {
+		e.fates[request] = f
+		return f, true
+	}
+	delete(e.fates, request)
+	e.pending.Add(-1)
+	return f, true
 }
 
 // apply makes s the event of the last attempt, and reports whether it is wanted.
@@ -117,22 +139,29 @@ func (f *fate) apply(s *event.CommandFinishedEvent) bool {
 	return !f.drop
 }
 
-func (e *emitter) started(ctx context.Context, cmd *command, i ids) {
-	if e == nil || e.user.Started == nil {
+// started reports an attempt after the first, which had that request ID.
+func (e *emitter) started(ctx context.Context, first int64, cmd *command, i ids) {
+	if e == nil {
 		return
 	}
-	s := &event.CommandStartedEvent{
-		DatabaseName: cmd.database(), CommandName: cmd.name, RequestID: i.request,
-		ConnectionID: i.connection, ServerConnectionID: i.server, ServiceID: i.service,
-	}
+	var body bson.Raw
 	if !cmd.secret() {
-		s.Command = cmd.command()
+		body = cmd.command()
 	}
-	e.user.Started(ctx, s)
+	if e.log.has(first) {
+		e.log.started(cmd.name, cmd.database(), i, body)
+	}
+	if e.user == nil || e.user.Started == nil {
+		return
+	}
+	e.user.Started(ctx, &event.CommandStartedEvent{
+		DatabaseName: cmd.database(), CommandName: cmd.name, RequestID: i.request, Command: body,
+		ConnectionID: i.connection, ServerConnectionID: i.server, ServiceID: i.service,
+	})
 }
 
 // finished reports an attempt that is not the last.
-func (e *emitter) finished(ctx context.Context, cmd *command, i ids, v verdict) {
+func (e *emitter) finished(ctx context.Context, first int64, cmd *command, i ids, v verdict) {
 	if e == nil {
 		return
 	}
@@ -140,14 +169,25 @@ func (e *emitter) finished(ctx context.Context, cmd *command, i ids, v verdict) 
 		Duration: time.Since(i.start), CommandName: cmd.name, DatabaseName: cmd.database(), RequestID: i.request,
 		ConnectionID: i.connection, ServerConnectionID: i.server, ServiceID: i.service,
 	}
+	reply := v.reply
+	if cmd.secret() {
+		reply = bson.Raw{}
+	}
+	if e.log.has(first) {
+		e.log.finished(f, i, v, reply)
+	}
 	switch {
-	case v.done && e.user.Succeeded != nil:
-		s := &event.CommandSucceededEvent{CommandFinishedEvent: f, Reply: bson.Raw{}}
-		if !cmd.secret() {
-			s.Reply = v.reply
-		}
-		e.user.Succeeded(ctx, s)
 	case !v.done:
 		e.failed(ctx, f, v.err)
+	case e.user != nil && e.user.Succeeded != nil:
+		e.user.Succeeded(ctx, &event.CommandSucceededEvent{CommandFinishedEvent: f, Reply: reply})
 	}
+}
+
+// close closes what was opened to log to.
+func (e *emitter) close() error {
+	if e == nil || e.log == nil || e.log.file == nil {
+		return nil
+	}
+	return e.log.file.Close()
 }

@@ -31,11 +31,10 @@ type counters struct {
 	refusals [retry.Reasons]atomic.Uint64
 }
 
-func (c *counters) retry(overload bool, wait time.Duration) {
+func (c *counters) retry(overload bool) {
 	c.retries.Add(1)
 	if overload {
 		c.overloaded.Add(1)
-		c.backoff.Add(int64(wait))
 	}
 }
 
@@ -63,7 +62,7 @@ func (r *Retrier) Stats() Stats {
 	return s
 }
 
-// clock returns the time if somebody wants to know when attempts begin.
+// clock returns the time if it is needed when an attempt begins.
 func (r *Retrier) clock() (now time.Time) {
 	if r.timed {
 		now = time.Now()
@@ -82,7 +81,7 @@ func (r *Retrier) observe(cmd string, start time.Time, retries int, v verdict) {
 	})
 }
 
-// outcome says what v tells of the load of the server.
+// outcome returns what v means for the load of the server.
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.served():
