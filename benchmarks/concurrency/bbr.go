@@ -6,9 +6,10 @@ import "math"
 //
 //	limit = most requests that ended in 0.1 s · least mean time in 0.1 s
 //
-// over the last 10 s, both rounded up to whole milliseconds and requests. Aegis
-// asks it only while the CPU is used by 80 % or more. Here it always does: with an idle CPU
-// it would be no limit. Nothing is rejected until something is known.
+// over the last 10 s. Times count in whole milliseconds, rounded up. Aegis applies
+// the limit only while CPU usage is 80 % or more. Here the limit always applies:
+// with an idle CPU the column would equal none. Without any sample there is no
+// limit.
 //
 // Source: github.com/go-kratos/aegis v0.2.0, ratelimit/bbr.
 type bbr struct {
@@ -18,7 +19,8 @@ type bbr struct {
 	known   int // the limit, from all buckets before the current one
 }
 
-// bucket counts the requests that ended within 0.1 s, and sums up their times in ms.
+// bucket has the number of requests that ended within 0.1 s and the sum of their
+// times in ms.
 type bucket struct {
 	n   int
 	sum float64
@@ -47,7 +49,7 @@ func (b *bbr) advance(t Time) {
 	b.now = now
 }
 
-// product is the limit, from all buckets but one.
+// product computes the limit from all buckets except one.
 func (b *bbr) product(skip int) int {
 	most, least := 1, math.Inf(1)
 	for i, x := range b.buckets {
@@ -60,7 +62,7 @@ func (b *bbr) product(skip int) int {
 	if math.IsInf(least, 1) {
 		return unlimited
 	}
-	// One more than the product may be in flight, and two always.
+	// Aegis rejects above the product, and never the second request.
 	return max(2, 1+int(float64(most)*max(1, math.Ceil(least))*float64(sec/bucketTime)/1000))
 }
 

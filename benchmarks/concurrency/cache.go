@@ -8,17 +8,16 @@ import (
 	"path/filepath"
 )
 
-// A cache keeps oracles in a file, for those who run the table again and again. What
-// a scenario is called by includes a digest of all its arrivals and answers
-// without a limit, so that a changed scenario or simulator is a new one. A nil
-// cache keeps nothing.
+// A cache keeps oracles in a file, so that repeated runs take less time. The key
+// of a scenario includes a digest of all its arrivals and answers without a
+// limit: a changed scenario or simulator gets a new key. A nil cache is empty.
 type cache struct {
 	path  string
 	known map[string]oracle
 }
 
-// openCache reads the cache in the directory for temporary files. One that cannot be
-// read is empty.
+// openCache reads the cache from the temporary directory. A file that cannot be
+// read counts as empty.
 func openCache() *cache {
 	c := &cache{path: filepath.Join(os.TempDir(), "spillway-concurrency-oracles.json"), known: map[string]oracle{}}
 	if b, err := os.ReadFile(c.path); err == nil && json.Unmarshal(b, &c.known) != nil {
@@ -33,7 +32,7 @@ func key(r *row, s seeds) string {
 	return fmt.Sprintf("%s %x", r.Name, h.Sum64())
 }
 
-// get fills in the oracle of a row, if it is known.
+// get sets the oracle of a row and reports whether the cache has it.
 func (c *cache) get(r *row, s seeds) bool {
 	if c == nil {
 		return false
@@ -45,7 +44,8 @@ func (c *cache) get(r *row, s seeds) bool {
 	return ok
 }
 
-// put keeps the oracles of all rows. Without a file the next run works them out again.
+// put stores the oracles of all rows. If the file cannot be written, the next run
+// computes them again.
 func (c *cache) put(rows []*row, s seeds) {
 	if c == nil {
 		return

@@ -10,14 +10,14 @@ type rate func(t Time) float64
 
 func flat(perSecond float64) rate { return func(Time) float64 { return perSecond } }
 
-// A maker of requests draws what is random in them from rng.
+// A maker makes the request that a client sends at a time, with random numbers
+// from rng.
 type maker func(at Time, rng *rand.Rand) *Request
 
-// rateStep is the time for which a rate is taken to be constant.
+// rateStep is the interval in which a rate counts as constant.
 const rateStep = 10 * ms
 
-// poisson lets clients send independently of each other and of the answers,
-// until the end of the run.
+// poisson lets many independent clients send requests until the end of the run.
 func (p *Process) poisson(perSecond rate, request maker) {
 	rng := p.random()
 	var arrive func(at Time)
@@ -47,8 +47,8 @@ func after(t, end Time, perSecond rate, need float64) Time {
 	return end
 }
 
-// loop is a client that sends its next request a pause after the answer to the last
-// one, whatever the answer was.
+// loop adds a client that sends one request at a time: it waits for the answer,
+// good or bad, pauses, and sends the next one.
 func (p *Process) loop(pause func(rng *rand.Rand) Time, request maker) {
 	rng := p.random()
 	var arrive func(at Time)
@@ -65,7 +65,7 @@ func (p *Process) loop(pause func(rng *rand.Rand) Time, request maker) {
 	next()
 }
 
-// A distribution of times.
+// A distribution draws random times.
 type distribution func(rng *rand.Rand) Time
 
 func constant(t Time) distribution { return func(*rand.Rand) Time { return t } }
@@ -80,7 +80,7 @@ func lognormal(mean Time, sigma float64) distribution {
 	return func(rng *rand.Rand) Time { return Time(math.Exp(mu + sigma*rng.NormFloat64())) }
 }
 
-// stalled stops the process for 30 % of a span: 50-500 ms each time.
+// stalled stops the process for about 30 % of a span, 50 to 500 ms at a time.
 func (p *Process) stalled(from, to Time) {
 	rng, up := p.random(), exponential(640*ms)
 	for t := from; t < to; {

@@ -10,8 +10,8 @@ const (
 	sec = time.Second
 )
 
-// An event happens at a time. Events at the same time happen in the order in
-// which they were scheduled, so that a run depends on its seed only.
+// An event happens at a time. Events with equal times happen in the order of
+// scheduling, so that a run depends on its seed only.
 type event struct {
 	at    Time
 	order uint64
@@ -20,13 +20,13 @@ type event struct {
 	f     func(at Time)
 }
 
-// kind says what an event is about. Events of requests have no func, which
-// saves an allocation for each.
+// kind is the type of an event. Events of requests need no func, which saves an
+// allocation for each.
 type kind uint8
 
 const (
 	call   kind = iota // f
-	finish             // r has been served
+	finish             // the service of r ends
 	leave              // the client of r leaves
 	expire             // the timer of r, see [Process.Timer]
 )
@@ -36,8 +36,8 @@ func (e *event) before(o *event) bool {
 	return e.at < o.at || e.at == o.at && e.order < o.order
 }
 
-// agenda is a heap of events with four children for each node, which is
-// quicker than two for events of this size.
+// agenda is a heap of events. Four children per node are faster than two for
+// events of this size.
 type agenda struct {
 	heap  []event
 	order uint64
@@ -72,7 +72,7 @@ func (a *agenda) next() event {
 	return first
 }
 
-// sink puts e where the root was.
+// sink puts e in place of the root.
 func (a *agenda) sink(e event) {
 	i, n := 0, len(a.heap)
 	for {

@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// failsafe is the adaptive limiter of failsafe-go with its defaults. With the 90th percentile of the
-// times of each window of at least a second and 50 requests, smoothed,
+// failsafe is the adaptive limiter of failsafe-go with its defaults. A window has
+// at least 50 requests and one second. With recent as the smoothed 90th
+// percentile of the windows and baseline as its EWMA over 10 windows,
 //
 //	queue = limit · (1 - baseline / recent), rounded up
 //
-// and with l = log10 of the limit, rounded down and at least 1, the limit shrinks by l if queue
-// is above 6·l. It also does if it is reached and, over 50 windows, throughput
-// falls as the requests in flight rise, or does not rise with them while times do.
-// It grows by l if queue is below 3·l. It is 1 to 200, and at most 5 times what was in
-// flight.
+// and with l = log10 of the limit, rounded down and at least 1, the limit shrinks
+// by l if queue is above 6·l. It also shrinks by l if it is reached and, over 50
+// windows, throughput falls when more requests are in flight, or times rise
+// and throughput does not. It grows by l if queue is below 3·l. It is 1 to 200, and
+// at most 5 times the requests in flight.
 //
 // Source: github.com/failsafe-go/failsafe-go v0.9.8, adaptivelimiter.
 type failsafe struct {
@@ -85,12 +86,12 @@ func (f *failsafe) update(recent float64, full bool) {
 	f.current = min(200, max(1, next))
 }
 
-// A correlation is that of the last 50 pairs of values.
+// A correlation is computed from the last 50 pairs of values.
 type correlation struct{ x, y []float64 }
 
-// add returns the correlation coefficient and the coefficient of variation of y. Both are
-// zero for fewer than 10 pairs, and the first while either varies by
-// less than 1 %.
+// add returns the correlation coefficient and the coefficient of variation of y.
+// Both are zero for fewer than 10 pairs. The first is zero if x or y varies by less
+// than 1 %.
 func (c *correlation) add(x, y float64) (coefficient, variation float64) {
 	const n = 50
 	c.x, c.y = append(c.x, x), append(c.y, y)

@@ -2,7 +2,7 @@
 //
 //	go run ./benchmarks/concurrency [flags]
 //
-// README.md says how to read the table.
+// README.md explains the table.
 package main
 
 import (
@@ -82,8 +82,8 @@ func run(args []string) error {
 	return nil
 }
 
-// list returns the scenarios to run. Random ones are drawn from the seeds after from, and run
-// with the first seeds.
+// list returns the scenarios to run. With -random, -from selects the scenarios, and
+// their arrivals use the seeds from 1 on.
 func (o *options) list() (list []*Scenario, err error) {
 	all := scenarios
 	if o.random > 0 {
@@ -98,7 +98,7 @@ func (o *options) list() (list []*Scenario, err error) {
 	return list, err
 }
 
-// silenced returns the scenarios with clients that do not tell their deadlines.
+// silenced returns copies of the scenarios whose clients send no deadlines.
 func silenced(list []*Scenario) []*Scenario {
 	quiet := make([]*Scenario, len(list))
 	for i, sc := range list {
@@ -120,7 +120,7 @@ func parse(args []string) (o options, err error) {
 	f.BoolVar(&o.keys, "keys", false, "also print requests by key and by criticality")
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
-	f.BoolVar(&o.silent, "silent", false, "clients do not tell their deadlines")
+	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
 	f.BoolVar(&o.ablate, "ablate", false, "compare the variants of ours with ours")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
 	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")
@@ -139,7 +139,8 @@ func prefixed(list []*Scenario, prefix string) (some []*Scenario) {
 	return some
 }
 
-// named returns the variants with the given names, all without names.
+// named returns the variants with the given names, separated by commas. No names
+// means all.
 func named(vs []variant, names string) (some []variant, err error) {
 	if names == "" {
 		return vs, nil

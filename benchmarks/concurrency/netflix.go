@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 )
 
-// gradient2 is Netflix's Gradient2Limit with its defaults, in windows of a second as
-// its WindowedLimit makes them:
+// gradient2 is Netflix's Gradient2Limit with its defaults, in windows of one
+// second (WindowedLimit):
 //
 //	long     = EWMA of 600 windows of the mean time of a window
 //	gradient = 1.5 · long / short, within 0.5 to 1
 //	limit    ← 0.8 · limit + 0.2 · (limit · gradient + 4), within 20 to 200
 //
-// It does not change while fewer than half of the limit are in flight. Long is
-// reduced by 5 % while it is more than twice short.
+// The limit stays while fewer than half of it are in flight. Long shrinks by 5 %
+// while it is more than twice short.
 //
 // Source: github.com/Netflix/concurrency-limits, Gradient2Limit and WindowedLimit.
 type gradient2 struct {
@@ -44,7 +44,7 @@ func (g *gradient2) learn(s sample) {
 	g.current = min(200, max(20, 0.8*g.current+0.2*(g.current*gradient+4)))
 }
 
-// window is the mean time of at least 10 requests in at least a second.
+// window computes the mean time of at least 10 requests in at least one second.
 type window struct {
 	until   Time
 	n, most int
@@ -67,15 +67,15 @@ func (w *window) add(s sample) (mean float64, most int, ok bool) {
 	return mean, most, ok
 }
 
-// vegas is Netflix's VegasLimit with its defaults. With each request,
+// vegas is Netflix's VegasLimit with its defaults. After each request,
 //
 //	queue = limit · (1 - least / took), rounded up
 //
 // and with l = log10 of the limit, rounded down and at least 1, the limit grows by
 // 6·l if queue is l or less, by l if it is below 3·l, and shrinks by l if it is
 // above 6·l. It is 1 to 1000. It does not grow while fewer than half of it are in flight.
-// Least is the least time, and starts anew with one request in every 15 to 30 times
-// the limit.
+// Least is the shortest time. It is measured again after 15 to 30 times the limit
+// requests.
 //
 // Source: github.com/Netflix/concurrency-limits, VegasLimit.
 type vegas struct {
@@ -113,7 +113,7 @@ func (v *vegas) learn(s sample) {
 	v.current = min(1000, max(1, v.current+v.step(took)))
 }
 
-// step is by how much the limit changes.
+// step returns the change of the limit after a request.
 func (v *vegas) step(took float64) float64 {
 	l := log10(v.current)
 	queue := math.Ceil(v.current * (1 - v.least/took))
@@ -128,5 +128,5 @@ func (v *vegas) step(took float64) float64 {
 	return 0
 }
 
-// log10 is rounded down, and at least 1.
+// log10 returns the logarithm of a limit, rounded down and at least 1.
 func log10(limit float64) float64 { return max(1, math.Floor(math.Log10(math.Floor(limit)))) }

@@ -8,15 +8,15 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// ours drives the real [shed.Shedder] in virtual time, with an idle executor: what
-// is decided is decided by its limit on requests in flight. Whatever changes in
-// the interface of shed changes in this file only.
+// ours drives the real [shed.Shedder] in virtual time. Its executor is idle, so
+// that only the limit on requests in flight rejects. No other file of this
+// command depends on the methods of shed.
 type ours struct {
 	p *Process
 	s *shed.Shedder
 }
 
-// A seat is what ours keeps for a request.
+// A seat is the state of a request in ours.
 type seat struct {
 	waiter shed.Waiter
 	ticket spillway.Ticket
@@ -34,7 +34,7 @@ func newOurs(c shed.Config) Maker {
 	}
 }
 
-// variants are the changes that -ablate tries.
+// variants are the configurations that -ablate compares.
 func variants() []variant {
 	return []variant{
 		{"MaxWait 30ms", newOurs(shed.Config{MaxWait: 30 * time.Millisecond})},
@@ -44,7 +44,7 @@ func variants() []variant {
 
 func keyName(k int) string { return "key " + strconv.Itoa(k) }
 
-// epoch is the time at which runs start.
+// epoch is the wall clock at the start of each run.
 var epoch = time.Unix(1_700_000_000, 0)
 
 func (a *ours) now() time.Time { return epoch.Add(a.p.Now()) }
@@ -78,7 +78,7 @@ func (a *ours) Arrive(r *Request) {
 	a.pump()
 }
 
-// pump lets those leave the room that may.
+// pump runs or rejects waiting requests until the shedder returns no more.
 func (a *ours) pump() {
 	for a.s.Waiting() > 0 {
 		w, _ := a.s.Next(a.now(), a.state())

@@ -4,7 +4,7 @@ package main
 type rule interface {
 	// limit returns how many requests may be in flight.
 	limit() int
-	// learn is told of each request that has ended.
+	// learn is called after each request.
 	learn(s sample)
 }
 
@@ -12,18 +12,18 @@ type rule interface {
 type sample struct {
 	at, took Time
 	inFlight int  // when it began, itself included
-	served   bool // its client did not leave
-	full     bool // as many were in flight as may be when it ended
+	served   bool // false if the client had left
+	full     bool // the limit was reached when it ended
 }
 
-// peer rejects what arrives while as many requests are in flight as a rule allows.
+// peer rejects requests that arrive while a rule's limit is reached.
 type peer struct {
 	none
 	rule
 	inFlight int
 }
 
-// newPeer returns a maker of peers with one rule each.
+// newPeer returns a maker of peers with a new rule for each process.
 func newPeer(rule func(p *Process) rule) Maker {
 	return func(p *Process) Algorithm { return &peer{none: none{p}, rule: rule(p)} }
 }
@@ -52,8 +52,8 @@ func (a *peer) Explain() []level {
 	return []level{{"in flight", float64(a.inFlight)}, {"window", float64(a.limit())}}
 }
 
-// An ewma is the mean of its first 10 values, and from then on moves by 2/(age+1) of
-// the way to each new one. Netflix and failsafe-go use the same.
+// An ewma is the mean of the first 10 values. From then on each value has the
+// weight 2/(age+1). Netflix and failsafe-go use the same formula.
 type ewma struct {
 	age, value float64
 	n          int

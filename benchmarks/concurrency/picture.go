@@ -15,8 +15,7 @@ var pictured = []*Scenario{
 	{Name: "Half the capacity", End: 4 * sec, Fill: queries(flat(200))},
 }
 
-// A panel is a row of the picture, with lines of levels that the algorithm explains
-// itself by.
+// A panel is a row of the picture. Its lines are levels of the algorithm.
 type panel struct {
 	title string
 	lines []line
@@ -24,8 +23,7 @@ type panel struct {
 
 type line struct{ level, color string }
 
-// panels have the colours of the project's pages: load is dark, what Spillway does is blue, and
-// what is lost is warm.
+// panels use the colours of the project's pages.
 var panels = []panel{
 	{"requests", []line{{"in flight", "#1a2027"}, {"window", "#0b66a8"}}},
 	{"milliseconds", []line{{"base", "#00795a"}, {"wait", "#c74a0a"}}},
@@ -72,7 +70,7 @@ func watch(sc *Scenario, make Maker) map[string][]float64 {
 	return levels
 }
 
-// draw draws axes and lines. Lines leave the panel where they are far above the rest.
+// draw draws axes and lines. Values far above the others are left out.
 func (p panel) draw(w io.Writer, x, y, seconds int, levels map[string][]float64) {
 	top := p.top(levels)
 	fmt.Fprintf(w, `<g transform="translate(%d %d)">`+"\n", x, y)
@@ -92,7 +90,7 @@ func (p panel) draw(w io.Writer, x, y, seconds int, levels map[string][]float64)
 	fmt.Fprintln(w, "</g>")
 }
 
-// top is the upper end of the axis: a round number above nineteen of twenty points.
+// top returns the upper end of the axis: a round number above 95 % of the points.
 func (p panel) top(levels map[string][]float64) float64 {
 	var all []float64
 	for _, l := range p.lines {
@@ -112,7 +110,7 @@ func (p panel) top(levels map[string][]float64) float64 {
 	return 10 * unit
 }
 
-// isOpen reports whether a level is a limit that does not limit.
+// isOpen reports whether a level means no limit.
 func isOpen(level float64) bool { return level > 1e9 }
 
 // trail is the path of a line.

@@ -56,7 +56,7 @@ func summary(rows []*row, i int) (mean, least, most float64) {
 	return mean, least, most
 }
 
-// printAbout prints what each scenario is.
+// printAbout prints the description of each scenario.
 func printAbout(w io.Writer, rows []*row) {
 	fmt.Fprintln(w)
 	for _, r := range rows {

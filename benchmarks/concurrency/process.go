@@ -10,11 +10,11 @@ import (
 type Request struct {
 	Key      int
 	Class    spillway.Criticality
-	Service  Time // what the backend needs for it
-	Deadline Time // after Sent; an answer is good until then
+	Service  Time // at the backend
+	Deadline Time // after Sent; an answer is good until then. Zero: always
 	Patience Time // after Sent; when its client leaves. Zero: never
-	// Stream says that the request stays open for its client: it is good if it
-	// begins to be served before its deadline, however long it then takes.
+	// Stream marks a request that stays open for its client. It is good if its
+	// service starts before the deadline.
 	Stream   bool
 	Backend  *Backend
 	Sent     Time
@@ -37,22 +37,21 @@ const (
 	ended
 )
 
-// An Algorithm decides which requests run. For each request that arrives it
-// calls [Process.Run] or [Process.Reject] once, at once or later. It is called
-// by one goroutine.
+// An Algorithm decides which requests run. For each request it calls
+// [Process.Run] or [Process.Reject] once, during Arrive or later. All calls come from one
+// goroutine.
 type Algorithm interface {
 	// Arrive is called for each new request.
 	Arrive(r *Request)
 	// Finish is called when a request that ran has ended. Served is false if its
 	// client had left.
 	Finish(r *Request, served bool)
-	// Leave is called when the client of a request leaves that neither runs
-	// nor was rejected.
+	// Leave is called when a client leaves whose request waits for a decision. The request
+	// must neither run nor be rejected afterwards.
 	Leave(r *Request)
-	// Expire is called at the time for which [Process.Timer] asked, unless r
-	// has ended.
+	// Expire is called at the time given to [Process.Timer], unless r has ended.
 	Expire(r *Request)
-	// Heartbeat is called every 10 ms, and late if the process does not run.
+	// Heartbeat is called every 10 ms, late if the process does not run.
 	Heartbeat()
 }
 
@@ -65,13 +64,13 @@ type Process struct {
 	now       Time
 	end       Time // no requests are sent from then on
 	over      Time // end of the run
-	silent    bool // clients do not tell their deadlines
+	silent    bool // clients send no deadlines
 	seed      uint64
-	streams   uint64 // of random numbers, in use
+	sources   uint64 // of random numbers, so far
 	agenda    agenda
 	algorithm Algorithm
-	stalls    []span // nothing runs
-	starved   []span // what the process does is late
+	stalls    []span // the process does not run
+	starved   []span // the process is short of CPU and late
 	late      *rand.Rand
 	result    Result
 }
@@ -96,18 +95,17 @@ func simulate(sc *Scenario, seed uint64, make Maker) *Result {
 	return &p.result
 }
 
-// random returns a source of random numbers of its own for each caller, so that what
-// one of them draws changes nothing for the others: all algorithms meet the same
-// arrivals.
+// random returns a new source of random numbers. With a source for each use, all
+// algorithms get the same arrivals.
 func (p *Process) random() *rand.Rand {
-	p.streams++
-	return rand.New(rand.NewPCG(p.seed, p.streams))
+	p.sources++
+	return rand.New(rand.NewPCG(p.seed, p.sources))
 }
 
 // Now returns the virtual time.
 func (p *Process) Now() Time { return p.now }
 
-// CPU returns the share of the processors' time that is used.
+// CPU returns the CPU utilization, 0 to 1.
 func (p *Process) CPU() float64 {
 	if p.isStarved(p.now) {
 		return 0.95
@@ -124,8 +122,8 @@ func (p *Process) isStarved(t Time) bool {
 	return false
 }
 
-// at schedules f, which gets the time for which it was scheduled. While the
-// process is stalled that is earlier than Now.
+// at schedules f for the time t, which is also its argument. After a stall t is
+// earlier than Now.
 func (p *Process) at(t Time, f func(at Time)) { p.agenda.add(event{at: t, kind: call, f: f}) }
 
 // Timer asks for a call of [Algorithm.Expire].
@@ -138,7 +136,7 @@ func (p *Process) run() {
 		if e.at > p.over {
 			break
 		}
-		// What happens during a stall is seen at its end, in order.
+		// The process sees the events of a stall at its end, in order.
 		p.now = max(p.now, p.awake(e.at))
 		switch e.kind {
 		case call:
@@ -155,7 +153,7 @@ func (p *Process) run() {
 	}
 }
 
-// awake returns when the process runs at or after t.
+// awake returns the first time from t on at which the process runs.
 func (p *Process) awake(t Time) Time {
 	for _, s := range p.stalls {
 		if s.has(t) {
@@ -165,7 +163,7 @@ func (p *Process) awake(t Time) Time {
 	return t
 }
 
-// lateness returns how late the process is with what it does at t.
+// lateness returns the delay of what the process does at t.
 func (p *Process) lateness(t Time) Time {
 	if !p.isStarved(t) {
 		return 0
@@ -180,7 +178,7 @@ func (p *Process) beat(Time) {
 	}
 }
 
-// send lets a request arrive that its client sent at the time at.
+// send delivers a request that its client sent at the time at.
 func (p *Process) send(at Time, r *Request) {
 	r.Sent = at
 	p.result.offered(r)
@@ -190,7 +188,7 @@ func (p *Process) send(at Time, r *Request) {
 	p.algorithm.Arrive(r)
 }
 
-// Run lets a request run that waits for the algorithm.
+// Run runs a request. Algorithms call it.
 func (p *Process) Run(r *Request) {
 	r.Admitted = p.now
 	b := r.Backend
@@ -202,7 +200,7 @@ func (p *Process) Run(r *Request) {
 	p.serve(r)
 }
 
-// Reject rejects a request that waits for the algorithm.
+// Reject rejects a request. Algorithms call it.
 func (p *Process) Reject(r *Request) {
 	r.state = ended
 	p.result.rejected(r)
@@ -250,8 +248,8 @@ func (p *Process) resize(b *Backend, slots int) {
 	p.pump(b)
 }
 
-// leave is when a client stops waiting. What is being served goes on: nothing
-// tells the backend.
+// leave ends the wait of a client. A backend that already serves the request goes
+// on with it.
 func (p *Process) leave(r *Request) {
 	if r.state == ended {
 		return
@@ -269,7 +267,8 @@ func (p *Process) leave(r *Request) {
 	}
 }
 
-// Deadline returns until when an answer to r is of use, where its client tells.
+// Deadline returns the deadline of r that the process knows. Ok is false if
+// clients send none.
 func (p *Process) Deadline(r *Request) (t Time, ok bool) {
 	return r.Sent + r.Deadline, r.Deadline > 0 && !p.silent
 }

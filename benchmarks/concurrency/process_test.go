@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A diary writes down what happens to requests, which are known by their keys.
+// A diary records the events of requests, which it names by their keys.
 type diary struct {
 	Algorithm
 	p     *Process
@@ -70,8 +70,8 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// A limit of 2 at one slot: the third is rejected, and the fourth comes after one has left. It
-// is late then: 20 ms of the second and 20 ms of its own.
+// A limit of 2 at one slot rejects the third request. The fourth one waits for the
+// second and is late.
 func TestStaticByHand(t *testing.T) {
 	r := rehearse(t, newStatic(2), func(p *Process) {
 		list := sent(p, newPool(1), 0, 5*ms, 10*ms, 25*ms)
@@ -85,8 +85,8 @@ func TestStaticByHand(t *testing.T) {
 	}
 }
 
-// During a stall backends finish and clients send; the process sees it at the end, in order. The
-// queued request begins only then.
+// During a stall backends finish and clients send. The process handles both at the
+// end, in order, and only then starts the queued request.
 func TestStall(t *testing.T) {
 	r := rehearse(t, newNone, func(p *Process) {
 		p.stalls = []span{{15 * ms, 45 * ms}}
@@ -125,7 +125,7 @@ type drum struct {
 
 func (d *drum) Heartbeat() { *d.beats = append(*d.beats, d.p.Now()) }
 
-// A client that leaves the pool's queue gives its place up. What is being served goes on.
+// A client that leaves frees its place in the queue of the pool, but not a busy slot.
 func TestLeave(t *testing.T) {
 	r := rehearse(t, newNone, func(p *Process) {
 		list := sent(p, newPool(1), 0, 0, 0)
@@ -136,7 +136,8 @@ func TestLeave(t *testing.T) {
 	}
 }
 
-// A pool that grows serves its queue at once, one that shrinks finishes what it began.
+// A pool that grows serves its queue immediately. A pool that shrinks finishes the
+// requests in service.
 func TestResize(t *testing.T) {
 	rehearse(t, newNone, func(p *Process) {
 		b := newPool(2)
@@ -147,7 +148,7 @@ func TestResize(t *testing.T) {
 		"20ms served 0", "20ms served 1", "40ms served 2", "50ms served 3")
 }
 
-// A stream is good once it is open, and a client that loops sends again after an answer.
+// A stream is good when it opens. A looping client sends again after each answer.
 func TestStreamsAndLoops(t *testing.T) {
 	r := simulate(&Scenario{End: sec, Fill: func(p *Process) {
 		b, rng := newPool(1), p.random()
@@ -162,8 +163,8 @@ func TestStreamsAndLoops(t *testing.T) {
 	}
 }
 
-// The same seeds give the same table, however many processors there are, and other
-// seeds another one.
+// Equal seeds give equal tables with any number of processors. Other seeds give
+// other tables.
 func TestDeterminism(t *testing.T) {
 	list := randoms(4, 100)
 	for _, name := range []string{"S1 2x", "S1r", "S8d", "S12"} {
@@ -190,7 +191,7 @@ func TestDeterminism(t *testing.T) {
 	}
 }
 
-// All algorithms meet the same requests.
+// All algorithms get the same requests.
 func TestSameArrivals(t *testing.T) {
 	sc := prefixed(scenarios, "S21")[0]
 	want := simulate(sc, 1, newNone)
@@ -204,7 +205,7 @@ func TestSameArrivals(t *testing.T) {
 	}
 }
 
-// Every request ends in one way, once there was time enough.
+// Every request ends exactly once.
 func TestNothingIsLost(t *testing.T) {
 	for _, sc := range append(slices.Clone(randoms(6, 500)), prefixed(scenarios, "S9")...) {
 		long := *sc

@@ -18,26 +18,25 @@ func randoms(n, from uint64) (list []*Scenario) {
 	return list
 }
 
-// A draft is a scenario while it is being drawn.
+// A draft is an unfinished random scenario.
 type draft struct {
 	rng      *rand.Rand
-	words    []string // what was drawn
+	words    []string // description
 	mean     Time     // service time
 	service  distribution
 	deadline Time
 	keys     int
 	classes  bool
 	leaving  bool
-	split    bool    // every other key has a backend without a queue of its own
+	split    bool    // every other key uses a second backend, without a queue
 	slots    int     // of the pool, zero for a backend without a queue
-	load     float64 // how many requests would be in service without a queue
+	load     float64 // mean number of requests in service if none had to wait
 	overload bool
 	end      Time
 	faults   []func(p *Process, b *Backend)
 }
 
-// randomScenario draws everything that makes up a scenario. The same seed
-// draws the same one.
+// randomScenario returns a random scenario. It depends on the seed only.
 func randomScenario(seed uint64) *Scenario {
 	d := &draft{rng: rand.New(rand.NewPCG(seed, 0x5ca1ab1e))}
 	d.drawBackend()
@@ -78,7 +77,7 @@ func (d *draft) say(format string, args ...any) {
 	d.words = append(d.words, fmt.Sprintf(format, args...))
 }
 
-// between draws a number whose logarithm is uniform.
+// between returns a random number; its logarithm is uniform.
 func (d *draft) between(least, most float64) float64 {
 	return least * math.Exp(d.rng.Float64()*math.Log(most/least))
 }
@@ -88,9 +87,9 @@ func (d *draft) chance(p float64) bool { return d.rng.Float64() < p }
 // budget is how many requests clients send in a run, at most.
 const budget = 200_000
 
-// drawBackend draws a pool of 1 to 500 slots or a backend without a queue, service times of
-// 1 ms to 5 s, and by how much it is loaded. A run is so long that 500 requests can be served, and
-// long beside the deadlines.
+// drawBackend draws a pool of 1 to 500 slots or a backend without a queue, a mean
+// service time of 1 ms to 5 s, and the load. A run is long enough to serve 500
+// requests, and much longer than a deadline.
 func (d *draft) drawBackend() {
 	d.mean = Time(d.between(float64(ms), float64(5*sec)))
 	load := 1.0
@@ -134,7 +133,8 @@ func (d *draft) drawService() {
 	}
 }
 
-// pareto has the given mean, for alpha above 1. Times are at most 1000 means.
+// pareto has the given mean and, above 1, the tail index alpha. Times are at most
+// 1000 means.
 func pareto(mean Time, alpha float64) distribution {
 	least := float64(mean) * (alpha - 1) / alpha
 	return func(rng *rand.Rand) Time {
@@ -142,7 +142,7 @@ func pareto(mean Time, alpha float64) distribution {
 	}
 }
 
-// bimodal has the given mean; a tenth takes longer than the others by a factor.
+// bimodal has the given mean. A tenth of the requests takes longer by a factor.
 func bimodal(mean Time, factor float64) distribution {
 	quick := float64(mean) / (0.9 + 0.1*factor)
 	return func(rng *rand.Rand) Time {
@@ -153,13 +153,13 @@ func bimodal(mean Time, factor float64) distribution {
 	}
 }
 
-// drawDeadline draws when answers are good, and whether the clients tell.
+// drawDeadline draws the deadline and whether clients send it.
 func (d *draft) drawDeadline() (silent bool) {
 	short, long := 3*d.mean+50*ms, 5*d.mean+sec
 	switch d.rng.IntN(3) {
 	case 0:
 		d.deadline, silent = long/2, true
-		d.say("deadline %v not told", d.deadline.Round(ms))
+		d.say("deadline %v not sent", d.deadline.Round(ms))
 	case 1:
 		d.deadline = short
 		d.say("deadline %v", d.deadline.Round(ms))
@@ -188,13 +188,13 @@ func (d *draft) drawClients() {
 	}
 }
 
-// request makes requests for b.
+// request returns a maker of requests to b. Lower keys get more of them.
 func (d *draft) request(b *Backend) maker {
 	other := noQueue()
 	return func(_ Time, rng *rand.Rand) *Request {
 		r := &Request{Service: d.service(rng), Deadline: d.deadline, Backend: b}
 		if d.keys > 1 {
-			r.Key = int(float64(d.keys) * rng.Float64() * rng.Float64()) // some more than others
+			r.Key = int(float64(d.keys) * rng.Float64() * rng.Float64())
 		}
 		if d.split && r.Key%2 == 1 {
 			r.Backend = other
@@ -209,7 +209,7 @@ func (d *draft) request(b *Backend) maker {
 	}
 }
 
-// drawArrivals draws how clients send.
+// drawArrivals draws the arrival process.
 func (d *draft) drawArrivals() func(p *Process, request maker) {
 	if d.chance(0.15) {
 		return d.drawClosed()
@@ -218,12 +218,12 @@ func (d *draft) drawArrivals() func(p *Process, request maker) {
 	return func(p *Process, request maker) { p.poisson(r(p), request) }
 }
 
-// drawClosed draws clients that wait for their answers: as many as would keep the load
-// if each answer took as long as its service.
+// drawClosed draws clients that wait for each answer. Without a queue they would
+// produce the load.
 func (d *draft) drawClosed() func(p *Process, request maker) {
 	pause := 5 * d.mean
 	n := min(2000, max(1, int(6*d.load)))
-	d.say("%d clients that wait", n)
+	d.say("%d waiting clients", n)
 	return func(p *Process, request maker) {
 		for range n {
 			p.loop(exponential(pause), request)
@@ -231,8 +231,8 @@ func (d *draft) drawClosed() func(p *Process, request maker) {
 	}
 }
 
-// drawRate draws how the rate of arrivals changes. Other than a constant one, it exceeds
-// the mean at times.
+// drawRate draws the arrival rate over time. Every rate except a constant one
+// exceeds the mean at times.
 func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 	end := d.end
 	constant := func(r rate) func(*Process) rate { return func(*Process) rate { return r } }
@@ -265,7 +265,8 @@ func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 	return constant(flat(perSecond))
 }
 
-// modulated changes between two rates after exponential times (a Markov-modulated Poisson process).
+// modulated alternates between two rates after exponential times: a
+// Markov-modulated Poisson process.
 func modulated(p *Process, mean Time, high, low float64) rate {
 	rng, stay := p.random(), exponential(mean)
 	var changes []Time
@@ -281,7 +282,7 @@ func modulated(p *Process, mean Time, high, low float64) rate {
 	}
 }
 
-// drawFaults draws what goes wrong in the second third of the run.
+// drawFaults draws faults during the second third of the run.
 func (d *draft) drawFaults() {
 	when := span{d.end / 3, 2 * d.end / 3}
 	add := func(f func(p *Process, b *Backend)) { d.faults = append(d.faults, f) }

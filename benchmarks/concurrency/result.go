@@ -6,7 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Result is what became of the requests of one run, or of several together.
+// A Result counts the requests of one run, or of several runs together.
 type Result struct {
 	Tally
 	Left    int // clients that left
@@ -14,7 +14,7 @@ type Result struct {
 	Keys    []Tally
 	Classes [spillway.Criticalities]Tally
 	latency histogram
-	digest  uint64 // of all arrivals and answers, with their times
+	digest  uint64 // of the times of all arrivals and answers
 }
 
 // A Tally counts requests.
@@ -37,10 +37,10 @@ func (s *Result) key(k int) *Tally {
 	return &s.Keys[k]
 }
 
-// percent is n as a share of what was offered.
+// percent returns n in per cent of the offered requests.
 func (t Tally) percent(n int) float64 { return 100 * float64(n) / float64(max(t.Offered, 1)) }
 
-// count adds one to all tallies that a request belongs to.
+// count adds one to each tally of a request.
 func (s *Result) count(r *Request, one Tally) {
 	s.add(one)
 	s.key(r.Key).add(one)
@@ -55,7 +55,7 @@ func (s *Result) offered(r *Request) {
 
 func (s *Result) rejected(r *Request) { s.count(r, Tally{Rejected: 1}) }
 
-// answered counts the answer to a request whose client is still there.
+// answered counts an answer that a client receives.
 func (s *Result) answered(r *Request, now Time) {
 	s.note(now)
 	took := now - r.Sent
@@ -70,7 +70,7 @@ func (s *Result) answered(r *Request, now Time) {
 // note adds a time to the digest (FNV-1a, by words).
 func (s *Result) note(t Time) { s.digest = (s.digest ^ uint64(t)) * 1099511628211 }
 
-// merge adds what became of the requests of another run.
+// merge adds the requests of another run.
 func (s *Result) merge(o *Result) {
 	s.add(o.Tally)
 	s.Left += o.Left
@@ -111,8 +111,7 @@ func (h *histogram) merge(o *histogram) {
 	}
 }
 
-// quantile returns the time in milliseconds that a share q of all does not
-// exceed, zero for no times.
+// quantile returns the q-quantile in milliseconds, zero without any time.
 func (h *histogram) quantile(q float64) float64 {
 	rest := q * float64(h.n)
 	for i, n := range h.buckets {
@@ -123,7 +122,7 @@ func (h *histogram) quantile(q float64) float64 {
 	return 0
 }
 
-// mean returns the mean time in milliseconds, zero for no times.
+// mean returns the mean time in milliseconds, zero without any time.
 func (h *histogram) mean() float64 {
 	if h.n == 0 {
 		return 0

@@ -6,15 +6,15 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Scenario is a load on a process. Its oracle is the best of all static limits.
+// A Scenario is a load on a process.
 type Scenario struct {
 	Name  string
 	About string
-	// Overload says that more arrives than can be served in time, at least at
-	// some times. Without it nothing needs to be rejected.
+	// Overload means that at some times more requests arrive than can be served
+	// before their deadlines. Otherwise no rejection is needed.
 	Overload bool
 	End      Time // no requests are sent from then on
-	Grace    Time // for which the run goes on then. Zero means 30 s
+	Grace    Time // how long the run continues after End. Zero means 30 s
 	// Band is the least share of the oracle's good requests that ours must
 	// serve, in per cent. Zero means 95.
 	Band float64
@@ -23,9 +23,9 @@ type Scenario struct {
 	Isolated map[int]float64
 	// Critical is the least share of CRITICAL_PLUS requests that ours must serve, in per cent.
 	Critical float64
-	// Silent says that clients do not tell their deadlines.
+	// Silent means that clients send no deadlines.
 	Silent bool
-	// Limits are what the oracle tries. Nil means [limits].
+	// Limits are the static limits of the oracle. Nil means [limits].
 	Limits []int
 	Fill   func(p *Process)
 }
@@ -37,7 +37,7 @@ func (s *Scenario) band() float64 {
 	return s.Band
 }
 
-// candidates are the limits among which the oracle chooses, beside none.
+// candidates are the static limits of the oracle.
 func (s *Scenario) candidates() []int {
 	if s.Limits != nil {
 		return s.Limits
@@ -45,7 +45,8 @@ func (s *Scenario) candidates() []int {
 	return limits
 }
 
-// A query is the usual request: 20 ms at a backend, of use for 250 ms.
+// query returns a maker of the usual request: 20 ms at a backend, with a deadline
+// of 250 ms.
 func query(b *Backend) maker { return request(b, 0, exponential(20*ms), 250*ms) }
 
 // request returns a maker of requests of one key.
@@ -55,15 +56,15 @@ func request(b *Backend, key int, service distribution, deadline Time) maker {
 	}
 }
 
-// stream returns a maker of requests that stay open for a minute, and should open
-// within 250 ms.
+// stream returns a maker of requests that should open within 250 ms and stay open
+// for a minute.
 func stream(b *Backend, key int) maker {
 	return func(Time, *rand.Rand) *Request {
 		return &Request{Key: key, Service: 60 * sec, Deadline: 250 * ms, Stream: true, Backend: b}
 	}
 }
 
-// during is a rate that is changed for a span.
+// during returns a rate with another value inside a span.
 func during(s span, inside, outside float64) rate {
 	return func(t Time) float64 {
 		if s.has(t) {
@@ -73,7 +74,7 @@ func during(s span, inside, outside float64) rate {
 	}
 }
 
-// queries is a load of queries on a pool with 8 slots, which serves 400 per second.
+// queries sends queries to a pool of 8 slots, which serves 400 per second.
 func queries(perSecond rate) func(p *Process) {
 	return func(p *Process) { p.poisson(perSecond, query(newPool(8))) }
 }
@@ -127,7 +128,7 @@ var scenarios = []*Scenario{
 		Fill: queries(during(span{10 * sec, 20 * sec}, 4000, 200)),
 	},
 	{
-		Name: "S3 1000 streams", About: "1000 streams open at once beside quick calls",
+		Name: "S3 1000 streams", About: "1000 streams open at the same time, with quick calls",
 		End: 20 * sec,
 		Fill: func(p *Process) {
 			b, open, rng := noQueue(), stream(noQueue(), 1), p.random()
@@ -140,7 +141,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S4 100 long polls", About: "100 clients poll for 10 s each beside quick calls",
+		Name: "S4 100 long polls", About: "100 clients poll for 10 s each, with quick calls",
 		End: 60 * sec,
 		Fill: func(p *Process) {
 			b := noQueue()
@@ -179,7 +180,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S8 stalls at 2.5x", About: "the process stands still 30 % of the time for 20 s",
+		Name: "S8 stalls at 2.5x", About: "the process is stopped 30 % of the time for 20 s",
 		Overload: true, End: 60 * sec,
 		Fill: func(p *Process) {
 			p.stalled(10*sec, 30*sec)
@@ -187,7 +188,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S8c cold, 1x then 2.5x", About: "stalls from the start at half the capacity, then 2.5 times",
+		Name: "S8c cold, 1x then 2.5x", About: "stalls from the start at half the capacity, then 2.5 times the capacity",
 		Overload: true, End: 60 * sec,
 		Fill: func(p *Process) {
 			p.stalled(0, 20*sec)
@@ -245,7 +246,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S12 closed, 200 clients", About: "200 clients that wait for answers and pause for 100 ms",
+		Name: "S12 closed, 200 clients", About: "200 clients wait for their answer and pause for 100 ms",
 		Overload: true, End: 20 * sec,
 		Fill: func(p *Process) {
 			make := query(newPool(8))
@@ -296,7 +297,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S17 own pool 3x + other", About: "key 1 overloads its own pool, key 2 has no problem",
+		Name: "S17 own pool 3x + other", About: "key 1 overloads a pool, key 2 does not use it",
 		Overload: true, End: 20 * sec, Isolated: map[int]float64{2: 99},
 		Fill: func(p *Process) {
 			p.poisson(flat(1200), request(newPool(8), 1, exponential(20*ms), 250*ms))
@@ -336,7 +337,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "S8b CPU short 8 s, 3x", About: "all the process does is 100-300 ms late for 8 s, under overload",
+		Name: "S8b CPU short 8 s, 3x", About: "the process is 100-300 ms late for 8 s, under overload",
 		Overload: true, End: 60 * sec,
 		Fill: func(p *Process) {
 			p.starved = append(p.starved, span{10 * sec, 18 * sec})
@@ -369,7 +370,7 @@ var scenarios = []*Scenario{
 		},
 	},
 	{
-		Name: "W2 uploads", About: "30 % wait 3 s for their client's body, the load triples for 10 s",
+		Name: "W2 uploads", About: "30 % wait 3 s for the body from the client, the load triples for 10 s",
 		End: 40 * sec,
 		Fill: func(p *Process) {
 			b, work, body := noQueue(), exponential(10*ms), exponential(3*sec)
@@ -401,7 +402,7 @@ var scenarios = []*Scenario{
 	},
 }
 
-// spread gives requests one of several keys by chance.
+// spread returns a maker that gives each request a random key.
 func spread(request maker, keys int) maker {
 	return func(at Time, rng *rand.Rand) *Request {
 		r := request(at, rng)

@@ -11,7 +11,7 @@ type variant struct {
 	make Maker
 }
 
-// seeds are the seeds of a table: n of them, after from.
+// seeds are the n seeds from+1, from+2 and so on.
 type seeds struct{ n, from uint64 }
 
 func (s seeds) list() (l []uint64) {
@@ -21,7 +21,7 @@ func (s seeds) list() (l []uint64) {
 	return l
 }
 
-// An oracle is what the best static limit achieves, over all seeds together.
+// An oracle is the result of the best static limit over all seeds together.
 type oracle struct {
 	Limit int
 	Tally
@@ -32,7 +32,7 @@ type oracle struct {
 type score struct {
 	*Result
 	Percent float64 // of the oracle's good requests
-	False   float64 // rejections beyond the oracle's, in per cent of what was offered
+	False   float64 // rejections beyond the oracle's, in per cent of the offered requests
 	P99     float64 // of the answers, in ms
 }
 
@@ -45,7 +45,7 @@ func (o oracle) score(r *Result) score {
 	}
 }
 
-// runs are simulations to do, each with its own seed, and in parallel.
+// runs are simulations to do in parallel, each scenario with all seeds.
 type runs struct {
 	seeds seeds
 	jobs  []job
@@ -57,13 +57,13 @@ type job struct {
 	done func(*Result)
 }
 
-// add plans runs of a scenario, one for each seed. Done gets the sum, from one
-// goroutine at a time, in the order in which add was called.
+// add plans a run of a scenario for each seed. Done gets the sum. Calls of done
+// have the order of the calls of add and come from one goroutine.
 func (rs *runs) add(sc *Scenario, make Maker, done func(*Result)) {
 	rs.jobs = append(rs.jobs, job{sc, make, done})
 }
 
-// do does all runs. The result does not depend on which end first.
+// do does all runs. The result does not depend on their order.
 func (rs *runs) do() {
 	list := rs.seeds.list()
 	results := make([]*Result, len(rs.jobs)*len(list))

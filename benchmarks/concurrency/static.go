@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// none lets everything run.
+// none runs every request.
 type none struct{ p *Process }
 
 func newNone(p *Process) Algorithm { return none{p} }
@@ -13,7 +13,7 @@ func (none) Leave(*Request)        {}
 func (none) Expire(*Request)       {}
 func (none) Heartbeat()            {}
 
-// static rejects what arrives while a number of requests is in flight.
+// static rejects requests that arrive while the limit is in flight.
 type static struct {
 	none
 	limit, inFlight int
@@ -34,10 +34,10 @@ func (a *static) Arrive(r *Request) {
 
 func (a *static) Finish(*Request, bool) { a.inFlight-- }
 
-// unlimited is a limit that nothing reaches.
+// unlimited stands for no limit.
 const unlimited = math.MaxInt
 
-// limits are what the oracle tries beside none.
+// limits are the static limits of the oracle.
 var limits = []int{
 	2, 3, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 192, 256, 384, 512,
 }

@@ -14,7 +14,7 @@ func near(t *testing.T, what string, got, want, share float64) {
 	}
 }
 
-// erlangB is the share of calls that find c servers busy, if a are offered.
+// erlangB returns the share of calls that find c servers busy at the offered load a.
 func erlangB(c int, a float64) float64 {
 	b := 1.0
 	for i := 1; i <= c; i++ {
@@ -23,7 +23,7 @@ func erlangB(c int, a float64) float64 {
 	return b
 }
 
-// erlangC is the share of calls that wait for one of c servers.
+// erlangC returns the share of calls that wait for one of c servers.
 func erlangC(c int, a float64) float64 {
 	b := erlangB(c, a)
 	return b / (1 - a/float64(c)*(1-b))
@@ -56,7 +56,7 @@ func TestPollaczekKhinchine(t *testing.T) {
 	near(t, "mean time in ms", r.latency.mean(), 20+20*load/(2*(1-load)), 0.02)
 }
 
-// In random order requests wait for as long on average, but not each.
+// Random order keeps the mean wait and spreads the waits.
 func TestRandomOrder(t *testing.T) {
 	sc := queue(2, 0.9, exponential(20*ms), 20*ms)
 	fifo := simulate(sc, 1, newNone)
@@ -80,8 +80,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// A static limit of as many as there are slots loses Erlang's formula B, whatever the
-// distribution of times is.
+// With a static limit equal to the slots, Erlang's formula B is the rejected share
+// for every distribution of times.
 func TestErlangB(t *testing.T) {
 	for _, service := range []distribution{exponential(20 * ms), constant(20 * ms), lognormal(20*ms, 1), bimodal(20*ms, 10)} {
 		sc := queue(8, 1.25, service, 20*ms)
@@ -106,7 +106,8 @@ func (a *integral) change(by int) {
 func (a *integral) Arrive(r *Request)     { a.change(+1); a.p.Run(r) }
 func (a *integral) Finish(*Request, bool) { a.change(-1) }
 
-// Little: what is in the system is throughput times time, also where the load changes.
+// Little's law holds for every load: the integral of requests in flight is the sum
+// of their times.
 func TestLittle(t *testing.T) {
 	fills := map[string]func(p *Process){
 		"sine": func(p *Process) {

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// An explainer says why it decides as it does, by some levels.
+// An explainer exposes the numbers behind its decisions.
 type explainer interface{ Explain() []level }
 
 type level struct {
@@ -13,7 +13,7 @@ type level struct {
 	value float64
 }
 
-// explained returns what the algorithm knows.
+// explained returns the levels of the algorithm, if it has any.
 func (p *Process) explained() []level {
 	if e, ok := p.algorithm.(explainer); ok {
 		return e.Explain()
@@ -21,8 +21,7 @@ func (p *Process) explained() []level {
 	return nil
 }
 
-// trace prints a line for each interval of the first scenario that the options name, and for each
-// algorithm.
+// trace prints a line for each interval of a scenario, for each algorithm.
 func trace(w io.Writer, o options, vs []variant) error {
 	list := prefixed(scenarios, o.trace)
 	if len(list) == 0 {
@@ -53,7 +52,7 @@ func (p *Process) each(interval Time, f func()) {
 	p.at(interval, again)
 }
 
-// explain prints what the algorithm knows.
+// explain prints the counts so far and the levels of the algorithm.
 func (p *Process) explain(w io.Writer) {
 	r := &p.result
 	fmt.Fprintf(w, "%8.3f offered %d good %d rejected %d", p.now.Seconds(), r.Offered, r.Good, r.Rejected)
