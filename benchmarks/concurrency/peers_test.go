@@ -74,7 +74,7 @@ func TestBBRByHand(t *testing.T) {
 		{150 * ms, 0, 0, 5},            // 30 per 0.1 s · 15 ms = 4.5 in flight, and one more
 		{250 * ms, 40, 100 * ms, 5},    // still
 		{350 * ms, 0, 0, 7},            // 40 per 0.1 s · 15 ms = 6
-		{10_050 * ms, 0, 0, 41},       // the first bucket has expired: 40 per 0.1 s · 100 ms
+		{10_050 * ms, 0, 0, 41},        // the first bucket has expired: 40 per 0.1 s · 100 ms
 		{20_050 * ms, 0, 0, unlimited}, // and the second
 		{20_150 * ms, 1, 100 * ms, unlimited},
 		{20_250 * ms, 0, 0, 2},

@@ -29,10 +29,11 @@ func erlangC(c int, a float64) float64 {
 	return b / (1 - a/float64(c)*(1-b))
 }
 
-// queue is a scenario of one queue for a long time.
+// queue is a scenario of 400,000 requests to one queue.
 func queue(slots int, load float64, service distribution, mean Time) *Scenario {
-	return &Scenario{End: 4000 * sec, Fill: func(p *Process) {
-		p.poisson(flat(load*float64(slots)/mean.Seconds()), request(newPool(slots), 0, service, 0))
+	perSecond := load * float64(slots) / mean.Seconds()
+	return &Scenario{End: Time(400_000 / perSecond * float64(sec)), Fill: func(p *Process) {
+		p.poisson(flat(perSecond), request(newPool(slots), 0, service, 0))
 	}}
 }
 
