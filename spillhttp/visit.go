@@ -16,17 +16,21 @@ type heir struct {
 
 // visitOf returns what the answer to r is written to, and the request to serve, which
 // is r if nothing is inherited. Otherwise its context carries the deadline of the
-// call, and its class if labelled.
+// call, its class if labelled, and its level of degradation.
 func visitOf(w http.ResponseWriter, r *http.Request, a *arrival) (*response1, *http.Request) {
-	if !a.labelled && a.call.Deadline.IsZero() {
+	header := restated(r, a)
+	if header == nil && !a.labelled && a.level == 0 && a.call.Deadline.IsZero() {
 		return &response1{response{ResponseWriter: w}}, r
 	}
 	h := new(heir)
 	h.response.ResponseWriter = w
 	c := &h.context
 	c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
-	c.class, c.labelled = a.call.Criticality, a.labelled
+	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	h.request = *r.WithContext(c)
+	if header != nil {
+		h.request.Header = header
+	}
 	return &h.response, &h.request
 }
 
