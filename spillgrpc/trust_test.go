@@ -178,9 +178,9 @@ func TestPeerIdentity(t *testing.T) {
 	gates.Shed = patient
 	gates.Trust.Others = spillway.Sheddable
 	gates.Trust.Highest = map[string]spillway.Criticality{
-		"spiffe://example.org/frontend": spillway.CriticalPlus,
-		"batch.example.org":             spillway.SheddablePlus,
-		"cron":                          spillway.Critical,
+		"uri:spiffe://example.org/frontend": spillway.CriticalPlus,
+		"dns:batch.example.org":             spillway.SheddablePlus,
+		"cn:cron":                           spillway.Critical,
 	}
 	for _, row := range []struct {
 		name string

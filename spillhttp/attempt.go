@@ -1,7 +1,6 @@
 package spillhttp
 
 import (
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -23,17 +22,15 @@ type attempt struct {
 }
 
 // dress returns an attempt whose request is req with its own headers changed
-// from has to wants and with that baggage, in a header map of its own; or nil if
-// they are as they should be. The other values are shared, as a RoundTripper changes
-// none.
-func dress(req *http.Request, has *own, wants own, baggage []string) *attempt {
-	if *has == wants && same(req.Header[headerBaggage], baggage) {
+// from has to wants, in a header map of its own; or nil if they are as they
+// should be. The other values are shared, as a RoundTripper changes none.
+func dress(req *http.Request, has *own, wants own) *attempt {
+	if *has == wants {
 		return nil
 	}
 	t := &attempt{request: *req, values: wants}
-	h := make(http.Header, len(req.Header)+len(ownHeaders)+1)
+	h := make(http.Header, len(req.Header)+len(ownHeaders))
 	maps.Copy(h, req.Header)
-	setBaggage(h, baggage)
 	for i, key := range ownHeaders {
 		if wants[i] == "" {
 			delete(h, key)
@@ -51,6 +48,9 @@ func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
+	if _, ok := resp.Body.(io.Writer); ok {
+		return // a protocol was switched to: the connection may idle for as long as it likes
+	}
 	ticket := a.Hold()
 	if ticket.By == nil {
 		return
@@ -63,9 +63,6 @@ func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
 	}
 	b.inner, b.ticket, b.start = resp.Body, ticket, a.Start
 	resp.Body = b
-	if w, ok := b.inner.(io.Writer); ok { // a protocol was switched to: both may talk
-		resp.Body = &duplex{b, w}
-	}
 }
 
 // body is the body of an answer, which keeps its place in flight until it was
@@ -95,18 +92,4 @@ func (b *body) end() {
 	if b.ended.CompareAndSwap(false, true) {
 		b.ticket.Settle(time.Time{}, spillway.Served) // the limit keeps no time
 	}
-}
-
-// duplex is a body that can be written to.
-type duplex struct {
-	*body
-	io.Writer
-}
-
-// CloseWrite ends what is sent, where the connection can: the other side may talk on.
-func (d *duplex) CloseWrite() error {
-	if x, ok := d.Writer.(interface{ CloseWrite() error }); ok {
-		return x.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }

@@ -111,15 +111,15 @@ func TestCaller(t *testing.T) {
 		URIs: []*url.URL{{Scheme: "spiffe", Host: "example.org", Path: "/web"}},
 	}}}}
 	limited := mustHandler(t, bare, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, HandlerConfig{})
-	want := ratelimit.Caller{Addr: netip.MustParseAddr("2001:db8::1"), Identity: "spiffe://example.org/web", Application: "client/1.0"}
+	want := ratelimit.Caller{Addr: netip.MustParseAddr("2001:db8::1"), Identity: "uri:spiffe://example.org/web", Application: "client/1.0"}
 	if _, got, _ := judged(limited, time.Now(), r); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	for _, want := range []string{"dns.example", "cn", ""} {
+	for _, want := range []string{"dns:dns.example", "cn:cn", ""} {
 		c := r.TLS.VerifiedChains[0][0]
 		c.URIs = nil
 		switch want {
-		case "cn":
+		case "cn:cn":
 			c.DNSNames = nil
 		case "":
 			r.TLS.VerifiedChains = nil // presented, but not verified

@@ -82,7 +82,9 @@ func ExampleNewHandler_signal() {
 		return
 	}
 	defer gates.Close()
-	handler, err := spillhttp.NewHandler(http.NotFoundHandler(), spillhttp.HandlerConfig{Ingress: gates})
+	handler, err := spillhttp.NewHandler(http.NotFoundHandler(), spillhttp.HandlerConfig{
+		Ingress: gates, HealthPaths: []string{"/healthz"},
+	})
 	if err != nil {
 		fmt.Println(err)
 		return

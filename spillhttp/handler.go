@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
-	"strings"
+	"net/url"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,20 +36,29 @@ type HandlerConfig struct {
 	// first DNS name, else the common name of a client certificate that was
 	// verified.
 	Identity func(*http.Request) string
-	// Exempt reports whether a request passes unseen, as if there were no
-	// Handler. It is called as Classify is. Nil means [DefaultExempt].
+	// HealthPaths are paths of health checks, such as "/healthz", which pass unseen, as
+	// if there were no Handler: a busy server must not look dead. A request matches
+	// only with the whole path, written without escapes. Anybody who can connect can
+	// ask for them as often as they like, so what they do must be cheap.
+	HealthPaths []string
+	// Exempt reports whether a request passes unseen, besides those to HealthPaths.
+	// It is called as Classify is. Nil means [DefaultExempt] at an internal boundary,
+	// and that nothing else passes at an edge.
 	Exempt func(*http.Request) bool
 }
 
-// DefaultExempt reports whether a request is one by which others watch the
-// server: a busy server must not look dead. It goes by the paths /healthz,
-// /livez, /readyz and /metrics, and the health service of gRPC.
+// DefaultExempt reports whether a request is a health check by its path: /healthz,
+// /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
+// than most requests.
 func DefaultExempt(r *http.Request) bool {
-	switch path := r.URL.Path; path {
-	case "/healthz", "/livez", "/readyz", "/metrics":
+	if r.URL.RawPath != "" {
+		return false
+	}
+	switch r.URL.Path {
+	case "/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch":
 		return true
 	default:
-		return strings.HasPrefix(path, "/grpc.health.v1.Health/")
+		return false
 	}
 }
 
@@ -59,7 +70,8 @@ type Handler struct {
 	owned    bool
 	classify func(*http.Request) spillway.Call
 	identity func(*http.Request) string
-	exempt   func(*http.Request) bool
+	exempt   func(*http.Request) bool // nil: as the boundary has it
+	health   []string
 	clock    clock
 	plain    bool         // the three are those of this package, which look at little
 	looks    atomic.Int64 // how many requests a Listener is to look at
@@ -75,9 +87,15 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if next == nil {
 		return nil, errors.New("spillhttp: next is nil, must be a Handler")
 	}
+	for i, path := range c.HealthPaths {
+		if u, err := url.Parse(path); err != nil || u.Path != path || path == "" || path[0] != '/' {
+			return nil, fmt.Errorf("spillhttp: HealthPaths[%d] is %.64q, must be a path such as /healthz, without escapes or a query", i, path)
+		}
+	}
 	h := &Handler{
 		next: next, ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt,
-		plain: c.Classify == nil && c.Identity == nil && c.Exempt == nil,
+		health: slices.Clone(c.HealthPaths),
+		plain:  c.Classify == nil && c.Identity == nil && c.Exempt == nil,
 	}
 	if h.ingress == nil {
 		var err error
@@ -89,10 +107,18 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if h.identity == nil {
 		h.identity = certified
 	}
-	if h.exempt == nil {
-		h.exempt = DefaultExempt
-	}
 	return h, nil
+}
+
+// unseen reports whether a request passes unseen.
+func (h *Handler) unseen(r *http.Request) bool {
+	if r.URL.RawPath == "" && slices.Contains(h.health, r.URL.Path) {
+		return true
+	}
+	if h.exempt != nil {
+		return h.exempt(r)
+	}
+	return DefaultExempt(r) && h.ingress.Trust().Boundary == ingress.Internal
 }
 
 // Close frees what [NewHandler] has made. Call it when the last request has
@@ -108,7 +134,7 @@ func (h *Handler) Close() error {
 // handler, with a context that carries the criticality and the deadline that it
 // was admitted with, or answers that it is not. A panic passes through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.exempt(r) {
+	if h.unseen(r) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
@@ -116,16 +142,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var a arrival
 	h.judge(now, r, &a)
 	h.find(r, &a.caller)
-	var passage ingress.Passage
-	if ratio := h.ingress.AcceptRatio(a.call.Criticality); ratio != "" {
-		w.Header()[headerAcceptRatio] = []string{ratio}
-	}
-	if refusal := passage.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
+	place := passages.Get().(*ingress.Passage)
+	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
+		passages.Put(place)
 		h.refuse(w, r, refusal)
 		return
 	}
-	a.level = h.ingress.Degradation(a.call.Criticality)
-	v, next := visitOf(w, r, &a)
+	v, next, passage := h.visitOf(w, r, &a, place)
 	returned := false
 	defer func() {
 		outcome := spillway.Failed
@@ -135,10 +158,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			outcome = outcomeOf(err, v.code)
 		}
 		passage.DoneAt(end, outcome)
+		v.passage = nil
+		*place = ingress.Passage{}
+		passages.Put(place)
 	}()
 	h.next.ServeHTTP(v.writer(r), next)
 	returned = true
 }
+
+// passages are places for those of requests without a body, and for those that are
+// refused. They are used again when the handler has returned, after which the answer is
+// not written to any more. Bodies may be read on by whoever sends them elsewhere.
+var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
 
 // An arrival is what there is to know of a request when it comes. It is handed on
 // by reference, as copies of it would cost more than many a decision.
@@ -146,8 +177,6 @@ type arrival struct {
 	call     spillway.Call
 	caller   ratelimit.Caller
 	labelled bool // the calls that it causes are to be
-	level    spillway.DegradationLevel
-	baggage  []string
 	hurried  bool // its deadline is one that a stranger has set
 }
 
@@ -159,7 +188,7 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	}
 	trust := h.ingress.Trust()
 	var claims ingress.Claims
-	a.baggage = h.claims(r, &a.call, trust.Boundary, &claims)
+	h.claims(r, &a.call, trust.Boundary, &claims)
 	a.caller.Identity = claims.Identity
 	own := a.call.Deadline
 	trust.Apply(now, &a.call, &claims)
@@ -175,16 +204,14 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	}
 }
 
-// claims finds out what r says of itself, and returns its baggage.
-func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) (baggage []string) {
+// claims finds out what r says of itself.
+func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) {
 	c.Identity = h.identity(r)
-	baggage = r.Header[headerBaggage]
-	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], baggage)
+	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], r.Header[headerBaggage])
 	c.Timeout = timeoutOf(r)
 	if b == ingress.Internal || call.Customer != "" { // else nobody wants to know
 		c.Attempt = attemptOf(r)
 	}
-	return baggage
 }
 
 // Judge returns what the Handler would take a request for that came now, and what the
@@ -208,7 +235,16 @@ func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why ingress.Ref
 		h.busy()
 	}
 	refuse(w, r, why)
+	if r.ProtoMajor == 1 && incomplete(r) {
+		// net/http reads what is left of a short body before it answers. What does not
+		// come at once costs the connection.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(unreadTime)) // who has none closes it
+	}
 }
+
+// unreadTime is how long the rest of the body of a refused request may take: enough for
+// what was sent together with the head.
+const unreadTime = 50 * time.Millisecond
 
 // busy takes note of a refusal for overload.
 func (h *Handler) busy() {
@@ -219,7 +255,7 @@ func (h *Handler) busy() {
 
 // early decides on a request of which only the head has come.
 func (h *Handler) early(now time.Time, r *http.Request) ingress.Refusal {
-	if h.exempt(r) {
+	if h.unseen(r) {
 		return ingress.Refusal{}
 	}
 	var a arrival

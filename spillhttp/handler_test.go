@@ -48,7 +48,7 @@ func TestClassesAreRefusedInOrder(t *testing.T) {
 		return c
 	}
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
-		h := mustHandler(t, bare, busy, HandlerConfig{Classify: batch})
+		h := mustHandler(t, bare, busy, HandlerConfig{Classify: batch, HealthPaths: []string{"/healthz"}})
 		h.looks.Store(lookOn)
 		s := open(t, protocol, h, early)
 		defer s.close()
@@ -63,7 +63,12 @@ func TestClassesAreRefusedInOrder(t *testing.T) {
 			{"/batch", "", 503},
 			{"/batch", "CRITICAL_PLUS", 503},
 			{"/healthz", "SHEDDABLE", 204},
-			{"/grpc.health.v1.Health/Check", "SHEDDABLE", 204},
+			{"/healthz/", "SHEDDABLE", 503},
+			{"/healthz/..;/batch", "SHEDDABLE", 503},
+			{"/healthzebra", "SHEDDABLE", 503},
+			{"/livez", "SHEDDABLE", 503}, // which nobody has named
+			{"/metrics", "SHEDDABLE", 503},
+			{"/grpc.health.v1.Health/Check", "SHEDDABLE", 503},
 		} {
 			r := newRequest(t, t.Context(), http.MethodGet, nil)
 			r.URL.Path = row.path

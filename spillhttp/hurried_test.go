@@ -9,9 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/throttle"
 )
 
 // TestStrangersDoNotThrottleOthers: callers at an edge may leave as little time as they
@@ -34,8 +32,7 @@ func TestStrangersDoNotThrottleOthers(t *testing.T) {
 					}
 					return answer(r, 200, ""), nil
 				})
-				median := throttle.Config{Rand: func() float64 { return 0.5 }}
-				client := mustTransport(t, TransportConfig{Base: backend, Egress: egress.Config{Throttle: median}})
+				client := mustTransport(t, TransportConfig{Base: backend})
 				h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					out := must(http.NewRequestWithContext(r.Context(), http.MethodGet, "http://backend"+r.URL.Path, nil))
 					resp, err := client.RoundTrip(out)

@@ -175,7 +175,7 @@ func half(t testing.TB, next http.Handler) *Handler {
 	// However busy the processors of the test are, who may wait is let in, and not
 	// refused because it waited.
 	config.Shed.MaxWait = 10 * time.Second
-	h := mustHandler(t, next, config, HandlerConfig{Classify: func(r *http.Request) (c spillway.Call) {
+	h := mustHandler(t, next, config, HandlerConfig{HealthPaths: []string{"/healthz"}, Classify: func(r *http.Request) (c spillway.Call) {
 		if strings.HasPrefix(r.URL.Path, "/vip") {
 			c.Criticality = spillway.CriticalPlus
 		}

@@ -11,8 +11,10 @@ import (
 // have say so, as [http.ResponseController] does.
 type response struct {
 	http.ResponseWriter
+	pausing
 
-	code int // 0 as long as none was set
+	code   int // 0 as long as none was set
+	unsent int // bytes that were written since all was sent
 }
 
 // WriteHeader implements [http.ResponseWriter].
@@ -26,12 +28,20 @@ func (r *response) WriteHeader(code int) {
 // Write implements [http.ResponseWriter].
 func (r *response) Write(p []byte) (int, error) {
 	r.begin()
+	if r.blocks(len(p)) {
+		r.suspend()
+		defer r.resume()
+	}
 	return r.ResponseWriter.Write(p)
 }
 
 // WriteString implements [io.StringWriter].
 func (r *response) WriteString(s string) (int, error) {
 	r.begin()
+	if r.blocks(len(s)) {
+		r.suspend()
+		defer r.resume()
+	}
 	return io.WriteString(r.ResponseWriter, s)
 }
 
@@ -48,6 +58,9 @@ func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // FlushError is for [http.ResponseController].
 func (r *response) FlushError() error {
 	r.begin()
+	r.unsent = 0
+	r.suspend()
+	defer r.resume()
 	return http.NewResponseController(r.ResponseWriter).Flush()
 }
 
@@ -66,13 +79,18 @@ func (r *response1) writer(request *http.Request) http.ResponseWriter {
 	return &r.response
 }
 
-// Hijack implements [http.Hijacker].
+// Hijack implements [http.Hijacker]. From then on nobody knows what is work, so that
+// nothing is.
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
-	return http.NewResponseController(r.ResponseWriter).Hijack()
+	c, buffered, err := http.NewResponseController(r.ResponseWriter).Hijack()
+	if err == nil {
+		r.suspend()
+	}
+	return c, buffered, err
 }
 
 // ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
 func (r *response1) ReadFrom(src io.Reader) (int64, error) {
 	r.begin()
-	return io.Copy(r.ResponseWriter, src)
+	return r.copyFrom(src)
 }

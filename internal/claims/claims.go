@@ -22,7 +22,10 @@ func Criticality(own, baggage []string) (class spillway.Criticality, ok bool) {
 	return class, ok
 }
 
-// ofBaggage looks at as many bytes as every participant has to pass on.
+// maxBaggage is how many bytes of a baggage are looked at: as many as W3C Baggage,
+// section 3.3.2, has passed on.
+const maxBaggage = 8192
+
 func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 	left := maxBaggage
 	for _, rest := range values {
@@ -32,7 +35,7 @@ func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 			var member string
 			member, rest, more = strings.Cut(rest, ",")
 			member, _, _ = strings.Cut(member, ";")
-			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == baggageKey {
+			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == "criticality" {
 				class, ok = lower(class, ok, value)
 			}
 		}
@@ -52,15 +55,38 @@ func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticali
 	return class, ok
 }
 
-// Identity returns the name in a certificate, which must have been verified: its
-// first URI, else its first DNS name, else its common name.
+// Identity returns the name in a certificate, which must have been verified, with its
+// type: "uri:" and its only URI, else "dns:" and its first DNS name, else "cn:" and its
+// common name. So a name of one type never passes for one of another. A certificate with
+// several URIs has none, as SPIFFE demands of an X.509-SVID.
 func Identity(c *x509.Certificate) string {
 	switch {
-	case len(c.URIs) > 0:
-		return c.URIs[0].String()
+	case len(c.URIs) > 1:
+		return ""
+	case len(c.URIs) == 1:
+		return typeURI + c.URIs[0].String()
 	case len(c.DNSNames) > 0:
-		return c.DNSNames[0]
+		return typeDNS + c.DNSNames[0]
+	case c.Subject.CommonName != "":
+		return typeCN + c.Subject.CommonName
 	default:
-		return c.Subject.CommonName
+		return ""
 	}
+}
+
+// The types of names.
+const (
+	typeURI = "uri:"
+	typeDNS = "dns:"
+	typeCN  = "cn:"
+)
+
+// IsIdentity reports whether a name is one that [Identity] could return.
+func IsIdentity(name string) bool {
+	for _, prefix := range [...]string{typeURI, typeDNS, typeCN} {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			return rest != ""
+		}
+	}
+	return false
 }

@@ -56,9 +56,9 @@ func TestIdentity(t *testing.T) {
 		add  func()
 		want string
 	}{
-		{func() {}, "name"},
-		{func() { c.DNSNames = []string{"a.example", "b.example"} }, "a.example"},
-		{func() { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "example", Path: "/a"}} }, "spiffe://example/a"},
+		{func() {}, "cn:name"},
+		{func() { c.DNSNames = []string{"a.example", "b.example"} }, "dns:a.example"},
+		{func() { c.URIs = []*url.URL{{Scheme: "spiffe", Host: "example", Path: "/a"}} }, "uri:spiffe://example/a"},
 	} {
 		row.add()
 		if got := Identity(c); got != row.want {

@@ -1,0 +1,118 @@
+package spillhttp
+
+import (
+	"io"
+	"net/http"
+	"os"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// A pausing knows of a request that is served when it waits for its client. It can be
+// nil, for requests that pass unseen.
+type pausing struct {
+	passage *ingress.Passage
+	clock   *clock
+}
+
+func (p *pausing) suspend() {
+	if p.passage != nil {
+		p.passage.Suspend(p.clock.now())
+	}
+}
+
+func (p *pausing) resume() {
+	if p.passage != nil {
+		p.passage.Resume(p.clock.now())
+	}
+}
+
+// A requestBody is the body of a request, of which not all may be there. Whoever reads it
+// waits for the client.
+type requestBody struct {
+	io.ReadCloser
+	pausing
+}
+
+// Read implements [io.Reader].
+func (b *requestBody) Read(p []byte) (int, error) {
+	b.suspend()
+	defer b.resume()
+	return b.ReadCloser.Read(p)
+}
+
+// Close implements [io.Closer]. net/http may read on.
+func (b *requestBody) Close() error {
+	b.suspend()
+	defer b.resume()
+	return b.ReadCloser.Close()
+}
+
+// incomplete reports whether some of the body of a request may still have to come. What
+// has a GetBody is there, as somebody has read it.
+func incomplete(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
+}
+
+// Suspend says that the request that w answers does no work until [Resume]: it waits for
+// an event that has nothing to do with how busy the server is, as in a long poll or
+// between two events of a stream. Until as many calls of Resume it does not count as in
+// flight for the shedder, and the time does not count as latency.
+//
+// There is no need to call it for the client: while the body of a request is read, an
+// answer written, or a connection taken over, the [Handler] does. w is the
+// http.ResponseWriter of the handler, or one with an Unwrap method that leads to it;
+// with any other, and after the handler has returned, Suspend does nothing.
+func Suspend(w http.ResponseWriter) {
+	if r := responseOf(w); r != nil {
+		r.suspend()
+	}
+}
+
+// Resume ends one [Suspend]. It never waits.
+func Resume(w http.ResponseWriter) {
+	if r := responseOf(w); r != nil {
+		r.resume()
+	}
+}
+
+// responseOf finds the response of a Handler, nil if there is none.
+func responseOf(w http.ResponseWriter) *response {
+	for {
+		switch x := w.(type) {
+		case *response1:
+			return &x.response
+		case *response:
+			return x
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = x.Unwrap()
+		default:
+			return nil
+		}
+	}
+}
+
+// unblocked is how many bytes net/http keeps before it writes anything to a connection:
+// the least of its buffers, those of chunks. No write of a shorter answer waits for a client.
+const unblocked = 2048
+
+// blocks takes in that n bytes are written, and reports whether that may wait for the
+// client.
+func (r *response) blocks(n int) bool {
+	r.unsent += n
+	return r.unsent > unblocked
+}
+
+// copyFrom writes what src has. Only a file is never waited for.
+func (r *response1) copyFrom(src io.Reader) (int64, error) {
+	from := src
+	if limited, ok := src.(*io.LimitedReader); ok {
+		from = limited.R
+	}
+	if _, ok := from.(*os.File); ok { // which the kernel can send by itself
+		r.suspend()
+		defer r.resume()
+		return io.Copy(r.ResponseWriter, src)
+	}
+	return io.Copy(struct{ io.Writer }{&r.response}, src)
+}
