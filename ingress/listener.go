@@ -22,6 +22,12 @@ type ListenerConfig struct {
 	// MaxOpen is how many connections may be open at once, those that wait
 	// included. Zero and negative mean no limit.
 	MaxOpen int
+	// Near, if not nil, is asked about each connection that comes when three quarters of
+	// MaxOpen are open: whether it is let in. open counts it, and exceeds most, which is
+	// MaxOpen, when all are. It may close other connections to make room, and must be
+	// quick, as no other connection is accepted meanwhile. Without it, connections are
+	// refused when all are open.
+	Near func(c net.Conn, open, most int) bool
 }
 
 // A Listener lets connections in from another listener. A connection that it
@@ -31,6 +37,7 @@ type Listener struct {
 	from    net.Listener
 	limiter *ratelimit.Limiter
 	maxOpen atomic.Int64
+	near    atomic.Pointer[func(net.Conn, int, int) bool]
 	open    atomic.Int64
 	refused atomic.Uint64
 	ready   chan net.Conn
@@ -51,7 +58,7 @@ func NewListener(l net.Listener, c ListenerConfig) (*Listener, error) {
 		from: l, limiter: limiter,
 		ready: make(chan net.Conn), failed: make(chan error, 1), closing: make(chan struct{}),
 	}
-	x.maxOpen.Store(int64(c.MaxOpen))
+	x.bound(c)
 	x.close = sync.OnceValue(func() error {
 		close(x.closing)
 		return l.Close()
@@ -66,8 +73,13 @@ func (l *Listener) Update(c ListenerConfig) error {
 	if err := l.limiter.Update(c.Rate); err != nil {
 		return fmt.Errorf("ingress: Rate: %w", err)
 	}
-	l.maxOpen.Store(int64(c.MaxOpen))
+	l.bound(c)
 	return nil
+}
+
+func (l *Listener) bound(c ListenerConfig) {
+	l.near.Store(&c.Near)
+	l.maxOpen.Store(int64(c.MaxOpen))
 }
 
 // Accept returns the next connection that is let in.
@@ -142,7 +154,7 @@ func temporary(err error) bool {
 // admit decides on a new connection, and has it wait if need be.
 func (l *Listener) admit(c net.Conn) {
 	x := &conn{Conn: c, listener: l}
-	if n, most := l.open.Add(1), l.maxOpen.Load(); most > 0 && n > most {
+	if !l.room(c, l.open.Add(1)) {
 		x.refuse()
 		return
 	}
@@ -159,6 +171,15 @@ func (l *Listener) admit(c net.Conn) {
 	default:
 		l.running.Go(func() { l.wait(x, &r) })
 	}
+}
+
+// room reports whether a connection may be open as the n-th.
+func (l *Listener) room(c net.Conn, n int64) bool {
+	most := l.maxOpen.Load()
+	if near := *l.near.Load(); near != nil && most > 0 && n > most-most/4 {
+		return near(c, int(n), int(most))
+	}
+	return most <= 0 || n <= most
 }
 
 func (l *Listener) wait(c *conn, r *ratelimit.Reservation) {

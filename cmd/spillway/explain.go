@@ -25,7 +25,7 @@ type explainCommand struct {
 	Body     int64    `placeholder:"BYTES" help:"Length of the body."`
 	HTTP2    bool     `name:"http2" help:"The request comes by HTTP/2; calls of gRPC always do."`
 	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
-	Client   string   `placeholder:"NAME" help:"The name in the certificate of the client (default none)."`
+	Client   string   `placeholder:"NAME" help:"Name in the certificate of the client with its type, such as uri:spiffe://shop/cart (default none)."`
 	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Where it comes from, for exemptions (default ${default})."`
 	JSON     bool     `name:"json" help:"Print the explanation as JSON."`
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/throttle"
@@ -152,9 +154,16 @@ func (k *checker) listener(at string, l *Listener) {
 	k.oneOf(at+".boundary", l.Boundary, "edge", "internal")
 	for name, class := range l.Callers {
 		k.class(at+".callers."+name, class)
+		if !claims.IsIdentity(name) {
+			k.failf(at+".callers", "has %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", name)
+		}
 	}
+	k.prefixes(at+".peers", l.Peers)
 	if len(l.Callers) > 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".callers", "is given, but without tls.client_ca no caller proves its name")
+	}
+	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
+		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
 	}
 	k.class(at+".others", l.Others)
 	if l.MaxTimeout != 0 && (l.MaxTimeout < time.Millisecond || l.MaxTimeout > 24*time.Hour) {
@@ -192,13 +201,17 @@ func (k *checker) pair(at, certificate, key string, needed bool) {
 }
 
 func (k *checker) rate(at string, r *RateLimit) {
-	for i, text := range r.Exempt {
-		if _, err := netip.ParsePrefix(text); err != nil {
-			k.failf(fmt.Sprintf("%s.exempt[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8", text)
-		}
-	}
+	k.prefixes(at+".exempt", r.Exempt)
 	_, err := ratelimit.New(r.config())
 	k.policy(at, err)
+}
+
+func (k *checker) prefixes(at string, all []string) {
+	for i, text := range all {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			k.failf(fmt.Sprintf("%s[%d]", at, i), "is %.64q, must be a network such as 10.0.0.0/8", text)
+		}
+	}
 }
 
 func (k *checker) cluster(at string, x *Cluster) {
@@ -352,10 +365,52 @@ func (k *checker) route(at string, r *Route) {
 		}
 	}
 	k.class(at+".criticality", r.Criticality)
-	if r.Customer.Header != "" && !isToken(r.Customer.Header) {
-		k.failf(at+".customer.header", "is %.64q, which is no name of a header", r.Customer.Header)
+	k.customer(at+".customer", r)
+	k.exempt(at, r)
+	for i, name := range r.Upgrades {
+		if before, after, _ := strings.Cut(name, "/"); !isToken(before) || after != "" && !isToken(after) || strings.EqualFold(before, "h2c") {
+			k.failf(fmt.Sprintf("%s.upgrades[%d]", at, i), "is %.32q, must be a protocol such as websocket, and not h2c", name)
+		}
 	}
 	k.least(at+".timeout", r.Timeout)
+}
+
+// customer wants a name of a customer that not every client can choose.
+func (k *checker) customer(at string, r *Route) {
+	c := r.Customer
+	switch {
+	case c.Header != "" && !isToken(c.Header):
+		k.failf(at+".header", "is %.64q, which is no name of a header", c.Header)
+	case c.Header != "" && c.Identity:
+		k.failf(at+".header", "is given together with identity, must be one of them: who has no certificate has no name")
+	case c.Header != "" && !c.Trusted && k.atEdges(r):
+		k.failf(at+".trusted_header", "is missing: at an edge any client can send %.64q; set it to true if something in front of the proxy sets or removes that header, or use identity", c.Header)
+	case c.Trusted && c.Header == "":
+		k.failf(at+".trusted_header", "is true, but there is no header")
+	}
+}
+
+// atEdges reports whether all listeners of a route are edges.
+func (k *checker) atEdges(r *Route) bool {
+	return !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool {
+		return l.Boundary == "internal" && (len(r.Listeners) == 0 || slices.Contains(r.Listeners, l.Defaulted().Name))
+	})
+}
+
+// exempt wants a path that no other request can be made to look like.
+func (k *checker) exempt(at string, r *Route) {
+	switch {
+	case r.Prefix && !r.Exempt:
+		k.failf(at+".prefix", "is true, but exempt is not; all other routes match prefixes unless exact is true")
+	case r.Prefix && r.Exact:
+		k.failf(at+".prefix", "is true, and so is exact; must be one of them")
+	case r.Exempt && r.Path == "":
+		k.failf(at+".exempt", "is true, but there is no path; set the path of the health check")
+	case r.Prefix && !strings.HasSuffix(r.Path, "/"):
+		k.failf(at+".path", "is %.64q, must end with / where prefix is true", r.Path)
+	case r.Exempt && (strings.ContainsAny(r.Path, `;\%`) || path.Clean(r.Path) != strings.TrimSuffix(r.Path, "/") && r.Path != "/"):
+		k.failf(at+".path", "is %.64q, must have none of ; \\ %% and no dot or empty segments where exempt is true", r.Path)
+	}
 }
 
 // isToken reports whether s may be a method or the name of a header: RFC 9110,

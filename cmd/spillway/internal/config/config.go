@@ -16,6 +16,7 @@ type Config struct {
 	Listeners    []Listener    `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
 	Clusters     []Cluster     `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
 	Routes       []Route       `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
+	MaxBuffered  int64         `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
 	DrainTimeout time.Duration `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
 	Mongo        []Mongo       `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
 	XDS          *XDS          `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live. It takes a program that was built with go build -tags xds."`
@@ -51,19 +52,24 @@ type Listener struct {
 	Address  string `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port, such as 127.0.0.1:8080; port 0 is any free one."`
 	Boundary string `yaml:"boundary" jsonschema:"enum=edge,enum=internal" jsonschema_description:"edge, the default: anybody may connect, and a request may only lower its class. internal: labels and attempt numbers are believed, up to the class that callers and others say."`
 	// Callers is by the identity in a client certificate.
-	Callers    map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate, at an internal boundary."`
+	Callers    map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate with its type, at an internal boundary: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. A certificate with several URIs has no name."`
+	Peers      []string         `yaml:"peers" jsonschema_description:"Networks that may connect, such as 10.0.0.0/8; connections from others are reset. Without any, all may. An internal boundary needs these or tls.client_ca."`
 	Others     Class            `yaml:"others" jsonschema_description:"The highest class of all other callers; the default is CRITICAL."`
 	MaxTimeout time.Duration    `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
 	TLS        *ServerTLS       `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 
-	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once; more are reset. 0 is 10000, negative is no limit."`
+	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if there is none, new ones are reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
 	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`
+	MaxRequests    int           `yaml:"max_requests" jsonschema_description:"Requests at once on all connections, in every mode, those that wait for their client included. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
 	MaxStreams     int           `yaml:"max_streams" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
 	MaxHeaderBytes int           `yaml:"max_header_bytes" jsonschema_description:"0 is 65536."`
 	MaxBodyBytes   int64         `yaml:"max_body_bytes" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
 	HeaderTimeout  time.Duration `yaml:"header_timeout" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
-	BodyTimeout    time.Duration `yaml:"body_timeout" jsonschema_description:"How long a client that sends a body may send nothing; 0 is 30s, negative is no limit. Calls of gRPC have none."`
-	WriteTimeout   time.Duration `yaml:"write_timeout" jsonschema_description:"How long a client may take to receive a piece of an answer; 0 is 30s, negative is no limit."`
+	BodyTimeout    time.Duration `yaml:"body_timeout" jsonschema_description:"How long the proxy waits for the body of a request, in total, beyond the time that min_rate allows for what has come; 0 is 30s, negative is no limit. Calls of gRPC have stream_idle_timeout instead."`
+	WriteTimeout   time.Duration `yaml:"write_timeout" jsonschema_description:"How long the proxy waits for a client to receive its answer, in total, beyond the time that min_rate allows for what has gone; 0 is 30s, negative is no limit."`
+	MinRate        int64         `yaml:"min_rate" jsonschema_description:"Bytes per second that a client must send of a body and receive of an answer, while the proxy waits for it; 0 is 240, negative is none."`
+	MaxBodyTime    time.Duration `yaml:"max_body_time" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
+	StreamIdle     time.Duration `yaml:"stream_idle_timeout" jsonschema_description:"How long a call of gRPC whose client has not ended it, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
 	IdleTimeout    time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
 }
 
@@ -214,6 +220,7 @@ type Route struct {
 	Listeners   []string          `yaml:"listeners" jsonschema_description:"Names; without any, all."`
 	Host        string            `yaml:"host" jsonschema_description:"Without a port; *.example.com is all below example.com."`
 	Path        string            `yaml:"path" jsonschema_description:"How the path begins: /api/ is all below it. For gRPC, /package.Service/ is one service."`
+	Prefix      bool              `yaml:"prefix" jsonschema_description:"An exempt route matches all paths that begin with its path."`
 	Exact       bool              `yaml:"exact" jsonschema_description:"The path must be all of the request's, and not only how it begins."`
 	Methods     []string          `yaml:"methods" jsonschema_description:"Without any, all."`
 	Headers     map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
@@ -221,13 +228,20 @@ type Route struct {
 	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL."`
 	Customer    Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
 	Timeout     time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
-	Exempt      bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
+	BodyTimeout time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	MinRate     int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	MaxBodyTime time.Duration     `yaml:"max_body_time" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	StreamIdle  time.Duration     `yaml:"stream_idle_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	Upgrades    []string          `yaml:"upgrades" jsonschema_description:"Protocols that a connection of HTTP/1.1 may be upgraded to; the default is websocket alone. Other upgrades are ignored, as RFC 9110 allows: the request goes on without."`
+	Exempt      bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. The path must be given, and be all of the request's, unless prefix is true. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
 }
 
 // Customer is by what a customer is known.
 type Customer struct {
-	Header   string `yaml:"header" jsonschema_description:"The value of this header, which shows up in reports: not a secret."`
-	Identity bool   `yaml:"identity" jsonschema_description:"The name in the certificate of the client."`
+	Header string `yaml:"header" jsonschema_description:"The value of this header, which shows up in reports: not a secret. At an edge it needs trusted_header."`
+	// Trusted is needed as anybody can send a header.
+	Trusted  bool `yaml:"trusted_header" jsonschema_description:"At an edge, the header is believed: only where something in front of the proxy sets or removes it for every request, such as an authenticating gateway. Otherwise any client can spend the quota of any customer."`
+	Identity bool `yaml:"identity" jsonschema_description:"The name in the certificate of the client, with its type: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. Without a certificate there is no customer."`
 }
 
 // ForUpstream is the configuration of a proxy that was told nothing but the address

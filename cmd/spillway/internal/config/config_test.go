@@ -34,7 +34,7 @@ listeners:
     address: 127.0.0.1:8001
     boundary: internal
     tls: {certificate: cert.pem, key: key.pem, client_ca: ca.pem}
-    callers: {"spiffe://shop/cart": CRITICAL_PLUS}
+    callers: {"uri:spiffe://shop/cart": CRITICAL_PLUS}
     others: SHEDDABLE
 clusters:
   - name: web
@@ -59,7 +59,7 @@ routes:
     listeners: [mesh]
     cluster: jobs
     criticality: SHEDDABLE_PLUS
-    customer: {header: X-Team, identity: true}
+    customer: {header: X-Team}
   - host: "*.example.com"
     methods: [GET, HEAD]
     headers: {X-Debug: "*"}
@@ -84,7 +84,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 	in := c.Ingress(&c.Listeners[1], &c.Clusters[0])
 	if in.RateLimitMode != spillway.Observe || in.ShedMode != spillway.Enforce || in.Trust.Boundary != ingress.Internal ||
-		in.Trust.Highest["spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.Others != spillway.Sheddable || in.Quota.Allocator == nil {
+		in.Trust.Highest["uri:spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.Others != spillway.Sheddable || in.Quota.Allocator == nil {
 		t.Errorf("ingress: %+v", in)
 	}
 	if in := c.Ingress(&c.Listeners[0], &c.Clusters[1]); in.ShedMode != spillway.Off {

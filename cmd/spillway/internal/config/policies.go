@@ -88,13 +88,22 @@ func (l *Listener) Connections() ingress.ListenerConfig {
 
 func (r *RateLimit) config() ratelimit.Config {
 	c := ratelimit.Config{Rate: r.Rate, BurstSeconds: r.BurstSeconds, QueueDepth: r.QueueDepth}
-	for _, text := range r.Exempt {
-		if network, err := netip.ParsePrefix(text); err == nil { // as Check has found it good
-			c.Exempt.CIDRs = append(c.Exempt.CIDRs, network)
-		}
-	}
+	c.Exempt.CIDRs = networks(r.Exempt)
 	return c
 }
+
+// networks reads those that Check has found good.
+func networks(texts []string) (all []netip.Prefix) {
+	for _, text := range texts {
+		if network, err := netip.ParsePrefix(text); err == nil {
+			all = append(all, network)
+		}
+	}
+	return all
+}
+
+// Networks returns those of the peers, nil if all may connect.
+func (l *Listener) Networks() []netip.Prefix { return networks(l.Peers) }
 
 func (q *Quota) local() quota.LocalConfig {
 	c := quota.LocalConfig{Capacity: q.Capacity, Stranger: q.Stranger.config(), Strangers: q.Strangers.config()}
@@ -204,11 +213,15 @@ func (l Listener) Defaulted() Listener {
 		l.Name = l.Address
 	}
 	fill(&l.MaxConnections, 10000)
+	fill(&l.MaxRequests, 10000)
 	fill(&l.MaxStreams, 250)
 	fill(&l.MaxHeaderBytes, 64<<10)
 	fill(&l.HeaderTimeout, 10*time.Second)
 	fill(&l.BodyTimeout, 30*time.Second)
 	fill(&l.WriteTimeout, 30*time.Second)
+	fill(&l.MinRate, 240)
+	fill(&l.MaxBodyTime, time.Hour)
+	fill(&l.StreamIdle, 5*time.Minute)
 	fill(&l.IdleTimeout, 2*time.Minute)
 	return l
 }

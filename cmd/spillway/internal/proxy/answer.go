@@ -15,6 +15,8 @@ import (
 var (
 	errNoRoute  = errors.New("no route matches")
 	errDraining = errors.New("the proxy is ending")
+	errCrowded  = errors.New("as many requests are under way as may be")
+	errConnect  = errors.New("the proxy opens no tunnels")
 )
 
 // An answer of the proxy itself, in place of one of the upstream.
@@ -33,6 +35,7 @@ var (
 	tooSlow     = own{http.StatusRequestTimeout, "1", "the body did not come in time"}
 	cutShort    = own{http.StatusBadRequest, "1", "the body ended too soon"}
 	nowhere     = own{http.StatusNotFound, "12", "no route"}
+	noTunnel    = own{http.StatusMethodNotAllowed, "12", "CONNECT is not allowed"}
 	ending      = own{http.StatusServiceUnavailable, "14", "ending"}
 	clientLeft  = own{499, "1", "the client has left"}
 	grpcContent = []string{"application/grpc"}
@@ -46,22 +49,23 @@ func ownOf(r *http.Request, err error) own {
 	_, long := errors.AsType[*http.MaxBytesError](err)
 	_, body := errors.AsType[*bodyError](err)
 	timeout, ok := errors.AsType[net.Error](err)
-	incoming, _ := r.Context().Value(watchedKey{}).(*watched)
 	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
 	switch {
 	case errors.Is(err, errNoRoute):
 		return nowhere
 	case errors.Is(err, errDraining):
 		return ending
+	case errors.Is(err, errConnect):
+		return noTunnel
 	case long:
 		return tooLong
-	case body && late, incoming != nil && incoming.overdue():
+	case body && late:
 		return tooSlow
 	case body:
 		return cutShort
 	case errors.Is(r.Context().Err(), context.Canceled):
 		return clientLeft
-	case errors.Is(err, spillway.ErrRejected):
+	case errors.Is(err, spillway.ErrRejected), errors.Is(err, errCrowded):
 		return tooBusy
 	case late:
 		return tooLate
@@ -76,7 +80,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	a := ownOf(r, err)
 	h := w.Header()
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
-	if isGRPC(r) && r.ProtoMajor >= 2 {
+	if isGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
 		h["Grpc-Message"] = []string{a.text}
@@ -103,12 +107,25 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	return a
 }
 
-// isGRPC reports whether a request is a call of gRPC.
+// isGRPC reports whether a request is a call of gRPC, which takes HTTP/2. What says so by
+// HTTP/1.1 has the bounds of any other request.
 func isGRPC(r *http.Request) bool {
-	values := r.Header["Content-Type"]
-	if len(values) == 0 {
+	if r.ProtoMajor < 2 || r.Method != http.MethodPost {
 		return false
 	}
-	rest, ok := strings.CutPrefix(values[0], grpcContent[0])
+	return isType(first(r.Header, "Content-Type"), grpcContent[0])
+}
+
+// first returns the first value of a header, whose name is canonical.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// isType reports whether a content type is one, or one of its variants.
+func isType(text, kind string) bool {
+	rest, ok := strings.CutPrefix(text, kind)
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

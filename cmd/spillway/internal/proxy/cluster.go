@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
+	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -41,6 +43,26 @@ func (x *cluster) replace(u *upstream) {
 	if old != nil {
 		old.close()
 	}
+}
+
+// plenty is how many requests, or calls of gRPC, may be under way while there is still room
+// for others. Many calls share a connection.
+func (x *cluster) plenty(calls bool) int {
+	u := x.current.Load()
+	most := math.MaxInt
+	lower := func(n int) {
+		if n > 0 {
+			most = min(most, n)
+		}
+	}
+	if !calls && u.config.Protocol != "http2" {
+		lower(u.config.MaxConnections * len(u.config.Endpoints))
+	}
+	lower(cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
+	if u.queue != nil {
+		lower(u.queue.limits.places)
+	}
+	return most - most/scarceShare
 }
 
 func (x *cluster) close() { x.current.Load().close() }

@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"net"
+	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -11,16 +13,42 @@ import (
 // those that are long.
 type patient struct {
 	net.Listener
-	timeout time.Duration // negative: none
+	timeout time.Duration         // negative: none
+	peers   func() []netip.Prefix // nobody else may connect; none: all may
 }
 
 // Accept implements [net.Listener].
 func (p *patient) Accept() (net.Conn, error) {
-	c, err := p.Listener.Accept()
-	if err != nil || p.timeout <= 0 {
-		return c, err
+	for {
+		c, err := p.Listener.Accept()
+		switch {
+		case err != nil:
+			return nil, err
+		case !isPeer(p.peers(), c.RemoteAddr()):
+			reset(c)
+		case p.timeout <= 0:
+			return c, nil
+		default:
+			return &conn{Conn: c, timeout: p.timeout, born: time.Now()}, nil
+		}
 	}
-	return &conn{Conn: c, timeout: p.timeout, born: time.Now()}, nil
+}
+
+// isPeer reports whether an address is in one of the networks that there are.
+func isPeer(networks []netip.Prefix, a net.Addr) bool {
+	if len(networks) == 0 {
+		return true
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
+}
+
+// reset closes a connection so that nothing of it stays in the kernel.
+func reset(c net.Conn) {
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
 }
 
 // conn is a connection with a timeout for each Write.

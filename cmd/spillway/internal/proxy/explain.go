@@ -3,16 +3,17 @@ package proxy
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // A Question is a request that is to be explained.
@@ -85,6 +86,9 @@ func Explain(c *config.Config, q Question) (*Explanation, error) {
 		return nil, fmt.Errorf("no listener is called %.64q", q.Listener)
 	}
 	l := &d.Listeners[at]
+	if q.Client != "" && !claims.IsIdentity(q.Client) {
+		return nil, fmt.Errorf("the client is %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", q.Client)
+	}
 	if q.Client != "" && (l.TLS == nil || l.TLS.ClientCA == "") {
 		return nil, fmt.Errorf("listener %s asks for no certificates, so no client proves to be %.64q: it has no tls.client_ca", l.Name, q.Client)
 	}
@@ -185,9 +189,15 @@ func (e *explaining) request() *http.Request {
 
 // certificateOf returns one in which a name is found as in those of clients.
 func certificateOf(name string) *x509.Certificate {
-	c := &x509.Certificate{Subject: pkix.Name{CommonName: name}}
-	if u, err := url.Parse(name); err == nil && u.Scheme != "" {
+	c := new(x509.Certificate)
+	kind, rest, _ := strings.Cut(name, ":")
+	switch u, err := url.Parse(rest); {
+	case kind == "uri" && err == nil:
 		c.URIs = []*url.URL{u}
+	case kind == "dns":
+		c.DNSNames = []string{rest}
+	default:
+		c.Subject.CommonName = strings.TrimPrefix(name, "cn:")
 	}
 	return c
 }

@@ -19,7 +19,7 @@ import (
 const explainable = `mode: enforce
 listeners:
   - {name: edge, address: "127.0.0.1:0", max_body_bytes: 2000, max_timeout: 10s}
-  - {name: inside, address: "127.0.0.1:0", boundary: internal, others: SHEDDABLE_PLUS}
+  - {name: inside, address: "127.0.0.1:0", boundary: internal, peers: [127.0.0.0/8], others: SHEDDABLE_PLUS}
 clusters:
   - name: web
     endpoints: ["%s"]
@@ -33,9 +33,9 @@ clusters:
 routes:
   - {path: /jobs/, listeners: [inside], cluster: jobs, criticality: CRITICAL_PLUS}
   - {path: /jobs/, cluster: jobs, criticality: SHEDDABLE, timeout: 3s}
-  - {host: "*.example.com", cluster: web, methods: [GET, PUT], headers: {X-Kind: "*", X-Key: hidden}, customer: {header: X-Team}}
+  - {host: "*.example.com", cluster: web, methods: [GET, PUT], headers: {X-Kind: "*", X-Key: hidden}, customer: {header: X-Team, trusted_header: true}}
   - {path: /healthz, cluster: web, exempt: true}
-  - {path: /api, cluster: web, customer: {header: X-Team}}
+  - {path: /api, cluster: web, customer: {header: X-Team, trusted_header: true}}
 `
 
 // questions are asked of both.

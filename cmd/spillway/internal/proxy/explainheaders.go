@@ -161,12 +161,14 @@ func (e *explaining) customer(name string) HeaderFacts {
 	f := HeaderFacts{Name: name, Sent: e.sent(name)}
 	values := e.question.Request.Header[name]
 	switch {
+	case !e.route.named:
+		f.Why = "at an edge any client can send it, and the route does not say trusted_header"
 	case len(values) == 0:
 		f.Why = "the route takes the customer from it, and it is not there"
 	case len(values[0]) > maxCustomer:
 		f.Why = fmt.Sprintf("it is longer than %d bytes, and so of nobody", maxCustomer)
-	case e.call.Customer != values[0]:
-		f.Says, f.Why = values[0], "the certificate of the client counts for more"
+	case len(values) > 1:
+		f.Why = "there are several, and so none counts"
 	default:
 		f.Says, f.Believed, f.Why = values[0], true, "the route takes the customer from it"
 	}

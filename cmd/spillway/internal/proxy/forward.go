@@ -18,10 +18,11 @@ import (
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	failures := &occasional{logger: p.logger}
 	return &httputil.ReverseProxy{
-		Rewrite:    g.rewrite,
-		Transport:  g.cluster,
-		BufferPool: buffers,
-		ErrorLog:   slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		Rewrite:        g.rewrite,
+		Transport:      g.cluster,
+		ModifyResponse: switches,
+		BufferPool:     buffers,
+		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if a := answer(w, r, err, g.comeBack(err)); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
 				failures.warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
@@ -36,7 +37,8 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
 	r.Out.URL.Scheme, r.Out.URL.Host = u.endpoints.scheme, u.endpoints.all[0].address
 	h := r.Out.Header
-	internal := g.settings.Load().internal
+	s := g.settings.Load()
+	internal := s.internal
 	// What the request says of itself was judged, and is said anew of what is sent.
 	h.Del("X-Request-Criticality")
 	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
@@ -44,8 +46,7 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	if internal {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {
-		h.Del("Grpc-Previous-Rpc-Attempts")
-		h.Del("Amz-Sdk-Request")
+		s.sanitize(h)
 		dropMember(h, "criticality")
 	}
 	r.SetXForwarded()
@@ -59,6 +60,45 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 			h.Set("Grpc-Timeout", strconv.FormatInt(min(left, 99_999_999), 10)+"m")
 		}
 	}
+}
+
+// sanitize takes out what services behind an edge believe of one another, and what a client
+// could therefore only make up. A header that a route takes the customer from stays.
+func (s *settings) sanitize(h http.Header) {
+	for name := range h {
+		if internalHeader(name) && !s.trusted[name] {
+			delete(h, name)
+		}
+	}
+}
+
+// internalHeaders are names, and how names begin, of headers that are set inside. Some
+// servers take _ for -.
+var internalHeaders = []string{"X-Envoy-", "X-Request-", "X-Forwarded-", "X-Real-Ip", "Forwarded", "Grpc-Previous-Rpc-Attempts", "Amz-Sdk-Request"}
+
+func internalHeader(name string) bool {
+	if name == "" || name[0] != 'X' && name[0] != 'F' && name[0] != 'G' && name[0] != 'A' {
+		return false
+	}
+	if strings.Contains(name, "_") {
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	}
+	for _, begin := range internalHeaders {
+		if strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// switches wants an upstream to change the protocol only where it was asked to, and only
+// to what it was asked for. Otherwise the connection is closed.
+func switches(resp *http.Response) error {
+	asked := resp.Request.Header.Get("Upgrade")
+	if resp.StatusCode == http.StatusSwitchingProtocols && (asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked)) {
+		return errors.New("the upstream has changed the protocol unasked")
+	}
+	return nil
 }
 
 // keep puts a header into h as it came, if it did.

@@ -81,13 +81,20 @@ func (g *gate) exempt(r *http.Request) bool {
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	if q := g.cluster.current.Load().queue; q != nil {
+		if err := exchangeUnder(w).bufferUpTo(r, batchBody); err != nil {
+			answer(w, r, err, 0)
+			return
+		}
 		if err := g.turn(r, q); err != nil {
 			answer(w, r, err, g.comeBack(err))
 			return
 		}
 		defer q.leave()
 	}
-	g.forward.ServeHTTP(w, r)
+	x := exchangeUnder(w)
+	x.cluster.Store(g.cluster)
+	defer x.cluster.Store(nil)
+	g.forward.ServeHTTP(&streaming{ResponseWriter: w, exchange: x}, r)
 }
 
 // comeBack is after what time a client should come back for which err was refused by

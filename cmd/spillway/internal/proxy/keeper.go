@@ -1,10 +1,7 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"io"
 	"net/http"
 )
 
@@ -39,28 +36,21 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends r with its body kept, if it was announced to be short enough.
 func (k *keeper) send(r *http.Request) (*http.Response, error) {
-	if r.Body == nil || r.Body == http.NoBody || r.ContentLength <= 0 || r.ContentLength > k.most {
+	x := exchangeOf(r)
+	if x == nil || r.Body == nil || r.Body == http.NoBody || r.ContentLength < 0 {
 		return k.next.RoundTrip(r)
 	}
-	text := make([]byte, r.ContentLength)
-	_, err := io.ReadFull(r.Body, text)
-	if err == nil {
-		// The end is asked for, so that whoever waits for it learns of it.
-		_, err = r.Body.Read(make([]byte, 1))
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-	}
-	_ = r.Body.Close() // it was only read
-	if err != nil {
+	kept := *r
+	if err := x.bufferUpTo(&kept, k.most); err != nil {
+		_ = r.Body.Close() // it was only read
 		return nil, err
 	}
-	kept := *r
-	kept.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
-	kept.Body, _ = kept.GetBody() // of bytes that are here: cannot fail
-	if kept.Header["Expect"] != nil {
+	if kept.GetBody != nil && kept.Header["Expect"] != nil {
 		kept.Header = kept.Header.Clone()
 		kept.Header.Del("Expect") // the client was told to go on, and has
+	}
+	if kept.ContentLength > k.most {
+		kept.GetBody = nil // it is here, but is not to be sent again
 	}
 	return k.next.RoundTrip(&kept)
 }

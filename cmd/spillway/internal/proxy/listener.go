@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -23,7 +24,11 @@ type settings struct {
 	config   *config.Listener
 	internal bool
 	routes   []*route
-	tls      *tls.Config // nil: in the clear
+	bounds   *bounds // of requests that no route matches
+	paths    bool    // routes go by them
+	peers    []netip.Prefix
+	trusted  map[string]bool // headers that name the customer
+	tls      *tls.Config     // nil: in the clear
 }
 
 // serves reports whether a route is one of the listener's.
@@ -36,7 +41,7 @@ func (s *settings) alike(o *settings) bool {
 	a, b := s.config, o.config
 	return a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
 		a.MaxHeaderBytes == b.MaxHeaderBytes && a.HeaderTimeout == b.HeaderTimeout &&
-		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout
+		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }
 
 // match returns the first route that is meant by a request, nil if there is none.
@@ -64,6 +69,7 @@ type listener struct {
 	server   *http.Server
 	served   chan struct{} // closed when it accepts no more
 	cancel   context.CancelFunc
+	clients  *clients
 	users    users // requests, those that have taken over their connection included
 }
 
@@ -102,15 +108,20 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
+	l.clients = newClients(c.MaxRequests)
 	l.server = &http.Server{
 		Handler:           l,
 		ReadHeaderTimeout: c.HeaderTimeout,
 		IdleTimeout:       c.IdleTimeout,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         spillhttp.ConnState,
-		ErrorLog:          slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
-		Protocols:         new(http.Protocols),
+		ConnContext:       l.clients.open,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			spillhttp.ConnState(conn, state)
+			l.clients.enter(conn, state)
+		},
+		ErrorLog:  slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
+		Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
 			WriteByteTimeout: max(0, c.WriteTimeout),
@@ -121,15 +132,33 @@ func (p *Proxy) serve(l *listener) {
 	l.server.Protocols.SetHTTP2(true)
 	l.server.Protocols.SetUnencryptedHTTP2(true)
 	var err error
-	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout}, c.Connections())
+	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
+	p.running.Go(func() { l.clients.watch(ctx, l.watchEvery) })
 	p.running.Go(func() {
 		defer close(l.served)
 		if err := l.run(s.tls != nil); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			p.logger.Error("a listener has failed", "listener", c.Name, "error", err)
 		}
 	})
+}
+
+// connections returns what of a listener concerns connections.
+func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
+	all := c.Connections()
+	all.Near = l.clients.admit
+	return all
+}
+
+// watchEvery is how often exchanges are looked at.
+func (l *listener) watchEvery() time.Duration {
+	s := l.settings.Load()
+	least := s.bounds.least()
+	for _, x := range s.routes {
+		least = min(least, x.bounds.least())
+	}
+	return least
 }
 
 // Peers that are silent on HTTP/2 are asked whether they are still there.
@@ -189,37 +218,69 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer l.users.leave()
 	s := l.settings.Load()
-	r, body := s.watch(w, r)
-	if body != nil {
-		defer body.end()
-	}
-	if m := s.config.MaxBodyBytes; m > 0 && r.ContentLength > m {
-		answer(w, r, &http.MaxBytesError{Limit: m}, 0)
+	x, r := newExchange(w, r, clientOf(r), l.clients.time(), s.bounds)
+	defer x.end()
+	if err := s.admits(r); err != nil {
+		answer(x, r, err, 0)
 		return
 	}
-	g := l.enter(r)
-	if g == nil {
-		answer(w, r, errNoRoute, 0)
+	if !l.clients.begin(x) {
+		answer(x, r, errCrowded, time.Second)
 		return
 	}
+	defer l.clients.end(x)
+	if m := s.config.MaxBodyBytes; m > 0 && x.source != nil {
+		x.source = http.MaxBytesReader(w, x.source, m)
+	}
+	if s.paths {
+		r = straighten(r)
+	}
+	l.pass(x, r)
+}
+
+// pass has a request pass its gate.
+func (l *listener) pass(x *exchange, r *http.Request) {
+	route := l.enter(r)
+	if route == nil {
+		answer(x, r, errNoRoute, 0)
+		return
+	}
+	g := route.gate
 	defer g.users.leave()
+	x.bounds.Store(route.bounds)
+	route.upgrade(r)
+	if err := x.buffer(r); err != nil {
+		answer(x, r, err, 0)
+		return
+	}
 	g.requests.Add(1)
 	if r.Header["X-Request-Criticality"] == nil {
 		g.unlabelled.Add(1)
 	}
-	g.handler.ServeHTTP(w, r)
+	g.handler.ServeHTTP(x, r)
 }
 
-// enter returns the gate to which a request goes, which must be left, nil if there is
-// none.
-func (l *listener) enter(r *http.Request) *gate {
+// admits returns why a request is not served, wherever it goes.
+func (s *settings) admits(r *http.Request) error {
+	switch m := s.config.MaxBodyBytes; {
+	case r.Method == http.MethodConnect:
+		return errConnect
+	case m > 0 && r.ContentLength > m:
+		return &http.MaxBytesError{Limit: m}
+	default:
+		return nil
+	}
+}
+
+// enter returns the route of a request, whose gate must be left, nil if there is none.
+func (l *listener) enter(r *http.Request) *route {
 	for {
 		x := l.settings.Load().match(r)
 		if x == nil {
 			return nil
 		}
 		if x.gate.users.enter() {
-			return x.gate
+			return x
 		}
 		// The gate was closed since: there are other settings now.
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/tuner"
 	"github.com/seed90641741/spillway/egress"
@@ -202,6 +203,8 @@ func (p *Proxy) Close() error {
 // Stats says how a [Proxy] stands.
 type Stats struct {
 	Listeners map[string]ingress.ListenerStats
+	Clients   map[string]ClientStats // of listeners
+	Memory    memory.Stats           // bytes that are kept for clients
 	Gates     []GateStats
 	Clusters  map[string]ClusterStats
 	Mongo     []mongoproxy.Stats     // of listeners for clients of MongoDB
@@ -233,9 +236,9 @@ type ClusterStats struct {
 func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Listeners: make(map[string]ingress.ListenerStats), Clusters: make(map[string]ClusterStats), Tuners: make(map[string]tuner.Stats)}
+	s := Stats{Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]ClientStats), Memory: memory.Process.Stats(), Clusters: make(map[string]ClusterStats), Tuners: make(map[string]tuner.Stats)}
 	for name, l := range p.listeners {
-		s.Listeners[name] = l.accept.Stats(now)
+		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.stats()
 	}
 	for key, g := range p.gates {
 		s.Gates = append(s.Gates, GateStats{

@@ -48,8 +48,10 @@ func TestWhatRequestsSayIsJudged(t *testing.T) {
 		}
 	})
 	send := []string{names[0], "CRITICAL_PLUS", names[1], "4", names[2], "a=1,criticality=CRITICAL_PLUS,b=2", names[3], "3"}
-	for boundary, want := range map[string]string{"edge": ";;a=1,b=2;;", "internal": "CRITICAL;;criticality=CRITICAL,a=1,b=2;3;"} {
-		url, _ := front(t, show, func(c *config.Config) { c.Listeners[0].Boundary = boundary })
+	for boundary, want := range map[string]string{"edge": ";;a=1,b=2;;", "internal": "CRITICAL;;a=1,criticality=CRITICAL_PLUS,b=2;3;"} {
+		url, _ := front(t, show, func(c *config.Config) {
+			c.Listeners[0].Boundary, c.Listeners[0].Peers = boundary, []string{"127.0.0.0/8"}
+		})
 		if _, body := do(t, client(t, false), http.MethodGet, url, "", send...); body != want {
 			t.Errorf("%s: %q, want %q", boundary, body, want)
 		}
@@ -67,7 +69,9 @@ func TestWhoTheClientIs(t *testing.T) {
 	for boundary, want := range map[string]string{"edge": "127.0.0.1 http a.test", "internal": "9.9.9.9, 127.0.0.1 https shop.example.com"} {
 		url, _ := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprint(w, r.Header.Get("X-Forwarded-For"), " ", r.Header.Get("X-Forwarded-Proto"), " ", r.Header.Get("X-Forwarded-Host"))
-		}), func(c *config.Config) { c.Listeners[0].Boundary = boundary })
+		}), func(c *config.Config) {
+			c.Listeners[0].Boundary, c.Listeners[0].Peers = boundary, []string{"127.0.0.0/8"}
+		})
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 		req.RequestURI, req.Host = "", "a.test"
 		req.Header = http.Header{"X-Forwarded-For": {"9.9.9.9"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"shop.example.com"}}
@@ -179,7 +183,7 @@ func TestWebsockets(t *testing.T) {
 			_, _ = rw.WriteString(line)
 			_ = rw.Flush()
 		}
-	}), nil)
+	}), func(c *config.Config) { c.Routes = []config.Route{{Upgrades: []string{"echo"}}} })
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
@@ -20,13 +19,18 @@ type route struct {
 	class  spillway.Criticality
 	header string // of the customer, in canonical form
 	match  []header
+	bounds *bounds
+	exact  bool // the path is all of it
+	named  bool // the header of the customer is believed
 }
 
 // header is one that a request must have; * is any value.
 type header struct{ name, value, field string }
 
-func newRoute(c *config.Route, g *gate) *route {
-	r := &route{config: c, gate: g, header: http.CanonicalHeaderKey(c.Customer.Header)}
+func newRoute(l *config.Listener, c *config.Route, g *gate) *route {
+	r := &route{config: c, gate: g, header: http.CanonicalHeaderKey(c.Customer.Header), bounds: boundsOf(l, c)}
+	r.exact = c.Exact || c.Exempt && !c.Prefix
+	r.named = !c.Customer.Identity && r.header != "" && (c.Customer.Trusted || l.Boundary == "internal")
 	r.class, _ = c.Criticality.Criticality() // Check has seen that it is one, or empty
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		r.match = append(r.match, header{http.CanonicalHeaderKey(name), c.Headers[name], "headers." + name})
@@ -45,7 +49,7 @@ func (x *route) matches(r *http.Request, path, host string) bool {
 func (x *route) miss(r *http.Request, path, host string) (field string) {
 	c := x.config
 	switch {
-	case !strings.HasPrefix(path, c.Path) || c.Exact && path != c.Path:
+	case !strings.HasPrefix(path, c.Path), x.exact && path != c.Path, c.Exempt && !plain(r.URL):
 		return "path"
 	case c.Host != "" && !sameHost(host, c.Host):
 		return "host"
@@ -81,32 +85,19 @@ func hostOf(r *http.Request) string {
 	return host
 }
 
-// pathOf returns the path of a request without detours, which would lead around a
-// route. It is used for routes only, and sent on as it came.
-func pathOf(r *http.Request) string {
-	p := r.URL.Path
-	if !strings.Contains(p, "//") && !strings.Contains(p, "/.") {
-		return p
-	}
-	straight := path.Clean("/" + p)
-	if strings.HasSuffix(p, "/") && straight != "/" {
-		straight += "/"
-	}
-	return straight
-}
-
 // maxCustomer is the longest name of a customer; longer ones are nobody's.
 const maxCustomer = 256
 
-// customer returns on whose behalf a request is made.
-func (x *route) customer(r *http.Request) string {
-	c := x.config.Customer
-	name := ""
-	if c.Identity && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		name = claims.Identity(r.TLS.VerifiedChains[0][0])
-	}
-	if name == "" && x.header != "" {
-		if values := r.Header[x.header]; len(values) > 0 {
+// customer returns on whose behalf a request is made. At an edge a header is believed only
+// where the configuration says so, and where a certificate is to say it nothing else does.
+func (x *route) customer(r *http.Request) (name string) {
+	switch {
+	case x.config.Customer.Identity:
+		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+			name = claims.Identity(r.TLS.VerifiedChains[0][0])
+		}
+	case x.named:
+		if values := r.Header[x.header]; len(values) == 1 {
 			name = values[0]
 		}
 	}
@@ -114,4 +105,26 @@ func (x *route) customer(r *http.Request) string {
 		return ""
 	}
 	return name
+}
+
+// defaultUpgrades are the protocols that a connection may be upgraded to where a route
+// does not say.
+var defaultUpgrades = []string{"websocket"}
+
+// upgradable reports whether all protocols that a request wants are allowed. An exempt
+// request stays what it is.
+func (x *route) upgradable(r *http.Request) bool {
+	allowed := x.config.Upgrades
+	if len(allowed) == 0 {
+		allowed = defaultUpgrades
+	}
+	for _, list := range r.Header["Upgrade"] {
+		for protocol := range strings.SplitSeq(list, ",") {
+			protocol = strings.TrimSpace(protocol)
+			if !slices.ContainsFunc(allowed, func(s string) bool { return strings.EqualFold(s, protocol) }) {
+				return false
+			}
+		}
+	}
+	return !x.config.Exempt
 }

@@ -57,7 +57,7 @@ func TestRoutesAgainstAModel(t *testing.T) {
 			for range random.IntN(3) {
 				c.Headers[one("x-a", "X-B")] = one("*", "1", "2")
 			}
-			s.routes = append(s.routes, newRoute(c, nil))
+			s.routes = append(s.routes, newRoute(s.config, c, nil))
 		}
 		for range 20 {
 			r := &http.Request{

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"net/http"
 	"reflect"
 	"slices"
 	"sync"
@@ -88,11 +89,15 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 
 // makeSettings makes those of a listener but for its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
-	s := &settings{config: l, internal: l.Boundary == "internal"}
+	s := &settings{config: l, internal: l.Boundary == "internal", bounds: boundsOf(l, &config.Route{}), peers: l.Networks(), trusted: make(map[string]bool)}
 	for i := range n.config.Routes {
 		r := &n.config.Routes[i]
 		if !s.serves(r) {
 			continue
+		}
+		s.paths = s.paths || r.Path != ""
+		if r.Customer.Header != "" && r.Customer.Trusted {
+			s.trusted[http.CanonicalHeaderKey(r.Customer.Header)] = true
 		}
 		key := gateKey{l.Name, r.Cluster}
 		if n.gates[key] == nil {
@@ -100,7 +105,7 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 				return nil, err
 			}
 		}
-		s.routes = append(s.routes, newRoute(r, n.gates[key]))
+		s.routes = append(s.routes, newRoute(l, r, n.gates[key]))
 	}
 	return s, nil
 }
@@ -176,7 +181,8 @@ func (p *Proxy) commit(n *next) {
 	for name, l := range n.listeners {
 		l.settings.Store(n.settings[name])
 		if p.listeners[name] == l {
-			p.impossible(l.accept.Update(n.settings[name].config.Connections())) // it was checked
+			p.impossible(l.accept.Update(l.connections(n.settings[name].config))) // it was checked
+			l.clients.limit(n.settings[name].config.MaxRequests)
 		} else {
 			p.serve(l)
 		}

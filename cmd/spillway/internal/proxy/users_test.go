@@ -48,7 +48,7 @@ func TestRoutes(t *testing.T) {
 	}
 	s := &settings{}
 	for i := range routes {
-		s.routes = append(s.routes, newRoute(&routes[i], nil))
+		s.routes = append(s.routes, newRoute(&config.Listener{Boundary: "internal"}, &routes[i], nil))
 	}
 	for _, row := range []struct {
 		method, url string

@@ -1,0 +1,467 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+// clients are the connections of a listener, and what they ask for. They hold the two
+// caps, on connections and on requests, of which nobody may have all. While there is
+// enough for everybody they only count. In the last quarter, a connection or an address
+// that has its share already gets no more. Whoever gets no more for one of these reasons
+// gets it all the same if somebody can make way: the exchange or connection that has
+// waited longest for its client, of those that have the most. So clients that are silent
+// never shut out those that are not.
+type clients struct {
+	clock clock
+
+	mu        sync.Mutex
+	conns     map[net.Conn]*clientConn
+	addresses map[netip.Prefix]*address
+	requests  int
+	most      int // requests; not above zero: no limit
+	made      uint64
+	rejected  uint64
+}
+
+// An address is where clients come from: of IPv6, all of a /64, as one host has them.
+type address struct {
+	prefix   netip.Prefix
+	clients  map[*clientConn]struct{}
+	requests int
+}
+
+// A clientConn is one connection.
+type clientConn struct {
+	conn      net.Conn
+	address   *address
+	idle      int64     // since when it is idle, or sends the head of a request
+	exchanges *exchange // the latest
+	requests  int
+	closing   bool
+}
+
+// The shares of a cap: from where on it is scarce, and what then is too much for one.
+const (
+	scarceShare     = 4  // the last quarter
+	addressShare    = 4  // a quarter for each address
+	connectionShare = 16 // a sixteenth for each connection: on one of HTTP/2 there can be 250
+)
+
+// scarce reports whether one more than n is in the last quarter of a cap.
+func scarce(n, most int) bool { return most > 0 && n >= most-most/scarceShare }
+
+// share is what one of many may have of a cap that is scarce.
+func share(most, of int) int { return max(1, most/of) }
+
+func newClients(most int) *clients {
+	return &clients{
+		clock: clock{time.Now()}, most: most,
+		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
+	}
+}
+
+// limit changes how many requests there may be.
+func (s *clients) limit(most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = most
+}
+
+// prefixOf is the part of an address that tells clients apart.
+func prefixOf(a net.Addr) netip.Prefix {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
+	bits := addr.BitLen()
+	if addr.Is6() {
+		bits = 64
+	}
+	p, _ := addr.Prefix(bits) // of an address: cannot fail
+	return p
+}
+
+// clientKey is that of the client in the context of its connection.
+type clientKey struct{}
+
+// open is an [http.Server.ConnContext].
+func (s *clients) open(ctx context.Context, conn net.Conn) context.Context {
+	c := &clientConn{conn: conn}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.idle = s.clock.now()
+	prefix := prefixOf(conn.RemoteAddr())
+	if c.address = s.addresses[prefix]; c.address == nil {
+		c.address = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
+		s.addresses[prefix] = c.address
+	}
+	c.address.clients[c] = struct{}{}
+	s.conns[conn] = c
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// enter is an [http.Server.ConnState].
+func (s *clients) enter(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conns[conn]
+	if c == nil {
+		return
+	}
+	switch state {
+	case http.StateActive, http.StateIdle:
+		c.idle = s.clock.now()
+	case http.StateClosed:
+		s.forget(c)
+	case http.StateHijacked: // gone when the exchange is that has it
+		c.closing = true
+		if c.requests == 0 {
+			s.forget(c)
+		}
+	case http.StateNew:
+	}
+}
+
+// forget forgets a connection. Its exchanges count until they end.
+func (s *clients) forget(c *clientConn) {
+	delete(s.conns, c.conn)
+	delete(c.address.clients, c)
+	s.release(c.address)
+}
+
+// release forgets an address of which there is nothing any more.
+func (s *clients) release(a *address) {
+	if len(a.clients) == 0 && a.requests == 0 {
+		delete(s.addresses, a.prefix)
+	}
+}
+
+// time is the clock by which clients are waited for.
+func (s *clients) time() clock {
+	if s == nil { // nobody waits in an explanation
+		return clock{time.Now()}
+	}
+	return s.clock
+}
+
+// begin counts an exchange, and reports whether there may be one more. If so, end must be
+// called.
+func (s *clients) begin(x *exchange) bool {
+	c := x.client
+	if c == nil {
+		return true
+	}
+	s.mu.Lock()
+	victim, ok := s.place(c)
+	if ok {
+		s.add(x)
+	} else {
+		s.rejected++
+	}
+	if victim != nil {
+		s.remove(victim) // it is as good as gone
+		s.made++
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.abort(errMakeWay)
+	}
+	return ok
+}
+
+// place reports whether a client may have one more exchange, and which one has to make
+// way for it; nil if none has to.
+func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
+	now := s.clock.now()
+	var rank ranking
+	switch {
+	case !scarce(s.requests, s.most):
+		return nil, true
+	case c.requests >= share(s.most, connectionShare):
+		rank.exchanges(c, now)
+	case c.address.requests >= share(s.most, addressShare):
+		rank.address(c.address, now)
+	case s.requests >= s.most:
+		for _, other := range s.conns {
+			if !rank.exchanges(other, now) {
+				break
+			}
+		}
+	default:
+		return nil, true
+	}
+	return rank.exchange, rank.exchange != nil
+}
+
+func (s *clients) add(x *exchange) {
+	c := x.client
+	x.counted = true
+	s.requests++
+	c.requests++
+	c.address.requests++
+	if x.next = c.exchanges; x.next != nil {
+		x.next.previous = x
+	}
+	c.exchanges = x
+}
+
+func (s *clients) remove(x *exchange) {
+	if !x.counted {
+		return
+	}
+	x.counted = false
+	c := x.client
+	s.requests--
+	c.requests--
+	c.address.requests--
+	if x.previous != nil {
+		x.previous.next = x.next
+	} else {
+		c.exchanges = x.next
+	}
+	if x.next != nil {
+		x.next.previous = x.previous
+	}
+	x.previous, x.next = nil, nil
+	c.idle = s.clock.now()
+	if c.closing && c.requests == 0 {
+		s.forget(c)
+	}
+	s.release(c.address)
+}
+
+// end counts an exchange that has ended.
+func (s *clients) end(x *exchange) {
+	if x.client == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(x)
+}
+
+// watch ends exchanges whose client takes too long, until ctx ends.
+func (s *clients) watch(ctx context.Context, every func() time.Duration) {
+	timer := time.NewTimer(every())
+	defer timer.Stop()
+	var late []*exchange
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		late = s.stalled(s.late(late[:0]))
+		for _, x := range late {
+			x.abort(errSlow)
+		}
+		clear(late)
+		timer.Reset(every())
+	}
+}
+
+func (s *clients) late(all []*exchange) []*exchange {
+	now := s.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			if x.overdue(now) != nil {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// stalled adds those that have to make way in front of clusters that have not enough room
+// left: the ones that have waited longest for their clients.
+func (s *clients) stalled(all []*exchange) []*exchange {
+	now := s.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type target struct {
+		*cluster
+		call bool // of gRPC
+	}
+	waiting, used := make(map[target][]*exchange), make(map[target]int)
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			to := target{x.cluster.Load(), x.stream.Load()}
+			if to.cluster == nil {
+				continue
+			}
+			used[to]++
+			if x.waiting(now) >= leastStall {
+				waiting[to] = append(waiting[to], x)
+			}
+		}
+	}
+	for to, slow := range waiting {
+		excess := used[to] - to.plenty(to.call)
+		if excess <= 0 {
+			continue
+		}
+		slices.SortFunc(slow, func(a, b *exchange) int { return cmp.Compare(b.waiting(now), a.waiting(now)) })
+		all = append(all, slow[:min(len(slow), excess)]...)
+	}
+	return all
+}
+
+// leastStall is how long a client must have been waited for before it makes way. Longer
+// than a segment takes that was lost and is sent again.
+const leastStall = time.Second
+
+// A ranking looks for what is to make way: what has the most waiting to its address's
+// account. It looks at so many only, as it may have to look often.
+type ranking struct {
+	exchange *exchange
+	client   *clientConn
+	score    float64
+	seen     int
+}
+
+const mostSeen = 512
+
+// weigh reports whether a wait is the greatest so far. A wait counts once for each
+// request or connection that its address has.
+func (r *ranking) weigh(wait time.Duration, held int) bool {
+	r.seen++
+	score := wait.Seconds() * float64(max(1, held))
+	if score <= r.score {
+		return false
+	}
+	r.score = score
+	return true
+}
+
+// exchanges takes in those of a client, and reports whether more are to be looked at.
+func (r *ranking) exchanges(c *clientConn, now int64) bool {
+	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
+		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
+			r.exchange = x
+		}
+	}
+	r.seen++
+	return r.seen < mostSeen
+}
+
+func (r *ranking) address(a *address, now int64) {
+	for c := range a.clients {
+		if !r.exchanges(c, now) {
+			return
+		}
+	}
+}
+
+// connection takes in a client as one whose connection could be closed.
+func (r *ranking) connection(c *clientConn, now int64) bool {
+	if wait := c.waiting(now); wait > 0 && r.weigh(wait, len(c.address.clients)) {
+		r.client = c
+	}
+	return r.seen < mostSeen
+}
+
+// waiting is for how long nothing happened on a connection but waiting for its client; 0
+// if something does.
+func (c *clientConn) waiting(now int64) time.Duration {
+	if c.requests == 0 {
+		return max(1, time.Duration(now-c.idle))
+	}
+	least := time.Duration(0)
+	for x := c.exchanges; x != nil; x = x.next {
+		wait := x.waiting(now)
+		if wait == 0 {
+			return 0
+		}
+		if least == 0 || wait < least {
+			least = wait
+		}
+	}
+	return least
+}
+
+// admit is an [ingress.ListenerConfig.Near]: it decides about a connection that comes when
+// so many of the most are open, itself included.
+func (s *clients) admit(conn net.Conn, open, most int) bool {
+	s.mu.Lock()
+	victim, ok := s.connect(prefixOf(conn.RemoteAddr()), open, most)
+	if victim != nil {
+		s.forget(victim)
+		s.made++
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		hangUp(victim.conn)
+	}
+	return ok
+}
+
+// hangUp closes a connection without a word: that of TLS would have to be waited for.
+func hangUp(conn net.Conn) {
+	if t, ok := conn.(*tls.Conn); ok {
+		conn = t.NetConn()
+	}
+	_ = conn.Close() // whoever uses it notices
+}
+
+func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
+	now := s.clock.now()
+	var rank ranking
+	own := s.addresses[prefix]
+	switch {
+	case own != nil && len(own.clients) >= share(most, addressShare):
+		for c := range own.clients {
+			if !rank.connection(c, now) {
+				break
+			}
+		}
+	case open > most:
+		for _, c := range s.conns {
+			if !rank.connection(c, now) {
+				break
+			}
+		}
+	default:
+		return nil, true
+	}
+	return rank.client, rank.client != nil
+}
+
+// ClientStats says how the clients of a listener stand.
+type ClientStats struct {
+	Connections int
+	Requests    int    // those that wait for their client included
+	Waiting     int    // of them
+	MadeWay     uint64 // exchanges and connections that ended to make room
+	Rejected    uint64 // requests for which none could
+}
+
+func (s *clients) stats() ClientStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := ClientStats{Connections: len(s.conns), Requests: s.requests, MadeWay: s.made, Rejected: s.rejected}
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			if x.waits() {
+				all.Waiting++
+			}
+		}
+	}
+	return all
+}
+
+// clientOf returns the client that a request comes from, nil if that is not known.
+func clientOf(r *http.Request) *clientConn {
+	c, _ := r.Context().Value(clientKey{}).(*clientConn)
+	return c
+}
