@@ -230,6 +230,7 @@ func (k *checker) cluster(at string, x *Cluster) {
 	k.least(at+".connect_timeout", x.ConnectTimeout)
 	k.least(at+".response_timeout", x.ResponseTimeout)
 	k.health(at+".health", x.Health)
+	k.balance(at, x)
 	k.admission(at, x)
 	k.batch(at+".batch", x)
 	k.sending(at, x)
@@ -258,6 +259,8 @@ func (k *checker) health(at string, h *Health) {
 		k.failf(at+".service", "has %d bytes, must have 1024 at most", len(h.Service))
 	case d.Interval < 10*time.Millisecond || d.Interval > 24*time.Hour:
 		k.failf(at+".interval", "is %v, must be 10ms to 24h", h.Interval)
+	case d.NoTrafficInterval > 24*time.Hour:
+		k.failf(at+".no_traffic_interval", "is %v, must be at most 24h", h.NoTrafficInterval)
 	case d.Jitter > 1:
 		k.failf(at+".jitter", "is %v, must be at most 1", h.Jitter)
 	case d.Timeout < time.Millisecond || d.Timeout > time.Hour:
@@ -295,7 +298,7 @@ func (k *checker) batch(at string, x *Cluster) {
 		return
 	}
 	b := x.Defaulted().Batch
-	least := len(x.Endpoints)
+	least := len(x.Subset())
 	if x.Defaulted().Protocol == "auto" {
 		least *= 2 // one of each protocol
 	}

@@ -94,6 +94,9 @@ type Cluster struct {
 
 	Health *Health `yaml:"health" jsonschema_description:"How endpoints are checked; without it only requests tell. Those that fail get nothing as long as there are others."`
 
+	Balance          Balance           `yaml:"balance" jsonschema_description:"How the endpoint of a request is chosen: the less busy of two, and none that asked to be left alone."`
+	OutlierDetection *OutlierDetection `yaml:"outlier_detection" jsonschema_description:"Ejects endpoints for a while that fail more than others. Without it none is ejected."`
+
 	// What is let in, for each listener by itself.
 	RateLimit  RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
 	Quota      *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
@@ -129,6 +132,7 @@ type Health struct {
 	Interval           time.Duration `yaml:"interval" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
 	Jitter             float64       `yaml:"jitter" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
 	Timeout            time.Duration `yaml:"timeout" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
+	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. Endpoints that serve requests are not checked."`
 	HealthyThreshold   int           `yaml:"healthy_threshold" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
 	UnhealthyThreshold int           `yaml:"unhealthy_threshold" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
 }
@@ -195,6 +199,7 @@ type Throttle struct {
 	Window        time.Duration `yaml:"window" jsonschema_description:"How long past requests are remembered; 0 is 30s."`
 	ProbeInterval time.Duration `yaml:"probe_interval" jsonschema_description:"How often a cluster that accepts nothing is tried; 0 is 1s."`
 	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many must be remembered before any is refused; 0 is 10, negative is none."`
+	WholeCluster  bool          `yaml:"whole_cluster" jsonschema_description:"One throttle for all requests to the cluster. By default up to 256 operations have one each, told apart by their path without what looks like an identifier, so that one that always fails does not stop the others."`
 }
 
 // Inflight is inflight.Config.

@@ -266,6 +266,7 @@ func (h Health) defaulted() Health {
 		h.Path = "/healthz"
 	}
 	fill(&h.Interval, 5*time.Second)
+	fill(&h.NoTrafficInterval, time.Minute)
 	fill(&h.Jitter, 0.1)
 	fill(&h.Timeout, time.Second)
 	fill(&h.HealthyThreshold, 2)

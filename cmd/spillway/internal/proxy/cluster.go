@@ -25,24 +25,28 @@ type cluster struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (x *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
-	return x.current.Load().transport.RoundTrip(r)
+	return x.current.Load().throttles.RoundTrip(r)
 }
 
 // replace puts u in the place of what there was. Those who wait for their turn go on
 // to wait.
-func (x *cluster) replace(u *upstream) {
+func (x *cluster) replace(u *upstream) error {
 	old := x.current.Load()
 	if old != nil && old.queue != nil && u.queue != nil {
 		old.queue.update(u.queue.limits)
 		u.queue = old.queue
 	}
-	if old != nil && u.config.Health != nil && old.config.Health != nil {
-		u.endpoints.inherit(old.endpoints)
+	if old == nil {
+		x.current.Store(u)
+		return nil
 	}
+	if old.checker != nil {
+		old.checker.stop() // so that nothing changes while it is taken over
+	}
+	err := u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
 	x.current.Store(u)
-	if old != nil {
-		old.close()
-	}
+	old.close()
+	return err
 }
 
 // plenty is how many requests, or calls of gRPC, may be under way while there is still room
@@ -69,7 +73,8 @@ func (x *cluster) close() { x.current.Load().close() }
 
 func (x *cluster) stats(now time.Time) ClusterStats {
 	u := x.current.Load()
-	s := ClusterStats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.panics()}
+	s := ClusterStats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
+	s.Egress.Throttle = u.throttles.stats(now)
 	if u.limits != nil {
 		s.Egress.Inflight = u.limits.Limiter().Stats() // which follows before the first request, too
 	}
@@ -91,8 +96,10 @@ type upstream struct {
 	endpoints *endpoints
 	policies  *spillhttp.Transport
 	transport *keeper
-	queue     *queue   // nil: nobody waits for a turn
-	checker   *checker // nil: there are no checks
+	throttles *throttles
+	queue     *queue     // nil: nobody waits for a turn
+	checker   *checker   // nil: there are no checks
+	reports   *outOfBand // nil: endpoints are not asked for load reports
 	retries   *config.Retries
 	meter     *meter            // nil: no limit follows what it counts
 	limiter   *inflight.Limiter // nil likewise
@@ -106,7 +113,12 @@ func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillw
 		return nil, err
 	}
 	policies.Observer = o
-	u := &upstream{config: x, mode: c.Mode, tls: tls, endpoints: newEndpoints(x, tls.Config), plane: plane}
+	u := &upstream{config: x, mode: c.Mode, tls: tls, plane: plane}
+	if u.endpoints, err = newEndpoints(x, tls.Config); err != nil {
+		return nil, err
+	}
+	u.throttles = newThrottles(x, policies.Throttle, policies.ThrottleMode, o)
+	policies.ThrottleMode = spillway.Off // it is asked once for each request, not for each attempt
 	u.retries, _ = policies.Retry.(*config.Retries)
 	base, err := u.controlled(&policies)
 	if err == nil {
@@ -122,12 +134,16 @@ func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillw
 		return nil, err
 	}
 	u.transport = &keeper{next: u.policies}
+	u.throttles.next = u.transport
 	if c.Retries(x) {
 		u.transport.most = x.Retry.MaxBodyBytes
-		u.transport.trails = len(x.Endpoints) > 1
+		u.transport.trails = len(u.endpoints.all) > 1
 	}
 	if x.Health != nil {
 		u.checker = newChecker(x, tls.Config)
+	}
+	if l := x.Balance.LoadReports; l != nil && l.OutOfBandPeriod > 0 {
+		u.reports = &outOfBand{endpoints: u.endpoints, every: l.OutOfBandPeriod, cluster: x.Name}
 	}
 	if b := x.Batch; b != nil {
 		u.queue = newQueue(queueLimits{u.endpoints.places(), b.Queue, b.MaxWait})
@@ -167,10 +183,14 @@ func (u *upstream) measured(policies *egress.Config, base http.RoundTripper) (ht
 	return u.meter, nil
 }
 
-// check checks the endpoints until ctx ends, or u is closed.
+// check checks the endpoints, and asks them for load reports, until ctx ends or u is
+// closed.
 func (u *upstream) check(ctx context.Context, logger *slog.Logger) {
 	if u.checker != nil {
-		u.checker.start(ctx, logger, u.endpoints.all)
+		u.checker.start(ctx, logger, u.endpoints)
+	}
+	if u.reports != nil {
+		u.reports.start(ctx, logger)
 	}
 }
 
@@ -186,6 +206,9 @@ func (u *upstream) close() {
 	u.release()
 	if u.checker != nil {
 		u.checker.stop()
+	}
+	if u.reports != nil {
+		u.reports.stop()
 	}
 	u.endpoints.close()
 }

@@ -2,75 +2,86 @@ package proxy
 
 import (
 	"crypto/tls"
-	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
-	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/orca"
 )
 
-// endpoints send each attempt to one of a cluster's. They are an
+// endpoints sends each attempt to one endpoint of a cluster. It is an
 // [http.RoundTripper].
 type endpoints struct {
 	all    []*endpoint
+	set    *balance.Set // of the endpoints, in the same order
+	policy balance.Config
 	scheme string
 	plain  *http.Transport // HTTP/1.1, or what TLS negotiates
 	second *http.Transport // HTTP/2 in the clear; nil: not spoken
 	always bool            // it is all that is spoken
-	least  bool            // the least busy of all gets the next attempt: places are few
 	each   int             // connections of plain to each endpoint
 }
 
 // An endpoint is one address.
 type endpoint struct {
+	*balance.Endpoint
 	address string
 	health  health
-	busy    atomic.Int64 // attempts under way
-	failed  atomic.Int64 // when it last could not be connected to, in nanoseconds since 1970
-	lost    atomic.Bool  // it has answered nothing since
 	total   atomic.Uint64
+	asked   atomic.Int64 // when the last attempt was sent, since the start of the set
+	served  atomic.Int64 // when it last served one, likewise; 0: never
+	failed  atomic.Int64 // when it last could not be connected to, likewise
+	lost    atomic.Bool  // it has answered nothing since
 }
 
-// avoid is for how long an endpoint that could not be connected to gets nothing, if
-// there are others. It shows as one that cannot be connected to for longer, as it is
-// tried again and again.
-const (
-	avoid = time.Second
-	lose  = 10 * time.Second
-)
+// lose is how long an endpoint that could not be connected to is reported as such. If
+// requests arrive it is tried again and again.
+const lose = 10 * time.Second
 
-func newEndpoints(x *config.Cluster, secured *tls.Config) *endpoints {
-	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2" && secured == nil}
-	for _, address := range x.Endpoints {
-		e.all = append(e.all, &endpoint{address: address})
+func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
+	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2" && secured == nil, policy: x.Balancing()}
+	for _, address := range x.Subset() {
+		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
 	}
 	second := x.MaxConnections
 	if x.Batch != nil {
-		e.least = true
 		e.each = x.Batch.Connections / len(e.all)
 		if second = e.each; secured == nil && x.Protocol == "auto" {
 			e.each, second = e.each-1, 1
 		}
+	}
+	if err := e.assemble(time.Now()); err != nil {
+		return nil, err
 	}
 	e.plain = newTransport(x, e.each)
 	if secured != nil {
 		e.scheme, e.plain.TLSClientConfig = "https", secured
 		e.plain.Protocols.SetHTTP1(x.Protocol != "http2")
 		e.plain.Protocols.SetHTTP2(x.Protocol != "http1")
-		return e
+		return e, nil
 	}
 	e.plain.Protocols.SetHTTP1(true)
 	if x.Protocol != "http1" {
 		e.second = newTransport(x, second)
 		e.second.Protocols.SetUnencryptedHTTP2(true)
 	}
-	return e
+	return e, nil
+}
+
+// assemble makes the set of the endpoints, whose times are counted from start.
+func (e *endpoints) assemble(start time.Time) (err error) {
+	all := make([]*balance.Endpoint, 0, len(e.all))
+	for _, x := range e.all {
+		all = append(all, x.Endpoint)
+	}
+	e.set, err = balance.New(e.policy, start, all)
+	return err
 }
 
 // maxAnswerHead is how long the head of an answer may be.
@@ -103,56 +114,78 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	if e.second != nil && (e.always || call) {
 		t = e.second
 	}
-	if len(e.all) == 1 && !call {
-		x := e.all[0]
-		x.total.Add(1)
-		r = e.aim(r, x)
-		resp, err := t.RoundTrip(r)
-		if err != nil {
-			x.missed(r, err)
-			return nil, err
-		}
-		x.found()
-		return resp, nil
-	}
+	start := time.Now()
 	tried, _ := r.Context().Value(trailKey{}).(*trail)
-	x := e.pick(tried)
-	r = e.aim(r, x)
+	class := spillway.CriticalityFrom(r.Context())
+	p := e.set.Pick(start, class, tried.avoided())
+	x := e.all[p.Index]
 	x.total.Add(1)
-	x.busy.Add(1)
-	resp, err := t.RoundTrip(r)
+	x.asked.Store(int64(start.Sub(e.set.Start())))
+	x.health.rouse()
+	resp, err := t.RoundTrip(e.aim(r, x))
+	now := time.Now()
 	if err != nil {
-		x.busy.Add(-1)
-		if x.missed(r, err) {
+		x.End()
+		answer := errorOf(r.Context(), err, start, now)
+		answer.Class = class
+		e.set.Answered(now, &p, answer)
+		if answer.Unreachable {
+			x.failed.Store(int64(now.Sub(e.set.Start())))
+			x.lost.Store(true)
 			tried.add(x)
 		}
 		return nil, err
 	}
-	x.found()
-	if refuses(resp) || call && refusesCall(resp) {
-		tried.refused(resp)
-		tried.add(x)
-	}
-	x.hold(resp)
+	e.answered(now, x, &p, class, resp, tried, safe(r))
+	e.hold(x, resp)
 	return resp, nil
 }
 
-// missed takes note of an attempt that got no answer, and reports whether x could not
-// be connected to.
-func (x *endpoint) missed(r *http.Request, err error) bool {
-	op, ok := errors.AsType[*net.OpError](err)
-	if !ok || op.Op != "dial" || r.Context().Err() != nil {
-		return false
-	}
-	x.failed.Store(time.Now().UnixNano())
-	x.lost.Store(true)
-	return true
-}
-
-// found takes note of an answer.
-func (x *endpoint) found() {
+// answered takes in an answer, before its body.
+func (e *endpoints) answered(
+	now time.Time, x *endpoint, p *balance.Pick, class spillway.Criticality, resp *http.Response, tried *trail, safe bool,
+) {
 	if x.lost.Load() {
 		x.lost.Store(false)
+	}
+	said := read(resp, now)
+	e.set.Answered(now, p, balance.Answer{
+		Outcome: said.outcome(), Class: class, Hint: said.hint, Failed: said.failed,
+	})
+	switch {
+	case !said.refusal:
+		if !said.failed {
+			x.served.Store(max(int64(now.Sub(e.set.Start())), 1))
+		}
+	case tried != nil:
+		tried.refused(resp)
+		tried.add(x)
+		if said.elsewhere(safe) && e.set.Elsewhere(now, class, tried.avoided()) {
+			tried.redirect(resp)
+		}
+	}
+	e.report(now, x, resp.Header)
+}
+
+// safe reports whether a request may be sent again although an endpoint may have
+// processed it: RFC 9110, section 9.2.2.
+func safe(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
+}
+
+// report takes the load report out of headers or trailers. No client gets it: it is
+// about the endpoint, and hop by hop.
+func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
+	if h[orca.Header] == nil && h[orca.HeaderBinary] == nil {
+		return
+	}
+	wanted := e.set.Wants(now, x.Endpoint)
+	if r, ok := orca.Take(h, wanted); ok {
+		e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
 	}
 }
 
@@ -171,86 +204,38 @@ func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
 	return &aimed.request
 }
 
-// refuses reports whether an answer says that the endpoint has no room.
-func refuses(resp *http.Response) bool {
-	return resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests ||
-		resp.StatusCode == 529 || resp.StatusCode >= 400 && resp.Header["X-Envoy-Overloaded"] != nil
-}
-
-// pick returns the endpoint for the next attempt of a request.
-func (e *endpoints) pick(tried *trail) *endpoint {
-	since, panics := time.Now().Add(-avoid).UnixNano(), e.panics()
-	well := func(x *endpoint) bool { return panics || x.health.is() != Unhealthy }
-	for _, fit := range []func(*endpoint) bool{
-		func(x *endpoint) bool { return x.failed.Load() < since && !tried.has(x) && well(x) },
-		func(x *endpoint) bool { return !tried.has(x) && well(x) },
-		well,
-	} {
-		if x := e.choose(fit); x != nil {
-			return x
-		}
+// inherit takes over what is known of endpoints that were there before, and starts the
+// others slowly. Nothing may use e yet, nor check the health of the others.
+func (e *endpoints) inherit(old *endpoints, health bool) error {
+	known := make(map[string]*endpoint, len(old.all))
+	for _, o := range old.all {
+		known[o.address] = o
 	}
-	return e.choose(func(*endpoint) bool { return true })
-}
-
-// panics reports whether no endpoint passes its checks.
-func (e *endpoints) panics() bool {
+	var fresh []*balance.Endpoint
 	for _, x := range e.all {
-		if x.health.is() != Unhealthy {
-			return false
-		}
-	}
-	return true
-}
-
-// inherit takes over what is known of endpoints that were there before.
-func (e *endpoints) inherit(old *endpoints) {
-	for _, x := range e.all {
-		for _, o := range old.all {
-			if o.address == x.address {
-				x.failed.Store(o.failed.Load())
-				x.lost.Store(o.lost.Load())
-				x.health.state.Store(o.health.state.Load())
-			}
-		}
-	}
-}
-
-// choose returns the less busy one of two that fit, or where places are few the least
-// busy one of all; nil if none fits.
-func (e *endpoints) choose(fit func(*endpoint) bool) *endpoint {
-	var two [2]*endpoint // a sample of those seen
-	seen := 0
-	for _, x := range e.all {
-		if !fit(x) {
+		o := known[x.address]
+		if o == nil {
+			fresh = append(fresh, x.Endpoint)
 			continue
 		}
-		at := seen
-		switch {
-		case e.least:
-			at = 1
-		case seen >= len(two):
-			at = rand.IntN(seen + 1)
-		}
-		if seen++; at < len(two) {
-			two[at] = x
-		}
-		if e.least {
-			two[0] = lessBusy(two[0], x)
+		x.Endpoint = o.Endpoint
+		x.asked.Store(o.asked.Load())
+		x.served.Store(o.served.Load())
+		x.failed.Store(o.failed.Load())
+		x.lost.Store(o.lost.Load())
+		if health {
+			x.health.state.Store(o.health.state.Load())
+		} else {
+			old.set.SetHealthy(time.Now(), x.Endpoint, true)
 		}
 	}
-	if !e.least && rand.IntN(2) == 0 { // where both are as busy, neither is always first
-		return lessBusy(two[1], two[0])
+	if err := e.assemble(old.set.Start()); err != nil {
+		return err
 	}
-	return lessBusy(two[0], two[1])
-}
-
-// lessBusy returns the less busy one of two, of which there may be only one.
-func lessBusy(a, b *endpoint) *endpoint {
-	if a == nil || b != nil && b.busy.Load() < a.busy.Load() {
-		return b
+	for _, x := range fresh {
+		e.set.Ramp(time.Now(), x)
 	}
-	return a
+	return nil
 }
 
 func (e *endpoints) close() {
@@ -263,21 +248,26 @@ func (e *endpoints) close() {
 // EndpointStats says how an endpoint stands.
 type EndpointStats struct {
 	Address string
-	Busy    int    // attempts under way, where there are several endpoints
-	Total   uint64 // attempts
-	Failed  bool   // it could not be connected to of late, and has answered nothing since
+	Busy    int           // attempts under way
+	Total   uint64        // attempts
+	State   balance.State // why it is skipped
+	Weight  float64       // relative to the mean
+	Failed  bool          // it could not be connected to of late, and has answered nothing since
 
 	Health                   Health // by its checks
 	ChecksTotal, FailedTotal uint64 // checks that have ended, and those of them that failed
+	SkippedTotal             uint64 // checks that were not made, as requests were served
 	Reason                   string // of the last check that failed
 }
 
 func (e *endpoints) stats(now time.Time) []EndpointStats {
 	all := make([]EndpointStats, 0, len(e.all))
-	for _, x := range e.all {
+	at := int64(now.Sub(e.set.Start()))
+	for i, x := range e.all {
 		s := EndpointStats{
-			Address: x.address, Busy: int(x.busy.Load()), Total: x.total.Load(), Failed: x.lost.Load() && x.failed.Load() >= now.Add(-lose).UnixNano(),
-			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(),
+			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
+			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
+			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
 		}
 		if reason := x.health.reason.Load(); reason != nil {
 			s.Reason = *reason
@@ -287,30 +277,18 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 	return all
 }
 
-// A trail is what there is to know of earlier attempts of a request.
-type trail struct {
-	endpoints []*endpoint // that had no room
-	body      *replay     // of a call of gRPC, if it can be sent again
-	final     bool        // the last answer was given a header that says don't retry
-}
-
-type trailKey struct{}
-
-func (t *trail) add(x *endpoint) {
-	if t != nil {
-		t.endpoints = append(t.endpoints, x)
-	}
-}
-
-func (t *trail) has(x *endpoint) bool { return t != nil && slices.Contains(t.endpoints, x) }
-
-// hold counts an attempt as under way until its answer has ended.
-func (x *endpoint) hold(resp *http.Response) {
+// hold counts an attempt as under way until its answer has ended, and takes the load
+// report out of its trailers.
+func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 	if resp.Body == nil || resp.Body == http.NoBody {
-		x.busy.Add(-1)
+		x.End()
 		return
 	}
-	h := &held{ReadCloser: resp.Body, endpoint: x}
+	if len(resp.Trailer) > 0 { // those that were announced
+		delete(resp.Trailer, orca.Header)
+		delete(resp.Trailer, orca.HeaderBinary)
+	}
+	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
 	resp.Body = h
 	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
 		resp.Body = &duplex{h, w}
@@ -320,14 +298,19 @@ func (x *endpoint) hold(resp *http.Response) {
 // held is the body of an answer.
 type held struct {
 	io.ReadCloser
-	endpoint *endpoint
-	ended    atomic.Bool
+	endpoints *endpoints
+	endpoint  *endpoint
+	response  *http.Response
+	ended     atomic.Bool
 }
 
 // Read implements [io.Reader].
 func (h *held) Read(p []byte) (int, error) {
 	n, err := h.ReadCloser.Read(p)
 	if err != nil {
+		if len(h.response.Trailer) > 0 {
+			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
+		}
 		h.end()
 	}
 	return n, err
@@ -341,7 +324,7 @@ func (h *held) Close() error {
 
 func (h *held) end() {
 	if h.ended.CompareAndSwap(false, true) {
-		h.endpoint.busy.Add(-1)
+		h.endpoint.End()
 	}
 }
 
@@ -349,4 +332,17 @@ func (h *held) end() {
 type duplex struct {
 	*held
 	io.Writer
+}
+
+// host returns any address of the cluster, for requests that are aimed later.
+func (e *endpoints) host() string { return e.all[0].address }
+
+// requested returns when the last attempt was sent to any endpoint, since the start of
+// the set; 0 if there was none.
+func (e *endpoints) requested() int64 {
+	last := int64(0)
+	for _, x := range e.all {
+		last = max(last, x.asked.Load())
+	}
+	return last
 }

@@ -36,7 +36,8 @@ func TestRetriesGoElsewhere(t *testing.T) {
 				served++
 			}
 		}
-		if n := refused.Load(); n < 10 || (served == 60) != wantAll || !wantAll && served+int(n) != 60 {
+		if n := refused.Load(); n < 1 || n > 15 || // it refuses, and gets less for it
+			(served == 60) != wantAll || !wantAll && served+int(n) != 60 {
 			t.Errorf("retries %s: %d of 60 served, %d refused by an endpoint", mode, served, n)
 		}
 	}
@@ -92,10 +93,13 @@ func TestTheOnlyEndpointIsDown(t *testing.T) {
 func TestDownIsNoFlicker(t *testing.T) {
 	address, _ := upstreamAt(t, http.NotFoundHandler())
 	for _, all := range [][]string{{address}, {address, address}} {
-		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		noon := time.Now()
 		for _, x := range e.all {
-			x.failed.Store(noon.UnixNano())
+			x.failed.Store(int64(noon.Sub(e.set.Start())))
 			x.lost.Store(true)
 		}
 		down := func(after time.Duration) int {
@@ -131,7 +135,10 @@ func TestDownIsNoFlicker(t *testing.T) {
 func TestRequestsOfTheConfigurationBefore(t *testing.T) {
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
 	for _, all := range [][]string{{address}, {address, address}} {
-		e := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1/path", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -146,36 +153,5 @@ func TestRequestsOfTheConfigurationBefore(t *testing.T) {
 			t.Errorf("%d endpoints: %q, %v, and the request is one to %v", len(all), body, err, r.URL)
 		}
 		e.close()
-	}
-}
-
-func TestPick(t *testing.T) {
-	e := &endpoints{}
-	for i := range 6 {
-		x := &endpoint{address: fmt.Sprint(i)}
-		x.busy.Store(int64(i))
-		e.all = append(e.all, x)
-	}
-	counts := make(map[string]int)
-	tried := new(trail)
-	tried.add(e.all[0])
-	e.all[1].failed.Store(time.Now().Add(time.Hour).UnixNano())
-	for range 1000 {
-		counts[e.pick(tried).address]++
-	}
-	if counts["0"] > 0 || counts["1"] > 0 || counts["5"] > 0 || counts["2"] < counts["3"] || counts["3"] < counts["4"] || counts["4"] == 0 {
-		t.Errorf("picked: %v", counts)
-	}
-	for _, x := range e.all[1:] {
-		tried.add(x)
-	}
-	if e.pick(tried) == nil {
-		t.Error("where all were tried, none is left")
-	}
-	e.least = true
-	for range 100 {
-		if x := e.pick(nil); x != e.all[0] {
-			t.Fatalf("not the least busy one but %s", x.address)
-		}
 	}
 }

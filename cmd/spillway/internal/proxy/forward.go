@@ -35,7 +35,7 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	u := g.cluster.current.Load()
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
-	r.Out.URL.Scheme, r.Out.URL.Host = u.endpoints.scheme, u.endpoints.all[0].address
+	r.Out.URL.Scheme, r.Out.URL.Host = u.endpoints.scheme, u.endpoints.host()
 	h := r.Out.Header
 	s := g.settings.Load()
 	internal := s.internal

@@ -21,8 +21,11 @@ import (
 // ones after as many of a kind in a row as their threshold says. Checks of many proxies
 // do not stay in step: each wait is longer or shorter by a random part.
 //
-// A check has a connection of its own, which is closed after it, so that it takes no
-// place of a request and notices when no more connections are accepted.
+// An endpoint that has served requests since the last check is not checked: they say the
+// same, and cost nothing. One that is healthy and gets no requests is checked once in
+// no_traffic_interval. Checks have one connection to each endpoint, which takes no place
+// of a request and is kept from one check to the next, but not over a
+// no_traffic_interval.
 
 // Health is what checks say of an endpoint.
 type Health uint8
@@ -49,11 +52,14 @@ func (h Health) String() string {
 
 // health is what is known of one endpoint by its checks.
 type health struct {
-	state  atomic.Uint32 // a Health
-	checks atomic.Uint64 // that have ended
-	bad    atomic.Uint64 // of those
-	reason atomic.Pointer[string]
-	row    int // of checks that contradict the state; of its checker alone
+	state   atomic.Uint32 // a Health
+	checks  atomic.Uint64 // that have ended
+	bad     atomic.Uint64 // of those
+	skipped atomic.Uint64 // that were not made, as requests were served
+	reason  atomic.Pointer[string]
+	rare    atomic.Bool   // the checker waits long, as there are no requests
+	wake    chan struct{} // ends that
+	row     int           // of checks that contradict the state; of its checker alone
 }
 
 // is returns what the checks say.
@@ -85,23 +91,27 @@ func (h *health) take(c *config.Health, err error) (changed bool) {
 
 // A checker checks the endpoints of a cluster until it is stopped.
 type checker struct {
-	config  *config.Health
-	cluster string
-	logger  *slog.Logger
-	probe   func(ctx context.Context, address string) error
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	config    *config.Health
+	cluster   string
+	logger    *slog.Logger
+	endpoints *endpoints
+	probe     func(ctx context.Context, address string) error
+	close     func() // closes connections that are idle
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
 }
 
 func newChecker(x *config.Cluster, secured *tls.Config) *checker {
-	return &checker{config: x.Health, cluster: x.Name, probe: newProbe(x, secured), cancel: func() {}}
+	c := &checker{config: x.Health, cluster: x.Name, cancel: func() {}}
+	c.probe, c.close = newProbe(x, secured)
+	return c
 }
 
 // start begins to check all of them.
-func (c *checker) start(ctx context.Context, logger *slog.Logger, all []*endpoint) {
-	c.logger = logger
+func (c *checker) start(ctx context.Context, logger *slog.Logger, e *endpoints) {
+	c.logger, c.endpoints = logger, e
 	ctx, c.cancel = context.WithCancel(ctx)
-	for _, x := range all {
+	for _, x := range e.all {
 		c.running.Go(func() { c.follow(ctx, x) })
 	}
 }
@@ -109,26 +119,71 @@ func (c *checker) start(ctx context.Context, logger *slog.Logger, all []*endpoin
 func (c *checker) stop() {
 	c.cancel()
 	c.running.Wait()
+	c.close()
 }
 
 // follow checks one endpoint.
 func (c *checker) follow(ctx context.Context, x *endpoint) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
-	for {
+	last := int64(0) // when the last wait began, since the start of the set
+	for first := true; ; {
 		select {
 		case <-ctx.Done():
 			return
+		case <-x.health.wake: // it gets requests again
+			wait.Reset(jittered(c.config.Interval, c.config.Jitter))
+			continue
 		case <-wait.C:
 		}
-		err := c.check(ctx, x.address)
-		if ctx.Err() != nil {
+		if x.health.is() == Healthy && x.served.Load() > last {
+			x.health.skipped.Add(1)
+		} else if !c.judge(ctx, x) {
 			return
 		}
-		if x.health.take(c.config, err) {
-			c.tell(x, err)
+		last = int64(time.Since(c.endpoints.set.Start()))
+		d := c.interval(x, last)
+		if first { // endpoints that were there from the start are not checked all at once again
+			d = time.Duration(rand.Float64() * float64(d))
 		}
-		wait.Reset(jittered(c.config.Interval, c.config.Jitter))
+		first = false
+		wait.Reset(jittered(d, c.config.Jitter))
+	}
+}
+
+// judge checks an endpoint once, and reports whether the check came to an end.
+func (c *checker) judge(ctx context.Context, x *endpoint) bool {
+	err := c.check(ctx, x.address)
+	if ctx.Err() != nil {
+		return false
+	}
+	if x.health.take(c.config, err) {
+		c.endpoints.set.SetHealthy(time.Now(), x.Endpoint, err == nil)
+		c.tell(x, err)
+	}
+	return true
+}
+
+// interval returns how long to wait until the next check. An endpoint that gets no
+// requests is checked rarely if it is healthy, or if its cluster gets none either.
+func (c *checker) interval(x *endpoint, at int64) time.Duration {
+	rare := max(c.config.Interval, c.config.NoTrafficInterval)
+	idle := func(last int64) bool { return last == 0 || at-last > int64(rare) }
+	settled := x.health.row == 0 // no check contradicts the state
+	is := settled && idle(x.asked.Load()) && (x.health.is() == Healthy || idle(c.endpoints.requested()))
+	if x.health.rare.Store(is); is {
+		return rare
+	}
+	return c.config.Interval
+}
+
+// rouse ends a wait that is long because there were no requests.
+func (h *health) rouse() {
+	if h.rare.Load() && h.rare.CompareAndSwap(true, false) {
+		select {
+		case h.wake <- struct{}{}:
+		default: // it was told already
+		}
 	}
 }
 

@@ -28,9 +28,7 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 		r.Body, _ = t.body.open() // nothing was read yet: cannot fail
 	}
 	resp, err := k.send(r)
-	if t.final && resp != nil {
-		resp.Header.Del(dontRetry)
-	}
+	t.restore(resp)
 	return resp, err
 }
 

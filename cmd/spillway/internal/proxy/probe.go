@@ -10,24 +10,27 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 )
 
-// newProbe returns what checks one endpoint of a cluster, and errs if it fails.
-func newProbe(x *config.Cluster, secured *tls.Config) func(ctx context.Context, address string) error {
+// newProbe returns what checks one endpoint of a cluster, and errs if it fails, and what
+// closes its idle connections.
+func newProbe(x *config.Cluster, secured *tls.Config) (probe func(ctx context.Context, address string) error, closeIdle func()) {
 	scheme := "http"
 	if secured != nil {
 		scheme = "https"
 	}
-	switch x.Health.Type {
-	case "tcp":
-		return connects
-	case "grpc":
-		return (&asker{newCheckTransport(secured, true), scheme, x.Health}).grpc
-	default:
-		return (&asker{newCheckTransport(secured, x.Protocol == "http2"), scheme, x.Health}).http
+	if x.Health.Type == "tcp" {
+		return connects, func() {}
 	}
+	t := newCheckTransport(secured, x.Health.Type == "grpc" || x.Protocol == "http2", x.Health.Interval)
+	a := &asker{t, scheme, x.Health}
+	if x.Health.Type == "grpc" {
+		return a.grpc, t.CloseIdleConnections
+	}
+	return a.http, t.CloseIdleConnections
 }
 
 // connects is a check that is content with a connection.
@@ -39,10 +42,11 @@ func connects(ctx context.Context, address string) error {
 	return c.Close()
 }
 
-// newCheckTransport returns a transport whose connections are used once.
-func newCheckTransport(secured *tls.Config, second bool) *http.Transport {
+// newCheckTransport returns a transport that keeps one connection to each endpoint from
+// one check to the next.
+func newCheckTransport(secured *tls.Config, second bool, interval time.Duration) *http.Transport {
 	t := &http.Transport{
-		DisableKeepAlives: true, DisableCompression: true, TLSClientConfig: secured,
+		MaxIdleConnsPerHost: 1, IdleConnTimeout: 2 * interval, DisableCompression: true, TLSClientConfig: secured,
 		MaxResponseHeaderBytes: maxAnswerHead, Protocols: new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(!second)

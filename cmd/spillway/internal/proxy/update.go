@@ -167,7 +167,7 @@ func (n *next) ingress(key gateKey, l *config.Listener) ingress.Config {
 // commit puts a configuration in place.
 func (p *Proxy) commit(n *next) {
 	for name, u := range n.upstreams {
-		n.clusters[name].replace(u)
+		p.impossible(n.clusters[name].replace(u)) // it was checked
 		u.check(p.base, p.logger)
 	}
 	for key, g := range n.gates {

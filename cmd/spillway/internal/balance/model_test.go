@@ -1,0 +1,528 @@
+package balance
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// The model is a cluster in virtual time: requests arrive at random, endpoints serve so
+// many at once, let a few wait and refuse the others, and what one refuses is sent again
+// at once, elsewhere, up to three attempts and for a tenth of the requests.
+
+// A server is an endpoint of the model.
+type server struct {
+	slots, queue int
+	service      func() time.Duration
+	hint         time.Duration // with refusals
+	refuses      func(class spillway.Criticality) bool
+	hangs        bool
+
+	busy    int
+	waiting []*request
+	served  int
+	refused int
+	asked   int
+	window  []float64 // ends, for reports
+}
+
+type request struct {
+	arrived  time.Time
+	class    spillway.Criticality
+	attempts int
+	tried    []*Endpoint
+	pick     Pick
+	path     int
+}
+
+type event struct {
+	at time.Time
+	do func()
+}
+
+type events []event
+
+func (e events) Len() int           { return len(e) }
+func (e events) Less(i, j int) bool { return e[i].at.Before(e[j].at) }
+func (e events) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)        { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := len(*e) - 1
+	x := (*e)[last]
+	*e = (*e)[:last]
+	return x
+}
+
+type model struct {
+	t         testing.TB
+	random    *rand.Rand
+	now       time.Time
+	start     time.Time
+	events    events
+	set       *Set
+	endpoints []*Endpoint
+	servers   []*server
+	budget    float64
+	retries   bool
+	refuseAll func(path int) bool // of a path, at all endpoints
+	hintAll   time.Duration
+	reports   func(s *server) Load
+	from      time.Time // what arrived before is not counted
+
+	calls, ok, attempts int
+	latencies           []time.Duration
+}
+
+func newModel(t testing.TB, c Config, seed uint64, servers ...*server) *model {
+	t.Helper()
+	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 7)), servers: servers, budget: 3, retries: true}
+	m.start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	m.now = m.start
+	c.Rand = m.random.Float64
+	for range servers {
+		m.endpoints = append(m.endpoints, NewEndpoint())
+	}
+	var err error
+	if m.set, err = New(c, m.start, m.endpoints); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *model) after(d time.Duration, do func()) { heap.Push(&m.events, event{m.now.Add(d), do}) }
+
+func (m *model) exponential(mean time.Duration) time.Duration {
+	return time.Duration(m.random.ExpFloat64() * float64(mean))
+}
+
+// load has requests arrive at a rate, for a time.
+func (m *model) load(rate float64, d time.Duration, class spillway.Criticality, path int) {
+	end := m.now.Add(d)
+	var arrive func()
+	arrive = func() {
+		if m.now.After(end) {
+			return
+		}
+		m.budget = min(m.budget+0.1, 100)
+		r := &request{arrived: m.now, class: class, path: path}
+		if !r.arrived.Before(m.from) {
+			m.calls++
+		}
+		m.send(r)
+		m.after(m.exponential(time.Duration(float64(time.Second)/rate)), arrive)
+	}
+	m.after(m.exponential(time.Duration(float64(time.Second)/rate)), arrive)
+}
+
+// run runs the model for a time.
+func (m *model) run(d time.Duration) {
+	end := m.now.Add(d)
+	for len(m.events) > 0 && !m.events[0].at.After(end) {
+		e := heap.Pop(&m.events).(event)
+		m.now = e.at
+		e.do()
+	}
+	m.now = end
+}
+
+func (m *model) counts(r *request) bool { return !r.arrived.Before(m.from) }
+
+func (m *model) send(r *request) {
+	r.pick = m.set.Pick(m.now, r.class, r.tried)
+	r.attempts++
+	if m.counts(r) {
+		m.attempts++
+	}
+	s := m.servers[r.pick.Index]
+	s.asked++
+	switch {
+	case s.hangs:
+		m.after(time.Second, func() {
+			m.end(r, Answer{Outcome: spillway.TimedOut, Class: r.class, Failed: true})
+		})
+	case s.refuses != nil && s.refuses(r.class):
+		m.refuse(r, s.hint)
+	case m.refuseAll != nil && m.refuseAll(r.path):
+		m.refuse(r, m.hintAll)
+	case s.busy < s.slots:
+		m.serve(s, r)
+	case len(s.waiting) < s.queue:
+		s.waiting = append(s.waiting, r)
+	default:
+		m.refuse(r, s.hint)
+	}
+}
+
+func (m *model) serve(s *server, r *request) {
+	s.busy++
+	m.after(s.service(), func() {
+		s.busy--
+		s.served++
+		if m.reports != nil {
+			x := m.endpoints[r.pick.Index]
+			if m.set.Wants(m.now, x) {
+				m.set.Report(m.now, x, m.reports(s))
+			}
+		}
+		m.end(r, Answer{Outcome: spillway.Served, Class: r.class})
+		if len(s.waiting) > 0 {
+			next := s.waiting[0]
+			s.waiting = s.waiting[1:]
+			m.serve(s, next)
+		}
+	})
+}
+
+func (m *model) refuse(r *request, hint time.Duration) {
+	m.servers[r.pick.Index].refused++
+	m.after(500*time.Microsecond, func() {
+		m.end(r, Answer{Outcome: spillway.Overloaded, Class: r.class, Hint: hint})
+	})
+}
+
+// end takes an answer in, and sends the request again if that may be.
+func (m *model) end(r *request, a Answer) {
+	x := m.endpoints[r.pick.Index]
+	m.set.Answered(m.now, &r.pick, a)
+	x.End()
+	switch {
+	case a.Outcome == spillway.Served:
+		if m.counts(r) {
+			m.ok++
+			m.latencies = append(m.latencies, m.now.Sub(r.arrived))
+		}
+	case a.Outcome == spillway.Overloaded && m.retries && r.attempts < 3 && m.budget >= 1:
+		r.tried = append(r.tried, x)
+		m.budget--
+		m.send(r)
+	}
+}
+
+func (m *model) success() float64 { return float64(m.ok) / float64(m.calls) }
+
+func (m *model) amplification() float64 { return float64(m.attempts) / float64(m.calls) }
+
+func (m *model) p99() time.Duration {
+	if len(m.latencies) == 0 {
+		return 0
+	}
+	slices.Sort(m.latencies)
+	return m.latencies[len(m.latencies)*99/100]
+}
+
+func (m *model) String() string {
+	s := fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p99 %v;", m.calls, m.success(), m.amplification(), m.p99().Round(100*time.Microsecond))
+	for _, x := range m.servers {
+		s += fmt.Sprintf(" [asked %d, refused %d]", x.asked, x.refused)
+	}
+	return s
+}
+
+// plain returns an endpoint that serves n at once, each in 20 ms on average.
+func plain(random *rand.Rand, n int) *server {
+	return &server{slots: n, queue: n, service: func() time.Duration {
+		return time.Duration((0.5 + random.Float64()) * float64(20*time.Millisecond))
+	}}
+}
+
+// TestPartialOverload: one of four endpoints has a quarter of its capacity, as few
+// places or as a slow processor, and refuses with and without hints.
+func TestPartialOverload(t *testing.T) {
+	for _, hint := range []time.Duration{0, 500 * time.Millisecond, time.Second, time.Minute} {
+		for _, slow := range []bool{false, true} {
+			var quiet time.Duration
+			for _, sick := range []bool{false, true} {
+				random := rand.New(rand.NewPCG(3, 4))
+				var all []*server
+				for range 4 {
+					s := plain(random, 10)
+					s.hint = hint
+					all = append(all, s)
+				}
+				switch {
+				case sick && slow:
+					all[0].service = func() time.Duration { return time.Duration((0.5 + random.Float64()) * float64(80*time.Millisecond)) }
+				case sick:
+					all[0].slots, all[0].queue = 2, 2
+				}
+				m := newModel(t, Config{}, 1, all...)
+				m.load(1400, time.Minute, spillway.Critical, 0)
+				m.run(2 * time.Minute)
+				t.Logf("hint %v, slow %v, sick %v: %v", hint, slow, sick, m)
+				if !sick {
+					quiet = m.p99()
+				}
+				if m.success() < 0.995 || m.amplification() > 1.1 || m.p99() > quiet+20*time.Millisecond {
+					t.Errorf("hint %v, slow %v, sick %v: %v (p99 %v without overload)", hint, slow, sick, m, quiet)
+				}
+			}
+		}
+	}
+}
+
+// TestOneRefuses: one of two, of four, of ten endpoints refuses everything.
+func TestOneRefuses(t *testing.T) {
+	for _, n := range []int{2, 4, 10} {
+		for _, hint := range []time.Duration{0, time.Second, time.Hour} {
+			random := rand.New(rand.NewPCG(3, 4))
+			var all []*server
+			for range n {
+				all = append(all, plain(random, 10))
+			}
+			all[0].hint = hint
+			all[0].refuses = func(spillway.Criticality) bool { return true }
+			m := newModel(t, Config{}, 1, all...)
+			m.load(350*float64(n-1), time.Minute, spillway.Critical, 0)
+			m.run(2 * time.Minute)
+			t.Logf("1 of %d, hint %v: %v", n, hint, m)
+			if m.success() < 0.99 || m.amplification() > 1.02 {
+				t.Errorf("1 of %d, hint %v: %v", n, hint, m)
+			}
+		}
+	}
+}
+
+// TestAllRefuse: where no endpoint serves, each is asked as much as the others, and no
+// request has more than one attempt but for the budget. When they come back, so does
+// the load, evenly.
+func TestAllRefuse(t *testing.T) {
+	for _, hint := range []time.Duration{0, 2 * time.Second, time.Hour} {
+		random := rand.New(rand.NewPCG(3, 4))
+		down := true
+		var all []*server
+		for range 4 {
+			s := plain(random, 10)
+			s.hint = hint
+			s.refuses = func(spillway.Criticality) bool { return down }
+			all = append(all, s)
+		}
+		m := newModel(t, Config{}, 1, all...)
+		m.load(1000, 3*time.Minute, spillway.Critical, 0)
+		m.run(time.Minute)
+		t.Logf("hint %v: %v", hint, m)
+		if m.amplification() > 1.11 {
+			t.Errorf("hint %v: %v", hint, m)
+		}
+		down = false
+		m.run(30 * time.Second) // to recover
+		m.from, m.calls, m.ok, m.attempts, m.latencies = m.now, 0, 0, 0, nil
+		for _, s := range all {
+			s.asked = 0
+		}
+		m.run(time.Minute)
+		t.Logf("hint %v, afterwards: %v", hint, m)
+		for _, s := range all {
+			if share := float64(s.asked) / float64(m.calls); m.success() < 0.995 || share < 0.2 || share > 0.3 {
+				t.Errorf("hint %v, afterwards: %v", hint, m)
+				break
+			}
+		}
+	}
+}
+
+// TestOnePathRefuses: a path that is always refused, by all endpoints, with the longest
+// hints, takes nothing from the others.
+func TestOnePathRefuses(t *testing.T) {
+	for _, hint := range []time.Duration{0, time.Second, time.Hour} {
+		random := rand.New(rand.NewPCG(3, 4))
+		var all []*server
+		for range 4 {
+			all = append(all, plain(random, 10))
+		}
+		m := newModel(t, Config{Outliers: new(Outliers)}, 1, all...)
+		m.refuseAll, m.hintAll = func(path int) bool { return path == 1 }, hint
+		m.from = m.now.Add(time.Hour) // those of the bad path are not counted
+		m.load(900, time.Minute, spillway.Critical, 1)
+		m.run(time.Second)
+		m.from = m.now
+		good := newModel(t, Config{}, 1, all...) // to count
+		good.set, good.endpoints = m.set, m.endpoints
+		served := 0
+		for range 5900 {
+			m.run(10 * time.Millisecond)
+			p := m.set.Pick(m.now, spillway.Critical, nil)
+			if all[p.Index].busy < all[p.Index].slots {
+				served++
+			}
+			m.set.Answered(m.now, &p, Answer{Outcome: spillway.Served})
+			m.endpoints[p.Index].End()
+		}
+		if served < 5890 {
+			t.Errorf("hint %v: %d of 5900 requests of the good path could be served", hint, served)
+		}
+	}
+}
+
+// TestFlapping: an endpoint that serves and refuses in turns, a second each, costs few
+// requests.
+func TestFlapping(t *testing.T) {
+	for _, hint := range []time.Duration{0, time.Second} {
+		random := rand.New(rand.NewPCG(3, 4))
+		var all []*server
+		for range 4 {
+			all = append(all, plain(random, 10))
+		}
+		m := newModel(t, Config{}, 1, all...)
+		all[0].hint = hint
+		all[0].refuses = func(spillway.Criticality) bool { return int(m.now.Sub(m.start).Seconds())%2 == 1 }
+		m.load(1000, time.Minute, spillway.Critical, 0)
+		m.run(2 * time.Minute)
+		t.Logf("hint %v: %v", hint, m)
+		if m.success() < 0.995 || m.amplification() > 1.1 {
+			t.Errorf("hint %v: %v", hint, m)
+		}
+	}
+}
+
+// TestSilence: an endpoint that takes requests and never answers gets few of them.
+func TestSilence(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, c := range []Config{{}, {Outliers: new(Outliers)}} {
+		var all []*server
+		for range 4 {
+			all = append(all, plain(random, 10))
+		}
+		all[0].hangs = true
+		m := newModel(t, c, 1, all...)
+		m.load(1000, time.Minute, spillway.Critical, 0)
+		m.run(2 * time.Minute)
+		t.Logf("outliers %v: %v", c.Outliers != nil, m)
+		if m.success() < 0.99 {
+			t.Errorf("outliers %v: %v", c.Outliers != nil, m)
+		}
+	}
+}
+
+// TestClassesAreApart: an endpoint that refuses the lower class with hints still gets its
+// share of the higher one.
+func TestClassesAreApart(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var all []*server
+	for range 2 {
+		all = append(all, plain(random, 10))
+	}
+	all[0].hint = time.Hour
+	all[0].refuses = func(c spillway.Criticality) bool { return c == spillway.Sheddable }
+	m := newModel(t, Config{}, 1, all...)
+	m.load(100, time.Minute, spillway.Sheddable, 0)
+	m.run(time.Second)
+	if s := all[0].asked; s == 0 || all[0].served > 0 {
+		t.Fatalf("asked %d, served %d", s, all[0].served)
+	}
+	m.load(400, 30*time.Second, spillway.Critical, 0)
+	m.run(time.Minute)
+	if share := float64(all[0].served) / (400 * 30); share < 0.4 {
+		t.Errorf("the endpoint served %.2f of the critical requests: %v", share, m)
+	}
+}
+
+// TestWeights: two endpoints of different speed get their shares by their reports, and
+// lies are bounded.
+func TestWeights(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	fast, slow := plain(random, 16), plain(random, 4)
+	c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+	m := newModel(t, c, 1, fast, slow)
+	m.reports = func(s *server) Load {
+		return Load{CPU: float64(s.busy+1) / float64(s.slots), QPS: float64(s.busy+1) * 50}
+	}
+	m.load(700, time.Minute, spillway.Critical, 0)
+	m.run(2 * time.Minute)
+	t.Logf("%v", m)
+	if ratio := float64(fast.asked) / float64(slow.asked); ratio < 3.6 || ratio > 4.4 || m.success() < 0.995 {
+		t.Errorf("fast to slow is %.2f: %v", ratio, m)
+	}
+	for _, lie := range []Load{
+		{CPU: 1e-300, QPS: 1e300}, {CPU: math.SmallestNonzeroFloat64, QPS: math.MaxFloat64}, {CPU: 1e-9, QPS: 1e9},
+		{CPU: math.NaN(), QPS: 1}, {CPU: 1, QPS: math.Inf(1)}, {CPU: -1, QPS: -1}, {CPU: 1, QPS: 1, EPS: math.NaN()},
+	} {
+		var all []*server
+		for range 4 {
+			all = append(all, plain(random, 100))
+		}
+		m := newModel(t, c, 1, all...)
+		m.reports = func(s *server) Load {
+			if s == all[0] {
+				return lie
+			}
+			return Load{CPU: 0.5, QPS: 100}
+		}
+		m.load(200, 30*time.Second, spillway.Critical, 0)
+		m.run(time.Minute)
+		share := float64(all[0].asked) / float64(m.calls)
+		t.Logf("%+v gets %.3f", lie, share)
+		if share > maxRelativeWeight/(maxRelativeWeight+3.0)+0.02 || share < 0.025 || m.success() < 0.999 {
+			t.Errorf("%+v gets %.3f: %v", lie, share, m)
+		}
+	}
+}
+
+// TestReportsExpire: a weight ends with its reports.
+func TestReportsExpire(t *testing.T) {
+	c := Config{LoadReports: &LoadReports{Expiration: 10 * time.Second}}
+	m := newModel(t, c, 1, new(server), new(server), new(server))
+	report := func() {
+		m.set.Report(m.now, m.endpoints[0], Load{CPU: 0.5, QPS: 100})
+		m.set.Report(m.now, m.endpoints[1], Load{CPU: 0.5, QPS: 300})
+	}
+	weights := func() string {
+		p := m.set.Pick(m.now, spillway.Critical, nil)
+		m.endpoints[p.Index].End()
+		return fmt.Sprintf("%.2f %.2f %.2f", m.set.Weight(0), m.set.Weight(1), m.set.Weight(2))
+	}
+	for _, row := range []struct {
+		after  time.Duration
+		report bool
+		want   string
+	}{
+		{0, true, "1.00 1.00 1.00"}, // blackout
+		{5 * time.Second, true, "1.00 1.00 1.00"},
+		{6 * time.Second, true, "0.50 1.50 1.00"}, // the third has the mean
+		{9 * time.Second, false, "0.50 1.50 1.00"},
+		{2 * time.Second, false, "1.00 1.00 1.00"},
+		{time.Second, true, "1.00 1.00 1.00"}, // blackout again
+	} {
+		m.now = m.now.Add(row.after)
+		if row.report {
+			report()
+		}
+		if got := weights(); got != row.want {
+			t.Errorf("at %v: %s, want %s", m.now.Sub(m.start), got, row.want)
+		}
+	}
+}
+
+// TestSlowStart: an endpoint that is added to a cluster that is overloaded gets its
+// share step by step, and is not drowned.
+func TestSlowStart(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var all []*server
+	for range 4 {
+		all = append(all, plain(random, 10))
+	}
+	c := Config{SlowStart: SlowStart{Window: 10 * time.Second}}
+	m := newModel(t, c, 1, all...)
+	m.set.SetHealthy(m.now, m.endpoints[0], false)
+	m.load(1800, 40*time.Second, spillway.Critical, 0) // three have 1500
+	m.run(10 * time.Second)
+	if all[0].asked > 0 {
+		t.Fatalf("an unhealthy endpoint was asked %d times", all[0].asked)
+	}
+	m.set.SetHealthy(m.now, m.endpoints[0], true)
+	var shares []float64
+	for range 12 {
+		before, all0 := m.calls, all[0].asked
+		m.run(time.Second)
+		shares = append(shares, float64(all[0].asked-all0)/float64(m.calls-before))
+	}
+	t.Logf("shares %.3f", shares)
+	if shares[0] > 0.08 || shares[4] > 0.2 || shares[11] < 0.2 || all[0].refused > all[0].asked/10 {
+		t.Errorf("shares %.3f, refused %d of %d", shares, all[0].refused, all[0].asked)
+	}
+}
