@@ -108,6 +108,7 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 		p.shadow = p.cast()
 	}
 	st.observe(now, &p.call)
+	s.look(st, now)
 	r := p.enter(ctx, from)
 	if r.Refused() {
 		*p = Passage{}

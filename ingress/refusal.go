@@ -47,6 +47,9 @@ type Refusal struct {
 	// that were refused together must not come back together. It is above zero
 	// unless the client Left.
 	RetryAfter time.Duration
+	// AcceptRatio is what [Server.AcceptRatio] says of the criticality of the call,
+	// empty if there is nothing to tell.
+	AcceptRatio string
 	// Err says who refused and why: a *[spillway.RejectedError], which is shared
 	// and must not be changed, or the error of the context where the client Left.
 	Err error
@@ -62,6 +65,7 @@ func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, reason
 	if reason == Left {
 		return r
 	}
+	r.AcceptRatio = s.AcceptRatio(call.Criticality)
 	r.DontRetry = reason == Overloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.

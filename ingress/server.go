@@ -29,6 +29,7 @@ type Server struct {
 	update     sync.Mutex                 // one Update at a time
 	shadows    sync.WaitGroup             // that still wait
 	refused    [Reasons]atomic.Uint64
+	signals    signals
 }
 
 // New returns a Server, or an error that names the field of c that is wrong.
@@ -157,6 +158,8 @@ type Stats struct {
 	Shed      shed.Stats
 	Load      load.Stats
 	Attempts  attempts.Stats // of an internal listener
+	// Degradation is how far answers are degraded, by class.
+	Degradation shed.DegradationStats
 	// RefusedTotal is how many requests were refused since the start, by [Reason].
 	RefusedTotal [Reasons]uint64
 }
@@ -170,6 +173,8 @@ func (s *Server) Stats(now time.Time) Stats {
 		Shed:      st.shed.Stats(),
 		Load:      st.load.Stats(now),
 		Attempts:  st.histogram.Stats(now),
+
+		Degradation: s.signals.degrader.Stats(),
 	}
 	for reason := range s.refused {
 		all.RefusedTotal[reason] = s.refused[reason].Load()

@@ -20,6 +20,7 @@ type inherited struct {
 	deadline time.Time // zero: none but that of the request
 	class    spillway.Criticality
 	labelled bool // with the class
+	level    spillway.DegradationLevel
 	hurried  bool // the deadline is one that a stranger has set
 
 	timed atomic.Pointer[timed] // nil until it is asked for, unless it is over
@@ -42,6 +43,14 @@ var classes = [spillway.Criticalities]context.Context{
 	spillway.WithCriticality(context.Background(), spillway.SheddablePlus),
 	spillway.WithCriticality(context.Background(), spillway.Critical),
 	spillway.WithCriticality(context.Background(), spillway.CriticalPlus),
+}
+
+// levels are contexts that hold a level of degradation each. All requests share
+// them.
+var levels = [spillway.DegradationLevels]context.Context{
+	spillway.DegradationLow:    spillway.WithDegradation(context.Background(), spillway.DegradationLow),
+	spillway.DegradationMedium: spillway.WithDegradation(context.Background(), spillway.DegradationMedium),
+	spillway.DegradationHigh:   spillway.WithDegradation(context.Background(), spillway.DegradationHigh),
 }
 
 // Deadline implements [context.Context].
@@ -74,6 +83,11 @@ func (c *inherited) Err() error {
 func (c *inherited) Value(key any) any {
 	if c.labelled {
 		if v := classes[c.class.Index()].Value(key); v != nil {
+			return v
+		}
+	}
+	if c.level > 0 {
+		if v := levels[c.level].Value(key); v != nil {
 			return v
 		}
 	}

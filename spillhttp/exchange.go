@@ -46,6 +46,7 @@ func (x *exchange) send(a *egress.Attempt) error {
 		resp.Request = x.request
 	}
 	hold(resp, a, t)
+	x.listenToAdvice(resp.Header, a)
 	return x.judge(resp, a)
 }
 
@@ -65,7 +66,8 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
 // prepare returns the attempt with the request to send, or nil if that of the
 // caller can go out as it is.
 func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
-	t := dress(x.request, &x.own, x.headers(a))
+	own := x.headers(a)
+	t := dress(x.request, &x.own, own, x.baggage(own[ownCriticality]))
 	if a.Number == 0 || x.request.GetBody == nil {
 		return t, nil
 	}

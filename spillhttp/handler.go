@@ -142,12 +142,16 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var a arrival
 	h.judge(now, r, &a)
 	h.find(r, &a.caller)
+	if ratio := h.ingress.AcceptRatio(a.call.Criticality); ratio != "" {
+		w.Header()[headerAcceptRatio] = []string{ratio}
+	}
 	place := passages.Get().(*ingress.Passage)
 	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
 		passages.Put(place)
 		h.refuse(w, r, refusal)
 		return
 	}
+	a.level = h.ingress.Degradation(a.call.Criticality)
 	v, next, passage := h.visitOf(w, r, &a, place)
 	returned := false
 	defer func() {
@@ -177,6 +181,8 @@ type arrival struct {
 	call     spillway.Call
 	caller   ratelimit.Caller
 	labelled bool // the calls that it causes are to be
+	level    spillway.DegradationLevel
+	baggage  []string
 	hurried  bool // its deadline is one that a stranger has set
 }
 
@@ -188,7 +194,7 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	}
 	trust := h.ingress.Trust()
 	var claims ingress.Claims
-	h.claims(r, &a.call, trust.Boundary, &claims)
+	a.baggage = h.claims(r, &a.call, trust.Boundary, &claims)
 	a.caller.Identity = claims.Identity
 	own := a.call.Deadline
 	trust.Apply(now, &a.call, &claims)
@@ -204,14 +210,16 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	}
 }
 
-// claims finds out what r says of itself.
-func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) {
+// claims finds out what r says of itself, and returns its baggage.
+func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) (baggage []string) {
 	c.Identity = h.identity(r)
-	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], r.Header[headerBaggage])
+	baggage = r.Header[headerBaggage]
+	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], baggage)
 	c.Timeout = timeoutOf(r)
 	if b == ingress.Internal || call.Customer != "" { // else nobody wants to know
 		c.Attempt = attemptOf(r)
 	}
+	return baggage
 }
 
 // Judge returns what the Handler would take a request for that came now, and what the

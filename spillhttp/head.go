@@ -267,6 +267,11 @@ func (x *head) refusal(why ingress.Refusal) []byte {
 		x.answer = append(x.answer, milliseconds(why.RetryAfter)...)
 		x.answer = append(x.answer, "\r\n"...)
 	}
+	if why.AcceptRatio != "" {
+		x.answer = append(x.answer, headerAcceptRatio+": "...)
+		x.answer = append(x.answer, why.AcceptRatio...)
+		x.answer = append(x.answer, "\r\n"...)
+	}
 	x.answer = append(x.answer, "\r\n"...)
 	return x.answer
 }

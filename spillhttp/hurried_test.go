@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // TestStrangersDoNotThrottleOthers: callers at an edge may leave as little time as they
@@ -32,7 +34,8 @@ func TestStrangersDoNotThrottleOthers(t *testing.T) {
 					}
 					return answer(r, 200, ""), nil
 				})
-				client := mustTransport(t, TransportConfig{Base: backend})
+				median := throttle.Config{Rand: func() float64 { return 0.5 }}
+				client := mustTransport(t, TransportConfig{Base: backend, Egress: egress.Config{Throttle: median}})
 				h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					out := must(http.NewRequestWithContext(r.Context(), http.MethodGet, "http://backend"+r.URL.Path, nil))
 					resp, err := client.RoundTrip(out)

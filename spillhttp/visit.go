@@ -26,10 +26,12 @@ type sending struct {
 
 // visitOf returns what the answer to r is written to, and the request to serve, which
 // is r if nothing is inherited and no body is to come. Otherwise its context carries the
-// deadline of the call, and its class if labelled. It takes over the passage if it
-// returns another one.
+// deadline of the call, its class if labelled, and its level of degradation. It takes over
+// the passage if it returns another one.
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) (*response1, *http.Request, *ingress.Passage) {
-	inherits, body := a.labelled || !a.call.Deadline.IsZero(), incomplete(r)
+	header := restated(r, a)
+	inherits := header != nil || a.labelled || a.level != 0 || !a.call.Deadline.IsZero()
+	body := incomplete(r)
 	if !inherits && !body {
 		return &response1{response{ResponseWriter: w, pausing: pausing{p, &h.clock}}}, r, p
 	}
@@ -48,8 +50,11 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	if inherits {
 		c := &x.context
 		c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
-		c.class, c.labelled = a.call.Criticality, a.labelled
+		c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 		x.request = *x.request.WithContext(c)
+	}
+	if header != nil {
+		x.request.Header = header
 	}
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	return &x.response, &x.request, p

@@ -166,6 +166,7 @@ func TestNothingToSay(t *testing.T) {
 		req := newRequest(t, t.Context(), http.MethodGet, nil)
 		if internal {
 			req.Header.Set(headerCriticality, "CRITICAL")
+			req.Header.Set(headerBaggage, "a=1,criticality=CRITICAL")
 		}
 		roundTrip(t, rt, req)
 		if sent != req {

@@ -22,10 +22,7 @@ func Criticality(own, baggage []string) (class spillway.Criticality, ok bool) {
 	return class, ok
 }
 
-// maxBaggage is how many bytes of a baggage are looked at: as many as W3C Baggage,
-// section 3.3.2, has passed on.
-const maxBaggage = 8192
-
+// ofBaggage looks at as many bytes as every participant has to pass on.
 func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 	left := maxBaggage
 	for _, rest := range values {
@@ -35,7 +32,7 @@ func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 			var member string
 			member, rest, more = strings.Cut(rest, ",")
 			member, _, _ = strings.Cut(member, ";")
-			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == "criticality" {
+			if key, value, _ := strings.Cut(member, "="); strings.TrimSpace(key) == baggageKey {
 				class, ok = lower(class, ok, value)
 			}
 		}

@@ -48,7 +48,7 @@ func TestWhatRequestsSayIsJudged(t *testing.T) {
 		}
 	})
 	send := []string{names[0], "CRITICAL_PLUS", names[1], "4", names[2], "a=1,criticality=CRITICAL_PLUS,b=2", names[3], "3"}
-	for boundary, want := range map[string]string{"edge": ";;a=1,b=2;;", "internal": "CRITICAL;;a=1,criticality=CRITICAL_PLUS,b=2;3;"} {
+	for boundary, want := range map[string]string{"edge": ";;a=1,b=2;;", "internal": "CRITICAL;;criticality=CRITICAL,a=1,b=2;3;"} {
 		url, _ := front(t, show, func(c *config.Config) {
 			c.Listeners[0].Boundary, c.Listeners[0].Peers = boundary, []string{"127.0.0.0/8"}
 		})

@@ -1,0 +1,326 @@
+package shed
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Stages is how many stages of degradation there are above none: from the one in
+// which the lowest class is at its first level to the one in which the highest is
+// at its last.
+const Stages = spillway.Criticalities - 1 + spillway.DegradationLevels - 1
+
+const (
+	// pressureMemory smooths what is observed: longer than the gaps between
+	// arrivals and the spikes of a fan-out, shorter than users notice.
+	pressureMemory = 100 * time.Millisecond
+	// climb is the least time between two stages upwards: by then the smoothed
+	// pressure shows the effect of the stage before.
+	climb = 2 * pressureMemory
+	// turnover is how many requests must have arrived since: about as many as can
+	// wait for a processor, so that those that wait came after the change.
+	turnover = 50
+	// trend is how long the fill is averaged that it is compared with: a waiting
+	// queue that gets shorter needs time, not another stage.
+	trend = 10 * pressureMemory
+	// dwell is the least time of calm before a stage downwards. It is ten times
+	// climb, so that pressure that remains shows itself first.
+	dwell = 10 * climb
+	// hold is how long a stage lasts while as much is offered as when it was needed,
+	// and for how long no stage falls after one that had fallen was needed again.
+	// After that a lower one is tried: requests may have become cheaper. A failed
+	// trial doubles it, up to maxHold. Two changes in 30 s are four in a minute.
+	hold, maxHold = 30 * time.Second, 4 * time.Minute
+	// trial is how soon after a stage downwards a stage upwards shows that it failed.
+	trial = time.Minute
+	// learning is how long after a stage upwards the offered rate is measured.
+	learning = time.Second
+	// less is the share of the offered rate below which the load has fallen: retries
+	// of rejected calls, a tenth where there is a budget, and chance are above it.
+	less = 0.8
+	// evidence is how many arrivals must be expected in a dwell: with 200 chance
+	// makes up a fifth less once in 400 times.
+	evidence = 200
+)
+
+// The smoothed observations that mean pressure, and those that mean calm. In
+// between nothing changes: that is the hysteresis.
+const (
+	pressedFill, calmFill         = 0.5, 0.2 // of the waiting queue
+	pressedRejected, calmRejected = 0.05, 0.01
+)
+
+// Pressure is what a [Degrader] observes: the signals by which a [Shedder] decides.
+type Pressure struct {
+	// Fill is the share of the waiting queue that is in use.
+	Fill float64
+	// Offered and Rejected are all requests since the start, by class: those that
+	// arrived, and those of them that were rejected for overload.
+	Offered, Rejected [spillway.Criticalities]uint64
+	// Utilization is how busy the process is by measures that are not seen in the
+	// waiting queue, and Thresholds are where each class begins to be rejected for it.
+	Utilization float64
+	Thresholds  [spillway.Criticalities]float64
+}
+
+// A Degrader decides how far a task degrades its answers, by class. The zero
+// Degrader is ready for use. Observe must not be called concurrently; all other
+// methods are safe for concurrent use.
+//
+// # Stages
+//
+// There is one stage for the task, from 0 to [Stages], and the level of a class is
+// the stage less the rank of the class: SHEDDABLE answers are degraded first,
+// SHEDDABLE_PLUS ones a stage later, and so on. Stages that change nothing for the
+// classes that call are skipped.
+//
+// A stage rises while the waiting queue is more than half full, more than one in
+// twenty requests is rejected, or utilization comes within the ramp of a class that
+// is not degraded yet.
+//
+// # Why a stage does not fall when the pressure is gone
+//
+// Cheap answers remove the pressure that called for them. A level that followed the
+// pressure would switch cheap answers on and off. So a stage remembers the rate of
+// requests that were offered when it was needed, and falls when, after a dwell of
+// calm, less than 0.8 of that is offered; or after 30 s, as a trial. A trial that
+// fails, with pressure again within a minute, doubles that time, and the rate at
+// which it failed becomes the one to fall below. So in steady load a level changes
+// at most four times a minute, whatever the handlers do.
+type Degrader struct {
+	level   atomic.Int32 // stage, for readers
+	changes atomic.Uint64
+
+	stage    int
+	started  bool
+	last     time.Time
+	offered  [spillway.Criticalities]uint64 // at last
+	rejected [spillway.Criticalities]uint64
+	fill     float64 // smoothed
+	usual    float64 // fill, smoothed over trend
+	refused  float64 // smoothed
+
+	changed time.Time                      // when the stage last changed
+	climb   time.Duration                  // least time from then to a stage upwards
+	hold    time.Duration                  // before a trial; 0: as at first
+	held    time.Time                      // no stage falls before
+	at      [spillway.Criticalities]uint64 // offered then
+	learned bool                           // the rate of this stage is known
+	calm    time.Time                      // since when there is calm; zero: there is none
+	quiet   uint64                         // offered then
+	rungs   [Stages + 1]rung
+}
+
+// A rung is what is known of the step from the stage below to this one.
+type rung struct {
+	needed float64   // requests per second at which the stage below was too low; 0: unknown
+	left   time.Time // when the stage was last left downwards
+	rate   float64   // at which it was
+}
+
+// Observe takes in what the task is under at the time now. Call it often: every 10
+// ms under load. It allocates nothing.
+func (d *Degrader) Observe(now time.Time, p Pressure) {
+	if !d.started {
+		d.started, d.last, d.changed = true, now, now
+		d.offered, d.rejected = p.Offered, p.Rejected
+		return
+	}
+	passed := now.Sub(d.last)
+	if passed <= 0 {
+		return
+	}
+	d.smooth(passed, &p)
+	d.last, d.offered, d.rejected = now, p.Offered, p.Rejected
+	if passed >= dwell && d.stage > 0 { // nobody called for so long
+		d.set(now, max(0, d.stage-int(passed/dwell)))
+		d.calm = time.Time{}
+		return
+	}
+	d.learn(now)
+	switch most := d.pressed(&p); {
+	case d.stage < most:
+		d.calm = time.Time{}
+		if now.Sub(d.changed) >= d.climb && sum(&d.offered)-sum(&d.at) >= turnover && !d.drains() {
+			d.rise(now, most)
+		}
+	case d.isCalm(&p):
+		d.descend(now)
+	default:
+		d.calm = time.Time{}
+	}
+}
+
+func (d *Degrader) smooth(passed time.Duration, p *Pressure) {
+	weight := -math.Expm1(-float64(passed) / float64(pressureMemory))
+	d.fill += float64((p.Fill - d.fill) * weight)
+	d.usual += float64((p.Fill - d.usual) * -math.Expm1(-float64(passed)/float64(trend)))
+	share := 0.0
+	if arrived := sum(&p.Offered) - sum(&d.offered); arrived > 0 {
+		share = float64(sum(&p.Rejected)-sum(&d.rejected)) / float64(arrived)
+	}
+	d.refused += float64((min(share, 1) - d.refused) * weight)
+}
+
+func sum(counts *[spillway.Criticalities]uint64) (n uint64) {
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}
+
+// pressed returns the highest stage that the pressure calls for.
+func (d *Degrader) pressed(p *Pressure) (stage int) {
+	if d.fill > pressedFill || d.refused > pressedRejected {
+		return Stages
+	}
+	return wanted(p, ramp)
+}
+
+// drains reports whether the waiting queue gets shorter by itself.
+func (d *Degrader) drains() bool {
+	return d.fill > calmFill && d.fill < d.usual && d.refused < pressedRejected
+}
+
+func (d *Degrader) isCalm(p *Pressure) bool {
+	return d.fill < calmFill && d.refused < calmRejected && wanted(p, 2*ramp) < max(d.stage, 1)
+}
+
+// wanted is the stage that the utilization calls for: one for each class that is
+// nearer to its threshold than margin.
+func wanted(p *Pressure, margin float64) (stage int) {
+	for _, t := range p.Thresholds {
+		if t > 0 && p.Utilization >= t-margin {
+			stage++
+		}
+	}
+	return stage
+}
+
+// learn measures how much is offered in a stage that was needed.
+func (d *Degrader) learn(now time.Time) {
+	passed := now.Sub(d.changed)
+	if d.learned || passed < learning {
+		return
+	}
+	n := sum(&d.offered) - sum(&d.at)
+	if n < evidence/2 && passed < 10*learning {
+		return
+	}
+	d.learned = true
+	for i := range d.rungs[:d.stage+1] {
+		if r := &d.rungs[i]; r.needed == 0 {
+			r.needed = float64(n) / passed.Seconds()
+		}
+	}
+}
+
+// rise goes to the next stage that changes something, or to the highest there is.
+func (d *Degrader) rise(now time.Time, most int) {
+	stage, patience := d.stage, climb
+	if now.Sub(d.rungs[stage+1].left) < trial {
+		d.hold = min(2*max(d.hold, hold), maxHold)
+	} else if now.Sub(d.held) >= trial {
+		d.hold = 0
+	}
+	for stage < most {
+		stage++
+		r := &d.rungs[stage]
+		if now.Sub(r.left) < trial {
+			patience = 5 * dwell // this stage was enough before, once the queue had drained
+			d.held = now.Add(max(d.hold, hold))
+			r.needed = r.rate
+		} else {
+			*r = rung{}
+		}
+		if d.affects(stage) {
+			break
+		}
+	}
+	d.set(now, stage)
+	d.climb = patience
+}
+
+// descend goes to the stage below, once there was calm for long enough and either
+// less is offered than when this stage was needed, or it is time for a trial.
+func (d *Degrader) descend(now time.Time) {
+	if d.stage == 0 {
+		return
+	}
+	if d.calm.IsZero() {
+		d.calm, d.quiet = now, sum(&d.offered)
+		return
+	}
+	passed, r := now.Sub(d.calm), &d.rungs[d.stage]
+	if passed < dwell || !d.learned || now.Before(d.held) {
+		return
+	}
+	rate := float64(sum(&d.offered)-d.quiet) / passed.Seconds()
+	fallen := rate < less*r.needed && (r.needed*passed.Seconds() >= evidence || passed >= hold)
+	if !fallen && now.Sub(d.changed) < max(d.hold, hold) {
+		if passed >= 2*dwell && r.needed*passed.Seconds() >= 2*evidence {
+			d.calm, d.quiet = now, sum(&d.offered) // look at what is offered now
+		}
+		return
+	}
+	stage := d.stage
+	for ok := true; ok && stage > 0; ok = !d.affects(stage + 1) {
+		d.rungs[stage].left, d.rungs[stage].rate = now, rate
+		stage--
+	}
+	d.set(now, stage)
+	d.calm, d.quiet = now, sum(&d.offered)
+	d.learned = true // what is needed here is known from the way up
+}
+
+// affects reports whether a class that has called since the last change has another
+// level in the stage than in the one below.
+func (d *Degrader) affects(stage int) bool {
+	for class := range d.at {
+		n := stage - class
+		if n >= 1 && n < spillway.DegradationLevels && d.offered[class] > d.at[class] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Degrader) set(now time.Time, stage int) {
+	if stage == d.stage {
+		return
+	}
+	d.stage, d.changed, d.climb, d.at, d.learned = stage, now, climb, d.offered, false
+	d.level.Store(int32(stage))
+	d.changes.Add(1)
+}
+
+// Level returns the level of a class. It takes no lock and allocates nothing.
+func (d *Degrader) Level(c spillway.Criticality) spillway.DegradationLevel {
+	stage := int(d.level.Load())
+	if stage == 0 {
+		return spillway.DegradationNone
+	}
+	return spillway.DegradationLevel(min(max(stage-c.Index(), 0), spillway.DegradationLevels-1))
+}
+
+// DegradationStats says how a [Degrader] stands.
+type DegradationStats struct {
+	// Stage is 0 to [Stages].
+	Stage int
+	// Levels are by class; index them with [spillway.Criticality.Index].
+	Levels [spillway.Criticalities]spillway.DegradationLevel
+	// ChangesTotal is how often the stage has changed since the start.
+	ChangesTotal uint64
+}
+
+// Stats returns how d stands.
+func (d *Degrader) Stats() DegradationStats {
+	s := DegradationStats{Stage: int(d.level.Load()), ChangesTotal: d.changes.Load()}
+	for i := range s.Levels {
+		s.Levels[i] = spillway.DegradationLevel(min(max(s.Stage-i, 0), spillway.DegradationLevels-1))
+	}
+	return s
+}

@@ -1,0 +1,125 @@
+package spillhttp
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+func TestBaggageIsSent(t *testing.T) {
+	for _, row := range []struct {
+		name         string
+		labelled     bool
+		external     bool
+		before, want []string
+	}{
+		{"labelled", true, false, nil, []string{"criticality=SHEDDABLE"}},
+		{"labelled, beside others", true, false, []string{"a=1", "b=2"}, []string{"criticality=SHEDDABLE,a=1,b=2"}},
+		{"labelled, in place of another class", true, false, []string{"criticality=CRITICAL_PLUS,a=1"}, []string{"criticality=SHEDDABLE,a=1"}},
+		{"labelled, at the limit", true, false, []string{strings.Repeat("k=v,", 63) + "k=v"}, []string{strings.Repeat("k=v,", 63) + "k=v"}},
+		{"not labelled", false, false, []string{"a=1,criticality=SHEDDABLE"}, []string{"a=1,criticality=SHEDDABLE"}},
+		{"to others", true, true, []string{"a=1,criticality=SHEDDABLE"}, []string{"a=1"}},
+		{"to others, nothing else", true, true, []string{"criticality=SHEDDABLE"}, nil},
+	} {
+		var got []string
+		base := baseFunc(func(req *http.Request) (*http.Response, error) {
+			got = req.Header.Values("Baggage")
+			return answer(req, 200, ""), nil
+		})
+		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return !row.external }})
+		ctx := t.Context()
+		if row.labelled {
+			ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+		}
+		req := newRequest(t, ctx, http.MethodGet, nil)
+		for _, v := range row.before {
+			req.Header.Add("Baggage", v)
+		}
+		roundTrip(t, rt, req)
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+		if now := req.Header.Values("Baggage"); !slices.Equal(now, row.before) {
+			t.Errorf("%s: the caller's header became %q", row.name, now)
+		}
+	}
+}
+
+// A handler that passes on all baggage, as those with OpenTelemetry do, must not
+// pass on a class that was not believed.
+func TestBaggageThatWasNotBelieved(t *testing.T) {
+	capped := ingress.Trust{Boundary: ingress.Internal, Others: spillway.SheddablePlus}
+	for _, row := range []struct {
+		name                  string
+		trust                 ingress.Trust
+		label, baggage, wants string
+	}{
+		{"edge, raised", ingress.Trust{}, "", "a=1,criticality=CRITICAL_PLUS,b=2", "a=1,b=2"},
+		{"edge, raised, nothing else", ingress.Trust{}, "", "criticality=CRITICAL_PLUS", ""},
+		{"edge, lowered", ingress.Trust{}, "", "a=1,criticality=SHEDDABLE", "a=1,criticality=SHEDDABLE"},
+		{"edge, lowered once and raised once", ingress.Trust{}, "", "criticality=CRITICAL_PLUS,criticality=SHEDDABLE", "criticality=SHEDDABLE"},
+		{"edge, the header lowers and baggage raises", ingress.Trust{}, "SHEDDABLE", "criticality=CRITICAL_PLUS,a=1", "criticality=SHEDDABLE,a=1"},
+		{"edge, without", ingress.Trust{}, "SHEDDABLE", "a=1", "a=1"},
+		{"edge, 10,000 members", ingress.Trust{}, "", strings.Repeat("a=1,", 10000) + "criticality=CRITICAL_PLUS", strings.Repeat("a=1,", 9999) + "a=1"},
+		{"internal", internal.Trust, "", "a=1,criticality=CRITICAL_PLUS", "a=1,criticality=CRITICAL_PLUS"},
+		{"internal, capped", capped, "", "a=1,criticality=CRITICAL_PLUS", "criticality=SHEDDABLE_PLUS,a=1"},
+		{"internal, no class", internal.Trust, "", "a=1,criticality=URGENT", "a=1"},
+	} {
+		var got string
+		h := mustHandler(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header.Get("Baggage") }),
+			ingress.Config{Trust: row.trust}, HandlerConfig{})
+		r := incoming(t, "Baggage", row.baggage)
+		if row.label != "" {
+			r.Header.Set(headerCriticality, row.label)
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got != row.wants {
+			t.Errorf("%s: %.80q, want %.80q", row.name, got, row.wants)
+		}
+		if now := r.Header.Get("Baggage"); now != row.baggage {
+			t.Errorf("%s: the server's own request became %.80q", row.name, now)
+		}
+	}
+}
+
+// Thousands of handlers ask for the level at once, and get that of their class.
+func TestDegradationOfRequests(t *testing.T) {
+	var got spillway.DegradationLevel
+	h := mustHandler(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got = spillway.DegradationFrom(r.Context())
+	}), ingress.Config{Load: utilization(0.9), Trust: internal.Trust}, HandlerConfig{})
+	now := time.Now()
+	for range 200 { // a utilization of 0.9 is within the ramps of the two lower classes and of CRITICAL
+		now = now.Add(20 * time.Millisecond)
+		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.caller)
+		if !r.Refused() {
+			p.DoneAt(now, spillway.Served)
+		}
+	}
+	for class, want := range map[string]spillway.DegradationLevel{
+		"CRITICAL_PLUS": spillway.DegradationNone, "CRITICAL": spillway.DegradationLow, "": spillway.DegradationLow,
+	} {
+		got = 99
+		r := incoming(t)
+		if class != "" {
+			r.Header.Set(headerCriticality, class)
+		}
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if got != want {
+			t.Errorf("%q: level %v, want %v (%+v)", class, got, want, h.ingress.Stats(now).Degradation)
+		}
+	}
+	if l := spillway.DegradationFrom(t.Context()); l != spillway.DegradationNone {
+		t.Errorf("outside of a request: %v", l)
+	}
+	ctx := &inherited{Context: t.Context(), level: spillway.DegradationHigh}
+	if n := testing.AllocsPerRun(100, func() { _ = spillway.DegradationFrom(ctx) }); n > 0 || spillway.DegradationFrom(ctx) != spillway.DegradationHigh {
+		t.Errorf("asking allocates %v, says %v", n, spillway.DegradationFrom(ctx))
+	}
+}
