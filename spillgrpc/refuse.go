@@ -39,7 +39,11 @@ func (s *Server) refuse(ctx context.Context, why ingress.Refusal) *answer {
 	if why.Reason == ingress.Overloaded {
 		s.looks.Store(lookOn)
 	}
-	return answerTo(why)
+	a := answerTo(why)
+	if why.AcceptRatio != "" {
+		return &answer{a.status, metadata.Join(a.trailer, metadata.Pairs(keyAcceptRatio, why.AcceptRatio))}
+	}
+	return a
 }
 
 // An answer is what a call that is not served gets.

@@ -119,7 +119,10 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
 		return nil, a.status.Err()
 	}
-	ctx, cancel := inherit(ctx, call, legacy)
+	if t := ratio(s.ingress, call.Criticality); t != nil {
+		_ = grpc.SetTrailer(ctx, t) // as above
+	}
+	ctx, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
@@ -148,7 +151,10 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()
 	}
-	inner, cancel := inherit(ctx, call, legacy)
+	if t := ratio(s.ingress, call.Criticality); t != nil {
+		ss.SetTrailer(t)
+	}
+	inner, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)

@@ -120,6 +120,9 @@ func (s *clientStream) attempt(ctx context.Context, a *egress.Attempt) (answer, 
 	s.open(as)
 	err = as.wait(ctx)
 	s.shut()
+	if as.finished.Load() {
+		listenToAdvice(a, as.Trailer(), s.client.external)
+	}
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
 		return nil, nil

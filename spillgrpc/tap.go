@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/tap"
+
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // lookOn is how many calls the tap looks at after the last that was refused for
@@ -27,11 +29,16 @@ type tapped struct{}
 // leave too many timers behind: grpc does not stop the timer of a call that a tap
 // has refused.
 func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if s.looks.Load() <= 0 || s.exempt(info.FullMethodName) {
+	looks := s.looks.Load() > 0
+	if !looks && !claims.HasBaggage(incomingOf(ctx)[keyBaggage]) || s.exempt(info.FullMethodName) {
 		return ctx, nil
 	}
 	now := time.Now()
-	call, _, _ := s.judge(ctx, now, info.FullMethodName)
+	call, _, legacy := s.judge(ctx, now, info.FullMethodName)
+	ctx = restate(ctx, &call, legacy) // before stats handlers read the baggage
+	if !looks {
+		return ctx, nil
+	}
 	r := s.ingress.RefuseAt(now, call)
 	if !r.Refused() {
 		s.looks.Add(-1)

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // The metadata of both directions.
@@ -14,7 +15,7 @@ const (
 	// of a request
 	keyCriticality = "x-request-criticality"
 	keyAttempts    = "grpc-previous-rpc-attempts" // absent for the first attempt, 1 for the second; hop by hop
-	keyBaggage     = "baggage"                    // W3C; may have a member criticality. Read only.
+	keyBaggage     = "baggage"                    // W3C; has a member criticality, too
 
 	// of an answer, in its trailer
 	keyPushback = "grpc-retry-pushback-ms"
@@ -31,7 +32,8 @@ const (
 // metadata of a context gets a copy.
 var labels = func() (all [spillway.Criticalities]metadata.MD) {
 	for i := range all {
-		all[i] = metadata.Pairs(keyCriticality, (spillway.Criticality(i) + spillway.Sheddable).String())
+		c := spillway.Criticality(i) + spillway.Sheddable
+		all[i] = metadata.MD{keyCriticality: {c.String()}, keyBaggage: claims.SetBaggage(nil, c)}
 	}
 	return all
 }()
@@ -48,7 +50,7 @@ func adopt(ctx context.Context) context.Context {
 }
 
 // dress returns the context for an attempt: its metadata say how much the call
-// matters, where ctx or the caller says so, and which attempt this is. To others
+// matters, where ctx or the caller says so, also as baggage, and which attempt this is. To others
 // than internal services nothing of that is said. What the caller has put in for
 // the number was meant for itself.
 func dress(ctx context.Context, number int, external bool) context.Context {
@@ -56,7 +58,8 @@ func dress(ctx context.Context, number int, external bool) context.Context {
 	hasLabel := len(metadata.ValueFromOutgoingContext(ctx, keyCriticality)) > 0
 	hasNumber := len(metadata.ValueFromOutgoingContext(ctx, keyAttempts)) > 0
 	add := labelled && c.Valid() && !hasLabel && !external
-	if !add && !(hasLabel && external) && !hasNumber && (number == 0 || external) {
+	baggage, newBaggage := outgoingBaggage(ctx, c, labelled, external)
+	if !add && !newBaggage && !(hasLabel && external) && !hasNumber && (number == 0 || external) {
 		return ctx
 	}
 	md, ok := metadata.FromOutgoingContext(ctx)
@@ -67,6 +70,9 @@ func dress(ctx context.Context, number int, external bool) context.Context {
 		md = make(metadata.MD, 2)
 	}
 	delete(md, keyAttempts)
+	if newBaggage {
+		setBaggage(md, baggage)
+	}
 	switch {
 	case external:
 		delete(md, keyCriticality)

@@ -1,0 +1,150 @@
+package spillgrpc
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
+
+	pb "google.golang.org/grpc/interop/grpc_testing"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// tracing is a stats handler that passes on all baggage, as those for tracing do:
+// it sees the metadata before any interceptor.
+type tracing struct{ stats.Handler }
+
+type seenKey struct{}
+
+func (tracing) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return context.WithValue(ctx, seenKey{}, strings.Join(md[keyBaggage], "|"))
+}
+func (tracing) HandleRPC(context.Context, stats.RPCStats)                         {}
+func (tracing) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+func (tracing) HandleConn(context.Context, stats.ConnStats)                       {}
+
+// A class travels as baggage, too, and one that was not believed goes no further,
+// neither to handlers nor to stats handlers.
+func TestBaggage(t *testing.T) {
+	const c, b = keyCriticality, keyBaggage
+	for _, row := range []struct {
+		name     string
+		boundary ingress.Boundary
+		label    bool
+		external bool
+		pairs    []string
+		want     string
+	}{
+		{"labelled", ingress.Internal, true, false, nil, "criticality=SHEDDABLE"},
+		{"labelled, beside others", ingress.Internal, true, false, []string{b, "a=1,criticality=CRITICAL_PLUS"}, "criticality=SHEDDABLE,a=1"},
+		{"labelled by metadata", ingress.Internal, false, false, []string{c, "SHEDDABLE", b, "a=1"}, "criticality=SHEDDABLE,a=1"},
+		{"not labelled", ingress.Internal, false, false, []string{b, "a=1"}, "a=1"},
+		{"to others", ingress.Internal, true, true, []string{b, "a=1,criticality=SHEDDABLE"}, "a=1"},
+		{"edge, lowered", ingress.Edge, true, false, nil, "criticality=SHEDDABLE"},
+		{"edge, raised", ingress.Edge, false, false, []string{b, "criticality=CRITICAL_PLUS,a=1"}, "a=1"},
+		{"edge, raised, nothing else", ingress.Edge, false, false, []string{b, "criticality=CRITICAL_PLUS"}, ""},
+		{"edge, the label lowers, baggage raises", ingress.Edge, false, false, []string{c, "SHEDDABLE_PLUS", b, "criticality=CRITICAL_PLUS"}, "criticality=SHEDDABLE_PLUS"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var handled, traced string
+				gates := ingress.Config{Trust: ingress.Trust{Boundary: row.boundary, Others: spillway.CriticalPlus}}
+				s := open(t, &service{unary: func(ctx context.Context) error {
+					md, _ := metadata.FromIncomingContext(ctx)
+					handled = strings.Join(md[keyBaggage], "|")
+					traced, _ = ctx.Value(seenKey{}).(string)
+					return nil
+				}}, append(mustServer(t, gates, ServerConfig{}).Options(), grpc.StatsHandler(tracing{}))...)
+				ctx := metadata.AppendToOutgoingContext(t.Context(), row.pairs...)
+				if row.label {
+					ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+				}
+				if err := call(ctx, s.dial(mustClient(t, ClientConfig{External: row.external}).DialOptions()...)); err != nil {
+					t.Fatal(err)
+				}
+				if handled != row.want || traced != row.want {
+					t.Errorf("the handler sees %q and the stats handler %q, want %q", handled, traced, row.want)
+				}
+			})
+		})
+	}
+}
+
+// overload makes a server know how it stands with calls of a class.
+func overload(t *testing.T, s *ingress.Server, c spillway.Criticality) {
+	t.Helper()
+	now := time.Now()
+	for range 200 {
+		now = now.Add(20 * time.Millisecond)
+		p, _ := s.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, ratelimit.Caller{})
+		p.DoneAt(now, spillway.Served)
+	}
+}
+
+// A handler gets the level of its call, and a client that has few calls of its own
+// is throttled by the accept ratio of the server, if that is its own.
+func TestSignals(t *testing.T) {
+	for _, row := range []struct {
+		name      string
+		boundary  ingress.Boundary
+		external  bool
+		throttled bool
+	}{
+		{"internal", ingress.Internal, false, true},
+		{"edge", ingress.Edge, false, false},
+		{"others", ingress.Internal, true, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				var level [2]spillway.DegradationLevel
+				gates := ingress.Config{Load: utilization(0.91), Shed: patient, Trust: ingress.Trust{Boundary: row.boundary}}
+				server := mustServer(t, gates, ServerConfig{})
+				overload(t, server.ingress, spillway.Critical) // near its threshold
+				s := open(t, &service{
+					unary: func(ctx context.Context) error { level[0] = spillway.DegradationFrom(ctx); return nil },
+					output: func(_ *pb.StreamingOutputCallRequest, ss pb.TestService_StreamingOutputCallServer) error {
+						level[1] = spillway.DegradationFrom(ss.Context())
+						return nil
+					},
+				}, server.Options()...)
+				client := mustClient(t, ClientConfig{External: row.external, Egress: eager})
+				cc := s.dial(client.DialOptions()...)
+				if err := call(t.Context(), cc); err != nil {
+					t.Fatal(err)
+				}
+				stream, err := pb.NewTestServiceClient(cc).StreamingOutputCall(t.Context(), &pb.StreamingOutputCallRequest{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = stream.Recv()
+				if level != [2]spillway.DegradationLevel{1, 1} {
+					t.Errorf("levels %v, want low: %+v", level, server.ingress.Stats(time.Now()).Degradation)
+				}
+			})
+			inBubble(t, func(t *testing.T) {
+				gates := ingress.Config{Load: utilization(0.91), Shed: patient, Trust: ingress.Trust{Boundary: row.boundary}}
+				server := mustServer(t, gates, ServerConfig{})
+				overload(t, server.ingress, spillway.Sheddable) // all rejected
+				s := open(t, &service{}, grpc.ChainUnaryInterceptor(server.UnaryInterceptor))
+				client := mustClient(t, ClientConfig{External: row.external})
+				cc := s.dial(client.DialOptions()...)
+				for range 3 {
+					_ = call(spillway.WithCriticality(t.Context(), spillway.Sheddable), cc) // is refused
+				}
+				for _, st := range client.Stats() {
+					if p := st.Throttle[spillway.Sheddable.Index()].Probability; (p > 0) != (row.throttled && !row.external) {
+						t.Errorf("after three refused calls the probability is %v", p)
+					}
+				}
+			})
+		})
+	}
+}
