@@ -10,7 +10,8 @@ import (
 // all requests at the same time.
 type Backend struct {
 	slots, busy int
-	slower      float64 // factor of all service times
+	sharing     *sharing // processors that all requests share; nil means none
+	slower      float64  // factor of all service times
 	queue       []*Request
 	head        int        // index of the next request in queue
 	random      *rand.Rand // picks from the queue; nil means first in, first out

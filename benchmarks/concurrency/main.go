@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/shed"
@@ -85,7 +86,7 @@ func run(args []string) error {
 // list returns the scenarios to run. With -random, -from selects the scenarios, and
 // their arrivals use the seeds from 1 on.
 func (o *options) list() (list []*Scenario, err error) {
-	all := scenarios
+	all := slices.Concat(scenarios, adversaries)
 	if o.random > 0 {
 		all, o.seeds.from = randoms(o.random, o.seeds.from), 0
 	}

@@ -216,6 +216,10 @@ func (p *Process) serve(r *Request) {
 		p.result.answered(r, p.now)
 	}
 	took := Time(float64(r.Service)*r.Backend.slower) + p.lateness(p.now)
+	if s := r.Backend.sharing; s != nil {
+		p.share(s, r, took)
+		return
+	}
 	p.agenda.add(event{at: p.now + took, kind: finish, r: r})
 }
 

@@ -65,9 +65,10 @@ func randomScenario(seed uint64) *Scenario {
 	return sc
 }
 
-// limitsFor are the limits that the oracle tries for a pool.
+// limitsFor are the limits that the oracle tries for a pool. Less than all slots is
+// never better.
 func limitsFor(slots int) (list []int) {
-	for _, x := range []float64{0.25, 0.5, 0.75, 1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24} {
+	for _, x := range []float64{1, 1.25, 1.5, 2, 3, 4, 6, 8, 12, 16, 24} {
 		list = append(list, max(1, int(math.Round(x*float64(slots)))))
 	}
 	return slices.Compact(list)

@@ -306,7 +306,7 @@ var scenarios = []*Scenario{
 	},
 	{
 		Name: "S18 pool 200, 2x", About: "pool of 200 × 20 ms at twice its capacity",
-		Overload: true, End: 20 * sec,
+		Overload: true, End: 20 * sec, Limits: limitsFor(200),
 		Fill: func(p *Process) { p.poisson(flat(20000), query(newPool(200))) },
 	},
 	{

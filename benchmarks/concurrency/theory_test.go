@@ -152,6 +152,17 @@ func TestPoisson(t *testing.T) {
 	near(t, "variance of arrivals", squares/runs, want, 0.25)
 }
 
+// The mean time of processor sharing depends only on the mean service time.
+func TestProcessorSharing(t *testing.T) {
+	const load = 0.7
+	for _, service := range []distribution{exponential(20 * ms), constant(20 * ms), bimodal(20*ms, 20)} {
+		r := simulate(&Scenario{End: 8000 * sec, Fill: func(p *Process) {
+			p.poisson(flat(load/0.02), request(newSharing(1), 0, service, 0))
+		}}, 1, newNone)
+		near(t, "mean time in ms", r.latency.mean(), 20/(1-load), 0.03)
+	}
+}
+
 // Distributions have the mean that they say.
 func TestDistributions(t *testing.T) {
 	const n = 2_000_000

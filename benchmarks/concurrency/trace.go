@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 )
 
 // An explainer exposes the numbers behind its decisions.
@@ -23,7 +24,7 @@ func (p *Process) explained() []level {
 
 // trace prints a line for each interval of a scenario, for each algorithm.
 func trace(w io.Writer, o options, vs []variant) error {
-	list := prefixed(scenarios, o.trace)
+	list := prefixed(slices.Concat(scenarios, adversaries), o.trace)
 	if len(list) == 0 {
 		return fmt.Errorf("no scenario starts with %q", o.trace)
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"math/rand/v2"
+
+	"github.com/seed90641741/spillway"
+)
+
+// adversaries are further scenarios, each against an assumption that a limit may make.
+var adversaries = []*Scenario{
+	{
+		Name: "X1 short of CPU, 2.5x", About: "two pools of 8; the process is short of CPU half of the time for 3 minutes",
+		Overload: true, End: 180 * sec, Limits: limitsFor(16),
+		Fill: func(p *Process) {
+			rng := p.random()
+			for t := 10 * sec; t < 170*sec; t += sec + Time(rng.Float64()*float64(9*sec)) {
+				next := t + sec + Time(rng.Float64()*float64(9*sec))
+				p.starved = append(p.starved, span{t, next})
+				t = next
+			}
+			a, b := newPool(8), newPool(8)
+			make := request(nil, 0, exponential(20*ms), 600*ms)
+			p.poisson(flat(2000), func(at Time, rng *rand.Rand) *Request {
+				r := make(at, rng)
+				if r.Backend = a; rng.IntN(2) == 0 {
+					r.Backend = b
+				}
+				return r
+			})
+		},
+	},
+	{
+		Name: "X2 pool 500, 200 keys, 3x", About: "200 keys share a pool of 500 × 100 ms at 3 times its capacity",
+		Overload: true, End: 20 * sec, Limits: limitsFor(500),
+		Fill: func(p *Process) {
+			p.poisson(flat(15000), spread(request(newPool(500), 0, exponential(100*ms), sec), 200))
+		},
+	},
+	{
+		Name: "X3 pool 1 x 1ms, 3x", About: "one slot that serves 1000 per second",
+		Overload: true, End: 20 * sec,
+		Fill: func(p *Process) { p.poisson(flat(3000), request(newPool(1), 0, exponential(ms), 100*ms)) },
+	},
+	{
+		Name: "X4 processors shared, 3x", About: "no queue: all requests share 4 processors, 3 times their capacity",
+		Overload: true, End: 20 * sec,
+		Fill: func(p *Process) { p.poisson(flat(600), query(newSharing(4))) },
+	},
+	{
+		Name: "X4i processors shared, .7x", About: "the same at 0.7 times the capacity: slower under load, no overload",
+		End:  20 * sec,
+		Fill: func(p *Process) { p.poisson(flat(140), query(newSharing(4))) },
+	},
+	{
+		Name: "X5 MMPP, .2-3x", About: "the load changes at random between 0.2 and 3 times the capacity, each 2 s",
+		Overload: true, End: 60 * sec,
+		Fill: func(p *Process) { p.poisson(modulated(p, 2*sec, 1200, 80), query(newPool(8))) },
+	},
+	{
+		Name: "X6 slow drift, no queue", About: "a backend without a queue becomes 10 times slower within a minute",
+		End: 80 * sec,
+		Fill: func(p *Process) {
+			b := noQueue()
+			p.each(100*ms, func() { b.slower = 1 + 9*min(1, p.Now().Seconds()/60) })
+			p.poisson(flat(500), request(b, 0, exponential(20*ms), 3*sec))
+		},
+	},
+	{
+		Name: "X7 growth 50-5000/s", About: "load on a backend without a queue grows 100 times within 30 s",
+		End: 30 * sec,
+		Fill: func(p *Process) {
+			p.poisson(func(t Time) float64 { return 50 + 4950*t.Seconds()/30 }, request(noQueue(), 0, lognormal(50*ms, 1), 2*sec))
+		},
+	},
+	{
+		Name: "X8 batches, half load", About: "32 requests at the same time, each 160 ms: a pool of 8 serves them in 80 ms",
+		End: 20 * sec,
+		Fill: func(p *Process) {
+			rng, make := p.random(), request(newPool(8), 0, exponential(20*ms), 500*ms)
+			p.each(160*ms, func() {
+				for range 32 {
+					p.send(p.Now(), make(p.Now(), rng))
+				}
+			})
+		},
+	},
+	{
+		Name: "X9 one slow key of 10, 3x", About: "one of 10 keys that share a pool takes 10 times longer than the others",
+		Overload: true, End: 20 * sec,
+		Fill: func(p *Process) {
+			b, quick, slow := newPool(16), exponential(10*ms), exponential(100*ms)
+			p.poisson(flat(2526), func(_ Time, rng *rand.Rand) *Request {
+				r := &Request{Key: rng.IntN(10), Deadline: 500 * ms, Backend: b}
+				if r.Service = quick(rng); r.Key == 0 {
+					r.Service = slow(rng)
+				}
+				return r
+			})
+		},
+	},
+	{
+		Name: "X10 four classes, 2x", About: "a quarter of the requests for each criticality, twice the capacity",
+		Overload: true, End: 20 * sec, Critical: 98,
+		Fill: func(p *Process) {
+			make := query(newPool(8))
+			p.poisson(flat(800), func(at Time, rng *rand.Rand) *Request {
+				r := make(at, rng)
+				r.Class = spillway.Sheddable + spillway.Criticality(rng.IntN(spillway.Criticalities))
+				return r
+			})
+		},
+	},
+}
