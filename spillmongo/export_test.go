@@ -18,3 +18,15 @@ const RaceEnabled = raceEnabled
 func driverError(body bson.Raw) error {
 	return driver.ExtractErrorFromServerResponse(bsoncore.Document(body))
 }
+
+// Dirty reports whether the next new use of a session, by its lsid, gets another ID.
+func Dirty(r *Retrier, id bson.Raw) bool {
+	r.sessions.mu.Lock()
+	defer r.sessions.mu.Unlock()
+	b := uuid(id.Lookup("id"))
+	if b == nil {
+		return false
+	}
+	state := r.sessions.all[sessionID(b)]
+	return state != nil && state.dirty
+}

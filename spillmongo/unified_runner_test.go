@@ -1,7 +1,8 @@
 package spillmongo_test
 
 import (
-	"fmt"
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -10,8 +11,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/event"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
-	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+
+	"github.com/seed90641741/spillway/spillmongo"
 )
 
 // runnerOperation is one that no entity does.
@@ -35,6 +36,15 @@ func (u *unified) runnerOperation(name string, a arguments) error {
 			must(n.RunCommand("admin", a.doc("failPoint")))
 		}
 		return nil
+	case "runOnThread":
+		op := new(operation)
+		if err := bson.Unmarshal(a.doc("operation"), op); err != nil {
+			return err
+		}
+		u.entities[a.text("thread")].(*thread).steps <- op
+		return nil
+	case "waitForThread":
+		return u.entities[a.text("thread")].(*thread).wait()
 	case "wait":
 		v, _ := a.get("ms")
 		<-time.After(time.Duration(v.AsInt64()) * time.Millisecond)
@@ -76,10 +86,120 @@ func (u *unified) assertion(name string, a arguments) error {
 		if running := want == "starting" || want == "in_progress"; s.TransactionRunning() != running {
 			u.t.Errorf("a transaction runs: %v, want %s", s.TransactionRunning(), want)
 		}
+	case "assertSessionDirty", "assertSessionNotDirty":
+		s := u.entities[a.text("session")].(*mongo.Session)
+		if dirty := u.dirty(s); dirty != (name == "assertSessionDirty") {
+			u.t.Errorf("%s: it is dirty: %v", name, dirty)
+		}
+	case "assertSessionPinned", "assertSessionUnpinned":
+		s := u.entities[a.text("session")].(*mongo.Session)
+		if pinned := isPinned(s); pinned != (name == "assertSessionPinned") {
+			u.t.Errorf("%s: it is pinned: %v", name, pinned)
+		}
+	case "assertCollectionExists", "assertCollectionNotExists":
+		names, err := u.plain().Database(a.text("databaseName")).ListCollectionNames(u.ctx, bson.D{{Key: "name", Value: a.text("collectionName")}})
+		if exists := len(names) == 1; err != nil || exists != (name == "assertCollectionExists") {
+			u.t.Errorf("%s: %v, %v", name, names, err)
+		}
+	case "assertIndexExists", "assertIndexNotExists":
+		specs, err := u.plain().Database(a.text("databaseName")).Collection(a.text("collectionName")).Indexes().ListSpecifications(u.ctx)
+		index := a.text("indexName")
+		exists := slices.ContainsFunc(specs, func(s mongo.IndexSpecification) bool { return s.Name == index })
+		if exists != (name == "assertIndexExists") {
+			u.t.Errorf("%s of %s: %v", name, index, err)
+		}
+	default:
+		return u.topologyOperation(name, a)
+	}
+	return nil
+}
+
+// topologyOperation is one that looks at what a client knows of its servers.
+func (u *unified) topologyOperation(name string, a arguments) error {
+	switch name {
+	case "recordTopologyDescription":
+		client := u.clients[a.text("client")]
+		client.mu.Lock()
+		defer client.mu.Unlock()
+		u.entities[a.text("id")] = client.topology
+	case "assertTopologyType":
+		if got := u.entities[a.text("topologyDescription")].(event.TopologyDescription).Kind; got != a.text("topologyType") {
+			u.t.Errorf("the topology is %s, want %s", got, a.text("topologyType"))
+		}
+	case "waitForPrimaryChange":
+		client, prior := u.clients[a.text("client")], u.entities[a.text("priorTopologyDescription")].(event.TopologyDescription)
+		for range max(1, a.number("timeoutMS")/10) {
+			client.mu.Lock()
+			now := primary(client.topology)
+			client.mu.Unlock()
+			if now != "" && now != primary(prior) {
+				return nil
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		u.t.Errorf("the primary is still %q", primary(prior))
 	default:
 		return unsupported(name)
 	}
 	return nil
+}
+
+func primary(t event.TopologyDescription) string {
+	for _, s := range t.Servers {
+		if s.Kind == "RSPrimary" {
+			return string(s.Addr)
+		}
+	}
+	return ""
+}
+
+// dirty reports whether a session is to be discarded, as the driver or the policy has
+// it.
+func (u *unified) dirty(s *mongo.Session) bool {
+	for _, c := range u.clients {
+		if spillmongo.Dirty(c.retrier, s.ID()) {
+			return true
+		}
+	}
+	return clientSession(s).FieldByName("Server").Elem().FieldByName("Dirty").Bool()
+}
+
+// clientSession is the driver's part of a session, which is not public.
+func clientSession(s *mongo.Session) reflect.Value {
+	return reflect.ValueOf(s).Elem().FieldByName("clientSession").Elem()
+}
+
+func isPinned(s *mongo.Session) bool {
+	c := clientSession(s)
+	return !c.FieldByName("PinnedServerAddr").IsNil() || !c.FieldByName("PinnedConnection").IsNil()
+}
+
+// A thread runs operations one after another.
+type thread struct {
+	steps chan *operation
+	done  chan struct{}
+}
+
+func (u *unified) thread() *thread {
+	th := &thread{make(chan *operation, 100), make(chan struct{})}
+	go func() {
+		defer close(th.done)
+		for op := range th.steps {
+			u.operate(op)
+		}
+	}()
+	return th
+}
+
+// wait lets the thread end. No more can be given to it.
+func (th *thread) wait() error {
+	close(th.steps)
+	select {
+	case <-th.done:
+		return nil
+	case <-time.After(10 * time.Second):
+		return errors.New("the thread has not ended in 10 s")
+	}
 }
 
 func (a arguments) number(key string) int {
@@ -125,38 +245,25 @@ func (c *unifiedClient) watch(o *options.ClientOptions, observe []string) {
 			c.pool = append(c.pool, e)
 		}
 	}})
-	o.SetServerMonitor(&event.ServerMonitor{ServerDescriptionChanged: func(e *event.ServerDescriptionChangedEvent) {
+	server := func(e any) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		if changed, ok := e.(*event.TopologyDescriptionChangedEvent); ok {
+			c.topology = changed.NewDescription
+		}
 		if observed(e) {
 			c.servers = append(c.servers, e)
 		}
-	}})
-}
-
-// collectionOptions reads those of an entity.
-func collectionOptions(doc bson.Raw) (*options.CollectionOptionsBuilder, error) {
-	o := options.Collection()
-	if len(doc) == 0 {
-		return o, nil
 	}
-	for _, e := range must(doc.Elements()) {
-		switch e.Key() {
-		case "readConcern":
-			level, _ := e.Value().Document().Lookup("level").StringValueOK()
-			o.SetReadConcern(&readconcern.ReadConcern{Level: level})
-		case "writeConcern":
-			o.SetWriteConcern(concern(e.Value().Document()))
-		case "readPreference":
-			mode, _ := e.Value().Document().Lookup("mode").StringValueOK()
-			m, err := readpref.ModeFromString(mode)
-			if err != nil {
-				return nil, err
-			}
-			o.SetReadPreference(must(readpref.New(m)))
-		default:
-			return nil, fmt.Errorf("%s in collectionOptions", e.Key())
-		}
-	}
-	return o, nil
+	o.SetServerMonitor(&event.ServerMonitor{
+		ServerDescriptionChanged:   func(e *event.ServerDescriptionChangedEvent) { server(e) },
+		ServerOpening:              func(e *event.ServerOpeningEvent) { server(e) },
+		ServerClosed:               func(e *event.ServerClosedEvent) { server(e) },
+		TopologyDescriptionChanged: func(e *event.TopologyDescriptionChangedEvent) { server(e) },
+		TopologyOpening:            func(e *event.TopologyOpeningEvent) { server(e) },
+		TopologyClosed:             func(e *event.TopologyClosedEvent) { server(e) },
+		ServerHeartbeatStarted:     func(e *event.ServerHeartbeatStartedEvent) { server(e) },
+		ServerHeartbeatSucceeded:   func(e *event.ServerHeartbeatSucceededEvent) { server(e) },
+		ServerHeartbeatFailed:      func(e *event.ServerHeartbeatFailedEvent) { server(e) },
+	})
 }

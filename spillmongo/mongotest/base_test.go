@@ -81,13 +81,13 @@ func code(err error) int {
 	return se.ErrorCodes()[0]
 }
 
-// hasLabels reports whether err has the labels, and no other of the four that matter.
+// hasLabels reports whether err has the labels, and none of the others that matter.
 func hasLabels(err error, want ...string) bool {
 	var se mongo.ServerError
 	if !errors.As(err, &se) {
 		return false
 	}
-	for _, label := range []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError", "TransientTransactionError"} {
+	for _, label := range []string{"SystemOverloadedError", "RetryableError", "RetryableWriteError", "TransientTransactionError", "ResumableChangeStreamError"} {
 		if se.HasErrorLabel(label) != slices.Contains(want, label) {
 			return false
 		}

@@ -146,6 +146,12 @@ func runGetMore(r *request) (bson.D, error) {
 	if cur == nil {
 		return nil, failf(codeCursorNotFound, "cursor id %d not found", cmd.ID)
 	}
+	if p := r.node.points.hitGetMore(); p != nil {
+		if p.CloseConnection {
+			return nil, errClose
+		}
+		return nil, r.afterCursor(p, cur)
+	}
 	size := cmd.BatchSize
 	if size <= 0 {
 		size = int64(len(cur.docs)) + wire.MaxBatch
@@ -166,6 +172,15 @@ func runGetMore(r *request) (bson.D, error) {
 		r.node.cursors.put(cmd.ID, cur)
 	}
 	return cursorReply("nextBatch", cur, cmd.ID, batch), nil
+}
+
+// afterCursor is the error of a getMore that has lost its cursor.
+func (r *request) afterCursor(p *failData, cur *cursor) error {
+	e := p.error(p.ErrorCode, afterCursorPoint)
+	if p.ErrorLabels == nil && cur.stream != nil && isResumable(e.code) {
+		e.labels = append(r.labelsOf(e.code), labelResumable)
+	}
+	return e
 }
 
 func runKillCursors(r *request) (bson.D, error) {

@@ -26,15 +26,22 @@
 //
 // # Fail points
 //
-// The fail point failCommand is configured with the command configureFailPoint, over
-// the wire or by [Node.RunCommand], and does what it does in MongoDB: mode off,
-// alwaysOn, {times: n}, {skip: n}, {activationProbability: p}; failCommands,
-// failAllCommands, errorCode, errorLabels, closeConnection, blockConnection with
-// blockTimeMS, writeConcernError, appName, namespace. The other fields are ignored. A
-// command is blocked first, then its connection is closed, or it is answered with the
-// error; where none of that is asked for it runs, and gets the write concern error.
-// errorLabels, even if empty, take the place of the labels that belong to the code.
-// waitForFailPoint waits.
+// Fail points are set with the command configureFailPoint, over the wire or by
+// [Node.RunCommand], and do what they do in MongoDB. All have the modes off, alwaysOn,
+// {times: n}, {skip: n} and {activationProbability: p}. waitForFailPoint waits.
+//
+// failCommand takes failCommands, failAllCommands, errorCode, errorLabels,
+// closeConnection, blockConnection with blockTimeMS, writeConcernError, appName and
+// namespace, and ignores other fields. It first blocks the command, then closes its
+// connection or answers with the error; a command that does not fail runs, and gets the
+// write concern error. errorLabels, even if empty, replace the labels of the code.
+//
+// onPrimaryTransactionalWrite fails a retryable write with failBeforeCommitExceptionCode
+// before it is applied, or else closes the connection after it was applied, unless
+// closeConnection is false.
+//
+// failGetMoreAfterCursorCheckout fails a getMore with errorCode, or closes its
+// connection; the cursor is lost.
 //
 // # Ingress limiters
 //

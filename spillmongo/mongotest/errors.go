@@ -34,6 +34,7 @@ const (
 	labelRetryable      = "RetryableError"
 	labelRetryableWrite = "RetryableWriteError"
 	labelTransient      = "TransientTransactionError"
+	labelResumable      = "ResumableChangeStreamError"
 )
 
 // errClose ends the connection without a reply.
@@ -137,6 +138,12 @@ func isNotPrimary(code int32) bool {
 // isRetryable reports whether a write that failed with the code may be sent again.
 func isRetryable(code int32) bool {
 	return isNotPrimary(code) || slices.Contains([]int32{6, 7, 89, 134, 262, 9001}, code)
+}
+
+// isResumable reports whether a change stream that failed with the code may go on where
+// it was.
+func isResumable(code int32) bool {
+	return code != 11601 && (isRetryable(code) || slices.Contains([]int32{43, 63, 133, 150, 234, 13388}, code))
 }
 
 // isTransient reports whether a transaction that failed with the code may be tried

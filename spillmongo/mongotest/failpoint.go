@@ -11,13 +11,44 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest/internal/docdb"
 )
 
-// failPoints is the one fail point there is, failCommand.
+// The fail points.
+const (
+	failCommandPoint = "failCommand"
+
+	// A retryable write on a primary: before it commits with an error, else after it.
+	transactionalWritePoint = "onPrimaryTransactionalWrite"
+
+	// A getMore that has its cursor already, which is lost.
+	afterCursorPoint = "failGetMoreAfterCursorCheckout"
+)
+
+// failPoints are the fail points of a node, by their names.
 type failPoints struct {
 	mu      sync.Mutex
+	command failPoint
+	write   failPoint
+	getMore failPoint
+}
+
+// A failPoint is guarded by the lock of the failPoints.
+type failPoint struct {
 	mode    failMode
-	data    *failCommand
+	data    *failData
 	entered int64         // how often it was hit
-	changed chan struct{} // closed at the next hit, if somebody waits
+	changed chan struct{} // closed at the next hit, if a command waits for it
+}
+
+func (f *failPoints) named(name string) *failPoint {
+	switch name {
+	case failCommandPoint:
+		return &f.command
+	case transactionalWritePoint:
+		return &f.write
+	case afterCursorPoint:
+		return &f.getMore
+	default:
+		return nil
+	}
 }
 
 // failMode says which of the commands that match are hit. It counts down.
@@ -28,8 +59,8 @@ type failMode struct {
 	share float64 // of those that are hit
 }
 
-// failCommand is the data of the fail point, as in MongoDB.
-type failCommand struct {
+// failData is the data of the fail points, as in MongoDB.
+type failData struct {
 	FailCommands      []string  `bson:"failCommands"`
 	FailAllCommands   bool      `bson:"failAllCommands"`
 	ErrorCode         int32     `bson:"errorCode"`
@@ -40,38 +71,62 @@ type failCommand struct {
 	AppName           string    `bson:"appName"`
 	Namespace         string    `bson:"namespace"`
 	WriteConcernError bson.Raw  `bson:"writeConcernError"`
+
+	BeforeCommit int32 `bson:"failBeforeCommitExceptionCode"` // of onPrimaryTransactionalWrite
 }
 
 // labels returns the labels for the error; nil for those that belong to its code.
-func (p *failCommand) labels() []string {
+func (p *failData) labels() []string {
 	if p.ErrorLabels == nil {
 		return nil
 	}
 	return append([]string{}, *p.ErrorLabels...)
 }
 
-func (p *failCommand) matches(r *request) bool {
+func (p *failData) matches(r *request) bool {
 	fails := p.CloseConnection || p.BlockConnection || p.ErrorCode != 0
 	return r.name != "configureFailPoint" &&
 		(p.FailAllCommands || slices.Contains(p.FailCommands, r.name)) &&
-		(p.AppName == "" || p.AppName == r.conn.client.appName) &&
+		(p.AppName == "" || p.AppName == r.appName()) &&
 		(p.Namespace == "" || p.Namespace == r.db+"."+r.collection()) &&
 		(fails || len(p.WriteConcernError) == 0 || commands[r.name].where == primary)
 }
 
-// hit returns what the fail point does to a request; nil for nothing.
-func (f *failPoints) hit(r *request) *failCommand {
+// appName is the application's name, which the first hello of a connection brings.
+func (r *request) appName() string {
+	if name, ok := r.body.Lookup("client", "application", "name").StringValueOK(); ok && !r.conn.client.greeted {
+		return name
+	}
+	return r.conn.client.appName
+}
+
+// hit returns what failCommand does to a request; nil for nothing.
+func (f *failPoints) hit(r *request) *failData {
+	return f.hitIf(&f.command, func(p *failData) bool { return p.matches(r) })
+}
+
+// hitWrite returns what onPrimaryTransactionalWrite does to a retryable write.
+func (f *failPoints) hitWrite() *failData {
+	return f.hitIf(&f.write, func(*failData) bool { return true })
+}
+
+// hitGetMore returns what failGetMoreAfterCursorCheckout does to a getMore.
+func (f *failPoints) hitGetMore() *failData {
+	return f.hitIf(&f.getMore, func(*failData) bool { return true })
+}
+
+func (f *failPoints) hitIf(p *failPoint, matches func(*failData) bool) *failData {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.mode.on || !f.data.matches(r) || !f.mode.take() {
+	if !p.mode.on || !matches(p.data) || !p.mode.take() {
 		return nil
 	}
-	f.entered++
-	if f.changed != nil {
-		close(f.changed)
-		f.changed = nil
+	p.entered++
+	if p.changed != nil {
+		close(p.changed)
+		p.changed = nil
 	}
-	return f.data
+	return p.data
 }
 
 func (m *failMode) take() bool {
@@ -109,12 +164,16 @@ func runConfigureFailPoint(r *request) (bson.D, error) {
 	var cmd struct {
 		Name string        `bson:"configureFailPoint"`
 		Mode bson.RawValue `bson:"mode"`
-		Data failCommand   `bson:"data"`
+		Data failData      `bson:"data"`
 	}
 	if err := r.decode(&cmd); err != nil {
 		return nil, err
 	}
-	if err := r.knownFailPoint(cmd.Name); err != nil {
+	if cmd.Name == transactionalWritePoint {
+		cmd.Data.CloseConnection = r.body.Lookup("data", "closeConnection").IsZero() || cmd.Data.CloseConnection
+	}
+	point, err := r.failPoint(cmd.Name)
+	if err != nil {
 		return nil, err
 	}
 	mode, err := parseMode(cmd.Mode)
@@ -127,18 +186,20 @@ func runConfigureFailPoint(r *request) (bson.D, error) {
 	f := &r.node.points
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.mode, f.data = mode, &cmd.Data
-	return bson.D{{Key: "count", Value: f.entered}}, nil
+	point.mode, point.data = mode, &cmd.Data
+	return bson.D{{Key: "count", Value: point.entered}}, nil
 }
 
-func (r *request) knownFailPoint(name string) error {
+func (r *request) failPoint(name string) (*failPoint, error) {
 	if r.db != "admin" {
-		return failf(codeUnauthorized, "%s may only be run against the admin database.", r.name)
+		return nil, failf(codeUnauthorized, "%s may only be run against the admin database.", r.name)
 	}
-	if name != "failCommand" {
-		return failf(docdb.BadValue, "the only fail point is failCommand, not %q", name)
+	point := r.node.points.named(name)
+	if point == nil {
+		return nil, failf(docdb.BadValue, "unknown fail point %q, must be %s, %s or %s",
+			name, failCommandPoint, transactionalWritePoint, afterCursorPoint)
 	}
-	return nil
+	return point, nil
 }
 
 func runWaitForFailPoint(r *request) (bson.D, error) {
@@ -150,12 +211,13 @@ func runWaitForFailPoint(r *request) (bson.D, error) {
 	if err := r.decode(&cmd); err != nil {
 		return nil, err
 	}
-	if err := r.knownFailPoint(cmd.Name); err != nil {
+	point, err := r.failPoint(cmd.Name)
+	if err != nil {
 		return nil, err
 	}
 	end := time.Now().Add(milliseconds(cmd.MaxTimeMS))
 	for {
-		entered, changed := r.node.points.await()
+		entered, changed := r.node.points.await(point)
 		if entered >= cmd.TimesEntered {
 			return bson.D{{Key: "count", Value: entered}}, nil
 		}
@@ -171,11 +233,11 @@ func runWaitForFailPoint(r *request) (bson.D, error) {
 
 // await returns how often the fail point was hit, and a channel that the next hit
 // closes.
-func (f *failPoints) await() (int64, <-chan struct{}) {
+func (f *failPoints) await(p *failPoint) (int64, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.changed == nil {
-		f.changed = make(chan struct{})
+	if p.changed == nil {
+		p.changed = make(chan struct{})
 	}
-	return f.entered, f.changed
+	return p.entered, p.changed
 }

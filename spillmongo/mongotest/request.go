@@ -2,6 +2,7 @@ package mongotest
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -103,7 +104,7 @@ func (r *request) attempt() (bson.D, error) {
 }
 
 // strike does what a fail point demands before the command runs, if it may run at all.
-func (r *request) strike(p *failCommand) error {
+func (r *request) strike(p *failData) error {
 	if p.BlockConnection && !r.conn.wait(time.Duration(p.BlockTimeMS)*time.Millisecond, nil) {
 		return errClose
 	}
@@ -114,9 +115,14 @@ func (r *request) strike(p *failCommand) error {
 	case p.CloseConnection:
 		return errClose
 	case p.ErrorCode != 0:
-		return &commandError{code: p.ErrorCode, message: "Failing command via 'failCommand' failpoint", labels: p.labels()}
+		return p.error(p.ErrorCode, failCommandPoint)
 	}
 	return nil
+}
+
+// error is the error with the code that a fail point sets.
+func (p *failData) error(code int32, point string) *commandError {
+	return &commandError{code: code, message: fmt.Sprintf("Failing command via '%s' failpoint", point), labels: p.labels()}
 }
 
 // execute runs the command.

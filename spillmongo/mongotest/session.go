@@ -148,10 +148,17 @@ func (r *request) retryable(cmd command, number int64) (bson.D, error) {
 	if number == s.number && s.state != noTransaction {
 		return nil, failf(docdb.InvalidOptions, "the number %d belongs to a transaction", number)
 	}
+	p := r.node.points.hitWrite()
+	if p != nil && p.BeforeCommit != 0 {
+		return nil, p.error(p.BeforeCommit, transactionalWritePoint)
+	}
 	s.begin(number)
 	doc, err := cmd.run(r)
 	if err == nil {
 		s.done = append(bson.D(nil), doc...)
+	}
+	if p != nil && p.CloseConnection {
+		return nil, errClose
 	}
 	return doc, err
 }
