@@ -23,6 +23,7 @@ type Backend struct {
 	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
 	Kind    string        `help:"What a call does: cpu, mixed or blocking." default:"cpu"`
 	Protect bool          `help:"Protect the server with Spillway." negatable:""`
+	Degrade bool          `help:"Answer with a third of the work while the server is degraded." negatable:""`
 	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
 	Procs   int           `help:"Processors that it may use." default:"1"`

@@ -7,7 +7,10 @@ import (
 
 // The promise of the protected run.
 const (
-	promiseGoodput  = 0.90 // of what the backend could do of what is offered
+	promiseGoodput = 0.90 // of what the backend could do of what is offered
+	// promiseDegraded is the same where cheap answers cost a third: half of what they
+	// could serve, since it is up to the load how many of them are needed.
+	promiseDegraded = 1.5
 	promiseRecovery = 2 * time.Second
 	// promiseThrottled is for callers whom the backend refuses: their throttle
 	// takes seconds to trust it again.
@@ -74,10 +77,13 @@ func (r *Result) checks() []Check {
 func (r *Result) goodputBound() float64 {
 	s := &r.Settings
 	bound := promiseGoodput * min(1, s.Overload)
+	if s.Scenario == ScenarioDegradation {
+		bound = max(bound, min(promiseDegraded, promiseDegraded/2*s.Overload))
+	}
 	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == BackendBlocking {
 		return bound
 	}
-	refused := max(0, s.Overload*float64(1+s.Retries)-1) * r.CapacityRPS
+	refused := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
 	return bound * max(0, 1-refused*refusalCost.Seconds())
 }
 

@@ -188,6 +188,23 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// A server that degrades its answers promises more than the capacity of full ones.
+func TestPromiseOfDegradation(t *testing.T) {
+	for _, row := range []struct {
+		overload, goodput float64
+	}{{0.5, 0.45}, {1, 0.9}, {1.5, 1.125 * (1 - 0.375*641*10e-6)}, {2, 1.5 * (1 - 0.5*641*10e-6)}, {10, 1.5 * (1 - 8.5*641*10e-6)}} {
+		r := sample()
+		r.Settings.Scenario, r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = ScenarioDegradation, ProtectServer, BackendCPU, 0
+		r.Settings.Overload = row.overload
+		r.conclude()
+		for _, c := range r.Checks {
+			if c.Name == "goodput" && math.Abs(c.Want-row.goodput) > 1e-3 || c.Name == "highest" && c.Want > promiseGoodput {
+				t.Errorf("overload %v: %s of %v is promised, want %v", row.overload, c.Name, c.Want, row.goodput)
+			}
+		}
+	}
+}
+
 func TestExcuse(t *testing.T) {
 	for _, row := range []struct {
 		pressure *float64

@@ -17,7 +17,7 @@ type Config struct {
 	Protect     string        `default:"callers" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, proxy (a process of its own in front of the backend), none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
-	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do, or retry-storm, a short outage at a load that it can do (default ${default})."`
+	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
 	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long the load is calm before the step (default ${default})."`
 	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage; 0 is 8s, and 1.5s for the outage of a retry-storm (default ${default})."`
@@ -123,12 +123,15 @@ func (c Config) validateNames() error {
 		words    []string
 	}{
 		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectProxy, ProtectNone}},
-		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioStorm}},
+		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioDegradation, ScenarioStorm}},
 		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
 	} {
 		if !slices.Contains(f.words, f.is) {
 			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
 		}
+	}
+	if c.Scenario == ScenarioDegradation && !c.protectsServer() {
+		return outOfRange("protect", strconv.Quote(c.Protect), "server or both, as only a protected server degrades its answers")
 	}
 	return nil
 }
@@ -184,7 +187,7 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Retries == derivedRetries {
 		c.Retries = usualRetries
-		if c.Scenario == ScenarioStep && (c.Protect == ProtectServer || c.Protect == ProtectProxy) {
+		if c.Scenario != ScenarioStorm && (c.Protect == ProtectServer || c.Protect == ProtectProxy) {
 			c.Retries = 0
 		}
 	}
@@ -238,8 +241,9 @@ func outOfRange(flag string, is any, must string) error {
 
 // What happens in a drill.
 const (
-	ScenarioStep  = "step"        // more load than the backend can do
-	ScenarioStorm = "retry-storm" // an outage at a load that it can do, if nobody retries
+	ScenarioStep        = "step"        // more load than the backend can do
+	ScenarioDegradation = "degradation" // the same, and the protected server answers cheaper
+	ScenarioStorm       = "retry-storm" // an outage at a load that it can do, if nobody retries
 )
 
 // calmLoad is offered before and after the step, in capacities: enough that a

@@ -47,6 +47,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
 		{func(c *Config) { c.Mix = []float64{1, 1, math.NaN(), 1} }, "mix", "NaN"},
 		{func(c *Config) { c.Scenario = "storm" }, "scenario", `"storm"`},
+		{func(c *Config) { c.Scenario = ScenarioDegradation }, "protect", `"callers"`},
+		{func(c *Config) { c.Scenario, c.Protect = ScenarioDegradation, ProtectProxy }, "protect", `"proxy"`},
 		{func(c *Config) { c.Clients = 0 }, "clients", "0"},
 		{func(c *Config) { c.Clients = 1001 }, "clients", "1001"},
 		{func(c *Config) { c.Retries = 11 }, "retries", "11"},

@@ -25,6 +25,10 @@
 // never come back: calls that time out are tried again, and that is more than it
 // can do for as long as they time out.
 //
+// In the degradation scenario, which is a step of load too, the protected server asks
+// for the level of degradation of each request, and answers with a third of the work
+// while there is one. The capacity is that of full answers.
+//
 // # What counts
 //
 // A call is good if it was answered 2xx within the deadline. Goodput during the
@@ -157,7 +161,7 @@ func (d *drill) measure(ctx context.Context) (float64, error) {
 
 func (d *drill) start(ctx context.Context, protect bool) (*process, error) {
 	p, err := startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
-		Service: d.config.Service, Rounds: d.rounds})
+		Degrade: protect && d.config.Scenario == ScenarioDegradation, Service: d.config.Service, Rounds: d.rounds})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func misplaced(classes []ClassCount) float64 {
 // calls of it.
 func (r *Result) checkHighest(highest *ClassCount) Check {
 	got := float64(highest.Goodput) / float64(highest.Offered)
-	want := r.goodputBound() / min(1, r.Settings.Overload)
+	want := min(promiseGoodput, r.goodputBound()/min(1, r.Settings.Overload))
 	if offered := r.Settings.Overload * float64(highest.Offered) / float64(max(1, r.With.Offered)); offered > 1 {
 		want /= offered
 	}

@@ -51,6 +51,9 @@ func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more .
 		BackendCommand, fmt.Sprintf("--port=%d", b.Port), "--kind=" + b.Kind,
 		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds),
 	}
+	if b.Degrade {
+		args = append(args, "--degrade")
+	}
 	if b.Procs > 1 {
 		args = append(args, fmt.Sprintf("--procs=%d", b.Procs))
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // What a call does at the backend.
@@ -19,30 +21,47 @@ const (
 	slotHold  = 20 * time.Millisecond
 )
 
+// cheapAnswer is by how much less work a degraded answer is.
+const cheapAnswer = 3
+
 // work returns what does the work of a call. It returns false if the caller was
 // gone before it could begin.
 func (b Backend) work() func(context.Context) bool {
 	switch b.Kind {
 	case BackendMixed:
-		return func(context.Context) bool {
-			burn(b.Rounds / 5)
+		return func(ctx context.Context) bool {
+			rounds := b.rounds(ctx)
+			burn(rounds / 5)
 			time.Sleep(mixedWait)
-			burn(b.Rounds - b.Rounds/5)
+			burn(rounds - rounds/5)
 			return true
 		}
 	case BackendBlocking:
-		return pool()
+		return b.pool()
 	}
-	return func(context.Context) bool {
-		burn(b.Rounds)
+	return func(ctx context.Context) bool {
+		burn(b.rounds(ctx))
 		return true
 	}
+}
+
+// degrades reports whether the answer to a call is to be a cheap one.
+func (b Backend) degrades(ctx context.Context) bool {
+	return b.Degrade && spillway.DegradationFrom(ctx) > spillway.DegradationNone
+}
+
+// rounds is the work of a call.
+func (b Backend) rounds(ctx context.Context) int {
+	if b.degrades(ctx) {
+		return b.Rounds / cheapAnswer
+	}
+	return b.Rounds
 }
 
 // pool returns the work of a call that needs one of few slots, such as the
 // connections of a database. It waits for one as long as its caller does; what
 // was begun is done to its end.
-func pool() func(context.Context) bool {
+func (b Backend) pool() func(context.Context) bool {
 	free := make(chan struct{}, slots)
 	return func(ctx context.Context) bool {
 		select {
@@ -50,7 +69,11 @@ func pool() func(context.Context) bool {
 		case <-ctx.Done():
 			return false
 		}
-		time.Sleep(slotHold)
+		hold := slotHold
+		if b.degrades(ctx) {
+			hold /= cheapAnswer
+		}
+		time.Sleep(hold)
 		<-free
 		return true
 	}

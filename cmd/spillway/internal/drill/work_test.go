@@ -6,13 +6,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // A pool finishes as many calls at once as it has slots, and those whose callers
 // have left wait no longer.
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		work, start := pool(), time.Now()
+		work, start := Backend{}.pool(), time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), slotHold+ms)
 		defer cancel()
 		var (
@@ -47,4 +49,18 @@ func TestMixedWaits(t *testing.T) {
 			t.Errorf("took %v, want %v", time.Since(start), mixedWait)
 		}
 	})
+}
+
+// Only a backend that is to degrade answers cheaper, and only where the request says so.
+func TestDegradedWork(t *testing.T) {
+	low := spillway.WithDegradation(t.Context(), spillway.DegradationLow)
+	for _, row := range []struct {
+		ctx     context.Context
+		degrade bool
+		want    int
+	}{{t.Context(), true, 300}, {low, true, 100}, {low, false, 300}} {
+		if got := (Backend{Rounds: 300, Degrade: row.degrade}).rounds(row.ctx); got != row.want {
+			t.Errorf("%v, degrade %v: %d rounds, want %d", spillway.DegradationFrom(row.ctx), row.degrade, got, row.want)
+		}
+	}
 }
