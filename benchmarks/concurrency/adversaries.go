@@ -14,14 +14,14 @@ var adversaries = []*Scenario{
 		Fill: func(p *Process) {
 			rng := p.random()
 			for t := 10 * sec; t < 170*sec; t += sec + Time(rng.Float64()*float64(9*sec)) {
-				next := t + sec + Time(rng.Float64()*float64(9*sec))
-				p.starved = append(p.starved, span{t, next})
-				t = next
+				end := t + sec + Time(rng.Float64()*float64(9*sec))
+				p.starved = append(p.starved, span{t, end})
+				t = end
 			}
 			a, b := newPool(8), newPool(8)
-			make := request(nil, 0, exponential(20*ms), 600*ms)
+			next := request(nil, 0, exponential(20*ms), 600*ms)
 			p.poisson(flat(2000), func(at Time, rng *rand.Rand) *Request {
-				r := make(at, rng)
+				r := next(at, rng)
 				if r.Backend = a; rng.IntN(2) == 0 {
 					r.Backend = b
 				}
@@ -76,10 +76,10 @@ var adversaries = []*Scenario{
 		Name: "X8 batches, half load", About: "32 requests at the same time, each 160 ms: a pool of 8 serves them in 80 ms",
 		End: 20 * sec,
 		Fill: func(p *Process) {
-			rng, make := p.random(), request(newPool(8), 0, exponential(20*ms), 500*ms)
+			rng, next := p.random(), request(newPool(8), 0, exponential(20*ms), 500*ms)
 			p.each(160*ms, func() {
 				for range 32 {
-					p.send(p.Now(), make(p.Now(), rng))
+					p.send(p.Now(), next(p.Now(), rng))
 				}
 			})
 		},
@@ -102,9 +102,9 @@ var adversaries = []*Scenario{
 		Name: "X10 four classes, 2x", About: "a quarter of the requests for each criticality, twice the capacity",
 		Overload: true, End: 20 * sec, Critical: 98,
 		Fill: func(p *Process) {
-			make := query(newPool(8))
+			next := query(newPool(8))
 			p.poisson(flat(800), func(at Time, rng *rand.Rand) *Request {
-				r := make(at, rng)
+				r := next(at, rng)
 				r.Class = spillway.Sheddable + spillway.Criticality(rng.IntN(spillway.Criticalities))
 				return r
 			})

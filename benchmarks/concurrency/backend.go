@@ -1,9 +1,6 @@
 package main
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // A Backend serves the requests that the process runs. A pool has slots, like a
 // pool of database connections, and a queue. A backend without a queue serves
@@ -19,7 +16,7 @@ type Backend struct {
 
 func newPool(slots int) *Backend { return &Backend{slots: slots, slower: 1} }
 
-func noQueue() *Backend { return newPool(math.MaxInt) }
+func noQueue() *Backend { return newPool(unlimited) }
 
 // enqueue adds r to the queue.
 func (b *Backend) enqueue(r *Request) { b.queue = append(b.queue, r) }

@@ -10,15 +10,15 @@ type rate func(t Time) float64
 
 func flat(perSecond float64) rate { return func(Time) float64 { return perSecond } }
 
-// A maker makes the request that a client sends at a time, with random numbers
+// A generator makes the request that a client sends at a time, with random numbers
 // from rng.
-type maker func(at Time, rng *rand.Rand) *Request
+type generator func(at Time, rng *rand.Rand) *Request
 
 // rateStep is the interval in which a rate counts as constant.
 const rateStep = 10 * ms
 
 // poisson lets many independent clients send requests until the end of the run.
-func (p *Process) poisson(perSecond rate, request maker) {
+func (p *Process) poisson(perSecond rate, request generator) {
 	rng := p.random()
 	var arrive func(at Time)
 	next := func(t Time) {
@@ -49,7 +49,7 @@ func after(t, end Time, perSecond rate, need float64) Time {
 
 // loop adds a client that sends one request at a time: it waits for the answer,
 // good or bad, pauses, and sends the next one.
-func (p *Process) loop(pause func(rng *rand.Rand) Time, request maker) {
+func (p *Process) loop(pause func(rng *rand.Rand) Time, request generator) {
 	rng := p.random()
 	var arrive func(at Time)
 	next := func() {

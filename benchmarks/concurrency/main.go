@@ -8,6 +8,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -28,7 +29,7 @@ func algorithms() []variant {
 }
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	if err := run(os.Stdout, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "concurrency:", err)
 		os.Exit(1)
 	}
@@ -44,7 +45,7 @@ type options struct {
 	every                       Time
 }
 
-func run(args []string) error {
+func run(w io.Writer, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
@@ -62,20 +63,20 @@ func run(args []string) error {
 	case err != nil:
 		return err
 	case o.picture != "":
-		return draw(o.picture, vs[len(vs)-1].make)
+		return draw(o.picture, vs[len(vs)-1].maker)
 	case o.trace != "":
-		return trace(os.Stdout, o, vs)
+		return trace(w, o, vs)
 	case o.ablate:
-		ablate(os.Stdout, list, o.seeds, known)
+		ablate(w, list, o.seeds, known)
 		return nil
 	}
 	rows := evaluate(list, vs, o.seeds, known)
-	printTable(os.Stdout, rows, vs, o.seeds)
+	printTable(w, rows, vs, o.seeds)
 	if o.random > 0 {
-		printAbout(os.Stdout, rows)
+		printAbout(w, rows)
 	}
 	if o.keys {
-		printKeys(os.Stdout, rows, vs)
+		printKeys(w, rows, vs)
 	}
 	if o.json != "" {
 		return writeJSON(o.json, rows, vs)

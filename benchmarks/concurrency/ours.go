@@ -22,13 +22,13 @@ type seat struct {
 	ticket spillway.Ticket
 }
 
-// newOurs returns a maker of shedders with a configuration.
+// newOurs returns a generator of shedders with a configuration.
 func newOurs(c shed.Config) Maker {
 	return func(p *Process) Algorithm {
 		c.Rand = p.random().Float64
 		s, err := shed.New(c)
 		if err != nil {
-			panic(err) // of this program's own configurations
+			panic(err) //nolint:forbidigo // the configurations are constants of this command
 		}
 		return &ours{p: p, s: s}
 	}

@@ -23,7 +23,7 @@ type peer struct {
 	inFlight int
 }
 
-// newPeer returns a maker of peers with a new rule for each process.
+// newPeer returns a generator of peers with a new rule for each process.
 func newPeer(rule func(p *Process) rule) Maker {
 	return func(p *Process) Algorithm { return &peer{none: none{p}, rule: rule(p)} }
 }

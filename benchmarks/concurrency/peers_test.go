@@ -135,9 +135,9 @@ func TestFailsafeIsLikeTheLibrary(t *testing.T) {
 	for _, name := range []string{"S1 2x", "S6", "S9", "S11b", "S16", "S19"} {
 		var want, got []float64
 		sc := prefixed(scenarios, name)[0]
-		var real, formula *Result
+		var actual, formula *Result
 		synctest.Test(t, func(*testing.T) {
-			real = simulate(sc, 1, func(p *Process) Algorithm {
+			actual = simulate(sc, 1, func(p *Process) Algorithm {
 				return &library{none{p}, adaptivelimiter.NewWithDefaults[any](), time.Now(), &want}
 			})
 		})
@@ -148,9 +148,9 @@ func TestFailsafeIsLikeTheLibrary(t *testing.T) {
 		for i := range got {
 			off += math.Abs(got[i]-want[i]) / want[i] / float64(len(got))
 		}
-		t.Logf("%s: the limit differs by %.1f%% on average, good %d and %d", sc.Name, 100*off, formula.Good, real.Good)
-		if off > 0.1 || math.Abs(float64(formula.Good-real.Good)) > 0.03*float64(real.Good) {
-			t.Errorf("%s: the limit differs by %.0f%%, good %d, the library's %d", sc.Name, 100*off, formula.Good, real.Good)
+		t.Logf("%s: the limit differs by %.1f%% on average, good %d and %d", sc.Name, 100*off, formula.Good, actual.Good)
+		if off > 0.1 || math.Abs(float64(formula.Good-actual.Good)) > 0.03*float64(actual.Good) {
+			t.Errorf("%s: the limit differs by %.0f%%, good %d, the library's %d", sc.Name, 100*off, formula.Good, actual.Good)
 		}
 	}
 }

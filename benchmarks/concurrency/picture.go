@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 )
@@ -37,7 +36,7 @@ const (
 )
 
 // draw writes the picture of an algorithm to a file.
-func draw(path string, make Maker) error {
+func draw(path string, maker Maker) error {
 	var b strings.Builder
 	width, height := len(pictured)*(wide+margin)+margin/2, margin+len(panels)*(high+margin)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="11">`+"\n", width, height)
@@ -45,17 +44,17 @@ func draw(path string, make Maker) error {
 	for i, sc := range pictured {
 		x := margin + i*(wide+margin)
 		text(&b, x, 18, "start", "#1a2027", sc.Name)
-		levels := watch(sc, make)
+		levels := watch(sc, maker)
 		for j, p := range panels {
 			p.draw(&b, x, margin+j*(high+margin), int(sc.End/sec), levels)
 		}
 	}
 	b.WriteString("</svg>\n")
-	return os.WriteFile(path, []byte(b.String()), 0o644)
+	return writeFile(path, []byte(b.String()))
 }
 
 // watch returns the levels of an algorithm, sampled over time.
-func watch(sc *Scenario, make Maker) map[string][]float64 {
+func watch(sc *Scenario, maker Maker) map[string][]float64 {
 	levels := map[string][]float64{}
 	watched := *sc
 	watched.Fill = func(p *Process) {
@@ -66,7 +65,7 @@ func watch(sc *Scenario, make Maker) map[string][]float64 {
 			}
 		})
 	}
-	simulate(&watched, 1, make)
+	simulate(&watched, 1, maker)
 	return levels
 }
 

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/seed90641741/spillway"
@@ -84,30 +82,4 @@ func printTally(w io.Writer, name string, t Tally) {
 		fmt.Fprintf(w, "  %-14s offered %7d  good %7d (%5.1f%%)  rejected %7d (%5.1f%%)\n", name,
 			t.Offered, t.Good, t.percent(t.Good), t.Rejected, t.percent(t.Rejected))
 	}
-}
-
-// writeJSON writes all rows to a file.
-func writeJSON(path string, rows []*row, vs []variant) error {
-	type result struct {
-		Algorithm string
-		score
-	}
-	type line struct {
-		Scenario, About string
-		Overload        bool
-		Oracle          oracle
-		Results         []result
-	}
-	lines := make([]line, len(rows))
-	for i, r := range rows {
-		lines[i] = line{Scenario: r.Name, About: r.About, Overload: r.Overload, Oracle: r.oracle}
-		for j, v := range vs {
-			lines[i].Results = append(lines[i].Results, result{v.name, r.scores[j]})
-		}
-	}
-	b, err := json.MarshalIndent(lines, "", "\t")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, append(b, '\n'), 0o644)
 }

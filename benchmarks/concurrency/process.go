@@ -83,14 +83,14 @@ func (s span) has(t Time) bool { return t >= s.from && t < s.to }
 const heartbeat = 10 * ms
 
 // simulate runs a scenario once.
-func simulate(sc *Scenario, seed uint64, make Maker) *Result {
+func simulate(sc *Scenario, seed uint64, maker Maker) *Result {
 	p := &Process{seed: seed, end: sc.End, over: sc.End + sc.Grace, silent: sc.Silent}
 	if sc.Grace == 0 {
 		p.over += 30 * sec
 	}
 	p.late = p.random()
 	sc.Fill(p)
-	p.algorithm = make(p)
+	p.algorithm = maker(p)
 	p.run()
 	return &p.result
 }

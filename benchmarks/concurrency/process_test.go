@@ -51,10 +51,10 @@ func sent(p *Process, b *Backend, at ...Time) (list []*Request) {
 }
 
 // rehearse runs a small scenario and compares what happens.
-func rehearse(t *testing.T, make Maker, fill func(p *Process), want ...string) *Result {
+func rehearse(t *testing.T, maker Maker, fill func(p *Process), want ...string) *Result {
 	t.Helper()
 	var d diary
-	r := simulate(&Scenario{End: sec, Fill: fill}, 1, keep(&d, make))
+	r := simulate(&Scenario{End: sec, Fill: fill}, 1, keep(&d, maker))
 	if !slices.Equal(d.lines, want) {
 		t.Errorf("got\n%q\nwant\n%q", d.lines, want)
 	}
@@ -172,7 +172,7 @@ func TestDeterminism(t *testing.T) {
 		sc.Limits = []int{8, 32} // for speed
 		list = append(list, &sc)
 	}
-	print := func(from uint64) string {
+	table := func(from uint64) string {
 		var b bytes.Buffer
 		s := seeds{n: 1, from: from}
 		rows := evaluate(list, algorithms(), s, nil)
@@ -181,12 +181,12 @@ func TestDeterminism(t *testing.T) {
 		printKeys(&b, rows, algorithms())
 		return b.String()
 	}
-	first := print(0)
+	first := table(0)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	if second := print(0); first != second {
+	if second := table(0); first != second {
 		t.Errorf("the same seeds, once\n%s\nand once\n%s", first, second)
 	}
-	if first == print(2) {
+	if first == table(2) {
 		t.Error("other seeds give the same table")
 	}
 }
@@ -196,7 +196,7 @@ func TestSameArrivals(t *testing.T) {
 	sc := prefixed(scenarios, "S21")[0]
 	want := simulate(sc, 1, newNone)
 	for _, v := range algorithms() {
-		got := simulate(sc, 1, v.make)
+		got := simulate(sc, 1, v.maker)
 		for c := range want.Classes {
 			if got.Classes[c].Offered != want.Classes[c].Offered {
 				t.Errorf("%s: %d requests of class %d, none had %d", v.name, got.Classes[c].Offered, c, want.Classes[c].Offered)
@@ -211,7 +211,7 @@ func TestNothingIsLost(t *testing.T) {
 		long := *sc
 		long.Grace = 1000 * sec
 		for _, v := range algorithms() {
-			r := simulate(&long, 1, v.make)
+			r := simulate(&long, 1, v.maker)
 			if ends := r.latency.n + r.Rejected + r.Left; ends != r.Offered || r.Good+r.Late != r.latency.n {
 				t.Errorf("%s, %s: %d answers, %d good, %d late, %d rejected, %d left of %d",
 					sc.Name, v.name, r.latency.n, r.Good, r.Late, r.Rejected, r.Left, r.Offered)

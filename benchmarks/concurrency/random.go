@@ -189,8 +189,8 @@ func (d *draft) drawClients() {
 	}
 }
 
-// request returns a maker of requests to b. Lower keys get more of them.
-func (d *draft) request(b *Backend) maker {
+// request returns a generator of requests to b. Lower keys get more of them.
+func (d *draft) request(b *Backend) generator {
 	other := noQueue()
 	return func(_ Time, rng *rand.Rand) *Request {
 		r := &Request{Service: d.service(rng), Deadline: d.deadline, Backend: b}
@@ -211,21 +211,21 @@ func (d *draft) request(b *Backend) maker {
 }
 
 // drawArrivals draws the arrival process.
-func (d *draft) drawArrivals() func(p *Process, request maker) {
+func (d *draft) drawArrivals() func(p *Process, request generator) {
 	if d.chance(0.15) {
 		return d.drawClosed()
 	}
 	r := d.drawRate(d.load / d.mean.Seconds())
-	return func(p *Process, request maker) { p.poisson(r(p), request) }
+	return func(p *Process, request generator) { p.poisson(r(p), request) }
 }
 
 // drawClosed draws clients that wait for each answer. Without a queue they would
 // produce the load.
-func (d *draft) drawClosed() func(p *Process, request maker) {
+func (d *draft) drawClosed() func(p *Process, request generator) {
 	pause := 5 * d.mean
 	n := min(2000, max(1, int(6*d.load)))
 	d.say("%d waiting clients", n)
-	return func(p *Process, request maker) {
+	return func(p *Process, request generator) {
 		for range n {
 			p.loop(exponential(pause), request)
 		}

@@ -19,9 +19,9 @@ type Result struct {
 
 // A Tally counts requests.
 type Tally struct {
-	Offered  int // sent by clients
-	Good     int // answered before their deadline
-	Rejected int
+	Offered  int `json:"offered"` // sent by clients
+	Good     int `json:"good"`    // answered before their deadline
+	Rejected int `json:"rejected"`
 }
 
 func (t *Tally) add(o Tally) {

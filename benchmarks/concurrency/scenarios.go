@@ -45,20 +45,20 @@ func (s *Scenario) candidates() []int {
 	return limits
 }
 
-// query returns a maker of the usual request: 20 ms at a backend, with a deadline
+// query returns a generator of the usual request: 20 ms at a backend, with a deadline
 // of 250 ms.
-func query(b *Backend) maker { return request(b, 0, exponential(20*ms), 250*ms) }
+func query(b *Backend) generator { return request(b, 0, exponential(20*ms), 250*ms) }
 
-// request returns a maker of requests of one key.
-func request(b *Backend, key int, service distribution, deadline Time) maker {
+// request returns a generator of requests of one key.
+func request(b *Backend, key int, service distribution, deadline Time) generator {
 	return func(_ Time, rng *rand.Rand) *Request {
 		return &Request{Key: key, Service: service(rng), Deadline: deadline, Backend: b}
 	}
 }
 
-// stream returns a maker of requests that should open within 250 ms and stay open
+// stream returns a generator of requests that should open within 250 ms and stay open
 // for a minute.
-func stream(b *Backend, key int) maker {
+func stream(b *Backend, key int) generator {
 	return func(Time, *rand.Rand) *Request {
 		return &Request{Key: key, Service: 60 * sec, Deadline: 250 * ms, Stream: true, Backend: b}
 	}
@@ -207,9 +207,9 @@ var scenarios = []*Scenario{
 		Name: "S9 half leave at 30ms", About: "half of the clients leave after 30 ms, at 3 times the capacity",
 		Overload: true, End: 20 * sec,
 		Fill: func(p *Process) {
-			make := query(newPool(8))
+			next := query(newPool(8))
 			p.poisson(flat(1200), func(at Time, rng *rand.Rand) *Request {
-				r := make(at, rng)
+				r := next(at, rng)
 				if rng.IntN(2) == 0 {
 					r.Patience = 30 * ms
 				}
@@ -249,9 +249,9 @@ var scenarios = []*Scenario{
 		Name: "S12 closed, 200 clients", About: "200 clients wait for their answer and pause for 100 ms",
 		Overload: true, End: 20 * sec,
 		Fill: func(p *Process) {
-			make := query(newPool(8))
+			next := query(newPool(8))
 			for range 200 {
-				p.loop(exponential(100*ms), make)
+				p.loop(exponential(100*ms), next)
 			}
 		},
 	},
@@ -325,9 +325,9 @@ var scenarios = []*Scenario{
 		Name: "S21 10x, 5% critical", About: "5 % CRITICAL_PLUS, the rest SHEDDABLE, at 10 times the capacity",
 		Overload: true, End: 20 * sec, Critical: 98,
 		Fill: func(p *Process) {
-			make := query(newPool(8))
+			next := query(newPool(8))
 			p.poisson(flat(4000), func(at Time, rng *rand.Rand) *Request {
-				r := make(at, rng)
+				r := next(at, rng)
 				r.Class = spillway.Sheddable
 				if rng.Float64() < 0.05 {
 					r.Class = spillway.CriticalPlus
@@ -402,8 +402,8 @@ var scenarios = []*Scenario{
 	},
 }
 
-// spread returns a maker that gives each request a random key.
-func spread(request maker, keys int) maker {
+// spread returns a generator that gives each request a random key.
+func spread(request generator, keys int) generator {
 	return func(at Time, rng *rand.Rand) *Request {
 		r := request(at, rng)
 		r.Key = rng.IntN(keys)

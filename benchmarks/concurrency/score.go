@@ -7,8 +7,8 @@ import (
 
 // A variant is a named way to make an algorithm.
 type variant struct {
-	name string
-	make Maker
+	name  string
+	maker Maker
 }
 
 // seeds are the n seeds from+1, from+2 and so on.
@@ -23,9 +23,9 @@ func (s seeds) list() (l []uint64) {
 
 // An oracle is the result of the best static limit over all seeds together.
 type oracle struct {
-	Limit int
+	Limit int `json:"limit"`
 	Tally
-	P99 float64 // of the answers, in ms
+	P99 float64 `json:"p99_ms"` // of the answers
 }
 
 // A score compares an algorithm with the oracle of a scenario.
@@ -52,15 +52,15 @@ type runs struct {
 }
 
 type job struct {
-	sc   *Scenario
-	make Maker
-	done func(*Result)
+	sc    *Scenario
+	maker Maker
+	done  func(*Result)
 }
 
 // add plans a run of a scenario for each seed. Done gets the sum. Calls of done
 // have the order of the calls of add and come from one goroutine.
-func (rs *runs) add(sc *Scenario, make Maker, done func(*Result)) {
-	rs.jobs = append(rs.jobs, job{sc, make, done})
+func (rs *runs) add(sc *Scenario, maker Maker, done func(*Result)) {
+	rs.jobs = append(rs.jobs, job{sc, maker, done})
 }
 
 // do does all runs. The result does not depend on their order.
@@ -73,7 +73,7 @@ func (rs *runs) do() {
 		wg.Go(func() {
 			for i := range next {
 				j := rs.jobs[i/len(list)]
-				results[i] = simulate(j.sc, list[i%len(list)], j.make)
+				results[i] = simulate(j.sc, list[i%len(list)], j.maker)
 			}
 		})
 	}
@@ -105,7 +105,7 @@ func evaluate(list []*Scenario, vs []variant, s seeds, known *cache) []*row {
 	rs := runs{seeds: s}
 	for _, r := range rows {
 		for _, v := range vs {
-			rs.add(r.Scenario, v.make, func(res *Result) { r.scores = append(r.scores, r.oracle.score(res)) })
+			rs.add(r.Scenario, v.maker, func(res *Result) { r.scores = append(r.scores, r.oracle.score(res)) })
 		}
 	}
 	rs.do()

@@ -1,7 +1,5 @@
 package main
 
-import "math"
-
 // none runs every request.
 type none struct{ p *Process }
 
@@ -35,7 +33,7 @@ func (a *static) Arrive(r *Request) {
 func (a *static) Finish(*Request, bool) { a.inFlight-- }
 
 // unlimited stands for no limit.
-const unlimited = math.MaxInt
+const unlimited = 1 << 50
 
 // limits are the static limits of the oracle.
 var limits = []int{

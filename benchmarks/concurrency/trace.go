@@ -35,7 +35,7 @@ func trace(w io.Writer, o options, vs []variant) error {
 			list[0].Fill(p)
 			p.each(o.every, func() { p.explain(w) })
 		}
-		r := simulate(&traced, o.seeds.from+1, v.make)
+		r := simulate(&traced, o.seeds.from+1, v.maker)
 		fmt.Fprintf(w, "offered %d, good %d, rejected %d, late %d, left %d\n", r.Offered, r.Good, r.Rejected, r.Late, r.Left)
 	}
 	return nil
