@@ -32,7 +32,32 @@ func printTable(w io.Writer, rows []*row, vs []variant, s seeds) {
 		mean, least, most := summary(rows, i)
 		fmt.Fprintf(w, "  %5.1f %5.1f %6.1f", mean, least, most)
 	}
+	fmt.Fprintf(w, "\n%-46s", "rows below 95% good, above 1% rejected")
+	for i := range vs {
+		fmt.Fprintf(w, "  %5d %5d %6s", below(rows, i, 95), above(rows, i, 1), "")
+	}
 	fmt.Fprintln(w)
+}
+
+// below counts rows with a smaller share of the oracle.
+func below(rows []*row, i int, percent float64) (n int) {
+	for _, r := range rows {
+		if r.scores[i].Percent < percent {
+			n++
+		}
+	}
+	return n
+}
+
+// above counts rows with more false rejections, of those for which the oracle has no
+// limit.
+func above(rows []*row, i int, percent float64) (n int) {
+	for _, r := range rows {
+		if r.oracle.Limit == unlimited && r.scores[i].False > percent {
+			n++
+		}
+	}
+	return n
 }
 
 func limitName(limit int) string {

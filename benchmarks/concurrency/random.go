@@ -31,7 +31,6 @@ type draft struct {
 	split    bool    // every other key uses a second backend, without a queue
 	slots    int     // of the pool, zero for a backend without a queue
 	load     float64 // mean number of requests in service if none had to wait
-	overload bool
 	end      Time
 	faults   []func(p *Process, b *Backend)
 }
@@ -47,7 +46,7 @@ func randomScenario(seed uint64) *Scenario {
 	d.drawFaults()
 	sc := &Scenario{
 		Name: fmt.Sprintf("R%d", seed), About: strings.Join(d.words, ", "),
-		Overload: d.overload, End: d.end, Silent: silent,
+		Overload: d.slots > 0, End: d.end, Silent: silent,
 		Fill: func(p *Process) {
 			b := noQueue()
 			if d.slots > 0 {
@@ -92,21 +91,24 @@ const budget = 200_000
 // service time of 1 ms to 5 s, and the load. A run is long enough to serve 500
 // requests, and much longer than a deadline.
 func (d *draft) drawBackend() {
-	d.mean = Time(d.between(float64(ms), float64(5*sec)))
-	load := 1.0
-	if pool := d.chance(0.7); pool {
-		load = []float64{0.3, 0.5, 0.7, 0.9, 1.1, 1.5, 2, 3, 5, 10}[d.rng.IntN(10)]
-		d.overload = load > 0.7
-		defer func() { d.slots = int(d.load/load + 0.5); d.say("pool of %d at %.1fx", d.slots, load) }()
-	} else {
-		defer func() { d.say("no queue, %.0f in service", d.load) }()
-	}
 	const longest = 120 * sec
+	d.mean = Time(d.between(float64(ms), float64(5*sec)))
 	seconds := d.mean.Seconds()
 	servers := math.Floor(d.between(max(1, 500*seconds/longest.Seconds()), 501))
 	d.end = min(longest, max(20*sec, 50*d.mean, Time(500*seconds/servers*float64(sec))))
+
+	load, pool := 1.0, d.chance(0.7)
+	if pool {
+		load = []float64{0.3, 0.5, 0.7, 0.9, 1.1, 1.5, 2, 3, 5, 10}[d.rng.IntN(10)]
+	}
 	servers = min(servers, max(1, math.Floor(budget*seconds/d.end.Seconds()/load)))
 	d.load = load * servers
+	if !pool {
+		d.say("no queue, %.0f in service", servers)
+		return
+	}
+	d.slots = int(servers)
+	d.say("pool of %d at %.1fx", d.slots, load)
 }
 
 // drawService draws the distribution of service times.
@@ -236,22 +238,18 @@ func (d *draft) drawClosed() func(p *Process, request generator) {
 // exceeds the mean at times.
 func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 	end := d.end
-	constant := func(r rate) func(*Process) rate { return func(*Process) rate { return r } }
-	kind := d.rng.IntN(6)
-	if kind > 1 && d.slots > 0 {
-		d.overload = true
-	}
-	switch kind {
+	fixed := func(r rate) func(*Process) rate { return func(*Process) rate { return r } }
+	switch d.rng.IntN(6) {
 	case 2:
 		d.say("ramp")
-		return constant(func(t Time) float64 { return 2 * perSecond * t.Seconds() / end.Seconds() })
+		return fixed(func(t Time) float64 { return 2 * perSecond * t.Seconds() / end.Seconds() })
 	case 3:
 		d.say("step")
-		return constant(during(span{end / 3, 2 * end / 3}, 2*perSecond, perSecond/2))
+		return fixed(during(span{end / 3, 2 * end / 3}, 2*perSecond, perSecond/2))
 	case 4:
 		period, share := Time(d.between(0.2, 5)*float64(sec)), 0.1+0.4*d.rng.Float64()
 		d.say("bursts of %v each %v", Time(share*float64(period)).Round(ms), period.Round(ms))
-		return constant(func(t Time) float64 {
+		return fixed(func(t Time) float64 {
 			if t%period < Time(share*float64(period)) {
 				return 0.8 * perSecond / share
 			}
@@ -263,7 +261,7 @@ func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 		return func(p *Process) rate { return modulated(p, stay, 1.8*perSecond, 0.2*perSecond) }
 	}
 	d.say("Poisson")
-	return constant(flat(perSecond))
+	return fixed(flat(perSecond))
 }
 
 // modulated alternates between two rates after exponential times: a
@@ -289,12 +287,10 @@ func (d *draft) drawFaults() {
 	add := func(f func(p *Process, b *Backend)) { d.faults = append(d.faults, f) }
 	if d.chance(0.2) {
 		d.say("stalls")
-		d.overload = d.slots > 0
 		add(func(p *Process, _ *Backend) { p.stalled(when.from, when.to) })
 	}
 	if d.chance(0.1) {
 		d.say("CPU short for 5 s")
-		d.overload = d.slots > 0
 		add(func(p *Process, _ *Backend) { p.starved = append(p.starved, span{when.from, when.from + 5*sec}) })
 	}
 	if d.slots == 0 && d.chance(0.25) {
@@ -305,7 +301,6 @@ func (d *draft) drawFaults() {
 	if d.slots > 1 && d.chance(0.25) {
 		slots := max(1, int(float64(d.slots)*d.between(0.2, 3)))
 		d.say("then %d slots", slots)
-		d.overload = true
 		add(func(p *Process, b *Backend) {
 			p.at(when.from, func(Time) { p.resize(b, slots) })
 			p.at(when.to, func(Time) { p.resize(b, d.slots) })
