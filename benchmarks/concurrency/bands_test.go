@@ -35,12 +35,10 @@ var knownFailures = []string{
 	"X9 one slow key of 10, 3x",
 }
 
-// Ours stays within the band of each scenario. With -short the test is skipped: it
-// takes about 20 s.
+// Ours stays within the band of each scenario. -short skips this test, which takes
+// about 20 s, and those against theory.
 func TestBands(t *testing.T) {
-	if testing.Short() {
-		t.Skip("measures")
-	}
+	long(t)
 	const most = 1 // per cent of false rejections
 	for _, r := range evaluate(slices.Concat(scenarios, adversaries), []variant{{"ours", newOurs(shed.Config{})}}, seeds{n: 1, from: 10}, nil) {
 		t.Run(r.Name, func(t *testing.T) {

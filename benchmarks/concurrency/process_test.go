@@ -207,11 +207,12 @@ func TestSameArrivals(t *testing.T) {
 
 // Every request ends exactly once.
 func TestNothingIsLost(t *testing.T) {
+	long(t)
 	for _, sc := range append(slices.Clone(randoms(6, 500)), prefixed(scenarios, "S9")...) {
-		long := *sc
-		long.Grace = 1000 * sec
+		patient := *sc
+		patient.Grace = 1000 * sec
 		for _, v := range algorithms() {
-			r := simulate(&long, 1, v.maker)
+			r := simulate(&patient, 1, v.maker)
 			if ends := r.latency.n + r.Rejected + r.Left; ends != r.Offered || r.Good+r.Late != r.latency.n {
 				t.Errorf("%s, %s: %d answers, %d good, %d late, %d rejected, %d left of %d",
 					sc.Name, v.name, r.latency.n, r.Good, r.Late, r.Rejected, r.Left, r.Offered)

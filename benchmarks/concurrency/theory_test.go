@@ -6,6 +6,14 @@ import (
 	"testing"
 )
 
+// long skips a test that takes long with the race detector: simulations run on one goroutine,
+// where it finds nothing.
+func long(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a long simulation")
+	}
+}
+
 // near reports an error unless got is want, give or take a share of it.
 func near(t *testing.T, what string, got, want, share float64) {
 	t.Helper()
@@ -39,6 +47,7 @@ func queue(slots int, load float64, service distribution, mean Time) *Scenario {
 
 // The mean time in an M/M/c queue is that of Erlang's formula C.
 func TestErlangC(t *testing.T) {
+	long(t)
 	for _, x := range []struct {
 		slots int
 		load  float64
@@ -52,6 +61,7 @@ func TestErlangC(t *testing.T) {
 
 // With constant times the wait is half of that with exponential ones (Pollaczek and Khinchine).
 func TestPollaczekKhinchine(t *testing.T) {
+	long(t)
 	const load = 0.8
 	r := simulate(queue(1, load, constant(20*ms), 20*ms), 1, newNone)
 	near(t, "mean time in ms", r.latency.mean(), 20+20*load/(2*(1-load)), 0.02)
@@ -59,6 +69,7 @@ func TestPollaczekKhinchine(t *testing.T) {
 
 // Random order keeps the mean wait and spreads the waits.
 func TestRandomOrder(t *testing.T) {
+	long(t)
 	sc := queue(2, 0.9, exponential(20*ms), 20*ms)
 	fifo := simulate(sc, 1, newNone)
 	sc.Fill = func(p *Process) {
@@ -75,6 +86,7 @@ func TestRandomOrder(t *testing.T) {
 
 // The quantiles of the time in an M/M/1 queue are exponential.
 func TestQuantiles(t *testing.T) {
+	long(t)
 	r := simulate(queue(1, 0.5, exponential(20*ms), 20*ms), 1, newNone)
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		near(t, "a quantile in ms", r.latency.quantile(q), -40*math.Log(1-q), 0.03)
@@ -84,6 +96,7 @@ func TestQuantiles(t *testing.T) {
 // With a static limit equal to the slots, Erlang's formula B is the rejected share
 // for every distribution of times.
 func TestErlangB(t *testing.T) {
+	long(t)
 	for _, service := range []distribution{exponential(20 * ms), constant(20 * ms), lognormal(20*ms, 1), bimodal(20*ms, 10)} {
 		sc := queue(8, 1.25, service, 20*ms)
 		r := simulate(sc, 1, newStatic(8))
@@ -110,6 +123,7 @@ func (a *integral) Finish(*Request, bool) { a.change(-1) }
 // Little's law holds for every load: the integral of requests in flight is the sum
 // of their times.
 func TestLittle(t *testing.T) {
+	long(t)
 	fills := map[string]func(p *Process){
 		"sine": func(p *Process) {
 			p.poisson(func(t Time) float64 { return 300 + 200*math.Sin(t.Seconds()) }, query(newPool(8)))
@@ -139,6 +153,7 @@ func TestLittle(t *testing.T) {
 
 // Arrivals follow their rate: their number and its variance are the integral of the rate.
 func TestPoisson(t *testing.T) {
+	long(t)
 	const runs, want = 400, 1500.0
 	var sum, squares float64
 	for seed := range uint64(runs) {
@@ -154,6 +169,7 @@ func TestPoisson(t *testing.T) {
 
 // The mean time of processor sharing depends only on the mean service time.
 func TestProcessorSharing(t *testing.T) {
+	long(t)
 	const load = 0.7
 	for _, service := range []distribution{exponential(20 * ms), constant(20 * ms), bimodal(20*ms, 20)} {
 		r := simulate(&Scenario{End: 8000 * sec, Fill: func(p *Process) {
@@ -165,6 +181,7 @@ func TestProcessorSharing(t *testing.T) {
 
 // Distributions have the mean that they say.
 func TestDistributions(t *testing.T) {
+	long(t)
 	const n = 2_000_000
 	for name, d := range map[string]distribution{
 		"constant": constant(sec), "exponential": exponential(sec), "lognormal": lognormal(sec, 1),
