@@ -46,6 +46,25 @@ type Claims struct {
 
 // Trust says how much of its Claims a request is believed. The zero Trust is
 // that of an edge.
+//
+// # The criticality of a request
+//
+// Three things can say how much a request matters. They are asked in this order,
+// and each can only do what those before it allow:
+//
+//	route     what the server itself knows (Call.Criticality when the call is
+//	          judged): the class of a request that says nothing. CRITICAL where
+//	          nothing is known.
+//	identity  who the caller has proven to be: at an Internal boundary the highest
+//	          class that the request can have, whatever route and header say.
+//	header    what the request says: X-Request-Criticality, or else the member
+//	          criticality of its baggage. Of several values the lowest counts, and
+//	          one that is no class says nothing. At the Edge it can only lower the
+//	          class of the route. At an Internal boundary it takes the place of the
+//	          class of the route, up to the limit of the identity.
+//
+// So at the Edge the class is min(route, header), and at an Internal boundary it is
+// min(header, or else route; identity).
 type Trust struct {
 	// Boundary says where requests come from.
 	//

@@ -143,7 +143,7 @@ func writeExplanation(w io.Writer, e *proxy.Explanation) error {
 
 func writeCall(line func(...string), c *proxy.CallFacts) {
 	line("\ntaken for")
-	line("  criticality", c.Criticality)
+	line("  criticality", c.Criticality+", decided by "+c.DecidedBy)
 	line("  customer", cmp.Or(c.Customer, "nobody's"))
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))

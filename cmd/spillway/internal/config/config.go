@@ -230,7 +230,7 @@ type Route struct {
 	Methods     []string          `yaml:"methods" jsonschema_description:"Without any, all."`
 	Headers     map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
 	Cluster     string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
-	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL."`
+	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
 	Customer    Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
 	Timeout     time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
 	BodyTimeout time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`

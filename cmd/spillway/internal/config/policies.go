@@ -303,8 +303,21 @@ func (c *Config) Defaulted() *Config {
 		if d.Routes[i].Cluster == "" && len(d.Clusters) == 1 {
 			d.Routes[i].Cluster = d.Clusters[0].Name
 		}
+		if d.Routes[i].Criticality == "" && d.isBatch(d.Routes[i].Cluster) {
+			d.Routes[i].Criticality = Class(spillway.SheddablePlus.String()) // the source's default of batch jobs
+		}
 	}
 	return &d
+}
+
+// isBatch reports whether the cluster of that name is one of batch work.
+func (c *Config) isBatch(cluster string) bool {
+	for i := range c.Clusters {
+		if c.Clusters[i].Name == cluster {
+			return c.Clusters[i].Batch != nil
+		}
+	}
+	return false
 }
 
 // fill sets a field that is not given.

@@ -57,10 +57,12 @@ type ListenerFacts struct {
 type CallFacts struct {
 	Cluster     string `json:"cluster"`
 	Criticality string `json:"criticality"`
-	Customer    string `json:"customer,omitempty"`
-	Attempt     int    `json:"attempt"` // from 0
-	Deadline    string `json:"deadline,omitempty"`
-	Exempt      bool   `json:"exempt"`
+	// DecidedBy says which of route, identity and header the class is of.
+	DecidedBy string `json:"criticality_decided_by"`
+	Customer  string `json:"customer,omitempty"`
+	Attempt   int    `json:"attempt"` // from 0
+	Deadline  string `json:"deadline,omitempty"`
+	Exempt    bool   `json:"exempt"`
 }
 
 // TargetFacts says where a request goes, and how.
@@ -135,7 +137,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	}
 	all.Headers = e.headers()
 	all.Call = &CallFacts{
-		Cluster: e.route.gate.key.cluster, Criticality: e.call.Criticality.String(), Customer: e.call.Customer,
+		Cluster: e.route.gate.key.cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Customer: e.call.Customer,
 		Attempt: int(e.call.Attempt), Exempt: exempt,
 	}
 	if e.left > 0 {
