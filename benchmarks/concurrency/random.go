@@ -73,7 +73,7 @@ func limitsFor(slots int) (list []int) {
 	return slices.Compact(list)
 }
 
-func (d *draft) say(format string, args ...any) {
+func (d *draft) sayf(format string, args ...any) {
 	d.words = append(d.words, fmt.Sprintf(format, args...))
 }
 
@@ -104,11 +104,11 @@ func (d *draft) drawBackend() {
 	servers = min(servers, max(1, math.Floor(budget*seconds/d.end.Seconds()/load)))
 	d.load = load * servers
 	if !pool {
-		d.say("no queue, %.0f in service", servers)
+		d.sayf("no queue, %.0f in service", servers)
 		return
 	}
 	d.slots = int(servers)
-	d.say("pool of %d at %.1fx", d.slots, load)
+	d.sayf("pool of %d at %.1fx", d.slots, load)
 }
 
 // drawService draws the distribution of service times.
@@ -117,22 +117,22 @@ func (d *draft) drawService() {
 	switch d.rng.IntN(5) {
 	case 0:
 		d.service = constant(mean)
-		d.say("constant %v", mean.Round(ms/10))
+		d.sayf("constant %v", mean.Round(ms/10))
 	case 1:
 		d.service = exponential(mean)
-		d.say("exponential %v", mean.Round(ms/10))
+		d.sayf("exponential %v", mean.Round(ms/10))
 	case 2:
 		sigma := 0.5 + d.rng.Float64()
 		d.service = lognormal(mean, sigma)
-		d.say("lognormal %v σ %.1f", mean.Round(ms/10), sigma)
+		d.sayf("lognormal %v σ %.1f", mean.Round(ms/10), sigma)
 	case 3:
 		alpha := 1.6 + 1.4*d.rng.Float64()
 		d.service = pareto(mean, alpha)
-		d.say("pareto %v α %.1f", mean.Round(ms/10), alpha)
+		d.sayf("pareto %v α %.1f", mean.Round(ms/10), alpha)
 	case 4:
 		factor := d.between(5, 50)
 		d.service = bimodal(mean, factor)
-		d.say("bimodal %v, a tenth %.0f times slower", mean.Round(ms/10), factor)
+		d.sayf("bimodal %v, a tenth %.0f times slower", mean.Round(ms/10), factor)
 	}
 }
 
@@ -162,13 +162,13 @@ func (d *draft) drawDeadline() (silent bool) {
 	switch d.rng.IntN(3) {
 	case 0:
 		d.deadline, silent = long/2, true
-		d.say("deadline %v not sent", d.deadline.Round(ms))
+		d.sayf("deadline %v not sent", d.deadline.Round(ms))
 	case 1:
 		d.deadline = short
-		d.say("deadline %v", d.deadline.Round(ms))
+		d.sayf("deadline %v", d.deadline.Round(ms))
 	case 2:
 		d.deadline = long
-		d.say("deadline %v", d.deadline.Round(ms))
+		d.sayf("deadline %v", d.deadline.Round(ms))
 	}
 	return silent
 }
@@ -178,16 +178,16 @@ func (d *draft) drawClients() {
 	d.keys = 1
 	if d.chance(0.5) {
 		d.keys = int(d.between(2, 201))
-		d.say("%d keys", d.keys)
+		d.sayf("%d keys", d.keys)
 		if d.split = d.slots > 0 && d.chance(0.3); d.split {
-			d.say("half of them elsewhere")
+			d.sayf("half of them elsewhere")
 		}
 	}
 	if d.classes = d.chance(0.5); d.classes {
-		d.say("four classes")
+		d.sayf("four classes")
 	}
 	if d.leaving = d.chance(0.15); d.leaving {
-		d.say("a third leaves early")
+		d.sayf("a third leaves early")
 	}
 }
 
@@ -226,7 +226,7 @@ func (d *draft) drawArrivals() func(p *Process, request generator) {
 func (d *draft) drawClosed() func(p *Process, request generator) {
 	pause := 5 * d.mean
 	n := min(2000, max(1, int(6*d.load)))
-	d.say("%d waiting clients", n)
+	d.sayf("%d waiting clients", n)
 	return func(p *Process, request generator) {
 		for range n {
 			p.loop(exponential(pause), request)
@@ -241,14 +241,14 @@ func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 	fixed := func(r rate) func(*Process) rate { return func(*Process) rate { return r } }
 	switch d.rng.IntN(6) {
 	case 2:
-		d.say("ramp")
+		d.sayf("ramp")
 		return fixed(func(t Time) float64 { return 2 * perSecond * t.Seconds() / end.Seconds() })
 	case 3:
-		d.say("step")
+		d.sayf("step")
 		return fixed(during(span{end / 3, 2 * end / 3}, 2*perSecond, perSecond/2))
 	case 4:
 		period, share := Time(d.between(0.2, 5)*float64(sec)), 0.1+0.4*d.rng.Float64()
-		d.say("bursts of %v each %v", Time(share*float64(period)).Round(ms), period.Round(ms))
+		d.sayf("bursts of %v each %v", Time(share*float64(period)).Round(ms), period.Round(ms))
 		return fixed(func(t Time) float64 {
 			if t%period < Time(share*float64(period)) {
 				return 0.8 * perSecond / share
@@ -257,10 +257,10 @@ func (d *draft) drawRate(perSecond float64) func(p *Process) rate {
 		})
 	case 5:
 		stay := Time(d.between(0.05, 3) * float64(sec))
-		d.say("MMPP, changes each %v", stay.Round(ms))
+		d.sayf("MMPP, changes each %v", stay.Round(ms))
 		return func(p *Process) rate { return modulated(p, stay, 1.8*perSecond, 0.2*perSecond) }
 	}
-	d.say("Poisson")
+	d.sayf("Poisson")
 	return fixed(flat(perSecond))
 }
 
@@ -286,21 +286,21 @@ func (d *draft) drawFaults() {
 	when := span{d.end / 3, 2 * d.end / 3}
 	add := func(f func(p *Process, b *Backend)) { d.faults = append(d.faults, f) }
 	if d.chance(0.2) {
-		d.say("stalls")
+		d.sayf("stalls")
 		add(func(p *Process, _ *Backend) { p.stalled(when.from, when.to) })
 	}
 	if d.chance(0.1) {
-		d.say("CPU short for 5 s")
+		d.sayf("CPU short for 5 s")
 		add(func(p *Process, _ *Backend) { p.starved = append(p.starved, span{when.from, when.from + 5*sec}) })
 	}
 	if d.slots == 0 && d.chance(0.25) {
 		factor := d.between(1.5, 20)
-		d.say("%.1f times slower", factor)
+		d.sayf("%.1f times slower", factor)
 		add(func(p *Process, b *Backend) { p.slower(b, when, factor) })
 	}
 	if d.slots > 1 && d.chance(0.25) {
 		slots := max(1, int(float64(d.slots)*d.between(0.2, 3)))
-		d.say("then %d slots", slots)
+		d.sayf("then %d slots", slots)
 		add(func(p *Process, b *Backend) {
 			p.at(when.from, func(Time) { p.resize(b, slots) })
 			p.at(when.to, func(Time) { p.resize(b, d.slots) })

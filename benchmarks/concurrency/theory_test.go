@@ -37,9 +37,9 @@ func erlangC(c int, a float64) float64 {
 	return b / (1 - a/float64(c)*(1-b))
 }
 
-// queue is a scenario of 400,000 requests to one queue.
-func queue(slots int, load float64, service distribution, mean Time) *Scenario {
-	perSecond := load * float64(slots) / mean.Seconds()
+// queue is a scenario of 400,000 requests to one queue, of 20 ms on average.
+func queue(slots int, load float64, service distribution) *Scenario {
+	perSecond := load * float64(slots) / 0.02
 	return &Scenario{End: Time(400_000 / perSecond * float64(sec)), Fill: func(p *Process) {
 		p.poisson(flat(perSecond), request(newPool(slots), 0, service, 0))
 	}}
@@ -52,7 +52,7 @@ func TestErlangC(t *testing.T) {
 		slots int
 		load  float64
 	}{{1, 0.5}, {1, 0.8}, {2, 0.7}, {8, 0.9}, {32, 0.9}} {
-		r := simulate(queue(x.slots, x.load, exponential(20*ms), 20*ms), 1, newNone)
+		r := simulate(queue(x.slots, x.load, exponential(20*ms)), 1, newNone)
 		c := float64(x.slots)
 		want := 20 + 20*erlangC(x.slots, x.load*c)/(c*(1-x.load))
 		near(t, "mean time in ms", r.latency.mean(), want, 0.03)
@@ -63,14 +63,14 @@ func TestErlangC(t *testing.T) {
 func TestPollaczekKhinchine(t *testing.T) {
 	long(t)
 	const load = 0.8
-	r := simulate(queue(1, load, constant(20*ms), 20*ms), 1, newNone)
+	r := simulate(queue(1, load, constant(20*ms)), 1, newNone)
 	near(t, "mean time in ms", r.latency.mean(), 20+20*load/(2*(1-load)), 0.02)
 }
 
 // Random order keeps the mean wait and spreads the waits.
 func TestRandomOrder(t *testing.T) {
 	long(t)
-	sc := queue(2, 0.9, exponential(20*ms), 20*ms)
+	sc := queue(2, 0.9, exponential(20*ms))
 	fifo := simulate(sc, 1, newNone)
 	sc.Fill = func(p *Process) {
 		b := newPool(2)
@@ -87,7 +87,7 @@ func TestRandomOrder(t *testing.T) {
 // The quantiles of the time in an M/M/1 queue are exponential.
 func TestQuantiles(t *testing.T) {
 	long(t)
-	r := simulate(queue(1, 0.5, exponential(20*ms), 20*ms), 1, newNone)
+	r := simulate(queue(1, 0.5, exponential(20*ms)), 1, newNone)
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		near(t, "a quantile in ms", r.latency.quantile(q), -40*math.Log(1-q), 0.03)
 	}
@@ -98,7 +98,7 @@ func TestQuantiles(t *testing.T) {
 func TestErlangB(t *testing.T) {
 	long(t)
 	for _, service := range []distribution{exponential(20 * ms), constant(20 * ms), lognormal(20*ms, 1), bimodal(20*ms, 10)} {
-		sc := queue(8, 1.25, service, 20*ms)
+		sc := queue(8, 1.25, service)
 		r := simulate(sc, 1, newStatic(8))
 		near(t, "share rejected", float64(r.Rejected)/float64(r.Offered), erlangB(8, 10), 0.02)
 	}
