@@ -204,6 +204,10 @@ type Service struct {
 	Customers *quota.LocalConfig
 	// Hints makes refusals say when to come back, as Ingress.RetryAfter has it.
 	Hints bool
+	// AcceptRatio makes answers of both kinds tell the accept ratio of the task by
+	// class, as those of an internal listener do, by which throttles of callers
+	// start. It needs an Ingress.
+	AcceptRatio bool
 }
 
 // OnFailure is what a request answers when a call that it depends on fails.

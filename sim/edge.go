@@ -8,6 +8,8 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // An edge is all callers of one kind, and the service that they call. It does for
@@ -87,6 +89,9 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e.purse.edge = e
 	e.strategy, _, _ = c.Retry.strategy(&e.purse, s.stream().float) // was tried once
 	e.policies.configure(c.Egress, s.stream().float)
+	if e.to.config.AcceptRatio && e.policies.keep > 0 {
+		e.policies.keep = max(e.policies.keep, int64(throttle.AdviceLifetime))
+	}
 	s.edges = append(s.edges, e)
 	return e
 }
@@ -260,8 +265,9 @@ func (e *edge) bit(caller int32, task int) uint64 {
 }
 
 // answered ends an attempt with what the task has said.
-func (e *edge) answered(id uint32, a reply, hint time.Duration) {
+func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio) {
 	c := e.calls[id]
+	e.advise(c, a, ratio)
 	c.last = a.outcome()
 	f := a.failure(hint)
 	if a == unreachable {

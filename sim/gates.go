@@ -33,6 +33,7 @@ type gates struct {
 	shed      *shed.Shedder
 	histogram *attempts.Histogram
 	random    *stream
+	accepting accepting
 }
 
 // newGates returns the server policies of a task, nil if it has none, or the field

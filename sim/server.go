@@ -78,6 +78,7 @@ type request struct {
 	waiter   shed.Waiter
 	reply    reply
 	hint     time.Duration
+	ratio    shed.Ratio
 }
 
 // stage is what a request does when it has had its time on a processor.
@@ -330,6 +331,9 @@ func (t *task) refuse(r *request, a reply) {
 // respond sends the reply on its way.
 func (t *task) respond(r *request, a reply) {
 	r.reply, r.arrived = a, false
+	if t.config.AcceptRatio && t.gates != nil {
+		r.ratio = t.gates.ratio(t.clock, r.call.Criticality)
+	}
 	if t.witness.replied != nil {
 		t.witness.replied(r)
 	}

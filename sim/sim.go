@@ -204,7 +204,7 @@ func (s *Sim) proceed(k kind, r *request) {
 		r.task.reached(r)
 	case answer:
 		if r.of(r.caller) {
-			r.caller.edge.answered(r.id, r.reply, r.hint)
+			r.caller.edge.answered(r.id, r.reply, r.hint, r.ratio)
 		}
 		s.freeRequest(r)
 	case worked:

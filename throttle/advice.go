@@ -6,17 +6,18 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// adviceLifetime is how long the accept ratio that a server reported counts after
-// its last answer. A client that makes one call a minute, of which up to 10 in 11
-// are refused here, has to remember an answer for some of its calls, or it would
-// forget the overload in the middle of it. After a recovery the first answer to a
-// call that gets through ends the advice, so the lifetime only matters where none
-// does: 5 minutes bound that.
-const adviceLifetime = 5 * time.Minute
+// AdviceLifetime is how long the accept ratio that a server reported counts after
+// its last answer. A client that makes one call a minute remembers the answer to its
+// last two calls: enough to spare an overloaded server half of them. After a recovery
+// the first answer to a call that gets through ends the advice; where none does, a
+// longer lifetime would reject calls for longer that the server could serve. In the
+// simulated scenario rare-clients, 5 minutes raise goodput in the overload by another
+// 14 % of it, and reject 20 % of the calls in the minutes after it instead of 3 %.
+const AdviceLifetime = 2 * time.Minute
 
 // advice is the accept ratio that servers reported of late, for one criticality.
 type advice struct {
-	ratio float64   // mean of the last answers, the latest of which counts half
+	ratio float64   // mean of the last answers, of which the latest counts half
 	until time.Time // zero: none
 }
 
@@ -29,7 +30,7 @@ type advice struct {
 // calls: the equation then takes it for the calls that are missing. So a client
 // that calls rarely, which has no statistics of its own, starts from those of the
 // server. The ratio of the last answers is averaged, starting from 1, so that one
-// answer of one overloaded task throttles nothing with K = 2. It is forgotten five
+// answer of one overloaded task throttles nothing with K = 2. It is forgotten two
 // minutes after the last answer. Whatever a server reports, the probability stays
 // below MinRequests/(MinRequests+1), and only calls to this backend are throttled.
 // Advise allocates nothing.
@@ -51,7 +52,7 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 		c.forgetAdvice()
 		return
 	}
-	c.advice = advice{ratio: mean, until: now.Add(adviceLifetime)}
+	c.advice = advice{ratio: mean, until: now.Add(AdviceLifetime)}
 	c.advised.Store(true)
 	c.window.advance(now)
 	c.setThrottling(c.probability() > 0)

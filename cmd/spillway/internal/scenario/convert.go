@@ -127,7 +127,7 @@ func (s *Service) config(at string) (sim.Service, error) {
 	c := sim.Service{
 		Name: s.Name, Tasks: s.Tasks, Processors: s.Processors, CPU: s.CPU, Wait: s.Wait, Slots: s.Slots,
 		OnFailure: s.OnFailure, Discipline: s.Discipline, Queue: s.Queue, Refusal: s.Refusal, Connect: s.Connect,
-		Memory: sim.Memory(s.Memory), Hints: s.Hints,
+		Memory: sim.Memory(s.Memory), Hints: s.Hints, AcceptRatio: s.Ratio,
 	}
 	for i := range s.Calls {
 		e, err := s.Calls[i].config(fmt.Sprintf("%s.calls[%d]", at, i))

@@ -141,6 +141,7 @@ type Service struct {
 	Memory     Memory         `yaml:"memory" jsonschema_description:"What requests take."`
 	Ingress    *Ingress       `yaml:"ingress" jsonschema_description:"Server policies; left out, there are none. {} is all defaults."`
 	Hints      bool           `yaml:"hints" jsonschema_description:"Refusals say when to come back."`
+	Ratio      bool           `yaml:"accept_ratio" jsonschema_description:"Answers say which share of the calls of their class the task accepts, from which throttles with few calls of their own start. Needs ingress."`
 }
 
 // Memory is that of a task.

@@ -1,0 +1,48 @@
+package sim_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/sim"
+)
+
+// rare is 10,000 clients of one call a minute each of a service of four tasks.
+func rare(told bool, faults ...sim.Fault) sim.Config {
+	return sim.Config{
+		Seed: 1, Duration: 20 * time.Minute,
+		Windows: []sim.Window{{Name: "steady", From: 10 * time.Minute}},
+		Clients: []sim.Clients{{
+			Name: "web", Count: 10000, Rate: 166.7, Deadline: 2 * time.Second,
+			Call: sim.Edge{To: "db", Latency: sim.Constant(time.Millisecond)},
+		}},
+		Services: []sim.Service{{Name: "db", Tasks: 4, CPU: sim.Exponential(17 * time.Millisecond), Ingress: new(ingress.Config), AcceptRatio: told}},
+		Faults:   faults,
+	}
+}
+
+// One task of four that is overloaded tells its clients so. They must not be
+// throttled for it: the others have capacity.
+func TestRatioOfOneTaskThrottlesNobody(t *testing.T) {
+	slow := sim.Fault{Kind: sim.Slow, Service: "db", Tasks: 1, Factor: 4}
+	var success [2]float64
+	for i, told := range []bool{false, true} {
+		s, err := sim.New(rare(told, slow))
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := result.Clients[0].Windows[0]
+		success[i] = float64(r.Good) / float64(r.Offered)
+		if told && r.RefusedThrottle > r.Offered/500 {
+			t.Errorf("the throttle rejected %d of %d calls", r.RefusedThrottle, r.Offered)
+		}
+	}
+	if success[1] < success[0]-0.005 {
+		t.Errorf("success is %.4f, without the ratio %.4f", success[1], success[0])
+	}
+}
