@@ -93,6 +93,8 @@ func (p *Proxy) Update(c *config.Config) error {
 		return err
 	}
 	c = c.Defaulted()
+	fit(c, openFiles(), p.logger)
+	memory.Process.SetLimit(c.MaxBuffered)
 	m, err := p.mongo.Prepare(c)
 	if err != nil {
 		return err
