@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,6 +19,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
@@ -41,6 +44,7 @@ type operators struct {
 	draining chan struct{} // closed when the follower does nothing any more
 	config   atomic.Pointer[config.Config]
 	override atomic.Pointer[admin.Override]
+	tls      atomic.Pointer[tls.Config] // nil: in the clear
 }
 
 // operate opens the address for operators, which the flag says, or the configuration.
@@ -73,7 +77,10 @@ func (o *operators) listen(flag string) (socket net.Listener, err error) {
 		return socket, nil
 	}
 	o.address = cmp.Or(address, defaultAdmin)
-	socket, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.address)
+	if err := o.secure(o.follower.now); err != nil {
+		return nil, fmt.Errorf("the address for operators: %w", err)
+	}
+	socket, err = o.open()
 	switch {
 	case err != nil && address != "":
 		return nil, fmt.Errorf("the address for operators: %w", err)
@@ -83,6 +90,42 @@ func (o *operators) listen(flag string) (socket net.Listener, err error) {
 	return socket, nil
 }
 
+// open opens the address: of TCP, or a Unix socket for those of the same group.
+func (o *operators) open() (net.Listener, error) {
+	path, unix := strings.CutPrefix(o.address, "unix:")
+	if !unix {
+		socket, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", o.address)
+		if err != nil || o.follower.now.Admin.TLS == nil {
+			return socket, err
+		}
+		return tls.NewListener(socket, &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return o.tls.Load(), nil },
+		}), nil
+	}
+	if left, err := os.Stat(path); err == nil && left.Mode()&os.ModeSocket != 0 {
+		if c, err := net.Dial("unix", path); err == nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("%s is in use", path)
+		}
+		_ = os.Remove(path) // of a process that was killed
+	}
+	socket, err := (&net.ListenConfig{}).Listen(context.Background(), "unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o660)
+	}
+	return socket, err
+}
+
+// secure reads the certificate of the address, if it has one.
+func (o *operators) secure(c *config.Config) error {
+	t, err := keys.Server(c.Admin.TLS, "h2", "http/1.1")
+	if err == nil && t != nil {
+		o.tls.Store(t)
+	}
+	return err
+}
+
 // serve lets operators look, until the server is closed.
 func (o *operators) serve(socket net.Listener) {
 	go func() {
@@ -90,14 +133,21 @@ func (o *operators) serve(socket net.Listener) {
 			o.logger.Error("the address for operators has failed", "error", err)
 		}
 	}()
-	o.logger.Info("for operators", "dashboard", "http://"+socket.Addr().String()+"/")
+	scheme := "http://"
+	switch {
+	case socket.Addr().Network() == "unix":
+		scheme = "unix:"
+	case o.tls.Load() != nil:
+		scheme = "https://"
+	}
+	o.logger.Info("for operators", "dashboard", scheme+socket.Addr().String()+"/")
 }
 
 // access is what the configuration says of operators. A name in the address is one by
 // which they may ask.
 func (o *operators) access() admin.Access {
 	c := o.config.Load().Admin
-	a := admin.Access{Hosts: c.Hosts, TokenFile: c.TokenFile}
+	a := admin.Access{Hosts: c.Hosts, TokenFile: c.TokenFile, ReadTokenFile: c.ReadToken}
 	if host, _, err := net.SplitHostPort(o.address); err == nil {
 		a.Hosts = append(slices.Clone(a.Hosts), host)
 	}
@@ -112,6 +162,9 @@ func (o *operators) took(c *config.Config) {
 	}
 	if o.config.Load().Admin.Address != c.Admin.Address {
 		o.logger.Warn("admin.address counts from the next start on")
+	}
+	if err := o.secure(c); err != nil {
+		o.logger.Warn("the certificate for operators stays as it is", "error", err)
 	}
 	if !reflect.DeepEqual(o.config.Load().Otel, c.Otel) {
 		o.logger.Warn("otel counts from the next start on")

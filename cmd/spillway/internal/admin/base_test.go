@@ -1,8 +1,10 @@
 package admin
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -163,7 +165,8 @@ func get(t *testing.T, h http.Handler, path string, headers ...string) *httptest
 
 func ask(t *testing.T, h http.Handler, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
-	r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+	here := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8001}
+	r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, here), method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:8001"
 	for i := 0; i+1 < len(headers); i += 2 {
 		if headers[i] == "Host" {

@@ -20,9 +20,7 @@ var errToken = errors.New("the token is not the right one")
 func (s *Server) changed(change func(body string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if status, err := s.access.Load().authorize(r); err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			s.logger.Warn("a change was refused", "path", r.URL.Path, "from", r.RemoteAddr, "error", err)
-			plainText(w, status, err.Error()+"\n")
+			s.deny(w, r, status, err)
 			return
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<10))
@@ -47,16 +45,22 @@ func (a *Access) authorize(r *http.Request) (status int, err error) {
 	if a.TokenFile == "" {
 		return http.StatusForbidden, errors.New("changes want a token, and no token_file is configured")
 	}
-	want, err := keys.Token(a.TokenFile)
+	return bears(r, a.TokenFile)
+}
+
+// bears returns why a request does not bear the token in a file.
+func bears(r *http.Request, file string) (status int, err error) {
+	want, err := keys.Token(file)
 	if short, ok := errors.AsType[keys.ShortTokenError](err); ok {
 		return http.StatusForbidden, fmt.Errorf("the token file %w", short)
 	}
 	if err != nil {
 		return http.StatusForbidden, errors.New("the token file cannot be read") // nobody's business where it is
 	}
-	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	// RFC 6750, section 2.1: no other scheme, and not the token alone.
+	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
-	if subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
+	if !ok || subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
 		return http.StatusUnauthorized, errToken
 	}
 	return http.StatusOK, nil

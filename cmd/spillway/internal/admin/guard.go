@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -21,8 +22,28 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			plainText(w, http.StatusForbidden, "this host is not known here: use an address, localhost, or a name of admin.hosts in the configuration\n")
 			return
 		}
+		if foreign(r) {
+			plainText(w, http.StatusForbidden, "another site has asked for this\n")
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// foreign reports whether a browser says that a page of another site asks, other than by
+// showing the page of this one: Fetch Metadata, and RFC 6454, section 7.
+func foreign(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	shown := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
+	if site != "" && site != "same-origin" && site != "none" && !shown {
+		return true
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return false
+	}
+	u, err := url.Parse(origin)
+	return err != nil || u.Host != r.Host
 }
 
 // knows reports whether a host that a request names is one that only who means this

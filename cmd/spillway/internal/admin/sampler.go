@@ -15,6 +15,7 @@ const (
 	minuteTicks = 60  // ticks that reasons are counted over
 	history     = 900 // ticks that are kept for the charts
 	maxStreams  = 16
+	mostStreams = 4 // for one address
 	backlog     = 4 // ticks that a stream may be behind
 )
 
@@ -29,13 +30,13 @@ type sampler struct {
 	samples   []*sample // of the last minute, the oldest first; used by tick alone
 
 	mu      sync.Mutex
-	rows    []Figures // the oldest first
-	streams map[chan []byte]struct{}
-	missed  atomic.Uint64 // ticks that streams were too slow for
+	rows    []Figures              // the oldest first
+	streams map[chan []byte]string // the address of each
+	missed  atomic.Uint64          // ticks that streams were too slow for
 }
 
 func newSampler(c *Collector, p Proxy, version string, now time.Time) *sampler {
-	s := &sampler{collector: c, proxy: p, version: version, started: now, streams: make(map[chan []byte]struct{})}
+	s := &sampler{collector: c, proxy: p, version: version, started: now, streams: make(map[chan []byte]string)}
 	s.samples = []*sample{{at: now, totals: c.read(), levels: p.Levels(now)}}
 	s.state.Store(s.summarize())
 	return s
@@ -135,14 +136,20 @@ var errCrowded = errors.New("there are as many streams as there may be: close a 
 
 // follow returns what a new stream begins with, and where its ticks will come. It
 // must be left.
-func (s *sampler) follow() (first []byte, ticks chan []byte, err error) {
+func (s *sampler) follow(address string) (first []byte, ticks chan []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.streams) >= maxStreams {
+	own := 0
+	for _, other := range s.streams {
+		if other == address {
+			own++
+		}
+	}
+	if len(s.streams) >= maxStreams || own >= mostStreams {
 		return nil, nil, errCrowded
 	}
 	ticks = make(chan []byte, backlog)
-	s.streams[ticks] = struct{}{}
+	s.streams[ticks] = address
 	return message("history", struct {
 		Rows  []Figures `json:"rows"`
 		State *State    `json:"state"`

@@ -36,6 +36,11 @@ type Access struct {
 	// TokenFile has the bearer token that changes want, and nothing else but white
 	// space around it. It is read for each change. Empty means that none are possible.
 	TokenFile string
+	// ReadTokenFile has the bearer token that reading wants; the one in TokenFile will
+	// do, too. Empty means that none is wanted over a loopback address or a Unix socket;
+	// over any other, what names customers and endpoints is shown to nobody without the
+	// token in TokenFile. Health and readiness never want one.
+	ReadTokenFile string
 }
 
 // A Server serves the operators. Make one with [New].
@@ -47,6 +52,7 @@ type Server struct {
 	access   atomic.Pointer[Access]
 	server   *http.Server
 	change   sync.Mutex // one at a time
+	failures failures   // of tokens
 
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -131,18 +137,18 @@ func (s *Server) run(ctx context.Context) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(web, "web") // it is there
-	mux.Handle("GET /", http.FileServerFS(files))
+	mux.HandleFunc("GET /", s.read(http.FileServerFS(files).ServeHTTP))
 	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot))
 	mux.HandleFunc("GET /page.css", asset("text/css; charset=utf-8", page.UPlotStyle+page.Palette))
-	mux.HandleFunc("GET /api/v1/state", s.serveState)
-	mux.HandleFunc("GET /api/v1/stream", s.serveStream)
+	mux.HandleFunc("GET /api/v1/state", s.private(s.serveState))
+	mux.HandleFunc("GET /api/v1/stream", s.private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
-	mux.Handle("GET /metrics", s.metrics())
-	mux.HandleFunc("GET /debug/limits", s.text(writeLimits))
-	mux.HandleFunc("GET /debug/queues", s.text(writeQueues))
-	mux.HandleFunc("GET /debug/decisions", s.serveDecisions)
-	mux.HandleFunc("GET /debug/config", s.serveConfig)
+	mux.HandleFunc("GET /metrics", s.read(s.metrics().ServeHTTP))
+	mux.HandleFunc("GET /debug/limits", s.private(s.text(writeLimits)))
+	mux.HandleFunc("GET /debug/queues", s.private(s.text(writeQueues)))
+	mux.HandleFunc("GET /debug/decisions", s.private(s.serveDecisions))
+	mux.HandleFunc("GET /debug/config", s.private(s.serveConfig))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plainText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	return s.guard(mux)

@@ -283,7 +283,7 @@ func quiet(t *testing.T) {
 	})
 }
 
-// TestStreams opens more streams than there may be, on real connections.
+// TestStreams opens more streams than one address may have, on real connections.
 func TestStreams(t *testing.T) {
 	quiet(t)
 	s := newScene(spillway.Enforce)
@@ -301,8 +301,8 @@ func TestStreams(t *testing.T) {
 		}
 		return resp
 	}
-	all := make([]*http.Response, 0, maxStreams)
-	for range maxStreams {
+	all := make([]*http.Response, 0, mostStreams)
+	for range mostStreams {
 		all = append(all, open())
 	}
 	if resp := open(); resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
@@ -343,7 +343,7 @@ func TestStreams(t *testing.T) {
 // nobody up.
 func TestSlowBrowser(t *testing.T) {
 	s := newScene(spillway.Enforce)
-	_, ticks, err := s.sampler.follow()
+	_, ticks, err := s.sampler.follow("192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
 	}

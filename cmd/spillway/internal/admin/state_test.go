@@ -141,7 +141,7 @@ func TestAllAgree(t *testing.T) {
 			Rows  []Figures `json:"rows"`
 			State any       `json:"state"`
 		}{}
-		first, ticks, err := s.sampler.follow()
+		first, ticks, err := s.sampler.follow("192.0.2.1")
 		if err != nil {
 			t.Fatal(err)
 		}

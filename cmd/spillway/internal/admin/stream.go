@@ -2,15 +2,30 @@ package admin
 
 import (
 	"net/http"
+	"net/netip"
 	"time"
 )
 
 // writeTimeout is how long a browser may take to receive a tick.
 const writeTimeout = 5 * time.Second
 
+// addressOf is where a request comes from: of IPv6, all of a /64, as one host has them.
+func addressOf(r *http.Request) string {
+	a, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr
+	}
+	addr := a.Addr().Unmap().WithZone("")
+	if addr.Is6() {
+		p, _ := addr.Prefix(64) // of an address: cannot fail
+		return p.String()
+	}
+	return addr.String()
+}
+
 // serveStream sends the history, and then each tick, as server-sent events.
 func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
-	first, ticks, err := s.sampler.follow()
+	first, ticks, err := s.sampler.follow(addressOf(r))
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
 		plainText(w, http.StatusServiceUnavailable, err.Error()+"\n")

@@ -59,8 +59,15 @@ func (c *Config) Check() error {
 
 func (k *checker) admin() {
 	a := k.config.Admin
-	if a.Address != "" && a.Address != "off" {
+	if path, ok := strings.CutPrefix(a.Address, "unix:"); ok {
+		if len(path) == 0 || len(path) > maxSocketPath {
+			k.failf("admin.address", "is %.64q, must be unix: and a path of 1 to %d bytes", a.Address, maxSocketPath)
+		}
+	} else if a.Address != "" && a.Address != "off" {
 		k.address("admin.address", a.Address, true)
+	}
+	if t := a.TLS; t != nil {
+		k.serverTLS("admin.tls", t)
 	}
 	for i, name := range a.Hosts {
 		if name == "" || strings.ContainsAny(name, ":/* ") {
@@ -170,10 +177,7 @@ func (k *checker) listener(at string, l *Listener) {
 		k.failf(at+".max_timeout", "is %v, must be 1ms to 24h", l.MaxTimeout)
 	}
 	if t := l.TLS; t != nil {
-		k.pair(at+".tls", t.Certificate, t.Key, true)
-		if t.Optional && t.ClientCA == "" {
-			k.failf(at+".tls.optional", "is true, but there is no client_ca")
-		}
+		k.serverTLS(at+".tls", t)
 	}
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
 	k.rate(at+".connection_rate", &l.ConnectionRate)
@@ -189,6 +193,16 @@ func (k *checker) listener(at string, l *Listener) {
 	k.least(at+".header_timeout", l.HeaderTimeout)
 	k.least(at+".idle_timeout", l.IdleTimeout)
 }
+
+func (k *checker) serverTLS(at string, t *ServerTLS) {
+	k.pair(at, t.Certificate, t.Key, true)
+	if t.Optional && t.ClientCA == "" {
+		k.failf(at+".optional", "is true, but there is no client_ca")
+	}
+}
+
+// maxSocketPath is what sockaddr_un has room for on all systems.
+const maxSocketPath = 100
 
 // pair wants a certificate with its key, or neither unless it is needed.
 func (k *checker) pair(at, certificate, key string, needed bool) {

@@ -27,9 +27,11 @@ type Config struct {
 
 // Admin is where operators look, and who may make changes.
 type Admin struct {
-	Address   string   `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`
-	Hosts     []string `yaml:"hosts" jsonschema_description:"Names by which browsers may ask, besides localhost, addresses and the one in address."`
-	TokenFile string   `yaml:"token_file" jsonschema_description:"File with the bearer token, of 16 characters at least, that changes over the API want; without it none are possible."`
+	Address   string     `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health, or unix: and the path of a socket; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`
+	TLS       *ServerTLS `yaml:"tls" jsonschema_description:"Without it connections are in the clear. It counts from the start of the program on, but its files are read again when they change."`
+	Hosts     []string   `yaml:"hosts" jsonschema_description:"Names by which browsers may ask, besides localhost, addresses and the one in address."`
+	TokenFile string     `yaml:"token_file" jsonschema_description:"File with the bearer token, of 16 characters at least, that changes over the API want; without it none are possible."`
+	ReadToken string     `yaml:"read_token_file" jsonschema_description:"File with the bearer token that reading wants, all but health and readiness; the token for changes will do, too. Without it anybody who can connect reads the metrics, and customers, endpoints and the configuration are shown over loopback and Unix sockets only."`
 }
 
 // Log is what is written to the log, and how.
@@ -267,7 +269,10 @@ func (c *Config) Files() (names []string) {
 			}
 		}
 	}
-	add(c.Admin.TokenFile)
+	add(c.Admin.TokenFile, c.Admin.ReadToken)
+	if t := c.Admin.TLS; t != nil {
+		add(t.Certificate, t.Key, t.ClientCA)
+	}
 	if c.Otel != nil {
 		add(c.Otel.HeadersFile)
 		if t := c.Otel.TLS; t != nil {

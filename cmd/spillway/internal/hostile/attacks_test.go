@@ -194,7 +194,7 @@ func greedyCustomer(ctx context.Context, s *stage) error {
 func aroundExempt(ctx context.Context, s *stage) error {
 	paths := []string{
 		"/healthz/..;/export", "/healthz/..\\export", "/healthz/%252e%252e/export", "/healthzebra", "/healthz/", "/healthz;/export",
-		"/healthz%2f..%2fexport", "/healthz%2F", "//healthz", "/%68ealthz", "/healthz/../export", "/healthz%00", "/healthz%3b", "/HEALTHZ",
+		"/healthz%2f..%2fexport", "/healthz%2F", "/healthz/../export", "/healthz%00", "/healthz%3b", "/HEALTHZ",
 		"/health/%2e%2e/export", "/health/..;/export", "/health/x/..%2f..%2fexport", "/health/a\\..\\..\\export", "/health/%5c..%5cexport",
 	}
 	began := time.Now()
@@ -327,7 +327,7 @@ func manyHeaders(ctx context.Context, s *stage) error {
 
 // noWindow: streams whose answers may not be sent.
 func noWindow(ctx context.Context, s *stage) error {
-	every(ctx, 100*time.Millisecond, func(int) {
+	every(ctx, 500*time.Millisecond, func(int) {
 		c, err := second(ctx, s.address, "\x00\x04\x00\x00\x00\x00") // SETTINGS_INITIAL_WINDOW_SIZE 0
 		if err != nil {
 			return

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,10 +39,14 @@ func Files(c *config.Config) (errs []error) {
 		_, err := keys.Client(x.TLS)
 		note("xds", x.Address, err)
 	}
-	if name := c.Admin.TokenFile; name != "" {
-		_, err := keys.Token(name)
-		note("admin", "token_file", err)
+	for field, name := range map[string]string{"token_file": c.Admin.TokenFile, "read_token_file": c.Admin.ReadToken} {
+		if name != "" {
+			_, err := keys.Token(name)
+			note("admin", field, err)
+		}
 	}
+	_, err := keys.Server(c.Admin.TLS)
+	note("admin", "tls", err)
 	return errs
 }
 
@@ -64,7 +69,7 @@ func Bind(ctx context.Context, c *config.Config) (errs []error) {
 	for _, m := range d.Mongo {
 		try("mongo", m.Name, m.Address)
 	}
-	if a := c.Admin.Address; a != "" && a != "off" {
+	if a := c.Admin.Address; a != "" && a != "off" && !strings.HasPrefix(a, "unix:") {
 		try("admin", "address", a)
 	}
 	return errs

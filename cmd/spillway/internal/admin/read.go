@@ -1,0 +1,98 @@
+package admin
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// read returns a handler for those who may read: all, unless there is a token for it.
+func (s *Server) read(next http.HandlerFunc) http.HandlerFunc {
+	return s.allowed(next, func(a *Access, r *http.Request) (int, error) {
+		if a.ReadTokenFile == "" {
+			return http.StatusOK, nil
+		}
+		return a.reads(r)
+	})
+}
+
+// private returns a handler for what names customers and endpoints. Where there is no token
+// for reading, it is for those who are on this host.
+func (s *Server) private(next http.HandlerFunc) http.HandlerFunc {
+	return s.allowed(next, func(a *Access, r *http.Request) (int, error) {
+		if a.ReadTokenFile == "" && local(r) {
+			return http.StatusOK, nil
+		}
+		return a.reads(r)
+	})
+}
+
+func (s *Server) allowed(next http.HandlerFunc, may func(*Access, *http.Request) (int, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if status, err := may(s.access.Load(), r); err != nil {
+			s.deny(w, r, status, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// reads returns why a request bears neither of the two tokens.
+func (a *Access) reads(r *http.Request) (status int, err error) {
+	status, err = http.StatusForbidden, errors.New("from other hosts this wants a token, and neither read_token_file nor token_file is configured")
+	for _, file := range []string{a.ReadTokenFile, a.TokenFile} {
+		if file == "" {
+			continue
+		}
+		if status, err = bears(r, file); err == nil {
+			return status, nil
+		}
+	}
+	return status, err
+}
+
+// local reports whether a request has come over a loopback address or a Unix socket. That
+// address, and not the one it comes from, is nothing that a client can choose.
+func local(r *http.Request) bool {
+	switch a := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	default:
+		return false
+	}
+}
+
+// deny answers a request that may not do what it wants to.
+func (s *Server) deny(w http.ResponseWriter, r *http.Request, status int, err error) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	if more, ok := s.failures.log(time.Now()); ok {
+		s.logger.Warn("a request of operators was refused", "path", r.URL.Path, "from", r.RemoteAddr, "error", err, "more", more)
+	}
+	plainText(w, status, err.Error()+"\n")
+}
+
+// failures bounds how often it is logged that a token is missing or wrong.
+type failures struct {
+	mu   sync.Mutex
+	last time.Time
+	more int // that were left out
+}
+
+// failureInterval is that of messages: who guesses tokens is not to fill a disk.
+const failureInterval = time.Second
+
+// log reports whether to log one, and how many were left out before it.
+func (f *failures) log(now time.Time) (more int, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.last.IsZero() && now.Sub(f.last) < failureInterval {
+		f.more++
+		return 0, false
+	}
+	more, f.more, f.last = f.more, 0, now
+	return more, true
+}
