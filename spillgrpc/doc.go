@@ -119,7 +119,7 @@
 // Where a call says several things, the one counts that gains it least. The context
 // of a call that is served carries the class and the deadline that it was admitted
 // with, and calls made with it inherit both: handlers need do nothing. Calls for
-// health and reflection always pass.
+// health checks that the configuration names pass.
 //
 // # Refusals
 //

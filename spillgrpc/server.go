@@ -3,7 +3,7 @@ package spillgrpc
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -33,21 +33,26 @@ type ServerConfig struct {
 	// Identity returns who the caller has proven to be, or nothing; never what it
 	// just says. It is called as Classify is. Nil means [CertifiedPeer].
 	Identity func(ctx context.Context) string
-	// Exempt reports whether calls to a method pass unseen, as if there were no
-	// Server. It is called as Classify is. Nil means [DefaultExempt].
+	// HealthMethods are full names of methods, such as "/grpc.health.v1.Health/Check",
+	// to which calls pass unseen, as if there were no Server: a busy server must not
+	// look dead. Anybody who can connect can call them as often as they like, so what
+	// they do must be cheap.
+	HealthMethods []string
+	// Exempt reports whether calls to a method pass unseen, besides HealthMethods. It
+	// is called as Classify is. Nil means [DefaultExempt] at an internal boundary, and
+	// that nothing else passes at an edge.
 	Exempt func(method string) bool
 }
 
-// DefaultExempt reports whether a method is one by which others watch the server
-// or find out what it serves: a busy server must not look dead. It goes by the
-// services for health, reflection, channelz and ORCA.
+// DefaultExempt reports whether a method is a health check or a load report (ORCA).
+// Reflection and channelz are not exempt: they cost more than most calls.
 func DefaultExempt(method string) bool {
-	for _, prefix := range []string{"/grpc.health.v1.", "/grpc.reflection.", "/grpc.channelz.", "/xds.service.orca."} {
-		if strings.HasPrefix(method, prefix) {
-			return true
-		}
+	switch method {
+	case "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics":
+		return true
+	default:
+		return false
 	}
-	return false
 }
 
 // A Server protects the services of a [grpc.Server] from more calls than they can
@@ -57,7 +62,8 @@ type Server struct {
 	owned    bool
 	classify func(context.Context, string) spillway.Call
 	identity func(context.Context) string
-	exempt   func(string) bool
+	unseen   func(string) bool // nil: as the boundary has it
+	health   []string
 	looks    atomic.Int64 // how many calls the tap is to look at
 	handed   atomic.Bool  // it has left a refusal for the interceptors before
 	timers   timers
@@ -65,7 +71,7 @@ type Server struct {
 
 // NewServer returns a Server, or an error that says what is wrong.
 func NewServer(c ServerConfig) (*Server, error) {
-	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt}
+	s := &Server{ingress: c.Ingress, classify: c.Classify, identity: c.Identity, unseen: c.Exempt, health: slices.Clone(c.HealthMethods)}
 	if s.ingress == nil {
 		var err error
 		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
@@ -76,10 +82,19 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if s.identity == nil {
 		s.identity = CertifiedPeer
 	}
-	if s.exempt == nil {
-		s.exempt = DefaultExempt
-	}
 	return s, nil
+}
+
+// exempt reports whether calls to a method pass unseen.
+func (s *Server) exempt(method string) bool {
+	switch {
+	case slices.Contains(s.health, method):
+		return true
+	case s.unseen != nil:
+		return s.unseen(method)
+	default:
+		return DefaultExempt(method) && s.ingress.Trust().Boundary == ingress.Internal
+	}
 }
 
 // Close frees what [NewServer] has made. Call it when the last call has ended. It
@@ -145,8 +160,8 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	ctx := ss.Context()
 	now := time.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
-	var passage ingress.Passage
-	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Refused() {
+	stream := &serverStream{ServerStream: ss}
+	if refusal := s.enter(ctx, now, &stream.passage, &call, &caller); refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()
@@ -155,26 +170,40 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 		ss.SetTrailer(t)
 	}
 	inner, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
+	stream.ctx = inner
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
-		passage.Done(outcome)
+		stream.passage.Done(outcome)
 		cancel()
 	}()
-	if inner != ctx {
-		ss = &serverStream{ss, inner}
-	}
-	err := handler(srv, ss)
+	err := handler(srv, stream)
 	if outcome = outcomeOf(inner, err); final(err) {
 		ss.SetTrailer(dontRetry.trailer)
 	}
 	return err
 }
 
-// serverStream is a stream with another context.
+// serverStream is a stream with another context. While its handler waits for the client,
+// for a message or for the window to send one, it does no work.
 type serverStream struct {
 	grpc.ServerStream
 
-	ctx context.Context //nolint:containedctx // as in the streams of grpc
+	ctx     context.Context //nolint:containedctx // as in the streams of grpc
+	passage ingress.Passage
+}
+
+// RecvMsg implements [grpc.ServerStream].
+func (s *serverStream) RecvMsg(m any) error {
+	s.passage.Suspend(time.Now())
+	defer func() { s.passage.Resume(time.Now()) }()
+	return s.ServerStream.RecvMsg(m)
+}
+
+// SendMsg implements [grpc.ServerStream].
+func (s *serverStream) SendMsg(m any) error {
+	s.passage.Suspend(time.Now())
+	defer func() { s.passage.Resume(time.Now()) }()
+	return s.ServerStream.SendMsg(m)
 }
 
 func (s *serverStream) Context() context.Context { return s.ctx }
