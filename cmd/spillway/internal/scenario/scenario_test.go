@@ -149,7 +149,7 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 11 {
+	if len(all) != 12 {
 		t.Errorf("%d scenarios", len(all))
 	}
 	for _, s := range all {
