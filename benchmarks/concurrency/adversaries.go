@@ -110,4 +110,19 @@ var adversaries = []*Scenario{
 			})
 		},
 	},
+	{
+		Name: "X11 uploads to a pool, 3x", About: "a third of the requests reads a body for 1 s (suspended) before it uses the pool",
+		Overload: true, End: 30 * sec,
+		Fill: func(p *Process) {
+			next, body := query(newPool(8)), exponential(sec)
+			p.poisson(flat(1200), func(at Time, rng *rand.Rand) *Request {
+				r := next(at, rng)
+				if rng.IntN(3) == 0 {
+					r.Body = body(rng)
+					r.Deadline += r.Body
+				}
+				return r
+			})
+		},
+	},
 }

@@ -26,6 +26,7 @@ type kind uint8
 
 const (
 	call   kind = iota // f
+	body               // the body of r is complete
 	finish             // the service of r ends
 	leave              // the client of r leaves
 	expire             // the timer of r, see [Process.Timer]

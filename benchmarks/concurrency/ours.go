@@ -104,6 +104,15 @@ func (a *ours) Finish(r *Request, served bool) {
 	a.pump()
 }
 
+// Suspend implements suspender.
+func (a *ours) Suspend(r *Request) {
+	r.Slot.(*seat).ticket.Suspend(a.now())
+	a.pump()
+}
+
+// Resume implements suspender.
+func (a *ours) Resume(r *Request) { r.Slot.(*seat).ticket.Resume(a.now()) }
+
 func (a *ours) Leave(r *Request) {
 	a.s.Withdraw(&r.Slot.(*seat).waiter)
 	a.pump()

@@ -13,6 +13,7 @@ type Request struct {
 	Service  Time // at the backend
 	Deadline Time // after Sent; an answer is good until then. Zero: always
 	Patience Time // after Sent; when its client leaves. Zero: never
+	Body     Time // how long it waits for its client once it runs, before its service
 	// Stream marks a request that stays open for its client. It is good if its
 	// service starts before the deadline.
 	Stream   bool
@@ -32,6 +33,7 @@ type state uint8
 
 const (
 	waiting state = iota // for the algorithm to decide
+	reading              // the body from the client
 	queued               // at the backend
 	served               // being served
 	ended
@@ -53,6 +55,12 @@ type Algorithm interface {
 	Expire(r *Request)
 	// Heartbeat is called every 10 ms, late if the process does not run.
 	Heartbeat()
+}
+
+// A suspender is an Algorithm that does not count requests while they wait for their client.
+type suspender interface {
+	Suspend(r *Request)
+	Resume(r *Request)
 }
 
 // Maker makes an algorithm for a process.
@@ -141,6 +149,8 @@ func (p *Process) run() {
 		switch e.kind {
 		case call:
 			e.f(e.at)
+		case body:
+			p.read(e.r)
 		case finish:
 			p.finish(e.r)
 		case leave:
@@ -191,6 +201,30 @@ func (p *Process) send(at Time, r *Request) {
 // Run runs a request. Algorithms call it.
 func (p *Process) Run(r *Request) {
 	r.Admitted = p.now
+	if r.Body == 0 {
+		p.forward(r)
+		return
+	}
+	r.state = reading
+	if s, ok := p.algorithm.(suspender); ok {
+		s.Suspend(r)
+	}
+	p.agenda.add(event{at: p.now + r.Body, kind: body, r: r})
+}
+
+// read ends the wait for the body of a request.
+func (p *Process) read(r *Request) {
+	if r.state != reading {
+		return
+	}
+	if s, ok := p.algorithm.(suspender); ok {
+		s.Resume(r)
+	}
+	p.forward(r)
+}
+
+// forward sends a request to its backend.
+func (p *Process) forward(r *Request) {
 	b := r.Backend
 	if b.busy >= b.slots {
 		r.state = queued
@@ -264,7 +298,7 @@ func (p *Process) leave(r *Request) {
 	case waiting:
 		r.state = ended
 		p.algorithm.Leave(r)
-	case queued:
+	case reading, queued:
 		r.state = ended
 		p.algorithm.Finish(r, false)
 	case served, ended:

@@ -136,6 +136,14 @@ func TestLeave(t *testing.T) {
 	}
 }
 
+// A suspended request reads its body before it uses a slot.
+func TestBody(t *testing.T) {
+	rehearse(t, newNone, func(p *Process) {
+		list := sent(p, newPool(1), 0, 10*ms, 20*ms)
+		list[0].Body, list[2].Body, list[2].Patience = 50*ms, 50*ms, 40*ms
+	}, "0s arrives 0", "10ms arrives 1", "20ms arrives 2", "30ms served 1", "60ms abandoned 2", "70ms served 0")
+}
+
 // A pool that grows serves its queue immediately. A pool that shrinks finishes the
 // requests in service.
 func TestResize(t *testing.T) {
