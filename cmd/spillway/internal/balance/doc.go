@@ -26,7 +26,7 @@
 // because it is ill serves what the others have no capacity for. With unequal weights, earliest deadline first: after each pick the deadline
 // of endpoint i moves by
 //
-//	max(1, (active + 1) / (usual + 1))^bias / weight
+//	max(1/4, (active + 1) / (usual + 1))^bias / weight
 //
 // where active is what it has in flight, and usual the average of that. Envoy's weighted
 // least request has (active + 1)^bias. That takes requests from an endpoint for being

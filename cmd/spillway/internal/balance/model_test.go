@@ -526,3 +526,61 @@ func TestSlowStart(t *testing.T) {
 		t.Errorf("shares %.3f, refused %d of %d", shares, all[0].refused, all[0].asked)
 	}
 }
+
+// TestSpeeds has two endpoints of which one is four times as fast. By what they measure
+// of themselves they get loads as 4 to 1, and the p99 is that of the best fixed weights.
+func TestSpeeds(t *testing.T) {
+	const slots = 8
+	trial := func(fixed float64) *model {
+		random := rand.New(rand.NewPCG(3, 4))
+		mean := []time.Duration{5 * time.Millisecond, 20 * time.Millisecond}
+		var all []*server
+		for _, d := range mean {
+			s := plain(random, slots)
+			s.queue = 1000
+			s.service = func() time.Duration { return time.Duration(random.ExpFloat64() * float64(d)) }
+			all = append(all, s)
+		}
+		c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+		m := newModel(t, c, 1, all...)
+		var last [2]struct {
+			at     time.Time
+			served int
+		}
+		m.reports = func(s *server) Load {
+			i := slices.Index(all, s)
+			if fixed > 0 {
+				return Load{CPU: 1, QPS: []float64{fixed, 1}[i]}
+			}
+			l := &last[i]
+			elapsed := m.now.Sub(l.at).Seconds()
+			qps := float64(s.served-l.served) / elapsed
+			l.at, l.served = m.now, s.served
+			if elapsed > 10 {
+				return Load{}
+			}
+			return Load{CPU: qps * mean[i].Seconds() / slots, QPS: qps} // as exact as a server knows it
+		}
+		m.load(1800, 10*time.Second, spillway.Critical, 0) // of 2000
+		m.run(10 * time.Second)
+		m.from, m.calls, m.ok, m.attempts, m.latencies = m.now, 0, 0, 0, nil
+		for _, s := range all {
+			s.asked = 0
+		}
+		m.load(1800, time.Minute, spillway.Critical, 0)
+		m.run(2 * time.Minute)
+		return m
+	}
+	best := time.Duration(math.MaxInt64)
+	for _, fixed := range []float64{2, 3, 3.5, 4, 4.5, 5, 6, 8} {
+		m := trial(fixed)
+		t.Logf("fixed weights %v: p99 %v", fixed, m.p99())
+		best = min(best, m.p99())
+	}
+	m := trial(0)
+	ratio := float64(m.servers[0].asked) / float64(m.servers[1].asked)
+	t.Logf("reports: %.2f to 1, p99 %v", ratio, m.p99())
+	if ratio < 3.6 || ratio > 4.4 || float64(m.p99()) > 1.2*float64(best) {
+		t.Errorf("%.2f to 1, p99 %v, with the best fixed weights %v", ratio, m.p99(), best)
+	}
+}

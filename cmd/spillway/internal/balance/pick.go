@@ -202,20 +202,22 @@ func (s *Set) earliest(v *view, weights []float64) (index, rank int) {
 	}
 	s.virtual = max(s.virtual, best)
 	s.deadlines[index] = s.virtual
-	s.usual[index] += (float64(s.all[index].busy.Load()) - s.usual[index]) / usualPicks
+	s.seen[index] = min(s.seen[index]+1, usualPicks)
+	s.usual[index] += (float64(s.all[index].busy.Load()) - s.usual[index]) / s.seen[index]
 	return index, rank
 }
 
-// price is what an attempt costs endpoint i, 1 unless it has more in flight than usual.
+// minPrice bounds what an endpoint gains by having less in flight than usual, as after it
+// was skipped: it must not be drowned before it shows.
+const minPrice = 0.25
+
+// price is what an attempt costs endpoint i: 1 if it has as much in flight as usual.
 func (s *Set) price(i int, x *Endpoint) float64 {
-	excess := (float64(x.busy.Load()) + 1) / (s.usual[i] + 1)
-	if !(excess > 1) {
-		return 1
-	}
+	p := max(minPrice, float64(x.busy.Load()+1)/(s.usual[i]+1))
 	if s.config.ActiveRequestBias == 1 {
-		return excess
+		return p
 	}
-	return math.Pow(excess, s.config.ActiveRequestBias)
+	return math.Pow(p, s.config.ActiveRequestBias)
 }
 
 // usualPicks is over how many picks of an endpoint its attempts in flight are averaged:

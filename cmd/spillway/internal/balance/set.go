@@ -27,6 +27,7 @@ type Set struct {
 	deadlines []float64 // of earliest deadline first
 	virtual   float64   // the deadline of the last pick
 	usual     []float64 // attempts in flight at a pick, averaged
+	seen      []float64 // over how many
 
 	interval atomic.Int64 // when the current one of outlier detection ends; 0: it has not begun
 }
@@ -39,7 +40,7 @@ func New(c Config, start time.Time, endpoints []*Endpoint) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{config: c, start: start, all: endpoints, deadlines: make([]float64, len(endpoints)), usual: make([]float64, len(endpoints))}
+	s := &Set{config: c, start: start, all: endpoints, deadlines: make([]float64, len(endpoints)), usual: make([]float64, len(endpoints)), seen: make([]float64, len(endpoints))}
 	for i, x := range endpoints {
 		s.usual[i] = float64(x.busy.Load())
 		s.deadlines[i] = c.Rand() // proxies that start together do not pick in step

@@ -80,11 +80,16 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	a := ownOf(r, err)
 	h := w.Header()
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
+	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
 	if isGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
 		h["Grpc-Message"] = []string{a.text}
-		if a == tooBusy {
+		switch {
+		case final:
+			h[scopeHeader] = scopeServiceValue
+			h["Grpc-Retry-Pushback-Ms"] = noPushback
+		case a == tooBusy:
 			h["Grpc-Retry-Pushback-Ms"] = []string{ms}
 		}
 		w.WriteHeader(http.StatusOK)
@@ -92,6 +97,9 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	}
 	if a == tooBusy {
 		h.Set("X-Envoy-Overloaded", "true")
+		if final {
+			h[scopeHeader], h[dontRetry] = scopeServiceValue, dontRetryValue
+		}
 		h.Set("Retry-After", strconv.FormatInt(int64((after.Truncate(time.Millisecond)+time.Second-1)/time.Second), 10))
 		h.Set("Retry-After-Ms", ms)
 	}

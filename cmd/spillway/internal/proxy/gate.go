@@ -101,10 +101,17 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 // other policies than those of the gate: not before they let it pass, as far as they
 // know. Those that were refused together are not to come back together.
 func (g *gate) comeBack(err error) time.Duration {
-	if refused, ok := errors.AsType[*spillway.RejectedError](err); ok && refused.RetryAfter > 0 {
+	refused, ok := errors.AsType[*spillway.RejectedError](err)
+	if ok && refused.RetryAfter > 0 {
 		return time.Duration(float64(refused.RetryAfter) * (1 + rand.Float64()))
 	}
-	after := cmp.Or(g.cluster.current.Load().config.RetryAfter, time.Second)
+	u := g.cluster.current.Load()
+	if ok && refused.Policy == "throttle" { // all endpoints may have asked to be left alone
+		if wait := u.endpoints.set.Wait(time.Now(), refused.Criticality); wait > 0 {
+			return wait + time.Duration(float64(wait)*rand.Float64()/10)
+		}
+	}
+	after := cmp.Or(u.config.RetryAfter, time.Second)
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 

@@ -251,7 +251,7 @@ func TestOwnAnswers(t *testing.T) {
 }
 
 // TestRefusedClientsComeBackLater: also those that a policy of the way to the cluster
-// refuses are told what the configuration says.
+// refuses are told what the configuration says, and that a layer above must not retry.
 func TestRefusedClientsComeBackLater(t *testing.T) {
 	quiet(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})
@@ -272,16 +272,27 @@ func TestRefusedClientsComeBackLater(t *testing.T) {
 			name, headers = "Grpc-Retry-Pushback-Ms", []string{"Content-Type", "application/grpc"}
 		}
 		resp, _ := do(t, client(t, i%2 == 1), http.MethodPost, url, "", headers...)
+		if resp.Header.Get("X-Overload-Scope") != "service" {
+			t.Errorf("%s: %v", resp.Status, resp.Header)
+		}
+		if i%2 == 1 {
+			if after := resp.Header.Get(name); after != "-1" {
+				t.Errorf("%s: %s %q, want -1", resp.Status, name, after)
+			}
+			continue
+		}
+		if resp.Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %v", resp.Status, resp.Header)
+		}
 		ms, err := strconv.Atoi(resp.Header.Get(name))
 		if err != nil || ms < 15_000 || ms >= 45_000 {
 			t.Errorf("%s: %s %q of %v", resp.Status, name, resp.Header.Get(name), resp.Header)
 		}
 		milliseconds[ms] = true
-		if s := resp.Header.Get("Retry-After"); i%2 == 0 {
-			seconds[s] = true
-			if s != strconv.Itoa((ms+999)/1000) {
-				t.Errorf("%s seconds and %d ms", s, ms)
-			}
+		s := resp.Header.Get("Retry-After")
+		seconds[s] = true
+		if s != strconv.Itoa((ms+999)/1000) {
+			t.Errorf("%s seconds and %d ms", s, ms)
 		}
 	}
 	close(end)

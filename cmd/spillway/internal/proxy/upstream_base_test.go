@@ -166,3 +166,12 @@ func longer(short, long time.Duration) time.Duration {
 	}
 	return long
 }
+
+// needTime skips a test whose requests took much longer than the endpoints do: the
+// machine has no time, and what is measured says nothing.
+func needTime(t testing.TB, o *outcome, service time.Duration) {
+	t.Helper()
+	if p50 := o.quantile(0.5); p50 > 2*service {
+		t.Skipf("the machine has no time: the median is %v where endpoints take %v", p50, service)
+	}
+}

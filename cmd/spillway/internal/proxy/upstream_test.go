@@ -25,34 +25,48 @@ func attemptsOf(nodes []*node) (n int64) {
 }
 
 // TestOneOfFourIsWeak has one of four endpoints at a quarter of its capacity, with the
-// load at 70 % of all, over sockets: as few places, or as slow ones.
+// load at 70 % of all, over sockets: it has few places, or is slow. What it takes needs a
+// machine that has time; a short run has
+// fewer requests and asserts only that they are served.
 func TestOneOfFourIsWeak(t *testing.T) {
-	const service, slots = 40 * time.Millisecond, 10 // 250 a second each
-	var calm time.Duration
-	for _, weak := range []string{"none", "few places", "slow"} {
+	const service = 20 * time.Millisecond
+	slots := 10
+	if testing.Short() {
+		slots = 4
+	}
+	rate := 0.7 * float64(4*slots) / service.Seconds()
+	var calm time.Duration // the longer one of two measurements
+	for _, row := range []struct{ weak, hint string }{
+		{"none", ""}, {"none", "1"}, {"few places", ""}, {"few places", "1"}, {"slow", "1"},
+	} {
 		var nodes []*node
 		for i := range 4 {
 			n := newNode(slots, service)
+			n.hint = row.hint
 			switch {
 			case i > 0:
-			case weak == "few places":
-				n.slots, n.queue = make(chan struct{}, slots/4), slots/4
-			case weak == "slow":
+			case row.weak == "few places":
+				n.slots, n.queue = make(chan struct{}, max(slots/4, 1)), int64(slots/4)
+			case row.weak == "slow":
 				n.service *= 4
 			}
 			nodes = append(nodes, n)
 		}
 		url, _ := before(t, nodes, noShed)
-		offer(t, url, 300, 2*time.Second) // connections are opened, and something is known
+		offer(t, url, rate/2, 2*time.Second) // connections are opened, and something is known
 		first := attemptsOf(nodes)
-		got := offer(t, url, 700, longer(4*time.Second, 20*time.Second))
+		got := offer(t, url, rate, longer(3*time.Second, 20*time.Second))
 		amplification := float64(attemptsOf(nodes)-first) / float64(got.sent.Load())
-		t.Logf("weak: %s: %v, amplification %.3f, %v", weak, got, amplification, nodes)
-		if weak == "none" {
-			calm = got.quantile(0.99)
+		t.Logf("weak: %s, Retry-After %q: %v, amplification %.3f, %v", row.weak, row.hint, got, amplification, nodes)
+		if row.weak == "none" {
+			needTime(t, got, service)
+			calm = max(calm, got.quantile(0.99))
 		}
-		if got.success() < 0.995 || amplification > 1.1 || got.quantile(0.99) > calm+20*time.Millisecond {
-			t.Errorf("weak: %s: %v, amplification %.3f (p99 %v without overload)", weak, got, amplification, calm)
+		if got.success() < 0.995 || amplification > 1.1 {
+			t.Errorf("weak: %s: %v, amplification %.3f", row.weak, got, amplification)
+		}
+		if p99 := got.quantile(0.99); !testing.Short() && p99 > calm+20*time.Millisecond {
+			t.Errorf("weak: %s: p99 %v, without overload %v", row.weak, p99, calm)
 		}
 	}
 }
@@ -107,7 +121,7 @@ func TestMaintenance(t *testing.T) {
 				t.Errorf("the page came with %v", resp.Header)
 			}
 		} else if after := resp.Header.Get("Retry-After"); len(after) != 3 { // 100 s at least
-			t.Errorf("request %d: rejected with Retry-After %s, %s", i, after, body)
+			t.Fatalf("request %d: rejected with Retry-After %s, %s", i, after, body)
 		}
 	}
 	sent := uint64(0)

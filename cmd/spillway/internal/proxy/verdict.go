@@ -81,8 +81,15 @@ func (v *verdict) readCall(h http.Header) {
 // scopeHeader is the header that says whom a refusal concerns.
 const scopeHeader = "X-Overload-Scope"
 
-// scopeTaskValue is its value for one task.
-var scopeTaskValue = []string{"task"}
+// Its values, and what goes with them: what this proxy rejects by its own throttle, limit
+// in flight or queue concerns all of a cluster, and a retry of the layer above would meet
+// the same.
+var (
+	scopeTaskValue    = []string{"task"}
+	scopeServiceValue = []string{"service"}
+	dontRetryValue    = []string{"false"}
+	noPushback        = []string{"-1"}
+)
 
 // scopeOf returns the scope of a refusal by its headers. "Don't retry" says that other
 // tasks are overloaded, too.
