@@ -170,13 +170,14 @@ func TestWhatIsNotShared(t *testing.T) {
 			})
 			d := longer(3*time.Second, 20*time.Second)
 			var all sync.WaitGroup
-			all.Go(func() { offer(t, url+row.path, 900, d, row.headers...) })
-			got := offer(t, url+"/work", 100, d)
+			all.Go(func() { offer(t, url+row.path, fewer(900), d, row.headers...) })
+			got := offer(t, url+"/work", fewer(100), d)
 			all.Wait()
 			rejected := uint64(0)
 			for _, c := range p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle {
 				rejected += c.RejectedTotal
 			}
+			needTime(t, got, 50*time.Millisecond)
 			t.Logf("%s, %d endpoints: the others: %v; rejected by the throttle: %d", row.name, n, got, rejected)
 			if got.ok.Load() != got.sent.Load() {
 				t.Errorf("%s, %d endpoints: the others: %v", row.name, n, got)
@@ -277,7 +278,7 @@ func TestEndpointsComeAndGo(t *testing.T) {
 	stop.Store(true)
 	changing.Wait()
 	t.Logf("%v, %v", got, nodes)
-	if got.success() < 0.999 || nodes[0].asked.Load() > 20 {
+	if got.sent.Load()-got.ok.Load() > 1 || nodes[0].asked.Load() > 20 {
 		t.Errorf("%v, %v", got, nodes)
 	}
 	for _, e := range p.Stats(time.Now()).Clusters["upstream"].Endpoints {
