@@ -23,7 +23,7 @@ const (
 	DegradationLow
 	// DegradationMedium: that was not enough; answer from what is at hand.
 	DegradationMedium
-	// DegradationHigh: give the cheapest answer that is of use.
+	// DegradationHigh: give the cheapest answer that is useful.
 	DegradationHigh
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// signals are what a Server tells others of how it stands: handlers, by levels of
-// degradation, and clients, by accept ratios. They are looked at on the path of a
-// request, at most once in an interval, and never by a goroutine.
+// signals are what a Server reports of its load: levels of degradation to handlers,
+// accept ratios to clients. They are updated on the path of a request, at most once
+// in an interval, and never by a goroutine.
 type signals struct {
 	seen     atomic.Int64                          // when they were last looked at
 	accepts  [spillway.Criticalities]atomic.Uint32 // each a shed.Ratio
@@ -68,11 +68,11 @@ func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
 }
 
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality
-// that this server has accepted of late, or nothing where that is about all of them.
+// that this server has accepted recently, or nothing where that is about all of them.
 // Adapters send it with each answer, so that clients that call rarely learn from the
 // calls of others (Throttle.Advise in package throttle). Only refusals for overload by the
-// shedder count. At the [Edge] it returns nothing: how a server stands is not told
-// to strangers. It allocates nothing.
+// shedder count. At the [Edge] it returns nothing: untrusted
+// clients do not learn how loaded the server is. It allocates nothing.
 func (s *Server) AcceptRatio(c spillway.Criticality) string {
 	ratio := shed.Ratio(s.signals.accepts[c.Index()].Load())
 	if ratio == shed.RatioOne {

@@ -25,7 +25,7 @@ func (t *Thresholds) check(field string) error {
 	return nil
 }
 
-// share returns the utilization that a value stands for: at each threshold it is
+// share returns the utilization of a value: at each threshold it is
 // that of the reference, and in between it rises in a straight line.
 func (t *Thresholds) share(value float64, reference *Thresholds) float64 {
 	if math.IsNaN(value) || value <= 0 {

@@ -7,7 +7,7 @@ import (
 
 // Ratio is the share of calls that a server accepts, in coarse steps: there is one
 // text for each, and what a client does with it is no finer. A share is rounded up,
-// so that no client is told to send less than is accepted.
+// so that no client sends less than is accepted.
 type Ratio uint8
 
 // RatioOne is the Ratio of a server that accepts about all calls. It has no text.
@@ -46,7 +46,7 @@ const (
 	acceptEvidence = 10
 )
 
-// An AcceptRatio is the share of the calls of one class that were accepted of late.
+// An AcceptRatio is the share of the recent calls of one class that were accepted.
 // Past calls are forgotten exponentially, with a time constant of 5 s. The zero
 // AcceptRatio is ready for use; it is not safe for concurrent use.
 type AcceptRatio struct {

@@ -20,8 +20,9 @@ const (
 	// climb is the least time between two stages upwards: by then the smoothed
 	// pressure shows the effect of the stage before.
 	climb = 2 * pressureMemory
-	// turnover is how many requests must have arrived since: about as many as can
-	// wait for a processor, so that those that wait came after the change.
+	// turnover is the number of requests that must have arrived since: about the
+	// capacity of the waiting queue, so that all waiting requests are newer than the
+	// change.
 	turnover = 50
 	// trend is how long the fill is averaged that it is compared with: a waiting
 	// queue that gets shorter needs time, not another stage.
@@ -46,7 +47,7 @@ const (
 	evidence = 200
 )
 
-// The smoothed observations that mean pressure, and those that mean calm. In
+// The smoothed observations that mean pressure, and the ones that mean calm. In
 // between nothing changes: that is the hysteresis.
 const (
 	pressedFill, calmFill         = 0.5, 0.2 // of the waiting queue
@@ -57,8 +58,8 @@ const (
 type Pressure struct {
 	// Fill is the share of the waiting queue that is in use.
 	Fill float64
-	// Offered and Rejected are all requests since the start, by class: those that
-	// arrived, and those of them that were rejected for overload.
+	// Offered and Rejected are all requests since the start, by class: all
+	// arrivals, and the ones rejected for overload.
 	Offered, Rejected [spillway.Criticalities]uint64
 	// Utilization is how busy the process is by measures that are not seen in the
 	// waiting queue, and Thresholds are where each class begins to be rejected for it.

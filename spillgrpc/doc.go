@@ -24,11 +24,13 @@
 //
 //	x-request-criticality       of the context, where it carries one, unless the
 //	                            caller put it into the metadata
+//	baggage                     the same as its member criticality, for services that
+//	                            pass baggage on and know nothing of the key
 //	grpc-previous-rpc-attempts  from the second attempt on; never the caller's
 //	grpc-timeout                what is left of the deadline, by grpc itself
 //
-// Calls to others than one's own services ([ClientConfig.External]) carry neither
-// of the first two.
+// Calls to others than one's own services ([ClientConfig.External]) carry none
+// of the first three.
 //
 // # What an answer means
 //
@@ -120,6 +122,14 @@
 // of a call that is served carries the class and the deadline that it was admitted
 // with, and calls made with it inherit both: handlers need do nothing. Calls for
 // health checks that the configuration names pass.
+//
+// A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The
+// level of a stream is that of its beginning; a handler of a long one asks
+// [ingress.Server.Degradation]. A member criticality of the baggage that was not
+// believed is replaced or removed, by the tap already, so that stats handlers do not
+// pass it on. At an internal boundary the trailer tells the share of calls that the
+// server accepts (x-request-accept-ratio), from which throttles with few calls of
+// their own start.
 //
 // # Refusals
 //

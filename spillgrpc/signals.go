@@ -12,7 +12,7 @@ import (
 )
 
 // keyAcceptRatio is in the trailer of an answer: the share of the calls of the
-// criticality that the server has accepted of late, from 0 to 1. It is absent where
+// criticality that the server has accepted recently, from 0 to 1. It is absent where
 // that is nearly 1, and at an edge.
 const keyAcceptRatio = "x-request-accept-ratio"
 
@@ -72,7 +72,7 @@ func outgoingBaggage(ctx context.Context, c spillway.Criticality, labelled, exte
 	return values, !same(values, have)
 }
 
-// ratio returns a trailer that tells the accept ratio, nil if there is none to tell.
+// ratio returns a trailer with the accept ratio, nil if that is nearly 1.
 func ratio(s *ingress.Server, c spillway.Criticality) metadata.MD {
 	if text := s.AcceptRatio(c); text != "" {
 		return metadata.Pairs(keyAcceptRatio, text)
@@ -80,8 +80,8 @@ func ratio(s *ingress.Server, c spillway.Criticality) metadata.MD {
 	return nil
 }
 
-// listenToAdvice tells the throttle which share of its calls the server says that
-// it accepts, if the server is one's own.
+// listenToAdvice passes on to the throttle which share of its calls the server says
+// that it accepts, if the server is internal.
 func listenToAdvice(a *egress.Attempt, trailer metadata.MD, external bool) {
 	if values := trailer[keyAcceptRatio]; len(values) > 0 && !external {
 		if r, ok := claims.Ratio(values); ok {

@@ -8,12 +8,12 @@ import (
 )
 
 // headerAcceptRatio is of an answer, hop by hop: the share of the calls of the
-// request's criticality that the server has accepted of late, from 0 to 1. It is
+// request's criticality that the server has accepted recently, from 0 to 1. It is
 // absent where that is nearly 1, and at an edge.
 const headerAcceptRatio = "X-Request-Accept-Ratio"
 
-// listenToAdvice tells the throttle which share of its calls the server says that
-// it accepts, if the server is trusted. The header is for this caller only, which
+// listenToAdvice passes on to the throttle which share of its calls the server says
+// that it accepts, if the server is trusted. The header is for this caller only, which
 // must not pass it on as its own.
 func (x *exchange) listenToAdvice(h http.Header, a *egress.Attempt) {
 	values := h[headerAcceptRatio]

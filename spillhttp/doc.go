@@ -21,12 +21,18 @@
 //
 //	X-Request-Criticality           of the context, where it carries one, unless the
 //	                                caller set the header
+//	Baggage                         the same as its member criticality, for services
+//	                                that pass baggage on and know nothing of the header
 //	X-Envoy-Attempt-Count           from the second attempt on; never the caller's
 //	X-Envoy-Expected-Rq-Timeout-Ms  what is left of the context's deadline at the start
 //	                                of the attempt, rounded down to three digits
 //
 // Requests to others than [TransportConfig.Internal] services carry none of
 // them.
+//
+// Other members of the baggage are kept. Where a further one would break the limits
+// of W3C Baggage (64 members, 8192 bytes) there is none. A transport below this one
+// that writes baggage of its own replaces it: put the one of OpenTelemetry above.
 //
 // # What an answer means
 //
@@ -42,6 +48,10 @@
 //	x-envoy-ratelimited                 over quota, don't retry
 //	x-should-retry, stripe-should-retry true: safe to retry; false: don't
 //	retry-after-ms, retry-after         how long to wait, as number or date
+//
+// X-Request-Accept-Ratio in an answer of an internal service is the share of calls of
+// this criticality that it has accepted of late. A throttle with few calls of its own
+// starts from it. The caller does not get to see it.
 //
 // An answer of gRPC that is a status in the place of headers may be a refusal:
 //
@@ -98,6 +108,16 @@
 // context of a request that is served carries the class and the deadline that it
 // was admitted with, and calls made with it inherit both. A request that has no
 // label, and none from [HandlerConfig.Classify], has none in its context either.
+//
+// A member criticality of the baggage that was not believed is replaced or removed, so
+// that a handler which passes baggage on does not pass on more than was believed. What
+// reads baggage must come behind the Handler.
+//
+// # Degradation
+//
+// A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer a
+// request. The level is above none while the server is overloaded or about to be, for
+// lower classes first. Answers that cost less let it serve more before it refuses.
 //
 // # Refusals
 //

@@ -15,21 +15,20 @@ import (
 // 14 % of it, and reject 20 % of the calls in the minutes after it instead of 3 %.
 const AdviceLifetime = 2 * time.Minute
 
-// advice is the accept ratio that servers reported of late, for one criticality.
+// advice is the accept ratio that servers reported recently, for one criticality.
 type advice struct {
 	ratio float64   // mean of the last answers, of which the latest counts half
 	until time.Time // zero: none
 }
 
-// Advise tells the throttle which share of the calls of a criticality the server
-// says that it accepts, from 0 to 1. Call it for each answer before its Ticket is
+// Advise takes in the share of the calls of a criticality that the server reports
+// to accept, from 0 to 1. Call it for each answer before its Ticket is
 // settled, with 1 where the answer says nothing. Values out of range, and NaN,
 // are ignored.
 //
 // The ratio only matters while the window holds fewer than [Config.MinRequests]
 // calls: the equation then takes it for the calls that are missing. So a client
-// that calls rarely, which has no statistics of its own, starts from those of the
-// server. The ratio of the last answers is averaged, starting from 1, so that one
+// that calls rarely, and has no statistics, starts from the server's. The ratio of the last answers is averaged, starting from 1, so that one
 // answer of one overloaded task throttles nothing with K = 2. It is forgotten two
 // minutes after the last answer. Whatever a server reports, the probability stays
 // below MinRequests/(MinRequests+1), and only calls to this backend are throttled.
@@ -74,8 +73,8 @@ func (c *class) forgetAdvice() {
 	c.advised.Store(false)
 }
 
-// known returns what the equation goes by: the calls of the window, and where
-// these are too few, the advice in place of those that are missing.
+// known returns the input of the equation: the calls of the window, and if these
+// are too few, the advice for the missing ones.
 func (c *class) known() (requests, accepts float64) {
 	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
 	if c.advises() {
@@ -86,7 +85,7 @@ func (c *class) known() (requests, accepts float64) {
 	return requests, accepts
 }
 
-// advises reports whether the equation goes by advice. A call that it refuses is
+// advises reports whether the equation uses advice. A call that it refuses is
 // then not let through as a probe: a client that calls once a minute would send
 // all of its calls as probes.
 func (c *class) advises() bool {

@@ -51,7 +51,7 @@ func SetBaggage(values []string, class spillway.Criticality) []string {
 }
 
 // RemoveBaggage returns the values of a baggage without any member criticality, nil
-// if nothing else is left. The result is values where there is none.
+// if nothing else is left. Without one, the result is values itself.
 func RemoveBaggage(values []string) []string {
 	s := scan(values)
 	if s.ours == 0 {

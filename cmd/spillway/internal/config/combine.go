@@ -19,14 +19,14 @@ const (
 	maxNesting = 20
 )
 
-// parseCombination returns the function that a formula stands for: nil for the
+// parseCombination returns the function of a formula: nil for the
 // maximum, which is the default of package load.
 //
 //	sum    = product { ("+" | "-") product }
 //	product = factor { ("*" | "/") factor }
 //	factor = number | name | ("max" | "min") "(" sum { "," sum } ")" | "(" sum ")"
 //
-// A name is that of a measure, and stands for its share. A measure that is not
+// A name is that of a measure, and its value is the share. A measure that is not
 // known counts as 0, and so does a division by 0.
 func parseCombination(text string) (combination, error) {
 	if t := strings.TrimSpace(text); t == "" || t == "max" {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// Shed is shed.Config, and the load that it goes by.
+// Shed is shed.Config, and the load that it uses.
 type Shed struct {
 	Mode       Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
 	MaxWait    time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
@@ -38,7 +38,7 @@ type LoadTargets struct {
 	Queue      time.Duration `yaml:"queue" jsonschema_description:"Longest wait for admission."`
 }
 
-// config returns what x stands for. Check has found it good.
+// config converts x. Check has found it good.
 func (x *Shed) config() (shed.Config, load.Config) {
 	l := load.Config{
 		Smoothing: x.Load.Smoothing,
@@ -76,7 +76,7 @@ func (k *checker) shed(at string, x *Shed) {
 	_ = m.Close() // it was only tried
 }
 
-// named returns err with the names of classes in the place of their indexes.
+// named returns err with the names of classes instead of their indexes.
 func named(err error) error {
 	if err == nil {
 		return nil
