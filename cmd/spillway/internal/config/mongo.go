@@ -23,12 +23,13 @@ type Mongo struct {
 	UpstreamTLS    *ClientTLS    `yaml:"upstream_tls" jsonschema_description:"To the servers. Without it connections are in the clear."`
 	ConnectTimeout time.Duration `yaml:"connect_timeout" jsonschema_description:"To a server; 0 is 5s."`
 	Topology       string        `yaml:"topology" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
-	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are then exempt from all gates; the servers refuse them."`
+	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands besides hello within 30s."`
+	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
 
 	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once; more are reset. 0 is 10000, negative is no limit."`
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
 	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stop in the middle of a message, of its own or of one to it; 0 is 30s, negative is no limit."`
-	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between messages; 0 is no limit, as drivers keep theirs."`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`
 
 	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
 	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled: off, observe or enforce."`
@@ -89,6 +90,7 @@ func (m Mongo) Defaulted() Mongo {
 	fill(&m.MaxConnections, 10000)
 	fill(&m.HandshakeTimeout, 10*time.Second)
 	fill(&m.StallTimeout, 30*time.Second)
+	fill(&m.IdleTimeout, time.Hour)
 	fill(&m.Retry.Revision, "2026-02")
 	fill(&m.Retry.MaxBytes, 64<<10)
 	fill(&m.Retry.Budget, 1000)
@@ -221,7 +223,9 @@ func (k *checker) mongo(at string, m *Mongo) {
 		k.pair(at+".upstream_tls", t.Certificate, t.Key, false)
 	}
 	k.least(at+".connect_timeout", m.ConnectTimeout)
-	k.least(at+".idle_timeout", m.IdleTimeout)
+	if m.SharedX509 && (m.UpstreamTLS == nil || m.UpstreamTLS.Certificate == "") {
+		k.failf(at+".shared_x509", "is true, but upstream_tls has no certificate to share")
+	}
 	k.oneOf(at+".topology", m.Topology, "hide", "pass")
 	k.mongoParameters(at+".parameters", m)
 	k.mode(at+".request_mode", m.RequestMode)

@@ -57,13 +57,14 @@ func TestHiddenAuthentication(t *testing.T) {
 	for _, authentication := range []bool{true, false} {
 		f := newFront(t, func(m *config.Mongo) { m.Authentication = authentication }, newServer(t, fine))
 		p := f.dial()
+		p.ask(hello(false))
 		p.send(raw(0, mongowire.OpMsg, u32(0), sequence, []byte{0}, start))
 		if !authentication {
 			p.receive()
 			continue
 		}
 		p.ended()
-		f.closed(Malformed)
+		f.closed(Unauthenticated)
 	}
 }
 

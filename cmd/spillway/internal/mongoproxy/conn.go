@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -41,6 +40,9 @@ type conn struct {
 	greeted  bool
 	client   handshake
 	who      identity
+	unproven unproven
+	opened   time.Time
+	whole    atomic.Bool // its first message is there
 	caller   ratelimit.Caller
 	known    spillway.Call // of commands that are not told apart by their database
 	database string        // of the latest command that named one
@@ -49,7 +51,7 @@ type conn struct {
 }
 
 func (l *listener) newConn(nc net.Conn) *conn {
-	c := &conn{listener: l, socket: nc, settings: l.settings.Load()}
+	c := &conn{listener: l, socket: nc, settings: l.settings.Load(), opened: time.Now()}
 	if a, ok := nc.RemoteAddr().(*net.TCPAddr); ok {
 		c.address = a.AddrPort().Addr().Unmap()
 	}
@@ -113,8 +115,10 @@ func (c *conn) leaving() bool {
 // open takes the connection to its first message, and connects to a server.
 func (c *conn) open() error {
 	m := c.settings.config
+	var deadline time.Time
 	if m.HandshakeTimeout > 0 {
-		if err := c.socket.SetDeadline(time.Now().Add(m.HandshakeTimeout)); err != nil {
+		deadline = c.opened.Add(m.HandshakeTimeout)
+		if err := c.socket.SetDeadline(deadline); err != nil {
 			return clientError(err)
 		}
 	}
@@ -127,6 +131,7 @@ func (c *conn) open() error {
 		plain = secure
 	}
 	c.down = newLink(plain, m.StallTimeout)
+	c.down.small = true
 	if err := c.down.wait(); err != nil {
 		return c.idleError(err)
 	}
@@ -134,12 +139,19 @@ func (c *conn) open() error {
 	if err := c.down.more(3); err != nil {
 		return clientError(err)
 	}
-	if err := c.socket.SetDeadline(time.Time{}); err != nil {
-		return clientError(err)
-	}
 	through := c.down.buf[c.down.r] == 0x16 && c.down.buf[c.down.r+1] == 3 && c.down.buf[c.down.r+2] != 0
 	if through && !m.TLSPassthrough {
 		return endAs(NotTLS, "the client uses TLS, and the listener has none")
+	}
+	if !through {
+		if err := c.first(deadline); err != nil {
+			return err
+		}
+	}
+	c.down.small = false
+	c.whole.Store(true)
+	if err := c.socket.SetDeadline(time.Time{}); err != nil {
+		return clientError(err)
 	}
 	secure := c.settings.upstreamTLS
 	if through {
@@ -178,34 +190,11 @@ func (c *conn) connect(secure *tls.Config) error {
 	return nil
 }
 
-// relay carries what it does not understand, until one side has ended. It reports that
-// as the end of the connection.
-func (c *conn) relay() error {
-	c.streams.Store(true)
-	if err := c.up.write(c.down.buf[c.down.r:c.down.w]); err != nil {
-		return serverError(err)
-	}
-	c.down.r = c.down.w
-	c.down.give()
-	if err := c.up.conn.SetWriteDeadline(time.Time{}); err != nil {
-		return serverError(err)
-	}
-	var both sync.WaitGroup
-	both.Go(func() {
-		_, err := io.Copy(c.up.conn, c.down.conn)
-		c.kill(&end{Left, err})
-	})
-	_, err := io.Copy(c.down.conn, c.up.conn)
-	c.kill(&end{HungUp, err})
-	both.Wait()
-	return &end{HungUp, err}
-}
-
 // await waits for the next message. Meanwhile the connection may be told to end.
 func (c *conn) await() error {
 	c.down.give()
 	c.unscratch()
-	if t := c.settings.config.IdleTimeout; t > 0 && c.down.r == c.down.w {
+	if t := c.idle(); t > 0 && c.down.r == c.down.w {
 		if err := c.down.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
 			return clientError(err)
 		}
@@ -235,6 +224,8 @@ func (c *conn) idleError(err error) error {
 		return because(Drained, err)
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.place == nil:
 		return because(Stalled, err) // it never said anything
+	case errors.Is(err, os.ErrDeadlineExceeded) && c.mustProve() && !c.unproven.until.IsZero():
+		return because(Unauthenticated, errUnprovenLate)
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return because(Idle, err)
 	default:
@@ -269,19 +260,27 @@ func (c *conn) one() error {
 	if c.patient() {
 		keep = c.settings.config.Retry.MaxBytes
 	}
-	f, err := c.down.next(keep)
-	if errors.Is(err, errLength) {
+	f, err := c.down.next(keep, c.longest())
+	switch {
+	case errors.Is(err, errLength):
 		return because(Malformed, err)
-	}
-	if err != nil {
+	case errors.Is(err, errUnprovenLength):
+		return because(Unauthenticated, err)
+	case err != nil:
 		return clientError(err)
 	}
 	cmd := &c.command
 	if err := cmd.read(f, c.space(f)); err != nil {
 		return because(Malformed, err)
 	}
+	if err := c.guard(f, cmd); err != nil {
+		return err
+	}
 	c.listener.counts.commands.Add(1)
 	switch {
+	case cmd.kind != ordinary && c.borrowsProof(cmd):
+		c.listener.counts.exempt.Add(1)
+		return c.rejectProof(f, cmd)
 	case cmd.kind == greeting:
 		c.listener.counts.exempt.Add(1)
 		return c.greet(f, cmd)

@@ -82,13 +82,26 @@
 // latency ends where the answer begins; it is 0 where that tells nothing, as the command
 // waits for news or wants no answer. The latter are served when they are sent.
 //
-// # What a stranger can do
+// # Untrusted clients
 //
 // A message that is malformed closes its connection, with a reason that is counted
-// ([Stats.Closed]) and logged, at most ten a second. So does one that stops in the middle for
-// too long. Memory for a connection is bounded by what is kept for a retry, whatever
-// length it claims. Where the platform tells (Linux), a client that leaves while it waits is
-// noticed within two seconds, and so is a server that hangs up while nobody asks.
+// ([Stats.Closed]) and logged, at most ten a second. So does a message that stops in the
+// middle for the stall timeout.
+//
+// The first message has at most 16 KiB and must be complete within the handshake timeout;
+// before that no server is connected to, and the buffer is 1 KiB. While three quarters of
+// max_connections are taken, it must be complete within a second. Where the servers
+// demand authentication, a connection may send 32 commands besides hello, each of at most
+// 16 KiB and not compressed, within 30 s, until it has authenticated; between messages it
+// may wait for 5 minutes. Connections that have authenticated have the idle timeout.
+//
+// Where the proxy has a certificate of its own for the servers, MONGODB-X509 is rejected,
+// unless shared_x509 is set: the server would see the certificate of the proxy.
+//
+// Buffers grow with what arrives, up to what is kept for a retry, out of the process's
+// memory budget; without memory a command is passed on and sent once. TLS that is passed
+// through has the same timeouts. On Linux, a client that leaves while it waits is noticed
+// within two seconds, and so is a server that hangs up between commands.
 //
 // # Departures from MongoDB
 //

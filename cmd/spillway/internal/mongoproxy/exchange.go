@@ -14,10 +14,7 @@ import (
 // admit takes a command through the gates to the server, in as many attempts as the
 // client's backpressure makes.
 func (c *conn) admit(f frame, cmd *command) error {
-	if c.settings.config.Authentication && !c.who.proven {
-		if cmd.name == nil { // it may authenticate, and nobody would notice
-			return because(Malformed, errNameless)
-		}
+	if c.mustProve() {
 		c.listener.counts.exempt.Add(1)
 		return c.bypass(f, cmd)
 	}
@@ -115,7 +112,7 @@ func (c *conn) answer(id int32, next bool) (f frame, err error) {
 	if err := c.up.wait(); err != nil {
 		return f, serverError(err)
 	}
-	f, err = c.up.next(0)
+	f, err = c.up.next(0, 0)
 	switch {
 	case errors.Is(err, errLength):
 		return f, because(Broken, err)

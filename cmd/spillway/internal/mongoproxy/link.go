@@ -9,11 +9,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/memory"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
 const (
 	pageSize = 16 << 10
+	// smallSize is the first buffer of a connection: most of its first messages fit.
+	smallSize = 1 << 10
 	// piece is how much of a message that is not kept may take one stall timeout.
 	piece = 256 << 10
 )
@@ -31,6 +34,9 @@ type link struct {
 	page *[pageSize]byte // nil if there is none
 	buf  []byte          // the page, or something longer
 	r, w int             // what is in it
+
+	small bool // it begins with a small buffer, that grows with what arrives
+	kept  int  // bytes of [memory.Process] in the buffer
 
 	n        int // of the latest try
 	err      error
@@ -52,7 +58,11 @@ func (l *link) bear(stall time.Duration) error {
 
 // take gets a buffer, unless there is one.
 func (l *link) take() {
-	if l.buf == nil {
+	switch {
+	case l.buf != nil:
+	case l.small:
+		l.buf = make([]byte, smallSize)
+	default:
 		l.page = pages.Get().(*[pageSize]byte)
 		l.buf = l.page[:]
 	}
@@ -63,10 +73,17 @@ func (l *link) give() {
 	if l.r < l.w || l.buf == nil {
 		return
 	}
+	l.drop()
+	l.r, l.w = 0, 0
+}
+
+// drop gives the buffer back, whatever is in it.
+func (l *link) drop() {
 	if l.page != nil {
 		pages.Put(l.page)
 	}
-	l.page, l.buf, l.r, l.w = nil, nil, 0, 0
+	memory.Process.Give(l.kept)
+	l.page, l.buf, l.kept = nil, nil, 0
 }
 
 // wait waits for a first byte, unless there is one. Of a stream that has ended it
@@ -93,43 +110,57 @@ func (l *link) wait() error {
 	return err
 }
 
-// more reads until n bytes are there.
+var errMemory = errors.New("the process keeps as many bytes for clients as it may")
+
+// more reads until n bytes are there. The buffer grows with what arrives, and not with
+// what is announced.
 func (l *link) more(n int) error {
 	if l.w-l.r >= n {
 		return nil
 	}
-	l.room(n)
 	if l.stall > 0 {
 		if err := l.conn.SetReadDeadline(time.Now().Add(l.stall)); err != nil {
 			return err
 		}
 		defer l.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
 	}
-	m, err := io.ReadAtLeast(l.conn, l.buf[l.w:], n-(l.w-l.r))
-	l.w += m
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+	l.take()
+	for l.w-l.r < n {
+		here := l.w - l.r
+		if !l.room(min(n, max(2*here, len(l.buf)))) {
+			return errMemory
+		}
+		m, err := io.ReadAtLeast(l.conn, l.buf[l.w:], min(n, len(l.buf)-l.r)-here)
+		l.w += m
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
-// room makes room for n bytes, the ones that are there included.
-func (l *link) room(n int) {
+// room makes room for n bytes, the ones that are there included. It reports false if
+// the process has no memory for them.
+func (l *link) room(n int) bool {
 	if n <= len(l.buf)-l.r {
-		return
+		return true
 	}
-	to := l.buf
-	if n > len(l.buf) {
-		to = make([]byte, n)
+	if n <= len(l.buf) {
+		l.w = copy(l.buf, l.buf[l.r:l.w])
+		l.r = 0
+		return true
 	}
+	if !memory.Process.Take(n) {
+		return false
+	}
+	to := make([]byte, n)
 	l.w = copy(to, l.buf[l.r:l.w])
-	l.r = 0
-	if n > len(l.buf) {
-		if l.page != nil {
-			pages.Put(l.page)
-		}
-		l.page, l.buf = nil, to
-	}
+	l.drop()
+	l.r, l.buf, l.kept = 0, to, n
+	return true
 }
 
 // A frame is a message, or the beginning of one.
@@ -143,24 +174,33 @@ type frame struct {
 var errLength = errors.New("a message says that it has a length which none has")
 
 // next reads a message of which the first byte is there. If it is longer than keep,
-// and than the buffer, that is its beginning. It is good until the next one is read.
-func (l *link) next(keep int) (f frame, err error) {
+// and than the buffer, or there is no memory for more, that is its beginning. It is good
+// until the next one is read. A longest of more than 0 is the longest that is taken.
+func (l *link) next(keep, longest int) (f frame, err error) {
 	if err := l.more(mongowire.HeaderSize); err != nil {
 		return f, err
 	}
 	f.Header = mongowire.ParseHeader(l.buf[l.r:])
+	length := int(f.Length)
 	if !f.Fits() {
 		return f, errLength
 	}
-	n := min(int(f.Length), max(pageSize, keep))
-	if int(f.Length) > n && f.OpCode == mongowire.OpCompressed {
-		n = min(int(f.Length), compressedHead)
+	if longest > 0 && length > longest {
+		return f, errUnprovenLength
 	}
-	if err := l.more(n); err != nil {
+	n := min(length, max(pageSize, keep))
+	if length > n && f.OpCode == mongowire.OpCompressed {
+		n = min(length, compressedHead)
+	}
+	err = l.more(n)
+	if least := min(length, pageSize); errors.Is(err, errMemory) && l.w-l.r >= least {
+		n, err = min(n, l.w-l.r), nil
+	}
+	if err != nil {
 		return f, err
 	}
 	f.head = l.buf[l.r : l.r+n]
-	f.rest = int(f.Length) - n
+	f.rest = length - n
 	return f, nil
 }
 

@@ -215,11 +215,24 @@ func (c *conn) look() {
 	}
 	up := c.upper.Load()
 	switch {
+	case !c.whole.Load() && c.listener.crowded() && time.Since(c.opened) > crowdedHandshake:
+		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
 	case turn%2 == 1 && hungUp(c.socket):
 		c.kill(&end{Left, errors.New("the client has left while it waited")})
 	case turn%2 == 0 && up != nil && hungUp(*up):
 		c.kill(&end{HungUp, errors.New("the server has hung up")})
 	}
+}
+
+// crowdedHandshake is the time for the first message while the listener is crowded: a
+// round trip to the other side of the world, three times, with TLS.
+const crowdedHandshake = time.Second
+
+// crowded reports whether three quarters of the connections are taken. Clients that do
+// not say anything then must not keep the others out.
+func (l *listener) crowded() bool {
+	limit := l.settings.Load().config.MaxConnections
+	return limit > 0 && l.open() > limit/4*3
 }
 
 // update puts other settings in place, which were checked. Connections to servers that

@@ -11,16 +11,17 @@ type Reason uint8
 
 // The reasons. The first three are nobody's fault.
 const (
-	Left        Reason = iota // the client hung up between messages
-	Drained                   // the proxy or the listener ends, or the server was taken away
-	Idle                      // nothing was asked for too long
-	Malformed                 // the client broke the protocol
-	Cut                       // the client hung up, or failed, in the middle
-	Stalled                   // the client stopped in the middle for too long
-	NotTLS                    // the client did not get through the TLS handshake, or must not use TLS
-	Unreachable               // no server could be connected to
-	HungUp                    // the server hung up, or stopped in the middle for too long
-	Broken                    // the server broke the protocol
+	Left            Reason = iota // the client hung up between messages
+	Drained                       // the proxy or the listener ends, or the server was taken away
+	Idle                          // nothing was asked for too long
+	Malformed                     // the client broke the protocol
+	Cut                           // the client hung up, or failed, in the middle
+	Stalled                       // the client stopped in the middle for too long
+	NotTLS                        // the client did not get through the TLS handshake, or must not use TLS
+	Unreachable                   // no server could be connected to
+	HungUp                        // the server hung up, or stopped in the middle for too long
+	Broken                        // the server broke the protocol
+	Unauthenticated               // the client did too much before it authenticated, or took too long
 	reasons
 )
 
@@ -28,7 +29,7 @@ const (
 const Reasons = int(reasons)
 
 var reasonNames = [Reasons]string{
-	"left", "drained", "idle", "malformed", "cut", "stalled", "tls", "unreachable", "hung up", "broken",
+	"left", "drained", "idle", "malformed", "cut", "stalled", "tls", "unreachable", "hung up", "broken", "unauthenticated",
 }
 
 // String returns a word or two for r.

@@ -282,11 +282,20 @@ func TestServerLeavesSender(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.Endpoints = []string{l.Addr().String()} })
 	p := f.dial()
 	rest := uint32(mongowire.MaxMessageSize - mongowire.HeaderSize - 4 - 1 - len(ping) - 1)
-	p.send(raw(mongowire.MaxMessageSize, mongowire.OpMsg, u32(0), []byte{0}, ping, []byte{1}, u32(rest), []byte("a\x00"), make([]byte, 1<<20)))
+	first := msg(1, 0, ping)
+	p.send(first)
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := io.CopyN(io.Discard, c, int64(len(first))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Write(mongowire.AppendMsg(nil, 1, 1, 0, okDoc)); err != nil {
+		t.Fatal(err)
+	}
+	p.receive()
+	p.send(raw(mongowire.MaxMessageSize, mongowire.OpMsg, u32(0), []byte{0}, ping, []byte{1}, u32(rest), []byte("a\x00"), make([]byte, 1<<20)))
 	if _, err := io.CopyN(io.Discard, c, 1<<20); err != nil {
 		t.Fatal(err)
 	}

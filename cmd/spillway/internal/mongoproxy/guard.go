@@ -1,0 +1,191 @@
+package mongoproxy
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+// What a connection may do before it has authenticated, where the configuration says
+// that the servers demand it. The commands and the time are several times what SCRAM and
+// the commands of a shell before it need.
+const (
+	// Also of the first message of every connection, which is a hello: the length of a
+	// page. Commands that authenticate are shorter.
+	maxUnprovenMessage = pageSize
+	// Other than hello, which monitors repeat for ever.
+	maxUnprovenCommands = 32
+	// From the first command other than hello until the connection has authenticated.
+	maxUnprovenTime = 30 * time.Second
+	// Between two messages. Monitors send a hello every ten seconds.
+	maxUnprovenIdle = 5 * time.Minute
+)
+
+var (
+	errUnprovenLength = errors.New("a message of more than 16 KiB before authentication")
+	errUnprovenMany   = errors.New("more than 32 commands before authentication")
+	errUnprovenLate   = errors.New("not authenticated 30 s after its first command")
+	errUnprovenPacked = errors.New("a compressed command before authentication")
+)
+
+// unproven is what a connection has done before it has authenticated.
+type unproven struct {
+	commands int
+	until    time.Time // zero before the first command other than hello
+}
+
+// mustProve reports whether the connection still has to authenticate.
+func (c *conn) mustProve() bool { return c.settings.config.Authentication && !c.who.proven }
+
+// longest is the longest message that is taken now; 0 is what the protocol allows.
+func (c *conn) longest() int {
+	if c.mustProve() {
+		return maxUnprovenMessage
+	}
+	return 0
+}
+
+// guard counts a command of a connection that has to authenticate.
+func (c *conn) guard(f frame, cmd *command) error {
+	if cmd.name == nil && (c.mustProve() || c.ownsProof()) { // it may authenticate, and would not be noticed
+		return because(Malformed, errNameless)
+	}
+	if !c.mustProve() {
+		return nil
+	}
+	if f.OpCode == mongowire.OpCompressed {
+		return because(Unauthenticated, errUnprovenPacked)
+	}
+	if cmd.kind == greeting {
+		return nil
+	}
+	now := time.Now()
+	if c.unproven.until.IsZero() {
+		c.unproven.until = now.Add(maxUnprovenTime)
+	}
+	c.unproven.commands++
+	switch {
+	case c.unproven.commands > maxUnprovenCommands:
+		return because(Unauthenticated, errUnprovenMany)
+	case now.After(c.unproven.until):
+		return because(Unauthenticated, errUnprovenLate)
+	}
+	return nil
+}
+
+// idle returns how long the connection may wait for its next message; not above zero is
+// without limit.
+func (c *conn) idle() time.Duration {
+	t := c.settings.config.IdleTimeout
+	if !c.mustProve() {
+		return t
+	}
+	limit := maxUnprovenIdle
+	if !c.unproven.until.IsZero() {
+		limit = max(time.Until(c.unproven.until), time.Millisecond)
+	}
+	if t > 0 {
+		limit = min(limit, t)
+	}
+	return limit
+}
+
+// ownsProof reports whether a client could authenticate with the certificate of the
+// proxy, which is what the server sees. Then it must not, unless the configuration says
+// so.
+func (c *conn) ownsProof() bool {
+	m := c.settings.config
+	return m.UpstreamTLS != nil && m.UpstreamTLS.Certificate != "" && !m.SharedX509
+}
+
+// borrows reports whether a command, or the authentication in a hello, would
+// authenticate by X.509. A field that is there twice is looked at twice: which one a
+// server reads is not known.
+func borrows(name string, doc []byte) bool {
+	if name == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
+		return true // the mechanism that it is for
+	}
+	for key, v := range mongowire.Elements(doc) {
+		if string(key) == "mechanism" && string(v.Text()) == "MONGODB-X509" {
+			return true
+		}
+	}
+	return false
+}
+
+// borrowsProof reports whether a command must be rejected, as it would authenticate with
+// the certificate of the proxy.
+func (c *conn) borrowsProof(cmd *command) bool {
+	if !c.ownsProof() {
+		return false
+	}
+	name := string(cmd.name)
+	if cmd.kind == proving {
+		return (name == "authenticate" || name == "saslStart") && borrows(name, cmd.doc)
+	}
+	for key, v := range mongowire.Elements(cmd.doc) {
+		if string(key) != "speculativeAuthenticate" {
+			continue
+		}
+		inner := v.Document()
+		first := ""
+		for key := range mongowire.Elements(inner) {
+			first = string(key)
+			break
+		}
+		if inner == nil || borrows(first, inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// borrowed is the answer to such a command.
+var borrowed = func() []byte {
+	var b mongowire.Builder
+	b.Double("ok", 0)
+	b.Text("errmsg", "MONGODB-X509 is rejected by the proxy: the server would see the proxy's certificate, not the client's. "+
+		"Use another mechanism, tls_passthrough, or set shared_x509 in the proxy's configuration.")
+	b.Int("code", 18)
+	b.Text("codeName", "AuthenticationFailed")
+	return b.Document()
+}()
+
+// rejectProof answers a command that would authenticate with the certificate of the
+// proxy.
+func (c *conn) rejectProof(f frame, cmd *command) error {
+	c.down.pass(f)
+	var b []byte
+	if cmd.legacy {
+		b = mongowire.AppendReply(nil, 0, f.RequestID, borrowed)
+	} else {
+		b = mongowire.AppendMsg(nil, 0, f.RequestID, 0, borrowed)
+	}
+	return clientErrorOf(c.down.write(b))
+}
+
+// first reads all of the first message, whose first bytes have arrived: before that
+// the connection costs a server nothing, and the proxy a buffer of 1 KiB that grows with
+// what arrives. All of it has the time of the handshake.
+func (c *conn) first(deadline time.Time) error {
+	l := c.down
+	defer func(stall time.Duration) { l.stall = stall }(l.stall)
+	if !deadline.IsZero() {
+		l.stall = max(time.Until(deadline), time.Millisecond)
+	}
+	if err := l.more(mongowire.HeaderSize); err != nil {
+		return clientError(err)
+	}
+	h := mongowire.ParseHeader(l.buf[l.r:])
+	if !h.Fits() {
+		return because(Malformed, errLength)
+	}
+	if int(h.Length) > maxUnprovenMessage {
+		return because(Unauthenticated, errUnprovenLength)
+	}
+	if !deadline.IsZero() {
+		l.stall = max(time.Until(deadline), time.Millisecond)
+	}
+	return clientErrorOf(l.more(int(h.Length)))
+}

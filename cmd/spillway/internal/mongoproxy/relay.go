@@ -1,0 +1,75 @@
+package mongoproxy
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// relay carries what it does not understand, until one side has ended, takes nothing for
+// the stall timeout, or both are silent for the idle timeout. It reports that as the end
+// of the connection.
+func (c *conn) relay() error {
+	c.streams.Store(true)
+	if err := c.up.write(c.down.buf[c.down.r:c.down.w]); err != nil {
+		return serverError(err)
+	}
+	c.down.r = c.down.w
+	c.down.give()
+	r := &relaying{idle: c.settings.config.IdleTimeout, stall: c.settings.config.StallTimeout}
+	r.moved.Store(time.Now().UnixNano())
+	var both sync.WaitGroup
+	both.Go(func() { c.kill(r.copy(c.up, c.down, Left)) })
+	end := r.copy(c.down, c.up, HungUp)
+	c.kill(end)
+	both.Wait()
+	return end
+}
+
+// A relaying is the two directions of a connection that is not understood.
+type relaying struct {
+	idle, stall time.Duration // not above zero: no limit
+	moved       atomic.Int64  // when something was copied last, in either direction
+}
+
+// relayLook is how often a read is interrupted at least, to see whether the connection is
+// idle: what was copied is known then only.
+const relayLook = 30 * time.Second
+
+// copy copies one direction. The kernel does where it can.
+func (r *relaying) copy(to, from *link, over Reason) *end {
+	for {
+		start := time.Now()
+		look := relayLook
+		if r.idle > 0 {
+			look = min(look, r.idle/4)
+		}
+		if err := from.conn.SetReadDeadline(start.Add(look)); err != nil {
+			return &end{over, err}
+		}
+		var giveUp time.Time
+		if r.stall > 0 { // a write may begin as late as the read ends
+			giveUp = start.Add(look + r.stall)
+		}
+		if err := to.conn.SetWriteDeadline(giveUp); err != nil {
+			return &end{over, err}
+		}
+		n, err := io.CopyN(to.conn, from.conn, piece)
+		now := time.Now()
+		if n > 0 {
+			r.moved.Store(now.UnixNano())
+		}
+		switch {
+		case err == nil:
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return &end{over, err}
+		case !giveUp.IsZero() && !now.Before(giveUp):
+			return &end{Stalled, err}
+		case r.idle > 0 && now.Sub(time.Unix(0, r.moved.Load())) >= r.idle:
+			return &end{Idle, err}
+		}
+	}
+}
