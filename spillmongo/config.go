@@ -38,6 +38,12 @@ type Config struct {
 	// overloaded server then cannot use up the retries at the others. It may be
 	// shared by clients of the same servers.
 	ServerBudgets *budget.Endpoints
+	// LabelCommands puts the criticality of the context of an operation, where it
+	// carries one, into the comment of its commands: {criticality: "SHEDDABLE"}. The
+	// MongoDB listener of "spillway proxy" rejects by it. A comment of the
+	// application that is a document gets the member added, any other is left as it
+	// is. It needs MongoDB 4.4 or later, which take a comment in every command.
+	LabelCommands bool
 	// Rand returns the jitter of a backoff, in [0, 1). It is called by many
 	// goroutines at once. Nil means math/rand/v2.Float64.
 	Rand func() float64
@@ -67,6 +73,7 @@ type Retrier struct {
 	observer       spillway.Observer
 	emitter        *emitter
 	sessions       sessions
+	labels         bool // commands get the criticality of their context
 	count          counters
 }
 
@@ -89,7 +96,7 @@ func New(o *options.ClientOptions, c Config) (*Retrier, error) {
 	if err := supported(o); err != nil {
 		return nil, err
 	}
-	r := &Retrier{observer: c.Observer}
+	r := &Retrier{observer: c.Observer, labels: c.LabelCommands}
 	var err error
 	if r.emitter, err = newEmitter(o, &r.sessions); err != nil {
 		return nil, err

@@ -76,6 +76,13 @@
 // Events and log messages show the lsid that the server receives. Session.ID shows the
 // driver's.
 //
+// # Criticality
+//
+// With [Config.LabelCommands] the comment of a command carries the criticality of the
+// context of its operation: {comment: {criticality: "SHEDDABLE"}}. The MongoDB listener
+// of "spillway proxy" rejects commands by it. Members of the application's comment are
+// kept, and a comment that is no document is left as it is.
+//
 // # What it costs
 //
 // A command that succeeds at the first attempt costs one allocation and a look at the

@@ -43,8 +43,12 @@ func (c *conn) Write(ctx context.Context, wm []byte) error {
 	}
 	c.wm, c.id = wm, sessionID{}
 	if c.retrier.sessions.some.Load() > 0 {
-		wm = c.rewrite(ctx)
+		c.rewrite(ctx)
 	}
+	if c.retrier.labels {
+		c.label(ctx)
+	}
+	wm = c.wm
 	if err = c.inner.Write(ctx, wm); err == nil {
 		return nil
 	}

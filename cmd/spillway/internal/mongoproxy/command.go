@@ -34,6 +34,7 @@ type command struct {
 	plain    []byte // the message from its flags on, expanded
 	database []byte
 	maxTime  mongowire.Value // of maxTimeMS
+	label    []byte          // what the comment says of the criticality
 }
 
 var (
@@ -166,6 +167,8 @@ func (c *command) field(key []byte, v mongowire.Value) {
 		c.database = c.database[:min(len(c.database), maxName)]
 	case "maxTimeMS":
 		c.maxTime = v
+	case "comment":
+		c.label = mongowire.Lookup(v.Document(), "criticality").Text()
 	}
 }
 

@@ -32,8 +32,8 @@
 //
 // # What is looked at
 //
-// Of a command: the header and the flags, and of the body the first element, $db and
-// maxTimeMS. A hello also tells the application, the driver, and whether that has
+// Of a command: the header and the flags, and of the body the first element, $db,
+// maxTimeMS and comment, whose member criticality can lower the class of the command. A hello also tells the application, the driver, and whether that has
 // backpressure. Commands that authenticate tell the user, who counts when the server
 // has accepted. Of an answer: ok, and if it is not, errorLabels and baseBackoffMS. An
 // OP_COMPRESSED is expanded as far as that needs.

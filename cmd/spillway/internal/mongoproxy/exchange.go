@@ -201,6 +201,7 @@ func (c *conn) call(now time.Time, cmd *command) spillway.Call {
 		c.known = c.classify(c.database)
 	}
 	call := c.known
+	call.Criticality = cmd.lowered(call.Criticality)
 	if t := cmd.timeout(); t > 0 {
 		call.Deadline = now.Add(t)
 	}
