@@ -54,9 +54,12 @@ const (
 	// Abandoned means that the caller left, or that the call was never sent:
 	// nothing is learnt of the backend.
 	Abandoned
+	// OverQuota means that the backend refused this customer, whatever its load:
+	// nothing is learnt of the load of the backend.
+	OverQuota
 )
 
-var outcomeNames = [...]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned"}
+var outcomeNames = [...]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned", "over quota"}
 
 // String returns a lower-case word for o.
 func (o Outcome) String() string {
@@ -65,6 +68,10 @@ func (o Outcome) String() string {
 	}
 	return outcomeNames[o]
 }
+
+// Informs reports whether o says anything of the load of the backend. What does not
+// informs no throttle.
+func (o Outcome) Informs() bool { return o != Abandoned && o != OverQuota }
 
 // Accepted reports whether the backend took the call on: whether it had the
 // capacity for it, however the call then ended.

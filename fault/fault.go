@@ -20,6 +20,7 @@ package fault
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -43,6 +44,46 @@ const (
 	Server              // the server could not do its part
 )
 
+// A Scope says how far a refusal for lack of capacity reaches, and so where and when
+// the call may be sent again.
+type Scope uint8
+
+// The scopes. The zero value is ScopeUnknown. A limit of the caller's own process has
+// no scope: such an attempt is Unsent.
+const (
+	// ScopeUnknown: the backend did not say. RetryAfter counts for all of it.
+	ScopeUnknown Scope = iota
+	// ScopeTask: this task is overloaded, others may not be. Another one may be tried at
+	// once; RetryAfter counts for this task only.
+	ScopeTask
+	// ScopeService: the other tasks are overloaded, too. It goes with DontRetry.
+	ScopeService
+	// ScopeCustomer: this customer is over its quota at every task. The refusal says
+	// nothing of the load of the backend, and concerns no other customer.
+	ScopeCustomer
+)
+
+var scopeNames = [...]string{"", "task", "service", "customer"}
+
+// String returns the scope as it is sent, and nothing for ScopeUnknown.
+func (s Scope) String() string {
+	if int(s) >= len(scopeNames) {
+		s = ScopeUnknown
+	}
+	return scopeNames[s]
+}
+
+// ParseScope returns the Scope that text names, whatever its case, and ScopeUnknown for
+// any other text.
+func ParseScope(text string) Scope {
+	for s := ScopeTask; s <= ScopeCustomer; s++ {
+		if strings.EqualFold(text, scopeNames[s]) {
+			return s
+		}
+	}
+	return ScopeUnknown
+}
+
 // A Failure is what a failed attempt means. The zero Failure is one of which
 // nothing is known.
 type Failure struct {
@@ -57,6 +98,8 @@ type Failure struct {
 	// Overload says that the backend refused for lack of capacity or quota
 	// ("throttling" in Smithy's words).
 	Overload bool
+	// Scope says how far an Overload reaches, where the backend said so.
+	Scope Scope
 	// Timeout says that no answer came in time.
 	Timeout bool
 	// DontRetry says that trying elsewhere will not help either: "overloaded;
@@ -84,6 +127,12 @@ func (f Failure) Retryable(idempotent bool) bool {
 	default:
 		return idempotent && f.Party != Client
 	}
+}
+
+// OverQuota reports whether the backend refused one customer and not for lack of
+// capacity: that moves no throttle, limit or figure that all customers share.
+func (f Failure) OverQuota() bool {
+	return f.Overload && (f.Scope == ScopeCustomer || f.Party == Client)
 }
 
 // The interfaces by which an error tells what it means. Each is looked up

@@ -104,8 +104,8 @@ func (t *Throttle) Update(c Config) error {
 
 // Admit lets the call through or refuses it with the probability of equation
 // 21-1 for its criticality. An admitted call must be settled once: with an
-// outcome that is [spillway.Outcome.Accepted], or one that is not, or with
-// [spillway.Abandoned], which counts as nothing. Admit implements
+// outcome that is [spillway.Outcome.Accepted] or one that is not. An outcome that does
+// not [spillway.Outcome.Informs] counts as nothing. Admit implements
 // [spillway.Gate] and allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	c := &t.classes[call.Criticality.Index()]
@@ -121,7 +121,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
-	if o != spillway.Abandoned {
+	if o.Informs() {
 		t.classes[ticket.Criticality.Index()].settle(now, ticket.Epoch, o.Accepted())
 	}
 }

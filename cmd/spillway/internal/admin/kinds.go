@@ -141,7 +141,7 @@ func kindOf(e *spillway.Event) int {
 		return kindsFrom[p] + plainKinds + reasonOf(p, e.Err)
 	case e.Outcome == spillway.Served:
 		return kindsFrom[p] + admitted
-	case p == retryPolicy && (e.Outcome == spillway.Failed || e.Outcome == spillway.Overloaded):
+	case p == retryPolicy && (e.Outcome == spillway.Failed || e.Outcome == spillway.Overloaded || e.Outcome == spillway.OverQuota):
 		if why := gaveUp(e); why > 0 {
 			return kindsFrom[p] + plainKinds + why
 		}
@@ -155,7 +155,7 @@ func outcomeOf(o spillway.Outcome) int {
 		return admitted
 	case spillway.TimedOut:
 		return late
-	case spillway.Overloaded:
+	case spillway.Overloaded, spillway.OverQuota:
 		return declined
 	case spillway.Abandoned:
 		return left
