@@ -22,6 +22,11 @@ type Config struct {
 	// Empty says that the bucket starts with nothing but its reserve, so that
 	// every retry was earned by a call before it. The default is to start full.
 	Empty bool
+	// Credit is how many tokens an Empty bucket starts with all the same. The first
+	// deposits repay them: a fresh process can retry its first calls, and no more is
+	// spent in the long run than was earned. Zero means none; it must be at most
+	// Capacity.
+	Credit float64
 	// MinPerSecond is how many tokens each second brings, whatever else is
 	// deposited, while the bucket holds less than ten seconds' worth of them. It
 	// lets a client retry that makes too few calls to earn a retry, at the price
@@ -37,6 +42,8 @@ func (c Config) withDefaults() (Config, error) {
 	switch {
 	case !(c.Capacity > 0 && c.Capacity <= tokens.Max):
 		return c, fmt.Errorf("budget: Capacity is %v, must be positive and at most %v", c.Capacity, float64(tokens.Max))
+	case !(c.Credit >= 0 && c.Credit <= c.Capacity):
+		return c, fmt.Errorf("budget: Credit is %v, must be 0 to Capacity (%v)", c.Credit, c.Capacity)
 	case !(c.MinPerSecond >= 0 && c.MinPerSecond <= c.Capacity/reserveSeconds):
 		return c, fmt.Errorf("budget: MinPerSecond is %v, must be 0 to a tenth of Capacity (%v)", c.MinPerSecond, c.Capacity)
 	}
@@ -75,6 +82,7 @@ func (b *Bucket) configure(c Config) {
 	b.level.Add(b.capacity, b.capacity)
 	if c.Empty {
 		b.level.Set(b.reserve)
+		b.level.Credit(min(tokens.Units(c.Credit), b.capacity-b.reserve))
 	}
 }
 

@@ -20,14 +20,15 @@
 //	                   capacity  starts  first success  success after retry  retry
 //	MongoDB, adaptive      1000    full           +0.1                 +1.1     -1
 //	Smithy, standard        500    full             +1    its cost returned  -5..-14
-//	SRE, ratio              100   empty           +0.1                    -     -1
+//	SRE, ratio              100   3 (credit)      +0.1                    -     -1
 //
 // (In the last row an original earns whether it succeeds or not.) With MongoDB's
 // numbers retries settle at one in ten successes while the backend is
-// overloaded. With the ratio they stay below Ratio of the originals from the
-// first call on, so that amplification is at most 1 + Ratio whatever the load
-// and however many attempts fail; the cap keeps a long healthy time from saving
-// up a storm.
+// overloaded. With the ratio they stay below Ratio of the originals, so that
+// amplification is at most 1 + Ratio whatever the load and however many attempts
+// fail; the cap keeps a long healthy time from saving up a storm. The credit lets a
+// fresh process retry its first calls: the first deposits repay it, so that after n
+// originals there were at most max(Credit, Ratio·n) retries.
 //
 // A client that makes few calls earns too little to retry at all. MinPerSecond
 // gives it a reserve of ten seconds' worth that refills by time, as Finagle and

@@ -20,15 +20,19 @@ type BudgetedConfig struct {
 	Ratio float64
 	// Backoff is the wait before a retry. The zero Backoff retries at once, as the
 	// chapter does, whose retries go to another task. Set it where they may meet
-	// the same one.
+	// the same one. A refusal of one task only ([fault.ScopeTask]) has a short wait
+	// of its own: 0 to 5 ms, then 0 to 10 ms.
 	Backoff Backoff
 	// MaxRetryAfter is the longest hint of the backend that is waited for. Zero
-	// means one minute, negative means any.
+	// means one minute, negative means any. The hint of one task only is for that
+	// task, and never waited for.
 	MaxRetryAfter time.Duration
 	// Budget pays one token for each retry. Nil means a bucket of the strategy's
-	// own, which starts empty and holds 1000·Ratio tokens. One that starts full
-	// lets retries exceed the Ratio until it was emptied once; [Unlimited] leaves
-	// only Attempts.
+	// own, which holds 1000·Ratio tokens. It starts with 30·Ratio (3) on credit, which
+	// the first 30 originals repay. One that starts full lets retries exceed the Ratio
+	// until it was emptied once; [Unlimited] leaves only Attempts. Refusals of customers
+	// over their quota have a bucket of the strategy's own beside it, likewise, but where
+	// the Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.
@@ -41,13 +45,19 @@ type Budgeted struct{ engine }
 
 var _ Strategy = (*Budgeted)(nil)
 
+// elsewhere is the wait before a retry that goes to another task. It is there to take
+// apart calls that one task has refused together, for instance after a pause: without
+// it, the next task would get them as one burst. It is short against the time that a
+// caller notices, and does not depend on Backoff, which is for the same task.
+var elsewhere = Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond}
+
 // budgetedOriginals is how many originals can save up for retries.
 const budgetedOriginals = 1000
 
 // NewBudgeted returns a Budgeted, or an error that names the field of c that is
 // out of range.
 func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
-	r := rules{attempts: 3, first: 0.1, cost: 1, overloadCost: 1, timeoutCost: 1}
+	r := rules{attempts: 3, first: 0.1, cost: 1, overloadCost: 1, timeoutCost: 1, elsewhere: elsewhere}
 	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
 	var v validator
 	v.count("Attempts", c.Attempts, &r.attempts)
@@ -58,9 +68,12 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	}
 	r.overloadAttempts, r.overloadBackoff, r.firstFailed = r.attempts, r.backoff, r.first
 	if c.Budget == nil {
-		c.Budget = newPurse(0, budgetedOriginals*r.first)
+		c.Budget = newEarnedPurse(r.first)
 	}
 	b := new(Budgeted)
+	if _, unlimited := c.Budget.(Unlimited); !unlimited && r.first > 0 {
+		b.quota = newEarnedPurse(r.first)
+	}
 	b.configure(r, c.Budget, c.Rand)
 	return b, nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -41,6 +42,10 @@ func TestBadConfig(t *testing.T) {
 	}
 }
 
+func earned(capacity, credit float64) *budget.Bucket {
+	return must(budget.New(budget.Config{Capacity: capacity, Empty: true, Credit: credit}))
+}
+
 // TestOwnBudget: the bucket that a strategy makes for itself behaves as one of
 // package budget with the same numbers.
 func TestOwnBudget(t *testing.T) {
@@ -49,8 +54,8 @@ func TestOwnBudget(t *testing.T) {
 		own, ref retry.Strategy
 	}{
 		{"Standard", must(retry.NewStandard(retry.StandardConfig{})), must(retry.NewStandard(retry.StandardConfig{Budget: bucket(500, 500)}))},
-		{"Budgeted", must(retry.NewBudgeted(retry.BudgetedConfig{})), must(retry.NewBudgeted(retry.BudgetedConfig{Budget: bucket(100, 0)}))},
-		{"Budgeted .3", must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3})), must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3, Budget: bucket(300, 0)}))},
+		{"Budgeted", must(retry.NewBudgeted(retry.BudgetedConfig{})), must(retry.NewBudgeted(retry.BudgetedConfig{Budget: earned(100, 3)}))},
+		{"Budgeted .3", must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3})), must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3, Budget: earned(300, 9)}))},
 	} {
 		refused := 0
 		for i := range 6000 {

@@ -100,12 +100,25 @@
 //
 // [Budgeted] is "Deciding to Retry" of chapter 21 of Site Reliability
 // Engineering: up to three attempts, and retries at most 10 % of the client's
-// calls. An original earns 0.1 tokens, a retry costs one, and the bucket starts
-// empty, so retries are at most a tenth of the originals at any moment; the
-// chapter's "1.1x" is this reading of its 10 %. Three attempts alone would allow
-// three times the load. Retries are made at once, as in the chapter, where
-// another task will do; a Backoff can be set.
+// calls. An original earns 0.1 tokens, a retry costs one; the chapter's "1.1x" is this
+// reading of its 10 %. Three attempts alone would allow three times the load. Retries
+// are made at once, as in the chapter, where another task will do; a Backoff can be set.
+//
+// The bucket starts with 3 tokens on credit, which the first 30 originals repay, so that
+// a fresh process can retry its first calls. After n originals there were at most
+// max(3, 0.1·n) retries: from the 30th call on, and so in the first minute of any process
+// that makes 30 calls in it, amplification is at most 1.1 as without the credit. A
+// process that makes fewer adds 3 requests in all.
 //
 // A local refusal earns nothing, as nothing was sent. The bucket holds what a
 // thousand originals earn, the length of the window of the chapter's figure 21-1.
+//
+// A refusal of one task only ([fault.ScopeTask]) is retried after 0 to 5 ms, the second
+// time after 0 to 10 ms, whatever its hint: that is for this task, and the retry is for
+// another. It is paid for like any other.
+//
+// A refusal of one customer ([fault.Failure.OverQuota]) is retried only if it has a hint.
+// What such refusals earn and their retries cost is kept in a second bucket of the same
+// size: a customer over its quota neither uses up the retries of the others nor lets them
+// retry more.
 package retry

@@ -24,6 +24,7 @@ type rules struct {
 	exponent                 int // of the first retry
 	hint                     hint
 	maxRetryAfter            time.Duration // negative: any
+	elsewhere                Backoff       // after an overload of one task only; zero: as after any overload
 
 	// At whose expense: prices of a retry, by what it follows; then earnings.
 	cost, overloadCost, timeoutCost float64
@@ -55,6 +56,7 @@ type engine struct {
 
 	issuer Issuer
 	budget Budget
+	quota  Budget // pays for retries of customers over their quota; nil: as budget
 	rand   func() float64
 
 	retries, unsent atomic.Uint64
@@ -124,13 +126,26 @@ func (e *engine) failed(s *State, f fault.Failure) {
 		if s.Number > 0 {
 			e.unsent.Add(1)
 		}
-		e.deposit(s.payer, s.paid)
+		if s.paid > 0 {
+			s.from.Deposit(s.payer, s.paid)
+		}
+	case s.Number == 0 && e.firstFailed > 0:
+		e.of(f).Deposit(s.account(), e.firstFailed)
 	case s.Number == 0:
-		e.deposit(s.account(), e.firstFailed)
 	case !f.Overload && !f.Canceled:
 		e.deposit(s.account(), e.healthy)
 	}
 	s.paid = 0
+}
+
+// of returns the budget that f counts for. A customer over its quota has another one than
+// the others: its refusals must neither use up the retries of the others nor let them
+// retry more.
+func (e *engine) of(f fault.Failure) Budget {
+	if e.quota != nil && f.OverQuota() {
+		return e.quota
+	}
+	return e.budget
 }
 
 func (e *engine) deposit(key string, tokens float64) {
@@ -154,7 +169,7 @@ func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration
 	if reason := e.final(s, f); reason != ReasonOther {
 		return 0, refusal(reason)
 	}
-	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter {
+	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter && !e.goesElsewhere(f) {
 		return 0, &RefusedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
 	}
 	delay := e.delay(s, f)
@@ -177,6 +192,8 @@ func (e *engine) final(s *State, f fault.Failure) Reason {
 		return ReasonNotRetryable
 	case e.noReads && s.Call.Kind != spillway.Write, e.noWrites && s.Call.Kind != spillway.Read:
 		return ReasonDisabled
+	case e.limit(s) <= 1:
+		return ReasonDisabled
 	case s.Number+1 >= e.limit(s):
 		return ReasonAttempts
 	default:
@@ -198,9 +215,18 @@ func (e *engine) limit(s *State) int {
 	}
 }
 
+// goesElsewhere reports whether the retry that follows f is for another task, so that
+// the hint of the one that refused does not delay it.
+func (e *engine) goesElsewhere(f fault.Failure) bool {
+	return e.elsewhere.Base > 0 && f.Overload && f.Scope == fault.ScopeTask
+}
+
 // delay returns how long to wait before the retry that follows f.
 func (e *engine) delay(s *State, f fault.Failure) time.Duration {
 	b, u := e.backoff, e.rand()
+	if e.goesElsewhere(f) {
+		return e.elsewhere.Delay(s.Number, u)
+	}
 	if f.Overload {
 		b = e.overloadBackoff
 	}
@@ -231,8 +257,8 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	if cost == 0 {
 		return nil
 	}
-	s.payer = s.account()
-	left, capacity, ok := e.budget.Withdraw(now, s.payer, cost)
+	s.payer, s.from = s.account(), e.of(f)
+	left, capacity, ok := s.from.Withdraw(now, s.payer, cost)
 	if !ok {
 		refused := &RefusedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
 		if s.Call.LongPoll {

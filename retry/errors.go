@@ -50,7 +50,8 @@ func (r Reason) known() Reason {
 // retry, so that its error needs no explanation by this package.
 func (r Reason) plain() bool { return r >= ReasonNotRetryable && r <= ReasonDisabled }
 
-// A RefusedError is the answer of a strategy that does not retry. It is made in
+// A RefusedError is the answer of a strategy that does not retry: the call was sent, and
+// only its retry is refused. It never matches [spillway.ErrRejected]. It is made in
 // this process; the backend's own answer is another error. Those without numbers
 // are made ahead of time and shared: treat one as read-only.
 type RefusedError struct {
@@ -70,16 +71,16 @@ type RefusedError struct {
 	Hold time.Duration
 }
 
-// Error says what was refused here, and what to do about it.
+// Error says why there is no retry, and what to do about it.
 func (e *RefusedError) Error() string {
 	switch e.Reason {
 	case ReasonBudget:
-		return fmt.Sprintf("refused locally: retry budget has %s of %s tokens, this retry costs %s (it refills as calls succeed)",
+		return fmt.Sprintf("not retried: retry budget exhausted: %s of %s tokens left, a retry costs %s (it refills with later calls)",
 			count(e.Tokens), count(e.Capacity), count(e.Cost))
 	case ReasonDeadline:
-		return fmt.Sprintf("refused locally: the next attempt is due in %v, too late for the deadline (allow more time)", e.Delay)
+		return fmt.Sprintf("not retried: the next attempt is due in %v, too late for the deadline (allow more time)", e.Delay)
 	case ReasonRetryAfter:
-		return fmt.Sprintf("refused locally: the backend asks to be left alone for %v, longer than MaxRetryAfter (try again then)", e.RetryAfter)
+		return fmt.Sprintf("not retried: the backend asks to wait %v, longer than MaxRetryAfter (try again then)", e.RetryAfter)
 	default:
 		return refusals[e.Reason.known()].text
 	}
@@ -94,13 +95,13 @@ var refusals = [Reasons]struct {
 	RefusedError
 	text string
 }{
-	ReasonOther:        {RefusedError{Reason: ReasonOther}, "refused locally"},
-	ReasonNotRetryable: {RefusedError{Reason: ReasonNotRetryable}, "refused locally: nothing says that a retry is safe (mark the call Idempotent if it is)"},
-	ReasonDontRetry:    {RefusedError{Reason: ReasonDontRetry}, "refused locally: the backend says that a retry will not help (send less)"},
-	ReasonCanceled:     {RefusedError{Reason: ReasonCanceled}, "refused locally: the caller gave up"},
-	ReasonUnsent:       {RefusedError{Reason: ReasonUnsent}, "refused locally: the attempt was never sent"},
-	ReasonDisabled:     {RefusedError{Reason: ReasonDisabled}, "refused locally: retries of such calls are switched off"},
-	ReasonAttempts:     {RefusedError{Reason: ReasonAttempts}, "refused locally: no more attempts are allowed (the backend has failed them all; send less)"},
+	ReasonOther:        {RefusedError{Reason: ReasonOther}, "not retried"},
+	ReasonNotRetryable: {RefusedError{Reason: ReasonNotRetryable}, "not retried: nothing says that a retry is safe (mark the call Idempotent if it is)"},
+	ReasonDontRetry:    {RefusedError{Reason: ReasonDontRetry}, "not retried: the backend says that a retry will not help (send less)"},
+	ReasonCanceled:     {RefusedError{Reason: ReasonCanceled}, "not retried: the caller gave up"},
+	ReasonUnsent:       {RefusedError{Reason: ReasonUnsent}, "not retried: the attempt was never sent"},
+	ReasonDisabled:     {RefusedError{Reason: ReasonDisabled}, "not retried: retries of such calls are switched off"},
+	ReasonAttempts:     {RefusedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (the backend has failed them all; send less)"},
 }
 
 // refusal returns the shared answer for r.

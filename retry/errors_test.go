@@ -23,23 +23,23 @@ func TestErrorText(t *testing.T) {
 	}{
 		{
 			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonBudget, Tokens: 3, Capacity: 500, Cost: 14}, Attempts: 2},
-			"retry: gave up after 2 attempts: refused locally: retry budget has 3 of 500 tokens, this retry costs 14 (it refills as calls succeed): last error: 503 Service Unavailable",
+			"retry: gave up after 2 attempts: not retried: retry budget exhausted: 3 of 500 tokens left, a retry costs 14 (it refills with later calls): last error: 503 Service Unavailable",
 		},
 		{
 			&retry.RefusedError{Reason: retry.ReasonBudget, Tokens: .9999, Capacity: 100.5, Cost: 1},
-			"refused locally: retry budget has 0.999 of 100.5 tokens, this retry costs 1 (it refills as calls succeed)",
+			"not retried: retry budget exhausted: 0.999 of 100.5 tokens left, a retry costs 1 (it refills with later calls)",
 		},
 		{
 			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonAttempts}, Attempts: 1},
-			"retry: gave up after 1 attempt: refused locally: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable",
+			"retry: gave up after 1 attempt: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable",
 		},
 		{
 			&retry.RefusedError{Reason: retry.ReasonDeadline, Delay: 4 * time.Second},
-			"refused locally: the next attempt is due in 4s, too late for the deadline (allow more time)",
+			"not retried: the next attempt is due in 4s, too late for the deadline (allow more time)",
 		},
 		{
 			&retry.RefusedError{Reason: retry.ReasonRetryAfter, RetryAfter: 24 * time.Hour},
-			"refused locally: the backend asks to be left alone for 24h0m0s, longer than MaxRetryAfter (try again then)",
+			"not retried: the backend asks to wait 24h0m0s, longer than MaxRetryAfter (try again then)",
 		},
 		{
 			&retry.Error{Err: backend, Why: context.Canceled, Attempts: 3},
@@ -57,13 +57,13 @@ func TestReasons(t *testing.T) {
 	for r := range retry.Reasons {
 		reason := retry.Reason(r)
 		text := (&retry.RefusedError{Reason: reason}).Error()
-		if names[reason.String()] || texts[text] || !strings.HasPrefix(text, "refused locally") {
+		if names[reason.String()] || texts[text] || !strings.HasPrefix(text, "not retried") {
 			t.Errorf("reason %d is %q: %q", r, reason, text)
 		}
 		texts[text], names[reason.String()] = true, true
 	}
 	unknown := retry.Reason(200)
-	if name, text := unknown.String(), (&retry.RefusedError{Reason: unknown}).Error(); name != "other" || text != "refused locally" {
+	if name, text := unknown.String(), (&retry.RefusedError{Reason: unknown}).Error(); name != "other" || text != "not retried" {
 		t.Errorf("an unknown reason is %q: %q", name, text)
 	}
 }

@@ -60,7 +60,7 @@ func ExampleError() {
 	}
 	fmt.Println("answer kept:", errors.Is(err, overloadedError{}))
 	// Output:
-	// retry: gave up after 1 attempt: refused locally: retry budget has 0 of 500 tokens, this retry costs 5 (it refills as calls succeed): last error: 503 Service Unavailable
+	// retry: gave up after 1 attempt: not retried: retry budget exhausted: 0 of 500 tokens left, a retry costs 5 (it refills with later calls): last error: 503 Service Unavailable
 	// reason: budget
 	// answer kept: true
 }
@@ -121,7 +121,7 @@ func ExampleStandard() {
 	// wait 24.75ms
 	// wait 49.5ms
 	// wait 99ms
-	// refused locally: no more attempts are allowed (the backend has failed them all; send less)
+	// not retried: no more attempts are allowed (the backend has failed them all; send less)
 }
 
 // A thousand calls meet a backend that refuses everything. They are sent 1100
@@ -181,5 +181,5 @@ func ExampleStrategy() {
 	// Output:
 	// attempt 0
 	// attempt 1
-	// retry: gave up after 2 attempts: refused locally: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable
+	// retry: gave up after 2 attempts: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable
 }

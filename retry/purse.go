@@ -20,6 +20,13 @@ func newPurse(have, capacity float64) *purse {
 	return p
 }
 
+// newEarnedPurse returns a purse that calls fill, which earn so much each.
+func newEarnedPurse(each float64) *purse {
+	p := newPurse(0, budgetedOriginals*each)
+	p.level.Credit(tokens.Units(tokens.CreditCalls * each))
+	return p
+}
+
 func (p *purse) Withdraw(_ time.Time, _ string, cost float64) (left, capacity float64, ok bool) {
 	have, ok := p.level.Take(tokens.Units(cost))
 	return tokens.Float(have), tokens.Float(p.capacity), ok

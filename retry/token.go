@@ -82,6 +82,7 @@ type State struct {
 	overloaded bool    // an attempt met an overload
 	paid       float64 // for the attempt
 	payer      string  // out of whose account
+	from       Budget  // of which budget
 }
 
 // Next returns the Token of the next attempt.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -55,7 +56,8 @@ func (r *Retry) bucket() budget.Config {
 	if ratio == 0 {
 		ratio = 0.1
 	}
-	return budget.Config{Capacity: 1000 * max(ratio, 1e-3), Empty: true}
+	ratio = max(ratio, 1e-3)
+	return budget.Config{Capacity: 1000 * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
 }
 
 // A purse is the budget of the caller on whose behalf its edge just decides. It

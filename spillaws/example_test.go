@@ -57,7 +57,7 @@ func ExampleInstall() {
 	_, err = client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
 	fmt.Println(err)
 	// Output:
-	// operation error DynamoDB: ListTables, retry: gave up after 1 attempt: refused locally: retry budget has 0 of 500 tokens, this retry costs 5 (it refills as calls succeed): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
+	// operation error DynamoDB: ListTables, retry: gave up after 1 attempt: not retried: retry budget exhausted: 0 of 500 tokens left, a retry costs 5 (it refills with later calls): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
 }
 
 // The numbers that AWS SDKs have for DynamoDB, for one client, on a budget that
@@ -110,7 +110,7 @@ func ExampleRateLimiter() {
 	}
 	client := dynamodb.NewFromConfig(cfg)
 	_, err = client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
-	fmt.Println(strings.Contains(err.Error(), "retry budget has 0 of 500 tokens"))
+	fmt.Println(strings.Contains(err.Error(), "retry budget exhausted: 0 of 500 tokens left"))
 	// Output:
 	// true
 }
@@ -196,7 +196,7 @@ func ExampleConfig() {
 	_, err = client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
 	fmt.Println(err) // after 1, 2, 3 and 4 ms
 	// Output:
-	// operation error DynamoDB: ListTables, retry: gave up after 5 attempts: refused locally: no more attempts are allowed (the backend has failed them all; send less): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
+	// operation error DynamoDB: ListTables, retry: gave up after 5 attempts: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
 }
 
 // A loop of one's own around a client that does not retry.

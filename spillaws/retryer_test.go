@@ -185,7 +185,7 @@ func TestQuotaRefusalSaysSo(t *testing.T) {
 		if !ok || refused.Tokens != 3 || refused.Capacity != 500 || refused.Cost != 14 {
 			t.Errorf("%+v does not give the level", refused)
 		}
-		const want = "refused locally: retry budget has 3 of 500 tokens, this retry costs 14"
+		const want = "not retried: retry budget exhausted: 3 of 500 tokens left, a retry costs 14"
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "StatusCode: 500") {
 			t.Errorf("%v does not say %q and the status", err, want)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -155,7 +156,9 @@ func (c *Config) retries(x *Cluster) (*Retries, error) {
 	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 {
 		return r, err
 	}
-	if r.Budget, err = budget.New(budget.Config{Capacity: savedCalls * b.Ratio, Empty: true}); err != nil {
+	if r.Budget, err = budget.New(budget.Config{
+		Capacity: savedCalls * b.Ratio, Empty: true, Credit: tokens.CreditCalls * b.Ratio,
+	}); err != nil {
 		return nil, fmt.Errorf("retry: Ratio is %v, must be at most 1e6", b.Ratio)
 	}
 	b.Budget = r.Budget

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -17,7 +18,7 @@ const budgetCapacity = 100
 // protect puts Spillway in front of next, as any program would, and returns a
 // func that looks at the levels of its policies.
 func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() levels, error) {
-	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true})
+	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true, Credit: tokens.CreditCalls * 0.1})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -121,6 +121,7 @@ type Retry struct {
 type Budget struct {
 	Capacity     float64 `yaml:"capacity" jsonschema_description:"Tokens that it can hold; 0 is 500."`
 	Empty        bool    `yaml:"empty" jsonschema_description:"It starts empty."`
+	Credit       float64 `yaml:"credit" jsonschema_description:"Tokens that an empty one starts with all the same; the first deposits repay them."`
 	MinPerSecond float64 `yaml:"min_per_second" jsonschema_description:"Tokens that each second brings."`
 }
 
