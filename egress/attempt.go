@@ -107,6 +107,8 @@ func outcomeOf(err error) spillway.Outcome {
 	switch f := fault.Of(err); {
 	case f.Unsent, f.Canceled:
 		return spillway.Abandoned
+	case f.OverQuota():
+		return spillway.OverQuota
 	case f.Overload, f.Unprocessed:
 		return spillway.Overloaded
 	case f.Timeout:

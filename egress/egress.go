@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -196,6 +197,11 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 // a [retry.Error] that wraps the last real error and says why there was no
 // further attempt. A refusal by a policy matches [spillway.ErrRejected].
 //
+// Where ctx is that of a request that a server of Spillway serves (packages spillhttp,
+// spillgrpc), a call that was given up, refused here, or answered with "don't retry" is
+// remembered: unless the handler answers a success, the answer to the request says
+// "don't retry". So only one layer retries, however many there are.
+//
 // If send panics, all that the attempt held is given back and the panic goes on.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
 	call.Criticality = spillway.CriticalityFrom(ctx)
@@ -203,13 +209,25 @@ func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.C
 		call.Deadline = d
 	}
 	p := c.current.Load()
-	if p.observer == nil {
-		return p.attempts(ctx, call, send)
+	var start time.Time
+	if p.observer != nil {
+		start = time.Now()
 	}
-	start := time.Now()
 	err := p.attempts(ctx, call, send)
-	p.observer.Observe(callEvent(start, call, err))
+	if err != nil && !repeatable(err) {
+		final.Set(ctx, err)
+	}
+	if p.observer != nil {
+		p.observer.Observe(callEvent(start, call, err))
+	}
 	return err
+}
+
+// repeatable reports whether err is that of a call that this process would have repeated
+// and could not, such as one whose body is gone: its caller may.
+func repeatable(err error) bool {
+	stopped, ok := errors.AsType[*retry.Error](err)
+	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
 }
 
 func (p *policies) attempts(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {

@@ -21,7 +21,7 @@ func TestOwnTimeoutTeachesTheThrottle(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := must(t, egress.Config{})
 			deadline := time.Now().Add(row.left)
-			ctx, cancel := context.WithDeadline(claims.WithDeadline(t.Context(), deadline), deadline)
+			ctx, cancel := context.WithDeadline(context.WithValue(t.Context(), claims.DeadlineKey{}, deadline), deadline)
 			defer cancel()
 			_ = c.Do(ctx, spillway.Call{}, func(context.Context, *egress.Attempt) error {
 				time.Sleep(time.Second)

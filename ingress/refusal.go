@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
 )
 
 // Reason says what a refused request is to be told.
@@ -57,6 +58,20 @@ type Refusal struct {
 
 // Refused reports whether r is a refusal.
 func (r Refusal) Refused() bool { return r.Reason != 0 }
+
+// Scope returns how far r reaches, which the caller must be told.
+func (r Refusal) Scope() fault.Scope {
+	switch {
+	case r.Reason == OverQuota:
+		return fault.ScopeCustomer
+	case r.Reason != Overloaded:
+		return fault.ScopeUnknown
+	case r.DontRetry:
+		return fault.ScopeService
+	default:
+		return fault.ScopeTask
+	}
+}
 
 // refuse makes a Refusal of an error that a gate returned, and counts it.
 func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, reason Reason, err error) Refusal {

@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway/fault"
@@ -39,13 +40,13 @@ func ofStatus(status int) (f fault.Failure, failed bool) {
 	case http.StatusServiceUnavailable, 529: // 529 "overloaded" is a convention of some large services
 		return fault.Failure{Overload: true, Party: fault.Server}, true
 	case http.StatusTooManyRequests: // the customer's fault, so no retry unless a hint invites one
-		return fault.Failure{Overload: true, Party: fault.Client}, true
+		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 	case http.StatusGatewayTimeout:
 		return fault.Failure{Timeout: true, Party: fault.Server}, true
 	case http.StatusRequestTimeout: // the server stopped waiting for the rest of the request
 		return fault.Failure{}, true
-	case http.StatusTooEarly: // RFC 8470: refused because it could be a replay
-		return fault.Failure{Unprocessed: true}, true
+	case http.StatusTooEarly: // RFC 8470: refused because it could be a replay, which the load does not matter for
+		return fault.Failure{Unprocessed: true, Party: fault.Client}, true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusInsufficientStorage,
 		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // will not change
 		return fault.Failure{Safety: fault.No, Party: fault.Server}, true
@@ -72,10 +73,28 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 		f.Overload, f.Unprocessed, f.DontRetry, told = true, true, true, true
 	}
 	if has(h, headerRateLimited) {
-		f.Overload, f.DontRetry, told = true, true, true
+		f.Overload, f.DontRetry, f.Scope, told = true, true, fault.ScopeCustomer, true
+	}
+	if has(h, headerScope) && scoped(f, fault.ParseScope(strings.TrimSpace(first(h, headerScope)))) {
+		told = true
 	}
 	if says(h, "false", headerShouldRetry, headerStripe) {
 		f.DontRetry = true
 	}
 	return told
+}
+
+// scoped adds to f the scope that the server names, and reports whether it counts. A
+// refusal of a customer stays one, whatever else is said.
+func scoped(f *fault.Failure, s fault.Scope) bool {
+	switch {
+	case s == fault.ScopeUnknown, f.Scope == fault.ScopeCustomer:
+		return false
+	case s == fault.ScopeService:
+		f.DontRetry = true
+	case s == fault.ScopeTask:
+		f.Unprocessed = true
+	}
+	f.Overload, f.Scope = true, s
+	return true
 }

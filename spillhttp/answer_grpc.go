@@ -23,7 +23,7 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 		if tooLarge(first(h, headerGRPCMessage)) {
 			return f, false
 		}
-		f.Party = fault.Client
+		f.Party, f.Scope = fault.Client, fault.ScopeCustomer
 	default:
 		return f, false
 	}

@@ -116,6 +116,7 @@ func (x *exchange) end(err error) (*http.Response, error) {
 	case x.response != nil:
 		return x.response, nil
 	case x.failed != nil && x.failed.response != nil:
+		delete(x.failed.Header, headerScope) // that of the backend, and not of who passes its answer on
 		return x.failed.response, nil
 	}
 	if _, gaveUp := errors.AsType[*retry.Error](err); !gaveUp && x.lost != nil {

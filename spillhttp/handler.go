@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -73,6 +74,7 @@ type Handler struct {
 	exempt   func(*http.Request) bool // nil: as the boundary has it
 	health   []string
 	clock    clock
+	closer   closer
 	plain    bool         // the three are those of this package, which look at little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 }
@@ -97,6 +99,7 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 		health: slices.Clone(c.HealthPaths),
 		plain:  c.Classify == nil && c.Identity == nil && c.Exempt == nil,
 	}
+	h.closer.paced()
 	if h.ingress == nil {
 		var err error
 		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {
@@ -148,7 +151,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	place := passages.Get().(*ingress.Passage)
 	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
 		passages.Put(place)
-		h.refuse(w, r, refusal)
+		h.refuse(now, w, r, refusal)
 		return
 	}
 	a.level = h.ingress.Degradation(a.call.Criticality)
@@ -159,7 +162,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
 		err := leave(end, r, next)
 		if returned || err != nil { // who forwards requests panics when the client has left
-			outcome = outcomeOf(err, v.code)
+			outcome = outcomeOf(err, int(v.code))
 		}
 		passage.DoneAt(end, outcome)
 		v.passage = nil
@@ -238,9 +241,12 @@ func addressOf(r *http.Request) netip.Addr {
 }
 
 // refuse answers a request that is not served.
-func (h *Handler) refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 	if why.Reason == ingress.Overloaded {
 		h.busy()
+		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
+			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY
+		}
 	}
 	refuse(w, r, why)
 	if r.ProtoMajor == 1 && incomplete(r) {

@@ -94,7 +94,8 @@ func TestEndToEnd(t *testing.T) {
 		refusals := 1
 		back := open(t, protocol, mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if refusals--; refusals >= 0 {
-				refuse(w, r, ingress.Refusal{Reason: ingress.Overloaded, RetryAfter: time.Second})
+				w.Header().Set("Retry-After", "1") // without a scope, it is for the whole backend
+				w.WriteHeader(http.StatusServiceUnavailable)
 				return
 			}
 			deadline, _ := r.Context().Deadline()

@@ -259,9 +259,9 @@ func (x *head) add(key, value string) {
 func (x *head) refusal(why ingress.Refusal) []byte {
 	x.answer = append(x.answer[:0], "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"+headerOverloaded+": true\r\n"...)
 	if why.DontRetry {
-		x.answer = append(x.answer, headerShouldRetry+": false\r\n"...)
+		x.answer = append(x.answer, headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
 	} else {
-		x.answer = append(x.answer, headerRetryAfter+": "...)
+		x.answer = append(x.answer, headerScope+": task\r\n"+headerRetryAfter+": "...)
 		x.answer = append(x.answer, seconds(why.RetryAfter)...)
 		x.answer = append(x.answer, "\r\n"+headerRetryAfterMs+": "...)
 		x.answer = append(x.answer, milliseconds(why.RetryAfter)...)

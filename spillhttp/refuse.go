@@ -6,15 +6,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 )
 
 // The values of headers in a refusal, which are shared.
 var (
-	valueTrue     = []string{"true"}
-	valueFalse    = []string{"false"}
-	valueZero     = []string{"0"}
-	valueClose    = []string{"close"}
+	valueTrue   = []string{"true"}
+	valueFalse  = []string{"false"}
+	valueZero   = []string{"0"}
+	valueClose  = []string{"close"}
+	valueScopes = [...][]string{
+		fault.ScopeTask:     {fault.ScopeTask.String()},
+		fault.ScopeService:  {fault.ScopeService.String()},
+		fault.ScopeCustomer: {fault.ScopeCustomer.String()},
+	}
 	valueUsedUp   = []string{`"quota";r=0`}
 	valueGRPC     = []string{"application/grpc"}
 	valueNoRetry  = []string{"-1"}
@@ -62,6 +68,9 @@ func refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 // answerTo puts into h what a refusal says, and returns its status.
 func answerTo(h http.Header, why ingress.Refusal) (status int) {
 	h["Content-Length"] = valueZero
+	if s := why.Scope(); s != fault.ScopeUnknown {
+		h[headerScope] = valueScopes[s]
+	}
 	if why.Reason == ingress.OverQuota {
 		h[headerRateLimited] = valueTrue
 		h[headerRateLimit] = valueUsedUp
@@ -104,6 +113,9 @@ func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
 		h[headerGRPCStatus] = grpcExhausted
 	}
 	h[headerGRPCMessage] = grpcMessages[why.Reason]
+	if s := why.Scope(); s != fault.ScopeUnknown {
+		h[headerScope] = valueScopes[s]
+	}
 	switch {
 	case why.DontRetry:
 		h[headerGRPCPushback] = valueNoRetry

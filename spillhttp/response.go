@@ -5,24 +5,51 @@ import (
 	"io"
 	"net"
 	"net/http"
+
+	"github.com/seed90641741/spillway/internal/final"
 )
 
-// response takes note of the status. Methods that the writer underneath may not
+// response takes note of the status, and says "don't retry" where a call that was made for
+// the request must not be repeated. Methods that the writer underneath may not
 // have say so, as [http.ResponseController] does.
 type response struct {
 	http.ResponseWriter
 	pausing
 
-	code   int // 0 as long as none was set
-	unsent int // bytes that were written since all was sent
+	final  final.Mark // set when a call for the request must not be repeated above
+	code   int32      // 0 as long as none was set
+	unsent int        // bytes that were written since all was sent
 }
 
 // WriteHeader implements [http.ResponseWriter].
 func (r *response) WriteHeader(code int) {
 	if r.code == 0 && (code >= http.StatusOK || code == http.StatusSwitchingProtocols) {
-		r.code = code
+		r.code = int32(code)
+		if r.final.IsSet() {
+			dontRetry(r.Header(), code)
+		}
 	}
 	r.ResponseWriter.WriteHeader(code)
+}
+
+// dontRetry makes an answer with a status and the header h say "don't retry", unless it is
+// a success. An answer that a handler has copied from below may say the opposite: that was
+// for this layer. A time to come back stays: whoever does not know the rest is better late.
+func dontRetry(h http.Header, status int) {
+	switch {
+	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
+		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
+	case status == http.StatusOK && first(h, headerGRPCStatus) != "" && first(h, headerGRPCStatus) != "0":
+		h[headerGRPCPushback] = valueNoRetry
+		delete(h, headerScope)
+		return
+	default:
+		return
+	}
+	for _, invites := range [...]string{headerScope, headerStripe, headerNack} {
+		delete(h, invites)
+	}
+	h[headerShouldRetry] = valueFalse
 }
 
 // Write implements [http.ResponseWriter].

@@ -39,6 +39,8 @@ func incoming(tb testing.TB, headers ...string) *http.Request {
 }
 
 // mustHandler returns a Handler in front of next, and what decides for it.
+// mustHandler returns a Handler that leaves connections open: the closer has tests of
+// its own.
 func mustHandler(tb testing.TB, next http.Handler, gates ingress.Config, c HandlerConfig) *Handler {
 	tb.Helper()
 	c.Ingress = must(ingress.New(gates))
@@ -47,7 +49,9 @@ func mustHandler(tb testing.TB, next http.Handler, gates ingress.Config, c Handl
 			tb.Error(err)
 		}
 	})
-	return must(NewHandler(next, c))
+	h := must(NewHandler(next, c))
+	h.closer.one.interval, h.closer.many.interval = 0, 0
+	return h
 }
 
 // none is a quota that refuses everybody.

@@ -5,15 +5,24 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/final"
 )
 
-// An heir is what a request is served as, if its outgoing calls inherit something: one
-// piece of memory for all that the Handler needs for it. It is never used again, as the
-// next handler may keep any part of it.
+// An heir is what a request is served as: one piece of memory for all that the Handler
+// needs for it. It is never used again, as the next handler may keep any part of it.
 type heir struct {
+	inherited // which makes it the context of the request
+
 	response response1
 	request  http.Request
-	context  inherited
+}
+
+// Value implements [context.Context].
+func (h *heir) Value(key any) any {
+	if key == (final.Key{}) {
+		return &h.response.final
+	}
+	return h.inherited.Value(key)
 }
 
 // A sending is what a request with a body is served as. Its passage is its own, as the
@@ -24,38 +33,29 @@ type sending struct {
 	passage ingress.Passage
 }
 
-// visitOf returns what the answer to r is written to, and the request to serve, which
-// is r if nothing is inherited and no body is to come. Otherwise its context carries the
-// deadline of the call, its class if labelled, and its level of degradation. It takes over
-// the passage if it returns another one.
+// visitOf returns what the answer to r is written to, and the request to serve. Its
+// context carries the deadline of the call, its class if labelled, its level of
+// degradation, and the mark that outgoing calls set. It takes over the passage if it
+// returns another one.
 func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p *ingress.Passage) (*response1, *http.Request, *ingress.Passage) {
-	header := restated(r, a)
-	inherits := header != nil || a.labelled || a.level != 0 || !a.call.Deadline.IsZero()
-	body := incomplete(r)
-	if !inherits && !body {
-		return &response1{response{ResponseWriter: w, pausing: pausing{p, &h.clock}}}, r, p
-	}
 	var x *heir
-	if body {
+	if incomplete(r) {
 		s := &sending{body: requestBody{ReadCloser: r.Body}, passage: *p} // nobody else knows of it yet
 		*p = ingress.Passage{}
 		p, x = &s.passage, &s.heir
 		s.body.pausing = pausing{p, &h.clock}
-		x.request = *r
+		x.request = *r.WithContext(x)
 		x.request.Body = &s.body
 	} else {
 		x = new(heir)
-		x.request = *r
+		x.request = *r.WithContext(x)
 	}
-	if inherits {
-		c := &x.context
-		c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
-		c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
-		x.request = *x.request.WithContext(c)
-	}
-	if header != nil {
+	if header := restated(r, a); header != nil {
 		x.request.Header = header
 	}
+	c := &x.inherited
+	c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
+	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	return &x.response, &x.request, p
 }
@@ -64,12 +64,6 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 // returns the error that its context had by then. In r, net/http finds the files of a
 // form, to remove them, and others find the route.
 func leave(now time.Time, r, next *http.Request) error {
-	if next == r {
-		return r.Context().Err()
-	}
 	r.MultipartForm, r.Pattern = next.MultipartForm, next.Pattern
-	if c, ok := next.Context().(*inherited); ok {
-		return c.end(now)
-	}
-	return next.Context().Err()
+	return next.Context().(*heir).end(now)
 }

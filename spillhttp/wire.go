@@ -28,6 +28,7 @@ const (
 	headerRetryAfter   = "Retry-After"
 	headerRetryAfterMs = "Retry-After-Ms"
 	headerOverloaded   = "X-Envoy-Overloaded"
+	headerScope        = "X-Overload-Scope" // task, service or customer: our own
 	headerRateLimited  = "X-Envoy-Ratelimited"
 	headerShouldRetry  = "X-Should-Retry"
 	headerStripe       = "Stripe-Should-Retry"

@@ -33,6 +33,8 @@ var table = map[string]row{
 	".":                  {level: words},
 	"fault":              {level: words},
 	"internal/archtest":  {level: words},
+	"internal/ejection":  {level: policies}, // which stands on the words
+	"internal/final":     {level: policies}, // likewise
 	"internal/mongowire": {level: words},
 	"internal/tokens":    {level: words},
 

@@ -9,9 +9,6 @@ import (
 // set who is not trusted.
 type DeadlineKey struct{}
 
-// WithDeadline returns ctx, knowing that its deadline d was set by such a caller.
-func WithDeadline(ctx context.Context, d time.Time) context.Context { return &hurried{ctx, d} }
-
 // Hurried reports whether a call that began under ctx has by now run into a deadline that a
 // caller has set who is not trusted. That says nothing of whoever was called on behalf of
 // that caller: else a stranger who leaves no time could have the calls of all others
@@ -24,18 +21,4 @@ func Hurried(ctx context.Context, began, now time.Time) bool {
 	}
 	// Who is called is told a little less, and may have given up by itself.
 	return d.Sub(now) <= d.Sub(began)/10+time.Millisecond
-}
-
-type hurried struct {
-	context.Context //nolint:containedctx // it is one
-
-	deadline time.Time
-}
-
-// Value implements [context.Context].
-func (h *hurried) Value(key any) any {
-	if key == (DeadlineKey{}) {
-		return h.deadline
-	}
-	return h.Context.Value(key)
 }

@@ -13,7 +13,7 @@ func TestHurried(t *testing.T) {
 		t.Cleanup(cancel)
 		return ctx
 	}
-	claimed := until(WithDeadline(until(t.Context(), time.Minute), now.Add(time.Minute)), time.Hour) // later is no other
+	claimed := until(context.WithValue(until(t.Context(), time.Minute), DeadlineKey{}, now.Add(time.Minute)), time.Hour) // later is no other
 	for _, row := range []struct {
 		name string
 		ctx  context.Context

@@ -76,17 +76,18 @@ func TestRefusalsOfGRPC(t *testing.T) {
 		mode    config.Mode
 		message string
 		retried bool
+		final   bool // nobody above is to retry it either
 	}{
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", true},
-		{[]string{"Grpc-Status", "8", "Grpc-Retry-Pushback-Ms", "1"}, "enforce", "short", true},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "observe", "short", false},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", long, false},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "5000"}, "enforce", "short", false},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "-1"}, "enforce", "short", false},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "soon"}, "enforce", "short", false},
-		{[]string{"Grpc-Status", "14"}, "enforce", "short", false}, // it may have been processed
-		{[]string{"Grpc-Status", "8"}, "enforce", "short", false},
-		{[]string{"Grpc-Status", "5", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", false},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", true, false},
+		{[]string{"Grpc-Status", "8", "Grpc-Retry-Pushback-Ms", "1"}, "enforce", "short", true, false},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "observe", "short", false, false},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", long, false, true}, // too long to be kept here
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "5000"}, "enforce", "short", false, true}, // longer than the proxy waits
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "-1"}, "enforce", "short", false, true},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "soon"}, "enforce", "short", false, true},
+		{[]string{"Grpc-Status", "14"}, "enforce", "short", false, false}, // it may have been processed
+		{[]string{"Grpc-Status", "8"}, "enforce", "short", false, false},
+		{[]string{"Grpc-Status", "5", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", false, false},
 	} {
 		t.Run(strings.Join(row.says, " ")+" "+string(row.mode), func(t *testing.T) {
 			var refused atomic.Int64
@@ -106,7 +107,11 @@ func TestRefusalsOfGRPC(t *testing.T) {
 				case status == row.says[1] && resp.StatusCode == http.StatusOK && body == "":
 					passed++
 					for i := 0; i < len(row.says); i += 2 {
-						if resp.Header.Get(row.says[i]) != row.says[i+1] {
+						want := row.says[i+1]
+						if row.final && i > 0 { // the pushback
+							want = "-1"
+						}
+						if resp.Header.Get(row.says[i]) != want {
 							t.Fatalf("the refusal has come as %v", resp.Header)
 						}
 					}
@@ -124,8 +129,8 @@ func TestRefusalsOfGRPC(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfGRPCTeachTheThrottle refuses all calls for overload, and then for a quota
-// or another reason.
+// TestRefusalsOfGRPCTeachTheThrottle refuses all calls for overload, and then for
+// other reasons. A quota is that of one customer: it throttles nobody.
 func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
 	quiet(t)
 	for status, learns := range map[string]bool{"14": true, "8": false, "5": false} {

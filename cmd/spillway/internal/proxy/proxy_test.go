@@ -285,6 +285,15 @@ func TestRefusedClientsComeBackLater(t *testing.T) {
 			t.Errorf("%s: %v", resp.Status, resp.Header)
 		}
 		ms, err := strconv.Atoi(resp.Header.Get(name))
+		if i%2 == 1 {
+			if ms != -1 {
+				t.Errorf("%s: %v, want a call that is not to be retried", resp.Status, resp.Header)
+			}
+			continue
+		}
+		if resp.Header.Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %v, want a request that is not to be retried", resp.Status, resp.Header)
+		}
 		if err != nil || ms < 15_000 || ms >= 45_000 {
 			t.Errorf("%s: %s %q of %v", resp.Status, name, resp.Header.Get(name), resp.Header)
 		}

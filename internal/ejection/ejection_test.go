@@ -1,0 +1,52 @@
+package ejection_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/ejection"
+)
+
+func TestEjection(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	task := fault.Failure{Overload: true, Scope: fault.ScopeTask, HasRetryAfter: true, RetryAfter: time.Second}
+	with := func(change func(*fault.Failure)) fault.Failure {
+		f := task
+		change(&f)
+		return f
+	}
+	for _, row := range []struct {
+		name string
+		f    fault.Failure
+		want time.Duration
+	}{
+		{"task", task, time.Second},
+		{"no hint", with(func(f *fault.Failure) { f.HasRetryAfter = false }), 0},
+		{"a hint of nothing", with(func(f *fault.Failure) { f.RetryAfter = 0 }), 0},
+		{"a negative hint", with(func(f *fault.Failure) { f.RetryAfter = -1 }), 0},
+		{"absurd", with(func(f *fault.Failure) { f.RetryAfter = math.MaxInt64 }), ejection.Max},
+		{"service", with(func(f *fault.Failure) { f.Scope = fault.ScopeService }), 0},
+		{"customer", with(func(f *fault.Failure) { f.Scope = fault.ScopeCustomer }), 0},
+		{"no scope", with(func(f *fault.Failure) { f.Scope = fault.ScopeUnknown }), 0},
+	} {
+		var e ejection.Ejection
+		until, ejected := e.Failed(now, row.f)
+		if ejected != (row.want > 0) || ejected && until.Sub(now) != row.want {
+			t.Errorf("%s: %v, %v", row.name, until.Sub(now), ejected)
+		}
+		if e.Active(now) != ejected || row.want > 0 && !e.Active(now.Add(row.want-1)) || e.Active(now.Add(row.want)) {
+			t.Errorf("%s: is left out for another time", row.name)
+		}
+	}
+	var e ejection.Ejection
+	e.Failed(now, task)
+	e.Failed(now, with(func(f *fault.Failure) { f.RetryAfter = time.Millisecond }))
+	if !e.Active(now.Add(time.Second - 1)) {
+		t.Error("a shorter hint has ended a longer one")
+	}
+	if e.Active(now.Add(-2 * ejection.Max)) {
+		t.Error("left out for longer than Max, as the clock was set back")
+	}
+}

@@ -1,0 +1,60 @@
+// Package final keeps retries to one layer. A server puts a [Mark] into the context of
+// each request. A client that gives up a call made with that context sets the mark.
+// The server then answers "don't retry", unless its handler answers a success: if each
+// layer retried the failures of the layer below, retries would multiply.
+//
+// Source: Site Reliability Engineering, chapter 21, "Deciding to Retry".
+package final
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// A Mark remembers that a call for a request must not be repeated by the caller of
+// that request. It is never cleared. The zero Mark is not set; it is safe for
+// concurrent use, also after the request has ended.
+type Mark struct{ set atomic.Bool }
+
+// Key is the key under which a context holds the *Mark of its request.
+type Key struct{}
+
+// Set sets the mark. A nil Mark stays as it is.
+func (m *Mark) Set() {
+	if m != nil && !m.set.Load() {
+		m.set.Store(true)
+	}
+}
+
+// IsSet reports whether the mark is set.
+func (m *Mark) IsSet() bool { return m.set.Load() }
+
+// Of returns the Mark of the request that ctx belongs to, or nil.
+func Of(ctx context.Context) *Mark {
+	m, _ := ctx.Value(Key{}).(*Mark)
+	return m
+}
+
+// Set sets the mark of the request that ctx belongs to, if there is one and err, with
+// which a call ended, is final. It is for the failure path: looking a value up in a
+// context takes longer the deeper the context is.
+func Set(ctx context.Context, err error) {
+	if Error(err) {
+		Of(ctx).Set()
+	}
+}
+
+// Error reports whether a call that ended with err must not be repeated by the layers
+// above: it was retried here as often as it may be, this process refused it, or the
+// backend said "don't retry". A call that its caller canceled is not final. That is how
+// a hedge loses.
+func Error(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	f := fault.Of(err)
+	return (f.DontRetry || f.Unsent) && !f.Canceled
+}

@@ -1,0 +1,60 @@
+package spillhttp
+
+import (
+	"net/http"
+	"runtime"
+	"sync/atomic"
+	"time"
+)
+
+// A closer decides which refusals of this task only close their connection. Behind a
+// balancer of connections each connection leads to one task for as long as it is open: a
+// caller that keeps it would find "elsewhere" at the same task again. Closing moves
+// connections from a task that refuses to those that do not, whatever the client. The
+// zero closer closes none.
+type closer struct{ one, many pacer } // of HTTP/1, and of HTTP/2
+
+// How many connections are closed in a second.
+const (
+	// A handshake of TLS takes a server about 0.2 ms. That many for each processor are
+	// 1 % of the time of the tasks to which the connections move.
+	closedPerProcessor = 50
+	// A connection of HTTP/2 carries many requests. In between two, the effect of the
+	// first shows: the task may have little enough to do.
+	closedHTTP2 = 10
+)
+
+// paced makes c close.
+func (c *closer) paced() {
+	c.one.interval = time.Second / time.Duration(closedPerProcessor*runtime.GOMAXPROCS(0))
+	c.many.interval = time.Second / closedHTTP2
+}
+
+// closes reports whether the refusal of r at the time now is to close its connection. A
+// retry that has come over HTTP/1 always is: it has found this task again, and whoever
+// sends it pays for it out of a budget, or could close the connection without our help.
+func (c *closer) closes(now time.Time, r *http.Request) bool {
+	if r.ProtoMajor != 1 {
+		return c.many.take(now)
+	}
+	return c.one.take(now) || c.one.interval > 0 && attemptOf(r) > 0
+}
+
+// due reports whether the refusal of r would close its connection, which is of HTTP/1.
+func (c *closer) due(now time.Time, r *http.Request) bool {
+	return c.one.due(now) || c.one.interval > 0 && attemptOf(r) > 0
+}
+
+// A pacer lets something happen once in an interval; never if that is zero.
+type pacer struct {
+	interval time.Duration
+	next     atomic.Int64 // in nanoseconds since 1970
+}
+
+func (p *pacer) due(now time.Time) bool { return p.interval > 0 && now.UnixNano() >= p.next.Load() }
+
+func (p *pacer) take(now time.Time) bool {
+	next := p.next.Load()
+	at := now.UnixNano()
+	return p.interval > 0 && at >= next && p.next.CompareAndSwap(next, at+int64(p.interval))
+}
