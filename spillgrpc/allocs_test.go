@@ -43,7 +43,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"client", 1, unary(t.Context())},
 		{"client, with criticality and deadline", 3, unary(label(t))},
-		{"server", 0, serve(trusting, incoming(t))},
+		{"server", 1, serve(trusting, incoming(t))},
 		{"server, with a stranger's deadline", 1, serve(edge, incoming(t))},
 		{"server, with criticality", 1, serve(trusting, incoming(t, keyCriticality, "CRITICAL_PLUS"))},
 		{"drop", 0, func() { _, _ = p.Pick(balancer.PickInfo{}) }},

@@ -71,7 +71,7 @@ func exhausted(s *status.Status) (f fault.Failure, failed bool) {
 	if strings.Contains(s.Message(), "larger than max") || strings.Contains(s.Message(), "exceeds maximum size") {
 		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
 	}
-	return fault.Failure{Overload: true, Party: fault.Client}, true
+	return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 }
 
 // listen adds to f what the server says of retries. Where it says several things
@@ -83,9 +83,17 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 			if after := d.GetRetryDelay(); after != nil && after.AsDuration() >= 0 {
 				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), maxHint), true
 			}
+		case *errdetails.QuotaFailure:
+			f.Overload, f.Scope = true, fault.ScopeCustomer
 		case *errdetails.ErrorInfo:
-			f.DontRetry = f.DontRetry || d.GetDomain() == errorDomain && d.GetReason() == reasonDontRetry
+			if d.GetDomain() == errorDomain {
+				f.DontRetry = f.DontRetry || d.GetReason() == reasonDontRetry
+				scoped(f, d.GetMetadata()[keyScope])
+			}
 		}
+	}
+	if values := trailer[keyScope]; len(values) == 1 {
+		scoped(f, values[0])
 	}
 	if values := trailer[keyPushback]; len(values) > 0 {
 		f.RetryAfter, f.HasRetryAfter = pushback(values)
@@ -94,6 +102,18 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 	if f.HasRetryAfter && f.Overload && f.Safety == fault.Maybe {
 		f.Safety = fault.Yes
 	}
+}
+
+// scoped adds to f the scope that the server names of an overload. A refusal of a customer
+// stays one, whatever else is said, and what is no scope is ignored.
+func scoped(f *fault.Failure, text string) {
+	s := fault.ParseScope(text)
+	if s == fault.ScopeUnknown || !f.Overload || f.Scope == fault.ScopeCustomer {
+		return
+	}
+	f.Scope = s
+	f.DontRetry = f.DontRetry || s == fault.ScopeService
+	f.Unprocessed = f.Unprocessed || s == fault.ScopeTask
 }
 
 // pushback returns how long a server asks to be left alone. gRFC A6 takes what is

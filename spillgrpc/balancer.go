@@ -17,7 +17,8 @@ const BalancerName = "spillway_max_requests"
 
 // NewBalancer returns a load balancing policy that bounds the attempts in flight
 // to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
-// policy underneath. Register it before the first channel is made, as grpc wants
+// policy underneath. An endpoint that has refused a call for overload of its own gets no
+// calls for as long as it asked, while others can take them. Register it before the first channel is made, as grpc wants
 // that to be done during initialization:
 //
 //	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }
@@ -38,7 +39,7 @@ type builder struct{ limits *inflight.Registry }
 func (builder) Name() string { return BalancerName }
 
 func (b builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	return &limiting{limits: b.limits, cc: cc, options: opts}
+	return &limiting{limits: b.limits, cc: cc, options: opts, ejections: new(ejections)}
 }
 
 // limiting is the policy of one channel. Its exported methods are called by grpc
@@ -47,6 +48,8 @@ type limiting struct {
 	limits  *inflight.Registry
 	cc      balancer.ClientConn
 	options balancer.BuildOptions
+
+	ejections *ejections
 
 	config  *parsedConfig
 	key     inflight.Key
@@ -62,7 +65,9 @@ type limiting struct {
 // publish hands the child's picker to the channel, behind the limit.
 func (l *limiting) publish() {
 	s := l.state
-	s.Picker = &picker{child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready}
+	s.Picker = &picker{
+		child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready, ejections: l.ejections,
+	}
 	l.cc.UpdateState(s)
 }
 
@@ -168,6 +173,8 @@ type picker struct {
 	limiter *inflight.Limiter
 	drops   *drops
 	ready   bool
+
+	ejections *ejections
 }
 
 // Pick implements [balancer.Picker]. Only an attempt that got a connection counts:
@@ -181,11 +188,12 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	if err != nil || r.SubConn == nil {
 		return r, err
 	}
+	r = p.elsewhere(info, r)
 	ticket, err := p.limiter.Admit(time.Time{}, spillway.Call{})
 	if err != nil {
 		return balancer.PickResult{}, p.discard(r, err)
 	}
-	h := &held{ticket: ticket, done: r.Done}
+	h := &held{ticket: ticket, done: r.Done, picked: r.SubConn, ejections: p.ejections}
 	r.Done = h.settle
 	return r, nil
 }
@@ -205,11 +213,17 @@ type held struct {
 	ticket spillway.Ticket
 	once   sync.Once
 	done   func(balancer.DoneInfo) // of the child; may be nil
+
+	picked    balancer.SubConn
+	ejections *ejections
 }
 
 // settle gives back the place, once, and tells the child as often as it is told.
 func (h *held) settle(info balancer.DoneInfo) {
 	h.once.Do(h.giveBack)
+	if info.Err != nil {
+		h.ejections.failed(h.picked, info)
+	}
 	if h.done != nil {
 		h.done(info)
 	}

@@ -44,7 +44,7 @@ func (s *byMethod) Refresh(now time.Time, t retry.Token, f fault.Failure) (next 
 	})
 	if refused, ok := errors.AsType[*retry.RefusedError](why); ok && s.throttling != nil {
 		switch refused.Reason {
-		case retry.ReasonAttempts, retry.ReasonDontRetry, retry.ReasonDeadline, retry.ReasonRetryAfter:
+		case retry.ReasonAttempts, retry.ReasonDisabled, retry.ReasonDontRetry, retry.ReasonDeadline, retry.ReasonRetryAfter:
 			s.throttling.Withdraw(now, "", 1)
 		default:
 		}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -63,8 +64,12 @@ type answerKey struct {
 
 // dontRetry is the answer "overloaded; don't retry".
 var dontRetry = &answer{
-	withDetails(codes.Unavailable, "overloaded; don't retry", &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonDontRetry}),
-	metadata.Pairs(keyPushback, "-1"),
+	withDetails(codes.Unavailable, "overloaded; don't retry", errorInfo(reasonDontRetry, fault.ScopeService)),
+	metadata.Pairs(keyPushback, "-1", keyScope, fault.ScopeService.String()),
+}
+
+func errorInfo(reason string, s fault.Scope) *errdetails.ErrorInfo {
+	return &errdetails.ErrorInfo{Domain: errorDomain, Reason: reason, Metadata: map[string]string{keyScope: s.String()}}
 }
 
 func answerTo(why ingress.Refusal) *answer {
@@ -83,10 +88,12 @@ func newAnswer(key answerKey) *answer {
 	after := &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(key.ms) * time.Millisecond)}
 	trailer := metadata.Pairs(keyPushback, strconv.FormatInt(key.ms, 10))
 	if !key.overQuota {
-		return &answer{withDetails(codes.Unavailable, "overloaded", after), trailer}
+		trailer.Set(keyScope, fault.ScopeTask.String())
+		return &answer{withDetails(codes.Unavailable, "overloaded", after, errorInfo(reasonTask, fault.ScopeTask)), trailer}
 	}
+	trailer.Set(keyScope, fault.ScopeCustomer.String())
 	over := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "customer", Description: "sends more than it may"}}}
-	return &answer{withDetails(codes.ResourceExhausted, "over quota", over, after), trailer}
+	return &answer{withDetails(codes.ResourceExhausted, "over quota", over, after, errorInfo(reasonCustomer, fault.ScopeCustomer)), trailer}
 }
 
 // milliseconds returns d in milliseconds, rounded up to three digits: nobody is to

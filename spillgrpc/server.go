@@ -9,12 +9,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
@@ -137,15 +136,18 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	if t := ratio(s.ingress, call.Criticality); t != nil {
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
-	ctx, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
+	ctx, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
 		cancel()
 	}()
 	answer, err = handler(ctx, req)
-	if outcome = outcomeOf(ctx, err); final(err) {
-		_ = grpc.SetTrailer(ctx, dontRetry.trailer) // fails where nobody reads it
+	if outcome = outcomeOf(ctx, err); err != nil {
+		var trailer metadata.MD
+		if err, trailer = served.answer(err); trailer != nil {
+			_ = grpc.SetTrailer(ctx, trailer) // fails where nobody reads it
+		}
 	}
 	return answer, err
 }
@@ -169,7 +171,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	if t := ratio(s.ingress, call.Criticality); t != nil {
 		ss.SetTrailer(t)
 	}
-	inner, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
+	inner, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	stream.ctx = inner
 	outcome := spillway.Failed // unless the handler returns
 	defer func() {
@@ -177,8 +179,11 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 		cancel()
 	}()
 	err := handler(srv, stream)
-	if outcome = outcomeOf(inner, err); final(err) {
-		ss.SetTrailer(dontRetry.trailer)
+	if outcome = outcomeOf(inner, err); err != nil {
+		var trailer metadata.MD
+		if err, trailer = served.answer(err); trailer != nil {
+			ss.SetTrailer(trailer)
+		}
 	}
 	return err
 }
@@ -208,22 +213,6 @@ func (s *serverStream) SendMsg(m any) error {
 
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// inherit returns the context by which outgoing calls inherit criticality and
-// deadline, which at an edge is known for that of a stranger, and what ends it.
-func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, context.CancelFunc) {
-	if l.labelled {
-		ctx = spillway.WithCriticality(ctx, call.Criticality)
-	}
-	d, ok := ctx.Deadline()
-	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
-		if ok && l.edge {
-			ctx = claims.WithDeadline(ctx, d)
-		}
-		return ctx, func() {}
-	}
-	return context.WithDeadline(ctx, call.Deadline)
-}
-
 // outcomeOf tells what became of a call that a handler has answered with err.
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {
@@ -238,16 +227,4 @@ func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	default:
 		return spillway.Served
 	}
-}
-
-// final reports whether a handler returns an error that its own caller must not
-// retry: one of a call that it has made itself, and that was retried there, or
-// refused, or must not be retried. If each layer retried the failures of the one
-// below, they would multiply.
-func final(err error) bool {
-	if err == nil {
-		return false
-	}
-	f := fault.Of(err)
-	return f.DontRetry || f.Unsent
 }

@@ -53,8 +53,8 @@ func TestRefusals(t *testing.T) {
 		pushback string
 		detail   string
 	}{
-		{"overloaded", quiet, "0", codes.Unavailable, "1240", "RetryInfo 1.24s"},
-		{"don't retry", angry, "3", codes.Unavailable, "-1", "ErrorInfo spillway/OVERLOADED_DONT_RETRY"},
+		{"overloaded", quiet, "0", codes.Unavailable, "1240", "RetryInfo 1.24s ErrorInfo spillway/OVERLOADED task"},
+		{"don't retry", angry, "3", codes.Unavailable, "-1", "ErrorInfo spillway/OVERLOADED_DONT_RETRY service"},
 		{"over quota", ingress.Config{Quota: none(), Rand: half}, "0", codes.ResourceExhausted, "*", "QuotaFailure RetryInfo"},
 		{"served", ingress.Config{}, "0", codes.OK, "", ""},
 	} {
@@ -118,6 +118,9 @@ func describe(s *status.Status) (text string) {
 			text += "RetryInfo " + d.GetRetryDelay().AsDuration().String()
 		case *errdetails.ErrorInfo:
 			text += "ErrorInfo " + d.GetDomain() + "/" + d.GetReason()
+			if s := d.GetMetadata()[keyScope]; s != "" {
+				text += " " + s
+			}
 		case *errdetails.QuotaFailure:
 			text += "QuotaFailure"
 		default:
@@ -134,9 +137,13 @@ func TestClientObeys(t *testing.T) {
 		gates ingress.Config
 		want  fault.Failure // but for the time
 	}{
-		{"overloaded", swamped, fault.Failure{Overload: true, Party: fault.Server, Safety: fault.Yes, HasRetryAfter: true}},
-		{"over quota", ingress.Config{Quota: none()}, fault.Failure{Overload: true, Party: fault.Client, Safety: fault.Yes, HasRetryAfter: true}},
-		{"don't retry", angry, fault.Failure{Overload: true, Party: fault.Server, DontRetry: true}},
+		{"overloaded", swamped, fault.Failure{
+			Overload: true, Party: fault.Server, Safety: fault.Yes, HasRetryAfter: true, Scope: fault.ScopeTask, Unprocessed: true,
+		}},
+		{"over quota", ingress.Config{Quota: none()}, fault.Failure{
+			Overload: true, Party: fault.Client, Safety: fault.Yes, HasRetryAfter: true, Scope: fault.ScopeCustomer,
+		}},
+		{"don't retry", angry, fault.Failure{Overload: true, Party: fault.Server, DontRetry: true, Scope: fault.ScopeService}},
 	} {
 		inBubble(t, func(t *testing.T) {
 			s := mustServer(t, row.gates, ServerConfig{})

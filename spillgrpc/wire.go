@@ -19,12 +19,16 @@ const (
 
 	// of an answer, in its trailer
 	keyPushback = "grpc-retry-pushback-ms"
+	keyScope    = "x-overload-scope" // task, service or customer: our own
 )
 
-// What an ErrorInfo with "overloaded; don't retry" says.
+// What an ErrorInfo of ours says: the reason, and the scope in its metadata under keyScope,
+// for answers that have no trailer.
 const (
 	errorDomain     = "spillway"
+	reasonTask      = "OVERLOADED"
 	reasonDontRetry = "OVERLOADED_DONT_RETRY"
+	reasonCustomer  = "OVER_QUOTA"
 )
 
 // labels are the metadata of an attempt that has a label and nothing else, by

@@ -1,0 +1,128 @@
+package spillgrpc
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/final"
+)
+
+// A servedCall is the context of a call that is served. Outgoing calls inherit its criticality
+// and deadline, and set its mark. It is one piece of memory for all of it.
+type servedCall struct {
+	context.Context //nolint:containedctx // it is one
+
+	deadline time.Time // that a stranger has set, or zero
+	class    spillway.Criticality
+	labelled bool // with the class
+	final    final.Mark
+}
+
+// classes are contexts that hold a class each, by its index. All calls share them.
+var classes = func() (all [spillway.Criticalities]context.Context) {
+	for i := range all {
+		all[i] = spillway.WithCriticality(context.Background(), spillway.Criticality(i)+spillway.Sheddable)
+	}
+	return all
+}()
+
+// Value implements [context.Context].
+func (s *servedCall) Value(key any) any {
+	if key == (final.Key{}) {
+		return &s.final
+	}
+	if s.labelled {
+		if v := classes[s.class.Index()].Value(key); v != nil {
+			return v
+		}
+	}
+	if !s.deadline.IsZero() && key == (claims.DeadlineKey{}) {
+		return s.deadline
+	}
+	return s.Context.Value(key)
+}
+
+// inherit returns the context by which outgoing calls inherit criticality and deadline,
+// which at an edge is known for that of a stranger, and what ends it.
+func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, *servedCall, context.CancelFunc) {
+	s := &servedCall{Context: ctx, class: call.Criticality, labelled: l.labelled}
+	d, ok := ctx.Deadline()
+	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
+		if ok && l.edge {
+			s.deadline = d
+		}
+		return s, s, func() {}
+	}
+	limited, cancel := context.WithDeadline(s, call.Deadline)
+	return limited, s, cancel
+}
+
+// answer returns the error that a handler has returned as its caller gets it, with a
+// trailer or nil. If a call for it must not be repeated, neither must this one: if each
+// layer retried the failures of the one below, they would multiply. What the backend of
+// the handler said of itself, when to come back and how far its overload reaches, is not
+// true of this server and is left out.
+func (s *servedCall) answer(err error) (error, metadata.MD) {
+	st, ok := status.FromError(err)
+	if !ok {
+		st = status.FromContextError(err) // as grpc does
+	}
+	_, passedOn := errors.AsType[*attemptError](err)
+	isFinal := (s.final.IsSet() || final.Error(err)) && repeatable(st.Code())
+	switch {
+	case isFinal:
+		return &statusError{err, own(st, dontRetryInfo)}, dontRetryTrailer
+	case passedOn && len(st.Proto().GetDetails()) > 0:
+		return &statusError{err, own(st)}, nil
+	default:
+		return err, nil
+	}
+}
+
+// What an answer with an error says if it must not be repeated. It says nothing of the
+// load of this server.
+var (
+	dontRetryInfo    = &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonDontRetry}
+	dontRetryTrailer = metadata.Pairs(keyPushback, "-1")
+)
+
+// repeatable reports whether anybody would repeat a call with such an answer. The other
+// codes are answers by themselves.
+func repeatable(c codes.Code) bool {
+	switch c {
+	case codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unavailable, codes.DataLoss:
+		return true
+	default:
+		return false
+	}
+}
+
+// own returns st without what another server says of itself, and with more.
+func own(st *status.Status, more ...protoadapt.MessageV1) *status.Status {
+	p := st.Proto() // which is a copy
+	p.Details = slices.DeleteFunc(p.Details, ofAnother)
+	next := status.FromProto(p)
+	if with, err := next.WithDetails(more...); err == nil && len(more) > 0 {
+		return with
+	}
+	return next
+}
+
+func ofAnother(detail *anypb.Any) bool {
+	if detail.MessageIs((*errdetails.RetryInfo)(nil)) {
+		return true
+	}
+	var info errdetails.ErrorInfo
+	return detail.MessageIs(&info) && detail.UnmarshalTo(&info) == nil && info.GetDomain() == errorDomain
+}
