@@ -31,8 +31,8 @@ type BudgetedConfig struct {
 	// own, which holds 1000·Ratio tokens. It starts with 30·Ratio (3) on credit, which
 	// the first 30 originals repay. One that starts full lets retries exceed the Ratio
 	// until it was emptied once; [Unlimited] leaves only Attempts. Refusals of customers
-	// over their quota have a bucket of the strategy's own beside it, likewise, but where
-	// the Ratio is negative.
+	// over their quota have a bucket of the strategy's own beside it, of the same size and
+	// without the credit, unless the Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.
@@ -72,7 +72,7 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	}
 	b := new(Budgeted)
 	if _, unlimited := c.Budget.(Unlimited); !unlimited && r.first > 0 {
-		b.quota = newEarnedPurse(r.first)
+		b.quota = newPurse(0, budgetedOriginals*r.first)
 	}
 	b.configure(r, c.Budget, c.Rand)
 	return b, nil

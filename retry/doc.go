@@ -115,7 +115,10 @@
 //
 // A refusal of one task only ([fault.ScopeTask]) is retried after 0 to 5 ms, the second
 // time after 0 to 10 ms, whatever its hint: that is for this task, and the retry is for
-// another. It is paid for like any other.
+// another. It is paid for like any other. That others serve it is believed while it proves
+// true: such a retry costs one of 10 tokens, and one that is served returns it; each call
+// that is served adds a tenth. Without a token the hint counts as if it had no scope. So
+// where all tasks are overloaded, or there is only one, hardly any retry is wasted.
 //
 // A refusal of one customer ([fault.Failure.OverQuota]) is retried only if it has a hint.
 // What such refusals earn and their retries cost is kept in a second bucket of the same

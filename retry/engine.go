@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/tokens"
 )
 
 // rules are all that tells one strategy from another.
@@ -59,6 +60,8 @@ type engine struct {
 	quota  Budget // pays for retries of customers over their quota; nil: as budget
 	rand   func() float64
 
+	others tokens.Level // evidence that other tasks serve what one refuses
+
 	retries, unsent atomic.Uint64
 	refusals        [Reasons]atomic.Uint64
 }
@@ -68,7 +71,19 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 		random = rand.Float64
 	}
 	e.rules, e.budget, e.rand = r, b, random
+	e.others.Set(othersMax)
 }
+
+// The evidence that other tasks serve what one refuses, in the numbers of MongoDB's
+// adaptive retries: where all tasks are overloaded, or there is only one, retries at once
+// settle at one in ten calls that are served, and all other calls wait as if no scope were
+// known. Where others serve them, they earn what they cost. The capacity is how many come
+// to nothing before that shows.
+const (
+	othersMax    = 10 * tokens.Unit
+	othersCost   = tokens.Unit
+	othersServed = tokens.Unit / 10
+)
 
 // Refresh implements [Strategy]. Its refusals are [RefusedError]s.
 func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error) {
@@ -95,6 +110,10 @@ func (e *engine) Succeed(t Token) error {
 	s, err := e.issuer.Claim(t)
 	if err != nil {
 		return err
+	}
+	e.others.Add(othersServed, othersMax)
+	if s.elsewhere {
+		e.others.Add(othersCost, othersMax)
 	}
 	switch {
 	case s.Number == 0:
@@ -166,17 +185,22 @@ func (s *State) account() string {
 // or why there is to be none.
 func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration, *RefusedError) {
 	s.overloaded = s.overloaded || f.Overload
+	s.elsewhere = e.goesElsewhere(f)
 	if reason := e.final(s, f); reason != ReasonOther {
 		return 0, refusal(reason)
 	}
-	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter && !e.goesElsewhere(f) {
+	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter && !s.elsewhere {
 		return 0, &RefusedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
 	}
 	delay := e.delay(s, f)
 	if d := s.Call.Deadline; !d.IsZero() && !now.Add(delay).Before(d) {
 		return 0, &RefusedError{Reason: ReasonDeadline, Delay: delay, RetryAfter: f.RetryAfter}
 	}
-	return delay, e.charge(now, s, f, delay)
+	refused := e.charge(now, s, f, delay)
+	if refused == nil && s.elsewhere {
+		e.others.Drop(othersCost)
+	}
+	return delay, refused
 }
 
 // final returns what forbids a retry whenever it were made, or ReasonOther.
@@ -218,13 +242,13 @@ func (e *engine) limit(s *State) int {
 // goesElsewhere reports whether the retry that follows f is for another task, so that
 // the hint of the one that refused does not delay it.
 func (e *engine) goesElsewhere(f fault.Failure) bool {
-	return e.elsewhere.Base > 0 && f.Overload && f.Scope == fault.ScopeTask
+	return e.elsewhere.Base > 0 && f.Overload && f.Scope == fault.ScopeTask && e.others.Load() >= othersCost
 }
 
 // delay returns how long to wait before the retry that follows f.
 func (e *engine) delay(s *State, f fault.Failure) time.Duration {
 	b, u := e.backoff, e.rand()
-	if e.goesElsewhere(f) {
+	if s.elsewhere {
 		return e.elsewhere.Delay(s.Number, u)
 	}
 	if f.Overload {

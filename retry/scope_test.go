@@ -48,6 +48,40 @@ func TestElsewhereAtOnce(t *testing.T) {
 	}
 }
 
+// TestElsewhereHasToHelp: where no other task serves what one refuses, all but a few calls
+// wait as they are told, until calls are served again; where others do, none waits.
+func TestElsewhereHasToHelp(t *testing.T) {
+	const hint = time.Second
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}}))
+	atOnce := func(calls int, end func(retry.Token)) (n int) {
+		for range calls {
+			next, err := s.Refresh(t0, s.Begin(spillway.Call{}), ofTask(hint))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next.Delay() < hint {
+				n++
+			}
+			end(next)
+		}
+		return n
+	}
+	served := func(token retry.Token) { _ = s.Succeed(token) }
+	refused := func(token retry.Token) { _ = s.Release(token, ofTask(hint)) }
+	if n := atOnce(1000, served); n != 1000 {
+		t.Errorf("others serve all: %d of 1000 went there at once", n)
+	}
+	if n := atOnce(1000, refused); n != 10 {
+		t.Errorf("others serve nothing: %d of 1000 went there at once, want 10", n)
+	}
+	for range 1000 {
+		served(s.Begin(spillway.Call{}))
+	}
+	if n := atOnce(10, refused); n != 10 {
+		t.Errorf("after a good time: %d of 10 went elsewhere at once", n)
+	}
+}
+
 // TestElsewhereForEver: a backend whose tasks all say "elsewhere" gets three attempts of
 // a call, and retries at most a tenth of the calls.
 func TestElsewhereForEver(t *testing.T) {

@@ -80,6 +80,7 @@ type State struct {
 
 	// For the engine of this package:
 	overloaded bool    // an attempt met an overload
+	elsewhere  bool    // the attempt is for another task than the last
 	paid       float64 // for the attempt
 	payer      string  // out of whose account
 	from       Budget  // of which budget
@@ -120,7 +121,7 @@ func (i *Issuer) state() *State {
 	}
 	s.Data = nil
 	s.Attempt = Attempt{deprioritized: s.deprioritized[:0]}
-	s.overloaded, s.paid = false, 0
+	s.overloaded, s.elsewhere, s.paid = false, false, 0
 	return s
 }
 

@@ -202,7 +202,8 @@ type Service struct {
 	Ingress *ingress.Config
 	// Customers, if not nil, is the quota of each task.
 	Customers *quota.LocalConfig
-	// Hints makes refusals say when to come back, as Ingress.RetryAfter has it.
+	// Hints makes refusals say when to come back, as Ingress.RetryAfter has it. A caller
+	// leaves a task out for as long as it asked, while there are others.
 	Hints bool
 	// AcceptRatio makes answers of both kinds tell the accept ratio of the task by
 	// class, as those of an internal listener do, by which throttles of callers
@@ -215,10 +216,12 @@ type OnFailure string
 
 // What a request answers.
 const (
-	// DontRetry: "overloaded; don't retry", which leaves the retries to the layer
-	// that met the failure. The default.
+	// DontRetry: "don't retry" if the call was given up, as servers of Spillway have it,
+	// which leaves the retries to the layer that met the failure; else a failure of
+	// its own. The default.
 	DontRetry OnFailure = "dont_retry"
-	// Retryable: "overloaded", as if the service itself were.
+	// Retryable: "overloaded", as if the service itself were. So do servers that know
+	// nothing of this.
 	Retryable OnFailure = "retryable"
 	// Degrade: it is answered all the same.
 	Degrade OnFailure = "degrade"

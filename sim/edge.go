@@ -7,6 +7,8 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/ejection"
+	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
@@ -27,8 +29,9 @@ type edge struct {
 	purse    purse
 	bucket   budget.Config
 	policies policies
-	network  *stream // latency, loss
-	choice   *stream // of tasks
+	network  *stream                       // latency, loss
+	choice   *stream                       // of tasks
+	ejected  map[int32][]ejection.Ejection // of callers to whom a task has said when to come back, by the place in the subset
 }
 
 // A client is one caller. Its policies are made when they are needed, and let go
@@ -60,16 +63,17 @@ type call struct {
 	intended int64 // when the call was to begin
 	started  int64 // when the attempt was
 	client   int32
-	attempts int32     // that were sent
-	at       int32     // task that the attempt was sent to, notSent if it waits for a connection
-	gen      uint32    // grows with each attempt, and when the call ends
-	parent   ticketFor // the request that waits for this call
-	request  *request  // of the attempt; only for whoever leaves
-	last     outcome   // of the last attempt
-	windows  uint32    // that the call is in
-	open     bool      // has a connection
-	trying   bool      // an attempt is under way, not the wait for one
-	again    bool      // its client makes another one after it
+	attempts int32         // that were sent
+	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
+	gen      uint32        // grows with each attempt, and when the call ends
+	parent   ticketFor     // the request that waits for this call
+	request  *request      // of the attempt; only for whoever leaves
+	last     outcome       // of the last attempt
+	windows  uint32        // that the call is in
+	failure  fault.Failure // of the last attempt
+	open     bool          // has a connection
+	trying   bool          // an attempt is under way, not the wait for one
+	again    bool          // its client makes another one after it
 }
 
 // task returns the one that makes the call, nil if it is made by a client.
@@ -126,10 +130,11 @@ func (e *edge) later(id uint32, d time.Duration) {
 func (e *edge) attempt(id uint32) {
 	c := e.calls[id]
 	c.call.Attempt, c.started, c.at, c.trying = int32(c.token.Attempt().Number), e.now, notSent, true
-	if refused := e.admit(c); refused != 0 {
+	if refused, err := e.admit(c); refused != 0 {
 		e.settle(c, spillway.Abandoned)
 		e.purse.payer = c.client
 		_ = e.strategy.Release(c.token, fault.Failure{Unsent: true}) // the token is this attempt's own
+		e.givenUp(c, err)
 		e.end(id, refused)
 		return
 	}
@@ -148,21 +153,21 @@ func (e *edge) attempt(id uint32) {
 
 // admit asks each gate in turn, and returns what becomes of a call that one
 // refuses.
-func (e *edge) admit(c *call) (refused outcome) {
+func (e *edge) admit(c *call) (refused outcome, err error) {
 	a, config := e.wake(c.client), &e.config.Egress
 	if config.ThrottleMode != spillway.Off {
 		t, err := a.admit(e.clock, c.call)
 		if c.tickets[throttleGate] = t; err != nil && config.ThrottleMode == spillway.Enforce {
-			return refusedThrottle
+			return refusedThrottle, err
 		}
 	}
 	if config.InflightMode != spillway.Off {
 		t, err := a.limiter.Admit(e.clock, c.call)
 		if c.tickets[inflightGate] = t; err != nil && config.InflightMode == spillway.Enforce {
-			return refusedInflight
+			return refusedInflight, err
 		}
 	}
-	return 0
+	return 0, nil
 }
 
 // settle tells the gates what became of an attempt, as of when it began.
@@ -256,12 +261,15 @@ func (e *edge) greet(caller int32, task int) int64 {
 }
 
 // bit is that of the connection to a task.
-func (e *edge) bit(caller int32, task int) uint64 {
+func (e *edge) bit(caller int32, task int) uint64 { return 1 << e.place(caller, task) }
+
+// place is the place of a task in the subset of a caller.
+func (e *edge) place(caller int32, task int) int {
 	if e.config.Subset == len(e.to.tasks) {
-		return 1 << task
+		return task
 	}
 	n := len(e.to.tasks)
-	return 1 << ((task - int(caller)*e.config.Subset%n + n) % n)
+	return (task - int(caller)*e.config.Subset%n + n) % n
 }
 
 // answered ends an attempt with what the task has said.
@@ -273,6 +281,7 @@ func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio
 	if a == unreachable {
 		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
+	e.eject(c, f)
 	e.disconnect(c)
 	e.settle(c, outcomeOf(a == served, f))
 	e.purse.payer = c.client
@@ -304,13 +313,31 @@ func (e *edge) expired(id uint32) {
 // failed asks the strategy whether there is to be another attempt.
 func (e *edge) failed(id uint32, f fault.Failure) {
 	c := e.calls[id]
+	c.failure = f
 	next, err := e.strategy.Refresh(e.clock, c.token, f)
 	if err != nil {
+		e.givenUp(c, err)
 		e.end(id, c.last)
 		return
 	}
 	c.token = next
 	e.later(id, next.Delay())
+}
+
+// givenUp marks the request that a call was made for, as package egress does, unless why
+// there is no other attempt leaves that to the caller of the task.
+func (e *edge) givenUp(c *call, why error) {
+	r := c.parent.r
+	if r == nil || r.gen != c.parent.gen {
+		return
+	}
+	var last error
+	if c.attempts > 0 {
+		last = (*attemptError)(&c.failure)
+	}
+	if final.Error(retry.Explain(last, why, int(c.attempts))) {
+		r.final.Set()
+	}
 }
 
 // outcomeOf says what an attempt tells of the backend's load, as package egress
@@ -319,6 +346,8 @@ func outcomeOf(ok bool, f fault.Failure) spillway.Outcome {
 	switch {
 	case ok:
 		return spillway.Served
+	case f.OverQuota():
+		return spillway.OverQuota
 	case f.Overload, f.Unprocessed:
 		return spillway.Overloaded
 	case f.Timeout:
@@ -372,10 +401,33 @@ func (e *edge) choose(c *call) (task int) {
 	return e.pick(c)
 }
 
-// pick chooses no task that is known to be gone, unless all are.
+// eject leaves a task out that has refused and said for how long.
+func (e *edge) eject(c *call, f fault.Failure) {
+	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
+		return
+	}
+	all := e.ejected[c.client]
+	if all == nil {
+		if e.ejected == nil {
+			e.ejected = make(map[int32][]ejection.Ejection)
+		}
+		all = make([]ejection.Ejection, e.config.Subset)
+		e.ejected[c.client] = all
+	}
+	all[e.place(c.client, int(c.at))].Failed(e.clock, f)
+}
+
+// out reports whether a task is left out by a caller.
+func (e *edge) out(caller int32, task int) bool {
+	all := e.ejected[caller]
+	return all != nil && all[e.place(caller, task)].Active(e.clock)
+}
+
+// pick chooses no task that is known to be gone, or has asked to be left out, unless all
+// have.
 func (e *edge) pick(c *call) (task int) {
 	for range 16 {
-		if task = e.draw(c); e.to.tasks[task].gone == 0 {
+		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(c.client, task) {
 			return task
 		}
 	}

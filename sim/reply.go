@@ -16,7 +16,21 @@ const (
 	hopeless          // overloaded; don't retry
 	overQuota         // this customer asks for too much
 	unreachable       // nobody is there to be connected to
+	failing           // a call that the request depends on has failed
 )
+
+// scopes are how far refusals reach.
+var scopes = [...]fault.Scope{
+	overloaded: fault.ScopeTask, hopeless: fault.ScopeService, overQuota: fault.ScopeCustomer,
+}
+
+// An attemptError is the error of an attempt that failed, as an adapter would make it.
+type attemptError fault.Failure
+
+func (*attemptError) Error() string { return "sim: the attempt failed" }
+
+// Failure implements [fault.Failurer].
+func (e *attemptError) Failure() fault.Failure { return fault.Failure(*e) }
 
 // failure is what an adapter makes of the reply. A hint above zero says when to
 // come back.
@@ -25,11 +39,12 @@ func (a reply) failure(hint time.Duration) fault.Failure {
 	case overloaded, hopeless, overQuota:
 		f := fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}
 		f.DontRetry = a != overloaded
+		f.Scope = scopes[a]
 		f.RetryAfter, f.HasRetryAfter = hint, hint > 0
 		return f
 	case unreachable:
 		return fault.Failure{Unprocessed: true, Party: fault.Server}
-	case broken:
+	case broken, failing:
 		return fault.Failure{Party: fault.Server}
 	default:
 		return fault.Failure{}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -70,9 +71,10 @@ type request struct {
 	ends     int64 // when the processor has done it, if the task does not stand still
 	stood    int64 // for how long it had when that began
 	stage    stage
-	next     int  // of the calls to other services
-	left     bool // the caller is gone
-	queues   bool // for a token of the rate limit, or for a slot
+	next     int        // of the calls to other services
+	final    final.Mark // a call for it was given up
+	left     bool       // the caller is gone
+	queues   bool       // for a token of the rate limit, or for a slot
 	tickets  [ingressGates]spillway.Ticket
 	reserved ratelimit.Reservation
 	waiter   shed.Waiter
@@ -255,11 +257,14 @@ func (t *task) resume(r *request, o outcome) {
 		t.ask(r)
 		return
 	}
-	a := hopeless
-	if t.config.OnFailure == Retryable {
-		a = overloaded
+	switch {
+	case t.config.OnFailure == Retryable:
+		t.finish(r, overloaded)
+	case r.final.IsSet():
+		t.finish(r, hopeless)
+	default:
+		t.finish(r, failing)
 	}
-	t.finish(r, a)
 }
 
 // wait waits for something else than a processor.

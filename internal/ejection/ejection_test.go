@@ -42,11 +42,39 @@ func TestEjection(t *testing.T) {
 	}
 	var e ejection.Ejection
 	e.Failed(now, task)
-	e.Failed(now, with(func(f *fault.Failure) { f.RetryAfter = time.Millisecond }))
-	if !e.Active(now.Add(time.Second - 1)) {
-		t.Error("a shorter hint has ended a longer one")
-	}
 	if e.Active(now.Add(-2 * ejection.Max)) {
 		t.Error("left out for longer than Max, as the clock was set back")
+	}
+}
+
+// TestEjectionGrows: an endpoint that refuses as soon as it has come back is left out for
+// longer each time, up to 16 times what it asks, and for no longer than that once it has
+// served for as long as it was left out.
+func TestEjectionGrows(t *testing.T) {
+	task := fault.Failure{Overload: true, Scope: fault.ScopeTask, HasRetryAfter: true, RetryAfter: time.Second}
+	now := time.Unix(1e9, 0)
+	var e ejection.Ejection
+	for i, want := range []time.Duration{1, 2, 4, 8, 16, 16, 16} {
+		until, ejected := e.Failed(now, task)
+		if !ejected || until.Sub(now) != want*time.Second {
+			t.Fatalf("refusal %d: %v, %v, want %v s", i, until.Sub(now), ejected, want)
+		}
+		if _, again := e.Failed(now.Add(time.Millisecond), task); again {
+			t.Fatal("an attempt that was under way counts")
+		}
+		now = until.Add(10 * time.Millisecond)
+	}
+	if until, _ := e.Failed(now.Add(16*time.Second), task); until.Sub(now) != 17*time.Second {
+		t.Errorf("after it has served: %v", until.Sub(now))
+	}
+	long := task
+	long.RetryAfter = 50 * time.Second
+	var hostile ejection.Ejection
+	for range 5 {
+		until, _ := hostile.Failed(now, long)
+		if until.Sub(now) > ejection.Max {
+			t.Errorf("left out for %v", until.Sub(now))
+		}
+		now = until
 	}
 }

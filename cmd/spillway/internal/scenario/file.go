@@ -241,6 +241,7 @@ type Expectation struct {
 	Variant string   `yaml:"variant" json:"variant" jsonschema_description:"Of which variant; left out, of each."`
 	Window  string   `yaml:"window" json:"window" jsonschema_description:"In which window; left out, in the last."`
 	Over    string   `yaml:"over" json:"over" jsonschema_description:"A variant; the measure is divided by that of it."`
+	Above   string   `yaml:"above" json:"above" jsonschema_description:"A variant; the measure of it is taken off."`
 	Least   *float64 `yaml:"least" json:"least"`
 	Most    *float64 `yaml:"most" json:"most"`
 	Why     string   `yaml:"why" json:"why" jsonschema_description:"In words."`

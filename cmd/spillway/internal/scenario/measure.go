@@ -24,6 +24,8 @@ func (j *Judgement) Text() string {
 	name := j.Measure
 	if j.Over != "" {
 		name += " over that of " + j.Over
+	} else if j.Above != "" {
+		name += " above that of " + j.Above
 	}
 	if j.Window != "" {
 		name += " [" + j.Window + "]"
@@ -72,7 +74,7 @@ func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
 		var seen []string
 		for i := range runs {
 			variant := runs[i].Variant
-			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant || e.Over != "" && !ran(e.Over) {
+			if slices.Contains(seen, variant) || e.Variant != "" && e.Variant != variant || e.Over != "" && !ran(e.Over) || e.Above != "" && !ran(e.Above) {
 				continue
 			}
 			seen = append(seen, variant)
@@ -80,10 +82,20 @@ func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
 			if e.Over != "" {
 				got = quotient(got, mean(runs, results, e.Over, e.Measure, e.Window))
 			}
+			if e.Above != "" {
+				got = difference(got, mean(runs, results, e.Above, e.Measure, e.Window))
+			}
 			all = append(all, Judgement{e, variant, got, got != nil && e.holds(*got)})
 		}
 	}
 	return all
+}
+
+func difference(a, b *float64) *float64 {
+	if a == nil || b == nil {
+		return nil
+	}
+	return new(*a - *b)
 }
 
 func quotient(a, b *float64) *float64 {
@@ -287,6 +299,8 @@ func (s *Scenario) checkExpectations() error {
 			return &fieldError{at + ".variant", fmt.Sprintf("is %q, which is no variant", e.Variant)}
 		case !slices.Contains(variants, e.Over):
 			return &fieldError{at + ".over", fmt.Sprintf("is %q, which is no variant", e.Over)}
+		case !slices.Contains(variants, e.Above), e.Above != "" && e.Over != "":
+			return &fieldError{at + ".above", fmt.Sprintf("is %q, must be a variant, and go without over", e.Above)}
 		case e.Least == nil && e.Most == nil:
 			return &fieldError{at, "has neither a least nor a most"}
 		case !whole(e.Least) || !whole(e.Most):
