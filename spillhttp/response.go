@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -41,15 +42,22 @@ func dontRetry(h http.Header, status int) {
 		status == http.StatusTooEarly, status == http.StatusTooManyRequests:
 	case status == http.StatusOK && first(h, headerGRPCStatus) != "" && first(h, headerGRPCStatus) != "0":
 		h[headerGRPCPushback] = valueNoRetry
-		delete(h, headerScope)
+		dropTask(h)
 		return
 	default:
 		return
 	}
-	for _, invites := range [...]string{headerScope, headerStripe, headerNack} {
-		delete(h, invites)
-	}
+	dropTask(h)
+	delete(h, headerStripe)
+	delete(h, headerNack)
 	h[headerShouldRetry] = valueFalse
+}
+
+// dropTask takes off that one task is overloaded: it is not this one.
+func dropTask(h http.Header) {
+	if fault.ParseScope(first(h, headerScope)) == fault.ScopeTask {
+		delete(h, headerScope)
+	}
 }
 
 // Write implements [http.ResponseWriter].
