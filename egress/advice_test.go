@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // A client that has made two calls of its own is throttled by what the answers to
@@ -28,7 +29,7 @@ func TestAdviceOfAnswers(t *testing.T) {
 		{"failed", []float64{0.1, 0.1, 0.1}, errors.New("a bug"), true},
 		{"abandoned", []float64{0.1, 0.1, 0.1}, &answer{fault.Failure{Canceled: true}}, false},
 	} {
-		c, err := egress.New(egress.Config{})
+		c, err := egress.New(egress.Config{Throttle: throttle.Config{Rand: func() float64 { return 0.999 }}})
 		if err != nil {
 			t.Fatal(err)
 		}

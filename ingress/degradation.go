@@ -15,6 +15,7 @@ import (
 type signals struct {
 	seen     atomic.Int64                          // when they were last looked at
 	accepts  [spillway.Criticalities]atomic.Uint32 // each a shed.Ratio
+	rejects  atomic.Bool                           // one of them is below 1
 	degrader shed.Degrader
 
 	mu    sync.Mutex // held by whoever looks
@@ -27,10 +28,15 @@ type signals struct {
 // nothing but the comparison of two times.
 const lookEvery = 10 * time.Millisecond
 
-// look observes how the shedder stands, if it is time to.
+// due reports whether it is time to look, also where a clock was set back.
+func (g *signals) due(now time.Time) bool {
+	return uint64(now.UnixNano()-g.seen.Load()) >= uint64(lookEvery)
+}
+
+// look observes how the shedder stands, unless another request is doing so.
 func (s *Server) look(st *settings, now time.Time) {
 	g := &s.signals
-	if passed := now.UnixNano() - g.seen.Load(); passed >= 0 && passed < int64(lookEvery) || !g.mu.TryLock() {
+	if !g.mu.TryLock() {
 		return
 	}
 	defer g.mu.Unlock()
@@ -47,11 +53,15 @@ func (s *Server) look(st *settings, now time.Time) {
 	if places := stats.Depth * float64(st.processors); places > 0 {
 		p.Fill = float64(stats.Waiting) / places
 	}
+	rejects := false
 	for i := range stats.Classes {
 		p.Rejected[i] = stats.Classes[i].RefusedTotal
 		p.Offered[i] = stats.Classes[i].AdmittedTotal + p.Rejected[i]
-		g.accepts[i].Store(uint32(g.ratio[i].Observe(now, p.Offered[i], p.Rejected[i])))
+		ratio := g.ratio[i].Observe(now, p.Offered[i], p.Rejected[i])
+		g.accepts[i].Store(uint32(ratio))
+		rejects = rejects || ratio != shed.RatioOne
 	}
+	g.rejects.Store(rejects)
 	g.degrader.Observe(now, p)
 }
 
@@ -60,11 +70,17 @@ func (s *Server) look(st *settings, now time.Time) {
 // nothing and takes no lock. A handler gets the level that its request was admitted
 // with from the context: [spillway.DegradationFrom].
 func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
-	level := s.signals.degrader.Level(c)
-	if level > 0 && s.settings.Load().modes[shedGate] != spillway.Enforce {
+	if s.signals.degrader.Idle() {
 		return spillway.DegradationNone
 	}
-	return level
+	return s.degradation(c)
+}
+
+func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
+	if s.settings.Load().modes[shedGate] != spillway.Enforce {
+		return spillway.DegradationNone
+	}
+	return s.signals.degrader.Level(c)
 }
 
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality
@@ -74,12 +90,15 @@ func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
 // shedder count. At the [Edge] it returns nothing: untrusted
 // clients do not learn how loaded the server is. It allocates nothing.
 func (s *Server) AcceptRatio(c spillway.Criticality) string {
-	ratio := shed.Ratio(s.signals.accepts[c.Index()].Load())
-	if ratio == shed.RatioOne {
+	if !s.signals.rejects.Load() {
 		return ""
 	}
+	return s.acceptRatio(c)
+}
+
+func (s *Server) acceptRatio(c spillway.Criticality) string {
 	if st := s.settings.Load(); st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.Enforce {
 		return ""
 	}
-	return ratio.String()
+	return shed.Ratio(s.signals.accepts[c.Index()].Load()).String()
 }

@@ -108,7 +108,9 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 		p.shadow = p.cast()
 	}
 	st.observe(now, &p.call)
-	s.look(st, now)
+	if s.signals.due(now) {
+		s.look(st, now)
+	}
 	r := p.enter(ctx, from)
 	if r.Refused() {
 		*p = Passage{}

@@ -298,6 +298,9 @@ func (d *Degrader) set(now time.Time, stage int) {
 	d.changes.Add(1)
 }
 
+// Idle reports whether no class is degraded.
+func (d *Degrader) Idle() bool { return d.level.Load() == 0 }
+
 // Level returns the level of a class. It takes no lock and allocates nothing.
 func (d *Degrader) Level(c spillway.Criticality) spillway.DegradationLevel {
 	stage := int(d.level.Load())

@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // An overloaded server tells callers that it trusts which share of their class it
@@ -48,6 +49,9 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 	}
 }
 
+// admitting never rejects a call that has a chance to be sent.
+var admitting = egress.Config{Throttle: throttle.Config{Rand: func() float64 { return 0.999 }}}
+
 // What a Transport is told it believes only of services that are internal, and
 // passes on to nobody.
 func TestAcceptRatioIsHeard(t *testing.T) {
@@ -73,7 +77,7 @@ func TestAcceptRatioIsHeard(t *testing.T) {
 			}
 			return resp, nil
 		})
-		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return !row.external }, Egress: egress.Config{}})
+		rt := mustTransport(t, TransportConfig{Base: base, Internal: func(*http.Request) bool { return !row.external }, Egress: admitting})
 		for range 3 {
 			resp, err := rt.RoundTrip(newRequest(t, t.Context(), http.MethodGet, nil))
 			if err != nil {
