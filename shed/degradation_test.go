@@ -3,6 +3,8 @@ package shed_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -274,4 +276,42 @@ func FuzzDegrader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Thousands of handlers ask for their level while it changes.
+func TestLevelsAreReadConcurrently(t *testing.T) {
+	var d shed.Degrader
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for i := range 2000 {
+		c := spillway.Criticality(i%spillway.Criticalities) + spillway.Sheddable
+		wg.Go(func() {
+			for last := false; !last; {
+				select {
+				case <-stop:
+					last = true
+				default:
+				}
+				if l := d.Level(c); l > spillway.DegradationHigh {
+					t.Errorf("level %v", l)
+				}
+				d.Stats()
+				runtime.Gosched()
+			}
+		})
+	}
+	now, p := began, shed.Pressure{}
+	for i := range 3000 {
+		p.Fill = float64(i / 500 % 2)
+		for class := range p.Offered {
+			p.Offered[class] += 20
+		}
+		now = now.Add(10 * time.Millisecond)
+		d.Observe(now, p)
+	}
+	close(stop)
+	wg.Wait()
+	if d.Stats().ChangesTotal == 0 {
+		t.Error("the level never changed")
+	}
 }

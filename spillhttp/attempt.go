@@ -22,17 +22,16 @@ type attempt struct {
 }
 
 // dress returns an attempt whose request is req with its own headers changed
-// from has to wants and with that baggage, in a header map of its own; or nil if
-// they are as they should be. The other values are shared, as a RoundTripper changes
+// from has to wants, in a header map of its own; or nil if they are as they should
+// be and no other header changes. The other values are shared, as a RoundTripper changes
 // none.
-func dress(req *http.Request, has *own, wants own, baggage []string) *attempt {
-	if *has == wants && same(req.Header[headerBaggage], baggage) {
+func dress(req *http.Request, has *own, wants own, others bool) *attempt {
+	if *has == wants && !others {
 		return nil
 	}
 	t := &attempt{request: *req, values: wants}
 	h := make(http.Header, len(req.Header)+len(ownHeaders)+1)
 	maps.Copy(h, req.Header)
-	setBaggage(h, baggage)
 	for i, key := range ownHeaders {
 		if wants[i] == "" {
 			delete(h, key)

@@ -10,19 +10,21 @@ import (
 // What is sent. Services that know nothing of the header of Spillway pass baggage
 // on, so the class is in both.
 
-// baggage returns what the baggage of an attempt is to be, whose label is text.
-func (x *exchange) baggage(text string) []string {
-	values := x.request.Header[headerBaggage]
-	switch {
-	case !x.internal:
-		return claims.RemoveBaggage(values)
-	case text == "":
-		return values
+// baggage returns what the baggage of an attempt is to be, whose label is text, and
+// whether it is another than that of the request.
+func (x *exchange) baggage(text string) (values []string, changes bool) {
+	if x.internal && text == "" {
+		return nil, false
 	}
-	if c, ok := claims.Criticality([]string{text}, nil); ok {
-		return claims.SetBaggage(values, c)
+	has := x.request.Header[headerBaggage]
+	if !x.internal {
+		values = claims.RemoveBaggage(has)
+	} else if c, ok := claims.Criticality([]string{text}, nil); ok {
+		values = claims.SetBaggage(has, c)
+	} else {
+		return nil, false
 	}
-	return values
+	return values, !same(values, has)
 }
 
 // same reports whether two headers are the same values, as far as they were not

@@ -67,7 +67,11 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
 // caller can go out as it is.
 func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
 	own := x.headers(a)
-	t := dress(x.request, &x.own, own, x.baggage(own[ownCriticality]))
+	baggage, changes := x.baggage(own[ownCriticality])
+	t := dress(x.request, &x.own, own, changes)
+	if changes {
+		setBaggage(t.request.Header, baggage)
+	}
 	if a.Number == 0 || x.request.GetBody == nil {
 		return t, nil
 	}
