@@ -6,6 +6,9 @@ BENCHTIME ?= 0.2s
 COUNT     ?= 6
 # In inputs, not in seconds: go test may take the end of a time for a failure (go.dev/issue/75804).
 FUZZTIME  ?= 50000x
+# For make hostile.
+HOSTILE   ?= 30s
+MIX       ?= 10m
 NAME      ?= new
 OLD       ?= old
 NEW       ?= new
@@ -127,6 +130,11 @@ bench-proxy: ## Put the proxy beside no proxy, haproxy and caddy, which must be 
 	@go build -o dist/bin/spillway ./cmd/spillway
 	@go build -o dist/bin/proxybench ./cmd/spillway/proxybench
 	@dist/bin/proxybench --spillway dist/bin/spillway --json dist/bench/proxy.json $(ARGS)
+
+.PHONY: hostile
+hostile: ## Put hostile clients before the proxy, HOSTILE each and MIX all at once, and print the table
+	@go test -count 1 -timeout 4h -v ./cmd/spillway/internal/hostile -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
+	grep -v "^=== " dist/hostile.txt; exit $$status
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

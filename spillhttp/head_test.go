@@ -101,48 +101,99 @@ func FuzzFrame(f *testing.F) {
 	} {
 		f.Add([]byte(s))
 	}
+	for i, text := range corpus() {
+		if i%60 == 0 { // the rest is tested without fuzzing
+			f.Add([]byte(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { agrees(t, b) })
+}
+
+// TestFrameAgreesWithNetHTTP is the same for all of the corpus.
+func TestFrameAgreesWithNetHTTP(t *testing.T) {
+	accepted := 0
+	for _, text := range corpus() {
+		if agrees(t, []byte(text)) {
+			accepted++
+		}
+	}
+	if accepted < 100 {
+		t.Errorf("only %d were accepted: the test shows little", accepted)
+	}
+}
+
+// corpus combines what requests are made of that servers have read in different ways:
+// request lines, fields that say where the body ends, and how lines end.
+func corpus() (all []string) {
+	lines := []string{
+		"GET / HTTP/1.1", "POST /a?b=c HTTP/1.1", "GET  / HTTP/1.1", "GET /\t HTTP/1.1", "GET / HTTP/1.1 ", "GET / http/1.1", "GET / HTTP/1.10", "GET / HTTP/2.0",
+		"GET /%00 HTTP/1.1", "GET /a\x80 HTTP/1.1", "GET http://b/ HTTP/1.1", "GET //b/c HTTP/1.1", "G\x00T / HTTP/1.1", "OPTIONS * HTTP/1.1", "GET /../a HTTP/1.1", "GET /a#b HTTP/1.1",
+	}
+	fields := []string{
+		"", "Content-Length: 0", "Content-Length: 5", "Content-Length: 05", "Content-Length: +5", "Content-Length: -1", "Content-Length: 5,5", "Content-Length: 5\r\nContent-Length: 5",
+		"Content-Length: 5\r\ncontent-length: 6", "Content-Length : 5", "Content-Length\t: 5", " Content-Length: 5", "Content-Length: 5 ", "Content-Length:\x0b5", "Content-Length: 0x5", "Content-Length: 5_0",
+		"Transfer-Encoding: chunked", "Transfer-Encoding : chunked", "Transfer-Encoding: identity", "Transfer-Encoding: chunked, gzip", "Transfer-Encoding:\tchunked", "transfer-encoding: CHUNKED",
+		"Transfer-Encoding: chunked\r\nContent-Length: 5", "X: y\r\n z: w", "X: y\rZ: w", "X: y\nZ: w", "X\x00: y", "X: \x00", "X: \x7f", ": y", "X", "X: \xff", "Host: b", "Host : b", "Connection: close",
+		"Connection: keep-alive", "Connection: content-length", "Expect: 100-continue", "Upgrade: h2c", "Trailer: Content-Length", "Pragma: no-cache", "X_Y: z", "X-Request-Criticality: SHEDDABLE",
+	}
+	for _, line := range lines {
+		for _, field := range fields {
+			for _, end := range []string{"\r\n", "\n", "\r"} {
+				text := line + end + "Host: a" + end
+				if field != "" {
+					text += field + end
+				}
+				all = append(all, text+end, text+end+"12345", text+end+"0\r\n\r\nGET /inner HTTP/1.1\r\nHost: a\r\n\r\n")
+			}
+		}
+	}
+	return all
+}
+
+// agrees fails if net/http reads what frame accepts otherwise. It reports whether it does.
+func agrees(t *testing.T, b []byte) bool {
+	t.Helper()
 	x, y := new(head), new(head)
 	x.header, y.header = make(http.Header), make(http.Header)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		found, ok := frame(b)
-		if !ok {
-			return
+	found, ok := frame(b)
+	if !ok {
+		return false
+	}
+	tail := bufio.NewReader(bytes.NewReader(b))
+	want, err := http.ReadRequest(tail)
+	if !x.read(b, found, "") {
+		if err == nil {
+			t.Fatalf("%q: only net/http can read it", b)
 		}
-		tail := bufio.NewReader(bytes.NewReader(b))
-		want, err := http.ReadRequest(tail)
-		if !x.read(b, found, "") {
-			if err == nil {
-				t.Fatalf("%q: only net/http can read it", b)
-			}
-			return
+		return false
+	}
+	if err != nil {
+		t.Fatalf("%q: net/http says %v", b, err)
+	}
+	if rest, err := io.ReadAll(tail); err != nil || !bytes.Equal(rest, b[found.head:]) || want.ContentLength != found.body {
+		t.Fatalf("%q: %q remain after the head (%v) and a body of %d", b, rest, err, want.ContentLength)
+	}
+	got := &x.request
+	if want.Close || want.ProtoMinor != 1 || want.TransferEncoding != nil || want.Trailer != nil || want.Header["Upgrade"] != nil {
+		t.Fatalf("%q is unusual: %+v", b, want)
+	}
+	if len(want.Header["Pragma"]) > 0 { // for which net/http adds another
+		delete(want.Header, "Cache-Control")
+		delete(got.Header, "Cache-Control")
+	}
+	if got.Method != want.Method || !reflect.DeepEqual(got.URL, want.URL) || got.Host != want.Host ||
+		!maps.EqualFunc(got.Header, want.Header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
+		t.Fatalf("%q: read as %+v, by net/http as %+v", b, got, want)
+	}
+	if !y.glance(b, found) || y.request.Method != want.Method || y.request.URL.Path != want.URL.Path {
+		t.Fatalf("%q: at a glance %+v, by net/http %+v", b, y.request, want)
+	}
+	for _, key := range claimHeaders {
+		if !slices.Equal(y.header[key], want.Header[key]) {
+			t.Fatalf("%q: at a glance %s: %q, by net/http %q", b, key, y.header[key], want.Header[key])
 		}
-		if err != nil {
-			t.Fatalf("%q: net/http says %v", b, err)
-		}
-		if rest, err := io.ReadAll(tail); err != nil || !bytes.Equal(rest, b[found.head:]) || want.ContentLength != found.body {
-			t.Fatalf("%q: %q remain after the head (%v) and a body of %d", b, rest, err, want.ContentLength)
-		}
-		got := &x.request
-		if want.Close || want.ProtoMinor != 1 || want.TransferEncoding != nil || want.Trailer != nil || want.Header["Upgrade"] != nil {
-			t.Fatalf("%q is unusual: %+v", b, want)
-		}
-		if len(want.Header["Pragma"]) > 0 { // for which net/http adds another
-			delete(want.Header, "Cache-Control")
-			delete(got.Header, "Cache-Control")
-		}
-		if got.Method != want.Method || !reflect.DeepEqual(got.URL, want.URL) || got.Host != want.Host ||
-			!maps.EqualFunc(got.Header, want.Header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
-			t.Fatalf("%q: read as %+v, by net/http as %+v", b, got, want)
-		}
-		if !y.glance(b, found) || y.request.Method != want.Method || y.request.URL.Path != want.URL.Path {
-			t.Fatalf("%q: at a glance %+v, by net/http %+v", b, y.request, want)
-		}
-		for _, key := range claimHeaders {
-			if !slices.Equal(y.header[key], want.Header[key]) {
-				t.Fatalf("%q: at a glance %s: %q, by net/http %q", b, key, y.header[key], want.Header[key])
-			}
-		}
-	})
+	}
+	return true
 }
 
 func BenchmarkFrame(b *testing.B) {
