@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -44,5 +45,13 @@ func TestRatioOfOneTaskThrottlesNobody(t *testing.T) {
 	}
 	if success[1] < success[0]-0.005 {
 		t.Errorf("success is %.4f, without the ratio %.4f", success[1], success[0])
+	}
+}
+
+func TestAcceptRatioNeedsAnIngress(t *testing.T) {
+	c := rare(true)
+	c.Services[0].Ingress = nil
+	if _, err := sim.New(c); err == nil || !strings.Contains(err.Error(), "Services[0].AcceptRatio is true, must be false where there is no Ingress") {
+		t.Errorf("New returns %v", err)
 	}
 }

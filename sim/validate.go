@@ -209,6 +209,7 @@ func (c *checker) service(config *Config, i int) {
 func (c *checker) ingress(s *Service, at string) {
 	if s.Ingress == nil {
 		c.ok(s.Customers == nil, at+".Customers", "set", "left out where there is no Ingress")
+		c.ok(!s.AcceptRatio, at+".AcceptRatio", s.AcceptRatio, "false where there is no Ingress")
 		return
 	}
 	c.ok(s.Queue == 0, at+".Queue", s.Queue, "0 where there is an Ingress")
