@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
@@ -452,6 +453,10 @@ func downOf(e *proxy.EndpointStats, panics bool) string {
 		return "unhealthy, as all are: used all the same"
 	case e.Health == proxy.Unhealthy:
 		return "unhealthy: " + e.Reason
+	case e.State == balance.LeftOut && !panics:
+		return "asked to be left alone for a while"
+	case e.State == balance.Ejected && !panics:
+		return "ejected for a while, as it failed more than others"
 	default:
 		return ""
 	}

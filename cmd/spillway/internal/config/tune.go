@@ -18,7 +18,7 @@ type Tune struct {
 	Min      float64       `yaml:"min" jsonschema_description:"The limit never goes below; 0 is a tenth of it."`
 	Max      float64       `yaml:"max" jsonschema_description:"The limit never goes above; 0 is ten times it."`
 	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 does not go by it. It should be well above that of a cluster at rest."`
-	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster refuses (429, 503) at which the limit is right, such as 0.05; 0 does not go by it."`
+	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster refuses (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 does not go by it."`
 
 	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, goes by whether there is too much; proportional by how much."`
 	MaxStep  float64       `yaml:"max_step" jsonschema_description:"The greatest share of the limit that one move changes; 0 is 0.3."`

@@ -87,7 +87,6 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 		h["Grpc-Message"] = []string{a.text}
 		switch {
 		case final:
-			h[scopeHeader] = scopeServiceValue
 			h["Grpc-Retry-Pushback-Ms"] = noPushback
 		case a == tooBusy:
 			h["Grpc-Retry-Pushback-Ms"] = []string{ms}
@@ -98,7 +97,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	if a == tooBusy {
 		h.Set("X-Envoy-Overloaded", "true")
 		if final {
-			h[scopeHeader], h[dontRetry] = scopeServiceValue, dontRetryValue
+			h[dontRetry] = dontRetryValue
 		}
 		h.Set("Retry-After", strconv.FormatInt(int64((after.Truncate(time.Millisecond)+time.Second-1)/time.Second), 10))
 		h.Set("Retry-After-Ms", ms)

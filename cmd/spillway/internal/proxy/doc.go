@@ -33,11 +33,19 @@
 //
 // # Endpoints
 //
-// Of two endpoints chosen at random the one with fewer requests in flight gets the
-// next one. An endpoint that refused an attempt gets no other attempt of the same
-// request as long as there are others, and one that cannot be connected to gets
-// none at all for a while. One that fails its checks gets nothing, unless all do
-// (health.go).
+// Package balance chooses the endpoint of each attempt: the less busy of two, or by the
+// weights of load reports, and none that fails its checks, asked to be left alone or is
+// ejected while there are others. An endpoint that refuses gets little more than it
+// accepts. A refusal that is about the endpoint (verdict.go) has the next attempt made
+// at once if another endpoint is there for it, paid for by the retry budget; the time
+// that the endpoint named is for the endpoint alone. If none is left, the answer and what
+// it says about coming back go to the client.
+//
+// # The throttle of a cluster
+//
+// It is asked once for each request and not for each attempt, so that it goes by what
+// all endpoints together say. Each operation has its own (throttles.go): one path that
+// always fails does not stop the others. Refusals of one customer move nothing.
 //
 // # Batch
 //
@@ -58,7 +66,7 @@
 //
 // The rate limit of a cluster, or its limit in flight, may follow what the cluster can
 // do (tune.go, package tune). What the endpoints answer is counted from when an attempt
-// is sent until the head of its answer is there; 429 and 503 are refusals. A rate is
+// is sent until the head of its answer is there; 503 is a refusal, and 429 is not, as it is about one customer. A rate is
 // that of each listener, so where there are several the busiest one counts. The limit
 // outlives changes of the configuration that do not concern it.
 //

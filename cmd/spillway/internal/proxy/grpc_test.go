@@ -81,8 +81,8 @@ func TestRefusalsOfGRPC(t *testing.T) {
 		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", true, false},
 		{[]string{"Grpc-Status", "8", "Grpc-Retry-Pushback-Ms", "1"}, "enforce", "short", true, false},
 		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "observe", "short", false, false},
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", long, false, true}, // too long to be kept here
-		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "5000"}, "enforce", "short", false, true}, // longer than the proxy waits
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", long, false, true},       // too long to be kept here
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "5000"}, "enforce", "short", true, false}, // it is about that endpoint
 		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "-1"}, "enforce", "short", false, true},
 		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "soon"}, "enforce", "short", false, true},
 		{[]string{"Grpc-Status", "14"}, "enforce", "short", false, false}, // it may have been processed

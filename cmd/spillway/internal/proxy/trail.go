@@ -12,14 +12,6 @@ type trail struct {
 	body  *replay             // of a call of gRPC, if it can be sent again
 
 	final *http.Response // the last answer, if it was given a header that says don't retry
-	moved redirected
-}
-
-// redirected is an answer whose headers were changed, so that the next attempt is made
-// at once, and the values that they had.
-type redirected struct {
-	response *http.Response
-	scope    []string
 }
 
 type trailKey struct{}
@@ -55,25 +47,13 @@ func (t *trail) refused(resp *http.Response) {
 }
 
 // redirect has the next attempt made at once, as another endpoint is there for it: what
-// the endpoint said about coming back is about this endpoint alone.
-func (t *trail) redirect(resp *http.Response) {
-	t.moved = redirected{resp, resp.Header[scopeHeader]}
-	resp.Header[scopeHeader] = scopeTaskValue
-}
+// the endpoint said about coming back is about this endpoint alone. Package spillhttp does
+// not pass the header on.
+func (t *trail) redirect(resp *http.Response) { resp.Header[scopeHeader] = scopeTaskValue }
 
 // restore gives an answer that is the last one the headers that the endpoint sent.
 func (t *trail) restore(resp *http.Response) {
-	if resp == nil {
-		return
-	}
-	if t.final == resp {
+	if resp != nil && t.final == resp {
 		resp.Header.Del(dontRetry)
-	}
-	if t.moved.response == resp {
-		if t.moved.scope == nil {
-			delete(resp.Header, scopeHeader)
-		} else {
-			resp.Header[scopeHeader] = t.moved.scope
-		}
 	}
 }

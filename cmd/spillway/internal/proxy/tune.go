@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/tuner"
 	"github.com/seed90641741/spillway/tune"
@@ -46,15 +47,23 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.waiting.Add(1)
 	answer, err := m.next.RoundTrip(r)
 	m.waiting.Add(-1)
-	how := tuner.Served
-	switch {
-	case err != nil: // the time that it took tells enough
-		how = tuner.Failed
-	case answer.StatusCode == http.StatusServiceUnavailable || answer.StatusCode == http.StatusTooManyRequests:
-		how = tuner.Refused
-	}
-	m.counts.End(time.Since(start), how)
+	m.counts.End(time.Since(start), endingOf(answer, err, start))
 	return answer, err
+}
+
+// endingOf returns how an attempt did. A refusal of one customer says nothing of the load.
+func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
+	if err != nil { // the time that it took tells enough
+		return tuner.Failed
+	}
+	said := read(answer, now)
+	switch said.outcome() {
+	case spillway.Overloaded:
+		return tuner.Refused
+	case spillway.OverQuota:
+		return tuner.Failed
+	}
+	return tuner.Served
 }
 
 // tune begins and ends tunings, as the configuration has them that has just been put in

@@ -81,14 +81,14 @@ func (v *verdict) readCall(h http.Header) {
 // scopeHeader is the header that says whom a refusal concerns.
 const scopeHeader = "X-Overload-Scope"
 
-// Its values, and what goes with them: what this proxy rejects by its own throttle, limit
-// in flight or queue concerns all of a cluster, and a retry of the layer above would meet
-// the same.
+// scopeTaskValue is its value for one task.
+var scopeTaskValue = []string{"task"}
+
+// What this proxy rejects by its own throttle, limit in flight or queue concerns all of a
+// cluster: a retry of the layer above would meet the same.
 var (
-	scopeTaskValue    = []string{"task"}
-	scopeServiceValue = []string{"service"}
-	dontRetryValue    = []string{"false"}
-	noPushback        = []string{"-1"}
+	dontRetryValue = []string{"false"}
+	noPushback     = []string{"-1"}
 )
 
 // scopeOf returns the scope of a refusal by its headers. "Don't retry" says that other
@@ -161,7 +161,7 @@ func (v *verdict) elsewhere(safe bool) bool {
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.refusal && v.scope == scopeCustomer:
-		return spillway.Abandoned // it is about one customer
+		return spillway.OverQuota
 	case v.refusal:
 		return spillway.Overloaded
 	case v.timeout:
