@@ -67,7 +67,7 @@ func TestLoadReports(t *testing.T) {
 	got := offer(t, url, 350, longer(3*time.Second, 20*time.Second))
 	ratio := float64(nodes[0].asked.Load()-first[0]) / float64(nodes[1].asked.Load()-first[1])
 	t.Logf("%.2f to 1: %v; weights %v", ratio, got, p.Stats(time.Now()).Clusters["upstream"].Endpoints)
-	needTime(t, got, 40*time.Millisecond)
+	needTime(t, got, 20*time.Millisecond) // it is mostly the fast one's
 	if ratio < 3.6 || ratio > 4.4 || got.success() < 0.995 {
 		t.Errorf("%.2f to 1: %v", ratio, got)
 	}
@@ -201,12 +201,11 @@ func TestOutOfBand(t *testing.T) {
 	if d := time.Duration(services[0].want.Load()); d != 250*time.Millisecond {
 		t.Errorf("asked for %v", d)
 	}
-	// What the endpoint could send is bounded by flow control: some 64 KiB of buffers.
-	before := services[0].sent.Load()
-	<-time.After(500 * time.Millisecond)
-	if n := services[0].sent.Load() - before; n > 20_000 {
-		t.Errorf("%d reports were taken in half a second", n)
-	}
+	until(t, "flow control holds back the one that floods", func() bool {
+		before := services[0].sent.Load()
+		<-time.After(100 * time.Millisecond)
+		return services[0].sent.Load()-before < 1000
+	})
 	if n := connections.all.Load(); n > 2 { // one for requests and one for the stream
 		t.Errorf("%d connections to the endpoint without reports", n)
 	}
