@@ -105,7 +105,7 @@ func FuzzBaggage(f *testing.F) {
 
 func others(values []string) (all []string) {
 	for _, v := range values {
-		for _, m := range strings.Split(v, ",") {
+		for m := range strings.SplitSeq(v, ",") {
 			if m = strings.Trim(m, " \t"); m != "" && !isOurs(m) {
 				all = append(all, m)
 			}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -172,20 +173,18 @@ func (p *formula) extreme(least bool, depth int) (combination, error) {
 // share returns the share of a measure.
 func share(name string) (combination, error) {
 	var names []string
-	for m := load.Measure(0); m < load.Measures; m++ {
+	for m := range load.Measure(load.Measures) {
 		names = append(names, m.String())
 	}
-	for _, known := range names {
-		if name == known {
-			return func(readings []load.Reading) float64 {
-				for i := range readings {
-					if readings[i].Name == name {
-						return readings[i].Share
-					}
-				}
-				return 0
-			}, nil
-		}
+	if !slices.Contains(names, name) {
+		return nil, fmt.Errorf("has %.20q where a number or one of %s must be", name, strings.Join(names, ", "))
 	}
-	return nil, fmt.Errorf("has %.20q where a number or one of %s must be", name, strings.Join(names, ", "))
+	return func(readings []load.Reading) float64 {
+		for i := range readings {
+			if readings[i].Name == name {
+				return readings[i].Share
+			}
+		}
+		return 0
+	}, nil
 }
