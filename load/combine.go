@@ -94,7 +94,7 @@ func (m *Meter) combine() (u float64) {
 	all := m.readings()
 	if m.config.Combine != nil {
 		if u = m.config.Combine(all); u > 0 { // not for NaN
-			return u
+			return min(u, math.MaxFloat32)
 		}
 		return 0
 	}

@@ -40,6 +40,7 @@ func TestWaysToCombine(t *testing.T) {
 		{"function, of which one is unknown", Config{Combine: mean}, nan, 0.8, 0.4},
 		{"function that returns NaN", Config{Combine: func([]Reading) float64 { return nan }}, 1, 1, 0},
 		{"function that is negative", Config{Combine: func([]Reading) float64 { return -1 }}, 1, 1, 0},
+		{"function that divides by 0", Config{Combine: func([]Reading) float64 { return math.Inf(1) }}, 1, 1, math.MaxFloat32},
 		{"function of individual shares", Config{Combine: mean, Thresholds: map[string]Thresholds{"a": {2, 4, 6, 8}}}, 8, 0, 0.5},
 	} {
 		row.config.Signals = signals

@@ -44,7 +44,8 @@ type Config struct {
 	// the defaults of package shed; package ingress fills in those of its shedder.
 	Reference Thresholds
 	// Combine returns the utilization from all readings that are known, those of
-	// Signals last. Zero, negative and NaN mean that there is no load. It is called
+	// Signals last. Zero, negative and NaN mean that there is no load, and infinity counts as
+	// the largest float32. It is called
 	// as Signal.Read is, and must not keep the slice. Nil means the greatest Share.
 	Combine func(readings []Reading) float64
 }

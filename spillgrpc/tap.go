@@ -30,7 +30,7 @@ type tapped struct{}
 // has refused.
 func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	looks := s.looks.Load() > 0
-	if !looks && !claims.HasBaggage(incomingOf(ctx)[keyBaggage]) || s.exempt(info.FullMethodName) {
+	if !looks && !claims.HasBaggage(info.Header[keyBaggage]) || s.exempt(info.FullMethodName) {
 		return ctx, nil
 	}
 	now := time.Now()
