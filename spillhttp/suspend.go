@@ -27,8 +27,8 @@ func (p *pausing) resume() {
 	}
 }
 
-// A requestBody is the body of a request, of which not all may be there. Whoever reads it
-// waits for the client.
+// A requestBody is the body of a request that may still be arriving. Reading it may wait for
+// the client.
 type requestBody struct {
 	io.ReadCloser
 	pausing
@@ -48,8 +48,8 @@ func (b *requestBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// incomplete reports whether some of the body of a request may still have to come. What
-// has a GetBody is there, as somebody has read it.
+// incomplete reports whether some of the body of a request may still be arriving. A body
+// with GetBody was read before.
 func incomplete(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.GetBody == nil
 }
@@ -76,7 +76,7 @@ func Resume(w http.ResponseWriter) {
 	}
 }
 
-// responseOf finds the response of a Handler, nil if there is none.
+// responseOf finds the response of a Handler, or returns nil.
 func responseOf(w http.ResponseWriter) *response {
 	for {
 		switch x := w.(type) {
@@ -93,7 +93,7 @@ func responseOf(w http.ResponseWriter) *response {
 }
 
 // unblocked is how many bytes net/http keeps before it writes anything to a connection:
-// the least of its buffers, those of chunks. No write of a shorter answer waits for a client.
+// the smallest of its buffers, that of chunks. No write of a shorter answer waits for a client.
 const unblocked = 2048
 
 // blocks takes in that n bytes are written, and reports whether that may wait for the

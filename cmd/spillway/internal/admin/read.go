@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// read returns a handler for those who may read: all, unless there is a token for it.
+// read returns a handler that checks the token for reading, if there is one.
 func (s *Server) read(next http.HandlerFunc) http.HandlerFunc {
 	return s.allowed(next, func(a *Access, r *http.Request) (int, error) {
 		if a.ReadTokenFile == "" {
@@ -18,8 +18,8 @@ func (s *Server) read(next http.HandlerFunc) http.HandlerFunc {
 	})
 }
 
-// private returns a handler for what names customers and endpoints. Where there is no token
-// for reading, it is for those who are on this host.
+// private returns a handler for what names customers and endpoints. Without a token for
+// reading, only requests over loopback and Unix sockets get it.
 func (s *Server) private(next http.HandlerFunc) http.HandlerFunc {
 	return s.allowed(next, func(a *Access, r *http.Request) (int, error) {
 		if a.ReadTokenFile == "" && local(r) {
@@ -41,7 +41,7 @@ func (s *Server) allowed(next http.HandlerFunc, may func(*Access, *http.Request)
 
 // reads returns why a request bears neither of the two tokens.
 func (a *Access) reads(r *http.Request) (status int, err error) {
-	status, err = http.StatusForbidden, errors.New("from other hosts this wants a token, and neither read_token_file nor token_file is configured")
+	status, err = http.StatusForbidden, errors.New("from other hosts this needs a token, and neither read_token_file nor token_file is configured")
 	for _, file := range []string{a.ReadTokenFile, a.TokenFile} {
 		if file == "" {
 			continue
@@ -66,7 +66,7 @@ func local(r *http.Request) bool {
 	}
 }
 
-// deny answers a request that may not do what it wants to.
+// deny answers a request without permission.
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, status int, err error) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if more, ok := s.failures.log(time.Now()); ok {

@@ -102,8 +102,8 @@ func silentCalls(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// drippingPosts: 33 connections a second, of which some send nothing of their body and
-// some very little.
+// drippingPosts: 33 connections a second. Some send nothing of their body and some
+// very little.
 func drippingPosts(ctx context.Context, s *stage) error {
 	every(ctx, time.Second/33, func(i int) {
 		go func() {
@@ -183,7 +183,7 @@ func ask(s *stage, path string, headers ...string) *http.Request {
 	return r
 }
 
-// greedyCustomer: one customer of whom the upstream refuses 300 requests a second.
+// greedyCustomer: the upstream rejects 300 requests a second of one customer.
 func greedyCustomer(ctx context.Context, s *stage) error {
 	flood(ctx, 300, func(int) *http.Request { return ask(s, "/work", "X-Customer", "greedy") })
 	return nil
@@ -211,7 +211,7 @@ func anothersName(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// tunnels: changes of the protocol that nobody has allowed.
+// tunnels: upgrades that no route allows.
 func tunnels(ctx context.Context, s *stage) (err error) {
 	every(ctx, 50*time.Millisecond, func(i int) {
 		c, dialled := dial(ctx, s.address)
@@ -241,7 +241,7 @@ func rapidReset(ctx context.Context, s *stage) error {
 	for ctx.Err() == nil {
 		c, err := second(ctx, s.address, "")
 		if err != nil {
-			return nil //nolint:nilerr // a proxy may refuse connections of those who do that
+			return nil //nolint:nilerr // a proxy may reject such connections
 		}
 		stream := uint32(1)
 		every(ctx, 10*time.Millisecond, func(int) {
@@ -353,7 +353,7 @@ func killed(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// brokenFiles: what is read when it is told to read its configuration again cannot be used.
+// brokenFiles: reloads of configurations that cannot be used.
 func brokenFiles(ctx context.Context, s *stage) (err error) {
 	dir := s.t.TempDir()
 	every(ctx, 50*time.Millisecond, func(i int) {

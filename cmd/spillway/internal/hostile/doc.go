@@ -1,5 +1,5 @@
 // Package hostile puts hostile, slow and broken clients before the proxy, one kind after
-// the other, each beside an honest client, and measures what that client gets. The tests
+// the other, each together with an honest client, and measures what that client gets. The tests
 // are the package: nothing else is in it.
 //
 // The proxy and the upstreams are processes of their own, so that what attackers spend is

@@ -91,7 +91,7 @@ func every(ctx context.Context, d time.Duration, do func(i int)) {
 	}
 }
 
-// drip sends text, and then a piece each so often for as long as it is taken.
+// drip sends text, and then a piece after each d, until ctx ends.
 func drip(ctx context.Context, c net.Conn, text, piece string, d time.Duration) {
 	if _, err := io.WriteString(c, text); err != nil {
 		return

@@ -12,7 +12,7 @@ import (
 // an order that the seed says. In the end nothing must be lost, answered twice or left.
 func TestMix(t *testing.T) {
 	if *mixing == 0 {
-		t.Skip("it lasts for minutes, and wants the machine for itself: run make hostile")
+		t.Skip("it lasts for minutes, and needs an idle machine: run make hostile")
 	}
 	mix := attack{name: "everything", upstreams: []string{"plain", "plain"}}
 	s := mix.setUp(t)

@@ -57,7 +57,7 @@ type footprint struct {
 
 func measure() (f footprint) {
 	runtime.GC()
-	runtime.GC() // what pools have let go of
+	runtime.GC() // which also empties pools
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	f.Heap, f.Goroutines, f.Kept = m.HeapAlloc, runtime.NumGoroutine(), memory.Process.Stats().Used
@@ -67,7 +67,7 @@ func measure() (f footprint) {
 	return f
 }
 
-// beProxy is a proxy that is told what to do by lines: the first is the limit on open
+// beProxy is a proxy that reads commands, a line each: the first is the limit on open
 // files, the second the configuration; "measure" and "update FILE" come later.
 func beProxy(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
@@ -190,7 +190,7 @@ type process struct {
 	mu      sync.Mutex // one question at a time
 }
 
-// begin starts a process, with the lines that it wants to begin with. It ends with the test.
+// begin starts a process, with its first lines. It ends with the test.
 func begin(t *testing.T, role string, lines ...string) *process {
 	t.Helper()
 	own, err := os.Executable()

@@ -11,7 +11,7 @@ import (
 )
 
 // Requests that two servers may take for different ones: RFC 9112, section 6.3 and 11.2.
-// Each asks for /smuggled if somebody takes it for two.
+// Each has a second request in what may be its body.
 var smuggling = []string{
 	"Content-Length: 5\r\nTransfer-Encoding: chunked",
 	"Transfer-Encoding: chunked\r\nContent-Length: 5",

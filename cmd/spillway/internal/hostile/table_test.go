@@ -15,7 +15,7 @@ var (
 	seed    = flag.Uint64("hostile.seed", 1, "of the order in which attacks come at once")
 )
 
-// What an honest client is to get beside any attack.
+// What an honest client must get during any attack.
 const (
 	leastShare = 99.0 // of a hundred
 	mostDelay  = 3    // times what it takes without an attack, at the 99th percentile
@@ -36,24 +36,24 @@ const (
 // TestTable runs all attacks, one after the other, and prints what the honest client got.
 func TestTable(t *testing.T) {
 	if *lasting == 0 {
-		t.Skip("it measures for minutes, and wants the machine for itself: run make hostile")
+		t.Skip("it measures for minutes, and needs an idle machine: run make hostile")
 	}
 	var table strings.Builder
-	fmt.Fprintf(&table, "%-36s %-34s %-34s %10s\n", "attack", "control", "beside it", "heap left")
+	fmt.Fprintf(&table, "%-36s %-34s %-34s %10s\n", "attack", "control", "during it", "heap left")
 	for _, a := range attacks {
 		t.Run(a.name, func(t *testing.T) {
 			// A machine that is busy with something else makes any client late: a row
 			// counts as failed if it fails again and again.
 			for try := 1; ; try++ {
-				control, beside, grown, problem := a.trial(t, *lasting)
-				row := fmt.Sprintf("%-36s %-34s %-34s %7.1f MB\n", a.name, control, beside, float64(grown)/(1<<20))
+				control, during, grown, problem := a.trial(t, *lasting)
+				row := fmt.Sprintf("%-36s %-34s %-34s %7.1f MB\n", a.name, control, during, float64(grown)/(1<<20))
 				if problem == nil || try == 3 {
 					table.WriteString(row)
 				}
 				if problem == nil {
 					return
 				}
-				t.Log(try, problem, beside.failed)
+				t.Log(try, problem, during.failed)
 				if try == 3 {
 					t.Error(problem)
 					return
@@ -106,7 +106,7 @@ func (a *attack) settings(endpoints string) string {
 }
 
 // trial measures a control, and then the attack, on one proxy.
-func (a *attack) trial(t *testing.T, d time.Duration) (control, beside result, grown int64, problem error) {
+func (a *attack) trial(t *testing.T, d time.Duration) (control, during result, grown int64, problem error) {
 	t.Helper()
 	s, spare := a.setUp(t), (&attack{}).setUp(t)
 	measured := func(address, name string, d time.Duration) result {
@@ -124,11 +124,10 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, beside result, g
 	failed := make(chan error, 1)
 	go func() { failed <- a.run(ctx, s) }()
 	time.Sleep(d / 6) // it has begun
-	// What the machine does meanwhile for others meets a second proxy, too, that nobody
-	// attacks.
+	// Other work on the machine also slows down a second proxy, which is not attacked.
 	twin := make(chan result, 1)
 	go func() { twin <- measured(spare.address, "twin", d) }()
-	beside = measured(s.address, "beside", d)
+	during = measured(s.address, "during", d)
 	cancel()
 	if also := <-twin; also.p99 > control.p99 {
 		control.p99 = also.p99
@@ -137,12 +136,12 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, beside result, g
 	after := s.settle(before)
 	grown = int64(after.Heap) - int64(before.Heap)
 	if problem != nil {
-		return control, beside, grown, problem
+		return control, during, grown, problem
 	}
-	return control, beside, grown, judge(control, beside, before, after)
+	return control, during, grown, judge(control, during, before, after)
 }
 
-// settle waits until the proxy has let go of what the attack held, and returns what is left.
+// settle waits until the proxy has freed what the attack held, and returns what is left.
 func (s *stage) settle(before footprint) (f footprint) {
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 		if f = s.proxy.measure(); left(before, f) == nil || time.Now().After(end) {
@@ -165,14 +164,14 @@ func left(before, after footprint) error {
 	return nil
 }
 
-func judge(control, beside result, before, after footprint) error {
+func judge(control, during result, before, after footprint) error {
 	switch most := mostDelay * max(control.p99, leastP99); {
 	case control.share() < leastShare:
 		return fmt.Errorf("the control is not served: %v %v", control, control.failed)
-	case beside.share() < leastShare:
-		return fmt.Errorf("the honest client is not served: %v", beside)
-	case beside.p99 > most:
-		return fmt.Errorf("the honest client waits too long: %v, want at most %v", beside, most)
+	case during.share() < leastShare:
+		return fmt.Errorf("the honest client is not served: %v", during)
+	case during.p99 > most:
+		return fmt.Errorf("the honest client waits too long: %v, want at most %v", during, most)
 	}
 	return left(before, after)
 }

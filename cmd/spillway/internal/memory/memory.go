@@ -27,8 +27,8 @@ var Process = new(Budget)
 // Bytes that were taken before stay taken.
 func (b *Budget) SetLimit(bytes int64) { b.limit.Store(bytes) }
 
-// Take takes n bytes, and reports whether there are so many left. Whoever has taken them
-// must call [Budget.Give] with the same number, once.
+// Take takes n bytes, and reports whether it could. If so, the caller must call [Budget.Give]
+// with the same number, once.
 func (b *Budget) Take(n int) bool {
 	limit := b.limit.Load()
 	if limit == 0 {

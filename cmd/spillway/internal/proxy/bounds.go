@@ -16,7 +16,7 @@ type bounds struct {
 	rate   float64       // bytes per second
 }
 
-// boundsOf returns those of a route, which has some of its own, or of the listener.
+// boundsOf returns the bounds of a route. Fields that it does not set are the listener's.
 func boundsOf(l *config.Listener, r *config.Route) *bounds {
 	either := func(own, common time.Duration) time.Duration {
 		if own != 0 {

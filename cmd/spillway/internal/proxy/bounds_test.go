@@ -98,8 +98,8 @@ func TestUnchosenProtocols(t *testing.T) {
 	}
 }
 
-// TestIdleStreamsEnd: an upgraded connection, and a call of gRPC, that say nothing end;
-// those that say something now and then do not.
+// TestIdleStreamsEnd: an idle upgraded connection and an idle gRPC call end; a connection
+// that transfers something now and then does not.
 func TestIdleStreamsEnd(t *testing.T) {
 	quiet(t)
 	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -200,8 +200,8 @@ func TestOnlyPeersConnect(t *testing.T) {
 	}
 }
 
-// TestBodiesAreKeptWithinTheBudget: what is announced takes no memory, what has come does,
-// and where there is none left bodies go through as they come.
+// TestBodiesAreKeptWithinTheBudget: announced bytes take no memory, received ones do, and at
+// the limit bodies are streamed.
 func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 	quiet(t)
 	t.Cleanup(func() { memory.Process.SetLimit(0) })
@@ -221,7 +221,7 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 		time.Sleep(time.Millisecond) //nolint:forbidigo // net/http says nothing of it
 	}
 	if used := memory.Process.Stats().Used; used > int64(len(silent)*firstBuffer) {
-		t.Errorf("%d bytes are taken for bodies of which nothing has come", used)
+		t.Errorf("%d bytes are taken for bodies that have not come", used)
 	}
 	for range 5 {
 		for _, second := range []bool{false, true} {

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// A short body is read before its request meets a gate, so that what takes a place is
-// there as a whole. It is kept for as long as the exchange lasts, and so can be sent again.
+// A short body is read before its request meets a gate, so that a request takes a
+// place only when all of it is here. It is kept until the exchange ends, for retries.
 
 // shortBody is the longest one: what most calls of an API have, and what is kept for
 // retries by default.
@@ -22,8 +22,8 @@ const batchBody = 1 << 20
 // what a client only announces takes no memory.
 const firstBuffer = 4 << 10
 
-// buffer reads the body of a request that is short. A client that waits to be told to send
-// it is let wait until its request was let in.
+// buffer reads the body of a request that is short. A client that expects a 100
+// (Continue) gets it only after its request was admitted.
 func (x *exchange) buffer(r *http.Request) error {
 	if r.Header["Expect"] != nil {
 		return nil
@@ -57,7 +57,7 @@ func (x *exchange) bufferUpTo(r *http.Request, most int64) error {
 	return x.replace(r, text)
 }
 
-// replace puts a body in the place of that of a request, whose end was not read yet.
+// replace makes text the body of a request. The end of the former body was not read yet.
 func (x *exchange) replace(r *http.Request, text []byte) error {
 	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
 		return err // a length that was announced and exceeded is an error by itself
@@ -67,7 +67,7 @@ func (x *exchange) replace(r *http.Request, text []byte) error {
 	return nil
 }
 
-// joined is a body of which the beginning was read.
+// joined is a body whose beginning was read.
 type joined struct {
 	io.Reader
 	io.Closer

@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// clients are the connections of a listener, and what they ask for. They hold the two
-// caps, on connections and on requests, of which nobody may have all. While there is
-// enough for everybody they only count. In the last quarter, a connection or an address
-// that has its share already gets no more. Whoever gets no more for one of these reasons
-// gets it all the same if somebody can make way: the exchange or connection that has
-// waited longest for its client, of those that have the most. So clients that are silent
-// never shut out those that are not.
+// clients are the connections of a listener and their exchanges. They enforce two caps, on
+// connections and on requests. Below three quarters of a cap they only count. Above, a
+// connection or an address that has its share gets more only if one of its own exchanges
+// is evicted, and at the cap any newcomer does only if another exchange is. An exchange can
+// be evicted while it waits for its client. The one that has waited longest goes first,
+// weighted by what its address holds: silent clients cannot block active ones.
 type clients struct {
 	clock clock
 
@@ -27,7 +26,7 @@ type clients struct {
 	addresses map[netip.Prefix]*address
 	requests  int
 	most      int // requests; not above zero: no limit
-	made      uint64
+	evicted   uint64
 	rejected  uint64
 }
 
@@ -138,7 +137,7 @@ func (s *clients) forget(c *clientConn) {
 	s.release(c.address)
 }
 
-// release forgets an address of which there is nothing any more.
+// release forgets an address that has no connections and no requests left.
 func (s *clients) release(a *address) {
 	if len(a.clients) == 0 && a.requests == 0 {
 		delete(s.addresses, a.prefix)
@@ -147,7 +146,7 @@ func (s *clients) release(a *address) {
 
 // time is the clock by which clients are waited for.
 func (s *clients) time() clock {
-	if s == nil { // nobody waits in an explanation
+	if s == nil { // an explanation has no connections
 		return clock{time.Now()}
 	}
 	return s.clock
@@ -168,18 +167,18 @@ func (s *clients) begin(x *exchange) bool {
 		s.rejected++
 	}
 	if victim != nil {
-		s.remove(victim) // it is as good as gone
-		s.made++
+		s.remove(victim) // its handler may take a moment to end
+		s.evicted++
 	}
 	s.mu.Unlock()
 	if victim != nil {
-		victim.abort(errMakeWay)
+		victim.abort(errEvicted)
 	}
 	return ok
 }
 
-// place reports whether a client may have one more exchange, and which one has to make
-// way for it; nil if none has to.
+// place reports whether a connection may have one more exchange, and which exchange to
+// evict for it; nil if none.
 func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
 	now := s.clock.now()
 	var rank ranking
@@ -283,8 +282,8 @@ func (s *clients) late(all []*exchange) []*exchange {
 	return all
 }
 
-// stalled adds those that have to make way in front of clusters that have not enough room
-// left: the ones that have waited longest for their clients.
+// stalled adds the exchanges to evict for clusters that run out of connections or places:
+// the ones that have waited longest for their clients.
 func (s *clients) stalled(all []*exchange) []*exchange {
 	now := s.clock.now()
 	s.mu.Lock()
@@ -317,12 +316,12 @@ func (s *clients) stalled(all []*exchange) []*exchange {
 	return all
 }
 
-// leastStall is how long a client must have been waited for before it makes way. Longer
-// than a segment takes that was lost and is sent again.
+// leastStall is how long an exchange must have waited for its client before it is evicted
+// for a cluster: longer than the retransmission of a lost segment takes.
 const leastStall = time.Second
 
-// A ranking looks for what is to make way: what has the most waiting to its address's
-// account. It looks at so many only, as it may have to look often.
+// A ranking finds the exchange or connection to evict. It looks at mostSeen of them at most,
+// as it may run for each new connection.
 type ranking struct {
 	exchange *exchange
 	client   *clientConn
@@ -344,7 +343,7 @@ func (r *ranking) weigh(wait time.Duration, held int) bool {
 	return true
 }
 
-// exchanges takes in those of a client, and reports whether more are to be looked at.
+// exchanges considers the exchanges of a connection, and reports whether to consider more.
 func (r *ranking) exchanges(c *clientConn, now int64) bool {
 	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
 		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
@@ -397,7 +396,7 @@ func (s *clients) admit(conn net.Conn, open, most int) bool {
 	victim, ok := s.connect(prefixOf(conn.RemoteAddr()), open, most)
 	if victim != nil {
 		s.forget(victim)
-		s.made++
+		s.evicted++
 	}
 	s.mu.Unlock()
 	if victim != nil {
@@ -411,7 +410,7 @@ func hangUp(conn net.Conn) {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	_ = conn.Close() // whoever uses it notices
+	_ = conn.Close() // its reader and its writer get an error
 }
 
 func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
@@ -440,16 +439,16 @@ func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientCo
 // ClientStats says how the clients of a listener stand.
 type ClientStats struct {
 	Connections int
-	Requests    int    // those that wait for their client included
+	Requests    int    // including those that wait for their client
 	Waiting     int    // of them
-	MadeWay     uint64 // exchanges and connections that ended to make room
-	Rejected    uint64 // requests for which none could
+	Evicted     uint64 // exchanges and connections
+	Rejected    uint64 // requests, at the cap
 }
 
 func (s *clients) stats() ClientStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := ClientStats{Connections: len(s.conns), Requests: s.requests, MadeWay: s.made, Rejected: s.rejected}
+	all := ClientStats{Connections: len(s.conns), Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
 	for _, c := range s.conns {
 		for x := c.exchanges; x != nil; x = x.next {
 			if x.waits() {

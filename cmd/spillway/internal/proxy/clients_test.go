@@ -175,7 +175,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c := dial(t, p)
 		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
 		if _, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil {
-			t.Errorf("%d: %v: an idle connection does not make way for it", i, err)
+			t.Errorf("%d: %v: no idle connection was evicted for it", i, err)
 		}
 		if s := p.Stats(time.Now()); s.Listeners["127.0.0.1:0"].Open > 3 {
 			t.Errorf("%d connections are open at once, want 3", s.Listeners["127.0.0.1:0"].Open)

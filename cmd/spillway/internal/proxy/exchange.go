@@ -53,13 +53,13 @@ type exchange struct {
 // exchangeKey is that of the exchange in the context of its request.
 type exchangeKey struct{}
 
-// exchangeOf returns the exchange that a request belongs to, nil if there is none.
+// exchangeOf returns the exchange of a request with a body, else nil.
 func exchangeOf(r *http.Request) *exchange {
 	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
 	return x
 }
 
-// exchangeUnder returns the exchange whose answer a writer writes, or one of nobody.
+// exchangeUnder returns the exchange that a writer belongs to, or an unused one.
 func exchangeUnder(w http.ResponseWriter) *exchange {
 	for {
 		switch x := w.(type) {
@@ -151,8 +151,8 @@ func (x *exchange) wrote(n int) {
 // Unwrap is for [http.ResponseController].
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// Hijack implements [http.Hijacker]. From then on the connection may idle for as long as
-// a stream may.
+// Hijack implements [http.Hijacker]. From then on the idle timeout of streams
+// applies.
 func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := x.control.Hijack()
 	if err != nil {
@@ -211,7 +211,7 @@ func (x *exchange) keep(n int) bool {
 // Why an exchange was ended.
 var (
 	errSlow    = &clientError{"the client was too slow"}
-	errMakeWay = &clientError{"the client was waited for while there was no room for others"}
+	errEvicted = &clientError{"the client was waited for while there was no room for others"}
 )
 
 // clientError is a reason to end an exchange. It counts as a timeout.
@@ -244,8 +244,8 @@ func (x *exchange) overdue(now int64) error {
 	return nil
 }
 
-// waits reports whether the client is waited for, or nobody. Who has a connection of its
-// own always is.
+// waits reports whether the exchange waits for its client, or is an idle stream. An upgraded
+// connection always counts as waiting.
 func (x *exchange) waits() bool {
 	return x.taken.Load() || x.resting.Load() || x.reads.waits() || x.writes.waits()
 }
@@ -263,8 +263,8 @@ func (x *exchange) waiting(now int64) time.Duration {
 	}
 }
 
-// abort ends the exchange: what waits for the client fails. Where that is the body, the
-// client can still be told why.
+// abort ends the exchange: reads and writes that wait for the client fail. While the body is
+// read, the client still gets an answer.
 func (x *exchange) abort(why error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -291,8 +291,8 @@ func (x *exchange) abort(why error) {
 	}
 }
 
-// unreadTime is how long the rest of a body may take that nobody has read: enough for what
-// was sent together with the head.
+// unreadTime is how long net/http may read on an unread body: enough for what was sent
+// together with the head.
 const unreadTime = 50 * time.Millisecond
 
 // long is a deadline that has passed.

@@ -7,8 +7,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 )
 
-// A process that has no files left accepts nobody, connects to nobody and cannot even say
-// so: the caps on connections are lower where the limit on open files is.
+// A process without file descriptors can neither accept nor open connections. The caps on
+// connections and requests are therefore lowered to what the limit on open files allows.
 
 // reservedFiles are for all else: sockets, the page for operators, health checks, logs, the
 // runtime.

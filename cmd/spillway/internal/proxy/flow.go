@@ -9,14 +9,14 @@ import (
 // waited for the client. Times are nanoseconds of the listener's clock. One goroutine
 // at a time moves bytes; any may ask.
 type flow struct {
-	since  atomic.Int64 // when the wait that goes on began; 0: there is none
+	since  atomic.Int64 // when the current wait began; 0: not waiting
 	total  atomic.Int64 // of all waits that have ended
 	excess atomic.Int64 // of them, what the bytes that moved do not account for
 	stall  atomic.Int64 // likewise, at the rate that is expected while room is scarce
 }
 
 // scarceRate is what a client on a bad line manages, in bytes per second: 128 kbit/s. Where
-// there is not enough room for all, those that are slower make way.
+// a cap is reached, slower clients are evicted first.
 const scarceRate = 16 << 10
 
 // begin begins a wait for the client.
@@ -24,7 +24,7 @@ func (f *flow) begin(now int64) { f.since.Store(now) }
 
 // end ends a wait in which n bytes moved. Bytes pay for the time that they take at the
 // rate, and for waits before it, never for waits to come: otherwise a client could send
-// much quickly, and then be silent for as long as it likes.
+// a megabyte quickly, and then be silent for an hour.
 func (f *flow) end(now int64, n int, rate float64) {
 	waited := now - f.since.Swap(0)
 	f.total.Add(waited)

@@ -36,7 +36,7 @@ func TestFlow(t *testing.T) {
 			f.begin(now)
 			now += int64(w.d)
 			f.end(now, w.bytes, 1000)
-			now += int64(time.Hour) // in which nobody waits for the client
+			now += int64(time.Hour) // without a wait
 		}
 		if got, total := f.overdrawn(now), f.waited(now); got != row.overdrawn || total != row.waited {
 			t.Errorf("%s: overdrawn by %v of %v, want %v of %v", row.name, got, total, row.overdrawn, row.waited)
@@ -90,8 +90,8 @@ func (h house) gone(x *exchange) bool {
 	return !x.counted
 }
 
-// TestWhoMakesWay fills a house of 16 places in different ways.
-func TestWhoMakesWay(t *testing.T) {
+// TestEviction fills a house of 16 places in different ways.
+func TestEviction(t *testing.T) {
 	full := func(most int) house { return house{newClients(most), t} }
 
 	h := full(16)
@@ -99,11 +99,11 @@ func TestWhoMakesWay(t *testing.T) {
 	first := h.ask(a, time.Second)
 	for range 11 {
 		if h.ask(a, 0) == nil {
-			t.Error("while there is enough, a connection may have all that it wants")
+			t.Error("below three quarters of the cap a connection has no limit")
 		}
 	}
 	if h.ask(a, 0) == nil || !h.gone(first) {
-		t.Error("a connection that has its share makes way for itself")
+		t.Error("a connection that has its share evicts one of its own")
 	}
 	if h.ask(a, 0) != nil {
 		t.Error("a connection that has its share, and waits for nothing, gets no more")
@@ -116,7 +116,7 @@ func TestWhoMakesWay(t *testing.T) {
 	if h.ask(h.connect("192.0.2.9"), 0) != nil {
 		t.Error("there is room for one more than there may be")
 	}
-	if s := h.stats(); s.Requests != 16 || s.MadeWay != 1 || s.Rejected != 2 {
+	if s := h.stats(); s.Requests != 16 || s.Evicted != 1 || s.Rejected != 2 {
 		t.Errorf("%+v", s)
 	}
 
@@ -127,17 +127,17 @@ func TestWhoMakesWay(t *testing.T) {
 	}
 	lonely := h.ask(h.connect("192.0.2.1"), 5*time.Millisecond)
 	if lonely == nil || h.ask(h.connect("192.0.2.2"), 0) == nil {
-		t.Error("nobody makes way")
+		t.Error("nothing was evicted")
 	}
 	if h.gone(lonely) {
-		t.Error("one who has little makes way for a crowd")
+		t.Error("an address with one request was evicted for one with many")
 	}
 	if n := slices.IndexFunc(crowd, func(x *exchange) bool { return x != nil && h.gone(x) }); n < 0 {
-		t.Error("none of the crowd made way")
+		t.Error("none of the address with many was evicted")
 	}
 }
 
-// TestCountsOfClients begins and ends exchanges at random, and counts anew after each.
+// TestCountsOfClients begins and ends exchanges at random, and counts again after each.
 func TestCountsOfClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	h := house{newClients(40), t}
@@ -169,7 +169,7 @@ func TestCountsOfClients(t *testing.T) {
 	for _, c := range conns {
 		h.enter(c.conn, http.StateClosed)
 	}
-	if s := h.stats(); s.Requests != 0 || s.Connections != 0 || len(h.addresses) != 0 || s.MadeWay == 0 {
+	if s := h.stats(); s.Requests != 0 || s.Connections != 0 || len(h.addresses) != 0 || s.Evicted == 0 {
 		t.Errorf("%+v, and %d addresses are left", s, len(h.addresses))
 	}
 }

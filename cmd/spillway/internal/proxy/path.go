@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Routes go by the path that the upstream gets. A path with detours is made straight
-// once, before a route is looked for, and is sent on as it was matched.
+// Routes match the path that the upstream gets. A path with dot segments or empty segments
+// is normalized once, before routes are matched, and is sent on in that form.
 
 // straight returns an escaped path without empty and dot segments, as RFC 3986, section
 // 5.2.4, removes them. Dots may be escaped.
@@ -55,7 +55,7 @@ func dots(segment string) string {
 	return ""
 }
 
-// pathOf returns the path of a request as routes go by it.
+// pathOf returns the normalized path of a request, which routes match.
 func pathOf(r *http.Request) string {
 	if !detours(r.URL.Path) && r.URL.RawPath == "" {
 		return r.URL.Path
@@ -105,5 +105,5 @@ func plain(u *url.URL) bool {
 	}
 }
 
-// ambiguous are escapes of . / ; \ and %. Those of control characters are, too.
+// ambiguous are escapes of . / ; \ and %. Escapes of control characters are ambiguous, too.
 var ambiguous = []string{"2e", "2f", "3b", "5c", "25"}

@@ -9,8 +9,8 @@ import (
 )
 
 // streaming is the writer of an answer that may be a stream: of gRPC, or of events. Between
-// two pieces of one, neither the proxy nor, as far as can be told, the upstream works for
-// the client: a stream may be open for days, and have nothing to say.
+// two pieces of a stream, neither the proxy nor, as far as it can know, the upstream works
+// for the client: a stream may be open for days without an event.
 type streaming struct {
 	http.ResponseWriter
 	exchange *exchange
