@@ -33,7 +33,7 @@ type Config struct {
 
 // SlowStart configures how an endpoint that is new or comes back gets its share.
 type SlowStart struct {
-	// Window is how long it takes. Zero means that there is no slow start; it must be
+	// Window is how long it takes. Zero means no slow start; it must be
 	// at most 1 h.
 	Window time.Duration
 	// Aggression is how fast the share grows at first; 1 is linear. Zero means 1; it
@@ -52,7 +52,7 @@ type Outliers struct {
 	// Interval is how often success rates are compared. Zero means 10 s; it must be
 	// 10 ms to 1 h.
 	Interval time.Duration
-	// BaseEjectionTime, times how often the endpoint was ejected of late, is how long
+	// BaseEjectionTime, times the number of recent ejections, is how long
 	// an ejection lasts. Zero means 30 s; it must be 10 ms to 1 h.
 	BaseEjectionTime time.Duration
 	// MaxEjectionTime is the longest ejection. Zero means 5 min, or BaseEjectionTime
@@ -133,7 +133,7 @@ func (c Config) withDefaults() (_ Config, err error) {
 	return c, err
 }
 
-// off is what a negative number stands for: as good as zero, and not the default.
+// off replaces a negative number: as small as zero, and not the default.
 const off = 1e-9
 
 // negative replaces negative numbers.

@@ -1,5 +1,6 @@
 // Package balance chooses the endpoint for each attempt of a cluster. It is a policy:
-// it is told the time, and reads no clock, starts no goroutine and sends nothing.
+// it takes the time as an argument, and reads no clock, starts no goroutine and sends
+// nothing.
 //
 // # Which endpoints may be used
 //
@@ -35,7 +36,7 @@
 // say, and an endpoint that gets slow still loses requests at once.
 //
 // An endpoint that refuses quickly has few attempts in flight, and would look least
-// busy. So each endpoint has an adaptive throttle of its own (package throttle, SRE
+// busy. So each endpoint has its own adaptive throttle (package throttle, SRE
 // eq. 21-1, by criticality) with K = 1.25: an endpoint that refuses gets at most a
 // quarter more than it accepts, and what its throttle rejects goes to another
 // endpoint. If all throttles reject, the throttles do not decide: whether a request is

@@ -39,7 +39,7 @@ const endpointK = 1.25
 // that of a cluster: a wrong decision costs a detour, not an error.
 const endpointWindow = 10 * time.Second
 
-// NewEndpoint returns an Endpoint of which nothing is known.
+// NewEndpoint returns an Endpoint without any history.
 func NewEndpoint() *Endpoint {
 	x := new(Endpoint)
 	x.throttle, _ = throttle.New(throttle.Config{K: endpointK, Window: endpointWindow, MinRequests: -1}) // constants that are in range
@@ -47,7 +47,7 @@ func NewEndpoint() *Endpoint {
 	return x
 }
 
-// longAgo is before all that may begin. Its distance to any time can be computed.
+// longAgo is before any other time. Its distance to any time can be computed.
 const longAgo = math.MinInt64 / 2
 
 // Busy returns how many attempts are in flight.

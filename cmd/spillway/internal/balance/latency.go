@@ -21,8 +21,8 @@ const (
 	// latencyFade is how long a latency is remembered of an endpoint that gets no
 	// attempts. It is what has a slow endpoint tried again.
 	latencyFade = 10 * time.Second
-	// minSlower is by which factor averages must differ to count. Those of endpoints that
-	// are alike differ by less, also where requests are of very different length.
+	// minSlower is the factor by which averages must differ to count. Averages of equal
+	// endpoints differ by less, also if requests are of very different length.
 	minSlower = 2
 )
 

@@ -16,8 +16,8 @@ type Pick struct {
 	at     int64
 }
 
-// The ranks of endpoints, best first. One of a lower rank is used only if there is none
-// of a higher rank.
+// The ranks of endpoints, best first. An endpoint is used only if no endpoint has a
+// better rank.
 const (
 	rankBest    = iota
 	rankSkipped // it asked for it, or was ejected, or could not be connected to
@@ -30,7 +30,7 @@ const (
 // a pick slower for little: it is unlikely that only the ninth has capacity.
 const maxDetours = 8
 
-// A view is how the endpoints stand for one call.
+// A view is the state of the endpoints for one call.
 type view struct {
 	at      int64
 	class   int
@@ -115,7 +115,7 @@ func (v *view) rank(x *Endpoint) int {
 	return rankBest
 }
 
-// choose returns an endpoint of the best rank that there is, and the rank.
+// choose returns an endpoint of the best rank present, and the rank.
 func (s *Set) choose(v *view) (index, rank int) {
 	if w := s.weights.Load(); w != nil && !s.config.LeastBusy {
 		return s.earliest(v, *w)
@@ -134,7 +134,7 @@ func (s *Set) random(n int) int { return min(int(s.config.Rand()*float64(n)), n-
 // one of all.
 func (s *Set) scan(v *view) (index, rank int) {
 	rank = rankNone + 1
-	var two [2]int // a sample of those of the rank
+	var two [2]int // a sample of the endpoints of the rank
 	seen := 0
 	for i, x := range s.all {
 		r := v.rank(x)

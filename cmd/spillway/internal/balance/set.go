@@ -97,10 +97,10 @@ func (s *Set) Ramp(now time.Time, x *Endpoint) {
 	}
 }
 
-// An Answer is what became of an attempt.
+// An Answer is the result of an attempt.
 type Answer struct {
 	// Outcome says what the attempt tells about the load of the endpoint. That of a
-	// quota, which is about one customer, is Abandoned.
+	// quota, which is about one customer, is OverQuota.
 	Outcome spillway.Outcome
 	// Class is the criticality of the call.
 	Class spillway.Criticality
@@ -113,8 +113,8 @@ type Answer struct {
 	Unreachable bool
 }
 
-// Answered takes in the answer to an attempt, once for each [Pick]. Attempts of which
-// nothing is known, as the client left, are Abandoned.
+// Answered takes in the answer to an attempt, once for each [Pick]. If the
+// client left, nothing is known: Abandoned.
 func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	x, at := s.all[p.Index], s.at(now)
 	p.ticket.Settle(now, a.Outcome)

@@ -18,7 +18,7 @@ type Load struct {
 	QPS, EPS float64
 }
 
-// weight returns the weight by gRFC A58, and whether the report is of use.
+// weight returns the weight by gRFC A58, and whether the report is valid.
 func (l Load) weight(penalty float64) (float64, bool) {
 	utilization := l.Application
 	if !(utilization > 0) {
@@ -80,7 +80,7 @@ func (s *Set) Report(now time.Time, x *Endpoint, l Load) {
 	r.weight, r.at, r.known = w, at, true
 }
 
-// current returns the weight that counts, zero if there is none.
+// current returns the weight that counts, zero without one.
 func (r *report) current(at int64, c *LoadReports) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -97,7 +97,7 @@ const maxRelativeWeight = 10
 // rampSteps is in how many steps at least an endpoint starts slowly.
 const rampSteps = 50
 
-// refresh computes the weights anew if it is time to.
+// refresh computes the weights again if it is time to.
 func (s *Set) refresh(at int64) {
 	due := s.due.Load()
 	if at < due || s.config.LoadReports == nil && s.config.SlowStart.Window == 0 {
@@ -161,7 +161,7 @@ func (s *Set) reported(at int64) []float64 {
 	return w
 }
 
-// share returns by what the weight of an endpoint is multiplied that began so long ago.
+// share returns the factor of the weight of an endpoint that began so long ago.
 func (c *SlowStart) share(elapsed int64) float64 {
 	if c.Window <= 0 || elapsed >= int64(c.Window) {
 		return 1

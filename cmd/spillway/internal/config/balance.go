@@ -9,7 +9,7 @@ import (
 
 // Balance says how the endpoint of a request is chosen.
 type Balance struct {
-	PanicThreshold    float64      `yaml:"panic_threshold" jsonschema_description:"Percentage of healthy endpoints that must be left when those that asked to be left alone and those ejected are skipped; with fewer, none is skipped. 0 is 50, negative means that they are used only if no other is left."`
+	PanicThreshold    float64      `yaml:"panic_threshold" jsonschema_description:"Percentage of healthy endpoints that must be left when endpoints that asked to be left alone or are ejected are skipped; with fewer, none is skipped. 0 is 50, negative means that they are used only if no other is left."`
 	ActiveRequestBias float64      `yaml:"active_request_bias" jsonschema_description:"Where weights differ: exponent by which an endpoint loses requests that has more in flight than usual for it. 0 is 1, negative means that requests in flight do not count."`
 	SlowStart         *SlowStart   `yaml:"slow_start" jsonschema_description:"Endpoints that are added, become healthy or come back from an ejection get their share step by step. Without it, at once."`
 	LoadReports       *LoadReports `yaml:"load_reports" jsonschema_description:"Weighs endpoints by their ORCA load reports: the headers or trailers endpoint-load-metrics and endpoint-load-metrics-bin. Without it reports are only removed from answers."`
@@ -28,7 +28,7 @@ type LoadReports struct {
 	BlackoutPeriod          time.Duration `yaml:"blackout_period" jsonschema_description:"How long an endpoint must have reported before its reports count; 0 is 10s, negative is none."`
 	WeightExpirationPeriod  time.Duration `yaml:"weight_expiration_period" jsonschema_description:"How long a report counts; 0 is 3m."`
 	WeightUpdatePeriod      time.Duration `yaml:"weight_update_period" jsonschema_description:"How often weights are computed; 0 is 1s."`
-	ErrorUtilizationPenalty float64       `yaml:"error_utilization_penalty" jsonschema_description:"By what the share of errors is multiplied before it is added to the utilization; 0 is 1, negative is none."`
+	ErrorUtilizationPenalty float64       `yaml:"error_utilization_penalty" jsonschema_description:"Factor of the share of errors, which is added to the utilization; 0 is 1, negative is none."`
 	OutOfBandPeriod         time.Duration `yaml:"oob_reporting_period" jsonschema_description:"Asks endpoints for reports at this interval by xds.service.orca.v3.OpenRcaService, over HTTP/2. 0 means not to ask."`
 }
 
@@ -42,7 +42,7 @@ type Subset struct {
 type OutlierDetection struct {
 	Consecutive5xx           int           `yaml:"consecutive_5xx" jsonschema_description:"Failures in a row that eject an endpoint: answers 500 to 599, failed connections and timeouts of the proxy. Refusals with x-envoy-overloaded do not count. 0 is 5, negative is never."`
 	Interval                 time.Duration `yaml:"interval" jsonschema_description:"How often success rates are compared; 0 is 10s."`
-	BaseEjectionTime         time.Duration `yaml:"base_ejection_time" jsonschema_description:"How long an ejection lasts, times the number of ejections of late; 0 is 30s."`
+	BaseEjectionTime         time.Duration `yaml:"base_ejection_time" jsonschema_description:"How long an ejection lasts, times the number of recent ejections; 0 is 30s."`
 	MaxEjectionTime          time.Duration `yaml:"max_ejection_time" jsonschema_description:"Longest ejection; 0 is 5m."`
 	MaxEjectionPercent       float64       `yaml:"max_ejection_percent" jsonschema_description:"Percentage of endpoints that may be ejected at once; one always may. 0 is 10, negative is one."`
 	SuccessRateMinimumHosts  int           `yaml:"success_rate_minimum_hosts" jsonschema_description:"Number of endpoints with enough requests for success rates to be compared; 0 is 5, negative is never."`

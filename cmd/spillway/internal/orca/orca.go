@@ -185,7 +185,7 @@ func field(wire uint64, b []byte) (value float64, size int) {
 	case wire == wireFixed8 && len(b) >= 8:
 		return math.Float64frombits(binary.LittleEndian.Uint64(b)), 8
 	case wire == wireFixed4 && len(b) >= 4:
-		return -1, 4 // none of those that matter
+		return -1, 4 // no field that matters
 	case wire == wireBytes:
 		x, n := binary.Uvarint(b)
 		if n <= 0 || x > uint64(len(b)-n) {

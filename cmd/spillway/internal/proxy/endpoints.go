@@ -24,7 +24,7 @@ type endpoints struct {
 	scheme string
 	plain  *http.Transport // HTTP/1.1, or what TLS negotiates
 	second *http.Transport // HTTP/2 in the clear; nil: not spoken
-	always bool            // it is all that is spoken
+	always bool            // nothing else is spoken
 	each   int             // connections of plain to each endpoint
 }
 
@@ -252,10 +252,10 @@ type EndpointStats struct {
 	Total   uint64        // attempts
 	State   balance.State // why it is skipped
 	Weight  float64       // relative to the mean
-	Failed  bool          // it could not be connected to of late, and has answered nothing since
+	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
 
 	Health                   Health // by its checks
-	ChecksTotal, FailedTotal uint64 // checks that have ended, and those of them that failed
+	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
 	SkippedTotal             uint64 // checks that were not made, as requests were served
 	Reason                   string // of the last check that failed
 }
@@ -284,7 +284,7 @@ func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 		x.End()
 		return
 	}
-	if len(resp.Trailer) > 0 { // those that were announced
+	if len(resp.Trailer) > 0 { // the announced ones
 		delete(resp.Trailer, orca.Header)
 		delete(resp.Trailer, orca.HeaderBinary)
 	}

@@ -18,10 +18,10 @@ import (
 // serves is no sign of a cluster that is overloaded. Refusals of one customer, which is
 // over its quota, count as nothing.
 //
-// Operations are told apart by the shape of their path, so that one that always fails
-// does not shut the cluster for the others: each has a throttle of its own. Memory is
-// bounded: there are at most [maxOperations] throttles. One that was not used for as
-// long as it remembers makes place for another; if there is none, operations share one.
+// Each operation, by the shape of its path, has its own throttle, so that one that always
+// fails does not shut the cluster for the others. Memory is bounded: there are at most
+// [maxOperations] throttles. One without requests for longer than its window is replaced;
+// if all are in use, operations share one.
 //
 // It is an [http.RoundTripper].
 type throttles struct {
@@ -31,7 +31,7 @@ type throttles struct {
 	config   throttle.Config
 	window   time.Duration
 	observer spillway.Observer
-	apart    bool // operations are told apart
+	apart    bool // each operation has its own
 	seed     maphash.Seed
 	start    time.Time
 
@@ -137,8 +137,8 @@ func (o *operation) touch(at int64) {
 	}
 }
 
-// add makes a throttle, in the place of one that was not used of late, or returns one
-// to share.
+// add makes a throttle, and replaces one that is not used any more, or returns one to
+// share.
 func (t *throttles) add(set *[operationWays]atomic.Pointer[operation], shape uint64, at int64) *operation {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -210,7 +210,7 @@ const maxSegments = 8
 
 // shapeOf returns a hash of the shape of a path: segments that look like identifiers are
 // alike, so that /users/17/export and /users/18/export are one operation. The path of a
-// call of gRPC has none.
+// call of gRPC has no identifiers.
 func shapeOf(seed maphash.Seed, path string, call bool) uint64 {
 	if call {
 		return maphash.String(seed, path)
@@ -230,7 +230,7 @@ func shapeOf(seed maphash.Seed, path string, call bool) uint64 {
 }
 
 // Segments of at most maxVersion bytes, such as v1, are no identifiers, even with digits;
-// those of more than maxWord bytes always are.
+// longer ones than maxWord bytes always are.
 const (
 	maxVersion = 3
 	maxWord    = 32

@@ -30,12 +30,12 @@ func (t *trail) avoided() []*balance.Endpoint {
 	return t.tried
 }
 
-// dontRetry is the header by which package spillhttp is told that a call cannot be
-// sent again. The client does not get it.
+// dontRetry is the header that says to package spillhttp that a call cannot be sent again.
+// The client does not get it.
 const dontRetry = "X-Should-Retry"
 
 // refused takes in that an endpoint has refused an attempt: if the body is to be sent
-// again it begins anew, and if it cannot be, the answer is the last one.
+// again it starts over, and if it cannot be, the answer is the last one.
 func (t *trail) refused(resp *http.Response) {
 	if t.body == nil || t.body.rewind() {
 		return

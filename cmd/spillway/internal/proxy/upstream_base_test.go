@@ -104,8 +104,8 @@ func (o *outcome) String() string {
 		o.quantile(0.5).Round(100*time.Microsecond), o.quantile(0.99).Round(100*time.Microsecond), o.statuses)
 }
 
-// offer sends requests at a rate for a time, whatever becomes of them, and waits for
-// their end. They are made by request, or are a GET of url.
+// offer sends GET requests at a rate for a time, without waiting for answers, and then
+// waits for their end.
 func offer(t testing.TB, url string, rate float64, d time.Duration, headers ...string) *outcome {
 	t.Helper()
 	o := &outcome{statuses: make(map[int]int)}

@@ -1,11 +1,16 @@
 package proxy
 
 import (
+	"crypto/x509"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -285,5 +290,36 @@ func TestEndpointsComeAndGo(t *testing.T) {
 		if e.Busy != 0 {
 			t.Errorf("%s has %d in flight", e.Address, e.Busy)
 		}
+	}
+}
+
+// TestConnectionRateIsAheadOfTLS: connections above the rate are reset before a handshake,
+// which would cost the processor time that the limit protects.
+func TestConnectionRateIsAheadOfTLS(t *testing.T) {
+	a := newAuthority(t)
+	a.make(t, "proxy", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")
+	c.Listeners[0].TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key")}
+	c.Listeners[0].ConnectionRate = config.RateLimit{Rate: 0.01, BurstSeconds: 300} // three
+	p := start(t, c)
+	var all []net.Conn
+	for range 13 {
+		conn, err := net.DialTimeout("tcp", p.Addr("").String(), time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		all = append(all, conn)
+	}
+	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RefusedTotal == 10 })
+	reset := 0
+	for _, conn := range all { // none of which has sent a byte
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.EOF) {
+			reset++
+		}
+	}
+	if reset != 10 {
+		t.Errorf("%d of 13 connections were reset before a handshake, want 10", reset)
 	}
 }

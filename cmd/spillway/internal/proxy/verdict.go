@@ -64,7 +64,7 @@ func read(resp *http.Response, now time.Time) (v verdict) {
 	return v
 }
 
-// readCall reads a status of gRPC in the place of headers.
+// readCall reads a status of gRPC in the headers (a trailers-only answer).
 func (v *verdict) readCall(h http.Header) {
 	switch code := h["Grpc-Status"]; code[0] {
 	case "8": // RESOURCE_EXHAUSTED
@@ -157,7 +157,7 @@ func (v *verdict) elsewhere(safe bool) bool {
 	return v.scope == scopeTask || v.scope == scopeUnsaid && (safe || v.unsent)
 }
 
-// outcome returns what an answer says of the load of whoever gave it.
+// outcome returns what an answer says of the load of the endpoint.
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.refusal && v.scope == scopeCustomer:
