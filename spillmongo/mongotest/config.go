@@ -70,6 +70,9 @@ type Config struct {
 	// is done about it. It is called by many goroutines at once.
 	Observe func(Command)
 
+	// Work is what each node can do. The zero Work takes no time.
+	Work Work
+
 	// MaxBytes bounds what the collections hold, with some overhead. Zero means
 	// 256 MiB. It must not be negative.
 	MaxBytes int
@@ -96,6 +99,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("mongotest: Nodes is %d, must be 1 to %d, or 0 for 1", c.Nodes, maxNodes)
 	case c.Topology == Standalone && c.Nodes > 1:
 		return fmt.Errorf("mongotest: Nodes is %d, must be 1 for a standalone", c.Nodes)
+	case c.Work.Tickets < 0 || c.Work.Command < 0 || c.Work.Connect < 0:
+		return fmt.Errorf("mongotest: Work is %+v, must not be negative", c.Work)
 	case c.MaxBytes < 0:
 		return fmt.Errorf("mongotest: MaxBytes is %d, must not be negative", c.MaxBytes)
 	}

@@ -49,7 +49,7 @@ func (c *conn) local() bool { return c.net == nil }
 // serve answers messages until the client has gone or breaks the protocol.
 func (c *conn) serve() {
 	defer c.end()
-	if !c.establish() {
+	if !c.establish() || !c.connect() {
 		return
 	}
 	for {
@@ -188,6 +188,12 @@ func (c *conn) establish() bool {
 		return false
 	}
 	return res.Wait == 0 || c.queue(&res)
+}
+
+// connect does the work of a new connection.
+func (c *conn) connect() bool {
+	c.node.worker.do(c.node.worker.work.Connect, c.closed)
+	return true
 }
 
 // queue waits for the turn of a reservation. Nothing is answered before the turn, and

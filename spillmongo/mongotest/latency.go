@@ -42,10 +42,10 @@ func (l *latencies) time(name string) (end func()) {
 	}
 }
 
-// clients are those who have something running. Nobody waits for a lock here.
-func (l *latencies) clients() bson.D {
+// clients are the operations that run, and those that wait.
+func (l *latencies) clients(waiting int64) bson.D {
 	return bson.D{
-		{Key: "currentQueue", Value: bson.D{{Key: "total", Value: int32(0)}}},
+		{Key: "currentQueue", Value: bson.D{{Key: "total", Value: int32(waiting)}}},
 		{Key: "activeClients", Value: bson.D{
 			{Key: "readers", Value: int32(l.running[0].Load())},
 			{Key: "writers", Value: int32(l.running[1].Load())},

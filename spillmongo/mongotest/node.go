@@ -25,6 +25,7 @@ type Node struct {
 	points     failPoints
 	cursors    cursors
 	latencies  latencies
+	worker     *worker
 
 	mu        sync.Mutex
 	listener  net.Listener // nil while stopped
@@ -58,6 +59,7 @@ func newNode(d *Deployment, index int) (*Node, error) {
 		index:      index,
 		service:    bson.NewObjectID(),
 		conns:      map[*conn]struct{}{},
+		worker:     newWorker(d.config.Work),
 		serving:    new(sync.WaitGroup),
 		started:    time.Now(),
 		version:    topologyVersion{ProcessID: bson.NewObjectID()},

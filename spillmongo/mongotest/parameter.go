@@ -93,13 +93,13 @@ func runServerStatus(r *request) (bson.D, error) {
 				{Key: "interruptedDueToClientDisconnect", Value: int64(conns.GaveUp)},
 			}},
 		}},
-		{Key: "globalLock", Value: r.node.latencies.clients()},
+		{Key: "globalLock", Value: r.node.latencies.clients(r.node.worker.waiting.Load())},
 		{Key: "opLatencies", Value: r.node.latencies.status()},
 		{Key: "network", Value: bson.D{
 			{Key: "numRequests", Value: int64(requests)},
 			{Key: "ingressRequestRateLimiter", Value: admissions(reqs)},
 		}},
-		{Key: "queues", Value: bson.D{{Key: "ingressSessionEstablishment", Value: append(bson.D{
+		{Key: "queues", Value: bson.D{{Key: "execution", Value: r.node.worker.queues()}, {Key: "ingressSessionEstablishment", Value: append(bson.D{
 			{Key: "addedToQueue", Value: int64(conns.Queued)},
 			{Key: "removedFromQueue", Value: int64(conns.Queued) - int64(conns.Waiting)},
 			{Key: "interruptedInQueue", Value: int64(conns.GaveUp)},

@@ -50,6 +50,7 @@ func (r *request) run() (reply bson.Raw, ok bool) {
 	err := r.admit()
 	if err == nil {
 		end := r.node.latencies.time(r.name)
+		r.work()
 		doc, err = r.attempt()
 		end()
 	}

@@ -68,7 +68,10 @@ type Server struct {
 	database *mongo.Database
 	names    names
 	last     status
-	latency  float64 // the last that was known
+	latency  float64   // the last that was known
+	alive    time.Time // when something last ended, or nothing was under way
+
+	cores, memory float64 // of the host; memory in MB. NaN: not known
 }
 
 // New looks whether the server has the limiter, and returns a Server; or an error that
@@ -87,7 +90,19 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	s := &Server{config: c, database: c.Client.Database("admin"), names: parameters[c.Limit], latency: math.NaN()}
 	_, err := s.Settings(ctx)
+	s.host(ctx)
 	return s, err
+}
+
+// host asks for the size of the host, which few may do; without it the shares of it are
+// not known.
+func (s *Server) host(ctx context.Context) {
+	s.cores, s.memory = math.NaN(), math.NaN()
+	doc, err := s.run(ctx, bson.D{{Key: "hostInfo", Value: 1}})
+	if err != nil {
+		return
+	}
+	s.cores, s.memory = number(doc, "system", "numCores"), number(doc, "system", "memLimitMB")
 }
 
 // Settings are the parameters of the limiter as they are in force.
@@ -95,6 +110,15 @@ type Settings struct {
 	Enabled      bool
 	Rate         float64 // per second
 	BurstSeconds float64
+}
+
+// String returns the settings in words, such as "off (2147483647/s, burst 1 s)".
+func (s Settings) String() string {
+	state := "off"
+	if s.Enabled {
+		state = "on"
+	}
+	return fmt.Sprintf("%s (%.0f/s, burst %.4g s)", state, s.Rate, s.BurstSeconds)
 }
 
 // invalidOptions is the code for a parameter that there is not.
@@ -142,6 +166,19 @@ func (s *Server) Set(ctx context.Context, limit float64) error {
 	return err
 }
 
+// Restore puts all parameters of the limiter in force, as [Server.Settings] returned them.
+func (s *Server) Restore(ctx context.Context, to Settings) error {
+	set := bson.D{{Key: "setParameter", Value: 1}, {Key: s.names.enabled, Value: to.Enabled}}
+	if !math.IsNaN(to.Rate) {
+		set = append(set, bson.E{Key: s.names.rate, Value: int32(min(max(1, to.Rate), math.MaxInt32))})
+	}
+	if !math.IsNaN(to.BurstSeconds) {
+		set = append(set, bson.E{Key: s.names.burst, Value: to.BurstSeconds})
+	}
+	_, err := s.run(ctx, set)
+	return err
+}
+
 // run runs a command on the server.
 func (s *Server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	doc, err := s.database.RunCommand(ctx, command).Raw()
@@ -174,15 +211,23 @@ var sections = []string{
 type Reading struct {
 	// Used is how many the limiter let in per second.
 	Used float64
+	// Completed is how many reads and writes ended per second, whatever let them in. While a
+	// queue is worked off it is what the server can do, and Used may be less.
+	Completed float64
 	// Rejected is the share of those that came that the limiter did not let in.
 	Rejected float64
-	// Latency is the mean of all operations that have ended, in ms. While none ends
-	// though some are under way, it is the last one.
+	// Latency is the mean of the reads and writes that have ended, in ms. While none ends
+	// though some are under way, it is the time since one did, if that is longer than the
+	// last mean.
 	Latency float64
 	// Queued is how many operations wait for a lock or a ticket, Active how many run.
 	Queued, Active float64
 	// Connections is how many are open.
 	Connections float64
+	// CPU is what the process used of all cores, Memory what it has of the host's
+	// memory, Tickets the share of the tickets for reads or for writes, whichever is
+	// greater, that is in use. CPU is reported on Linux only.
+	CPU, Memory, Tickets float64
 	// Restarted says that the process is another one than at the last reading: the
 	// limit must be set again.
 	Restarted bool
@@ -195,6 +240,7 @@ type status struct {
 	started                         time.Time // by the server's clock; zero if that is not known
 	admitted, rejected, ops, micros float64
 	queued, active, current         float64
+	cpu, memory, tickets            float64 // cpu in microseconds since its start
 }
 
 // Read asks the server for its status, at the time now.
@@ -211,8 +257,9 @@ func (s *Server) Read(ctx context.Context, now time.Time) (r Reading, err error)
 	known, restarted := was.process != "", is.replaces(&was)
 	s.last = is
 	r = Reading{
-		Used: math.NaN(), Rejected: math.NaN(), Latency: math.NaN(),
+		Used: math.NaN(), Completed: math.NaN(), Rejected: math.NaN(), Latency: math.NaN(),
 		Queued: is.queued, Active: is.active, Connections: is.current,
+		CPU: math.NaN(), Memory: is.memory / s.memory, Tickets: is.tickets,
 		Restarted: known && restarted,
 	}
 	if known && !restarted && is.at.After(was.at) {
@@ -231,12 +278,16 @@ func (x *status) replaces(was *status) bool {
 func (s *Server) compare(r *Reading, is, was status) {
 	admitted, rejected := is.admitted-was.admitted, is.rejected-was.rejected
 	r.Used = admitted / is.at.Sub(was.at).Seconds()
+	r.Completed = (is.ops - was.ops) / is.at.Sub(was.at).Seconds()
+	r.CPU = (is.cpu - was.cpu) / 1e6 / is.at.Sub(was.at).Seconds() / s.cores
 	r.Rejected = rejected / math.Max(1, admitted+rejected)
 	switch ops := is.ops - was.ops; {
 	case ops > 0:
-		s.latency = (is.micros - was.micros) / 1000 / ops
+		s.latency, s.alive = (is.micros-was.micros)/1000/ops, is.at
 	case !(is.active+is.queued > 0):
-		s.latency = 0 // nothing is under way
+		s.latency, s.alive = 0, is.at // nothing is under way
+	case !s.alive.IsZero():
+		s.latency = math.Max(s.latency, is.at.Sub(s.alive).Seconds()*1000)
 	}
 	r.Latency = s.latency
 }
@@ -251,8 +302,12 @@ func (s *Server) parse(doc bson.Raw, now time.Time) status {
 		queued:   of("globalLock", "currentQueue", "total"),
 		active:   of("globalLock", "activeClients", "readers") + of("globalLock", "activeClients", "writers"),
 		current:  of("connections", "current"),
+		cpu:      of("extra_info", "user_time_us") + of("extra_info", "system_time_us"),
+		memory:   of("mem", "resident"),
+		tickets: math.Max(of("queues", "execution", "read", "out")/of("queues", "execution", "read", "totalTickets"),
+			of("queues", "execution", "write", "out")/of("queues", "execution", "write", "totalTickets")),
 	}
-	for _, kind := range []string{"reads", "writes", "commands"} {
+	for _, kind := range []string{"reads", "writes"} { // the caller's own are among the commands
 		x.ops += of("opLatencies", kind, "ops")
 		x.micros += of("opLatencies", kind, "latency")
 	}
