@@ -4,6 +4,7 @@
 //	spillway drill      overload a real backend with and without Spillway
 //	spillway sim        run a whole system in virtual time
 //	spillway proxy      put the same policies in front of any service
+//	spillway tune       move the ingress limits of a MongoDB server
 //	spillway check      say whether a configuration of the proxy is good
 //	spillway explain    say what the proxy would do with a request
 //	spillway import     make such a configuration of others
@@ -48,6 +49,7 @@ type cli struct {
 	Drill   drillCommand   `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim     simCommand     `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
 	Proxy   proxyCommand   `cmd:"" help:"Put the policies in front of a service in any language."`
+	Tune    tuneCommand    `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
 	Check   checkCommand   `cmd:"" help:"Say whether a configuration of the proxy is good."`
 	Explain explainCommand `cmd:"" help:"Say what the proxy would do with a request, and why."`
 	Import  importCommand  `cmd:"" help:"Make a configuration of the proxy of one of gRPC, Envoy or AWS."`
@@ -102,6 +104,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch parsed.Command() {
 	case "proxy":
 		command = func(ctx context.Context, _, stderr io.Writer) (int, error) { return exitOK, c.Proxy.run(ctx, stderr) }
+	case "tune":
+		command = func(ctx context.Context, _, stderr io.Writer) (int, error) { return c.Tune.run(ctx, stderr) }
 	case "explain <file>", "explain <file> <url>":
 		command = func(_ context.Context, stdout, _ io.Writer) (int, error) { return c.Explain.run(stdout) }
 	case "check <file>":

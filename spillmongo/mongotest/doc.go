@@ -5,8 +5,8 @@
 //	d := mongotest.Start(t, mongotest.Config{})
 //	client, err := mongo.Connect(d.Options())
 //
-// It is for the tests of those who handle overload: it refuses, closes, delays and
-// counts exactly as it was told, on machines that have no MongoDB. It is not for tests
+// It is for tests of clients and tools that handle overload: it rejects, closes, delays
+// and counts exactly as configured, on machines without MongoDB. It is not for tests
 // of queries, and it is no database: all data is in memory, and a user may do all.
 //
 // # Nodes
@@ -17,6 +17,12 @@
 // alike. Behind a load balancer, connections go to the nodes in turn, and their hello
 // has the serviceId. Each node has fail points, parameters, limiters, cursors and
 // counts ([Node.Stats]) of its own, and can be stopped, restarted and disconnected.
+//
+// # Overload
+//
+// With [Config.Work] a node has a capacity: commands and new connections take a ticket
+// for some time, and wait for one in a queue without bound, also after their clients have
+// left. serverStatus shows the queue and the tickets.
 //
 // # Time
 //

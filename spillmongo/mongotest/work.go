@@ -7,7 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// Work is what a node can do: a few commands at once, each of which takes time. It makes
+// Work is the capacity of a node: a few commands at once, and each takes time. It makes
 // a node that can be overloaded: commands wait in a queue without bound, also those
 // whose clients have left.
 type Work struct {

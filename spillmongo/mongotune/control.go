@@ -36,7 +36,7 @@ type Targets struct {
 	Tickets float64       // that are in use, as a share
 }
 
-// ControllerConfig says which limits of which server to move, and by what.
+// ControllerConfig names the server, its limits to move, and the targets.
 type ControllerConfig struct {
 	// Client is connected to one server, with AppName as its application name. It must
 	// not be nil, and not be closed before Run has returned.
@@ -59,8 +59,8 @@ type ControllerConfig struct {
 	Logger *slog.Logger
 }
 
-// A Controller moves the ingress limits of one server until it is told to stop, and
-// then restores what it found. Make one with [NewController], and call [Controller.Run]
+// A Controller moves the ingress limits of one server until its context ends, and then
+// restores what it found. Make one with [NewController], and call [Controller.Run]
 // once.
 type Controller struct {
 	config  ControllerConfig
@@ -262,12 +262,12 @@ func (k *Controller) step(ctx context.Context, now time.Time) {
 	}
 }
 
-// ofConnections is the least share that new connections have of all that the server
-// does, for the limit of connections to be lowered. With less they are not what it has
-// too much of: a connection costs about what a few operations do.
+// ofConnections is the least share of new connections in the work of the server for the
+// limit of connections to be lowered. Below it, connections are not what overloads the
+// server: one costs about the same as a few operations.
 const ofConnections = 0.1
 
-// values returns what the tuner of a limit is told: what is used of it, and the signals.
+// values returns the arguments of a tuner: the use of its limit, and the signals.
 func (k *Controller) values(l *controlled, r *Reading, err error) (used float64, values []float64) {
 	values = make([]float64, len(k.signals))
 	overloaded := false
@@ -294,7 +294,7 @@ func (k *Controller) values(l *controlled, r *Reading, err error) (used float64,
 func (k *Controller) restarted(ctx context.Context, l *controlled) {
 	l.again = true
 	found, err := l.server.Settings(ctx)
-	if err != nil || found.Rate == l.wrote && found.Enabled { // ours: it was not started anew
+	if err != nil || found.Rate == l.wrote && found.Enabled { // ours: it was not restarted
 		return
 	}
 	l.found, l.wrote = found, 0
@@ -329,7 +329,7 @@ func (l *controlled) set(ctx context.Context) error {
 	return l.server.Set(ctx, l.tuner.Limit())
 }
 
-// restore puts back what was found, for as long as a restart takes.
+// restore sets what was found; a server that is down has the time of a restart.
 func (k *Controller) restore() error {
 	ctx, cancel := context.WithTimeout(context.Background(), restoreTime)
 	defer cancel()
@@ -351,14 +351,15 @@ func (k *Controller) restore() error {
 	return all
 }
 
-// untilDone calls f until it succeeds, the server rejects it, or ctx ends.
+// untilDone calls f until it succeeds or ctx ends: a server that rejects it may be
+// overloaded.
 func untilDone(ctx context.Context, f func(context.Context) error) error {
 	for {
 		once, cancel := context.WithTimeout(ctx, 2*time.Second)
 		err := f(once)
 		cancel()
-		if _, rejected := errors.AsType[mongo.CommandError](err); err == nil || rejected && !mongo.IsNetworkError(err) {
-			return err
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-ctx.Done():

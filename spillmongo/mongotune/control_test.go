@@ -13,7 +13,6 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
-	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 	"github.com/seed90641741/spillway/spillmongo/mongotune"
@@ -260,13 +259,14 @@ func TestControllerIsRejected(t *testing.T) {
 			if skip == 2 {
 				time.AfterFunc(time.Second, func() { fail(d, "setParameter", 13, "off") })
 			}
-			if err := c.Run(t.Context()); err == nil || skip > 0 && !strings.Contains(err.Error(), want) {
+			if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("read-only parameters: %v, want %s", err, want)
 			}
 			fail(d, "setParameter", 13, "off")
 			after, _ := d.Node(0).RunCommand("admin", bson.D{{Key: "getParameter", Value: "*"}})
-			_ = before
-			_ = after
+			if skip == 2 && withoutTime(before) != withoutTime(after) {
+				t.Errorf("parameters are %v, were %v", after, before)
+			}
 		}
 	})
 	if _, err := mongotune.NewController(t.Context(), mongotune.ControllerConfig{Targets: mongotune.Targets{Queued: 1}}); err == nil {
@@ -276,5 +276,3 @@ func TestControllerIsRejected(t *testing.T) {
 		t.Error("no targets are accepted")
 	}
 }
-
-var _ = options.Client

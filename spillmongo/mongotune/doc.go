@@ -1,19 +1,21 @@
 // Package mongotune lets the ingress limiters of a MongoDB server be moved from outside:
-// it reads from serverStatus what package tune goes by, and sets the rate of a limiter
+// it reads the signals for package tune from serverStatus, and sets the rate of a limiter
 // with setParameter.
 //
 //	tuner ◄── Read ── serverStatus: opLatencies, globalLock, network, queues
 //	tuner ─── Set ──► setParameter: ingressRequestAdmissionRatePerSec
 //	                            or: ingressConnectionEstablishmentRatePerSec
 //
-// A [Server] says what is and sets what it is told; which rate is right is what package
-// tune says, by the latency of operations, or by how many wait, or both. The example
-// has the loop.
+// A [Server] reads and sets one limit; package tune decides which rate is right. A
+// [Controller] is the whole loop for both limits: it takes them over, logs each move with
+// its reason, sets them again after a restart of the server, and restores what it found
+// when it ends. "spillway tune" is the same as a command. The example has a loop of its
+// own.
 //
 // # The server
 //
 // It takes MongoDB 8.2, or a release to which the limiter was brought back; [New] refuses
-// others with [ErrUnsupported]. The parameters are those of one process, so the client
+// others with [ErrUnsupported]. The parameters belong to one process, so the client
 // must be connected to one: with directConnection=true to a mongod, or with one address
 // to a mongos. Parameters that are set so last until the process ends; after that Read
 // finds another process, and the limit must be set again.

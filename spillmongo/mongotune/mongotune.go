@@ -20,7 +20,7 @@ const (
 	Connections              // new connections per second
 )
 
-// names are those of a limiter's parameters.
+// names are the names of a limiter's parameters.
 type names struct{ enabled, rate, burst string }
 
 var parameters = [...]names{
@@ -121,7 +121,7 @@ func (s Settings) String() string {
 	return fmt.Sprintf("%s (%.0f/s, burst %.4g s)", state, s.Rate, s.BurstSeconds)
 }
 
-// invalidOptions is the code for a parameter that there is not.
+// invalidOptions is the code for an unknown parameter.
 const invalidOptions = 72
 
 // Settings asks the server for the parameters of the limiter.
@@ -191,7 +191,7 @@ func (s *Server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	return doc, nil
 }
 
-// number returns a number of a document as a float64, NaN if there is none.
+// number returns a number of a document as a float64, NaN without one.
 func number(doc bson.Raw, path ...string) float64 {
 	if v, ok := doc.Lookup(path...).AsFloat64OK(); ok {
 		return v
@@ -207,14 +207,14 @@ var sections = []string{
 }
 
 // A Reading is what a server did since the last one. What is not known is NaN, as package
-// tune takes it: all that is counted over time at the first reading of a process.
+// tune takes it: all counts over time are unknown at the first reading of a process.
 type Reading struct {
 	// Used is how many the limiter let in per second.
 	Used float64
 	// Completed is how many reads and writes ended per second, whatever let them in. While a
 	// queue is worked off it is what the server can do, and Used may be less.
 	Completed float64
-	// Rejected is the share of those that came that the limiter did not let in.
+	// Rejected is the share of arrivals that the limiter rejected.
 	Rejected float64
 	// Latency is the mean of the reads and writes that have ended, in ms. While none ends
 	// though some are under way, it is the time since one did, if that is longer than the

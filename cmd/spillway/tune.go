@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/seed90641741/spillway/spillmongo/mongotune"
+)
+
+// tuneCommand has the flags of "spillway tune".
+type tuneCommand struct {
+	URI     string   `required:"" env:"SPILLWAY_TUNE_URI" help:"Connection string of one mongod or mongos. Use the environment variable for a string with a password."`
+	Enforce bool     `help:"Set the limits. Without it the moves are only logged."`
+	Limits  []string `default:"requests,connections" enum:"requests,connections" help:"The limits to move: requests, connections."`
+
+	Latency time.Duration `help:"Target for the mean latency of reads and writes; 0 does not use it."`
+	Queued  float64       `help:"Target for the number of operations that wait for a lock or a ticket; 0 does not use it."`
+	CPU     float64       `name:"cpu" help:"Target for the share of all cores that the process uses, such as 0.9; 0 does not use it. Reported on Linux only."`
+	Memory  float64       `help:"Target for the share of the host's memory that the process has, such as 0.9; 0 does not use it."`
+	Tickets float64       `help:"Target for the share of read or write tickets in use, such as 0.95; 0 does not use it."`
+
+	RequestsStart    float64 `help:"Requests per second to start with; 0 is what the server has, or 10000."`
+	RequestsMin      float64 `help:"Lower bound of requests per second; 0 is 10."`
+	RequestsMax      float64 `help:"Upper bound of requests per second; 0 is 1000000."`
+	ConnectionsStart float64 `help:"New connections per second to start with; 0 is what the server has, or 1000."`
+	ConnectionsMin   float64 `help:"Lower bound of new connections per second; 0 is 5."`
+	ConnectionsMax   float64 `help:"Upper bound of new connections per second; 0 is 100000."`
+
+	Burst    float64       `help:"Seconds' worth of requests or connections that may come at once; 0 is 1."`
+	Reaction time.Duration `help:"Least time between two moves of a limit; 0 is 500ms."`
+	Timeout  time.Duration `default:"10s" help:"Time to reach the server at the start."`
+}
+
+// Help is shown by "spillway tune --help".
+func (*tuneCommand) Help() string {
+	return "Moves the two ingress limits of a MongoDB server (8.2, or a release that has them) so that they follow its capacity: " +
+		"it reads serverStatus and sets ingressRequestAdmissionRatePerSec and ingressConnectionEstablishmentRatePerSec. " +
+		"Give one target at least. When it ends it restores the parameters that it found."
+}
+
+// tuneAppName is exempt from the limiter of requests while the command enforces.
+const tuneAppName = "spillway-tune"
+
+// client connects to the one server of the URI.
+func (c *tuneCommand) client() (*mongo.Client, error) {
+	o := options.Client().ApplyURI(c.URI).SetAppName(tuneAppName).SetDirect(true).SetServerSelectionTimeout(c.Timeout)
+	if err := o.Validate(); err != nil {
+		return nil, usage{err}
+	}
+	return mongo.Connect(o)
+}
+
+func (c *tuneCommand) config(client *mongo.Client, logger *slog.Logger) mongotune.ControllerConfig {
+	k := mongotune.ControllerConfig{
+		Client: client, AppName: tuneAppName, Enforce: c.Enforce, Logger: logger, BurstSeconds: c.Burst, Reaction: c.Reaction,
+		Targets: mongotune.Targets{Latency: c.Latency, Queued: c.Queued, CPU: c.CPU, Memory: c.Memory, Tickets: c.Tickets},
+	}
+	if slices.Contains(c.Limits, "requests") {
+		k.Requests = &mongotune.Bounds{Start: c.RequestsStart, Min: c.RequestsMin, Max: c.RequestsMax}
+	}
+	if slices.Contains(c.Limits, "connections") {
+		k.Connections = &mongotune.Bounds{Start: c.ConnectionsStart, Min: c.ConnectionsMin, Max: c.ConnectionsMax}
+	}
+	return k
+}
+
+func (c *tuneCommand) run(ctx context.Context, stderr io.Writer) (status int, err error) {
+	if c.Latency == 0 && c.Queued == 0 && c.CPU == 0 && c.Memory == 0 && c.Tickets == 0 {
+		return exitUsage, usage{errors.New("no target: give at least one of --latency, --queued, --cpu, --memory and --tickets")}
+	}
+	client, err := c.client()
+	if err != nil {
+		return exitUsage, err
+	}
+	defer func() {
+		end, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = client.Disconnect(end) // the process ends
+	}()
+	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	start, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	controller, err := mongotune.NewController(start, c.config(client, logger))
+	if err != nil {
+		return exitEnvironment, err
+	}
+	logger.Info("tuning", "server", c.hosts(), "enforce", c.Enforce, "limits", c.Limits, "pid", os.Getpid())
+	if err := controller.Run(ctx); err != nil {
+		return exitEnvironment, err
+	}
+	return exitOK, nil
+}
+
+// hosts returns the server without user and password.
+func (c *tuneCommand) hosts() []string { return options.Client().ApplyURI(c.URI).Hosts }
