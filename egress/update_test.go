@@ -20,9 +20,8 @@ func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).Inflight.Drops 
 // budget with what was saved up and spent.
 func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		never := throttle.Config{Rand: func() float64 { return 1 }} // refuses nobody
 		always := throttle.Config{Rand: func() float64 { return 0 }}
-		client := must(t, egress.Config{Throttle: never})
+		client := must(t, egress.Config{ThrottleMode: spillway.Observe}) // rejects nothing
 		update := func(c egress.Config) {
 			t.Helper()
 			if err := client.Update(c); err != nil {
@@ -35,7 +34,7 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 				sent++
 				return overloaded{}
 			})
-			update(egress.Config{Throttle: never})
+			update(egress.Config{ThrottleMode: spillway.Observe})
 		}
 		if sent < 540 || sent > 500+150 {
 			t.Errorf("%d attempts at 500 calls, want a retry for each ten", sent)

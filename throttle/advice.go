@@ -17,8 +17,8 @@ const AdviceLifetime = 2 * time.Minute
 
 // advice is the accept ratio that servers reported recently, for one criticality.
 type advice struct {
-	ratio float64   // mean of the last answers, of which the latest counts half
-	until time.Time // zero: none
+	ratio float64       // mean of the last answers, of which the latest counts half
+	until time.Duration // zero: none
 }
 
 // Advise takes in the share of the calls of a criticality that the server reports
@@ -27,9 +27,9 @@ type advice struct {
 // are ignored.
 //
 // The ratio only matters while the window holds fewer than [Config.MinRequests]
-// calls: the equation then takes it for the calls that are missing. So a client
-// that calls rarely, and has no statistics, starts from the server's. The ratio of the last answers is averaged, starting from 1, so that one
-// answer of one overloaded task throttles nothing with K = 2. It is forgotten two
+// calls: equation 21-1 then decides, and takes it for the calls that are missing. So a
+// client that calls rarely, and has no statistics, starts from the server's. The ratio
+// of the last answers is averaged, starting from 1, so that one answer of one overloaded task throttles nothing with K = 2. It is forgotten two
 // minutes after the last answer. Whatever a server reports, the probability stays
 // below MinRequests/(MinRequests+1), and only calls to this backend are throttled.
 // Advise allocates nothing.
@@ -40,21 +40,22 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 	if !(ratio >= 0 && ratio <= 1) || ratio == 1 && !c.advised.Load() { // also finds NaN
 		return
 	}
+	at := t.clock.heard(now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.expire(now)
+	c.roll(at)
+	defer c.decide()
 	mean := (1 + ratio) / 2
-	if !c.advice.until.IsZero() {
+	if c.advice.until > 0 {
 		mean = (c.advice.ratio + ratio) / 2
 	}
 	if mean > forgotten {
 		c.forgetAdvice()
 		return
 	}
-	c.advice = advice{ratio: mean, until: now.Add(AdviceLifetime)}
+	c.advice = advice{ratio: mean, until: at + AdviceLifetime}
 	c.advised.Store(true)
-	c.window.advance(now)
-	c.setThrottling(c.probability() > 0)
+	c.start(at)
 }
 
 // forgotten is the mean ratio above which advice is no longer kept: it is too
@@ -62,9 +63,10 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 const forgotten = 0.99
 
 // expire forgets advice that is too old. The lock is held.
-func (c *class) expire(now time.Time) {
-	if !c.advice.until.IsZero() && !now.Before(c.advice.until) {
+func (c *class) expire(at time.Duration) {
+	if c.advice.until > 0 && at >= c.advice.until {
 		c.forgetAdvice()
+		c.decide()
 	}
 }
 
@@ -73,21 +75,17 @@ func (c *class) forgetAdvice() {
 	c.advised.Store(false)
 }
 
-// known returns the input of the equation: the calls of the window, and if these
-// are too few, the advice for the missing ones.
-func (c *class) known() (requests, accepts float64) {
+// known returns the input of equation 21-1: the calls of the window, and the advice
+// for those that are missing.
+func (c *class) known() (requests, accepts, k float64) {
 	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
-	if c.advises() {
-		missing := float64(c.cfg.MinRequests) - requests
-		requests += missing
-		accepts += float64(missing * c.advice.ratio)
-	}
-	return requests, accepts
+	missing := float64(c.cfg.MinRequests) - requests
+	return requests + missing, accepts + float64(missing*c.advice.ratio), c.cfg.K
 }
 
-// advises reports whether the equation uses advice. A call that it refuses is
-// then not let through as a probe: a client that calls once a minute would send
-// all of its calls as probes.
+// advises reports whether advice decides. A call that is then rejected is not let
+// through as a probe: a client that calls once a minute would send all of its calls as
+// probes.
 func (c *class) advises() bool {
-	return !c.advice.until.IsZero() && c.window.sum.requests() < float64(c.cfg.MinRequests)
+	return c.advice.until > 0 && c.window.sum.requests() < float64(c.cfg.MinRequests)
 }

@@ -5,16 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
-
-// conclusive is the evidence, as the logarithm of how unlikely a streak is, at
-// which the past is no longer believed: 1 in 4096.
-var conclusive = math.Log(4096)
-
-// hardly is how many requests there are for one accept where there is hardly any.
-const hardly = 200
 
 // Probability is equation 21-1: the share of calls to refuse after requests
 // calls of which the backend accepted accepts. It is at least 0 and less than 1
@@ -25,146 +16,192 @@ func Probability(requests, accepts, k float64) float64 {
 	return max(0, (requests-float64(k*accepts))/(requests+1))
 }
 
+// noLimit in place of a probability says that nothing is limited.
+const noLimit = -1
+
+// enough is how many calls make a rate. With half as many it is noisier, with twice as
+// many a load that falls is seen later; both by some milliseconds' calls.
+const enough = 25
+
 // class is the throttle of one criticality.
 type class struct {
-	// gate is what Admit reads without the lock: the epoch, and in the lowest
-	// bit whether anything might be refused at all. Written with the lock held.
-	// The epoch counts the refusals heard of.
-	gate atomic.Uint64
+	// What Admit reads without the lock. Written with the lock held.
+	share atomic.Uint64 // the probability of a rejection, or noLimit, as bits
+	begin atomic.Int64  // when the present period began
+	until atomic.Int64  // how long it is
+	// quick counts rejections that were made without the lock and not yet counted.
+	quick atomic.Uint64
 
 	mu       sync.Mutex
 	cfg      Config
+	limiter  limiter
 	window   window
-	streak   streak
-	asked    time.Time // when the backend was last asked, or last refused, while throttling
-	owed     bool      // slow start: the next call goes past the equation
-	rejected uint64    // refused here, ever
-	probes   uint64    // let through past the equation, ever
+	requests float64 // calls since begin
+	period   time.Duration
+	rate     float64 // of calls, per second, in the period before
+	credit   float64 // calls that may be sent at once
+	filled   time.Duration
+	asked    time.Duration // when a call was last sent
+	released float64       // calls to be sent whatever the limit says
+	rejected uint64        // ever
+	probes   uint64        // let through past the limit, ever
 	advice   advice
 	advised  atomic.Bool // there is advice
 }
 
-// A streak is the accepts in a row since the last refusal.
-type streak struct {
-	accepts  float64
-	evidence float64   // −ln of how likely it is that nothing has changed
-	since    time.Time // the first accept
-	slow     bool      // it began when hardly anything was accepted
-	faded    time.Time // up to when refusals have faded
-}
+func (c *class) probability() float64 { return math.Float64frombits(c.share.Load()) }
 
-func (c *class) epoch() uint64 { return c.gate.Load() >> 1 }
-
-func (c *class) throttling() bool { return c.gate.Load()&1 != 0 }
-
-// setThrottling is called with the lock held.
-func (c *class) setThrottling(on bool) {
-	if g := c.gate.Load(); on != (g&1 != 0) {
-		c.gate.Store(g ^ 1)
-	}
-}
-
-// probability returns p for the window as it is.
-func (c *class) probability() float64 {
-	requests, accepts := c.known()
-	if requests < float64(c.cfg.MinRequests) {
-		return 0
-	}
-	return Probability(requests, accepts, c.cfg.K)
-}
-
-// admit decides on one call while the class is throttling. u is uniform in
-// [0, 1). It returns the epoch for the ticket, or the probability with which
-// the call was refused.
-func (c *class) admit(now time.Time, u float64) (epoch uint64, refused float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.window.advance(now)
-	c.expire(now)
-	p := c.probability()
-	if p == 0 {
-		c.setThrottling(false)
-	}
-	if u < p && !c.pass(now) {
-		c.window.add(counts{rejected: 1})
-		c.rejected++
-		return 0, p
-	}
-	c.asked = now
-	return c.epoch(), 0
-}
-
-// pass reports whether a call that the equation refuses is to go all the same:
-// as a probe, or by slow start.
-func (c *class) pass(now time.Time) bool {
-	if due := now.Sub(c.asked) >= c.cfg.ProbeInterval; !(due && c.blind()) && !c.owed {
+// reject decides without the lock, where it can, that a call is not sent: the
+// probability is up to date and u is below it.
+func (c *class) reject(at time.Duration, p, u float64) bool {
+	if u >= p || uint64(at)-uint64(c.begin.Load()) >= uint64(c.until.Load()) {
 		return false
 	}
-	c.owed = false
+	c.quick.Add(1)
+	return true
+}
+
+// admit decides on one call while there is a limit. u is uniform in [0, 1). It
+// returns the share of calls that are rejected if this one is.
+func (c *class) admit(at time.Duration, u float64) (rejected float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.roll(at)
+	if c.probability() == noLimit {
+		return 0
+	}
+	c.requests++
+	if !c.take(at, u) {
+		c.window.add(counts{rejected: 1})
+		c.rejected++
+		return max(c.probability(), 0.01)
+	}
+	c.asked = at
+	return 0
+}
+
+// take reports whether a call may be sent.
+func (c *class) take(at time.Duration, u float64) bool {
+	switch {
+	case c.advises():
+		return u >= c.probability()
+	case c.released >= 1:
+		c.released--
+	case u >= c.probability() && c.credit >= 1:
+		c.credit--
+		return true
+	case c.limiter.phase == silent && at-c.asked >= c.cfg.ProbeInterval:
+	default:
+		return false
+	}
 	c.probes++
 	return true
 }
 
-// blind reports whether the equation lets so few calls through that it learns next to
-// nothing: there is no accept at all, or hardly any of late.
-func (c *class) blind() bool {
-	if c.advises() {
-		return false
+// roll brings all up to the time at.
+func (c *class) roll(at time.Duration) {
+	quick := c.quick.Swap(0)
+	c.window.advance(at)
+	c.window.add(counts{rejected: float64(quick)})
+	c.rejected += quick
+	c.requests += float64(quick)
+	c.fill(at)
+	if begin := time.Duration(c.begin.Load()); at-begin >= c.period {
+		// One call does not make a rate: it may be the only one for long.
+		c.rate = max(0, c.requests-1) / (at - begin).Seconds()
+		c.limiter.demand = c.rate
+		c.requests = 0
+		c.start(at)
+		c.limiter.pass(&c.cfg, at, at-begin)
+		c.decide()
 	}
-	late := c.window.late()
-	return c.window.sum.accepts == 0 || (late.accepts+1)*hardly <= late.requests()
+	c.expire(at)
 }
 
-// settle counts the outcome of a call that was admitted in the given epoch.
-func (c *class) settle(now time.Time, epoch uint64, accepted bool) {
+// fill adds the credit of the time that has passed.
+func (c *class) fill(at time.Duration) {
+	if passed := at - c.filled; passed > 0 {
+		c.credit = min(c.credit+c.limiter.limit*passed.Seconds(), c.depth())
+		c.filled = at
+	}
+}
+
+// decide sets the probability: equation 21-1 with rates, of calls and of what may be
+// sent. Fewer are sent while the credit is below half of its depth, so that there is
+// some left when fewer calls are made.
+func (c *class) decide() {
+	p := float64(noLimit)
+	l := &c.limiter
+	switch {
+	case c.advises():
+		if p = Probability(c.known()); p == 0 && l.phase == open {
+			p = noLimit
+		}
+	case l.phase == open:
+	case l.phase == silent && l.streak.accepts == 0:
+		p = 1
+	case c.released >= 1, c.rate <= l.limit:
+		p = 0
+	default:
+		p = 1 - l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth())
+	}
+	c.share.Store(math.Float64bits(p))
+}
+
+// depth is the most credit.
+func (c *class) depth() float64 {
+	return max(1, float64(c.cfg.MinRequests)) + c.limiter.limit*c.cfg.quarter().Seconds()
+}
+
+// settle counts the outcome of a call that was sent at the given time.
+func (c *class) settle(at, sent time.Duration, accepted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.window.advance(now)
-	c.expire(now)
-	if !accepted {
-		c.window.add(counts{refused: 1})
-		c.streak, c.owed = streak{}, false
-		if now.After(c.asked) { // it may be when the call began
-			c.asked = now
+	c.roll(at)
+	l, was := &c.limiter, c.limiter.phase
+	if accepted {
+		c.window.add(counts{accepts: 1})
+		if l.accept(&c.cfg, at, sent) {
+			c.released++
 		}
-		c.gate.Add(2)
-		c.setThrottling(c.probability() > 0)
-		return
+	} else {
+		c.window.add(counts{refused: 1})
+		if c.released > 0 {
+			c.released = 0
+		}
+		if l.refuse(&c.cfg, at, sent, c.window.acceptsPerSecond(at)) {
+			c.begun(at, was != open)
+		}
 	}
-	if c.throttling() && epoch == c.epoch() {
-		c.extend(now)
+	if was != open || l.phase != open || c.advised.Load() {
+		c.decide()
 	}
-	c.window.add(counts{accepts: 1})
 }
 
-// extend adds an accepted call to the streak, and acts on it.
-func (c *class) extend(now time.Time) {
-	s, sum := &c.streak, c.window.sum
-	if s.accepts == 0 {
-		s.since, s.slow = now, c.blind()
+// start begins a period in which some calls are made, of a quarter of an interval at
+// most, and which ends when a probe is due.
+func (c *class) start(at time.Duration) {
+	c.begin.Store(int64(at))
+	c.period = c.cfg.quarter()
+	if c.rate > 0 {
+		c.period = min(c.period, time.Duration(enough*float64(time.Second)/c.rate))
 	}
-	s.accepts++
-	seen := (sum.accepts + 1) / (sum.accepts + sum.refused + 2)
-	s.evidence -= math.Log(min(seen, 1/c.cfg.K))
-	proven := s.evidence >= conclusive && now.Sub(s.since) >= c.cfg.ProbeInterval
-	if proven {
-		c.forget(now)
+	if due := c.asked + c.cfg.ProbeInterval - at; c.limiter.phase == silent && due > 0 {
+		c.period = min(c.period, due)
 	}
-	c.owed = proven || s.slow || s.accepts > sum.accepts
+	if c.advises() { // the next call has another probability
+		c.period = 0
+	}
+	c.until.Store(int64(c.period))
 }
 
-// forget lets refusals fade for the time since it last did. Steps of less than a
-// fraction of the interval wait for the next accept, as each walks all buckets.
-func (c *class) forget(now time.Time) {
-	if c.streak.faded.IsZero() {
-		c.streak.faded = now
+// begun starts to limit what is sent, or starts anew.
+func (c *class) begun(at time.Duration, was bool) {
+	c.credit, c.filled, c.asked = 0, at, at
+	if !was {
+		c.rate, c.requests, c.limiter.demand = 0, 0, 0
+		c.start(at)
 	}
-	step := now.Sub(c.streak.faded)
-	if step < c.cfg.ProbeInterval/32 {
-		return
-	}
-	c.window.fade(math.Exp(-float64(step) / float64(c.cfg.ProbeInterval)))
-	c.streak.faded = now
 }
 
 // configure takes a new configuration. A changed window starts empty.
@@ -173,24 +210,26 @@ func (c *class) configure(cfg Config) {
 	defer c.mu.Unlock()
 	if c.cfg.Window != cfg.Window {
 		c.window = window{width: cfg.Window / buckets}
-		c.streak, c.owed = streak{}, false
-		c.gate.Store((c.epoch() + 1) << 1)
+		c.limiter = limiter{}
+		c.share.Store(math.Float64bits(noLimit))
 	}
 	c.cfg = cfg
 }
 
-func (c *class) stats(now time.Time) ClassStats {
+func (c *class) stats(at time.Duration) ClassStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.window.advance(now)
-	c.expire(now)
-	return ClassStats{
-		Probability:   c.probability(),
+	c.roll(at)
+	s := ClassStats{
+		Probability:   max(0, c.probability()),
+		Limit:         math.Inf(1),
 		Requests:      c.window.sum.requests(),
 		Accepts:       c.window.sum.accepts,
 		RejectedTotal: c.rejected,
 		ProbesTotal:   c.probes,
 	}
+	if c.limiter.phase != open {
+		s.Limit = c.limiter.limit
+	}
+	return s
 }
-
-var _ spillway.Gate = (*Throttle)(nil)

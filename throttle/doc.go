@@ -1,78 +1,66 @@
-// Package throttle refuses calls at the client once the backend has begun to
+// Package throttle rejects calls at the client once the backend has begun to
 // refuse them, so that an overloaded backend spends its time on calls that it
 // will serve. It is the adaptive throttling of Site Reliability Engineering,
-// chapter 21, "Client-Side Throttling", made to recover quickly.
+// chapter 21, "Client-Side Throttling", as a limit on a rate.
 //
-// # The equation
+// # The rule
 //
-// Of the calls that ended during the last [Config.Window] the throttle knows
-//
-//	requests   all calls that the application wanted to make, including those
-//	           that this throttle refused
-//	accepts    those that the backend took on
-//
-// and refuses a new call with the probability (equation 21-1)
+// Equation 21-1 of the source rejects a call with the probability
 //
 //	p = max(0, (requests − K·accepts) / (requests + 1))
 //
-// While the backend accepts everything, requests = accepts and p is 0. Once it
-// does not, requests run ahead of accepts until p holds what is sent at K times
-// what is accepted, whatever the load: sent = requests·(1−p) ≈ K·accepts. With
-// K = 2 an overloaded backend refuses one call for each that it serves; with
-// K = 1.1 one for ten. A smaller K spares a backend to which a refusal costs
-// about as much as an answer; a larger one notices sooner that there is room.
+// so that requests·(1 − p), what is sent, comes to K times what is accepted. Over a
+// window, p is a share of the past: when the load falls or the backend recovers, the
+// share is still that of the overload. What a backend can do is a rate. So:
 //
-// The statistics are separate for each [spillway.Criticality], so that refusals
-// of batch work never throttle the calls that users wait for.
+//  1. Without refusals there is no limit. More is sent than K·accepts, by
+//     MinRequests and a quarter second's calls: limit = K × accepts per second since.
+//  2. An accept raises the limit by (K − 1)/Window, a refusal lowers it by 1/Window.
+//     It rests where sent = K·accepts, as the equation does.
+//  3. More is sent than K·accepts again, by MinRequests and one second's calls: the
+//     backend can do less. The limit is measured anew, as in 1.
+//  4. Nothing or hardly anything was accepted: one probe per second. Each accept
+//     releases one call and quadruples the limit, up to what it was before.
+//  5. A second or more of accepts only, of which there is 1 chance in 256 where one
+//     call in K is accepted: the limit doubles per round trip, until there is none.
+//  6. A refusal ends 4 and 5: the limit is K × what was accepted per second meanwhile.
+//  7. A call is rejected with p = 1 − limit/(calls per second).
 //
-// # Where this departs from the source, and why
+// The second is [Config.ProbeInterval]. The statistics are separate for each
+// [spillway.Criticality], so that refusals of batch work never throttle the calls that
+// users wait for.
 //
-// Calls are counted when their outcome is known, and refusals made here at once.
-// Counting a call when it is sent makes every call in flight look refused: a
-// healthy backend that takes a second to answer is then throttled after each
-// start. The price is that trouble is seen one latency later, so calls need
-// deadlines; an answer that never came counts as not accepted. Calls that the
-// caller abandoned count as nothing, and nor should those for which a caller who is
-// not trusted left too little time, as package egress has it: a stranger could
-// have the calls of all others refused.
+// With K = 2 an overloaded backend refuses one call for each that it serves; with
+// K = 1.1 one for ten. A smaller K spares a backend to which a refusal costs about as
+// much as an answer. A larger one notices sooner that the backend can do more.
 //
-// The window is 30 s, not two minutes. In the steady state the length makes no
-// difference; it only decides how long the past is believed.
+// # What the rules rest on
 //
-// Below [Config.MinRequests] in the window there is no throttling: a handful of
-// calls says nothing about a backend.
+// Calls count when their outcome is known. Counted when it is sent, each call in
+// flight looks refused, and a healthy backend with a second of latency is throttled
+// after each start. The price is that trouble is seen one latency later, so calls need
+// deadlines: a call without an answer counts as refused, and one that the caller
+// abandoned does not count. Only calls that were sent after a change say anything of
+// what came after it: refusals of calls that were sent before the limit fell do not
+// lower it again, and accepts of calls that were sent before the last refusal was heard
+// do not show a recovery.
 //
-// The equation alone does not recover. When a backend comes back after an outage
-// that was longer than the window, p is nearly 1, calls get through about once
-// per window, and accepts grow by a factor of little more than K per window:
-// quarters of an hour with K = 2, hours with K = 1.1. A cap on p does not help
-// much and makes the equation wrong under heavy load; not counting local
-// refusals recovers at once and never throttles enough (sent settles at the
-// square root of K times the load). So three rules are added, which leave the
-// steady state alone because there they do not apply. Their one time scale is
-// [Config.ProbeInterval].
+// A limit that is measured once fits a load that falls: 10 times the capacity, then
+// half of it, is half of the limit. It also makes no difference to it how many calls
+// were rejected here, so rejecting one costs a few nanoseconds and no lock.
 //
-// Probe. While there is no accept in the window, or of late, in a tenth of it, not
-// one for 200 requests, the equation has next to nothing to go by, and one call per
-// interval is let through.
+// A burst of refusals shorter than the quarter second of rule 1 is no overload, nor is a
+// second of accepts from a rate limiter that refills once per second a recovery.
 //
-// Streak. An accepted call extends the streak if it was sent after the last
-// refusal was heard of; any refusal ends it. A streak is evidence that the
-// statistics are of another time: if the backend still accepted the share f
-// that the window shows (at most 1/K, what the equation settles at), n accepts
-// in a row would be seen with probability f^n. Once that is less than 1 in 4096,
-// and the streak is one interval old, which no burst of a rate limiter is, the
-// backend has changed, and what it refused before is forgotten: backend and
-// local refusals fade with the interval as time constant for as long as the
-// streak lasts.
+// All clients of a backend follow the same rules and see the same share of accepts.
+// Their limits add up to K times the capacity, and how they divide it is what each
+// measured at the start. A limit below one call per second is led up to that in ten
+// windows, so that clients which call seldom come to share alike.
 //
-// Slow start. During a streak that began with a probe (the backend was down, or as
-// good as down), or that has become evidence, each accepted call releases one
-// further call past the equation. What is sent at most doubles per round trip, and
-// the first refusal ends it.
-//
-// Client-side throttling works badly for clients that send very rarely; share
-// one Throttle per backend among all goroutines of a process. A client that has
-// few calls in the window starts from the accept ratio that the server reports
-// ([Throttle.Advise]), which knows the calls of all clients.
+// Client-side throttling works badly for clients that send very rarely, as the source
+// says: below [Config.MinRequests] refusals there is no limit, and one call per second
+// is a probe. Such a client starts from the accept ratio that the server reports
+// ([Throttle.Advise]), which knows the calls of all clients. Share one Throttle per backend among all goroutines of a process. Where a
+// backend refuses one kind of call and accepts another, give each kind a Throttle of its
+// own: one limit holds for all that it counts.
 package throttle

@@ -18,8 +18,10 @@ const (
 // backend that accepts up to its capacity and refuses the rest. Arrivals are
 // Poisson; answers take latency.
 type scenario struct {
+	seed    uint64
 	k       float64
 	clients int
+	busiest float64 // the share of calls that the first client makes besides its own
 	latency time.Duration
 	length  time.Duration
 	load    func(at time.Duration) float64 // offered, in capacities
@@ -41,10 +43,10 @@ func (s scenario) run(t *testing.T) []second {
 	if raceEnabled {
 		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
 	}
-	r := rand.New(rand.NewPCG(21, 1))
+	r := rand.New(rand.NewPCG(21, s.seed+1))
 	clients := make([]*throttle.Throttle, s.clients)
 	for i := range clients {
-		clients[i] = must(t, throttle.Config{K: s.k, Rand: rand.New(rand.NewPCG(21, uint64(i)+2)).Float64})
+		clients[i] = must(t, throttle.Config{K: s.k, Rand: rand.New(rand.NewPCG(21+s.seed, uint64(i)+2)).Float64})
 	}
 	seconds := make([]second, s.length/time.Second)
 	var pending []answer
@@ -71,6 +73,9 @@ func (s scenario) run(t *testing.T) []second {
 			left -= next
 			sec.offered++
 			now, client := t0.Add(at), r.IntN(s.clients)
+			if s.busiest > 0 && r.Float64() < s.busiest {
+				client = 0
+			}
 			ticket, err := clients[client].Admit(now, spillway.Call{})
 			if err != nil {
 				continue

@@ -14,23 +14,24 @@ import (
 // Config configures a [Throttle]. The zero Config is ready for use.
 type Config struct {
 	// K is how many calls are sent for each one that is accepted before any is
-	// refused here. It trades work that the backend spends on refusing for the
+	// rejected here. It trades work that the backend spends on refusing for the
 	// speed at which free capacity is noticed. Zero means 2, the source's
 	// preference; it must be above 1 and at most 100.
 	K float64
 
-	// Window is how long past calls are remembered. A shorter window reacts
-	// sooner and knows less. Zero means 30 s; it must be 1 s to 1 h.
+	// Window is the time constant of the limit while the backend stays the same, and
+	// how long outcomes count at all. A longer one divides the backend more evenly
+	// among its clients, and settles later. Zero means 30 s; it must be 1 s to 1 h.
 	Window time.Duration
 
-	// ProbeInterval is how often a backend that accepts nothing is tried, how
-	// long a streak of accepts must last to count as a recovery, and the time
-	// constant of the recovery. A shorter one recovers sooner and sends more
-	// probes to a dead backend. Zero means 1 s; it must be 1 ms to Window.
+	// ProbeInterval is how often a backend that accepts nothing is tried, how long
+	// accepts must last to count as a recovery, and refusals to count as a smaller
+	// capacity. A shorter one reacts sooner and sends more probes to a dead backend.
+	// Zero means 1 s; it must be 1 ms to Window.
 	ProbeInterval time.Duration
 
-	// MinRequests is how many calls the window must hold before any is refused.
-	// Zero means 10, negative means none.
+	// MinRequests is by how many calls more than K times what is accepted must be sent
+	// before any is rejected. Zero means 10, negative means none.
 	MinRequests int
 
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
@@ -50,8 +51,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.ProbeInterval == 0 {
 		c.ProbeInterval = min(time.Second, c.Window)
 	}
-	if c.MinRequests == 0 {
+	switch {
+	case c.MinRequests == 0:
 		c.MinRequests = 10
+	case c.MinRequests < 0:
+		c.MinRequests = 0
 	}
 	if c.Rand == nil {
 		c.Rand = rand.Float64
@@ -67,10 +71,14 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
+// quarter is a quarter of an interval, the shortest time over which anything is measured.
+func (c *Config) quarter() time.Duration { return c.ProbeInterval / 4 }
+
 // A Throttle is a [spillway.Gate] for one backend. Use one for all calls of a
 // process to that backend. It is safe for concurrent use; make one with [New].
 type Throttle struct {
 	rand    atomic.Pointer[func() float64]
+	clock   clock
 	update  sync.Mutex // one Update at a time
 	classes [spillway.Criticalities]class
 }
@@ -102,28 +110,33 @@ func (t *Throttle) Update(c Config) error {
 	return nil
 }
 
-// Admit lets the call through or refuses it with the probability of equation
-// 21-1 for its criticality. An admitted call must be settled once: with an
+// Admit lets the call through, or rejects it with the probability at which no more is
+// sent than the limit of its criticality. An admitted call must be settled once: with an
 // outcome that is [spillway.Outcome.Accepted] or one that is not. An outcome that does
 // not [spillway.Outcome.Informs] counts as nothing. Admit implements
 // [spillway.Gate] and allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	c := &t.classes[call.Criticality.Index()]
-	epoch := c.epoch()
-	if c.throttling() {
-		var p float64
-		if epoch, p = c.admit(now, (*t.rand.Load())()); p > 0 {
+	at := t.clock.read(now)
+	if p := c.probability(); p >= 0 {
+		u := (*t.rand.Load())()
+		if c.reject(at, p, u) {
+			return spillway.Ticket{}, refusal(call.Criticality, p)
+		}
+		if p = c.admit(at, u); p > 0 {
 			return spillway.Ticket{}, refusal(call.Criticality, p)
 		}
 	}
-	return spillway.Ticket{By: t, Epoch: epoch, Criticality: call.Criticality}, nil
+	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: call.Criticality}, nil
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outcome) {
-	if o.Informs() {
-		t.classes[ticket.Criticality.Index()].settle(now, ticket.Epoch, o.Accepted())
+	if !o.Informs() {
+		return
 	}
+	at := t.clock.heard(now)
+	t.classes[ticket.Criticality.Index()].settle(at, time.Duration(ticket.Epoch), o.Accepted())
 }
 
 // Stats says what a [Throttle] knows of each criticality; index it with
@@ -132,18 +145,20 @@ type Stats [spillway.Criticalities]ClassStats
 
 // ClassStats says what a [Throttle] knows of one criticality.
 type ClassStats struct {
-	Probability   float64 // with which a call is refused now
-	Requests      float64 // in the window, including those refused here
+	Probability   float64 // with which a call is rejected now
+	Limit         float64 // calls per second that may be sent; +Inf without a limit
+	Requests      float64 // in the window, including those rejected here
 	Accepts       float64 // in the window
-	RejectedTotal uint64  // calls refused here since the start
-	ProbesTotal   uint64  // calls let through as probes or by slow start
+	RejectedTotal uint64  // calls rejected here since the start
+	ProbesTotal   uint64  // calls let through past the limit, as probes or after one
 }
 
 // Stats returns what is known at the time now.
 func (t *Throttle) Stats(now time.Time) Stats {
 	var s Stats
+	at := t.clock.heard(now)
 	for i := range t.classes {
-		s[i] = t.classes[i].stats(now)
+		s[i] = t.classes[i].stats(at)
 	}
 	return s
 }

@@ -70,30 +70,32 @@ func TestRows(t *testing.T) {
 		"a healthy backend is never throttled":              times(1000, ms, step{0, 0, spillway.Served}),
 		"a failing backend that accepts is never throttled": times(1000, ms, step{0, 0, spillway.Failed}),
 		"too few calls say nothing":                         times(9, ms, step{0, 0, spillway.Overloaded}),
-		"ten refused calls: p = 10/11": concat(
-			times(10, ms, step{0, 0, spillway.Overloaded}),
-			[]step{{20 * ms, 10. / 11, spillway.Overloaded}, {21 * ms, 11./12 - 0.001, 0}, {22 * ms, 12. / 13, spillway.TimedOut}},
+		"a backend that has refused ten calls and accepted none gets a probe per interval": concat(
+			times(10, ms, step{0, 0.99, spillway.Overloaded}),
+			[]step{{1008 * ms, 0.99, 0}, {1009 * ms, 0.99, spillway.Overloaded}, {2008 * ms, 0.99, 0}, {2009 * ms, 0.99, spillway.TimedOut}},
+		),
+		"refusals of less than a quarter of an interval are no overload": concat(
+			times(1000, ms, step{0, 0, spillway.Served}),
+			times(200, ms, step{1000 * ms, 0, spillway.Overloaded}),
+			times(1000, ms, step{1200 * ms, 0, spillway.Served}),
 		),
 		"abandoned calls count as nothing": concat(
 			times(9, ms, step{0, 0, spillway.Overloaded}),
 			times(100, ms, step{10 * ms, 0, spillway.Abandoned}),
-			[]step{{200 * ms, 0, spillway.Overloaded}},
+			[]step{{200 * ms, 0, spillway.Overloaded}, {201 * ms, 0.99, 0}},
 		),
-		"what the window has left behind is forgotten": concat(
-			times(20, ms, step{0, 0.99, spillway.Overloaded}),
-			times(100, ms, step{32 * time.Second, 0, spillway.Served}),
-		),
-		"a clock that steps back counts into the present": concat(
-			times(10, ms, step{time.Hour, 0, spillway.Overloaded}),
-			[]step{{0, 10./11 - 0.001, 0}, {0, 11. / 12, spillway.Overloaded}},
-		),
-		"a backend that accepts nothing is probed once per interval": concat(
+		"an accepted probe releases a call at once, a refused one does not": concat(
 			times(10, 0, step{0, 0, spillway.Overloaded}),
-			[]step{{999 * ms, 0, 0}, {1000 * ms, 0, spillway.Overloaded}, {1999 * ms, 0, 0}, {2000 * ms, 0, spillway.Overloaded}},
+			[]step{{1000 * ms, 0, spillway.Overloaded}, {1001 * ms, 0.99, 0}, {2000 * ms, 0, spillway.Served}, {2001 * ms, 0, spillway.Overloaded}, {2002 * ms, 0, 0}},
 		),
-		"an accepted probe releases the next call, a refused one does not": concat(
-			times(10, 0, step{0, 0, spillway.Overloaded}),
-			[]step{{1000 * ms, 0, spillway.Served}, {1001 * ms, 0, spillway.Served}, {1002 * ms, 0, spillway.Overloaded}, {1003 * ms, 0, 0}},
+		"a run that paused for a Window is forgotten": concat(
+			times(9, ms, step{0, 0, spillway.Overloaded}),
+			times(9, ms, step{32 * time.Second, 0, spillway.Overloaded}),
+			[]step{{33 * time.Second, 0, spillway.Served}},
+		),
+		"a clock that is set back does not stop the probes": concat(
+			times(10, 0, step{time.Hour, 0, spillway.Overloaded}),
+			[]step{{0, 0, 0}, {999 * ms, 0, 0}, {1001 * ms, 0, spillway.Served}, {1002 * ms, 0, spillway.Served}, {1003 * ms, 0, spillway.Served}},
 		),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -145,9 +147,44 @@ func TestLateAcceptsAreNoEvidence(t *testing.T) {
 		early[i].Settle(t0.Add(time.Duration(i)*100*time.Millisecond), spillway.Served)
 	}
 	now := t0.Add(5 * time.Second)
-	s := th.Stats(now)[spillway.Critical.Index()]
-	if want := throttle.Probability(s.Requests, s.Accepts, 2); s.Accepts != 50 || s.Requests < 60 || s.Probability != want {
-		t.Errorf("late accepts faded the refusals: %+v, want p = %v", s, want)
+	if s := th.Stats(now)[spillway.Critical.Index()]; s.Accepts != 50 || s.Limit > 0.1 {
+		t.Errorf("late accepts raised the limit: %+v", s)
+	}
+}
+
+// The refusal of a call that was sent before the limit fell does not lower it again,
+// and that of one that was sent before an accepted one does not end a recovery.
+func TestLateRefusalsAreNoEvidence(t *testing.T) {
+	th := must(t, throttle.Config{Rand: func() float64 { return 0.5 }})
+	call := func(at time.Duration) spillway.Ticket {
+		ticket, _ := th.Admit(t0.Add(at), spillway.Call{})
+		return ticket
+	}
+	var late []spillway.Ticket
+	for i := range 400 { // a tenth of 1000 calls per second is accepted
+		at := time.Duration(i) * time.Millisecond
+		ticket := call(at)
+		switch {
+		case i%2 == 1:
+			late = append(late, ticket)
+		case i%20 == 0:
+			ticket.Settle(t0.Add(at), spillway.Served)
+		default:
+			ticket.Settle(t0.Add(at), spillway.Overloaded)
+		}
+	}
+	at := 400 * time.Millisecond
+	limit := func() float64 { return th.Stats(t0.Add(at))[spillway.Critical.Index()].Limit }
+	before := limit()
+	if before < 50 || before > 200 {
+		t.Fatalf("limit = %v with 50 of 500 calls per second accepted, want about 100", before)
+	}
+	for i := range late {
+		at += time.Millisecond
+		late[i].Settle(t0.Add(at), spillway.Overloaded)
+	}
+	if after := limit(); after < before*0.9 {
+		t.Errorf("late refusals lowered the limit from %v to %v", before, after)
 	}
 }
 
@@ -231,20 +268,31 @@ func TestUpdate(t *testing.T) {
 	}
 	settle(50, spillway.Served)
 	settle(50, spillway.Overloaded)
-	if _, err := th.Admit(t0, spillway.Call{}); err != nil {
-		t.Fatalf("K = 2 refuses at one in two: %v", err)
+	now := t0.Add(300 * time.Millisecond)
+	overloaded := func() {
+		ticket, _ := th.Admit(now, spillway.Call{})
+		ticket.Settle(now, spillway.Overloaded)
+	}
+	overloaded()
+	limit := func() float64 { return th.Stats(now)[spillway.Critical.Index()].Limit }
+	if l := limit(); !math.IsInf(l, 1) {
+		t.Fatalf("K = 2 limits at one in two: %v", l)
 	}
 	if err := th.Update(throttle.Config{K: 0.5}); err == nil {
 		t.Error("K = 0.5 was accepted")
 	}
-	if p := th.Stats(t0)[spillway.Critical.Index()].Probability; p != 0 {
-		t.Errorf("a failed Update left p = %v", p)
+	if l := limit(); !math.IsInf(l, 1) {
+		t.Errorf("a failed Update left a limit of %v", l)
 	}
 	if err := th.Update(throttle.Config{K: 1.1}); err != nil {
 		t.Fatal(err)
 	}
-	if p, want := th.Stats(t0)[spillway.Critical.Index()].Probability, 45./101; math.Abs(p-want) > 1e-9 {
-		t.Errorf("with K = 1.1 p = %v, want %v", p, want)
+	overloaded()
+	for range 60 {
+		overloaded()
+	}
+	if l := limit(); math.IsInf(l, 1) {
+		t.Error("K = 1.1 does not limit at one in two")
 	}
 	if err := th.Update(throttle.Config{Window: time.Minute}); err != nil {
 		t.Fatal(err)
@@ -309,7 +357,7 @@ func TestConcurrentUse(t *testing.T) {
 	for w := range workers {
 		wg.Go(func() {
 			for i := range calls {
-				now := t0.Add(time.Duration(i) * time.Millisecond)
+				now := t0.Add(time.Duration(i) * 100 * time.Microsecond) // as clocks of one machine
 				ticket, err := th.Admit(now, spillway.Call{})
 				if err != nil {
 					continue
@@ -329,7 +377,7 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	s := th.Stats(t0.Add(calls * time.Millisecond))[spillway.Critical.Index()]
+	s := th.Stats(t0.Add(calls * 100 * time.Microsecond))[spillway.Critical.Index()]
 	if s.Requests != workers*calls {
 		t.Errorf("%v calls counted, want %d", s.Requests, workers*calls)
 	}

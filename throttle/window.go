@@ -5,12 +5,11 @@ import "time"
 // buckets is how many parts the window has, and so how smoothly it slides.
 const buckets = 30
 
-// counts is what ended in some stretch of time. The numbers are not whole
-// because refusals fade.
+// counts is what ended in some stretch of time.
 type counts struct {
 	accepts  float64 // taken on by the backend
 	refused  float64 // sent, and not taken on
-	rejected float64 // refused here, never sent
+	rejected float64 // rejected here, never sent
 }
 
 func (c *counts) add(d counts) {
@@ -21,23 +20,18 @@ func (c *counts) add(d counts) {
 
 func (c *counts) requests() float64 { return c.accepts + c.refused + c.rejected }
 
-// window holds counts over a sliding stretch of time, in buckets.
+// window holds counts over a sliding stretch of time, in buckets, for Stats.
 type window struct {
 	width   time.Duration // of one bucket
-	base    time.Time     // the first time ever seen
 	head    int64         // number of the bucket that is being filled
-	end     time.Duration // its end, since base
+	end     time.Duration // of that bucket
 	buckets [buckets]counts
 	sum     counts
 }
 
-// advance moves the window up to now. A now before the current bucket counts
+// advance moves the window up to a time. One before the current bucket counts
 // into that bucket.
-func (w *window) advance(now time.Time) {
-	if w.base.IsZero() {
-		w.base, w.end = now, w.width
-	}
-	at := now.Sub(w.base)
+func (w *window) advance(at time.Duration) {
 	if at < w.end {
 		return
 	}
@@ -46,20 +40,7 @@ func (w *window) advance(now time.Time) {
 		w.buckets[(head-n+1)%buckets] = counts{}
 	}
 	w.head, w.end = head, time.Duration(head+1)*w.width
-	w.resum()
-}
-
-// late is what the last tenth of the window holds.
-func (w *window) late() (c counts) {
-	for i := range min(buckets/10, w.head+1) {
-		c.add(w.buckets[(w.head-i)%buckets])
-	}
-	return c
-}
-
-// resum adds up the buckets afresh, so that rounding never accumulates.
-func (w *window) resum() {
-	w.sum = counts{}
+	w.sum = counts{} // added up afresh, so that rounding never accumulates
 	for _, b := range w.buckets {
 		w.sum.add(b)
 	}
@@ -70,11 +51,8 @@ func (w *window) add(d counts) {
 	w.sum.add(d)
 }
 
-// fade keeps the share of all refusals, the backend's and those made here.
-func (w *window) fade(share float64) {
-	for i := range w.buckets {
-		w.buckets[i].refused *= share
-		w.buckets[i].rejected *= share
-	}
-	w.resum()
+// acceptsPerSecond is what the backend has accepted lately.
+func (w *window) acceptsPerSecond(at time.Duration) float64 {
+	span := min(at, at-w.end+buckets*w.width)
+	return w.sum.accepts / max(span, w.width).Seconds()
 }

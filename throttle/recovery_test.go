@@ -1,0 +1,282 @@
+package throttle_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// ks and crowds are what recovery is wanted for.
+var (
+	ks     = []float64{1.05, 1.1, 1.5, 2, 4}
+	crowds = []int{1, 20, 1000}
+)
+
+// seeds is how many seeds each row runs with.
+func seeds() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return 2
+}
+
+// within is how soon after the backend 90 % of the calls must be served: a smaller K
+// lets fewer calls show it, and so does a client with a call in two seconds.
+func within(k float64, clients int) int {
+	switch {
+	case clients == 1000:
+		return 3
+	case k < 1.5:
+		return 2
+	}
+	return 1
+}
+
+func TestRecoveryFromOverload(t *testing.T) {
+	const end = 120 * time.Second
+	for _, clients := range crowds {
+		for _, k := range ks {
+			for seed := range seeds() {
+				seconds := scenario{
+					seed: seed, k: k, clients: clients, latency: 5 * time.Millisecond, length: end + 6*time.Second,
+					load: func(at time.Duration) float64 {
+						if at < end {
+							return 10
+						}
+						return 0.5
+					},
+				}.run(t)
+				steady, after := sum(seconds[60:120]), seconds[120+within(k, clients):]
+				sent := steady.sent / 60 / capacity
+				if most := k*1.03 + 0.05; sent > most {
+					t.Errorf("%d clients, K = %v, seed %d: %.3f of the capacity is sent at 10x, want at most %.3f", clients, k, seed, sent, most)
+				}
+				for i, s := range after {
+					if s.served < 0.9*s.offered {
+						t.Errorf("%d clients, K = %v, seed %d: %.2f served %d s after the overload", clients, k, seed, s.served/s.offered, i+within(k, clients))
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestRecoveryFromOutages(t *testing.T) {
+	const begin = 60
+	for _, clients := range crowds {
+		for _, k := range ks {
+			for _, outage := range []int{1, 5, 60, 3600} {
+				if outage == 3600 && (testing.Short() || clients > 1) {
+					continue
+				}
+				for _, load := range []float64{0.5, 0.9} {
+					name := fmt.Sprintf("%d clients, K = %v, %d s at %vx", clients, k, outage, load)
+					seconds := scenario{
+						k: k, clients: clients, latency: 5 * time.Millisecond,
+						length: time.Duration(begin+outage+6) * time.Second, load: constant(load),
+						down: func(at time.Duration) bool {
+							return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
+						},
+					}.run(t)
+					// A probe may be sent an interval after the backend is back: a second to
+					// know of it, and then within.
+					for i, s := range seconds[begin+outage+1+within(k, 1)-1:] {
+						if s.served < 0.9*s.offered {
+							t.Errorf("%s: %.2f served %d s after the outage", name, s.served/s.offered, i+within(k, 1))
+						}
+					}
+					if outage >= 60 {
+						late := sum(seconds[begin+30 : begin+outage])
+						if most := 1.05*float64(clients) + 1; late.sent/float64(outage-30) > most {
+							t.Errorf("%s: a dead backend gets %.1f calls per second, want %.1f", name, late.sent/float64(outage-30), most)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// After an outage under ten times the capacity, what is sent stays at K times the
+// capacity, but for a second.
+func TestRecoveryIntoOverload(t *testing.T) {
+	const begin = 90
+	for _, clients := range crowds {
+		for _, k := range ks {
+			for _, outage := range []int{1, 10, 120} {
+				seconds := scenario{
+					k: k, clients: clients, latency: 5 * time.Millisecond,
+					length: time.Duration(begin+outage+10) * time.Second, load: constant(10),
+					down: func(at time.Duration) bool {
+						return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
+					},
+				}.run(t)
+				over := 0
+				for _, s := range seconds[begin+outage:] {
+					if s.sent > (1.2*k+0.1)*capacity {
+						over++
+					}
+				}
+				if over > 1 {
+					t.Errorf("%d clients, K = %v, %d s: %d seconds above K times the capacity: %v", clients, k, outage, over, seconds[begin+outage:])
+				}
+			}
+		}
+	}
+}
+
+// One client makes most of the calls, and each of the others one in five seconds after
+// the overload: what those know of the backend is minutes old.
+func TestOneClientMakesMostCalls(t *testing.T) {
+	const end = 120 * time.Second
+	seconds := scenario{
+		k: 1.1, clients: 1000, busiest: 0.6, latency: 5 * time.Millisecond, length: end + 6*time.Second,
+		load: func(at time.Duration) float64 {
+			if at < end {
+				return 10
+			}
+			return 0.5
+		},
+	}.run(t)
+	if all := sum(seconds[60:120]); all.sent > 60*1.2*capacity || all.served < 60*0.98*capacity {
+		t.Errorf("%.2f sent and %.2f served at 10x", all.sent/60/capacity, all.served/60/capacity)
+	}
+	for i, s := range seconds[123:] {
+		if s.served < 0.75*s.offered {
+			t.Errorf("%.2f served %d s after the overload", s.served/s.offered, i+3)
+		}
+	}
+}
+
+// A backend that is up and down in turn gets no more than K times what it can do in
+// its good times, and serves most of what it can.
+func TestFlappingBackend(t *testing.T) {
+	for _, period := range []time.Duration{200 * time.Millisecond, time.Second, 4 * time.Second, 20 * time.Second} {
+		seconds := scenario{
+			k: 2, clients: 20, latency: 5 * time.Millisecond, length: 120 * time.Second, load: constant(0.8),
+			down: func(at time.Duration) bool { return at%period < period/2 },
+		}.run(t)
+		all := sum(seconds[40:])
+		served := all.served / 80 / (0.4 * capacity) // half of the time it is down
+		t.Logf("down and up every %v: %.2f of what it could served, %.2f sent", period, served, all.sent/80/capacity)
+		if served < 0.6 {
+			t.Errorf("down and up every %v: only %.2f of what it could was served", period, served)
+		}
+	}
+}
+
+// A backend that takes ten seconds over each call, and refuses at once or as late.
+func TestLongLatency(t *testing.T) {
+	const latency, begin, end = 10 * time.Second, 60, 120
+	for _, k := range ks {
+		seconds := scenario{
+			k: k, clients: 20, latency: latency, length: (end + 60) * time.Second, load: constant(0.5),
+			down: func(at time.Duration) bool { return at >= begin*time.Second && at < end*time.Second },
+		}.run(t)
+		// What was sent when it was back is known ten seconds later, and what that led to
+		// after ten more.
+		for i, s := range seconds[end+30:] {
+			if s.served < 0.9*s.offered {
+				t.Errorf("K = %v: %.2f served %d s after the outage", k, s.served/s.offered, 30+i)
+				break
+			}
+		}
+	}
+}
+
+// A clock that is set back in an outage stops neither the probes nor the recovery.
+func TestClockSetBack(t *testing.T) {
+	for _, back := range []time.Duration{time.Second / 2, 10 * time.Second, time.Hour} {
+		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(1, 1)).Float64})
+		var set time.Duration
+		served, calls := 0, 0
+		for at := time.Duration(0); at < 60*time.Second; at += 2 * time.Millisecond {
+			if at == 25*time.Second {
+				set = back
+			}
+			now := t0.Add(at - set)
+			up := at < 20*time.Second || at >= 30*time.Second
+			ticket, err := th.Admit(now, spillway.Call{})
+			if at >= 32*time.Second {
+				calls++
+			}
+			switch {
+			case err != nil:
+			case up:
+				ticket.Settle(now, spillway.Served)
+				if at >= 32*time.Second {
+					served++
+				}
+			default:
+				ticket.Settle(now, spillway.Overloaded)
+			}
+		}
+		if served < calls*99/100 {
+			t.Errorf("set back by %v: %d of %d calls served two seconds after the outage", back, served, calls)
+		}
+	}
+}
+
+// A backend that accepts what is cheap and refuses what is costly gets at most K calls
+// for each that it accepts: cheap calls that go well are no recovery.
+func TestCheapAcceptedCostlyRefused(t *testing.T) {
+	for _, k := range ks {
+		r := rand.New(rand.NewPCG(5, 5))
+		th := must(t, throttle.Config{K: k, Rand: r.Float64})
+		sent, accepted := 0., 0.
+		for at := time.Duration(0); at < 120*time.Second; at += 2 * time.Millisecond {
+			now := t0.Add(at)
+			ticket, err := th.Admit(now, spillway.Call{})
+			if err != nil {
+				continue
+			}
+			o := spillway.Overloaded
+			if r.Float64() < 0.15 {
+				o = spillway.Served
+			}
+			if at >= 10*time.Second {
+				sent++
+				if o.Accepted() {
+					accepted++
+				}
+			}
+			ticket.Settle(now, o)
+		}
+		// Of 0.15 no K up to 4 lets more than a trickle through: probes and their like.
+		if perSecond := sent / 110; perSecond > 60 {
+			t.Errorf("K = %v: %.0f of 500 calls per second are sent to a backend that refuses most", k, perSecond)
+		}
+	}
+}
+
+// Clients from one call per minute to a hundred thousand per second.
+func TestFromSparseToHot(t *testing.T) {
+	for _, every := range []time.Duration{time.Minute, 10 * time.Second, 100 * time.Millisecond, 10 * time.Microsecond} {
+		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(2, 2)).Float64})
+		length := max(100*every, 4*time.Second)
+		run := func(from time.Duration, o spillway.Outcome) (sent, calls int) {
+			for at := from; at < from+length; at += every {
+				calls++
+				if ticket, err := th.Admit(t0.Add(at), spillway.Call{}); err == nil {
+					sent++
+					ticket.Settle(t0.Add(at), o)
+				}
+			}
+			return sent, calls
+		}
+		run(0, spillway.Served)
+		refused, calls := run(length, spillway.Overloaded)
+		run(2*length, spillway.Served)
+		served, again := run(3*length, spillway.Served)
+		if served != again {
+			t.Errorf("every %v: %d of %d calls sent after the outage", every, served, again)
+		}
+		if bound := 15 + int(length/time.Second) + calls*40/100; refused > bound {
+			t.Errorf("every %v: %d of %d calls sent in an outage of %v, want at most %d", every, refused, calls, length, bound)
+		}
+	}
+}
