@@ -105,6 +105,7 @@ func (c *class) roll(at time.Duration) {
 	c.window.add(counts{rejected: float64(quick)})
 	c.rejected += quick
 	c.requests += float64(quick)
+	c.limiter.idle(&c.cfg, at)
 	c.fill(at)
 	if begin := time.Duration(c.begin.Load()); at-begin >= c.period {
 		// One call does not make a rate: it may be the only one for long.

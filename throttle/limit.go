@@ -71,7 +71,7 @@ type streak struct {
 // refuse takes in a refusal of a call that was sent at the given time, and reports
 // whether the limit fell. recent is the accepts per second in the window.
 func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (fell bool) {
-	l.idle(cfg, at)
+	l.settled = at
 	if l.phase != open && sent <= l.changed {
 		return false
 	}
@@ -93,7 +93,7 @@ func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (f
 
 // accept takes in an accept, and reports whether it releases a call at once.
 func (l *limiter) accept(cfg *Config, at, sent time.Duration) (release bool) {
-	l.idle(cfg, at)
+	l.settled = at
 	if l.phase == open {
 		l.accepted = at
 		l.pay(cfg)
@@ -123,12 +123,11 @@ func (l *limiter) pay(cfg *Config) {
 	}
 }
 
-// idle forgets a run that was interrupted for a Window.
+// idle forgets all after a Window without outcomes.
 func (l *limiter) idle(cfg *Config, at time.Duration) {
 	if at-l.settled > cfg.Window {
-		l.debt, l.streak = run{}, streak{}
+		*l = limiter{settled: at}
 	}
-	l.settled = at
 }
 
 // overspent reports whether more was sent than K times what was accepted, by
