@@ -29,6 +29,9 @@ func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.
 		return err
 	}
 	s := status.Convert(err)
+	if trailer == nil && dropped(s) {
+		return &dropError{err}
+	}
 	f, failed := ofCode(ctx, s, trailer == nil)
 	if safe != nil && !f.Canceled {
 		f.Safety = safe(s.Code())

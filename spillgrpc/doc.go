@@ -100,6 +100,11 @@
 // xds_cluster_impl of grpc, which checks and counts in two steps, counts before the
 // pick, and keeps the limit in each channel: none of its own effects is wanted.
 //
+// A channel of grpc's own xDS (xds:///…) drops calls by circuit breaking and by
+// drop_overload of EDS itself. A Client on it knows these drops as local refusals: they
+// match [spillway.ErrRejected], are retried by no policy, and are not counted by the
+// throttle. grpc marks them by their text alone, so this depends on its version (1.85).
+//
 // A client counts what it waits for, and ends that at its deadline; a handler may
 // work on. A limit at clients does not replace one at the server.
 //
