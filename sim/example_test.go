@@ -42,5 +42,5 @@ func Example() {
 	}
 	// Output:
 	// K = 2.0: it receives 2.0 times what it can do, and serves 1.0
-	// K = 1.1: it receives 1.2 times what it can do, and serves 1.0
+	// K = 1.1: it receives 1.1 times what it can do, and serves 1.0
 }

@@ -122,7 +122,7 @@ func (c *class) roll(at time.Duration) {
 // fill adds the credit of the time that has passed.
 func (c *class) fill(at time.Duration) {
 	if passed := at - c.filled; passed > 0 {
-		c.credit = min(c.credit+c.limiter.limit*passed.Seconds(), c.depth())
+		c.credit = min(c.credit+float64(c.limiter.limit*passed.Seconds()), c.depth())
 		c.filled = at
 	}
 }
@@ -144,14 +144,14 @@ func (c *class) decide() {
 	case c.released >= 1, c.rate <= l.limit:
 		p = 0
 	default:
-		p = 1 - l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth())
+		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
 	c.share.Store(math.Float64bits(p))
 }
 
 // depth is the most credit.
 func (c *class) depth() float64 {
-	return max(1, float64(c.cfg.MinRequests)) + c.limiter.limit*c.cfg.quarter().Seconds()
+	return max(1, float64(c.cfg.MinRequests)) + float64(c.limiter.limit*c.cfg.quarter().Seconds())
 }
 
 // settle counts the outcome of a call that was sent at the given time.

@@ -141,9 +141,9 @@ func (l *limiter) overspent(cfg *Config, at time.Duration) bool {
 		if l.phase == steady {
 			while = cfg.ProbeInterval
 		}
-		allowed += l.debt.sent * float64(while) / float64(at-l.debt.since)
+		allowed += float64(l.debt.sent * float64(while) / float64(at-l.debt.since))
 	}
-	return l.debt.sent-cfg.K*l.debt.accepts >= allowed
+	return l.debt.sent-float64(cfg.K*l.debt.accepts) >= allowed
 }
 
 // fall sets the limit to K times what was accepted since the trouble began.
@@ -237,6 +237,6 @@ func (l *limiter) pass(cfg *Config, at, passed time.Duration) {
 		l.former = max(l.former, l.limit)
 	}
 	if low := 1/cfg.ProbeInterval.Seconds() - l.limit; low > 0 {
-		l.limit += low * min(1, passed.Seconds()/cfg.Window.Seconds()/equalizing)
+		l.limit += float64(low * min(1, passed.Seconds()/cfg.Window.Seconds()/equalizing))
 	}
 }

@@ -31,8 +31,9 @@ func TestSimulatorPredictsTheDrill(t *testing.T) {
 					t.Errorf("only %d figures", len(all))
 				}
 				for i := range all {
-					// drill-both.json is of a throttle that recovered later: docs/decisions/0003.
-					if a := &all[i]; !a.within() && (a.name != "recovery, s" || !strings.HasSuffix(file, "drill-both.json") || !(a.predicted < a.measured)) {
+					// drill-both.json is of a throttle that sent more to a backend which accepted
+					// nothing. Now it is back when a probe was sent, an interval of 1 s at most.
+					if a := &all[i]; !a.within() && (a.name != "recovery, s" || !strings.HasSuffix(file, "drill-both.json") || !(a.predicted <= 1.5)) {
 						t.Errorf("seed %d, %s, %s: measured %v, predicted %v ± %v", seed+1, a.run, a.name, a.measured, a.predicted, a.band)
 					}
 				}
