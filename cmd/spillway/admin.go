@@ -293,7 +293,10 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	l.Mode = modeOf(c.Mode)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
-			l.Listeners = append(l.Listeners, listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RefusedTotal))
+			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RefusedTotal)
+			held := s.Clients[c.Listeners[i].Name]
+			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
+			l.Listeners = append(l.Listeners, level)
 		}
 	}
 	for i := range s.Mongo {

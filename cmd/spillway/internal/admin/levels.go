@@ -61,6 +61,17 @@ type Listener struct {
 	Address string `json:"address"`
 	Open    int    `json:"open"`    // connections
 	Refused uint64 `json:"refused"` // connections, since the start
+	// Clients is how requests stand, those that wait for their client included; nil for
+	// MongoDB.
+	Clients *Clients `json:"clients,omitempty"`
+}
+
+// Clients says what the clients of a listener hold.
+type Clients struct {
+	Requests int    `json:"requests"`
+	Waiting  int    `json:"waiting"`  // of them, for their client
+	Evicted  uint64 `json:"evicted"`  // requests and connections, since the start
+	Rejected uint64 `json:"rejected"` // requests, at the cap, since the start
 }
 
 // A Gate stands between a listener and a cluster.

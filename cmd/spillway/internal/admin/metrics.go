@@ -32,6 +32,9 @@ var (
 	endpointsDesc = describe("overload_endpoints", "Endpoints, by whether they get requests.", "cluster", "state")
 
 	openDesc    = describe("overload_connections", "Connections that are open.", "listener")
+	holdingDesc = describe("overload_client_requests", "Requests of a listener, in any state: working, or waiting for the client.", "listener", "state")
+	evictedDesc = describe("overload_clients_evicted_total", "Requests and connections that waited for their client and were ended to make room for others.", "listener")
+	cappedDesc  = describe("overload_client_requests_rejected_total", "Requests that were rejected as max_requests of the listener was reached and none could be evicted.", "listener")
 	refusedDesc = describe("overload_connections_refused_total", "Connections that were reset, for their rate or because too many were open.", "listener")
 	mongoDesc   = describe("overload_mongodb", "Of a listener for clients of MongoDB: the counts of its ingress limiters, "+
 		"by their names in the serverStatus of a MongoDB server, and those of the proxy.", "listener", "name")
@@ -57,7 +60,7 @@ type exporter struct{ sampler *sampler }
 func (exporter) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		requestsDesc, retriesDesc, latencyDesc, missingDesc, overrideDesc, readyDesc, limitDesc, flightDesc, peakDesc, queueDesc,
-		waitDesc, baselineDesc, throttleDesc, budgetDesc, endpointsDesc, openDesc, refusedDesc, mongoDesc, tunedDesc,
+		waitDesc, baselineDesc, throttleDesc, budgetDesc, endpointsDesc, openDesc, refusedDesc, holdingDesc, evictedDesc, cappedDesc, mongoDesc, tunedDesc,
 	} {
 		to <- d
 	}
@@ -107,6 +110,12 @@ func (m metrics) count(d *prometheus.Desc, n uint64, labels ...string) {
 func (m metrics) listeners(all []Listener) {
 	named := make(map[string]Listener, len(all))
 	for _, l := range all {
+		if c := l.Clients; c != nil {
+			m.level(holdingDesc, float64(c.Requests-c.Waiting), l.Name, "working")
+			m.level(holdingDesc, float64(c.Waiting), l.Name, "waiting")
+			m.count(evictedDesc, c.Evicted, l.Name)
+			m.count(cappedDesc, c.Rejected, l.Name)
+		}
 		x := named[l.Name]
 		named[l.Name] = Listener{Open: x.Open + l.Open, Refused: x.Refused + l.Refused}
 	}
