@@ -70,9 +70,13 @@ func (t *timers) leave(ctx context.Context, now time.Time) bool {
 	}
 	price := int64(max(deadline.Sub(now), time.Second)) / maxTimers
 	for {
-		paid := t.paid.Load()
-		next := max(paid, now.UnixNano()) + price
-		if next > now.Add(time.Second).UnixNano() {
+		paid, at := t.paid.Load(), now.UnixNano()
+		from := max(paid, at)
+		if paid-at > int64(time.Second) { // the clock has stepped back: so much is never paid ahead
+			from = at
+		}
+		next := from + price
+		if next-at > int64(time.Second) {
 			return false
 		}
 		if t.paid.CompareAndSwap(paid, next) {

@@ -146,3 +146,22 @@ func TestTimers(t *testing.T) {
 		t.Error("a timer that never fires was left behind")
 	}
 }
+
+// TestTimersAfterAStepBack: a clock that is set back must not stop timers from being left
+// behind until it is where it was.
+func TestTimersAfterAStepBack(t *testing.T) {
+	var all timers
+	now := time.Now()
+	ctx, cancel := context.WithDeadline(t.Context(), now.Add(time.Hour))
+	defer cancel()
+	left := 0
+	for all.leave(ctx, now) {
+		left++
+	}
+	if left == 0 {
+		t.Fatal("none was left behind")
+	}
+	if !all.leave(ctx, now.Add(-time.Hour)) {
+		t.Error("none is left behind after a step back")
+	}
+}

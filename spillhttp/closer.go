@@ -51,10 +51,16 @@ type pacer struct {
 	next     atomic.Int64 // in nanoseconds since 1970
 }
 
-func (p *pacer) due(now time.Time) bool { return p.interval > 0 && now.UnixNano() >= p.next.Load() }
+func (p *pacer) due(now time.Time) bool { return p.reached(now.UnixNano(), p.next.Load()) }
+
+// reached reports whether it is time. What is further away than an interval was set before
+// the clock stepped back.
+func (p *pacer) reached(at, next int64) bool {
+	return p.interval > 0 && (at >= next || next-at > int64(p.interval))
+}
 
 func (p *pacer) take(now time.Time) bool {
 	next := p.next.Load()
 	at := now.UnixNano()
-	return p.interval > 0 && at >= next && p.next.CompareAndSwap(next, at+int64(p.interval))
+	return p.reached(at, next) && p.next.CompareAndSwap(next, at+int64(p.interval))
 }

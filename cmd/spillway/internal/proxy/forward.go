@@ -150,7 +150,7 @@ type occasional struct {
 
 func (o *occasional) warn(text string, args ...any) {
 	now, last := time.Now().UnixNano(), o.last.Load()
-	if now-last < int64(time.Second) || !o.last.CompareAndSwap(last, now) {
+	if now-last >= 0 && now-last < int64(time.Second) || !o.last.CompareAndSwap(last, now) {
 		o.missed.Add(1)
 		return
 	}
