@@ -20,6 +20,7 @@ type Attempt struct {
 	// Start is when the attempt was admitted.
 	Start time.Time
 
+	routing  routing
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
 	accepts  float64 // what the answer says of the server's accept ratio
@@ -38,9 +39,11 @@ func (a *Attempt) Hold() spillway.Ticket {
 var spare = sync.Pool{New: func() any { return new(Attempt) }}
 
 // attempt makes one attempt, if all gates admit it.
-func (p *policies) attempt(ctx context.Context, call spillway.Call, r *retry.Attempt, send func(context.Context, *Attempt) error) (err error) {
+func (p *policies) attempt(
+	ctx context.Context, call spillway.Call, by Router, r *retry.Attempt, send func(context.Context, *Attempt) error,
+) (err error) {
 	a := spare.Get().(*Attempt)
-	a.Attempt, a.Start, a.accepts = r, time.Now(), 1
+	a.Attempt, a.Start, a.accepts, a.routing = r, time.Now(), 1, routing{by, call.Key}
 	outcome := spillway.Abandoned // unless send returns
 	defer func() { p.settle(call, a, outcome, err) }()
 	if err := p.admit(call, a); err != nil {
@@ -63,7 +66,11 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 			continue
 		}
 		var err error
-		if a.tickets[i], err = g.Admit(a.Start, call); err == nil {
+		gate := g.Gate
+		if i == throttleGate {
+			gate = p.routes.gate(gate, a.routing)
+		}
+		if a.tickets[i], err = gate.Admit(a.Start, call); err == nil {
 			a.admitted[i] = true
 			continue
 		}
@@ -79,9 +86,8 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 
 // settle tells each gate that admitted the attempt what became of it.
 func (p *policies) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
-	for i := range a.tickets {
-		a.tickets[i].Settle(a.Start, o)
-	}
+	p.routes.settle(a.Start, &a.tickets[throttleGate], a.routing, o)
+	a.tickets[inflightGate].Settle(a.Start, o)
 	if p.observer != nil {
 		p.report(call, a, o, err)
 	}

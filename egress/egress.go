@@ -70,6 +70,7 @@ type Client struct {
 type policies struct {
 	gates    [gates]gate
 	throttle *throttle.Throttle
+	routes   *routes
 	inflight *inflight.Limiter
 	shared   bool // the limit
 	retry    retry.Strategy
@@ -104,6 +105,9 @@ func (c *Client) Update(config Config) error {
 		if err := p.adopt(old, &config); err != nil {
 			return err
 		}
+	}
+	if err := p.routes.update(config.Throttle); err != nil {
+		return err
 	}
 	c.current.Store(p)
 	return nil
@@ -144,7 +148,7 @@ func (c *Config) build() (*policies, error) {
 			throttleGate: {th, "throttle", c.ThrottleMode},
 			inflightGate: {limiter, "inflight", c.InflightMode},
 		},
-		throttle: th, inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
+		throttle: th, routes: new(routes), inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
 	}, nil
 }
 
@@ -154,7 +158,7 @@ func (p *policies) adopt(old *policies, c *Config) error {
 	if err := old.throttle.Update(c.Throttle); err != nil {
 		return err
 	}
-	p.throttle, p.gates[throttleGate].Gate = old.throttle, old.throttle
+	p.throttle, p.gates[throttleGate].Gate, p.routes = old.throttle, old.throttle, old.routes
 	if p.shared || old.shared {
 		return nil
 	}
@@ -204,6 +208,11 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 //
 // If send panics, all that the attempt held is given back and the panic goes on.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
+	return c.DoRoute(ctx, call, nil, send)
+}
+
+// DoRoute is Do for a call whose Key is not its route, which by names; nil means that it is.
+func (c *Client) DoRoute(ctx context.Context, call spillway.Call, by Router, send func(context.Context, *Attempt) error) error {
 	call.Criticality = spillway.CriticalityFrom(ctx)
 	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
 		call.Deadline = d
@@ -213,7 +222,7 @@ func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.C
 	if p.observer != nil {
 		start = time.Now()
 	}
-	err := p.attempts(ctx, call, send)
+	err := p.attempts(ctx, call, by, send)
 	if err != nil && !repeatable(err) {
 		final.Set(ctx, err)
 	}
@@ -230,10 +239,10 @@ func repeatable(err error) bool {
 	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
 }
 
-func (p *policies) attempts(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
+func (p *policies) attempts(ctx context.Context, call spillway.Call, by Router, send func(context.Context, *Attempt) error) error {
 	return retry.Do(ctx, p.retry, call, func(ctx context.Context, r *retry.Attempt) error {
 		call.Attempt = int32(r.Number)
-		return p.attempt(ctx, call, r, send)
+		return p.attempt(ctx, call, by, r, send)
 	})
 }
 
@@ -249,6 +258,7 @@ func callEvent(start time.Time, call spillway.Call, err error) spillway.Event {
 
 // Stats says how a [Client] stands.
 type Stats struct {
+	// Throttle is the sum over all routes; a Probability is the greatest of them.
 	Throttle throttle.Stats
 	Inflight inflight.Stats
 }
@@ -256,5 +266,7 @@ type Stats struct {
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
 	p := c.current.Load()
-	return Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
+	s := Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
+	p.routes.stats(now, &s.Throttle)
+	return s
 }

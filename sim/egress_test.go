@@ -157,7 +157,7 @@ func inEarnest(t *testing.T, edge Edge, trace []time.Duration) (all []decision) 
 			calls.Go(func() {
 				ctx, cancel := context.WithDeadline(t.Context(), start.Add(at+patience))
 				defer cancel()
-				err := client.Do(ctx, spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.Read)}, func(ctx context.Context, a *egress.Attempt) error {
+				err := client.Do(ctx, spillway.Call{Kind: cmp.Or(edge.Kind, spillway.Read)}, func(ctx context.Context, a *egress.Attempt) error {
 					note(at, fmt.Sprint("attempt ", a.Number))
 					return attemptOf(ctx, edge.Timeout, start)
 				})

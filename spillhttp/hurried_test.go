@@ -35,7 +35,7 @@ func TestStrangersDoNotThrottleOthers(t *testing.T) {
 					return answer(r, 200, ""), nil
 				})
 				median := throttle.Config{Rand: func() float64 { return 0.5 }}
-				client := mustTransport(t, TransportConfig{Base: backend, Egress: egress.Config{Throttle: median}})
+				client := mustTransport(t, TransportConfig{Base: backend, Route: noRoute, Egress: egress.Config{Throttle: median}})
 				h := mustHandler(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					out := must(http.NewRequestWithContext(r.Context(), http.MethodGet, "http://backend"+r.URL.Path, nil))
 					resp, err := client.RoundTrip(out)

@@ -28,6 +28,12 @@ type TransportConfig struct {
 	// Key names the backend of a request: requests with the same key share a
 	// throttle and an in-flight limit. Nil means the host and port of the URL.
 	Key func(*http.Request) string
+	// Route names the kind of a request to a backend. Where the backend does not accept
+	// requests of a route, it is throttled apart from the others; state is kept for 64
+	// routes of each backend that have failed of late. Nil means [DefaultRoute]. The empty
+	// route is none: its requests are throttled by backend only. It must be quick and safe
+	// for concurrent use.
+	Route func(*http.Request) string
 	// Internal reports whether a request goes to a service of one's own. Requests
 	// to others are sent without criticality, attempt number and deadline, even
 	// where the caller set them: they are nobody else's business. Nil means that
@@ -42,6 +48,7 @@ type Transport struct {
 	base     http.RoundTripper
 	pool     *egress.Pool
 	key      func(*http.Request) string
+	route    func(*http.Request) string // nil: DefaultRoute
 	internal func(*http.Request) bool
 	answers  answers
 	standard retry.Strategy // where none is given
@@ -63,7 +70,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spillhttp: %w", err)
 	}
-	t := &Transport{base: c.Base, key: c.Key, internal: c.Internal, standard: standard}
+	t := &Transport{base: c.Base, key: c.Key, route: c.Route, internal: c.Internal, standard: standard}
 	if t.pool, err = egress.NewPool(t.policies(c.Egress), c.MaxHosts); err != nil {
 		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
 	}
@@ -110,7 +117,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	key := t.key(req)
 	x := exchange{transport: t, request: req, own: own, internal: t.internal == nil || t.internal(req)}
-	err := t.pool.For(key).Do(ctx, callOf(key, req), func(_ context.Context, a *egress.Attempt) error {
+	err := t.pool.For(key).DoRoute(ctx, callOf(key, req), t.routeOf(req), func(_ context.Context, a *egress.Attempt) error {
 		return x.send(a)
 	})
 	return x.end(err)
