@@ -20,6 +20,11 @@
 // outlives a deadline which a stranger has set at an edge (of package ingress) counts
 // as abandoned, as it tells of that caller and not of the backend.
 //
+// A refusal of one customer (429, RESOURCE_EXHAUSTED) informs no policy that customers
+// share. Calls that the backend does not accept are throttled by route, so that one route
+// that always fails does not have the others throttled: see [Client.DoRoute]. State is kept
+// for 64 routes of each backend.
+//
 // Outcomes are settled with the time at which the attempt began: policies treat
 // time that steps back as none, so the outcome counts into their present, and a
 // second clock read is saved.

@@ -46,8 +46,11 @@
 //	grpc-retry-pushback-ms      how long to wait, and that a retry is safe; negative,
 //	                            no number, or several: don't retry
 //	RetryInfo                   the same
-//	ErrorInfo                   with domain spillway and reason
-//	                            OVERLOADED_DONT_RETRY: don't retry
+//	x-overload-scope            task: not processed, another task may serve it at once;
+//	                            service: don't retry; customer: over quota
+//	ErrorInfo                   with domain spillway: the scope in its metadata, and with
+//	                            reason OVERLOADED_DONT_RETRY: don't retry
+//	QuotaFailure                over quota
 //
 // What may have been processed is retried only if the call is idempotent.
 //
@@ -139,16 +142,23 @@
 // # Refusals
 //
 //	overloaded                UNAVAILABLE, grpc-retry-pushback-ms, RetryInfo
-//	overloaded; don't retry   UNAVAILABLE, grpc-retry-pushback-ms: -1, ErrorInfo
+//	overloaded; don't retry   UNAVAILABLE, grpc-retry-pushback-ms: -1
 //	over quota                RESOURCE_EXHAUSTED, grpc-retry-pushback-ms, QuotaFailure, RetryInfo
+//
+// Each has an ErrorInfo and x-overload-scope: task, service or customer. The time of a
+// refusal with the scope of this task is for this task only. A channel with [NewBalancer]
+// leaves the endpoint out for that long, and for up to 16 times as long if it refuses
+// again as soon as it is back. A channel with one connection to a virtual address reaches
+// one task only: set keepalive.ServerParameters.MaxConnectionAge at such servers.
 //
 // Nothing is sent before, so that the status comes without headers: only then do
 // clients heed when to come back. Once calls are refused, [Server.Tap] refuses most
 // of them before grpc has read them; such an answer has a RetryInfo and no
 // pushback.
 //
-// A handler that returns the error of a call that it has made itself, and that was
-// retried or refused on this side, or must not be retried, has its caller told not to
-// retry either, by a pushback of -1: only the layer right above an overloaded one
-// is to retry.
+// If a call that is made with the context of another one is given up, or refused on this
+// side, or must not be retried, and the handler returns an error that anybody would retry,
+// its caller is told not to, by a pushback of -1 and an ErrorInfo: only the layer right
+// above a failing one retries. This works from HTTP to gRPC and back. What a backend said
+// of itself (RetryInfo, scope) is not passed on with its error.
 package spillgrpc

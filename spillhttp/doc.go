@@ -47,6 +47,8 @@
 //	finagle-http-nonretryable-nack      the same, but don't retry
 //	x-envoy-ratelimited                 over quota, don't retry
 //	x-should-retry, stripe-should-retry true: safe to retry; false: don't
+//	x-overload-scope                    task: not processed, another task may serve it at
+//	                                    once; service: don't retry; customer: over quota
 //	retry-after-ms, retry-after         how long to wait, as number or date
 //
 // X-Request-Accept-Ratio in an answer of an internal service is the share of calls of
@@ -124,13 +126,28 @@
 // A refusal is sent before the body of the request is read, and has none itself:
 //
 //	overloaded                503, x-envoy-overloaded: true, Retry-After, Retry-After-Ms
+//	                          x-overload-scope: task
 //	overloaded; don't retry   503, x-envoy-overloaded: true, x-should-retry: false
+//	                          x-overload-scope: service
 //	over quota                429, x-envoy-ratelimited: true, Retry-After, Retry-After-Ms, RateLimit
+//	                          x-overload-scope: customer
 //
+// A refusal with the scope of this task tells the caller to try another one at once; the
+// time is for this task. Clients that do not know the scope come back after that time.
 // "Don't retry" comes without a time, as many clients take one for an invitation.
-// It is meant for the caller, which answers its own caller by its own judgement.
-// No header of our own gives the reason: those above tell it apart. A connection
-// is closed only if more of a body is to come than is worth reading.
+//
+// A connection is closed if more of a body is to come than is worth reading. Some
+// connections are closed with a refusal of this task: behind a balancer of connections,
+// each leads to one task for as long as it is open. With HTTP/1 that is at most 50 a
+// second for each processor, and each that a retry came by; with HTTP/2, 10 a second.
+//
+// # One layer retries
+//
+// If a [Transport] gives up a call that it makes with the context of a request, or refuses
+// it, or is told "don't retry", the answer to that request says x-should-retry: false (a
+// call of gRPC: grpc-retry-pushback-ms: -1). Handlers need do nothing. An answer that is a
+// success, or that nobody would retry, stays as it is. A call that was canceled, or whose
+// retries are switched off, does not count.
 //
 // A call of gRPC is answered in its own way, with a status in place of headers: 14,
 // or 8 when over quota, with grpc-retry-pushback-ms, which is -1 for "don't retry".
