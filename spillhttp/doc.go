@@ -153,6 +153,17 @@
 // or 8 when over quota, with grpc-retry-pushback-ms, which is -1 for "don't retry".
 // A handler that has reasons of its own to refuse does so with [Refuse].
 //
+// # Waiting for the client
+//
+// Time that a request spends waiting for its client is not work. While a handler reads a
+// body, writes an answer beyond what net/http buffers, or has taken over the connection, the
+// request is not counted as in flight by the shedder, and the time is not counted as
+// latency. A handler that waits for an event, as in a long poll, calls [Suspend] and
+// [Resume]. Set the timeouts of [http.Server]: they bound how long a client may take.
+//
+// Nothing is exempt at an edge but the paths in [HandlerConfig.HealthPaths], which match
+// exactly.
+//
 // # Early refusal
 //
 // A third of what a refusal costs is net/http reading the request. A [Listener] looks

@@ -358,6 +358,8 @@ func TestHandlerAllocations(t *testing.T) {
 	}
 	inside := mustHandler(t, bare, internal, HandlerConfig{})
 	refusing := mustHandler(t, bare, swamped, HandlerConfig{})
+	posting := incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")
+	posting.Method, posting.Body = http.MethodPost, io.NopCloser(strings.NewReader("hello"))
 	for _, row := range []struct {
 		name    string
 		handler http.Handler
@@ -368,6 +370,7 @@ func TestHandlerAllocations(t *testing.T) {
 		{"plain", inside, incoming(t), 1},
 		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 1},
 		{"deadline", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000"), 1},
+		{"body", inside, posting, 1},
 		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 3},
 	} {
 		if n := count(row.handler, row.request); n > row.most {

@@ -18,6 +18,17 @@
 // the in-flight limit of package shed, which is learnt from throughput and latency
 // of the cluster. Where two listeners send to one cluster, each finds its part of it.
 //
+// # Clients
+//
+// An [exchange] is one request and its answer as its client takes part in them: it knows
+// when the proxy waits for the client, for how long in excess of the bytes that moved
+// (flow.go), and ends when that exceeds its bounds (bounds.go). Meanwhile package spillhttp
+// suspends the request, so that it is not load. Short bodies are read before the gate, within
+// one byte budget of the process (buffer.go). The connections of a listener have caps that
+// no client can use up: near a cap, exchanges and connections that wait for their client
+// are evicted (clients.go). The caps follow the limit on open files (files.go). Paths are
+// normalized once (path.go).
+//
 // # Retries
 //
 // A request is sent again only if it may be (package spillhttp), the mode of the
