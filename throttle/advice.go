@@ -43,7 +43,7 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 	at := t.clock.heard(now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.roll(at)
+	at = c.roll(at)
 	defer c.decide()
 	mean := (1 + ratio) / 2
 	if c.advice.until > 0 {

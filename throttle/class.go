@@ -36,6 +36,7 @@ type class struct {
 	cfg      Config
 	limiter  limiter
 	window   window
+	now      time.Duration
 	requests float64 // calls since begin
 	period   time.Duration
 	rate     float64 // of calls, per second, in the period before
@@ -66,7 +67,7 @@ func (c *class) reject(at time.Duration, p, u float64) bool {
 func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.roll(at)
+	at = c.roll(at)
 	if c.probability() == noLimit {
 		return 0
 	}
@@ -98,8 +99,11 @@ func (c *class) take(at time.Duration, u float64) bool {
 	return true
 }
 
-// roll brings all up to the time at.
-func (c *class) roll(at time.Duration) {
+// roll brings all up to the time at, and returns the time that it is then: goroutines
+// come out of order, and time does not go back.
+func (c *class) roll(at time.Duration) time.Duration {
+	at = max(at, c.now)
+	c.now = at
 	quick := c.quick.Swap(0)
 	c.window.advance(at)
 	c.window.add(counts{rejected: float64(quick)})
@@ -117,6 +121,7 @@ func (c *class) roll(at time.Duration) {
 		c.decide()
 	}
 	c.expire(at)
+	return at
 }
 
 // fill adds the credit of the time that has passed.
@@ -158,7 +163,7 @@ func (c *class) depth() float64 {
 func (c *class) settle(at, sent time.Duration, accepted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.roll(at)
+	at = c.roll(at)
 	l, was := &c.limiter, c.limiter.phase
 	if accepted {
 		c.window.add(counts{accepts: 1})
