@@ -50,10 +50,13 @@ func TestTable(t *testing.T) {
 				if problem == nil || try == 3 {
 					table.WriteString(row)
 				}
+				if len(control.failed)+len(during.failed) > 0 {
+					t.Log("control:", control.failed, "during:", during.failed)
+				}
 				if problem == nil {
 					return
 				}
-				t.Log(try, problem, during.failed)
+				t.Log(try, problem)
 				if try == 3 {
 					t.Error(problem)
 					return
