@@ -39,6 +39,8 @@ type Ticket struct {
 	// Epoch is for the Gate alone: by it a Gate tells an attempt that was sent
 	// before its state changed from one that was sent after.
 	Epoch uint64
+	// State is for the Gate alone.
+	State uint64
 	// Criticality is that of the admitted call.
 	Criticality Criticality
 	// Suspended is how many Suspend calls have had no Resume. It is for the Gate

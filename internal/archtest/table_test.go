@@ -38,16 +38,17 @@ var table = map[string]row{
 	"internal/mongowire": {level: words},
 	"internal/tokens":    {level: words},
 
-	"attempts":  {level: policies},
-	"budget":    {level: policies},
-	"inflight":  {level: policies},
-	"load":      {level: policies},
-	"quota":     {level: policies},
-	"ratelimit": {level: policies},
-	"retry":     {level: policies, waits: "retry/do.go"},
-	"shed":      {level: policies},
-	"throttle":  {level: policies},
-	"tune":      {level: policies},
+	"attempts":    {level: policies},
+	"budget":      {level: policies},
+	"concurrency": {level: policies},
+	"inflight":    {level: policies},
+	"load":        {level: policies},
+	"quota":       {level: policies},
+	"ratelimit":   {level: policies},
+	"retry":       {level: policies, waits: "retry/do.go"},
+	"shed":        {level: policies},
+	"throttle":    {level: policies},
+	"tune":        {level: policies},
 
 	"internal/claims": {level: policies}, // which stands on the words, too
 

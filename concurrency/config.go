@@ -1,0 +1,47 @@
+package concurrency
+
+import (
+	"fmt"
+	"math"
+)
+
+// Config configures a [Limiter]. The zero Config is ready for use.
+type Config struct {
+	// Min is the least limit of a key and of all keys together. Zero means 1; it must be
+	// 1 to 1,000,000.
+	Min int
+	// Max is the most requests of all keys together that may be in flight, also while no
+	// queue was found. Zero and negative mean no such bound; it must be at least Min.
+	Max int
+	// Fixed says that nothing is learnt: Max is the limit, in the order of the caller's
+	// waiting queue.
+	Fixed bool
+	// Keys is how many keys have a limit of their own. What exceeds it shares one. Zero
+	// means 64; it must be 1 to 4096. A key takes about 600 bytes.
+	Keys int
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Min == 0 {
+		c.Min = 1
+	}
+	if c.Keys == 0 {
+		c.Keys = 64
+	}
+	switch {
+	case c.Min < 1 || c.Min > 1e6:
+		return c, fmt.Errorf("concurrency: Min is %d, must be 1 to 1000000", c.Min)
+	case c.Max > 0 && c.Max < c.Min:
+		return c, fmt.Errorf("concurrency: Max is %d, must be at least Min (%d)", c.Max, c.Min)
+	case c.Keys < 1 || c.Keys > 4096:
+		return c, fmt.Errorf("concurrency: Keys is %d, must be 1 to 4096", c.Keys)
+	}
+	return c, nil
+}
+
+func (c *Config) most() float64 {
+	if c.Max <= 0 {
+		return math.Inf(1)
+	}
+	return float64(c.Max)
+}

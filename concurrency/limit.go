@@ -1,0 +1,372 @@
+package concurrency
+
+import (
+	"math"
+	"time"
+)
+
+// The constants of the rule. docs/concurrency.md says what happens at half and at
+// double of each.
+const (
+	round     = 32                   // completions that a measurement takes; evidence may take half
+	certain   = 5.0                  // standard errors: one false alarm in some million rounds
+	elastic   = 0.5                  // of latency or throughput: halfway between no queue and only a queue
+	doubled   = 2.0                  // times the base latency: less is not worth a limit
+	gain      = 1.5                  // BDPs that a limit allows
+	lean      = 0.75                 // BDPs that a probe of a limit allows
+	contrast  = 32.0                 // a first probe keeps at least this part of what is in flight
+	brief     = 5 * time.Millisecond // a wait that does not matter
+	memory    = 10 * time.Second     // how long a base latency and a verdict count
+	drainTime = 2.0                  // times the time in which a queue drains at the throughput before it, then a probe begins anyway
+	probeTime = 4.0                  // times the time that a probe takes at the throughput before it, then it ends anyway
+	stride    = 4                    // completions from one look for evidence to the next: each look is a chance of a false alarm
+	used      = 0.5                  // of the limit: with less in flight, a round says nothing about throughput
+	group     = 8                    // completions of all keys of which the quickest counts: a queue delays that one, too
+	turnovers = 4.0                  // times what is in flight, after which evidence is collected afresh
+	careful   = 2                    // rounds that evidence, and a verdict for which no request waits, take
+	smooth    = 0.25                 // of the difference: weight of a round in the throughput
+	halved    = 0.5                  // of the BDP at the last probe: below it, the next probe is not delayed
+	parkTime  = 8.0                  // usual latencies, and
+	parkMin   = time.Second          // this long, after which a request is parked
+)
+
+// State is what is known of a key.
+type State uint8
+
+// The states, in the order in which a key passes through them.
+const (
+	// Open: no queue was found. There is no limit but the operator's.
+	Open State = iota
+	// Draining: there is evidence of a queue. Nothing starts until it is gone.
+	Draining
+	// Probing: only what should be in service is let in, and latency is measured.
+	Probing
+	// Limiting: a queue was found. The limit follows the throughput.
+	Limiting
+)
+
+var stateNames = [...]string{"open", "draining", "probing", "limiting"}
+
+// String returns a lower-case word for s.
+func (s State) String() string {
+	if int(s) >= len(stateNames) {
+		return "invalid"
+	}
+	return stateNames[s]
+}
+
+// limit is the rule for one key, in seconds and on the clock of its [Limiter].
+type limit struct {
+	shared bool // by all keys: only a queue that delays everybody counts
+	flight flight
+	at     time.Duration // latest time
+	area   float64       // seconds · requests working
+
+	state   State
+	window  float64       // so many may be working
+	rate    float64       // throughput while saturated, per second
+	base    float64       // latency without a queue
+	bdp     float64       // as of the last probe
+	held    time.Duration // when a request last found no place
+	probed  time.Duration // when the last probe ended
+	cleared float64       // so many in flight were found to be no queue,
+	clearAt time.Duration // then
+
+	before struct { // the last probe began
+		limiting   bool
+		flight     float64
+		rate, done float64 // per second: all that ended, and what was served
+	}
+	stays float64 // in flight all through the last probe
+
+	latency   latency
+	abandoned float64 // share of those that ended
+	peak      minimum // of the throughput of rounds, below zero: the greatest one
+
+	// The round.
+	begin      time.Duration
+	beginArea  float64
+	ended      int
+	served     int
+	fit        fit                                 // of latency over the mean in flight meanwhile
+	came       fit                                 // of latency over what was found in flight
+	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
+	candidates int
+}
+
+func newLimit(at time.Duration, shared bool) *limit {
+	l := &limit{shared: shared, at: at, window: math.Inf(1), held: at - memory, probed: at - memory, clearAt: at - memory}
+	l.flight.since, l.flight.before = at, at
+	l.restart()
+	return l
+}
+
+// free reports whether one more may start.
+func (l *limit) free(at time.Duration, bounds *Config) bool {
+	l.advance(at)
+	if float64(l.flight.working()) < l.limit(bounds) {
+		return true
+	}
+	l.held = at
+	return false
+}
+
+// limit is how many may be working.
+func (l *limit) limit(bounds *Config) float64 {
+	return min(max(l.window, float64(bounds.Min)), bounds.most())
+}
+
+// work returns how many seconds a request takes once it runs, as far as is known.
+func (l *limit) work() float64 {
+	if l.state == Limiting {
+		return l.base
+	}
+	return l.latency.mean
+}
+
+// throughput returns how many requests end per second, as far as is known.
+func (l *limit) throughput() float64 {
+	if l.state != Open || l.ended < round/4 {
+		return l.rate
+	}
+	_, rate := l.measured()
+	return rate
+}
+
+// enter takes a request into flight and returns how many it found there.
+func (l *limit) enter(at time.Duration) int {
+	l.advance(at)
+	l.flight.add(at, 1)
+	return l.flight.working() - 1
+}
+
+// leave takes a request out of flight. Where it was abandoned, what it took says nothing.
+func (l *limit) leave(at, began time.Duration, found int, abandoned bool) {
+	l.advance(at)
+	working := l.flight.working()
+	if counted := l.flight.add(began, -1); counted {
+		l.ended++
+		l.abandoned -= float64(l.abandoned / round)
+		if abandoned {
+			l.abandoned += 1.0 / round
+		} else {
+			l.learn(float64(found), float64(working), inSeconds(at-began))
+		}
+	}
+}
+
+// advance counts time. A probe that takes too long ends: what is left after twice the
+// time in which a queue drains does not wait in that queue.
+func (l *limit) advance(at time.Duration) {
+	if at <= l.at {
+		return
+	}
+	l.area += float64(float64(l.flight.working()) * inSeconds(at-l.at))
+	l.at = at
+	if at-l.flight.since >= parkMin { // parkAfter is no less
+		l.flight.turn(at, l.parkAfter())
+	}
+	if l.state == Open || l.state == Limiting {
+		return
+	}
+	took := inSeconds(at - l.begin)
+	switch {
+	case l.state == Draining && took > drainTime*l.before.flight/l.before.rate:
+		l.stays = max(0, float64(l.flight.working())-l.window)
+		l.window += l.stays
+		l.measure()
+	case l.state == Probing && (took > probeTime*l.probeCalls()/l.before.rate || l.fellShort()):
+		l.conclude()
+	}
+}
+
+func (l *limit) parkAfter() time.Duration {
+	if l.latency.n < round/2 {
+		return memory
+	}
+	return max(parkMin, seconds(parkTime*l.latency.mean))
+}
+
+// decide does what the state wants after a request has ended. A stall of this process, in
+// seconds, explains as long a wait, and its own processors any while they are busy.
+func (l *limit) decide(stall float64, busy bool) {
+	whole := l.at-l.begin >= brief // a shorter round tells nothing
+	switch working := float64(l.flight.working()); l.state {
+	case Open:
+		if busy {
+			l.restart()
+		} else if whole && l.ended >= round/2 && l.ended%stride == 0 {
+			l.watch(stall)
+		}
+	case Draining:
+		if working <= l.window {
+			l.measure()
+		} else if l.throughputFell() {
+			l.clear()
+		}
+	case Probing:
+		if whole && float64(l.ended) >= l.probeCalls() {
+			l.conclude()
+		}
+	case Limiting:
+		if working < used*l.window {
+			l.idle()
+		} else if whole && l.ended >= max(round, int(l.window)) {
+			l.follow()
+		}
+	}
+}
+
+func (l *limit) learn(found, left, took float64) {
+	l.served++
+	l.latency.add(l.at, took)
+	if !l.shared {
+		l.fit.add(float64((found+left)/2), took)
+		l.came.add(found, took)
+		return
+	}
+	if q := &l.quickest; l.candidates == 0 || took < q.took {
+		q.found, q.left, q.took = found, left, took
+	}
+	if l.candidates++; l.candidates == group {
+		q := &l.quickest
+		l.fit.add(float64((q.found+q.left)/2), q.took)
+		l.came.add(q.found, q.took)
+		l.candidates = 0
+	}
+}
+
+// watch looks for evidence of a queue: latency grows with what is in flight. Where it jumps
+// while requests find as much in flight as before, that is not why. A few in flight need no
+// limit.
+func (l *limit) watch(stall float64) {
+	flight, rate := l.measured()
+	_, sigmas := l.fit.slope()
+	e, working := l.fit.elasticity(), float64(l.flight.working())
+	base := l.latency.least()
+	switch {
+	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < 1/elastic && l.fit.at(working) > doubled*base+brief.Seconds()+stall && !l.wasClear(flight):
+		l.base, l.rate = base, rate
+		l.probe(working, max(rate*base, working/contrast, 1))
+	case l.ended >= max(careful*round, int(turnovers*flight)):
+		l.rate = rate
+		l.peak.add(l.at, -rate)
+		l.restart()
+	}
+}
+
+// wasClear reports whether about as many in flight were found to be no queue.
+func (l *limit) wasClear(flight float64) bool {
+	return l.at-l.clearAt < memory && flight < doubled*l.cleared
+}
+
+// probe lets nothing start until no more than window is left.
+func (l *limit) probe(flight, window float64) {
+	_, rate := l.measured()
+	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
+	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
+	l.state, l.window, l.stays = Draining, max(1, window), 0
+	l.restart()
+}
+
+// throughputFell reports whether throughput fell when nothing started: there is no queue.
+func (l *limit) throughputFell() bool {
+	took := inSeconds(l.at - l.begin)
+	return !l.before.limiting && took > careful*round/l.before.rate && float64(l.served) < elastic*l.before.done*took
+}
+
+// fellShort reports whether so few requests end in a probe that the rest of it tells nothing
+// more.
+func (l *limit) fellShort() bool {
+	took := (l.at - l.begin).Seconds()
+	expected := l.before.done * took
+	return !l.before.limiting && expected > round && float64(l.served) < expected*math.Pow(l.window/l.before.flight, elastic)
+}
+
+// measure begins the round of a probe.
+func (l *limit) measure() {
+	l.state = Probing
+	l.restart()
+}
+
+// probeCalls is how many completions a probe takes. A first probe is short: new requests
+// wait for it.
+func (l *limit) probeCalls() float64 {
+	if l.before.limiting {
+		return careful * round
+	}
+	return round
+}
+
+// conclude ends a probe. If throughput fell with what was in flight, that was at work.
+func (l *limit) conclude() {
+	flight, rate := l.measured()
+	flight = max(flight-l.stays, 0.1)
+	done := rate * float64(l.served) / float64(max(1, l.ended))
+	l.base, l.probed = flight/rate, l.at
+	l.latency.reset(l.at, l.base)
+	fell := done/l.before.done < math.Pow(flight/l.before.flight, elastic)
+	if fell && !l.before.limiting && gain*max(l.rate, -l.peak.value())*l.base > l.before.flight {
+		l.clear()
+		return
+	}
+	l.rate = max(l.rate, rate)
+	l.bdp = l.rate * l.base
+	l.state = Limiting
+	l.resize()
+}
+
+func (l *limit) clear() {
+	l.cleared, l.clearAt = l.before.flight, l.at
+	l.open()
+}
+
+func (l *limit) open() {
+	l.state, l.window, l.stays = Open, math.Inf(1), 0
+	l.restart()
+}
+
+// resize sets the limit by the bandwidth-delay product.
+func (l *limit) resize() {
+	l.window = float64(gain*l.rate*l.base) + float64(l.rate*brief.Seconds()) + 1 + l.stays
+	l.restart()
+}
+
+// follow takes the throughput of a round in which the limit held.
+func (l *limit) follow() {
+	flight, rate := l.measured()
+	held := l.held >= l.begin
+	if held || rate > l.rate {
+		l.rate += float64(smooth * (rate - l.rate))
+	}
+	if held && (l.at-l.probed > memory || l.rate*l.base < halved*l.bdp) {
+		l.probe(flight, lean*rate*l.base)
+		return
+	}
+	l.resize()
+}
+
+// idle ends a round in which there was not enough to do.
+func (l *limit) idle() {
+	if l.at-l.held > memory {
+		l.open()
+		return
+	}
+	l.restart()
+}
+
+func (l *limit) restart() {
+	l.begin, l.beginArea, l.ended, l.served, l.fit, l.came, l.candidates = l.at, l.area, 0, 0, fit{}, fit{}, 0
+}
+
+// measured returns the mean in flight and the throughput of the round.
+func (l *limit) measured() (flight, rate float64) {
+	took := max(inSeconds(l.at-l.begin), 1e-9)
+	return (l.area - l.beginArea) / took, max(0.5, float64(l.ended)) / took
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// inSeconds is Duration.Seconds without its integer divisions, which cost more than the
+// rest of a request.
+func inSeconds(d time.Duration) float64 { return float64(d) * 1e-9 }

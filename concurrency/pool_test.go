@@ -1,0 +1,87 @@
+package concurrency
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// pool drives a Limiter in explicit time: random arrivals at a pool of slots. A request is
+// 20 ms in service, exponentially distributed.
+type pool struct {
+	l        *Limiter
+	now      time.Time
+	rng      *rand.Rand
+	service  time.Duration
+	late     time.Duration // of each heartbeat beyond 10 ms
+	beats    bool
+	beat     time.Time
+	queue    []*spillway.Ticket
+	busy     []busy
+	rejected int
+	served   int
+}
+
+type busy struct {
+	ends   time.Time
+	ticket *spillway.Ticket
+}
+
+func newPool(tb testing.TB, c Config) *pool {
+	return &pool{l: must(tb, c), now: t0, rng: rand.New(rand.NewPCG(1, 2)), service: 20 * time.Millisecond}
+}
+
+// run offers so many requests per second, on average.
+func (p *pool) run(d time.Duration, slots, perSecond int) {
+	for end := p.now.Add(d); p.now.Before(end); p.now = p.now.Add(time.Millisecond) {
+		p.heartbeat()
+		p.finish()
+		for p.rng.Float64() < float64(perSecond)/(1000+float64(perSecond)) {
+			ticket, err := p.l.Admit(p.now, call("a"))
+			if err != nil {
+				p.rejected++
+				continue
+			}
+			p.queue = append(p.queue, &ticket)
+		}
+		for len(p.queue) > 0 && len(p.busy) < slots {
+			took := time.Duration(p.rng.ExpFloat64() * float64(p.service))
+			p.busy = append(p.busy, busy{p.now.Add(took), p.queue[0]})
+			p.queue = p.queue[1:]
+		}
+	}
+}
+
+func (p *pool) heartbeat() {
+	if p.beats && p.now.Sub(p.beat) >= 10*time.Millisecond+p.late {
+		p.beat = p.now
+		p.l.Beat(p.now, false)
+	}
+}
+
+func (p *pool) finish() {
+	p.busy = slices.DeleteFunc(p.busy, func(b busy) bool {
+		if b.ends.After(p.now) {
+			return false
+		}
+		p.served++
+		b.ticket.Settle(p.now, spillway.Served)
+		return true
+	})
+}
+
+// drain ends all requests in flight.
+func (p *pool) drain() {
+	for _, t := range p.queue {
+		t.Settle(p.now, spillway.Abandoned)
+	}
+	for _, b := range p.busy {
+		b.ticket.Settle(p.now, spillway.Served)
+	}
+	p.queue, p.busy = nil, nil
+}
+
+func (p *pool) state() KeyStats { return p.l.Stats(p.now).Tightest() }
