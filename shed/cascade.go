@@ -8,41 +8,41 @@ import (
 )
 
 const (
-	// memory is how many decisions the refused share of a class remembers: at a
-	// thousand requests a second a twentieth of one.
+	// memory is the number of decisions over which the rejected share of a class is averaged
+	// (EWMA): 50 ms at 1,000 requests per second.
 	memory = 50
-	// forget is the time in which a class that nobody asks for loses half of its
-	// refused share, so that what was refused in the past holds nobody back.
+	// forget is the half-life of the rejected share of a class without requests, so that past
+	// rejections do not reject later requests.
 	forget = 50 * time.Millisecond
-	// relent is what remains, after the same time, of what a class does to those
-	// below: however few requests there are, they are not held back for long.
+	// relent is the factor, per forget, by which the effect of a class on lower classes
+	// falls: also at a low rate of requests it ends in some 100 ms.
 	relent = 0.9
-	// lighten is what remains of it after ten admissions.
+	// lighten is that factor for an admission to an idle server: that of ten admissions,
+	// (1 - 1/memory)^10.
 	lighten = 0.82
-	// noise is a refused share below which a class counts as served, and cut the
-	// one from which all lower classes are refused.
+	// noise is the rejected share below which a class counts as served: one rejection in
+	// memory. From cut on, all lower classes are rejected.
 	noise, cut = 0.02, 0.2
 )
 
-// cascade remembers how much of each class was refused lately, and so which
-// lower classes must be refused outright. Without it a class that is refused in
-// part would leave, at the instants when the room happens to have a place, some
-// of the capacity to lower ones.
+// cascade averages the rejected share of each class, and rejects lower classes while a
+// higher one is rejected. Without it lower classes would take part of the capacity of a
+// partly rejected class, whenever the queue happens to have space.
 type cascade struct {
 	classes [spillway.Criticalities]share
-	all     float64 // refused share of all classes
-	pressed float64 // the same, without those that the cascade refused
+	all     float64 // rejected share of all classes
+	pressed float64 // the same, without the rejections by the cascade itself
 	tick    time.Time
 }
 
 type share struct {
 	refused float64
-	above   float64 // refused share of this class and all higher ones together
-	pressed float64 // the same, without those that the cascade refused
-	asked   bool    // since the last tick
+	above   float64 // rejected share of this class and all higher ones together
+	pressed float64 // rejected share, without the rejections by the cascade itself
+	asked   bool    // a request arrived since the last tick
 }
 
-// note counts one decision: refused is 1 for a refusal and 0 for an admission.
+// note counts one decision: refused is 1 for a rejection and 0 for an admission.
 func (c *cascade) note(class int, refused float64) {
 	s := &c.classes[class]
 	s.pressed = toward(refused, s.pressed, memory)
@@ -50,18 +50,16 @@ func (c *cascade) note(class int, refused float64) {
 	c.noteOutranked(class, refused)
 }
 
-// spare counts an admission that found nothing else to do. Were what is refused
-// the work that fills the capacity, there would be none: it tells as much as ten
-// admissions, so that all classes come back soon after an overload has ended.
+// spare counts an admission to an idle server. It counts as much as ten admissions, so that
+// all classes are served again soon after an overload.
 func (c *cascade) spare() {
 	for i := range c.classes {
 		c.classes[i].pressed *= lighten
 	}
 }
 
-// noteOutranked counts a decision that says nothing of the class: it was made
-// for a higher one. Otherwise the classes would be let in again only one after
-// the other.
+// noteOutranked counts a rejection because of a higher class. It does not affect lower
+// classes: otherwise they would be served again only one after the other.
 func (c *cascade) noteOutranked(class int, refused float64) {
 	s := &c.classes[class]
 	s.asked = true
@@ -72,8 +70,7 @@ func (c *cascade) noteOutranked(class int, refused float64) {
 	c.all = toward(refused, c.all, 2*memory)
 }
 
-// toward returns a share that remembers n decisions after one more. What would hardly
-// be there is nothing: a processor takes its time over numbers that are nearly zero.
+// toward updates an EWMA over n decisions. Tiny values become 0: denormal numbers are slow.
 func toward(decision, share, n float64) float64 {
 	if share += float64((decision - share) * (1 / n)); share > 1e-9 {
 		return share
@@ -81,8 +78,8 @@ func toward(decision, share, n float64) float64 {
 	return 0
 }
 
-// advance lets classes fade that were not asked for. A tick in which one was
-// asked for does not count.
+// advance reduces the rejected shares of classes without requests. A tick in which a
+// request arrived does not count.
 func (c *cascade) advance(now time.Time) {
 	ticks := now.Sub(c.tick) / forget
 	if ticks < 1 {
@@ -108,9 +105,8 @@ func (c *cascade) advance(now time.Time) {
 // halved returns 2 to the power of -n.
 func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
 
-// shut reports whether class must be refused because a higher one is. It rises
-// from none of class to all of it as the higher one is refused more. random returns
-// a number in [0, 1).
+// shut reports whether to reject a request of class because a higher class is rejected. The
+// probability rises from 0 to 1 at cut. random returns a number in [0, 1).
 func (c *cascade) shut(class int, random func() float64) bool {
 	most := 0.0
 	for i := range c.classes[class+1:] {
@@ -119,8 +115,7 @@ func (c *cascade) shut(class int, random func() float64) bool {
 	return most > noise && random() < most/cut
 }
 
-// next returns the class below the highest one that is refused, which may have
-// what that leaves.
+// next returns the class below the highest one that is rejected: it may use an idle server.
 func (c *cascade) next() int {
 	for class := len(c.classes) - 1; class > 0; class-- {
 		if c.classes[class].pressed > noise {

@@ -10,21 +10,46 @@ import (
 
 // Config configures a [Shedder]. The zero Config is ready for use.
 type Config struct {
-	// MaxWait is the longest that a request waits in the room; one with a
-	// deadline waits for less if that leaves too little time to serve it. A
-	// longer wait rides out longer spikes and makes some refusals come later. Zero
-	// means 60 ms; it must be 1 ms to 10 s.
+	// MaxWait is the maximum time that a request waits for a processor, and for a limit if
+	// the request has no deadline. With a deadline a request waits for a processor no longer
+	// than leaves time to serve it, and for a limit until then. A longer MaxWait accepts
+	// longer bursts and makes some rejections later. Zero means 60 ms; it must be 1 ms to
+	// 10 s.
 	MaxWait time.Duration
 
-	// Thresholds are the utilizations from which each class begins to be refused;
+	// Thresholds are the utilizations from which each class begins to be rejected;
 	// index them with [spillway.Criticality.Index]. All zero means
 	// [DefaultThresholds]. They must ascend by at least 0.05, the span over which
-	// a class goes from served to refused.
+	// a class goes from served to rejected.
 	Thresholds [spillway.Criticalities]float64
+
+	// Limit is the limit on requests at work, usually a concurrency.Limiter. Requests that it
+	// does not admit wait in the Shedder. Nil means no limit. Without one, tickets are empty,
+	// deadlines are not compared with response times, and requests do not run while other
+	// goroutines keep all processors busy.
+	Limit Limit
+
+	// Policy is the name under which rejections are reported, and Advice what they advise
+	// besides. Nothing means "shed", and no further advice. Update changes neither.
+	Policy, Advice string
 
 	// Rand returns a number in [0, 1), is safe for concurrent use and does not call
 	// the Shedder. Nil means [rand.Float64].
 	Rand func() float64
+}
+
+// A Limit says how many requests may be at work. It is safe for concurrent use and
+// does not call the Shedder.
+type Limit interface {
+	// Ask reports whether one more request of a key may start at the time now, and what
+	// is known of the limit that decides. Scopes are small numbers: there is one queue for
+	// each, and it is kept.
+	Ask(now time.Time, key string) spillway.Pace
+	// Enter admits a call. The Shedder returns the Ticket to its caller.
+	Enter(now time.Time, call spillway.Call) spillway.Ticket
+	// Working returns the number of requests at work, and of those in flight for so long
+	// that they do not count.
+	Working() (working, parked int)
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -45,43 +70,40 @@ func (c Config) withDefaults() (Config, error) {
 
 // State is what the process is doing at the time of a decision.
 type State struct {
-	// Runnable is how many goroutines are ready to run and do not, without those
-	// that the request itself has brought along.
+	// Runnable is the number of goroutines that are ready and not running, without those of
+	// the request itself.
 	Runnable int
-	// Processors is how many may run at once: GOMAXPROCS. Below 1 counts as 1.
+	// Processors is the maximum number that run at once: GOMAXPROCS. Below 1 counts as 1.
 	Processors int
-	// CPU is the share of the processors' time that was used lately. Where it is
-	// high, requests in flight wait for a processor rather than for one another.
-	// Zero where it is not known.
+	// CPU is the share of the processors' time in use lately. Zero means unknown.
 	CPU float64
-	// Utilization is how busy the process is by other measures, as a share of
-	// what it should be. Zero means that there is no other measure.
+	// Utilization is the highest of the other measures, such as memory, as a share of the
+	// target. Zero means no other measure.
 	Utilization float64
 }
 
 func (s State) processors() int { return max(s.Processors, 1) }
 
-// Verdict is what is to become of a request.
+// Verdict is the decision on a request.
 type Verdict uint8
 
-// The verdicts. The zero Verdict is none.
+// The verdicts. The zero Verdict is not valid.
 const (
 	Run     Verdict = iota + 1 // now
-	Wait                       // in the room
-	Refused                    // for good
+	Wait                       // in a waiting queue
+	Refused                    // rejected
 )
 
 // A Decision is the answer to an arrival.
 type Decision struct {
 	Verdict Verdict
-	// Ticket is what a request that is to Run holds. It must be settled exactly
-	// once.
+	// Ticket is set for a request that is to Run. It must be settled exactly once.
 	Ticket spillway.Ticket
-	// MaxWait is how long a request that is to Wait may do so.
+	// MaxWait is the maximum time that a request that is to Wait may wait.
 	MaxWait time.Duration
-	// Evicted, if not nil, is a waiter that had to make place for this request:
-	// it is refused with its Err, and must be told.
+	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with
+	// its Err, and the caller must answer it.
 	Evicted *Waiter
-	// Err is why a request was Refused: a *[spillway.RejectedError].
+	// Err is set for a request that is Refused: a *[spillway.RejectedError].
 	Err error
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// The executor is busy with requests that wait in a full room when a critical one
+// The executor is busy with requests that wait in a full queue when a critical one
 // arrives. A sheddable one makes place for it, and it is the first to run.
 func Example() {
 	s, err := shed.New(shed.Config{})
@@ -35,6 +35,6 @@ func Example() {
 		w.Ticket.Settle(now.Add(time.Millisecond), spillway.Served)
 	}
 	// Output:
-	// true SHEDDABLE spillway: refused locally by shed: the room is full of requests that are no less critical
+	// true SHEDDABLE spillway: refused locally by shed: the waiting queue is full of requests that are no less critical
 	// CRITICAL runs
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -16,7 +17,7 @@ type model struct {
 	t       *testing.T
 	s       *shed.Shedder
 	now     time.Time
-	room    [spillway.Criticalities][]*shed.Waiter // from the oldest on
+	queue   [spillway.Criticalities][]*shed.Waiter // from the oldest on
 	order   []*shed.Waiter                         // all of them, from the oldest on
 	free    []*shed.Waiter                         // to be used again
 	flight  []spillway.Ticket
@@ -24,31 +25,31 @@ type model struct {
 }
 
 func (m *model) waiting() (n int) {
-	for _, q := range m.room {
+	for _, q := range m.queue {
 		n += len(q)
 	}
 	return n
 }
 
 func (m *model) lowest() int {
-	return slices.IndexFunc(m.room[:], func(q []*shed.Waiter) bool { return len(q) > 0 })
+	return slices.IndexFunc(m.queue[:], func(q []*shed.Waiter) bool { return len(q) > 0 })
 }
 
 func (m *model) oldest() *shed.Waiter { return m.order[0] }
 
 // atAnEnd reports whether w is the oldest or the newest of its class.
 func (m *model) atAnEnd(class int, w *shed.Waiter) bool {
-	q := m.room[class]
+	q := m.queue[class]
 	return w == q[0] || w == q[len(q)-1]
 }
 
 func (m *model) remove(w *shed.Waiter) {
 	class := w.Owner.(spillway.Criticality).Index()
-	i := slices.Index(m.room[class], w)
+	i := slices.Index(m.queue[class], w)
 	if i < 0 {
 		m.t.Fatal("a waiter left twice")
 	}
-	m.room[class] = slices.Delete(m.room[class], i, i+1)
+	m.queue[class] = slices.Delete(m.queue[class], i, i+1)
 	m.order = slices.DeleteFunc(m.order, func(x *shed.Waiter) bool { return x == w })
 	m.free = append(m.free, w)
 }
@@ -76,11 +77,11 @@ func (m *model) arrive(c spillway.Criticality, st shed.State) {
 	switch d.Verdict {
 	case shed.Run:
 		if m.waiting() > 0 {
-			m.t.Fatal("a request ran past the room")
+			m.t.Fatal("a request ran past waiters")
 		}
 		m.flight = append(m.flight, d.Ticket)
 	case shed.Wait:
-		m.room[c.Index()] = append(m.room[c.Index()], w)
+		m.queue[c.Index()] = append(m.queue[c.Index()], w)
 		m.order = append(m.order, w)
 	case shed.Refused:
 		if d.Err == nil || d.Ticket.By != nil {
@@ -98,13 +99,13 @@ func (m *model) next(st shed.State) {
 	}
 	class := w.Owner.(spillway.Criticality).Index()
 	if w.Err != nil {
-		if class != m.lowest() || w != m.room[class][0] || w.Ticket.By != nil {
+		if class != m.lowest() || w != m.queue[class][0] || w.Ticket.By != nil {
 			m.t.Fatal("refused another waiter than the oldest of the lowest class")
 		}
 		m.remove(w)
 		return
 	}
-	if w != m.oldest() && slices.ContainsFunc(m.room[class+1:], func(q []*shed.Waiter) bool { return len(q) > 0 }) {
+	if w != m.oldest() && slices.ContainsFunc(m.queue[class+1:], func(q []*shed.Waiter) bool { return len(q) > 0 }) {
 		m.t.Fatal("a waiter ran before an older one and before one of a higher class")
 	}
 	if !m.atAnEnd(class, w) {
@@ -131,7 +132,7 @@ func (m *model) leave(i int, how func(*shed.Waiter) bool) {
 	if class < 0 {
 		return
 	}
-	w := m.room[class][i%len(m.room[class])]
+	w := m.queue[class][i%len(m.queue[class])]
 	if !how(w) || how(w) {
 		m.t.Fatal("a waiter does not leave exactly once")
 	}
@@ -159,7 +160,7 @@ func (m *model) check(op int) {
 	if admitted != uint64(len(m.flight)+m.settled) {
 		m.t.Fatalf("op %d: %d admitted, the model says %d", op, admitted, len(m.flight)+m.settled)
 	}
-	if st.MaxInFlight < 1 || st.Depth < 2 || st.Depth > 49 {
+	if st.Depth < 2 || st.Depth > 49 {
 		m.t.Fatalf("op %d: limits %+v", op, st)
 	}
 }
@@ -168,7 +169,7 @@ func (m *model) check(op int) {
 func drive(t *testing.T, next func() uint32, ops int) {
 	t.Helper()
 	u := rand.New(rand.NewPCG(1, 2))
-	m := &model{t: t, s: must(t, shed.Config{Rand: u.Float64}), now: t0}
+	m := &model{t: t, s: must(t, shed.Config{Rand: u.Float64, Limit: limiter(t, concurrency.Config{Fixed: true, Max: 12})}), now: t0}
 	for op := range ops {
 		r := next()
 		m.now = m.now.Add(time.Duration(r>>8%256-16) * 50 * time.Microsecond)

@@ -1,8 +1,13 @@
 package shed
 
-import "github.com/seed90641741/spillway"
+import (
+	"cmp"
+	"strings"
 
-// reason is why a request was refused.
+	"github.com/seed90641741/spillway"
+)
+
+// reason is why a request was rejected.
 type reason uint8
 
 const (
@@ -16,27 +21,25 @@ const (
 )
 
 var advice = [reasons]string{
-	crowded:   "the room is full of requests that are no less critical",
-	outranked: "more critical requests were refused lately",
-	waited:    "no place became free in time",
-	late:      "the deadline is nearer than any request was quick",
+	crowded:   "the waiting queue is full of requests that are no less critical",
+	outranked: "more critical requests were rejected recently",
+	waited:    "the request waited as long as it may, and nothing became free",
+	late:      "the deadline is closer than the fastest recent response",
 	utilized:  "utilization is above the threshold of this criticality",
 }
 
-// refusals holds each refusal there is.
-var refusals = makeRefusals()
+// rejections holds each rejection that a Shedder returns.
+type rejections [reasons][spillway.Criticalities]*spillway.RejectedError
 
-func makeRefusals() (r [reasons][spillway.Criticalities]*spillway.RejectedError) {
+func newRejections(c *Config) (r rejections) {
 	for why, text := range advice {
 		for class := range r[why] {
 			r[why][class] = &spillway.RejectedError{
-				Policy:      "shed",
+				Policy:      cmp.Or(c.Policy, "shed"),
 				Criticality: spillway.Criticality(class) + spillway.Sheddable,
-				Advice:      text,
+				Advice:      strings.TrimSuffix(text+"; "+c.Advice, "; "),
 			}
 		}
 	}
 	return r
 }
-
-func (why reason) refusal(class int) error { return refusals[why][class] }

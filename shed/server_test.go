@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -17,14 +18,16 @@ import (
 // by a goroutine of its own, and waiters are let in when the run queue is empty.
 type server struct {
 	shedder    *shed.Shedder
+	limit      *concurrency.Limiter
 	processors int
 	handler    []phase
-	vary       func() []phase // gives each request a handler of its own; nil: all have the same
-	pool       int            // free slots
-	poolQueue  []func()       // waiting for one
-	deadline   time.Duration  // of each request, unknown to the Shedder
-	leave      bool           // clients leave then, and the work goes on
-	forwards   func() float64 // CPU, of a server that only passes requests on; nil: it does the work
+	vary       func() []phase                               // gives each request a handler of its own; nil: all have the same
+	key        func(spillway.Criticality) (string, []phase) // what each class asks for; nil: all the same
+	pool       int                                          // free slots
+	poolQueue  []func()                                     // waiting for one
+	deadline   time.Duration                                // of each request, unknown to the Shedder
+	leave      bool                                         // clients leave then, and the work goes on
+	forwards   func() float64                               // CPU, of a server that only passes requests on; nil: it does the work
 	ended      func(r *request, refused bool)
 
 	now     time.Time
@@ -135,6 +138,7 @@ type request struct {
 	arrived time.Time
 	handler []phase
 	class   spillway.Criticality
+	key     string
 	waiter  shed.Waiter
 	ticket  spillway.Ticket
 	ended   bool
@@ -148,13 +152,16 @@ func (s *server) arrive(class spillway.Criticality) {
 	if s.vary != nil {
 		r.handler = s.vary()
 	}
+	if s.key != nil {
+		r.key, r.handler = s.key(class)
+	}
 	r.waiter.Owner = r
 	s.count(&s.offered, r)
 	s.spawn(examining, func() { s.examine(r) })
 }
 
 func (s *server) examine(r *request) {
-	d := s.shedder.Arrive(s.now, spillway.Call{Criticality: r.class}, s.state(), &r.waiter)
+	d := s.shedder.Arrive(s.now, spillway.Call{Key: r.key, Criticality: r.class}, s.state(), &r.waiter)
 	if d.Evicted != nil {
 		s.count(&s.refused, d.Evicted.Owner.(*request))
 	}
@@ -306,15 +313,16 @@ const ms = time.Millisecond
 // The three kinds of servers: short of processor time, short of it but also
 // waiting, and short of slots in a pool.
 var (
-	computing = kind{[]phase{{cpu: 1500 * time.Microsecond}}, 0, 1 / 0.00151}
-	mixed     = kind{[]phase{{cpu: 300 * time.Microsecond}, {sleep: 5 * ms}, {cpu: 1200 * time.Microsecond}}, 0, 1 / 0.00151}
-	blocking  = kind{[]phase{{pool: 20 * ms}}, 8, 8 / 0.020}
+	computing = kind{handler: []phase{{cpu: 1500 * time.Microsecond}}, capacity: 1 / 0.00151}
+	mixed     = kind{handler: []phase{{cpu: 300 * time.Microsecond}, {sleep: 5 * ms}, {cpu: 1200 * time.Microsecond}}, capacity: 1 / 0.00151}
+	blocking  = kind{handler: []phase{{pool: 20 * ms}}, pool: 8, capacity: 8 / 0.020}
 )
 
 type kind struct {
 	handler  []phase
 	pool     int
 	capacity float64 // of one processor
+	limit    concurrency.Config
 }
 
 func (k kind) server(t *testing.T, processors int, seed uint64) *server {
@@ -323,12 +331,36 @@ func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 		t.Skip("a scenario runs on one goroutine: nothing for the race detector to find")
 	}
 	r := rand.New(rand.NewPCG(seed, 21))
-	s, err := shed.New(shed.Config{Rand: rand.New(rand.NewPCG(seed, 22)).Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &server{
-		shedder: s, processors: processors, handler: k.handler, pool: k.pool,
+	l := limiter(t, k.limit)
+	c := shed.Config{Limit: l, Rand: rand.New(rand.NewPCG(seed, 22)).Float64}
+	s := &server{
+		shedder: must(t, c), limit: l, processors: processors, handler: k.handler, pool: k.pool,
 		deadline: 100 * ms, now: time.Unix(1e9, 0), rand: r,
 	}
+	s.heartbeat()
+	return s
+}
+
+// heartbeat tells the limit every 10 ms that the process runs. It waits for a processor as
+// requests do, and is 30 ms late while another process uses the processors.
+func (s *server) heartbeat() {
+	interval := 10 * ms
+	if s.forwards != nil && s.forwards() > 0.5 {
+		interval = 40 * ms
+	}
+	s.after(interval, func() {
+		s.spawn(time.Microsecond, func() {
+			s.limit.Beat(s.now, s.state().CPU > 0.75 && s.forwards == nil)
+			s.heartbeat()
+		})
+	})
+}
+
+func limiter(tb testing.TB, c concurrency.Config) *concurrency.Limiter {
+	tb.Helper()
+	l, err := concurrency.New(c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return l
 }

@@ -10,20 +10,22 @@ import (
 )
 
 // A Shedder decides for one server process. It is safe for concurrent use; make
-// one with [New]. The package comment says who must call what.
+// one with [New]. The package comment says what must be called when.
 type Shedder struct {
-	config  atomic.Pointer[Config]
-	waiting atomic.Int64 // room.n, for those without the lock
+	config     atomic.Pointer[Config]
+	waiting    atomic.Int64
+	rejections rejections
 
 	mu         sync.Mutex
-	room       room
+	first      time.Time // all times count from it
+	at         time.Duration
+	faded      time.Duration // when all cascades last advanced
+	queues     []*queue      // by scope; nil: nothing has waited there yet
+	arrived    uint64
 	depth      depth
-	cascade    cascade
-	limit      limit
 	levels     levels
-	quickest   extreme       // seconds that the quickest request took
-	hurry      time.Duration // when one that must be quicker was last let in, on the limit's clock
-	began      time.Duration // when a request last did, on the limit's clock
+	hurried    time.Duration // when a request that seemed too late was last admitted
+	began      time.Duration // when a request last began
 	processors int           // as last seen
 	counts     [spillway.Criticalities]ClassStats
 	evicted    uint64
@@ -34,10 +36,8 @@ type Shedder struct {
 // names the field of c that is out of range.
 func New(c Config) (*Shedder, error) {
 	s := &Shedder{
-		depth:      depth{factor: 1},
-		limit:      newLimit(),
-		quickest:   extreme{least: true, memory: latencyMemory},
-		processors: 1,
+		depth: depth{factor: 1}, processors: 1, hurried: -lately, queues: []*queue{new(queue)},
+		rejections: newRejections(&c),
 	}
 	if err := s.Update(c); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func New(c Config) (*Shedder, error) {
 
 // Update changes the configuration of a Shedder in use, or returns an error that
 // names the field that is out of range and changes nothing. What was learnt, and
-// who waits, is kept.
+// what waits, is kept. Limit must stay the same.
 func (s *Shedder) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err == nil {
@@ -56,254 +56,339 @@ func (s *Shedder) Update(c Config) error {
 	return err
 }
 
-// Arrive decides on a request. If it is to [Wait], it does so in w, which the
-// caller keeps until the request has left the room. Where w is nil the request
-// cannot wait: one that would have had to is to Run instead. Arrive allocates
-// nothing.
+// Arrive decides on a request. If it is to [Wait], w is its Waiter, which the caller keeps
+// until the request has left the queue. If w is nil the request cannot wait, and runs where
+// it would wait. Arrive allocates only for the first request of a scope.
 func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Waiter) Decision {
-	c, class := s.config.Load(), call.Criticality.Index()
+	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(now, call, state, c.Rand); why != admitted {
-		return Decision{Verdict: Refused, Err: why.refusal(class)}
+	a := s.examine(now, &call, state, c)
+	if why := s.reject(&a, c.Rand); why != admitted {
+		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
 	}
-	if s.hurried(now, call) {
-		s.hurry = s.limit.at
+	if a.late {
+		s.hurried = s.at
 	}
-	if s.room.n == 0 && state.Runnable < state.processors() && s.limit.free(now, state) || w == nil {
-		return Decision{Verdict: Run, Ticket: s.run(now, class, s.idle(state))}
+	if s.runsAtOnce(&a) || w == nil {
+		return Decision{Verdict: Run, Ticket: s.run(now, call, a.queue, s.idle(&a))}
 	}
-	d := Decision{Verdict: Wait, MaxWait: s.patience(now, call, min(c.MaxWait, s.turn(class)))}
-	if s.full(class) {
-		d.Evicted = s.last(s.room.lowest())
+	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.class, s.capacity(&a), a.pace.Throughput))}
+	if s.full(&a) {
+		d.Evicted = a.queue.last(a.queue.lowest())
 		s.evicted++
 		s.drop(d.Evicted, crowded)
 	}
-	s.room.add(w, class)
-	s.waiting.Store(int64(s.room.n))
+	s.arrived++
+	w.arrived, w.key = s.arrived, call.Key
+	a.queue.add(w, a.class)
+	s.waiting.Add(1)
 	return d
 }
 
-// Refuse decides whether a request would be refused if it arrived now, and if so
-// counts the refusal and returns it. Otherwise it returns nil, nothing is
-// counted, and the request must still [Shedder.Arrive]. It is for where a
-// request is known before it has been read, and refusing is cheapest. Where only a
-// share of a class is refused, Arrive decides which.
-// [State.Runnable] only counts if it is 0: a class may then have what one above leaves.
+// Refuse decides whether a request would be rejected if it arrived now, and if so
+// counts the rejection and returns it. Otherwise it returns nil, counts nothing, and the
+// caller must still call [Shedder.Arrive]. Use it where the class of a request is known
+// before the request is read: there a rejection is cheapest. If only a share of a class is
+// rejected, Arrive decides which requests.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, state State) error {
+	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if why := s.refuse(now, call, state, certain); why != admitted {
-		return why.refusal(call.Criticality.Index())
+	a := s.examine(now, &call, state, c)
+	if why := s.reject(&a, certain); why != admitted {
+		return s.rejections[why][a.class]
 	}
 	return nil
 }
 
-// certain is no chance: what is refused by it is refused whatever is drawn.
+// certain makes a rejection of less than the whole class impossible.
 func certain() float64 { return math.Nextafter(1, 0) }
 
-// refuse reports why a request must be refused, and counts it, or returns
-// admitted. Where only a share of a class is, random decides, in [0, 1).
-func (s *Shedder) refuse(now time.Time, call spillway.Call, state State, random func() float64) reason {
-	class := call.Criticality.Index()
+// arrival is the input of a decision on a request.
+type arrival struct {
+	class    int
+	state    State
+	pace     spillway.Pace
+	queue    *queue
+	patience time.Duration
+	behind   bool // a waiter must run first
+	late     bool // the deadline is closer than the fastest recent response
+	expired  bool
+}
+
+func (s *Shedder) examine(now time.Time, call *spillway.Call, state State, c *Config) (a arrival) {
+	s.advance(now)
 	s.processors = state.processors()
-	s.limit.advance(now)
-	s.cascade.advance(now)
-	s.levels.set(state.Utilization, &s.config.Load().Thresholds)
+	s.levels.set(state.Utilization, &c.Thresholds)
+	a.class, a.state, a.pace = call.Criticality.Index(), state, spillway.Pace{Free: true}
+	if c.Limit != nil {
+		a.pace = c.Limit.Ask(now, call.Key)
+	}
+	a.queue = s.queue(a.pace.Scope)
+	a.queue.see(s.at, a.pace.Free)
+	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
+	a.patience = patience(now, call, a.pace.Latency, c.MaxWait)
+	if a.pace.Free {
+		a.patience = min(a.patience, c.MaxWait)
+	}
+	if a.pace.Throughput > 0 {
+		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
+	}
+	if !call.Deadline.IsZero() {
+		a.late = call.Deadline.Sub(now).Seconds() <= a.pace.Fastest
+		a.expired = !now.Before(call.Deadline)
+	}
+	return a
+}
+
+func (s *Shedder) advance(now time.Time) {
+	if s.first.IsZero() {
+		s.first = now
+	}
+	s.at = max(s.at, now.Sub(s.first))
+	if s.at-s.faded < forget {
+		return
+	}
+	s.faded = s.at
+	for _, q := range s.queues {
+		if q != nil {
+			q.cascade.advance(now)
+		}
+	}
+}
+
+// queue returns the waiting queue of a scope.
+func (s *Shedder) queue(scope int) *queue {
+	for len(s.queues) <= scope {
+		s.queues = append(s.queues, nil)
+	}
+	if s.queues[scope] == nil {
+		s.queues[scope] = new(queue)
+	}
+	return s.queues[scope]
+}
+
+// reject returns the reason to reject a request, and counts it, or returns admitted. If only
+// a share of a class is rejected, random decides, in [0, 1).
+func (s *Shedder) reject(a *arrival, random func() float64) reason {
 	var why reason
 	switch {
-	case s.late(now, call):
+	case a.expired || a.late && s.at-s.hurried < lately:
 		why = late
-	case s.levels[class] > 0 && random() < s.levels[class]:
+	case s.levels[a.class] > 0 && random() < s.levels[a.class]:
 		why = utilized
-	case s.cascade.shut(class, random) && !s.spare(class, state):
+	case a.queue.cascade.shut(a.class, random) && !s.spare(a):
 		why = outranked
-	case s.full(class) && s.room.lowest() >= class:
+	case s.full(a) && a.queue.lowest() >= a.class:
 		why = crowded
 	default:
 		return admitted
 	}
-	s.count(class, why)
+	s.count(a.queue, a.class, why)
 	return why
 }
 
-// spare reports whether a processor has nothing to do, not even a request that
-// waits, and no class above has a better right to it.
-func (s *Shedder) spare(class int, state State) bool {
-	return s.room.n == 0 && state.Runnable == 0 && !s.limit.bound && s.cascade.next() == class
-}
-
-// late reports whether the deadline has passed, or is nearer than any request was quick
-// and one such was let in lately.
-func (s *Shedder) late(now time.Time, call spillway.Call) bool {
-	return s.hurried(now, call) && (s.limit.at-s.hurry < lately || !now.Before(call.Deadline))
-}
-
+// lately is the interval at which one request with a deadline that seems too close is
+// admitted. It finds out whether responses have become faster.
 const lately = time.Second
 
-// hurried reports whether no request was as quick as this one would have to be.
-func (s *Shedder) hurried(now time.Time, call spillway.Call) bool {
-	return !call.Deadline.IsZero() && call.Deadline.Sub(now).Seconds() <= s.quickest.value()
+// spare reports whether the server is idle and the class is the next below a rejected one.
+// A limit with a standing queue is not idle: its free places are already within the margin
+// between what it admits and what is in service.
+func (s *Shedder) spare(a *arrival) bool {
+	return s.idle(a) && a.queue.standing == 0 && a.queue.cascade.next() == a.class
 }
 
-// full reports whether the room has no place that a class may take.
-func (s *Shedder) full(class int) bool {
-	return s.room.n > 0 && s.room.n >= s.places(class)
+// full reports whether the queue has no place that a class may take.
+func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s.capacity(a) }
+
+// capacity is the maximum number of waiters for a class to join the queue. For a processor
+// see depth. For a limit it is the number that is served in the maximum wait. Only a class
+// that is rejected in part has a short queue: a burst of a class that is served may wait.
+func (s *Shedder) capacity(a *arrival) int {
+	if a.queue.limited && a.pace.Throughput > 0 {
+		wait := a.patience
+		if a.queue.cascade.classes[a.class].refused > noise {
+			wait = a.queue.wait(a.patience, a.pace.Latency)
+		}
+		// At least the depth that keeps the limit reached if arrivals are random.
+		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.classes[a.class].above))
+		return int(max(2, floor, a.pace.Throughput*wait.Seconds()))
+	}
+	return s.places(a.queue, a.class)
 }
 
-// places is how deep the room is for a class.
-func (s *Shedder) places(class int) int {
-	return max(1, int(s.depth.of(s.cascade.classes[class].above)*float64(s.processors)))
+func (s *Shedder) places(q *queue, class int) int {
+	return max(1, int(s.depth.of(q.cascade.classes[class].above)*float64(s.processors)))
 }
 
-// idle reports whether a request that runs at once has found nothing to do.
-func (s *Shedder) idle(state State) bool {
-	return state.Runnable == 0 && s.limit.slack()
+// runsAtOnce reports whether a request need not wait.
+func (s *Shedder) runsAtOnce(a *arrival) bool {
+	return a.pace.Free && a.state.Runnable < a.state.processors() && !a.behind
 }
 
-// count counts a refusal. One that capacity had no part in teaches nothing.
-func (s *Shedder) count(class int, why reason) {
+// idle reports whether a request finds the server idle.
+func (s *Shedder) idle(a *arrival) bool {
+	return a.state.Runnable == 0 && a.pace.Free && !a.behind
+}
+
+// count counts a rejection. The cascade only counts rejections for lack of capacity.
+func (s *Shedder) count(q *queue, class int, why reason) {
 	s.counts[class].RefusedTotal++
 	switch why {
 	case crowded, waited:
-		s.cascade.note(class, 1)
+		q.cascade.note(class, 1)
 	case outranked:
-		s.cascade.noteOutranked(class, 1)
+		q.cascade.noteOutranked(class, 1)
 	default:
 	}
 }
 
 // run takes a request into flight.
-func (s *Shedder) run(now time.Time, class int, starved bool) spillway.Ticket {
+func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, starved bool) spillway.Ticket {
+	class := call.Criticality.Index()
 	s.counts[class].AdmittedTotal++
-	s.cascade.note(class, 0)
-	s.depth.note(starved, s.cascade.pressed)
+	q.cascade.note(class, 0)
+	if q == s.queues[0] {
+		s.depth.note(starved, q.cascade.pressed)
+	}
 	if starved {
-		s.cascade.spare()
+		q.cascade.spare()
 	}
-	s.began = s.limit.enter(now)
-	return spillway.Ticket{By: s, Epoch: uint64(s.began), Criticality: spillway.Criticality(class) + spillway.Sheddable}
+	s.began = s.at
+	if limit := s.config.Load().Limit; limit != nil {
+		return limit.Enter(now, call)
+	}
+	return spillway.Ticket{}
 }
 
-// drop takes a waiter out of the room and refuses it.
+// drop takes a waiter out of its queue and rejects it.
 func (s *Shedder) drop(w *Waiter, why reason) {
-	s.leave(w)
-	w.Ticket, w.Err = spillway.Ticket{}, why.refusal(w.class)
-	s.count(w.class, why)
+	s.leave(w, 0)
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections[why][w.class]
+	s.count(w.queue, w.class, why)
 }
 
-func (s *Shedder) leave(w *Waiter) {
-	s.room.remove(w)
-	s.waiting.Store(int64(s.room.n))
+// leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.
+func (s *Shedder) leave(w *Waiter, gone float64) {
+	w.queue.left = toward(gone, w.queue.left, memory)
+	w.queue.remove(w)
+	s.waiting.Add(-1)
 }
 
-// turn is how long a waiter may be of use to a class of which the newest runs
-// first: in the time in which all places are served once newer ones have come.
-func (s *Shedder) turn(class int) time.Duration {
-	rate := s.limit.rate.value()
-	if !s.newestFirst(class) || rate == 0 {
-		return math.MaxInt64
-	}
-	return max(brief, time.Duration(float64(s.places(class))/rate*float64(time.Second)))
-}
-
-const brief = 5 * time.Millisecond
-
-// patience is how long a request may wait: three quarters of what its deadline
-// leaves beyond twice the time that requests take lately, or a quarter of all.
-func (s *Shedder) patience(now time.Time, call spillway.Call, most time.Duration) time.Duration {
+// patience is the maximum wait before a limit: three quarters of the time to the deadline
+// that remains after twice the recent latency, or a quarter of all. Without a deadline it is
+// most.
+func patience(now time.Time, call *spillway.Call, latency float64, most time.Duration) time.Duration {
 	if call.Deadline.IsZero() {
 		return most
 	}
 	left := call.Deadline.Sub(now)
-	spare := left - 2*time.Duration(s.limit.recent*float64(time.Second))
-	return min(most, max(spare/4*3, left/4))
+	spare := left - 2*time.Duration(latency*float64(time.Second))
+	return max(spare/4*3, left/4)
 }
 
-// Next returns the next waiter to leave the room: one to run now, with its
+// Next returns the next waiter to leave its queue: one to run now, with its
 // Ticket, or one that will never run, with its Err. Ask again until it returns
 // nil. If it is nil and busy is set, a waiter would run if a processor
 // were free: ask again when one is. Otherwise ask after the next Settle. Next
 // allocates nothing.
 func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
+	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.advance(now)
+	if s.waiting.Load() == 0 {
+		return nil, false
+	}
 	if w = s.excess(); w != nil {
 		s.evicted++
 		s.drop(w, crowded)
 		return w, false
 	}
-	switch {
-	case s.room.n == 0:
-		return nil, false
-	case state.Runnable >= state.processors() && !s.stalled(now, state):
-		return nil, true
-	case !s.limit.free(now, state):
+	if w = s.best(now, c); w == nil {
 		return nil, false
 	}
-	w = s.first()
-	class := w.class
-	s.leave(w)
-	w.Ticket, w.Err = s.run(now, class, false), nil
+	if state.Runnable >= state.processors() && !s.stalled(c, state) {
+		return nil, true
+	}
+	s.leave(w, 0)
+	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.class) + spillway.Sheddable}
+	w.Ticket, w.Err = s.run(now, call, w.queue, false), nil
 	return w, false
 }
 
-// excess returns a waiter that will never run, if there is one: the oldest of the
-// lowest class, where the newest runs first and the room has become too deep.
+// best returns the most critical waiter that its limit admits, the oldest of several.
+func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
+	for i := 0; i < len(s.queues); i++ {
+		if s.queues[i] == nil {
+			continue
+		}
+		w := s.front(now, s.queues[i], c)
+		if w == nil {
+			continue
+		}
+		if best == nil || w.class > best.class || w.class == best.class && w.arrived < best.arrived {
+			best = w
+		}
+	}
+	return best
+}
+
+// front returns the first waiter of a queue if its limit admits it. If the limit of another
+// queue does not admit the waiter by now, front moves the waiter to that queue: it must not
+// block the waiters behind it.
+func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
+	for q.n > 0 {
+		w := q.first()
+		if c.Limit == nil {
+			return w
+		}
+		pace := c.Limit.Ask(now, w.key)
+		if pace.Free {
+			return w
+		}
+		to := s.queue(pace.Scope)
+		if to == q {
+			return nil
+		}
+		q.remove(w)
+		to.add(w, w.class)
+	}
+	return nil
+}
+
+// excess returns a waiter for a processor that will never run, if any: the oldest of the
+// lowest class, if the newest runs first and the queue is above its capacity.
 func (s *Shedder) excess() *Waiter {
-	class := s.room.lowest()
-	if class < 0 || !s.newestFirst(class) || s.room.n <= s.places(class) {
+	q := s.queues[0]
+	class := q.lowest()
+	if class < 0 || !q.newestFirst(class) || q.n <= s.places(q, class) {
 		return nil
 	}
-	return s.last(class)
+	return q.last(class)
 }
 
-// newestFirst reports whether so much of a class is refused that its newest waiter
-// runs first: the older ones have used up much of their time.
-func (s *Shedder) newestFirst(class int) bool { return s.cascade.classes[class].refused > 0.2 }
-
-// first returns the waiter that runs first.
-func (s *Shedder) first() *Waiter {
-	if s.calm() {
-		return s.room.oldest()
+// stalled reports whether other goroutines keep the processors busy: no request began for a
+// time slice, and fewer requests than processors are at work. Then a waiter runs.
+func (s *Shedder) stalled(c *Config, state State) bool {
+	if s.at-s.began < slice || c.Limit == nil {
+		return false
 	}
-	class := s.room.highest()
-	if s.newestFirst(class) {
-		return s.room.queues[class].newest
-	}
-	return s.room.queues[class].oldest
+	working, _ := c.Limit.Working()
+	return working < state.processors()
 }
 
-// calm reports whether nothing is refused, nor will be for having waited too long.
-// The oldest of all runs first then: nobody waits for longer than without a room.
-func (s *Shedder) calm() bool {
-	served := s.limit.rate.value() * s.config.Load().MaxWait.Seconds() // in the longest wait
-	return s.cascade.pressed <= noise && (served == 0 || float64(s.room.n) <= 0.8*served)
-}
-
-// last returns the one that runs last, if it does.
-func (s *Shedder) last(class int) *Waiter {
-	if s.newestFirst(class) {
-		return s.room.queues[class].oldest
-	}
-	return s.room.queues[class].newest
-}
-
-// stalled reports whether goroutines that are not requests keep the executor
-// busy: no request has begun for a time slice of the scheduler, and fewer are in
-// flight than there are processors. They get their share of the executor then.
-func (s *Shedder) stalled(now time.Time, state State) bool {
-	s.limit.advance(now)
-	return s.limit.at-s.began >= slice && s.limit.flight.moving() < state.processors()
-}
-
+// slice is the time slice of the Go scheduler.
 const slice = 10 * time.Millisecond
 
 // Waiting returns how many requests wait. It takes no lock.
 func (s *Shedder) Waiting() int { return int(s.waiting.Load()) }
 
-// Expire refuses a request that has waited for as long as it may, and reports
-// true. It reports false, and changes nothing, if the request has left the room:
+// Expire rejects a request that has waited for as long as it may, and reports
+// true. It reports false, and changes nothing, if the request has left its queue:
 // then it was handed out by [Shedder.Next] or as evicted.
 func (s *Shedder) Expire(w *Waiter) bool {
 	s.mu.Lock()
@@ -317,51 +402,13 @@ func (s *Shedder) Expire(w *Waiter) bool {
 }
 
 // Withdraw takes out a waiter whose client has left, like [Shedder.Expire], but
-// nothing was refused.
+// nothing was rejected.
 func (s *Shedder) Withdraw(w *Waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !w.waiting {
 		return false
 	}
-	s.leave(w)
+	s.leave(w, 1)
 	return true
 }
-
-// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle]. What
-// matters is when a request ended; only one that was served or failed says how
-// long requests take.
-func (s *Shedder) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	began := time.Duration(t.Epoch)
-	if t.Suspended > 0 {
-		began = s.limit.resume(now, began)
-	}
-	s.limit.leave(now, began, o == spillway.Served || o == spillway.Failed)
-	if took := s.limit.at - began; o == spillway.Served && took > 0 {
-		s.quickest.put(s.limit.at, took.Seconds())
-	}
-}
-
-// Suspend implements [spillway.Suspender]; use [spillway.Ticket.Suspend].
-func (s *Shedder) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.Suspended++; t.Suspended == 1 {
-		t.Epoch = uint64(s.limit.suspend(now, time.Duration(t.Epoch)))
-	}
-	return t
-}
-
-// Resume implements [spillway.Suspender]; use [spillway.Ticket.Resume].
-func (s *Shedder) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t.Suspended--; t.Suspended == 0 {
-		t.Epoch = uint64(s.limit.resume(now, time.Duration(t.Epoch)))
-	}
-	return t
-}
-
-var _ spillway.Suspender = (*Shedder)(nil)

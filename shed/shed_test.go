@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -25,6 +26,12 @@ func must(tb testing.TB, c shed.Config) *shed.Shedder {
 		tb.Fatal(err)
 	}
 	return s
+}
+
+// limited returns a Shedder in front of a limit.
+func limited(tb testing.TB, c concurrency.Config) *shed.Shedder {
+	tb.Helper()
+	return must(tb, shed.Config{Limit: limiter(tb, c)})
 }
 
 var (
@@ -62,7 +69,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 }
 
 func TestIdleExecutorRunsAtOnce(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	for i := range 100 {
 		d, _ := arrive(s, at(float64(i)), spillway.Sheddable, idle)
 		if d.Verdict != shed.Run || d.Ticket.By == nil || d.Err != nil {
@@ -78,13 +85,13 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 
 // While nothing is refused waiters leave by age; then by class, and within a class by
 // age.
-func TestOrderOfTheRoom(t *testing.T) {
-	s := must(t, shed.Config{})
+func TestOrderOfTheQueue(t *testing.T) {
+	s := limited(t, concurrency.Config{})
 	testOrder(t, s, []int{0, 1, 2, 3, 4, 5})
 	waiters := fill(t, s, spillway.Sheddable)
 	for range 3 {
 		if d, _ := arrive(s, t0, spillway.Sheddable, busy); d.Verdict != shed.Refused {
-			t.Fatal("a full room has a place")
+			t.Fatal("a full queue has a place")
 		}
 	}
 	for _, w := range waiters {
@@ -115,7 +122,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 		}
 	}
 	if w, again := s.Next(at(10), idle); w != nil || again {
-		t.Errorf("an empty room: %v, ask again %v", w, again)
+		t.Errorf("an empty queue: %v, ask again %v", w, again)
 	}
 	if st := s.Stats(); st.InFlight != 6 || st.Waiting != 0 || s.Waiting() != 0 {
 		t.Errorf("%+v", st)
@@ -127,7 +134,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 
 // Goroutines that are not requests keep the executor busy for good.
 func TestBusyWithOtherThings(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	for range 3 {
 		arrive(s, t0, spillway.Critical, busy)
 	}
@@ -147,7 +154,7 @@ func TestBusyWithOtherThings(t *testing.T) {
 	}
 }
 
-// fill fills the room with waiters of class c.
+// fill fills the queue with waiters of class c.
 func fill(t *testing.T, s *shed.Shedder, c spillway.Criticality) (waiters []*shed.Waiter) {
 	t.Helper()
 	for range 1000 {
@@ -157,16 +164,16 @@ func fill(t *testing.T, s *shed.Shedder, c spillway.Criticality) (waiters []*she
 		}
 		waiters = append(waiters, w)
 	}
-	t.Fatal("the room is never full")
+	t.Fatal("the queue is never full")
 	return nil
 }
 
-func TestFullRoomRefusesTheLowest(t *testing.T) {
+func TestFullQueueRejectsTheLowest(t *testing.T) {
 	s := must(t, shed.Config{})
 	low := fill(t, s, spillway.Sheddable)
 	n := len(low)
 	if n < 32 || n > 128 {
-		t.Errorf("the room holds %d for one processor", n)
+		t.Errorf("the queue holds %d for one processor", n)
 	}
 	// A higher class takes the place of the newest.
 	for i := range 3 {
@@ -223,7 +230,7 @@ func TestCascade(t *testing.T) {
 }
 
 func TestDeadline(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	for i := range 20 {
 		d, _ := arrive(s, at(float64(30*i)), spillway.Critical, idle)
 		d.Ticket.Settle(at(float64(30*i)+20), spillway.Served)
@@ -294,7 +301,7 @@ func TestThresholds(t *testing.T) {
 }
 
 func TestExpireAndWithdraw(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	_, a := arrive(s, t0, spillway.Critical, busy)
 	_, b := arrive(s, t0, spillway.Critical, busy)
 	_, c := arrive(s, t0, spillway.Critical, busy)
@@ -322,18 +329,18 @@ func TestExpireAndWithdraw(t *testing.T) {
 
 // Without a Waiter a request that would wait runs.
 func TestWithoutWaiter(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	if d := s.Arrive(t0, spillway.Call{}, busy, nil); d.Verdict != shed.Run || d.Ticket.By == nil {
 		t.Errorf("%+v", d)
 	}
 	fill(t, s, spillway.Critical)
 	if d := s.Arrive(t0, spillway.Call{}, busy, nil); d.Verdict != shed.Refused {
-		t.Errorf("a full room: %+v", d)
+		t.Errorf("a full queue: %+v", d)
 	}
 }
 
 func TestTimeThatStepsBack(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	d, _ := arrive(s, at(100), spillway.Critical, idle)
 	d.Ticket.Settle(at(50), spillway.Served)
 	d, _ = arrive(s, at(0), spillway.Critical, idle)
@@ -357,7 +364,7 @@ func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	s := must(t, shed.Config{})
+	s := limited(t, concurrency.Config{})
 	now := t0
 	run := func() {
 		now = now.Add(time.Millisecond)
@@ -388,7 +395,7 @@ func TestAllocations(t *testing.T) {
 // for before they did, they are served.
 func TestSeldomLookupsBesideLongWork(t *testing.T) {
 	for _, every := range []time.Duration{15 * time.Second, 3 * time.Second, 50 * time.Millisecond} {
-		s := must(t, shed.Config{})
+		s := limited(t, concurrency.Config{})
 		const length, work, lookup = 2 * time.Minute, 3 * time.Second, 5 * time.Millisecond
 		var export, look spillway.Ticket
 		served, refused := 0, 0

@@ -6,15 +6,14 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// ramp is over which span of utilization a class goes from served to refused,
-// and how far below its threshold it is served in full again. Thresholds that
-// are at least this far apart refuse no class before all lower ones are refused
-// entirely.
+// ramp is the span of utilization over which a class goes from served to rejected, and the
+// distance below its threshold at which it is served in full again. If thresholds are at
+// least this far apart, a class is rejected only after all lower ones are rejected entirely.
 const ramp = 0.05
 
 // DefaultThresholds are the utilizations from which each class, from
-// [spillway.Sheddable] up, begins to be refused. At 1, the target, the highest
-// class begins.
+// [spillway.Sheddable] up, begins to be rejected. The
+// highest class begins at 1, the target.
 var DefaultThresholds = [spillway.Criticalities]float64{0.80, 0.87, 0.95, 1.00}
 
 func checkThresholds(t [spillway.Criticalities]float64) error {
@@ -29,11 +28,9 @@ func checkThresholds(t [spillway.Criticalities]float64) error {
 	return nil
 }
 
-// levels is the share of each class that is refused for its utilization. A share
-// rises along one ramp, which begins at the threshold, and falls along another,
-// which ends a ramp below it; in between it stays where it was. That hysteresis
-// keeps a signal that trembles around a threshold from switching a class on and
-// off.
+// levels is the share of each class that is rejected because of utilization. A share rises
+// over the ramp that begins at the threshold, and falls over the ramp that ends below it. In
+// between it does not change: with this hysteresis noise in the signal has no effect.
 type levels [spillway.Criticalities]float64
 
 func (l *levels) set(utilization float64, thresholds *[spillway.Criticalities]float64) {
