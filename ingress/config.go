@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
-	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -24,13 +24,17 @@ type Config struct {
 	RateLimit ratelimit.Config
 	// Quota bounds what each customer may use. Without an Allocator there is none.
 	Quota quota.Config
-	// MaxInFlight is how many requests may be here at once, those that wait in the
-	// shedder's room included. The shedder finds out by itself how many make sense;
-	// this is for what it cannot know, such as the memory that each of them takes,
-	// and knows no classes. Zero and negative mean no limit.
+	// MaxInFlight is how many requests may be at work at once. The others wait, and are
+	// rejected, in the order of their criticality. The server finds out by itself how many
+	// make sense; this is for what it cannot know, such as the memory that each of them
+	// takes. A request that waits for its client is not at work. Zero and negative mean no
+	// limit.
 	MaxInFlight int
-	// Shed says how to refuse when the server is overloaded.
+	// Shed says how to refuse when the server is overloaded. Its Limit is made of
+	// Concurrency.
 	Shed shed.Config
+	// Concurrency bounds, for each key, what waits for something else than a processor.
+	Concurrency concurrency.Config
 	// Forwards says that this process only passes requests on to another one, which
 	// does the work: how many goroutines are ready to run here then says nothing of how
 	// busy that is. What is left for Shed to go by is what is in flight.
@@ -102,9 +106,8 @@ type settings struct {
 	processors int                  // at the time
 	limiter    *ratelimit.Limiter
 	quota      *quota.Quota // nil: none
-	flight     *inflight.Limiter
-	crowded    *spillway.RejectedError // what it refuses with
-	shed       *shed.Shedder
+	flight     shedder      // at most MaxInFlight
+	shed       shedder      // as many as make sense
 	load       *load.Meter
 	histogram  *attempts.Histogram // inside
 	customers  *attempts.Customers // at the edge
@@ -130,16 +133,18 @@ func build(c Config) (*settings, error) {
 	} else if s.quota, err = quota.New(c.Quota); err != nil {
 		return nil, fmt.Errorf("ingress: Quota: %w", err)
 	}
+	if c.MaxInFlight > math.MaxInt32 {
+		return nil, fmt.Errorf("ingress: MaxInFlight is %d, must be at most %d", c.MaxInFlight, math.MaxInt32)
+	}
 	if c.MaxInFlight <= 0 {
 		s.modes[flightGate] = spillway.Off
 	}
-	if s.flight, err = inflight.New(s.config.flight()); err != nil {
-		return nil, fmt.Errorf("ingress: MaxInFlight is %d, must be at most %d", c.MaxInFlight, math.MaxInt32)
-	}
-	s.crowded = crowded(c.MaxInFlight)
 	s.observes = slices.Contains(s.modes[:], spillway.Observe)
-	if s.shed, err = shed.New(c.Shed); err != nil {
+	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, fmt.Errorf("ingress: Shed: %w", err)
+	}
+	if s.flight, err = newShedder(s.config.flight()); err != nil {
+		return nil, fmt.Errorf("ingress: MaxInFlight: %w", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
 		return nil, fmt.Errorf("ingress: Attempts: %w", err)
@@ -156,19 +161,10 @@ func build(c Config) (*settings, error) {
 	return s, nil
 }
 
-// flight returns the configuration of the limit in flight.
-func (c *Config) flight() inflight.Config {
-	if c.MaxInFlight <= 0 {
-		return inflight.Config{MaxRequests: -1}
-	}
-	return inflight.Config{MaxRequests: c.MaxInFlight}
-}
-
-func crowded(limit int) *spillway.RejectedError {
-	return &spillway.RejectedError{
-		Policy: gateNames[flightGate], Level: float64(limit), Limit: float64(limit), Unit: "requests in flight",
-		Advice: "the server has no place for more; try another one, or raise MaxInFlight if it can bear more",
-	}
+// flight returns what the shedder of MaxInFlight is made of: no load counts there.
+func (c *Config) flight() (shed.Config, concurrency.Config) {
+	return shed.Config{MaxWait: c.Shed.MaxWait, Rand: c.Shed.Rand, Policy: gateNames[flightGate], Advice: "raise MaxInFlight if the server can bear more"},
+		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}
 }
 
 // adopt gives the policies of old, which live on, the configuration of s, and
@@ -186,8 +182,8 @@ func (s *settings) adopt(old *settings) error {
 	}
 	for _, err := range []error{
 		old.limiter.Update(s.config.RateLimit),
-		old.flight.Update(s.config.flight()),
-		old.shed.Update(s.config.Shed),
+		old.flight.update(s.config.flight()),
+		old.shed.update(s.config.Shed, s.config.Concurrency),
 		old.load.Update(s.config.Load),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),

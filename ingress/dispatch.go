@@ -41,18 +41,31 @@ func (s *Server) dispatch() {
 	}
 }
 
+// wakeWaiters does, if there are any, after a request has ended.
+func (s *Server) wakeWaiters() {
+	if s.shed.Waiting()+s.flight.Waiting() > 0 {
+		s.wake()
+	}
+}
+
 // letIn lets in all that may run now. It reports whether more could if there were
 // a processor for them.
 func (s *Server) letIn() (busy bool) {
-	for {
-		now := time.Now()
-		s.load.Refresh(now) // idle now; busy, once a waiter was let in
-		w, busy := s.shed.Next(now, s.state(now))
-		if w == nil {
-			return busy
+	s.load.Refresh(time.Now())                            // idle now; busy, once a waiter was let in
+	for _, gate := range [...]int{shedGate, flightGate} { // what leaves the second arrives at the first
+		for {
+			now := time.Now()
+			by, state := s.shedder(gate, now)
+			w, more := by.Next(now, state)
+			if w == nil {
+				busy = busy || more
+				break
+			}
+			release(w)
+			s.load.Refresh(now)
 		}
-		release(w)
 	}
+	return busy
 }
 
 // stop waits for the dispatcher to end.

@@ -102,7 +102,7 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 			}
 			decisions = append(decisions, fmt.Sprintf("%v %s %s: %s", e.Time.Sub(start), e.Call.Customer, e.Policy, word))
 		}
-		if st := s.Stats(time.Now()); st.InFlight.InFlight+st.Shed.InFlight+st.Shed.Parked+st.Shed.Waiting+st.RateLimit.Waiting != 0 {
+		if st := s.Stats(time.Now()); st.InFlight.InFlight+st.Concurrency.Shared.InFlight+st.Concurrency.Shared.Parked+st.Shed.Waiting+st.RateLimit.Waiting != 0 {
 			t.Errorf("left: %+v", st)
 		}
 	})
@@ -133,34 +133,56 @@ func (v visit) visit(s *Server) (refused bool) {
 }
 
 // TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
-// refused, and what each gate reports of each is what it does in Enforce.
+// refused, and what each gate reports of each is what it does in Enforce. One waiting queue
+// at a time: those that leave the first at one moment reach the second in no order.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
-	for seed := range uint64(4) {
-		tr := newTrace(seed)
-		play := func(mode spillway.Mode) ([]string, int) {
-			return tr.play(t, Config{
-				RateLimit: ratelimit.Config{Rate: 1500, BurstSeconds: 0.1, QueueDepth: 5}, Quota: perCustomer(t, 60),
-				Attempts: attempts.Config{Share: -1}, Shed: shed.Config{MaxWait: 30 * time.Millisecond}, MaxInFlight: 36,
-				RateLimitMode: mode, QuotaMode: mode, InFlightMode: mode, ShedMode: mode,
-			})
+	for name, row := range map[string]struct {
+		config Config
+		kinds  []string
+	}{
+		"shed": {
+			Config{InFlightMode: spillway.Off},
+			[]string{
+				"rejected recently", "as long as it may", "fastest", "full", "threshold", "shed: served", "shed: failed",
+				"quota: spillway", "quota: abandoned",
+			},
+		},
+		"inflight": {
+			Config{ShedMode: spillway.Off, MaxInFlight: 6},
+			[]string{"as long as it may", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
+		},
+	} {
+		for seed := range uint64(4) {
+			t.Run(fmt.Sprint(name, seed), func(t *testing.T) { observeAsEnforce(t, newTrace(seed), row.config, row.kinds) })
 		}
-		enforced, refusals := play(spillway.Enforce)
-		observed, answers := play(spillway.Observe)
-		if answers != 0 || refusals == 0 {
-			t.Errorf("observe mode refused %d requests, enforce %d", answers, refusals)
-		}
-		all := strings.Join(enforced, "\n")
-		for _, kind := range []string{
-			"ratelimit: spillway", "before a token", "quota: spillway", "lately", "in time", "quick", "full", "threshold",
-			"in flight", "ratelimit: abandoned", "quota: abandoned", "inflight: abandoned", "shed: served", "shed: failed",
-		} {
-			if n := strings.Count(all, kind); n < 3 {
-				t.Errorf("seed %d: %q occurs %d times, which tests nothing", seed, kind, n)
+	}
+}
+
+func observeAsEnforce(t *testing.T, tr trace, c Config, kinds []string) {
+	c.RateLimit = ratelimit.Config{Rate: 1500, BurstSeconds: 0.1, QueueDepth: 5}
+	c.Attempts, c.Shed = attempts.Config{Share: -1}, shed.Config{MaxWait: 30 * time.Millisecond}
+	play := func(mode spillway.Mode) ([]string, int) {
+		for _, m := range []*spillway.Mode{&c.RateLimitMode, &c.QuotaMode, &c.InFlightMode, &c.ShedMode} {
+			if *m != spillway.Off {
+				*m = mode
 			}
 		}
-		if !slices.Equal(enforced, observed) {
-			t.Errorf("seed %d: enforce made %d decisions and observe %d; first difference %s", seed, len(enforced), len(observed), difference(enforced, observed))
+		c.Quota = perCustomer(t, 60)
+		return tr.play(t, c)
+	}
+	enforced, refusals := play(spillway.Enforce)
+	observed, answers := play(spillway.Observe)
+	if answers != 0 || refusals == 0 {
+		t.Errorf("observe mode refused %d requests, enforce %d", answers, refusals)
+	}
+	all := strings.Join(enforced, "\n")
+	for _, kind := range append(kinds, "ratelimit: spillway", "before a token", "ratelimit: abandoned") {
+		if n := strings.Count(all, kind); n < 3 {
+			t.Errorf("%q occurs %d times, which tests nothing", kind, n)
 		}
+	}
+	if !slices.Equal(enforced, observed) {
+		t.Errorf("enforce made %d decisions and observe %d; first difference %s", len(enforced), len(observed), difference(enforced, observed))
 	}
 }
 

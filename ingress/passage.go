@@ -52,10 +52,9 @@ func (p *Passage) Suspend(now time.Time) {
 	if p.server == nil {
 		return
 	}
+	p.flight.Suspend(now)
 	p.shed.Suspend(now)
-	if p.shed.By != nil && p.server.shed.Waiting() > 0 {
-		p.server.wake()
-	}
+	p.server.wakeWaiters()
 }
 
 // Resume ends one Suspend at the time now. It never waits.
@@ -63,6 +62,7 @@ func (p *Passage) Resume(now time.Time) {
 	p.mu.lock()
 	defer p.mu.unlock()
 	if p.server != nil {
+		p.flight.Resume(now)
 		p.shed.Resume(now)
 	}
 }
@@ -171,10 +171,8 @@ func (p *Passage) ask(gate int, from *ratelimit.Caller) (w wait, reason Reason, 
 	case quotaGate:
 		p.quota, err = p.settings.quota.Admit(p.start, p.call)
 		return w, OverQuota, err
-	case flightGate:
-		return w, Overloaded, p.board()
 	default:
-		return p.arrive()
+		return p.arrive(gate)
 	}
 }
 
@@ -202,32 +200,32 @@ var hopeless = &spillway.RejectedError{
 	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if there is room",
 }
 
-// board takes a place in flight.
-func (p *Passage) board() error {
-	if l := p.settings.flight; l.Acquire() {
-		p.flight = spillway.Ticket{By: l, Criticality: p.call.Criticality}
-		return nil
-	}
-	return p.settings.crowded
-}
-
-// arrive asks the shedder, which may say that the request is to wait in its room.
-func (p *Passage) arrive() (w wait, _ Reason, err error) {
+// arrive asks a shedder, which may say that the request is to wait in its queue.
+func (p *Passage) arrive(gate int) (w wait, _ Reason, err error) {
 	s := p.server
-	state := s.state(p.start)
+	by, state := s.shedder(gate, p.start)
 	state.Runnable = max(0, state.Runnable-companions)
 	place := s.waiters.Get().(*waiter)
-	d := s.shed.Arrive(p.start, p.call, state, &place.Waiter)
+	d := by.Arrive(p.start, p.call, state, &place.Waiter)
 	if d.Evicted != nil {
 		release(d.Evicted)
 	}
 	if d.Verdict == shed.Wait {
 		s.wake()
-		return wait{place: place, most: d.MaxWait}, 0, nil
+		return wait{place: place, gate: gate, most: d.MaxWait}, 0, nil
 	}
 	s.waiters.Put(place)
-	p.shed = d.Ticket
+	*p.ticket(gate) = d.Ticket
+	s.beat()
 	return w, Overloaded, d.Err
+}
+
+// ticket returns where the one of a shedder is kept.
+func (p *Passage) ticket(gate int) *spillway.Ticket {
+	if gate == flightGate {
+		return &p.flight
+	}
+	return &p.shed
 }
 
 // A wait is what a request waits for: a token, or to be let out of the room. The
@@ -235,7 +233,8 @@ func (p *Passage) arrive() (w wait, _ Reason, err error) {
 type wait struct {
 	reservation *ratelimit.Reservation
 	place       *waiter
-	most        time.Duration // in the room
+	gate        int
+	most        time.Duration // in the waiting queue
 }
 
 // await waits, and returns what became of it.
@@ -247,9 +246,15 @@ func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) 
 		return Left, err
 	}
 	s := p.server
-	p.shed, err = s.wait(ctx, w.place, w.most)
+	by, _ := s.shedder(w.gate, p.start)
+	*p.ticket(w.gate), err = by.wait(ctx, w.place, w.most)
 	s.waiters.Put(w.place)
-	s.load.Waited(time.Since(p.start))
+	s.beat()
+	now := time.Now()
+	s.load.Waited(now.Sub(p.start))
+	if w.gate == flightGate {
+		p.start = now // the shedder comes next
+	}
 	if err != nil && errors.Is(err, ctx.Err()) {
 		return Left, err
 	}
@@ -264,12 +269,10 @@ const companions = 1
 // reports that as told.
 func (p *Passage) settle(s *Server, now time.Time, o, told spillway.Outcome) {
 	p.quota.Settle(now, o)
-	p.flight.Settle(now, o)
-	if p.shed.By != nil {
+	if p.flight.By != nil || p.shed.By != nil {
+		p.flight.Settle(now, o)
 		p.shed.Settle(now, o)
-		if s.shed.Waiting() > 0 {
-			s.wake()
-		}
+		s.wakeWaiters()
 	}
 	if p.settings.config.Observer == nil {
 		return

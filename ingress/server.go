@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
-	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -21,7 +21,9 @@ import (
 // use; make one with [New] and close it when the last request has ended.
 type Server struct {
 	settings   atomic.Pointer[settings]
-	shed       *shed.Shedder // those of the settings, which never change
+	flight     shedder // those of the settings, which never change
+	shed       shedder
+	heart      heartbeat
 	load       *load.Meter
 	dispatcher dispatcher
 	waiters    sync.Pool                  // of *waiter
@@ -38,7 +40,7 @@ func New(c Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{shed: st.shed, load: st.load, waiters: sync.Pool{New: newWaiter}}
+	s := &Server{flight: st.flight, shed: st.shed, load: st.load, waiters: sync.Pool{New: newWaiter}}
 	s.settings.Store(st)
 	s.state = s.process
 	if s.dispatcher.idle, err = newIdle(); err != nil {
@@ -118,14 +120,16 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call) Refusal {
 // overloaded returns the gate that would refuse a request for overload, and why, if
 // one would.
 func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call) (gate int, err error) {
-	if st.modes[flightGate] == spillway.Enforce && st.flight.Full() {
-		_ = st.flight.Refuse() // counts it
-		return flightGate, st.crowded
+	for _, gate = range [...]int{flightGate, shedGate} {
+		if st.modes[gate] != spillway.Enforce {
+			continue
+		}
+		by, state := s.shedder(gate, now)
+		if err = by.Refuse(now, call, state); err != nil {
+			break
+		}
 	}
-	if st.modes[shedGate] == spillway.Enforce {
-		err = s.shed.Refuse(now, call, s.state(now))
-	}
-	return shedGate, err
+	return gate, err
 }
 
 // process is what the shedder is told of the process.
@@ -147,6 +151,7 @@ func (s *Server) Missing() []error { return s.load.Missing() }
 // Call it when the last request has ended.
 func (s *Server) Close() error {
 	s.shadows.Wait()
+	s.heart.stop()
 	return errors.Join(s.dispatcher.stop(), s.load.Close())
 }
 
@@ -154,10 +159,12 @@ func (s *Server) Close() error {
 type Stats struct {
 	RateLimit ratelimit.Stats
 	Quota     []quota.CustomerStats // nil without a quota
-	InFlight  inflight.Stats
-	Shed      shed.Stats
-	Load      load.Stats
-	Attempts  attempts.Stats // of an internal listener
+	// InFlight is the waiting queue before MaxInFlight, and Shed that of the shedder.
+	InFlight, Shed shed.Stats
+	// Concurrency is what the shedder's limits on requests at work know.
+	Concurrency concurrency.Stats
+	Load        load.Stats
+	Attempts    attempts.Stats // of an internal listener
 	// Degradation is how far answers are degraded, by class.
 	Degradation shed.DegradationStats
 	// RefusedTotal is how many requests were refused since the start, by [Reason].
@@ -168,11 +175,12 @@ type Stats struct {
 func (s *Server) Stats(now time.Time) Stats {
 	st := s.settings.Load()
 	all := Stats{
-		RateLimit: st.limiter.Stats(now),
-		InFlight:  st.flight.Stats(),
-		Shed:      st.shed.Stats(),
-		Load:      st.load.Stats(now),
-		Attempts:  st.histogram.Stats(now),
+		RateLimit:   st.limiter.Stats(now),
+		InFlight:    s.flight.Stats(),
+		Shed:        s.shed.Stats(),
+		Concurrency: s.shed.limit.Stats(now),
+		Load:        st.load.Stats(now),
+		Attempts:    st.histogram.Stats(now),
 
 		Degradation: s.signals.degrader.Stats(),
 	}

@@ -48,7 +48,7 @@ func TestAdmission(t *testing.T) {
 	if r.Refused() || r != (Refusal{}) || p.Call().Key != "/" {
 		t.Fatalf("%+v", r)
 	}
-	if n := s.Stats(time.Now()).Shed.InFlight; n != 1 {
+	if n := s.Stats(time.Now()).Concurrency.Shared.InFlight; n != 1 {
 		t.Errorf("%d in flight", n)
 	}
 	p.Done(spillway.Served)
@@ -56,7 +56,7 @@ func TestAdmission(t *testing.T) {
 	if got := seen.take(); got != "quota served, shed served" {
 		t.Errorf("events: %s", got)
 	}
-	if n := s.Stats(time.Now()).Shed.InFlight; n != 0 {
+	if n := s.Stats(time.Now()).Concurrency.Shared.InFlight; n != 0 {
 		t.Errorf("%d in flight after Done", n)
 	}
 }
@@ -117,60 +117,55 @@ func TestGatesRefuse(t *testing.T) {
 
 // A limit in flight holds whatever the shedder thinks, counts what waits, and is
 // changed without losing the count.
+// TestMaxInFlight: what is beyond it waits by class, and is rejected for its advice. It
+// counts from the start, also where the shedder lets nobody run yet.
 func TestMaxInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
-		config := Config{MaxInFlight: 3, Observer: &seen, Quota: perCustomer(t, 1e6), Shed: shed.Config{MaxWait: time.Second}}
+		config := Config{MaxInFlight: 2, Observer: &seen, Quota: perCustomer(t, 1e6), Shed: shed.Config{MaxWait: time.Second}}
 		s := must(t, config)
-		first := occupy(t, s)
-		start := time.Now()
-		s.state = func(now time.Time) shed.State {
-			if now.Sub(start) < 50*time.Millisecond {
-				return shed.State{Processors: 1, Runnable: 5}
-			}
-			return shed.State{Processors: 1}
-		}
-		entered := make(chan *Passage, 2)
-		for range 2 {
-			go func() { // and wait
-				p, r := enter(s, spillway.Call{Criticality: spillway.CriticalPlus})
-				if r.Refused() {
-					t.Errorf("%+v", r)
+		held := []*Passage{occupy(t, s), nil}
+		s.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+		p, _ := enter(s, spillway.Call{})
+		held[1] = &p
+		seen.take()
+		served := make(chan spillway.Criticality, 3)
+		for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.CriticalPlus, spillway.Critical} {
+			go func() {
+				p, r := enter(s, spillway.Call{Criticality: c})
+				if !r.Refused() {
+					served <- c
+					time.Sleep(10 * time.Millisecond)
+					p.Done(spillway.Served)
 				}
-				entered <- &p
 			}()
+			synctest.Wait()
+		}
+		if n := s.Stats(time.Now()).InFlight.Waiting; n != 3 {
+			t.Errorf("%d wait, want 3", n)
+		}
+		held[0].Done(spillway.Served)
+		for _, want := range []spillway.Criticality{spillway.CriticalPlus, spillway.Critical, spillway.Sheddable} {
+			if got := <-served; got != want {
+				t.Errorf("%v runs, want %v", got, want)
+			}
 		}
 		synctest.Wait()
+		time.Sleep(20 * time.Millisecond)
 		seen.take()
-		refused := func(want bool) {
-			t.Helper()
-			p, r := enter(s, spillway.Call{Criticality: spillway.CriticalPlus, Customer: "c"})
-			p.Done(spillway.Served)
-			events := seen.take()
-			early := s.Refuse(spillway.Call{})
-			seen.take()
-			if r.Refused() != want || early.Refused() != want || want && events != "inflight refused, quota abandoned" {
-				t.Errorf("%+v, early %+v, %s; want refused %v", r, early, events, want)
-			}
-			if want && (r.Reason != Overloaded || r.RetryAfter <= 0 || !strings.Contains(r.Err.Error(), "MaxInFlight")) {
-				t.Errorf("%+v", r)
-			}
-		}
-		refused(true)
-		if st := s.Stats(time.Now()); st.InFlight.InFlight != 3 || st.RefusedTotal != [Reasons]uint64{Overloaded: 2} {
-			t.Errorf("%+v, %v refused", st.InFlight, st.RefusedTotal)
-		}
-		second, third := <-entered, <-entered // once the processor is idle
-		first.Done(spillway.Served)
-		refused(false)
-		config.MaxInFlight = 2
+		config.MaxInFlight = 1
 		if err := s.Update(config); err != nil {
 			t.Fatal(err)
 		}
-		refused(true)
-		second.Done(spillway.Failed)
-		third.Done(spillway.Abandoned)
-		refused(false)
+		start := time.Now()
+		_, r := enter(s, spillway.Call{Customer: "c"})
+		if waited := time.Since(start); r.Reason != Overloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
+			t.Errorf("%+v after %v", r, waited)
+		}
+		if got := seen.take(); got != "inflight refused, quota abandoned" {
+			t.Errorf("events: %s", got)
+		}
+		held[1].Done(spillway.Served)
 		config.MaxInFlight = 0
 		if err := s.Update(config); err != nil {
 			t.Fatal(err)

@@ -27,17 +27,17 @@ func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
 // wait waits for the room to let w go, for as long as it may, and returns the
 // ticket or why there is none.
-func (s *Server) wait(ctx context.Context, w *waiter, most time.Duration) (spillway.Ticket, error) {
+func (s shedder) wait(ctx context.Context, w *waiter, most time.Duration) (spillway.Ticket, error) {
 	w.timer.Reset(most)
 	defer w.timer.Stop()
 	select {
 	case <-w.done:
 	case <-w.timer.C:
-		if !s.shed.Expire(&w.Waiter) {
+		if !s.Expire(&w.Waiter) {
 			<-w.done
 		}
 	case <-ctx.Done():
-		if s.shed.Withdraw(&w.Waiter) {
+		if s.Withdraw(&w.Waiter) {
 			return spillway.Ticket{}, ctx.Err()
 		}
 		<-w.done

@@ -257,7 +257,7 @@ func TestSuspendedIsNoWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	working := func() int { return s.Stats(time.Now()).Shed.InFlight }
+	working := func() int { return s.Stats(time.Now()).Concurrency.Shared.InFlight }
 	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
 	p.Suspend(time.Now())
 	p.Suspend(time.Now())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -47,8 +48,12 @@ func newGates(s *Service, random *stream) (g *gates, field string, err error) {
 	if g.limiter, err = ratelimit.New(c.RateLimit); err != nil {
 		return nil, "Ingress.RateLimit", err
 	}
+	limit, err := concurrency.New(c.Concurrency)
+	if err != nil {
+		return nil, "Ingress.Concurrency", err
+	}
 	sc := c.Shed
-	sc.Rand = random.float
+	sc.Rand, sc.Limit = random.float, limit
 	if g.shed, err = shed.New(sc); err != nil {
 		return nil, "Ingress.Shed", err
 	}

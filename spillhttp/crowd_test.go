@@ -136,7 +136,7 @@ func (s *crowded) settled(t *testing.T) {
 	t.Helper()
 	eventually(t, "in flight or waiting", 0, func() int {
 		st := s.ingress.Stats(time.Now())
-		return st.Shed.InFlight + st.Shed.Parked + st.Shed.Waiting + st.RateLimit.Waiting
+		return st.Concurrency.Shared.InFlight + st.Concurrency.Shared.Parked + st.Shed.Waiting + st.RateLimit.Waiting
 	})
 	eventually(t, "connections", 0, func() int { return s.listener.Stats(time.Now()).Open })
 }

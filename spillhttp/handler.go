@@ -195,6 +195,9 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if h.classify != nil {
 		a.call = h.classify(r)
 	}
+	if a.call.Key == "" {
+		a.call.Key = r.Pattern // known behind a ServeMux
+	}
 	trust := h.ingress.Trust()
 	var claims ingress.Claims
 	a.baggage = h.claims(r, &a.call, trust.Boundary, &claims)

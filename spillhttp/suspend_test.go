@@ -20,7 +20,7 @@ func gated(t *testing.T, protocol string, next http.HandlerFunc) (*site, *Handle
 	return open(t, protocol, h, false), h
 }
 
-func (h *Handler) working() int { return h.ingress.Stats(time.Now()).Shed.InFlight }
+func (h *Handler) working() int { return h.ingress.Stats(time.Now()).Concurrency.Shared.InFlight }
 
 // TestWaitingForTheClientIsNoWork has a client be slow in each way that there is, and looks
 // at what counts as work meanwhile.

@@ -1,0 +1,74 @@
+package ingress
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// heartbeat tells the limits every 10 ms that this process runs, as long as requests
+// come. By a heartbeat that is late they know that it did not.
+type heartbeat struct {
+	armed atomic.Bool
+	again atomic.Bool // a request came since the last
+	mu    sync.Mutex
+	timer *time.Timer // nil: not yet, or closed
+	done  bool
+}
+
+const heartbeatEvery = 10 * time.Millisecond
+
+// beat makes sure that heartbeats come. It is called for each request.
+func (s *Server) beat() {
+	h := &s.heart
+	if !h.again.Load() {
+		h.again.Store(true)
+	}
+	if h.armed.Load() || h.armed.Swap(true) {
+		return
+	}
+	s.shed.limit.Beat(time.Now(), s.busy())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case h.done:
+	case h.timer == nil:
+		h.timer = time.AfterFunc(heartbeatEvery, s.tick)
+	default:
+		h.timer.Reset(heartbeatEvery)
+	}
+}
+
+// tick is one heartbeat. The last comes when no request has come since the one before and
+// none is at work.
+func (s *Server) tick() {
+	h := &s.heart
+	if working, _ := s.shed.limit.Working(); working == 0 && !h.again.Swap(false) {
+		s.shed.limit.Rest()
+		h.armed.Store(false)
+		return
+	}
+	s.shed.limit.Beat(time.Now(), s.busy())
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.done {
+		h.timer.Reset(heartbeatEvery)
+	}
+}
+
+// busy reports whether this process uses most of its processors. What only passes requests
+// on is not what they wait for.
+func (s *Server) busy() bool { return s.load.CPU() > scarce && !s.settings.Load().config.Forwards }
+
+// scarce is the share of the processors' time above which they are what is short.
+const scarce = 0.75
+
+// stop ends the heartbeats.
+func (h *heartbeat) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.done = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+}

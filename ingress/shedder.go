@@ -1,0 +1,42 @@
+package ingress
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// shedder is a limit on the requests at work and the waiting queue before it.
+type shedder struct {
+	*shed.Shedder
+	limit *concurrency.Limiter
+}
+
+func newShedder(c shed.Config, l concurrency.Config) (s shedder, err error) {
+	if s.limit, err = concurrency.New(l); err != nil {
+		return s, err
+	}
+	c.Limit = s.limit
+	s.Shedder, err = shed.New(c)
+	return s, err
+}
+
+func (s shedder) update(c shed.Config, l concurrency.Config) error {
+	c.Limit = s.limit
+	if err := s.Shedder.Update(c); err != nil {
+		return err
+	}
+	return s.limit.Update(l)
+}
+
+// unloaded is the state of a process that has nothing else to do.
+var unloaded = shed.State{Processors: 1}
+
+// shedder returns the one that is a gate. In front of MaxInFlight no load counts.
+func (s *Server) shedder(gate int, now time.Time) (shedder, shed.State) {
+	if gate == flightGate {
+		return s.flight, unloaded
+	}
+	return s.shed, s.state(now)
+}
