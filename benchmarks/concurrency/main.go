@@ -38,6 +38,7 @@ func main() {
 // options are the flags.
 type options struct {
 	scenario, algorithm, trace  string
+	constant                    string
 	seeds                       seeds
 	random                      uint64
 	json, picture               string
@@ -65,10 +66,9 @@ func run(w io.Writer, args []string) error {
 	case o.picture != "":
 		return draw(o.picture, vs[len(vs)-1].maker)
 	case o.trace != "":
-		return trace(w, o, vs)
+		return trace(w, o, list, vs)
 	case o.ablate:
-		ablate(w, list, o.seeds, known)
-		return nil
+		return ablate(w, o)
 	}
 	rows := evaluate(list, vs, o.seeds, known)
 	printTable(w, rows, vs, o.seeds)
@@ -123,7 +123,8 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
 	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
-	f.BoolVar(&o.ablate, "ablate", false, "compare the variants of ours with ours")
+	f.BoolVar(&o.ablate, "ablate", false, "change each constant of ours to half and to double")
+	f.StringVar(&o.constant, "constant", "", "with -ablate, only this one, like concurrency.gain")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
 	f.DurationVar(&o.every, "every", 100*ms, "interval of -trace")
 	if err = f.Parse(args); err == nil && o.seeds.n == 0 {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -12,8 +13,9 @@ import (
 // that only the limit on requests in flight rejects. No other file of this
 // command depends on the methods of shed.
 type ours struct {
-	p *Process
-	s *shed.Shedder
+	p     *Process
+	s     *shed.Shedder
+	limit *concurrency.Limiter
 }
 
 // A seat is the state of a request in ours.
@@ -25,20 +27,16 @@ type seat struct {
 // newOurs returns a generator of shedders with a configuration.
 func newOurs(c shed.Config) Maker {
 	return func(p *Process) Algorithm {
-		c.Rand = p.random().Float64
+		limit, err := concurrency.New(concurrency.Config{})
+		if err != nil {
+			panic(err) //nolint:forbidigo // the configurations are constants of this command
+		}
+		c.Rand, c.Limit = p.random().Float64, limit
 		s, err := shed.New(c)
 		if err != nil {
 			panic(err) //nolint:forbidigo // the configurations are constants of this command
 		}
-		return &ours{p: p, s: s}
-	}
-}
-
-// variants are the configurations that -ablate compares.
-func variants() []variant {
-	return []variant{
-		{"MaxWait 30ms", newOurs(shed.Config{MaxWait: 30 * time.Millisecond})},
-		{"MaxWait 120ms", newOurs(shed.Config{MaxWait: 120 * time.Millisecond})},
+		return &ours{p: p, s: s, limit: limit}
 	}
 }
 
@@ -125,13 +123,23 @@ func (a *ours) Expire(r *Request) {
 	a.pump()
 }
 
-func (a *ours) Heartbeat() { a.pump() }
+func (a *ours) Heartbeat() {
+	a.limit.Beat(a.now(), false)
+	a.pump()
+}
 
 // Explain returns what the picture and -trace show.
 func (a *ours) Explain() []level {
-	s := a.s.Stats()
+	s := a.limit.Stats(a.now())
+	k := s.Shared
+	for _, other := range s.Keys {
+		if other.State > k.State || len(s.Keys) == 2 && k.State == concurrency.Open {
+			k = other
+		}
+	}
 	return []level{
-		{"in flight", float64(s.InFlight)}, {"window", s.MaxInFlight}, {"parked", float64(s.Parked)},
-		{"waiting", float64(s.Waiting)}, {"throughput", s.Throughput}, {"base", 1e3 * s.Latency},
+		{"in flight", float64(k.InFlight)}, {"limit", k.Limit}, {"parked", float64(k.Parked)},
+		{"waiting", float64(a.s.Waiting())}, {"throughput", k.Throughput}, {"base", 1e3 * k.BaseLatency.Seconds()},
+		{"wait", 1e3 * k.Wait.Seconds()}, {"state", float64(k.State)},
 	}
 }

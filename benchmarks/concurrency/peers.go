@@ -49,7 +49,7 @@ func (a *peer) Finish(r *Request, served bool) {
 
 // Explain returns what -trace shows.
 func (a *peer) Explain() []level {
-	return []level{{"in flight", float64(a.inFlight)}, {"window", float64(a.limit())}}
+	return []level{{"in flight", float64(a.inFlight)}, {"limit", float64(a.limit())}}
 }
 
 // An ewma is the mean of the first 10 values. From then on each value has the

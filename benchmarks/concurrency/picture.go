@@ -24,7 +24,7 @@ type line struct{ level, color string }
 
 // panels use the colours of the project's pages.
 var panels = []panel{
-	{"requests", []line{{"in flight", "#1a2027"}, {"window", "#0b66a8"}}},
+	{"requests", []line{{"in flight", "#1a2027"}, {"limit", "#0b66a8"}}},
 	{"milliseconds", []line{{"base", "#00795a"}, {"wait", "#c74a0a"}}},
 }
 
@@ -117,7 +117,7 @@ func trail(points []float64, top float64) string {
 	var b strings.Builder
 	pen := "M"
 	for i, v := range points {
-		if isOpen(v) || v > 1.3*top {
+		if isOpen(v) || v > top {
 			pen = "M"
 			continue
 		}

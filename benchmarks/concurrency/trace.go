@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 )
 
 // An explainer exposes the numbers behind its decisions.
@@ -23,8 +22,8 @@ func (p *Process) explained() []level {
 }
 
 // trace prints a line for each interval of a scenario, for each algorithm.
-func trace(w io.Writer, o options, vs []variant) error {
-	list := prefixed(slices.Concat(scenarios, adversaries), o.trace)
+func trace(w io.Writer, o options, list []*Scenario, vs []variant) error {
+	list = prefixed(list, o.trace)
 	if len(list) == 0 {
 		return fmt.Errorf("no scenario starts with %q", o.trace)
 	}
