@@ -417,8 +417,8 @@ func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	if shed == spillway.Off {
 		return l
 	}
-	l.Limit, l.Bound = finite(g.Shed.MaxInFlight), g.Shed.Bound
-	l.Baseline = time.Duration(finite(g.Shed.Latency) * float64(time.Second))
+	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
+	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
 	for class := range l.Refused {
 		l.Refused[class] = g.Shed.Classes[class].Refused
 	}

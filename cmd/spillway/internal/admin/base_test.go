@@ -104,8 +104,8 @@ func (s *scene) overload() {
 }
 
 var (
-	outranked = &spillway.RejectedError{Policy: "shed", Advice: "more critical requests were refused lately"}
-	crowded   = &spillway.RejectedError{Policy: "shed", Advice: "the room is full of requests that are no less critical"}
+	outranked = &spillway.RejectedError{Policy: "shed", Advice: "more critical requests were rejected recently"}
+	crowded   = &spillway.RejectedError{Policy: "shed", Advice: "the waiting queue is full of requests that are no less critical"}
 )
 
 // second lets a second pass.

@@ -38,10 +38,10 @@ var refusals = [len(policies)][]refusal{
 	{{"quota", "the customer has used up its quota"}},
 	{
 		{"other", "there was no room"},
-		{"crowded", "the room was full of requests no less critical"},
+		{"crowded", "the waiting queue was full of requests no less critical"},
 		{"outranked", "more critical requests were refused of late"},
-		{"waited", "no place became free in time"},
-		{"deadline", "the deadline was nearer than any answer was quick"},
+		{"waited", "the request waited as long as it may"},
+		{"deadline", "the deadline was closer than the fastest recent response"},
 		{"utilization", "utilization was above the threshold of the class"},
 	},
 	{
@@ -197,13 +197,13 @@ func reasonOf(policy int, err error) int {
 		return 0
 	}
 	switch r.Advice {
-	case "the room is full of requests that are no less critical":
+	case "the waiting queue is full of requests that are no less critical":
 		return 1
-	case "more critical requests were refused lately":
+	case "more critical requests were rejected recently":
 		return 2
-	case "no place became free in time":
+	case "the request waited as long as it may, and nothing became free":
 		return 3
-	case "the deadline is nearer than any request was quick":
+	case "the deadline is closer than the fastest recent response":
 		return 4
 	case "utilization is above the threshold of this criticality":
 		return 5

@@ -59,8 +59,8 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 // everything tells of each event that policies can send in a mode.
 func everything(c *Collector, mode spillway.Mode, names ...string) {
 	advice := map[string]string{
-		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "no place became free in time",
-		"deadline": "the deadline is nearer than any request was quick", "utilization": "utilization is above the threshold of this criticality",
+		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "the request waited as long as it may, and nothing became free",
+		"deadline": "the deadline is closer than the fastest recent response", "utilization": "utilization is above the threshold of this criticality",
 		"turn_late": "the turn did not come in time",
 	}
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {

@@ -246,7 +246,7 @@ func TestDebug(t *testing.T) {
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},
-		"/debug/decisions?n=1": {"12:00:00.000", "SHEDDABLE", "the room is full", `"a\nb\x1b[31mc`},
+		"/debug/decisions?n=1": {"12:00:00.000", "SHEDDABLE", "the waiting queue is full", `"a\nb\x1b[31mc`},
 	} {
 		w := get(t, s.Handler(), path)
 		for _, text := range says {

@@ -121,6 +121,7 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 		Forwards:      true,
 	}
 	all.Shed, all.Load = m.Shed.config()
+	all.Concurrency = m.Shed.limits()
 	if p.RequestEnabled {
 		all.RateLimit = mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, p.RequestExemptions)
 		all.RateLimit.Exempt.Applications = p.RequestApplications

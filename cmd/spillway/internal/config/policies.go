@@ -50,6 +50,7 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 		RetryAfter:    x.RetryAfter,
 	}
 	all.Shed, all.Load = x.Shed.config()
+	all.Concurrency = x.Shed.limits()
 	if x.Batch != nil && x.Shed.Mode == "" {
 		all.ShedMode = spillway.Off // what waits for its turn is not the cluster's load
 	}

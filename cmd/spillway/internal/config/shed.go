@@ -7,16 +7,19 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/shed"
 )
 
 // Shed is shed.Config, and the load that it uses.
 type Shed struct {
-	Mode       Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
-	MaxWait    time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
-	Thresholds Classes       `yaml:"thresholds" jsonschema_description:"Utilization from which each class begins to be rejected; all of it is 0.05 above. They ascend by 0.05 at least. All 0 is 0.8, 0.87, 0.95 and 1."`
-	Load       Load          `yaml:"load" jsonschema_description:"How the utilization of this process is measured."`
+	Mode        Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
+	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
+	MinInFlight int           `yaml:"min_in_flight" jsonschema_description:"Least value of the adaptive limits on requests at work; 0 is 1."`
+	MaxInFlight int           `yaml:"max_in_flight" jsonschema_description:"Most requests at work at once, over all routes; 0 is no bound but the adaptive limits."`
+	Thresholds  Classes       `yaml:"thresholds" jsonschema_description:"Utilization from which each class begins to be rejected; all of it is 0.05 above. They ascend by 0.05 at least. All 0 is 0.8, 0.87, 0.95 and 1."`
+	Load        Load          `yaml:"load" jsonschema_description:"How the utilization of this process is measured."`
 }
 
 // Load is load.Config.
@@ -59,9 +62,20 @@ func (x *Shed) config() (shed.Config, load.Config) {
 	return shed.Config{MaxWait: x.MaxWait, Thresholds: x.Thresholds.array()}, l
 }
 
+// limits are the operator's bounds of the adaptive limits.
+func (x *Shed) limits() concurrency.Config {
+	return concurrency.Config{Min: x.MinInFlight, Max: x.MaxInFlight}
+}
+
 // shed checks the shedder and its load.
 func (k *checker) shed(at string, x *Shed) {
 	k.mode(at+".mode", x.Mode)
+	if x.MinInFlight < 0 || x.MinInFlight > 1e6 {
+		k.failf(at+".min_in_flight", "is %d, must be 0 to 1000000", x.MinInFlight)
+	}
+	if x.MaxInFlight < 0 || x.MaxInFlight > 0 && x.MaxInFlight < x.MinInFlight {
+		k.failf(at+".max_in_flight", "is %d, must be 0 or at least min_in_flight", x.MaxInFlight)
+	}
 	s, l := x.config()
 	_, err := shed.New(s)
 	k.policy(at, named(err))

@@ -262,7 +262,7 @@ func rapidReset(ctx context.Context, s *stage) error {
 func fewFiles(ctx context.Context, s *stage) error {
 	for i := range 400 {
 		go func() {
-			time.Sleep(time.Duration(i) * 5 * time.Millisecond)
+			<-time.After(time.Duration(i) * 5 * time.Millisecond)
 			for ctx.Err() == nil {
 				c, err := dial(ctx, s.address)
 				if err == nil {
@@ -347,7 +347,7 @@ func halfOpen(ctx context.Context, s *stage) error {
 
 // killed: one of two upstreams is gone, and does not say so.
 func killed(ctx context.Context, s *stage) error {
-	time.Sleep(500 * time.Millisecond)
+	<-time.After(500 * time.Millisecond)
 	s.upstreams[0].kill()
 	<-ctx.Done()
 	return nil

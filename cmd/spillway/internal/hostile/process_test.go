@@ -165,7 +165,7 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
-	time.Sleep(delay)
+	<-time.After(delay)
 	_, _ = io.WriteString(w, "served "+r.Header.Get("X-Id"))
 }
 

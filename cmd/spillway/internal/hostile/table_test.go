@@ -126,7 +126,7 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, during result, g
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error, 1)
 	go func() { failed <- a.run(ctx, s) }()
-	time.Sleep(d / 6) // it has begun
+	<-time.After(d / 6) // it has begun
 	// Other work on the machine also slows down a second proxy, which is not attacked.
 	twin := make(chan result, 1)
 	go func() { twin <- measured(spare.address, "twin", d) }()
@@ -146,7 +146,7 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, during result, g
 
 // settle waits until the proxy has freed what the attack held, and returns what is left.
 func (s *stage) settle(before footprint) (f footprint) {
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); ; <-time.After(200 * time.Millisecond) {
 		if f = s.proxy.measure(); left(before, f) == nil || time.Now().After(end) {
 			return f
 		}

