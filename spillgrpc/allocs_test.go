@@ -53,7 +53,7 @@ func TestAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations, want %v", row.name, got, row.want)
 		}
 	}
-	if n := edge.ingress.Stats(time.Now()).Shed.InFlight; n != 0 {
+	if n := edge.ingress.Stats(time.Now()).Concurrency.Shared.InFlight; n != 0 {
 		t.Errorf("%d left in flight", n)
 	}
 }

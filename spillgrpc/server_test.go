@@ -229,14 +229,14 @@ func TestStreamCountsWhileItWorks(t *testing.T) {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Millisecond)
-			if n := s.ingress.Stats(time.Now()).Shed.InFlight; n != 1 {
+			if n := s.ingress.Stats(time.Now()).Concurrency.Shared.InFlight; n != 1 {
 				t.Fatalf("%d in flight while the handler works, want 1", n)
 			}
 			if _, err := stream.Recv(); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Millisecond)
-			if n := s.ingress.Stats(time.Now()).Shed.InFlight; n != 0 {
+			if n := s.ingress.Stats(time.Now()).Concurrency.Shared.InFlight; n != 0 {
 				t.Fatalf("%d in flight while the handler waits, want 0", n)
 			}
 		}
@@ -345,7 +345,7 @@ func TestServerHoldsItsLimit(t *testing.T) {
 			places := make(chan struct{}, 20)
 			work := func(context.Context) error {
 				if s != nil {
-					raise(&limit, int64(math.Ceil(s.ingress.Stats(time.Now()).Shed.MaxInFlight)))
+					raise(&limit, int64(math.Ceil(s.ingress.Stats(time.Now()).Concurrency.Tightest().Limit)))
 				}
 				raise(&high, now.Add(1))
 				defer now.Add(-1)
