@@ -8,26 +8,26 @@ import (
 // The constants of the rule. docs/concurrency.md says what happens at half and at
 // double of each.
 const (
-	round     = 32                   // completions that a measurement takes; evidence may take half
-	certain   = 5.0                  // standard errors: one false alarm in some million rounds
-	elastic   = 0.5                  // of latency or throughput: halfway between no queue and only a queue
-	doubled   = 2.0                  // times the base latency: less is not worth a limit
-	gain      = 1.5                  // BDPs that a limit allows
-	lean      = 0.75                 // BDPs that a probe of a limit allows
-	contrast  = 32.0                 // a first probe keeps at least this part of what is in flight
-	brief     = 5 * time.Millisecond // a wait that does not matter
-	memory    = 10 * time.Second     // how long a base latency and a verdict count
-	drainTime = 2.0                  // times the time in which a queue drains at the throughput before it, then a probe begins anyway
-	probeTime = 4.0                  // times the time that a probe takes at the throughput before it, then it ends anyway
-	stride    = 4                    // completions from one look for evidence to the next: each look is a chance of a false alarm
-	used      = 0.5                  // of the limit: with less in flight, a round says nothing about throughput
-	group     = 8                    // completions of all keys of which the quickest counts: a queue delays that one, too
-	turnovers = 4.0                  // times what is in flight, after which evidence is collected afresh
-	careful   = 2                    // rounds that evidence, and a verdict for which no request waits, take
-	smooth    = 0.25                 // of the difference: weight of a round in the throughput
-	halved    = 0.5                  // of the BDP at the last probe: below it, the next probe is not delayed
-	parkTime  = 8.0                  // usual latencies, and
-	parkMin   = time.Second          // this long, after which a request is parked
+	round       = 32                   // completions that a measurement takes; evidence may take half
+	certain     = 5.0                  // standard errors: one false alarm in some million rounds
+	elastic     = 0.5                  // of latency or throughput: halfway between no queue and only a queue
+	doubled     = 2.0                  // times the base latency: less is not worth a limit
+	gain        = 1.5                  // BDPs that a limit allows
+	lean        = 0.75                 // BDPs that a probe of a limit allows
+	contrast    = 32.0                 // a first probe keeps at least this part of what is in flight
+	brief       = 5 * time.Millisecond // a wait that does not matter
+	memory      = 10 * time.Second     // how long a base latency and a verdict count
+	drainTime   = 2.0                  // times the time in which a queue drains at the throughput before it, then a probe begins anyway
+	probeTime   = 4.0                  // times the time that a probe takes at the throughput before it, then it ends anyway
+	stride      = 4                    // completions from one look for evidence to the next: each look is a chance of a false alarm
+	used        = 0.5                  // of the limit: with less in flight, a round says nothing about throughput
+	group       = 8                    // completions of all keys of which the quickest counts: a queue delays that one, too
+	turnovers   = 4.0                  // times what is in flight, after which evidence is collected afresh
+	careful     = 2                    // rounds that evidence, and a verdict for which no request waits, take
+	smooth      = 0.25                 // of the difference: weight of a round in the throughput
+	halved      = 0.5                  // of the BDP at the last probe: below it, the next probe is not delayed
+	parkTime    = 8.0                  // usual latencies, and
+	parkAtLeast = time.Second          // this long, after which a request is parked
 )
 
 // State is what is known of a key.
@@ -163,7 +163,7 @@ func (l *limit) advance(at time.Duration) {
 	}
 	l.area += float64(float64(l.flight.working()) * inSeconds(at-l.at))
 	l.at = at
-	if at-l.flight.since >= parkMin { // parkAfter is no less
+	if at-l.flight.since >= parkAtLeast { // parkAfter is no less
 		l.flight.turn(at, l.parkAfter())
 	}
 	if l.state == Open || l.state == Limiting {
@@ -184,7 +184,7 @@ func (l *limit) parkAfter() time.Duration {
 	if l.latency.n < round/2 {
 		return memory
 	}
-	return max(parkMin, seconds(parkTime*l.latency.mean))
+	return max(parkAtLeast, seconds(parkTime*l.latency.mean))
 }
 
 // decide does what the state wants after a request has ended. A stall of this process, in
@@ -245,7 +245,8 @@ func (l *limit) watch(stall float64) {
 	e, working := l.fit.elasticity(), float64(l.flight.working())
 	base := l.latency.least()
 	switch {
-	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < 1/elastic && l.fit.at(working) > doubled*base+brief.Seconds()+stall && !l.wasClear(flight):
+	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < 1/elastic && !l.wasClear(flight) &&
+		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
 		l.base, l.rate = base, rate
 		l.probe(working, max(rate*base, working/contrast, 1))
 	case l.ended >= max(careful*round, int(turnovers*flight)):

@@ -12,7 +12,6 @@ import (
 
 // model counts requests the slow way: a list of all of them.
 type model struct {
-	latest   time.Duration
 	requests []*modelled
 }
 

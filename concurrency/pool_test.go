@@ -73,15 +73,4 @@ func (p *pool) finish() {
 	})
 }
 
-// drain ends all requests in flight.
-func (p *pool) drain() {
-	for _, t := range p.queue {
-		t.Settle(p.now, spillway.Abandoned)
-	}
-	for _, b := range p.busy {
-		b.ticket.Settle(p.now, spillway.Served)
-	}
-	p.queue, p.busy = nil, nil
-}
-
 func (p *pool) state() KeyStats { return p.l.Stats(p.now).Tightest() }

@@ -163,7 +163,7 @@ func TestOneAttempt(t *testing.T) {
 	s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 1}))
 	failure := errors.New("failed")
 	err := retry.Do(t.Context(), s, spillway.Call{Idempotent: true}, func(_ context.Context, _ *retry.Attempt) error { return failure })
-	if err != failure { //nolint:errorlint // the very same
+	if err != failure { // the very same
 		t.Errorf("got %v", err)
 	}
 }

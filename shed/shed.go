@@ -322,7 +322,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 
 // best returns the most critical waiter that its limit admits, the oldest of several.
 func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
-	for i := 0; i < len(s.queues); i++ {
+	for i := 0; i < len(s.queues); i++ { //nolint:intrange // front may append
 		if s.queues[i] == nil {
 			continue
 		}

@@ -47,7 +47,10 @@ func (e *ejections) failed(sc balancer.SubConn, info balancer.DoneInfo) {
 		}
 	}
 	if until, ejected := x.(*ejection.Ejection).Failed(time.Now(), f); ejected {
-		for old := e.until.Load(); old < until.UnixNano() && !e.until.CompareAndSwap(old, until.UnixNano()); old = e.until.Load() {
+		for old := e.until.Load(); old < until.UnixNano(); old = e.until.Load() {
+			if e.until.CompareAndSwap(old, until.UnixNano()) {
+				break
+			}
 		}
 	}
 }

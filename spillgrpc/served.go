@@ -32,7 +32,8 @@ type servedCall struct {
 // classes are contexts that hold a class each, by its index. All calls share them.
 var classes = func() (all [spillway.Criticalities]context.Context) {
 	for i := range all {
-		all[i] = spillway.WithCriticality(context.Background(), spillway.Criticality(i)+spillway.Sheddable)
+		all[i] = spillway.WithCriticality( //nolint:fatcontext // each has its own
+			context.Background(), spillway.Criticality(i)+spillway.Sheddable)
 	}
 	return all
 }()
@@ -73,7 +74,7 @@ func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context
 // layer retried the failures of the one below, they would multiply. What the backend of
 // the handler said of itself, when to come back and how far its overload reaches, is not
 // true of this server and is left out.
-func (s *servedCall) answer(err error) (error, metadata.MD) {
+func (s *servedCall) answer(err error) (metadata.MD, error) {
 	st, ok := status.FromError(err)
 	if !ok {
 		st = status.FromContextError(err) // as grpc does
@@ -82,11 +83,11 @@ func (s *servedCall) answer(err error) (error, metadata.MD) {
 	isFinal := (s.final.IsSet() || final.Error(err)) && repeatable(st.Code())
 	switch {
 	case isFinal:
-		return &statusError{err, own(st, dontRetryInfo)}, dontRetryTrailer
+		return dontRetryTrailer, &statusError{err, own(st, dontRetryInfo)}
 	case passedOn && len(st.Proto().GetDetails()) > 0:
-		return &statusError{err, own(st)}, nil
+		return nil, &statusError{err, own(st)}
 	default:
-		return err, nil
+		return nil, err
 	}
 }
 
@@ -111,7 +112,7 @@ func repeatable(c codes.Code) bool {
 // own returns st without what another server says of itself, and with more.
 func own(st *status.Status, more ...protoadapt.MessageV1) *status.Status {
 	p := st.Proto() // which is a copy
-	p.Details = slices.DeleteFunc(p.Details, ofAnother)
+	p.Details = slices.DeleteFunc(p.GetDetails(), ofAnother)
 	next := status.FromProto(p)
 	if with, err := next.WithDetails(more...); err == nil && len(more) > 0 {
 		return with

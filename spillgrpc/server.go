@@ -145,7 +145,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	answer, err = handler(ctx, req)
 	if outcome = outcomeOf(ctx, err); err != nil {
 		var trailer metadata.MD
-		if err, trailer = served.answer(err); trailer != nil {
+		if trailer, err = served.answer(err); trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails where nobody reads it
 		}
 	}
@@ -181,7 +181,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	err := handler(srv, stream)
 	if outcome = outcomeOf(inner, err); err != nil {
 		var trailer metadata.MD
-		if err, trailer = served.answer(err); trailer != nil {
+		if trailer, err = served.answer(err); trailer != nil {
 			ss.SetTrailer(trailer)
 		}
 	}

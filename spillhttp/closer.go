@@ -40,11 +40,6 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 	return c.one.take(now) || c.one.interval > 0 && attemptOf(r) > 0
 }
 
-// due reports whether the refusal of r would close its connection, which is of HTTP/1.
-func (c *closer) due(now time.Time, r *http.Request) bool {
-	return c.one.due(now) || c.one.interval > 0 && attemptOf(r) > 0
-}
-
 // A pacer lets something happen once in an interval; never if that is zero.
 type pacer struct {
 	interval time.Duration

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ func (h *Handler) working() int { return h.ingress.Stats(time.Now()).Concurrency
 // TestWaitingForTheClientIsNoWork has a client be slow in each way that there is, and looks
 // at what counts as work meanwhile.
 func TestWaitingForTheClientIsNoWork(t *testing.T) {
-	large := make([]byte, 8<<20)
+	large, text := make([]byte, 8<<20), strings.Repeat("x", 8<<20)
 	file := filepath.Join(t.TempDir(), "large")
 	if err := os.WriteFile(file, large, 0o600); err != nil {
 		t.Fatal(err)
@@ -33,7 +34,7 @@ func TestWaitingForTheClientIsNoWork(t *testing.T) {
 	for name, serve := range map[string]http.HandlerFunc{
 		"a body":     func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
 		"an answer":  func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(large) },
-		"in a text":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, string(large)) },
+		"in a text":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) },
 		"in pieces":  func(w http.ResponseWriter, _ *http.Request) { _, _ = io.Copy(w, bytes.NewReader(large)) },
 		"a file":     func(w http.ResponseWriter, r *http.Request) { http.ServeFile(w, r, file) },
 		"long poll":  func(w http.ResponseWriter, _ *http.Request) { Suspend(w); defer Resume(w); time.Sleep(2 * time.Second) },

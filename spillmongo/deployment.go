@@ -57,10 +57,10 @@ func (d *deployment) by() (deadline time.Time) {
 // A limited is a context with an earlier deadline, whose timer starts only when something
 // waits, which is rare. It is for one goroutine.
 type limited struct {
-	context.Context
+	context.Context //nolint:containedctx // it is one
 
-	by      time.Time // zero for no earlier deadline
-	started context.Context
+	by      time.Time       // zero for no earlier deadline
+	started context.Context //nolint:containedctx // as above
 	cancel  context.CancelFunc
 }
 

@@ -68,7 +68,7 @@ func judgeOpening(err error) (v verdict) {
 // answered reports whether an error is, or wraps, what a server answered.
 func answered(err error) bool {
 	for ; err != nil; err = errors.Unwrap(err) {
-		switch e := err.(type) {
+		switch e := err.(type) { //nolint:errorlint // the loop unwraps
 		case driver.Error:
 			if e.Raw != nil || e.Code != 0 {
 				return true

@@ -46,7 +46,7 @@ func newCommandLog(o *options.LoggerOptions) (*commandLog, error) {
 		o = options.Logger()
 	}
 	if !logsCommands(o.ComponentLevels) {
-		return nil, nil
+		return nil, nil //nolint:nilnil // there is nothing to log to, which is no error
 	}
 	l := &commandLog{sink: o.Sink, width: int(min(o.MaxDocumentLength, 1<<30)), running: map[int64]struct{}{}}
 	if l.width == 0 {
@@ -167,11 +167,12 @@ func (l *commandLog) started(name, database string, i ids, body bson.Raw) {
 }
 
 func (l *commandLog) finished(f event.CommandFinishedEvent, i ids, v verdict, reply bson.Raw) {
-	msg, key, text := logSucceeded, "reply", ""
+	msg, key := logFailed, "failure"
+	var text string
 	if v.done {
-		text = l.document(reply)
+		msg, key, text = logSucceeded, "reply", l.document(reply)
 	} else {
-		msg, key, text = logFailed, "failure", l.cut(v.err.Error())
+		text = l.cut(v.err.Error())
 	}
 	l.write(msg, f.CommandName, f.DatabaseName, i, "durationMS", f.Duration.Milliseconds(), key, text)
 }
@@ -277,7 +278,7 @@ func environmentSink(path string) (options.LogSink, *os.File, error) {
 	case "stdout":
 		return to(os.Stdout), nil, nil
 	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o666)
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o666) //nolint:gosec // as the driver does
 	if err != nil {
 		return nil, nil, fmt.Errorf("spillmongo: MONGODB_LOG_PATH: %w", err)
 	}
@@ -293,7 +294,7 @@ func (s *jsonSink) Info(_ int, msg string, keysAndValues ...any) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_ = s.out.Encode(line) // nobody is left to report it to
+	_ = s.out.Encode(line) //nolint:errchkjson // nobody is left to report it to
 }
 
 func (s *jsonSink) Error(err error, msg string, keysAndValues ...any) {

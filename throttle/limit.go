@@ -184,6 +184,7 @@ func (l *limiter) extend(cfg *Config, at, sent time.Duration) (release bool) {
 			l.rise(at)
 		}
 		return true
+	case open: // nothing is limited
 	}
 	return false
 }

@@ -59,7 +59,7 @@ func (a *ablation) overlay(dir string) (string, error) {
 // ablations returns half and double of each numeric constant of some packages.
 func ablations(packages map[string][]string) (list []*ablation, err error) {
 	for _, name := range []string{"concurrency", "shed"} {
-		dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+"/"+name).Output()
+		dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+"/"+name).Output() //nolint:gosec // of this program
 		if err != nil {
 			return nil, err
 		}

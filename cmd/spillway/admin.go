@@ -105,7 +105,7 @@ func (o *operators) open() (net.Listener, error) {
 		}), nil
 	}
 	if left, err := os.Stat(path); err == nil && left.Mode()&os.ModeSocket != 0 {
-		if c, err := net.Dial("unix", path); err == nil {
+		if c, err := new(net.Dialer).DialContext(context.Background(), "unix", path); err == nil {
 			_ = c.Close()
 			return nil, fmt.Errorf("%s is in use", path)
 		}

@@ -64,7 +64,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int { //nolint:funlen // one line a command
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("spillway"),

@@ -32,7 +32,7 @@ func TestCall(t *testing.T) {
 		t.Error(got)
 	}
 	busy = true
-	if got := call(t.Context(), client); !strings.Contains(got, "retry budget has 1 of 500 tokens") {
+	if got := call(t.Context(), client); !strings.Contains(got, "retry budget exhausted: 1 of 500 tokens left") {
 		t.Error(got)
 	}
 }

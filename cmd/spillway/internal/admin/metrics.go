@@ -33,8 +33,10 @@ var (
 
 	openDesc    = describe("overload_connections", "Connections that are open.", "listener")
 	holdingDesc = describe("overload_client_requests", "Requests of a listener, in any state: working, or waiting for the client.", "listener", "state")
-	evictedDesc = describe("overload_clients_evicted_total", "Requests and connections that waited for their client and were ended to make room for others.", "listener")
-	cappedDesc  = describe("overload_client_requests_rejected_total", "Requests that were rejected as max_requests of the listener was reached and none could be evicted.", "listener")
+	evictedDesc = describe("overload_clients_evicted_total",
+		"Requests and connections that waited for their client and were ended to make room for others.", "listener")
+	cappedDesc = describe("overload_client_requests_rejected_total",
+		"Requests that were rejected as max_requests of the listener was reached and none could be evicted.", "listener")
 	refusedDesc = describe("overload_connections_refused_total", "Connections that were reset, for their rate or because too many were open.", "listener")
 	mongoDesc   = describe("overload_mongodb", "Of a listener for clients of MongoDB: the counts of its ingress limiters, "+
 		"by their names in the serverStatus of a MongoDB server, and those of the proxy.", "listener", "name")

@@ -28,7 +28,7 @@ func set(t testing.TB, c Config, n int) (*Set, []*Endpoint) {
 }
 
 // picks returns how often each of n endpoints is picked at a time, ended at once.
-func picks(s *Set, all []*Endpoint, now time.Time, class spillway.Criticality, tried ...*Endpoint) []int {
+func picks(s *Set, all []*Endpoint, now time.Time, class spillway.Criticality, tried ...*Endpoint) []int { //nolint:unparam // reads like Pick
 	counts := make([]int, len(all))
 	for range 1000 {
 		p := s.Pick(now, class, tried)
@@ -200,7 +200,7 @@ func TestRandomPicks(t *testing.T) {
 }
 
 // naive returns which endpoints may be picked.
-func naive(s *Set, all []*Endpoint, now time.Time, class spillway.Criticality, tried []*Endpoint) []int {
+func naive(_ *Set, all []*Endpoint, now time.Time, class spillway.Criticality, tried []*Endpoint) []int {
 	at := int64(now.Sub(t0))
 	soft, available, healthy := 0, 0, 0
 	for _, x := range all {

@@ -29,7 +29,6 @@ type server struct {
 	served  int
 	refused int
 	asked   int
-	window  []float64 // ends, for reports
 }
 
 type request struct {
@@ -79,9 +78,9 @@ type model struct {
 	latencies           []time.Duration
 }
 
-func newModel(t testing.TB, c Config, seed uint64, servers ...*server) *model {
+func newModel(t testing.TB, c Config, servers ...*server) *model {
 	t.Helper()
-	m := &model{t: t, random: rand.New(rand.NewPCG(seed, 7)), servers: servers, budget: 3, retries: true}
+	m := &model{t: t, random: rand.New(rand.NewPCG(1, 7)), servers: servers, budget: 3, retries: true}
 	m.start = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	m.now = m.start
 	c.Rand = m.random.Float64
@@ -251,7 +250,7 @@ func TestPartialOverload(t *testing.T) {
 				case sick:
 					all[0].slots, all[0].queue = 2, 2
 				}
-				m := newModel(t, Config{}, 1, all...)
+				m := newModel(t, Config{}, all...)
 				m.load(1400, time.Minute, spillway.Critical, 0)
 				m.run(2 * time.Minute)
 				t.Logf("hint %v, slow %v, sick %v: %v", hint, slow, sick, m)
@@ -277,7 +276,7 @@ func TestOneRefuses(t *testing.T) {
 			}
 			all[0].hint = hint
 			all[0].refuses = func(spillway.Criticality) bool { return true }
-			m := newModel(t, Config{}, 1, all...)
+			m := newModel(t, Config{}, all...)
 			m.load(350*float64(n-1), time.Minute, spillway.Critical, 0)
 			m.run(2 * time.Minute)
 			t.Logf("1 of %d, hint %v: %v", n, hint, m)
@@ -302,7 +301,7 @@ func TestAllRefuse(t *testing.T) {
 			s.refuses = func(spillway.Criticality) bool { return down }
 			all = append(all, s)
 		}
-		m := newModel(t, Config{}, 1, all...)
+		m := newModel(t, Config{}, all...)
 		m.load(1000, 3*time.Minute, spillway.Critical, 0)
 		m.run(time.Minute)
 		t.Logf("hint %v: %v", hint, m)
@@ -335,13 +334,13 @@ func TestOnePathRefuses(t *testing.T) {
 		for range 4 {
 			all = append(all, plain(random, 10))
 		}
-		m := newModel(t, Config{Outliers: new(Outliers)}, 1, all...)
+		m := newModel(t, Config{Outliers: new(Outliers)}, all...)
 		m.refuseAll, m.hintAll = func(path int) bool { return path == 1 }, hint
 		m.from = m.now.Add(time.Hour) // those of the bad path are not counted
 		m.load(900, time.Minute, spillway.Critical, 1)
 		m.run(time.Second)
 		m.from = m.now
-		good := newModel(t, Config{}, 1, all...) // to count
+		good := newModel(t, Config{}, all...) // to count
 		good.set, good.endpoints = m.set, m.endpoints
 		served := 0
 		for range 5900 {
@@ -368,7 +367,7 @@ func TestFlapping(t *testing.T) {
 		for range 4 {
 			all = append(all, plain(random, 10))
 		}
-		m := newModel(t, Config{}, 1, all...)
+		m := newModel(t, Config{}, all...)
 		all[0].hint = hint
 		all[0].refuses = func(spillway.Criticality) bool { return int(m.now.Sub(m.start).Seconds())%2 == 1 }
 		m.load(1000, time.Minute, spillway.Critical, 0)
@@ -389,7 +388,7 @@ func TestSilence(t *testing.T) {
 			all = append(all, plain(random, 10))
 		}
 		all[0].hangs = true
-		m := newModel(t, c, 1, all...)
+		m := newModel(t, c, all...)
 		m.load(1000, time.Minute, spillway.Critical, 0)
 		m.run(2 * time.Minute)
 		t.Logf("outliers %v: %v", c.Outliers != nil, m)
@@ -409,7 +408,7 @@ func TestClassesAreApart(t *testing.T) {
 	}
 	all[0].hint = time.Hour
 	all[0].refuses = func(c spillway.Criticality) bool { return c == spillway.Sheddable }
-	m := newModel(t, Config{}, 1, all...)
+	m := newModel(t, Config{}, all...)
 	m.load(100, time.Minute, spillway.Sheddable, 0)
 	m.run(time.Second)
 	if s := all[0].asked; s == 0 || all[0].served > 0 {
@@ -428,7 +427,7 @@ func TestWeights(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	fast, slow := plain(random, 16), plain(random, 4)
 	c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
-	m := newModel(t, c, 1, fast, slow)
+	m := newModel(t, c, fast, slow)
 	m.reports = func(s *server) Load {
 		return Load{CPU: float64(s.busy+1) / float64(s.slots), QPS: float64(s.busy+1) * 50}
 	}
@@ -446,7 +445,7 @@ func TestWeights(t *testing.T) {
 		for range 4 {
 			all = append(all, plain(random, 100))
 		}
-		m := newModel(t, c, 1, all...)
+		m := newModel(t, c, all...)
 		m.reports = func(s *server) Load {
 			if s == all[0] {
 				return lie
@@ -466,7 +465,7 @@ func TestWeights(t *testing.T) {
 // TestReportsExpire: a weight ends with its reports.
 func TestReportsExpire(t *testing.T) {
 	c := Config{LoadReports: &LoadReports{Expiration: 10 * time.Second}}
-	m := newModel(t, c, 1, new(server), new(server), new(server))
+	m := newModel(t, c, new(server), new(server), new(server))
 	report := func() {
 		m.set.Report(m.now, m.endpoints[0], Load{CPU: 0.5, QPS: 100})
 		m.set.Report(m.now, m.endpoints[1], Load{CPU: 0.5, QPS: 300})
@@ -507,7 +506,7 @@ func TestSlowStart(t *testing.T) {
 		all = append(all, plain(random, 10))
 	}
 	c := Config{SlowStart: SlowStart{Window: 10 * time.Second}}
-	m := newModel(t, c, 1, all...)
+	m := newModel(t, c, all...)
 	m.set.SetHealthy(m.now, m.endpoints[0], false)
 	m.load(1800, 40*time.Second, spillway.Critical, 0) // three have 1500
 	m.run(10 * time.Second)
@@ -542,7 +541,7 @@ func TestSpeeds(t *testing.T) {
 			all = append(all, s)
 		}
 		c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
-		m := newModel(t, c, 1, all...)
+		m := newModel(t, c, all...)
 		var last [2]struct {
 			at     time.Time
 			served int

@@ -145,14 +145,15 @@ func (s *Set) scan(v *view) (index, rank int) {
 			rank, seen = r, 0
 		}
 		seen++
-		switch at := 0; {
+		switch {
 		case seen == 1:
 			two[0], two[1] = i, i
 		case s.config.LeastBusy:
 			two[0] = s.lessBusy(v.at, two[0], i)
 			two[1] = two[0]
 		default:
-			if at = seen - 1; at > 1 {
+			at := seen - 1
+			if at > 1 {
 				at = s.random(seen)
 			}
 			if at < 2 {

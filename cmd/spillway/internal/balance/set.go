@@ -40,7 +40,8 @@ func New(c Config, start time.Time, endpoints []*Endpoint) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{config: c, start: start, all: endpoints, deadlines: make([]float64, len(endpoints)), usual: make([]float64, len(endpoints)), seen: make([]float64, len(endpoints))}
+	s := &Set{config: c, start: start, all: endpoints}
+	s.deadlines, s.usual, s.seen = make([]float64, len(endpoints)), make([]float64, len(endpoints)), make([]float64, len(endpoints))
 	for i, x := range endpoints {
 		s.usual[i] = float64(x.busy.Load())
 		s.deadlines[i] = c.Rand() // proxies that start together do not pick in step

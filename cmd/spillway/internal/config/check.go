@@ -401,7 +401,8 @@ func (k *checker) customer(at string, r *Route) {
 	case c.Header != "" && c.Identity:
 		k.failf(at+".header", "is given together with identity, must be one of them: who has no certificate has no name")
 	case c.Header != "" && !c.Trusted && k.atEdges(r):
-		k.failf(at+".trusted_header", "is missing: at an edge any client can send %.64q; set it to true if something in front of the proxy sets or removes that header, or use identity", c.Header)
+		k.failf(at+".trusted_header", "is missing: at an edge any client can send %.64q; "+
+			"set it to true if something in front of the proxy sets or removes that header, or use identity", c.Header)
 	case c.Trusted && c.Header == "":
 		k.failf(at+".trusted_header", "is true, but there is no header")
 	}

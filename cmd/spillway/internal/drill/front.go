@@ -22,6 +22,7 @@ admin: {address: "off"}
 listeners:
   - address: 127.0.0.1:0
     boundary: internal
+    peers: [127.0.0.0/8]
     others: CRITICAL_PLUS
 clusters:
   - name: backend

@@ -172,7 +172,7 @@ func flood(ctx context.Context, rate int, ask func(i int) *http.Request) int64 {
 }
 
 func ask(s *stage, path string, headers ...string) *http.Request {
-	r, err := http.NewRequest(http.MethodGet, "http://"+s.address+"/", nil) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(http.MethodGet, "http://"+s.address+"/", nil) // the client has a timeout
 	if err != nil {
 		panic(err)
 	}

@@ -74,7 +74,7 @@ func (h *honest) request(id string, i int) (problem string) {
 	if i%3 == 0 {
 		method, body = http.MethodPost, strings.NewReader(strings.Repeat("x", 1000))
 	}
-	r, err := http.NewRequest(method, "http://"+h.address+"/work", body) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(method, "http://"+h.address+"/work", body) // the client has a timeout
 	if err != nil {
 		return err.Error()
 	}

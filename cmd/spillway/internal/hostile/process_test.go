@@ -197,7 +197,7 @@ func begin(t *testing.T, role string, lines ...string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{t: t, command: exec.Command(own)} //nolint:noctx // it is ended by closing its input
+	p := &process{t: t, command: exec.Command(own)} // it is ended by closing its input
 	p.command.Env = append(os.Environ(), roleVariable+"="+role)
 	p.command.Stderr = os.Stderr
 	in, err := p.command.StdinPipe()

@@ -56,7 +56,7 @@ func smuggled(ctx context.Context, s *stage) (err error) {
 func (s *stage) smuggle(ctx context.Context, headers string) error {
 	c, err := dial(ctx, s.address)
 	if err != nil {
-		return nil //nolint:nilerr // it is no answer
+		return nil // it is no answer
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(time.Second))
@@ -65,7 +65,7 @@ func (s *stage) smuggle(ctx context.Context, headers string) error {
 	in := bufio.NewReader(c)
 	first, err := http.ReadResponse(in, nil)
 	if err != nil {
-		return nil //nolint:nilerr // hung up on
+		return nil // hung up on
 	}
 	body, _ := io.ReadAll(first.Body)
 	if strings.Contains(string(body), "inner") {
@@ -75,7 +75,7 @@ func (s *stage) smuggle(ctx context.Context, headers string) error {
 	// so to the upstream. If the framing of the first is an error, the rest has no meaning.
 	again, err := http.ReadResponse(in, nil)
 	if err != nil {
-		return nil //nolint:nilerr // hung up on
+		return nil // hung up on
 	}
 	rest, _ := io.ReadAll(again.Body)
 	if first.StatusCode == http.StatusBadRequest && strings.Contains(string(rest), "inner") {

@@ -274,11 +274,13 @@ func (c cursor) leave(why, instead string) {
 
 // secret are paths whose values are not shown: what is called a secret and all that is in
 // it, and what is called a token.
-var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticket_?keys|access_?key|inline_?(string|bytes|code)|authorization|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
+var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticket_?keys|access_?key|` +
+	`inline_?(string|bytes|code)|authorization|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
 
 // headerValue are paths of what headers are set to or must be: often a token, whatever the
 // header is called. Their names are shown.
-var headerValue = regexp.MustCompile(`(?i)headers?(_to_[a-z_]+)?\[\d+\]\.(.*\.)?(value|raw_value|exact_match|prefix_match|suffix_match|contains_match|exact|prefix|suffix|contains|regex)$`)
+var headerValue = regexp.MustCompile(`(?i)headers?(_to_[a-z_]+)?\[\d+\]\.(.*\.)?` +
+	`(value|raw_value|exact_match|prefix_match|suffix_match|contains_match|exact|prefix|suffix|contains|regex)$`)
 
 // shown is the value of a leaf as it may be told.
 func (c cursor) shown() string {

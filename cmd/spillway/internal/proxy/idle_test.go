@@ -39,7 +39,7 @@ func TestHealthyServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("port", ln.Addr().(*net.TCPAddr).Port)
+	_, _ = fmt.Fprintln(os.Stdout, "port", ln.Addr().(*net.TCPAddr).Port)
 	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin) // until the other one ends
@@ -52,7 +52,7 @@ func TestHealthyServer(t *testing.T) {
 // loopback network, and returns its port.
 func elsewhere(t *testing.T) string {
 	t.Helper()
-	x := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestHealthyServer$", "-test.v") //nolint:gosec // it is this program
+	x := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestHealthyServer$", "-test.v") // it is this program
 	x.Env = append(os.Environ(), healthyEnv+"=1")
 	in, err := x.StdinPipe()
 	if err != nil {
@@ -84,9 +84,7 @@ func elsewhere(t *testing.T) string {
 // settings of health checks: their checks take at most a hundredth of a processor, and
 // hold few connections.
 func TestIdleEndpoints(t *testing.T) {
-	if !*measure {
-		t.Skip("takes a minute of a machine that has nothing else to do: go test -run IdleEndpoints -measure")
-	}
+	needMachine(t)
 	port := elsewhere(t)
 	if c, err := net.DialTimeout("tcp", "127.0.3.9:"+port, time.Second); err != nil {
 		t.Skip("the loopback network has one address only")

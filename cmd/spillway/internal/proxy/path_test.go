@@ -30,7 +30,7 @@ func mux(t testing.TB, escaped string) string {
 	t.Helper()
 	m := http.NewServeMux()
 	m.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
-	r := httptest.NewRequest(http.MethodGet, "/", nil) //nolint:noctx // nothing is waited for
+	r := httptest.NewRequest(http.MethodGet, "/", nil) // nothing is waited for
 	u, err := url.ParseRequestURI(escaped)
 	if err != nil {
 		return escaped

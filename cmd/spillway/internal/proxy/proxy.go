@@ -238,7 +238,10 @@ type ClusterStats struct {
 func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := Stats{Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]ClientStats), Memory: memory.Process.Stats(), Clusters: make(map[string]ClusterStats), Tuners: make(map[string]tuner.Stats)}
+	s := Stats{
+		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]ClientStats), Memory: memory.Process.Stats(),
+		Clusters: make(map[string]ClusterStats), Tuners: make(map[string]tuner.Stats),
+	}
 	for name, l := range p.listeners {
 		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.stats()
 	}

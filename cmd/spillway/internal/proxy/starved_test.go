@@ -73,9 +73,7 @@ func (p *pooled) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 // while busy loops take the host's processors away. What then takes longer says nothing of
 // the pools: their limits must stay, and what they can still do be answered in time.
 func TestStarvedHost(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
+	needMachine(t)
 	quiet(t)
 	up := &pooled{places: [2]chan struct{}{make(chan struct{}, 8), make(chan struct{}, 8)}}
 	url, p := front(t, up, func(c *config.Config) {
@@ -122,12 +120,12 @@ func TestStarvedHost(t *testing.T) {
 	})
 	// phase returns the share of what the pools did that was in time, and the extremes of
 	// the limits.
-	phase := func(name string, length time.Duration) (ratio, least, most float64) {
+	phase := func(name string, length time.Duration) (ratio, most float64) {
 		for i := range good {
 			good[i].Store(0)
 		}
 		done := up.done[0].Load() + up.done[1].Load()
-		least = 1e9
+		least := 1e9
 		for end := time.Now().Add(length); time.Now().Before(end); {
 			<-time.After(100 * time.Millisecond)
 			for _, g := range p.Stats(time.Now()).Gates {
@@ -142,13 +140,13 @@ func TestStarvedHost(t *testing.T) {
 		ratio = float64(low+high) / float64(up.done[0].Load()+up.done[1].Load()-done)
 		t.Logf("%-12s in time %.3f of what the pools did; %.0f/s SHEDDABLE, %.0f/s CRITICAL; limits %.1f to %.1f",
 			name, ratio, float64(low)/length.Seconds(), float64(high)/length.Seconds(), least, most)
-		return ratio, least, most
+		return ratio, most
 	}
 	phase("cold", 3*time.Second)
-	before, _, _ := phase("quiet", *starved)
+	before, _ := phase("quiet", *starved)
 	for _, n := range []int{4, 8} {
 		end := burn(t, n)
-		ratio, _, most := phase(strconv.Itoa(n)+" burners", *starved)
+		ratio, most := phase(strconv.Itoa(n)+" burners", *starved)
 		end()
 		if ratio < 0.9*before {
 			t.Errorf("with %d burners %.3f of what the pools did was in time, without %.3f", n, ratio, before)
@@ -157,7 +155,7 @@ func TestStarvedHost(t *testing.T) {
 			t.Errorf("with %d burners a limit went up to %.1f", n, most)
 		}
 		<-time.After(time.Second)
-		if ratio, _, _ := phase("after", 2*time.Second); ratio < 0.9*before {
+		if ratio, _ := phase("after", 2*time.Second); ratio < 0.9*before {
 			t.Errorf("a second after %d burners %.3f of what the pools did was in time, before %.3f", n, ratio, before)
 		}
 	}

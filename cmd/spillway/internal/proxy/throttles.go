@@ -90,7 +90,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.next.RoundTrip(r)
 	now := time.Now()
-	o := spillway.Abandoned
+	var o spillway.Outcome
 	if err != nil {
 		o = errorOf(ctx, err, start, now).Outcome
 	} else {

@@ -62,8 +62,9 @@ func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
 		return tuner.Refused
 	case spillway.OverQuota:
 		return tuner.Failed
+	default:
+		return tuner.Served
 	}
-	return tuner.Served
 }
 
 // tune begins and ends tunings, as the configuration has them that has just been put in

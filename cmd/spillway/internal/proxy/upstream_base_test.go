@@ -164,6 +164,14 @@ func (o *outcome) one(t testing.TB, c *http.Client, url string, headers []string
 // minutes, and assert times as well.
 var measure = flag.Bool("measure", false, "take longer, and assert times too")
 
+// needMachine skips a test that measures what a machine can do while nothing else runs there.
+func needMachine(t testing.TB) {
+	t.Helper()
+	if !*measure {
+		t.Skip("measures a machine that has nothing else to do: go test -run " + t.Name() + " -measure")
+	}
+}
+
 // longer returns short, or in a long run of the tests long.
 func longer(short, long time.Duration) time.Duration {
 	if !*measure {

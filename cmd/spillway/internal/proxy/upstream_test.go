@@ -34,6 +34,7 @@ func attemptsOf(nodes []*node) (n int64) {
 // machine that has time; a short run has
 // fewer requests and asserts only that they are served.
 func TestOneOfFourIsWeak(t *testing.T) {
+	needMachine(t)
 	const service = 20 * time.Millisecond
 	slots := 10
 	if !*measure {
