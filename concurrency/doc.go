@@ -9,7 +9,8 @@
 //  1. Open. There is no limit. Each request records how many were in flight, and its
 //     latency. A line is fitted through these points. Evidence of a queue is a slope
 //     that is certain (five standard errors), an elasticity above 0.5 (1 % more in
-//     flight makes latency at least 0.5 % longer) and a latency of twice the base latency.
+//     flight makes latency at least 0.5 % longer) and a latency of twice the base latency,
+//     with 16 or more in flight. Latency that jumps at the same in flight is no evidence.
 //  2. Draining. Nothing starts until throughput · base latency are left in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
 //     is in flight, the requests did not wait for one another: the key is open again.
@@ -23,8 +24,9 @@
 // By Little's law throughput · base latency is the number of requests in service. It is
 // the bandwidth-delay product (BDP) of BBR, where the base latency is called RTprop. All
 // requests beyond it wait in an invisible queue: they add latency and no throughput. Half a
-// BDP more, and 5 ms of throughput, keep the backend busy between two requests. A second limit applies the same rule to all keys together; while it
-// is at work, the limits of the keys are off.
+// BDP more, and 5 ms of throughput, keep the backend busy between two requests. A second limit
+// applies the same rule to all keys together; while it is at work, the limits of the keys are
+// off.
 //
 // # Departures from BBR, Vegas and Gradient
 //
@@ -39,8 +41,10 @@
 // Streams and long polls stay in flight for minutes and do no work. A request that
 // takes longer than 8 usual latencies, and at least 1 s, is parked: it no longer counts.
 //
-// A process that lacks the processor measures its own delay, not the backend's. While
-// heartbeats ([Limiter.Beat]) come late, nothing is learnt.
+// A process that lacks the processor measures its own delay, not the backend's. The clock
+// of a Limiter therefore stands still while the process does not run: between two heartbeats
+// ([Limiter.Beat]), due every 10 ms, it moves by at most 15 ms. A stall explains as long a wait.
+// While the process uses most of its processors, no other queue is looked for.
 //
 // # Around a database pool
 //
@@ -52,7 +56,7 @@
 //
 // [Limiter.Admit] decides and admits. Callers with a waiting queue use [Limiter.Ask] to decide and
 // [Limiter.Enter] to admit. Each admitted request holds a [spillway.Ticket], which
-// must be settled exactly once. The outcomes Abandoned and TimedOut count for throughput
+// must be settled exactly once. The outcome Abandoned counts for throughput
 // and not for latency. Between [spillway.Ticket.Suspend] and [spillway.Ticket.Resume] a request
 // waits for its client: it does not count, and the time is not part of its latency. A suspended
 // ticket is settled like any other. If the process calls [Limiter.Beat] at all, it must do so
@@ -60,7 +64,7 @@
 //
 // The time is an argument of each call. A time before the latest one counts as the latest one.
 //
-// A Limiter is safe for concurrent use. It has one lock, held for some 100 ns, and starts no
+// A Limiter is safe for concurrent use. It has one lock and starts no
 // goroutines. It takes about 600 bytes for each of at most [Config.Keys] keys. Further keys
 // share one limit, until a key was not used for a minute and gives up its place.
 //

@@ -39,8 +39,8 @@ type key struct {
 	used time.Duration // when one last was handed out
 }
 
-// late is how long after the last heartbeat this process counts as starved: twice its
-// interval, and some for timers.
+// late is how far the clock moves from one heartbeat to the next at most: their interval, and
+// a wait that does not matter.
 const late = 10*time.Millisecond + brief
 
 // New returns a Limiter that knows nothing yet, or an error that names the field of c
@@ -237,7 +237,7 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	slot, own, all := unpack(t.State)
 	l.advance(now)
 	k := &l.keys[slot]
-	began, abandoned := time.Duration(t.Epoch), o == spillway.Abandoned || o == spillway.TimedOut
+	began, abandoned := time.Duration(t.Epoch), o == spillway.Abandoned
 	k.held--
 	k.leave(l.at, began, own, abandoned)
 	l.shared.leave(l.at, began, all, abandoned)

@@ -345,7 +345,7 @@ func TestServerHoldsItsLimit(t *testing.T) {
 			places := make(chan struct{}, 20)
 			work := func(context.Context) error {
 				if s != nil {
-					raise(&limit, int64(math.Ceil(s.ingress.Stats(time.Now()).Concurrency.Tightest().Limit)))
+					raise(&limit, int64(math.Ceil(min(s.ingress.Stats(time.Now()).Concurrency.Tightest().Limit, 1e9))))
 				}
 				raise(&high, now.Add(1))
 				defer now.Add(-1)

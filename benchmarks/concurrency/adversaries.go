@@ -43,7 +43,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X4 processors shared, 3x", About: "no queue: all requests share 4 processors, 3 times their capacity",
-		Overload: true, End: 20 * sec, Band: 75,
+		Overload: true, End: 20 * sec, Band: 70,
 		Fill: func(p *Process) { p.poisson(flat(600), query(newSharing(4))) },
 	},
 	{
@@ -53,7 +53,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X5 MMPP, .2-3x", About: "the load changes at random between 0.2 and 3 times the capacity, each 2 s",
-		Overload: true, End: 60 * sec,
+		Overload: true, End: 60 * sec, Band: 93,
 		Fill: func(p *Process) { p.poisson(modulated(p, 2*sec, 1200, 80), query(newPool(8))) },
 	},
 	{
