@@ -40,9 +40,11 @@ const endpointK = 1.25
 const endpointWindow = 10 * time.Second
 
 // NewEndpoint returns an Endpoint without any history.
-func NewEndpoint() *Endpoint {
+func NewEndpoint() *Endpoint { return newEndpoint(nil) }
+
+func newEndpoint(random func() float64) *Endpoint {
 	x := new(Endpoint)
-	x.throttle, _ = throttle.New(throttle.Config{K: endpointK, Window: endpointWindow, MinRequests: -1}) // constants that are in range
+	x.throttle, _ = throttle.New(throttle.Config{K: endpointK, Window: endpointWindow, MinRequests: -1, Rand: random}) // constants that are in range
 	x.since.Store(longAgo)
 	return x
 }

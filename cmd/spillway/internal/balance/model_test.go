@@ -85,7 +85,7 @@ func newModel(t testing.TB, c Config, servers ...*server) *model {
 	m.now = m.start
 	c.Rand = m.random.Float64
 	for range servers {
-		m.endpoints = append(m.endpoints, NewEndpoint())
+		m.endpoints = append(m.endpoints, newEndpoint(m.random.Float64))
 	}
 	var err error
 	if m.set, err = New(c, m.start, m.endpoints); err != nil {
@@ -498,7 +498,7 @@ func TestReportsExpire(t *testing.T) {
 }
 
 // TestSlowStart: an endpoint that is added to a cluster that is overloaded gets its
-// share step by step, less than half of it at first, and is not drowned.
+// share step by step, and is not drowned.
 func TestSlowStart(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	var all []*server
@@ -521,7 +521,7 @@ func TestSlowStart(t *testing.T) {
 		shares = append(shares, float64(all[0].asked-all0)/float64(m.calls-before))
 	}
 	t.Logf("shares %.3f", shares)
-	if shares[0] > 0.125 || shares[4] > 0.2 || shares[11] < 0.2 || all[0].refused > all[0].asked/10 {
+	if shares[0] > 0.08 || shares[4] > 0.2 || shares[11] < 0.2 || all[0].refused > all[0].asked/10 {
 		t.Errorf("shares %.3f, refused %d of %d", shares, all[0].refused, all[0].asked)
 	}
 }
