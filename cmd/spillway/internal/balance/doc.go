@@ -22,9 +22,13 @@
 // # How many requests an endpoint gets
 //
 // With equal weights, the endpoint with fewer attempts in flight of two chosen at
-// random. If one of them is more than twice as slow as the other, its attempts count as
-// the square of the ratio (Finagle's EWMA has the ratio itself): an endpoint that is slow
-// because it is ill serves what the others have no capacity for. With unequal weights, earliest deadline first: after each pick the deadline
+// random. If one of them is slower, by a factor of 1.5 and by three standard errors, the one
+// that is expected to answer first: the expected latency is the usual one, times the attempts
+// in flight over the usual number of them. (Finagle's EWMA has latency times attempts; an
+// endpoint at a fourth of the speed then gets 3 % of the requests, which is what p99 shows.)
+// What is known of latency is forgotten in 20 s without answers, and the endpoint tried again.
+//
+// With unequal weights, earliest deadline first: after each pick the deadline
 // of endpoint i moves by
 //
 //	max(1/4, (active + 1) / (usual + 1))^bias / weight

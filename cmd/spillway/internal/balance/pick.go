@@ -14,6 +14,7 @@ type Pick struct {
 	Index  int // in the endpoints of the Set
 	ticket spillway.Ticket
 	at     int64
+	flight int64 // attempts at the endpoint, without this one
 }
 
 // The ranks of endpoints, best first. An endpoint is used only if no endpoint has a
@@ -59,8 +60,7 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 		x := s.all[at]
 		ticket, err := x.throttle.Admit(now, call)
 		if err == nil {
-			x.busy.Add(1)
-			return Pick{at, ticket, v.at}
+			return Pick{at, ticket, v.at, x.busy.Add(1) - 1}
 		}
 		v.passed[v.detours] = x
 		v.detours++
@@ -72,8 +72,7 @@ func (s *Set) Pick(now time.Time, class spillway.Criticality, tried []*Endpoint)
 	}
 	// All reject. Their throttles learn from the outcome all the same.
 	x := s.all[first]
-	x.busy.Add(1)
-	return Pick{first, spillway.Ticket{By: x.throttle, Criticality: class}, v.at}
+	return Pick{first, spillway.Ticket{By: x.throttle, Criticality: class}, v.at, x.busy.Add(1) - 1}
 }
 
 // look returns how the endpoints stand.
@@ -164,18 +163,15 @@ func (s *Set) scan(v *view) (index, rank int) {
 	return s.lessBusy(v.at, two[0], two[1]), rank
 }
 
-// lessBusy returns the less busy one of two, either if both are as busy. Attempts of an
-// endpoint that is much slower count as the square of how much: its share of requests
-// then falls with the third power, so that the slow answers of one of a few endpoints
-// stay below a hundredth of all while the others have capacity.
+// lessBusy returns the less busy one of two, either if both are as busy. An endpoint that is
+// slower gets the attempt only if it is expected to answer sooner: if the other has as many
+// times more in flight than usual.
 func (s *Set) lessBusy(at int64, i, j int) int {
 	x, y := s.all[i], s.all[j]
-	a, b := float64(x.busy.Load()+1), float64(y.busy.Load()+1)
-	slower := x.latency.ratio(&y.latency, at)
-	if slower > 1 {
-		a *= slower * slower
-	} else {
-		b /= slower * slower
+	m, n := x.busy.Load(), y.busy.Load()
+	a, b := float64(m), float64(n)
+	if slower := x.latency.ratio(&y.latency, at); slower != 1 {
+		a, b = slower*x.latency.crowd(m), y.latency.crowd(n)
 	}
 	if b < a || a == b && s.config.Rand() < 0.5 {
 		return j

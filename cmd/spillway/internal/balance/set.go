@@ -119,8 +119,8 @@ type Answer struct {
 func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	x, at := s.all[p.Index], s.at(now)
 	p.ticket.Settle(now, a.Outcome)
-	if len(s.all) > 1 && (a.Outcome == spillway.Served || a.Outcome == spillway.TimedOut) {
-		x.latency.add(at, time.Duration(at-p.at))
+	if len(s.all) > 1 {
+		x.measure(at, p, a.Outcome)
 	}
 	if a.Unreachable {
 		s.skip(&x.unreachable, at+int64(avoid))
@@ -133,6 +133,17 @@ func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	}
 	if s.config.Outliers != nil && a.Outcome != spillway.Abandoned {
 		s.judge(at, x, a.Failed)
+	}
+}
+
+// measure takes in how long an attempt took. A refusal or failure says nothing of that.
+func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
+	switch d := time.Duration(at - p.at); o {
+	case spillway.Served, spillway.TimedOut:
+		x.latency.add(at, d, p.flight)
+	case spillway.Abandoned:
+		x.latency.exceeds(at, d, p.flight)
+	default:
 	}
 }
 

@@ -149,7 +149,7 @@ func TestUnhealthyEndpointsGetNothing(t *testing.T) {
 		}
 		ups[1].ill.Store(true)
 		until(t, "both are not", is(Unhealthy, Unhealthy, true))
-		if a, b := send(); a+b != 60 { // how many each is the balancer's: one may have been slow
+		if a, b := send(); a == 0 || b == 0 {
 			t.Errorf("%s: unhealthy endpoints get %d and %d", health.Type, a, b)
 		}
 		ups[0].ill.Store(false)
