@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // An Attempt is one try at a call. It is valid only while the func that it was
@@ -20,7 +21,7 @@ type Attempt struct {
 	// Start is when the attempt was admitted.
 	Start time.Time
 
-	routing  routing
+	route    throttle.Route
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
 	accepts  float64 // what the answer says of the server's accept ratio
@@ -43,7 +44,7 @@ func (p *policies) attempt(
 	ctx context.Context, call spillway.Call, by Router, r *retry.Attempt, send func(context.Context, *Attempt) error,
 ) (err error) {
 	a := spare.Get().(*Attempt)
-	a.Attempt, a.Start, a.accepts, a.routing = r, time.Now(), 1, routing{by, call.Key}
+	a.Attempt, a.Start, a.accepts, a.route = r, time.Now(), 1, throttle.Route{Name: call.Key, Namer: by}
 	outcome := spillway.Abandoned // unless send returns
 	defer func() { p.settle(call, a, outcome, err) }()
 	if err := p.admit(call, a); err != nil {
@@ -66,11 +67,12 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 			continue
 		}
 		var err error
-		gate := g.Gate
 		if i == throttleGate {
-			gate = p.routes.gate(gate, a.routing)
+			a.tickets[i], err = p.throttle.Admit(a.Start, call, a.route)
+		} else {
+			a.tickets[i], err = g.Admit(a.Start, call)
 		}
-		if a.tickets[i], err = gate.Admit(a.Start, call); err == nil {
+		if err == nil {
 			a.admitted[i] = true
 			continue
 		}
@@ -86,7 +88,7 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 
 // settle tells each gate that admitted the attempt what became of it.
 func (p *policies) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
-	p.routes.settle(a.Start, &a.tickets[throttleGate], a.routing, o)
+	p.throttle.Settle(a.Start, &a.tickets[throttleGate], a.route, o)
 	a.tickets[inflightGate].Settle(a.Start, o)
 	if p.observer != nil {
 		p.report(call, a, o, err)

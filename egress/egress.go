@@ -57,6 +57,12 @@ type gate struct {
 	mode   spillway.Mode
 }
 
+// A Router names the route of a call: its method, or the path without what names a single
+// object. Calls of a route that the backend does not accept are throttled apart from the
+// other routes. Route is called only where that matters, at most twice for each attempt.
+// The empty route is none.
+type Router interface{ Route() string }
+
 // A Client makes calls to one backend. It is safe for concurrent use; make one
 // with [New].
 type Client struct {
@@ -69,8 +75,7 @@ type Client struct {
 // by Update; the throttle lives on, and the limit in flight if it is the Client's own.
 type policies struct {
 	gates    [gates]gate
-	throttle *throttle.Throttle
-	routes   *routes
+	throttle *throttle.Routes
 	inflight *inflight.Limiter
 	shared   bool // the limit
 	retry    retry.Strategy
@@ -106,9 +111,6 @@ func (c *Client) Update(config Config) error {
 			return err
 		}
 	}
-	if err := p.routes.update(config.Throttle); err != nil {
-		return err
-	}
 	c.current.Store(p)
 	return nil
 }
@@ -135,7 +137,7 @@ func (c *Config) build() (*policies, error) {
 			return nil, fmt.Errorf("egress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
 		}
 	}
-	th, err := throttle.New(c.Throttle)
+	th, err := throttle.NewRoutes(c.Throttle)
 	if err != nil {
 		return nil, fmt.Errorf("egress: Throttle: %w", err)
 	}
@@ -145,10 +147,10 @@ func (c *Config) build() (*policies, error) {
 	}
 	return &policies{
 		gates: [gates]gate{
-			throttleGate: {th, "throttle", c.ThrottleMode},
+			throttleGate: {nil, "throttle", c.ThrottleMode}, // which goes by the route
 			inflightGate: {limiter, "inflight", c.InflightMode},
 		},
-		throttle: th, routes: new(routes), inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
+		throttle: th, inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
 	}, nil
 }
 
@@ -158,7 +160,7 @@ func (p *policies) adopt(old *policies, c *Config) error {
 	if err := old.throttle.Update(c.Throttle); err != nil {
 		return err
 	}
-	p.throttle, p.gates[throttleGate].Gate, p.routes = old.throttle, old.throttle, old.routes
+	p.throttle = old.throttle
 	if p.shared || old.shared {
 		return nil
 	}
@@ -266,7 +268,5 @@ type Stats struct {
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
 	p := c.current.Load()
-	s := Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
-	p.routes.stats(now, &s.Throttle)
-	return s
+	return Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
 }

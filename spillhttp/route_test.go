@@ -23,6 +23,8 @@ func TestDefaultRoute(t *testing.T) {
 		{"GET", "/a/b/c/d/e/f", "GET /a/b/c/d"},
 		{"GET", "/files/abcdefghijklmnopqrstuvwxyzabcdefg", "GET /files/*"},
 		{"GET", "//", "GET //"},
+		{"GET", "/v1/orders/9/a1b2/items", "GET /v1/orders/*/*"},
+		{"GET", "/v2/200/x7", "GET /v2/*/x7"},
 		{"GET", "/caf%25e", "GET /*"},
 	} {
 		if got := DefaultRoute(httptest.NewRequest(row.method, "http://backend"+row.url, nil)); got != row.want {

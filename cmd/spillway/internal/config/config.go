@@ -134,7 +134,7 @@ type Health struct {
 	Interval           time.Duration `yaml:"interval" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
 	Jitter             float64       `yaml:"jitter" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
 	Timeout            time.Duration `yaml:"timeout" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
-	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. Endpoints that serve requests are not checked."`
+	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. With more than 300 endpoints it is longer: at most 5 checks a second. Endpoints that serve requests are not checked."`
 	HealthyThreshold   int           `yaml:"healthy_threshold" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
 	UnhealthyThreshold int           `yaml:"unhealthy_threshold" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
 }
@@ -201,13 +201,13 @@ type Throttle struct {
 	Window        time.Duration `yaml:"window" jsonschema_description:"How long past requests are remembered; 0 is 30s."`
 	ProbeInterval time.Duration `yaml:"probe_interval" jsonschema_description:"How often a cluster that accepts nothing is tried; 0 is 1s."`
 	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many must be remembered before any is refused; 0 is 10, negative is none."`
-	WholeCluster  bool          `yaml:"whole_cluster" jsonschema_description:"One throttle for all requests to the cluster. By default up to 256 operations have one each, told apart by their path without what looks like an identifier, so that one that always fails does not stop the others."`
+	WholeCluster  bool          `yaml:"whole_cluster" jsonschema_description:"One throttle for all requests to the cluster. By default up to 64 routes that fail have one each, so that they do not stop the others: methods of gRPC, or the method and the first four segments of the path, without what looks like an identifier."`
 }
 
 // Inflight is inflight.Config.
 type Inflight struct {
 	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit."`
+	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit. When it is reached, lower classes leave free what higher ones had in flight, or were rejected, in the last 1 to 2 s; and a sixteenth in the minute after any call of a higher class."`
 }
 
 // Retry is retry.BudgetedConfig.

@@ -74,7 +74,7 @@ func (x *cluster) close() { x.current.Load().close() }
 func (x *cluster) stats(now time.Time) ClusterStats {
 	u := x.current.Load()
 	s := ClusterStats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
-	s.Egress.Throttle = u.throttles.stats(now)
+	s.Egress.Throttle = u.throttles.throttle.Stats(now)
 	if u.limits != nil {
 		s.Egress.Inflight = u.limits.Limiter().Stats() // which follows before the first request, too
 	}
@@ -117,7 +117,9 @@ func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillw
 	if u.endpoints, err = newEndpoints(x, tls.Config); err != nil {
 		return nil, err
 	}
-	u.throttles = newThrottles(x, policies.Throttle, policies.ThrottleMode, o)
+	if u.throttles, err = newThrottles(x, policies.Throttle, policies.ThrottleMode, o); err != nil {
+		return nil, err
+	}
 	policies.ThrottleMode = spillway.Off // it is asked once for each request, not for each attempt
 	u.retries, _ = policies.Retry.(*config.Retries)
 	base, err := u.controlled(&policies)

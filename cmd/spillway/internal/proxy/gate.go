@@ -57,7 +57,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 // classify says what the configuration knows of a request.
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	if route := g.settings.Load().match(r); route != nil {
-		call.Criticality, call.Customer, call.Key = route.class, route.customer(r), g.key.cluster
+		call.Criticality, call.Customer, call.Key = route.class, route.customer(r), route.key
 		if t := route.config.Timeout; t > 0 {
 			call.Deadline = time.Now().Add(t)
 		}

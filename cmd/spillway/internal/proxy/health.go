@@ -23,7 +23,7 @@ import (
 //
 // An endpoint that has served requests since the last check is not checked: they say the
 // same, and cost nothing. One that is healthy and gets no requests is checked once in
-// no_traffic_interval. Checks have one connection to each endpoint, which takes no place
+// no_traffic_interval, or less often where there are many. Checks have one connection to each endpoint, which takes no place
 // of a request and is kept from one check to the next, but not over a
 // no_traffic_interval.
 
@@ -164,10 +164,14 @@ func (c *checker) judge(ctx context.Context, x *endpoint) bool {
 	return true
 }
 
+// idleChecks is how many checks of endpoints without requests a cluster makes in a second at
+// most. A check opens a connection, which takes about a millisecond of a processor.
+const idleChecks = 5
+
 // interval returns how long to wait until the next check. An endpoint that gets no
 // requests is checked rarely if it is healthy, or if its cluster gets none either.
 func (c *checker) interval(x *endpoint, at int64) time.Duration {
-	rare := max(c.config.Interval, c.config.NoTrafficInterval)
+	rare := max(c.config.Interval, c.config.NoTrafficInterval, time.Duration(len(c.endpoints.all))*time.Second/idleChecks)
 	idle := func(last int64) bool { return last == 0 || at-last > int64(rare) }
 	settled := x.health.row == 0 // no check contradicts the state
 	is := settled && idle(x.asked.Load()) && (x.health.is() == Healthy || idle(c.endpoints.requested()))

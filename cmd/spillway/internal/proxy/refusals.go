@@ -59,6 +59,6 @@ func (r *refusals) write(e *spillway.Event) {
 	if e.Mode == spillway.Observe {
 		text = "would be refused"
 	}
-	r.logger.Warn(text, "policy", e.Policy, "cluster", e.Call.Key, "criticality", e.Call.Criticality.String(),
+	r.logger.Warn(text, "policy", e.Policy, "cluster", clusterOf(e.Call.Key), "criticality", e.Call.Criticality.String(),
 		"customer", e.Call.Customer, "reason", e.Err, "left_out", r.missing.Swap(0))
 }

@@ -195,52 +195,41 @@ func TestWhatIsNotShared(t *testing.T) {
 	}
 }
 
-// TestOperationsAreBounded has more paths than there is room for: those that share a
-// throttle share its decisions, and nothing grows.
-func TestOperationsAreBounded(t *testing.T) {
-	x := newThrottles(&config.Cluster{Name: "web"}, throttle.Config{}, spillway.Enforce, nil)
-	noon := time.Now()
-	seen := make(map[any]bool)
-	for i := range 10_000 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://web/"+strings.Repeat("x", i%30)+string(rune('a'+i%26))+strings.Repeat("y", i/30%30), nil)
+func routeName(r throttle.Route) string {
+	if r.Namer != nil {
+		return r.Namer.Route()
+	}
+	return r.Name
+}
+
+// TestRoutesOfRequests: which requests share a throttle once they fail.
+func TestRoutesOfRequests(t *testing.T) {
+	for _, row := range []struct {
+		whole bool
+		kind  string // of the content
+		path  string
+		want  string
+	}{
+		{false, "", "/users/17/export", "POST /users/*/export"},
+		{false, "text/plain", "/v1/list", "POST /v1/list"},
+		{false, "application/grpc", "/shop.v1.Orders/Get2", "/shop.v1.Orders/Get2"},
+		{true, "", "/users/17/export", ""},
+		{true, "application/grpc", "/shop.v1.Orders/Get2", ""},
+	} {
+		c := &config.Cluster{Name: "web"}
+		c.Throttle.WholeCluster = row.whole
+		x, err := newThrottles(c, throttle.Config{}, spillway.Enforce, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		seen[x.of(noon, r)] = true
-	}
-	if len(seen) > maxOperations || len(seen) < maxOperations*9/10 {
-		t.Errorf("%d throttles for endless paths, at most %d", len(seen), maxOperations)
-	}
-	alike := func(paths ...string) bool {
-		first := any(nil)
-		for _, path := range paths {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://web"+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			th := x.of(noon.Add(time.Hour), r)
-			if first == nil {
-				first = th
-			}
-			if first != any(th) {
-				return false
-			}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://web"+row.path, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return true
-	}
-	for _, row := range []struct {
-		paths []string
-		want  bool
-	}{
-		{[]string{"/users/17/export", "/users/18/export", "/users/0b9c-f3e1-11/export"}, true},
-		{[]string{"/users/17/export", "/users/17/list"}, false},
-		{[]string{"/v1/list", "/v2/list"}, false},
-		{[]string{"/a/b", "/b/a"}, false},
-		{[]string{"/a", "/a/"}, false},
-		{[]string{"/files/" + strings.Repeat("q", 33), "/files/" + strings.Repeat("z", 50)}, true},
-	} {
-		if alike(row.paths...) != row.want {
-			t.Errorf("%q are one operation: %v", row.paths, !row.want)
+		r.ProtoMajor = 2
+		r.Header.Set("Content-Type", row.kind)
+		if got := routeName(x.route(r)); got != row.want {
+			t.Errorf("%s %s, whole %v: %q, want %q", row.kind, row.path, row.whole, got, row.want)
 		}
 	}
 }

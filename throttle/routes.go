@@ -1,0 +1,219 @@
+package throttle
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Route is the route of a call: its method, or the path without what names a single
+// object. The empty route is none.
+type Route struct {
+	Name string
+	// Namer, if not nil, is asked for the name where it matters: at most once in Admit and
+	// once in Settle.
+	Namer interface{ Route() string }
+}
+
+func (r Route) name() string {
+	if r.Namer == nil {
+		return r.Name
+	}
+	return r.Namer.Route()
+}
+
+// Routes keeps a throttle for the backend, and one for each route that the backend has
+// recently not accepted calls of.
+//
+//	not accepted for the first time   counts for the throttle of the backend
+//	then, until fewCalls have ended   one throttle decides for all such routes
+//	from then on                      the throttle of the route
+//
+// The first rule keeps the throttle at work where routes hold names that never come again;
+// the second where there are many routes of few calls each: neither of them would ever be
+// known well enough alone. There are MaxRoutes; the one whose last failure is longest ago
+// is replaced. Routes is safe for concurrent use; make it with [NewRoutes].
+type Routes struct {
+	backend Throttle
+	known   atomic.Int32 // how many routes there are, so that calls take no lock while there are none
+	few     Throttle
+
+	mu     sync.RWMutex
+	config Config
+	all    map[string]*route
+	gone   Stats // totals of routes that were replaced
+}
+
+// MaxRoutes is how many routes of a backend have a throttle of their own.
+const MaxRoutes = 64
+
+const fewCalls = 10 // as Config.MinRequests
+
+type route struct {
+	throttle Throttle
+	ended    atomic.Int64 // calls
+	failed   atomic.Int64 // when one was last not accepted, in nanoseconds since 1970
+}
+
+// NewRoutes returns Routes that know of no calls yet, or an error that names the field of c
+// that is out of range.
+func NewRoutes(c Config) (*Routes, error) {
+	t := new(Routes)
+	if err := t.Update(c); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Update changes the configuration, or returns an error and changes nothing. What is
+// remembered is kept, unless the window changes.
+func (t *Routes) Update(c Config) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.backend.Update(c); err != nil { // if not, none of the others returns one
+		return err
+	}
+	t.config = c
+	for _, x := range t.all {
+		if err := x.throttle.Update(c); err != nil {
+			return err
+		}
+	}
+	return t.few.Update(c)
+}
+
+func (t *Routes) find(name string) *route {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.all[name]
+}
+
+// Admit admits a call, or rejects it, as [Throttle.Admit] does. The ticket of an
+// admitted call must be passed to Settle exactly once, with the same route.
+func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ticket, error) {
+	return t.decides(of).Admit(now, call)
+}
+
+// decides returns what decides on a call.
+func (t *Routes) decides(of Route) *Throttle {
+	if t.known.Load() == 0 {
+		return &t.backend
+	}
+	switch x := t.find(of.name()); {
+	case x == nil:
+		return &t.backend
+	case x.ended.Load() < fewCalls:
+		return &t.few
+	default:
+		return &x.throttle
+	}
+}
+
+// Settle settles the ticket of a call, which has ended at the time now.
+func (t *Routes) Settle(now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
+	failed := o.Informs() && !o.Accepted()
+	if ticket.By == nil || !o.Informs() || !failed && t.known.Load() == 0 {
+		ticket.Settle(now, o)
+		return
+	}
+	name := of.name()
+	x := t.find(name)
+	if x == nil {
+		if failed && name != "" {
+			t.add(now, name)
+		}
+		ticket.Settle(now, o)
+		return
+	}
+	if failed {
+		x.failed.Store(now.UnixNano())
+	}
+	own, few := ticket.By == spillway.Settler(&x.throttle), ticket.By == spillway.Settler(&t.few)
+	foreign := spillway.Ticket{Epoch: noEpoch, Criticality: ticket.Criticality}
+	if !own {
+		x.throttle.Settle(now, foreign, o)
+	}
+	if failed && !own && !few { // it was sent when nothing was known of the route
+		t.few.Settle(now, foreign, o)
+		o = spillway.Abandoned
+	}
+	ticket.Settle(now, o)
+	x.ended.Add(1)
+}
+
+// noEpoch is that of no ticket: the throttle that counts such a one did not admit it.
+const noEpoch = math.MaxUint64
+
+// add makes a throttle for a route. It replaces another one if there are too many.
+func (t *Routes) add(now time.Time, name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all[name] != nil {
+		return
+	}
+	x := new(route)
+	if x.throttle.Update(t.config) != nil {
+		return // it was tried: cannot be
+	}
+	x.failed.Store(now.UnixNano())
+	if t.all == nil {
+		t.all = make(map[string]*route)
+	}
+	if len(t.all) >= MaxRoutes {
+		t.evict(now)
+	}
+	t.all[name] = x
+	t.known.Store(int32(len(t.all)))
+}
+
+// evict removes the route whose last failure is longest ago. The lock is held.
+func (t *Routes) evict(now time.Time) {
+	var oldest string
+	for name, x := range t.all {
+		if old := t.all[oldest]; old == nil || x.failed.Load() < old.failed.Load() {
+			oldest = name
+		}
+	}
+	total(&t.gone, t.all[oldest].throttle.Stats(now))
+	delete(t.all, oldest)
+}
+
+// Advise passes on which share of the calls of a criticality the server says that it
+// accepts: see [Throttle.Advise].
+func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
+	t.backend.Advise(now, c, ratio)
+}
+
+// Stats returns what is known at the time now: the sums over all routes, and the greatest
+// probability.
+func (t *Routes) Stats(now time.Time) Stats {
+	s := t.backend.Stats(now)
+	if t.known.Load() == 0 {
+		return s
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	total(&s, t.gone)
+	total(&s, t.few.Stats(now))
+	for _, x := range t.all {
+		of := x.throttle.Stats(now)
+		total(&s, of)
+		for i := range s {
+			s[i].Requests += of[i].Requests
+			s[i].Accepts += of[i].Accepts
+			s[i].Probability = max(s[i].Probability, of[i].Probability)
+		}
+	}
+	return s
+}
+
+// total adds the totals of a throttle to s.
+func total(s *Stats, of Stats) {
+	for i := range s {
+		s[i].RejectedTotal += of[i].RejectedTotal
+		s[i].ProbesTotal += of[i].ProbesTotal
+	}
+}

@@ -1,0 +1,144 @@
+package throttle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+var noon = time.Date(2030, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// backend is Routes and the time of the last call.
+type backend struct {
+	*Routes
+	now time.Time
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 2))
+	th, err := NewRoutes(Config{Rand: random.Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &backend{th, noon}
+}
+
+// call makes a call of a route, and reports whether it was sent.
+func (b *backend) call(route string, o spillway.Outcome) bool {
+	b.now = b.now.Add(time.Millisecond)
+	of := Route{Name: route}
+	ticket, err := b.Admit(b.now, spillway.Call{}, of)
+	if err != nil {
+		return false
+	}
+	b.Settle(b.now, &ticket, of, o)
+	return true
+}
+
+// TestRoutesAreApart: a route that always fails is throttled, and no other one is.
+func TestRoutesAreApart(t *testing.T) {
+	b := newBackend(t)
+	bad, good := 0, 0
+	for i := range 10_000 {
+		if i%10 > 0 {
+			if b.call("bad", spillway.Overloaded) {
+				bad++
+			}
+		} else if b.call("good", spillway.Served) {
+			good++
+		}
+	}
+	if good != 1000 || bad > 500 {
+		t.Errorf("of 1000 good calls %d were sent, of 9000 bad ones %d", good, bad)
+	}
+	s := b.Stats(b.now)[spillway.Critical.Index()]
+	if s.RejectedTotal != uint64(9000-bad) || s.Probability < 0.5 {
+		t.Errorf("%+v, %d were rejected", s, 9000-bad)
+	}
+}
+
+// TestRoutesOfOneCall: where no route comes again, the throttle of the backend decides.
+func TestRoutesOfOneCall(t *testing.T) {
+	b := newBackend(t)
+	sent := 0
+	for i := range 5000 {
+		if b.call(fmt.Sprint("route ", i), spillway.Overloaded) {
+			sent++
+		}
+	}
+	if sent > 500 {
+		t.Errorf("%d of 5000 calls were sent", sent)
+	}
+}
+
+// TestRoutesAreBounded: what was counted outlives routes that are replaced, and no way to
+// name routes makes memory grow.
+func TestRoutesAreBounded(t *testing.T) {
+	b := newBackend(t)
+	rejected := uint64(0)
+	for i := range 200 {
+		for range 40 {
+			if !b.call(fmt.Sprint("route ", i), spillway.Overloaded) {
+				rejected++
+			}
+			b.call("good", spillway.Served)
+		}
+	}
+	if n := len(b.all); n != MaxRoutes {
+		t.Errorf("%d routes are kept, want %d", n, MaxRoutes)
+	}
+	total := uint64(0)
+	for _, c := range b.Stats(b.now) {
+		total += c.RejectedTotal
+	}
+	if total != rejected || rejected == 0 {
+		t.Errorf("%d rejections are counted, there were %d", total, rejected)
+	}
+}
+
+// TestRoutesAndOutcomes: neither quotas nor clients that leave make a route.
+func TestRoutesAndOutcomes(t *testing.T) {
+	b := newBackend(t)
+	for range 1000 {
+		for _, o := range []spillway.Outcome{spillway.OverQuota, spillway.Abandoned} {
+			if !b.call("route", o) {
+				t.Fatalf("rejected after outcome %v", o)
+			}
+		}
+	}
+	if len(b.all) > 0 {
+		t.Error("a route is kept")
+	}
+}
+
+func TestRoutesUpdate(t *testing.T) {
+	b := newBackend(t)
+	for range 100 {
+		b.call("bad", spillway.Overloaded)
+	}
+	if err := b.Update(Config{K: 0.5}); err == nil {
+		t.Error("K of 0.5 was taken")
+	}
+	if err := b.Update(Config{K: 1.5}); err != nil {
+		t.Error(err)
+	}
+	if b.config.K != 1.5 {
+		t.Errorf("new routes have K %v", b.config.K)
+	}
+}
+
+func TestRoutesAllocateNothing(t *testing.T) {
+	b := newBackend(t)
+	for range 100 {
+		b.call("bad", spillway.Overloaded)
+	}
+	for _, route := range []string{"bad", "good"} {
+		if n := testing.AllocsPerRun(1000, func() { b.call(route, spillway.Served) }); n != 0 {
+			t.Errorf("%s: %v allocations", route, n)
+		}
+	}
+}
