@@ -41,6 +41,21 @@
 // full rather than empty. For that the upper bit must be free, so the highest
 // limit is math.MaxInt32; as many requests do not fit in a process.
 //
+// # Classes
+//
+// A Limiter that [New] made hands places out by criticality, as far as that is possible
+// without a queue. A class leaves free
+//
+//	while the limit was reached in the last 2 s
+//	      for each higher class, the most that it had in flight or was refused in the last
+//	      1 to 2 s, less what it has in flight now; at most a quarter of the limit
+//	in the minute after a call of a higher class
+//	      at least a sixteenth of the limit, rounded down
+//
+// So calls of one class alone get all places, and while the limit is reached each place
+// that is given back goes to the highest class that wants it. The Limiters of a [Registry]
+// do not tell classes apart, as A32 does not.
+//
 // Source: gRFC A32 "xDS Circuit Breaking"; Envoy, CircuitBreakers.Thresholds.
 // Departure: the limit belongs to the counter and not to each channel, so that
 // all who share the counter compare with the same limit.
@@ -104,30 +119,42 @@ type Limiter struct {
 	drops    atomic.Uint64 // all drops ever
 	reported atomic.Uint64 // drops handed out by TakeDrops
 	surplus  atomic.Uint64
-	refusal  atomic.Pointer[spillway.RejectedError]
-	change   sync.Mutex // of two limit changes, the later sets limit and refusal both
+	refusals atomic.Pointer[refusals]
+	change   sync.Mutex // of two limit changes, the later sets limit and refusals both
+
+	classes *classes // nil: all are alike
 }
 
-// New returns a Limiter with nothing in flight. It fails if config is not valid.
+// New returns a Limiter with nothing in flight, which hands places out by class. It fails if
+// config is not valid.
 func New(config Config) (*Limiter, error) {
 	limit, err := config.limit()
 	if err != nil {
 		return nil, err
 	}
-	l := new(Limiter)
+	l := &Limiter{classes: new(classes)}
 	l.SetMaxRequests(limit)
 	return l, nil
 }
 
 // Acquire takes a place in flight and reports whether there was one. If so, the
-// caller must call [Limiter.Release] exactly once; if not, a drop was counted.
+// caller must call [Limiter.Release] exactly once; if not, a drop was counted. It belongs to
+// no class: it takes any place that is free.
 // Acquire and Release are for those who settle by themselves; all others use
 // [Limiter.Admit], whose Ticket cannot be settled twice.
 func (l *Limiter) Acquire() bool {
+	if l.acquire(0) {
+		return true
+	}
+	l.drops.Add(1)
+	return false
+}
+
+// acquire takes a place unless that would leave fewer than reserved of them.
+func (l *Limiter) acquire(reserved uint32) bool {
 	for {
 		s := l.word.Load()
-		if full(s) {
-			l.drops.Add(1)
+		if full(s, reserved) {
 			return false
 		}
 		if l.word.CompareAndSwap(s, s+one) {
@@ -154,31 +181,57 @@ func (l *Limiter) takeBack() {
 	l.surplus.Add(1)
 }
 
-// Admit is Acquire as a [spillway.Gate]: it takes a place in flight, which the
-// settling of the Ticket gives back, or returns a *[spillway.RejectedError].
-// Neither allocates. The refusal tells the limit that was exceeded; it was made
+// Admit takes a place in flight at the time now, which the settling of the Ticket gives
+// back, or returns a *[spillway.RejectedError]. Neither allocates. A Limiter made by [New]
+// keeps places for classes above that of the call; one of a [Registry] does not, as A32 has
+// it, and ignores both arguments. Admit implements [spillway.Gate]. The refusal tells the
+// limit that was exceeded; it was made
 // when the limit was set, so its Level is the limit even where a lowered limit
 // finds more in flight.
-func (l *Limiter) Admit(_ time.Time, call spillway.Call) (spillway.Ticket, error) {
-	if !l.Acquire() {
-		return spillway.Ticket{}, l.refusal.Load()
+func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
+	if l.classes == nil {
+		if !l.acquire(0) {
+			return spillway.Ticket{}, l.Refuse()
+		}
+		return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
 	}
+	at, class := now.UnixNano(), call.Criticality.Index()
+	if !l.acquire(l.classes.reserved(at, class, uint32(l.word.Load()))) {
+		return spillway.Ticket{}, l.reject(at, class)
+	}
+	l.classes.took(at, class)
 	return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
+}
+
+// reject counts a drop of a class and returns the refusal.
+func (l *Limiter) reject(at int64, class int) error {
+	l.drops.Add(1)
+	reached := l.Full()
+	l.classes.refused(at, class, reached)
+	if reached {
+		return &l.refusals.Load().full
+	}
+	return &l.refusals.Load().reserved
 }
 
 // Settle implements [spillway.Settler]: it releases, whatever the outcome was.
 // It is called by [spillway.Ticket.Settle] only.
-func (l *Limiter) Settle(time.Time, spillway.Ticket, spillway.Outcome) { l.Release() }
+func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
+	if l.classes != nil {
+		l.classes.of[t.Criticality.Index()].held.Add(-1)
+	}
+	l.Release()
+}
 
 // Full reports whether a request would be refused now. It writes to nothing and
 // promises nothing: to get in, call Acquire or Admit. It lets a caller refuse,
 // with [Limiter.Refuse], before it spends work on choosing an endpoint.
-func (l *Limiter) Full() bool { return full(l.word.Load()) }
+func (l *Limiter) Full() bool { return full(l.word.Load(), 0) }
 
 // Refuse counts a drop and returns the refusal that Admit would return.
 func (l *Limiter) Refuse() error {
 	l.drops.Add(1)
-	return l.refusal.Load()
+	return &l.refusals.Load().full
 }
 
 // SetMaxRequests changes the limit to n at once, as control planes spell it: 0
@@ -189,7 +242,7 @@ func (l *Limiter) SetMaxRequests(n uint32) {
 	n = min(n, noLimit)
 	l.change.Lock()
 	defer l.change.Unlock()
-	l.refusal.Store(refusalAt(n))
+	l.refusals.Store(refusalsAt(n))
 	for {
 		s := l.word.Load()
 		if l.word.CompareAndSwap(s, s&^math.MaxUint32|int64(n)) {
@@ -249,13 +302,18 @@ func (l *Limiter) Stats() Stats {
 	}
 }
 
-// full reports whether the count in s has reached the limit in s. A negative
-// count is a very high one here.
-func full(s int64) bool { return uint32(s>>32) >= uint32(s) }
+// full reports whether the count in s has reached the limit in s, less what is reserved,
+// which is at most the limit. A negative count is a very high one here.
+func full(s int64, reserved uint32) bool {
+	limit := uint32(s)
+	return uint32(s>>32) >= limit-min(reserved, limit)
+}
 
-// refusalAt returns the refusal that all requests above limit share.
-func refusalAt(limit uint32) *spillway.RejectedError {
-	e := &spillway.RejectedError{
+// refusals are those that all requests above a limit share.
+type refusals struct{ full, reserved spillway.RejectedError }
+
+func refusalsAt(limit uint32) *refusals {
+	e := spillway.RejectedError{
 		Policy: "inflight",
 		Level:  float64(limit),
 		Limit:  float64(limit),
@@ -265,5 +323,7 @@ func refusalAt(limit uint32) *spillway.RejectedError {
 	if limit == 0 {
 		e.Advice = "max_requests is 0, which refuses every request"
 	}
-	return e
+	r := &refusals{e, e}
+	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise max_requests"
+	return r
 }

@@ -1,0 +1,275 @@
+package layers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/resolver"
+	"google.golang.org/grpc/resolver/manual"
+
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/shed"
+	"github.com/seed90641741/spillway/spillgrpc"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+func init() { balancer.Register(spillgrpc.NewBalancer(nil)) } //nolint:gochecknoinits // as grpc wants it
+
+const (
+	tasks = 4
+	slots = 16 // calls that a task serves at once; the others wait in it
+	mean  = 20 * time.Millisecond
+	// rate is 70 % of what all tasks can do.
+	rate = 0.7 * tasks * slots / 0.02
+)
+
+// A task serves some calls at once. It is protected as other servers are, and does not
+// know how many.
+type task struct {
+	slots         chan struct{}
+	served, asked atomic.Int64
+}
+
+func newTask() *task { return &task{slots: make(chan struct{}, slots)} }
+
+// weaken leaves a task a quarter of its capacity, from now on.
+func (x *task) weaken() {
+	for range slots - slots/4 {
+		x.slots <- struct{}{}
+	}
+}
+
+func (x *task) work(ctx context.Context) error {
+	x.asked.Add(1)
+	select {
+	case x.slots <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	time.Sleep(mean/2 + rand.N(mean))
+	<-x.slots
+	x.served.Add(1)
+	return nil
+}
+
+// protection is that of a task. A call that another task can serve at once is better
+// rejected soon than kept waiting; what these tasks do needs no processor.
+var protection = ingress.Config{
+	Shed:     shed.Config{MaxWait: 15 * time.Millisecond},
+	Trust:    ingress.Trust{Boundary: ingress.Internal},
+	Forwards: true,
+}
+
+// A measured load is what its clients saw.
+type measured struct {
+	calls, served int
+	attempts      atomic.Int64
+	mu            sync.Mutex
+	latencies     []time.Duration
+}
+
+func (m *measured) success() float64       { return float64(m.served) / float64(m.calls) }
+func (m *measured) amplification() float64 { return float64(m.attempts.Load()) / float64(m.calls) }
+
+func (m *measured) p99() time.Duration { return m.quantile(0.99) }
+
+func (m *measured) quantile(q float64) time.Duration {
+	slices.Sort(m.latencies)
+	return m.latencies[int(float64(len(m.latencies))*q)]
+}
+
+func (m *measured) String() string {
+	return fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p50 %v, p99 %v", m.calls, m.success(), m.amplification(),
+		m.quantile(0.5).Round(100*time.Microsecond), m.p99().Round(100*time.Microsecond))
+}
+
+// offer makes calls at random times, without waiting for their ends, and then waits for them.
+func (m *measured) offer(d time.Duration, call func() error) {
+	var all sync.WaitGroup
+	start := time.Now()
+	for next := time.Duration(0); next < d; next += time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) {
+		if wait := next - time.Since(start); wait > 0 {
+			time.Sleep(wait)
+		}
+		m.calls++
+		all.Go(func() {
+			begun := time.Now()
+			err := call()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			if err == nil {
+				m.served++
+				m.latencies = append(m.latencies, time.Since(begun))
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A system connects a caller to tasks.
+type system func(t *testing.T, n *network, all []*task, attempts *atomic.Int64) (call func() error)
+
+// overGRPC calls tasks by the round_robin of grpc, under the balancer that skips tasks
+// which have rejected calls, until the time that they gave has passed.
+func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) func() error {
+	t.Helper()
+	var addresses []resolver.Address
+	for _, x := range all {
+		address := n.serveGRPC(&service{unary: x.work}, spillgrpc.ServerConfig{Ingress: newIngress(t, protection)})
+		addresses = append(addresses, resolver.Address{Addr: address})
+	}
+	r := manual.NewBuilderWithScheme("tasks")
+	r.InitialState(resolver.State{Addresses: addresses})
+	client := must(spillgrpc.NewClient(spillgrpc.ClientConfig{Classify: idempotent}))
+	cc := n.channel("tasks:///", append(client.DialOptions(),
+		grpc.WithResolvers(r),
+		grpc.WithDefaultServiceConfig(must(spillgrpc.BalancerConfig{Cluster: t.Name()}.ServiceConfig())),
+		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+			attempts.Add(1)
+			return invoke(ctx, method, req, reply, cc, opts...)
+		}))...)
+	return func() error { return call(context.Background(), cc) }
+}
+
+// behindAddress calls tasks by HTTP/1.1 behind one address, whose balancer passes each
+// connection on to the next task, and knows nothing of requests.
+func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64) func() error {
+	t.Helper()
+	var addresses []string
+	for _, x := range all {
+		h := must(spillhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if x.work(r.Context()) != nil {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}), spillhttp.HandlerConfig{Ingress: newIngress(t, protection)}))
+		addresses = append(addresses, n.serve(h))
+	}
+	virtual := n.balance(addresses)
+	base := n.transport()
+	client := must(spillhttp.NewTransport(spillhttp.TransportConfig{Base: counting{base, attempts}, Egress: egress.Config{}}))
+	return func() error {
+		code, err := get(context.Background(), client, virtual)
+		if err == nil && code != http.StatusOK {
+			err = errors.New(http.StatusText(code))
+		}
+		return err
+	}
+}
+
+// counting counts requests.
+type counting struct {
+	next http.RoundTripper
+	n    *atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.n.Add(1)
+	return c.next.RoundTrip(r)
+}
+
+// balance passes connections to a new address on to others, in turn.
+func (n *network) balance(to []string) (address string) {
+	n.t.Helper()
+	l, address := n.listen(false)
+	var running sync.WaitGroup
+	running.Go(func() {
+		for i := 0; ; i++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { n.pass(c, to[i%len(to)]) })
+		}
+	})
+	n.t.Cleanup(func() {
+		_ = l.Close()
+		running.Wait()
+	})
+	return address
+}
+
+// pass copies what comes by a connection to another one, and back, until one end closes.
+func (n *network) pass(c net.Conn, to string) {
+	defer c.Close()
+	up, err := n.dial(context.Background(), to)
+	if err != nil {
+		return
+	}
+	defer up.Close()
+	var both sync.WaitGroup
+	both.Go(func() {
+		_, _ = io.Copy(up, c)
+		_ = up.Close()
+	})
+	_, _ = io.Copy(c, up)
+	_ = c.Close()
+	both.Wait()
+}
+
+// try offers the load to a system, in which one task may be weak.
+func try(t *testing.T, sockets, weak bool, how system) *measured {
+	t.Helper()
+	n := newNetwork(t, sockets)
+	var all []*task
+	for range tasks {
+		all = append(all, newTask())
+	}
+	var attempts atomic.Int64
+	call := how(t, n, all, &attempts)
+	warm, long := 2*time.Second, 3*time.Second
+	if sockets {
+		warm, long = 5*time.Second, 20*time.Second
+	}
+	new(measured).offer(warm, call)
+	if weak {
+		all[0].weaken()
+	}
+	new(measured).offer(warm, call)
+	m, before := new(measured), attempts.Load()
+	m.offer(long, call)
+	m.attempts.Store(attempts.Load() - before)
+	shares := ""
+	for _, x := range all {
+		shares += fmt.Sprintf(" [began %d, served %d]", x.asked.Load(), x.served.Load())
+	}
+	t.Logf("weak %v: %v;%s", weak, m, shares)
+	return m
+}
+
+// TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity, with the load at
+// 70 % of what all could do: nearly all calls are served, with about the latency that they
+// have without any overload, for few attempts more. It takes no real time, unless it measures.
+func TestOneOfFourIsWeak(t *testing.T) {
+	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
+		t.Run(name, func(t *testing.T) {
+			run := func(t *testing.T) {
+				t.Helper()
+				calm := try(t, *measure, false, how)
+				got := try(t, *measure, true, how)
+				if got.success() < 0.995 || got.amplification() > 1.1 || got.p99() > calm.p99()+20*time.Millisecond {
+					t.Errorf("with a weak task: %v; without: %v", got, calm)
+				}
+			}
+			if *measure {
+				run(t)
+			} else {
+				synctest.Test(t, run)
+			}
+		})
+	}
+}

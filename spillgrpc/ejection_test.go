@@ -1,0 +1,127 @@
+package spillgrpc
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed90641741/spillway/inflight"
+)
+
+// taking is a picker that takes turns, and counts what it has handed out by connection.
+type taking struct {
+	all  []balancer.SubConn
+	next int
+	out  map[balancer.SubConn]int
+}
+
+func newTaking(n int) *taking {
+	x := &taking{out: make(map[balancer.SubConn]int)}
+	for range n {
+		x.all = append(x.all, &subConn{nil})
+	}
+	return x
+}
+
+func (x *taking) Pick(balancer.PickInfo) (balancer.PickResult, error) {
+	sc := x.all[x.next%len(x.all)]
+	x.next++
+	x.out[sc]++
+	return balancer.PickResult{SubConn: sc, Done: func(balancer.DoneInfo) { x.out[sc]-- }}, nil
+}
+
+// newEjecting returns a picker that leaves out connections, above child.
+func newEjecting(child *taking) *picker {
+	return &picker{child: child, limiter: must(inflight.New(inflight.Config{})), drops: &drops{}, ready: true, ejections: new(ejections)}
+}
+
+// picks makes n picks, ends each with done, and returns how many each connection got.
+func picks(t *testing.T, p *picker, child *taking, n int, done func(balancer.SubConn) balancer.DoneInfo) []int {
+	t.Helper()
+	got := make(map[balancer.SubConn]int)
+	for range n {
+		r, err := p.Pick(balancer.PickInfo{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[r.SubConn]++
+		r.Done(done(r.SubConn))
+	}
+	var all []int
+	for _, sc := range child.all {
+		all = append(all, got[sc])
+		if child.out[sc] != 0 {
+			t.Errorf("the child has not got back %d picks", child.out[sc])
+		}
+	}
+	return all
+}
+
+// busyFor is what a server says that is overloaded itself.
+func busyFor(ms, scope string) balancer.DoneInfo {
+	return balancer.DoneInfo{
+		Err:     status.Error(codes.Unavailable, "overloaded"),
+		Trailer: metadata.Pairs(keyPushback, ms, keyScope, scope),
+	}
+}
+
+// TestEjection: a connection whose server is overloaded itself gets nothing until the time that it
+// gave has passed, and what the child hands out for it is given back.
+func TestEjection(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		says    balancer.DoneInfo
+		ejected bool
+	}{
+		{"this task", busyFor("1000", "task"), true},
+		{"the whole service", busyFor("1000", "service"), false},
+		{"one customer", balancer.DoneInfo{Err: status.Error(codes.ResourceExhausted, "quota"), Trailer: metadata.Pairs(keyPushback, "1000", keyScope, "customer")}, false},
+		{"no time", balancer.DoneInfo{Err: status.Error(codes.Unavailable, "overloaded"), Trailer: metadata.Pairs(keyScope, "task")}, false},
+		{"another failure", balancer.DoneInfo{Err: status.Error(codes.Internal, "bug"), Trailer: metadata.Pairs(keyPushback, "1000", keyScope, "task")}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				child := newTaking(4)
+				p := newEjecting(child)
+				says := func(sc balancer.SubConn) balancer.DoneInfo {
+					if sc == child.all[1] {
+						return row.says
+					}
+					return balancer.DoneInfo{}
+				}
+				picks(t, p, child, 4, says)
+				got := picks(t, p, child, 400, says)
+				if row.ejected != (got[1] == 0) || got[0] < 80 || got[2] < 80 || got[3] < 80 {
+					t.Errorf("after a refusal: %v", got)
+				}
+				time.Sleep(time.Second)
+				got = picks(t, p, child, 400, func(balancer.SubConn) balancer.DoneInfo { return balancer.DoneInfo{} })
+				if got[1] != 100 {
+					t.Errorf("after the time: %v", got)
+				}
+				if n := p.ejections.known.Load(); row.ejected && n != 0 {
+					t.Errorf("%d connections are remembered", n)
+				}
+			})
+		})
+	}
+}
+
+// TestEjectionOfAll: where all ask to be left alone, all get calls.
+func TestEjectionOfAll(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		child := newTaking(3)
+		p := newEjecting(child)
+		says := func(balancer.SubConn) balancer.DoneInfo { return busyFor("60000", "task") }
+		picks(t, p, child, 3, says)
+		for i, n := range picks(t, p, child, 300, says) {
+			if n == 0 {
+				t.Errorf("connection %d gets nothing", i)
+			}
+		}
+	})
+}

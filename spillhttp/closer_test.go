@@ -1,0 +1,124 @@
+package spillhttp
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/load"
+)
+
+// mustCloser returns a Handler that closes connections, as NewHandler makes it, before a
+// handler that answers once wait is closed. The utilization is what level says.
+func mustCloser(t *testing.T, level *atomic.Int64, wait <-chan struct{}) *Handler {
+	t.Helper()
+	h := mustHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-wait }), ingress.Config{
+		Shed: patient, Load: load.Config{Signals: []load.Signal{{Name: "test", Read: func() float64 { return float64(level.Load()) }}}},
+	}, HandlerConfig{})
+	h.closer.paced()
+	return h
+}
+
+// TestClosedConnections: which refusals close their connection.
+func TestClosedConnections(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		major int
+		retry bool
+		gap   time.Duration // between refusals
+		want  int           // of 100 that close
+	}{
+		{"HTTP/1.1, at once", 1, false, 0, 1},
+		{"HTTP/1.1, one in a second", 1, false, time.Second, 100},
+		{"retries by HTTP/1.1", 1, true, 0, 100},
+		{"HTTP/2, ten in a second", 2, false, 100 * time.Millisecond, 100},
+		{"HTTP/2, a hundred in a second", 2, false, 10 * time.Millisecond, 10},
+		{"retries by HTTP/2", 2, true, 10 * time.Millisecond, 10},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var level atomic.Int64
+				level.Store(2)
+				h := mustCloser(t, &level, nil)
+				time.Sleep(time.Second) // the load is read
+				closed := 0
+				for range 100 {
+					r := incoming(t)
+					r.ProtoMajor = row.major
+					if row.retry {
+						r.Header.Set("X-Envoy-Attempt-Count", "2")
+					}
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, r)
+					if w.Code != http.StatusServiceUnavailable {
+						t.Fatalf("answered %d", w.Code)
+					}
+					if w.Header().Get("Connection") == "close" {
+						closed++
+					}
+					time.Sleep(row.gap)
+				}
+				if closed != row.want {
+					t.Errorf("%d connections of 100 are closed, want %d", closed, row.want)
+				}
+			})
+		})
+	}
+}
+
+// TestClosedConnectionsEndWell: a client opens another connection after a refusal, and what
+// is in flight on the old one is served (by HTTP/2: GOAWAY).
+func TestClosedConnectionsEndWell(t *testing.T) {
+	var level atomic.Int64
+	var handler atomic.Pointer[Handler]
+	overPipes(t, func(w http.ResponseWriter, r *http.Request) { handler.Load().ServeHTTP(w, r) },
+		func(t *testing.T, base *http.Transport, network *pipes) {
+			wait := make(chan struct{})
+			level.Store(0)
+			handler.Store(mustCloser(t, &level, wait))
+			get := func() int {
+				resp, err := base.RoundTrip(newGet(t, "http://server/"))
+				if err != nil {
+					t.Error(err)
+					return 0
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				return resp.StatusCode
+			}
+			var early sync.WaitGroup
+			early.Go(func() {
+				if code := get(); code != http.StatusOK {
+					t.Errorf("in flight: answered %d", code)
+				}
+			})
+			synctest.Wait()
+			level.Store(2)
+			time.Sleep(time.Second)
+			before := network.opens.Load()
+			if code := get(); code != http.StatusServiceUnavailable {
+				t.Fatalf("answered %d", code)
+			}
+			synctest.Wait()
+			refused := network.opens.Load()
+			level.Store(0)
+			time.Sleep(time.Second)
+			close(wait)
+			early.Wait()
+			if code := get(); code != http.StatusOK {
+				t.Errorf("afterwards: answered %d", code)
+			}
+			if first := base.Protocols.UnencryptedHTTP2(); first && refused != before {
+				t.Errorf("%d connections before the refusal, %d at it", before, refused)
+			}
+			if now := network.opens.Load(); base.Protocols.UnencryptedHTTP2() && now != refused+1 {
+				t.Errorf("%d connections at the refusal, %d afterwards", refused, now)
+			}
+		})
+}
