@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -33,7 +34,7 @@ func TestExecutorLoadAverageRejectsByClass(t *testing.T) {
 
 	rejected := func(c spillway.Criticality) bool {
 		now = now.Add(100 * time.Millisecond)
-		return s.RefuseAt(now, spillway.Call{Criticality: c}).Refused()
+		return s.RefuseAt(now, spillway.Call{Criticality: c}, new(ratelimit.Caller)).Refused()
 	}
 	if rejected(spillway.Sheddable) {
 		t.Error("a spike of 100 ms rejects")

@@ -172,7 +172,7 @@ func (p *Passage) ask(gate int, from *ratelimit.Caller) (w wait, reason Reason, 
 		p.quota, err = p.settings.quota.Admit(p.start, p.call)
 		return w, OverQuota, err
 	default:
-		return p.arrive(gate)
+		return p.arrive(gate, from)
 	}
 }
 
@@ -201,11 +201,12 @@ var hopeless = &spillway.RejectedError{
 }
 
 // arrive asks a shedder, which may say that the request is to wait in its queue.
-func (p *Passage) arrive(gate int) (w wait, _ Reason, err error) {
+func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, _ Reason, err error) {
 	s := p.server
 	by, state := s.shedder(gate, p.start)
 	state.Runnable = max(0, state.Runnable-companions)
 	place := s.waiters.Get().(*waiter)
+	place.Flow = by.flow(&p.call, from)
 	d := by.Arrive(p.start, p.call, state, &place.Waiter)
 	if d.Evicted != nil {
 		release(d.Evicted)

@@ -69,9 +69,12 @@ func (s *Server) Update(c Config) error {
 // Trust returns how much of its claims a request is believed.
 func (s *Server) Trust() Trust { return s.settings.Load().config.Trust }
 
-// Limits reports whether there is a rate limit, for whose exemptions Enter wants
-// to know the caller. Where there is none an adapter need not find out.
-func (s *Server) Limits() bool { return s.settings.Load().modes[limitGate] != spillway.Off }
+// WantsCaller reports whether Enter needs to know the caller now: a rate limit may exempt
+// it, or requests wait or are rejected, and callers are treated fairly. Otherwise an adapter
+// need not find out.
+func (s *Server) WantsCaller() bool {
+	return s.settings.Load().modes[limitGate] != spillway.Off || s.shed.TellsCallersApart() || s.flight.TellsCallersApart()
+}
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for
 // a token of the rate limit where that has a queue and the token comes before the
@@ -99,15 +102,17 @@ func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call,
 // refusal. It never waits. Where the answer is no
 // Refusal nothing was counted, and the request must still Enter. It is for
 // adapters that can refuse more cheaply before they have read the request.
-func (s *Server) Refuse(call spillway.Call) Refusal { return s.RefuseAt(time.Now(), call) }
+func (s *Server) Refuse(call spillway.Call, from ratelimit.Caller) Refusal {
+	return s.RefuseAt(time.Now(), call, &from)
+}
 
-// RefuseAt is Refuse at the time now, for whoever has read the clock already.
-func (s *Server) RefuseAt(now time.Time, call spillway.Call) Refusal {
+// RefuseAt is Refuse at the time now, for callers that have read the clock. It does not keep from.
+func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Caller) Refusal {
 	st := s.settings.Load()
 	if st.exempt(&call) {
 		return Refusal{}
 	}
-	gate, err := s.overloaded(st, now, call)
+	gate, err := s.overloaded(st, now, call, from)
 	if err == nil {
 		return Refusal{}
 	}
@@ -119,13 +124,13 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call) Refusal {
 
 // overloaded returns the gate that would refuse a request for overload, and why, if
 // one would.
-func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call) (gate int, err error) {
+func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call, from *ratelimit.Caller) (gate int, err error) {
 	for _, gate = range [...]int{flightGate, shedGate} {
 		if st.modes[gate] != spillway.Enforce {
 			continue
 		}
 		by, state := s.shedder(gate, now)
-		if err = by.Refuse(now, call, state); err != nil {
+		if err = by.Refuse(now, call, by.flow(&call, from), state); err != nil {
 			break
 		}
 	}

@@ -207,7 +207,7 @@ func TestExemptPassesAllGates(t *testing.T) {
 	for range 10 {
 		call := spillway.Call{Key: "/healthz", Deadline: past}
 		p, r := enter(s, call)
-		if r.Refused() || s.Refuse(call).Refused() {
+		if r.Refused() || s.Refuse(call, ratelimit.Caller{}).Refused() {
 			t.Fatalf("%+v", r)
 		}
 		p.Done(spillway.Served)
@@ -246,7 +246,7 @@ func TestModes(t *testing.T) {
 		if got := seen.take(); got != row.events || r.Refused() != row.refused {
 			t.Errorf("%v, %v: %s, refused %v; want %s, %v", row.limit, row.shed, got, r.Refused(), row.events, row.refused)
 		}
-		if early := s.Refuse(spillway.Call{Deadline: past}).Refused(); early != (row.shed == spillway.Enforce) {
+		if early := s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}).Refused(); early != (row.shed == spillway.Enforce) {
 			t.Errorf("%v: early refusal %v", row.shed, early)
 		}
 	}
@@ -328,7 +328,7 @@ func TestNothingIsLeft(t *testing.T) {
 			for range 300 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(1000))*time.Microsecond)
 				call := spillway.Call{Criticality: spillway.Criticality(r.IntN(4)) - 2}
-				if !s.Refuse(call).Refused() {
+				if !s.Refuse(call, ratelimit.Caller{}).Refused() {
 					p, _ := s.Enter(ctx, call, ratelimit.Caller{})
 					p.Done(spillway.Served)
 				}
@@ -373,7 +373,7 @@ func TestAllocations(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
 	}
-	if n := testing.AllocsPerRun(1000, func() { s.Refuse(spillway.Call{Deadline: past}) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}) }); n != 0 {
 		t.Errorf("%v allocations to refuse early", n)
 	}
 }

@@ -39,7 +39,7 @@ func BenchmarkRefuse(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Refuse(t0, spillway.Call{}, busy) == nil {
+		if s.Refuse(t0, spillway.Call{}, 0, busy) == nil {
 			b.Fatal("not refused")
 		}
 	}

@@ -25,11 +25,15 @@ const (
 	noise, cut = 0.02, 0.2
 )
 
-// cascade averages the rejected share of each class, and rejects lower classes while a
-// higher one is rejected. Without it lower classes would take part of the capacity of a
-// partly rejected class, whenever the queue happens to have space.
+// ranks is the number of ranks: each class has one for all callers, and one above it for
+// callers that ask for no more than their fair share. Rank / 2 is the class.
+const ranks = 2 * spillway.Criticalities
+
+// cascade averages the rejected share of each rank, and rejects lower ranks while a
+// higher one is rejected. Without it lower ranks would take part of the capacity of a
+// partly rejected one, whenever the queue happens to have space.
 type cascade struct {
-	classes [spillway.Criticalities]share
+	ranks   [ranks]share
 	all     float64 // rejected share of all classes
 	pressed float64 // the same, without the rejections by the cascade itself
 	tick    time.Time
@@ -37,37 +41,46 @@ type cascade struct {
 
 type share struct {
 	refused float64
-	above   float64 // rejected share of this class and all higher ones together
+	above   float64 // rejected share of this rank and all higher ones together
 	pressed float64 // rejected share, without the rejections by the cascade itself
 	asked   bool    // a request arrived since the last tick
 }
 
 // note counts one decision: refused is 1 for a rejection and 0 for an admission.
-func (c *cascade) note(class int, refused float64) {
-	s := &c.classes[class]
+func (c *cascade) note(rank int, refused float64) {
+	s := &c.ranks[rank]
 	s.pressed = toward(refused, s.pressed, memory)
 	c.pressed = toward(refused, c.pressed, memory)
-	c.noteOutranked(class, refused)
+	c.noteOutranked(rank, refused)
 }
 
 // spare counts an admission to an idle server. It counts as much as ten admissions, so that
 // all classes are served again soon after an overload.
 func (c *cascade) spare() {
-	for i := range c.classes {
-		c.classes[i].pressed *= lighten
+	for i := range c.ranks {
+		c.ranks[i].pressed *= lighten
 	}
 }
 
-// noteOutranked counts a rejection because of a higher class. It does not affect lower
-// classes: otherwise they would be served again only one after the other.
-func (c *cascade) noteOutranked(class int, refused float64) {
-	s := &c.classes[class]
+// noteOutranked counts a rejection because of a higher rank. It does not affect lower
+// ranks: otherwise they would be served again only one after the other.
+func (c *cascade) noteOutranked(rank int, refused float64) {
+	s := &c.ranks[rank]
 	s.asked = true
 	s.refused = toward(refused, s.refused, memory)
-	for i := range c.classes[:class+1] {
-		c.classes[i].above = toward(refused, c.classes[i].above, 2*memory)
+	for i := range c.ranks[:rank+1] {
+		c.ranks[i].above = toward(refused, c.ranks[i].above, 2*memory)
 	}
 	c.all = toward(refused, c.all, 2*memory)
+}
+
+// noteExcess counts a rejection of what a caller asked for beyond its share. The load on the
+// queue is that of the other requests: how deep it is, and which ranks are rejected, goes by
+// these.
+func (c *cascade) noteExcess(rank int) {
+	s := &c.ranks[rank]
+	s.asked = true
+	s.refused = toward(1, s.refused, memory)
 }
 
 // toward updates an EWMA over n decisions. Tiny values become 0: denormal numbers are slow.
@@ -87,8 +100,8 @@ func (c *cascade) advance(now time.Time) {
 	}
 	c.tick = now
 	least := ticks
-	for i := range c.classes {
-		s, quiet := &c.classes[i], ticks
+	for i := range c.ranks {
+		s, quiet := &c.ranks[i], ticks
 		if s.asked {
 			quiet--
 		}
@@ -105,22 +118,23 @@ func (c *cascade) advance(now time.Time) {
 // halved returns 2 to the power of -n.
 func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63)) }
 
-// shut reports whether to reject a request of class because a higher class is rejected. The
+// shut reports whether to reject a request because a higher rank is rejected. The
 // probability rises from 0 to 1 at cut. random returns a number in [0, 1).
-func (c *cascade) shut(class int, random func() float64) bool {
+func (c *cascade) shut(rank int, random func() float64) bool {
 	most := 0.0
-	for i := range c.classes[class+1:] {
-		most = max(most, c.classes[class+1+i].pressed)
+	for i := range c.ranks[rank+1:] {
+		most = max(most, c.ranks[rank+1+i].pressed)
 	}
 	return most > noise && random() < most/cut
 }
 
-// next returns the class below the highest one that is rejected: it may use an idle server.
-func (c *cascade) next() int {
-	for class := len(c.classes) - 1; class > 0; class-- {
-		if c.classes[class].pressed > noise {
-			return class - 1
+// next reports whether a rank follows the highest one that is rejected, by itself or as part
+// of the class that does: it may use an idle server.
+func (c *cascade) next(rank int) bool {
+	for highest := ranks - 1; highest > rank; highest-- {
+		if c.ranks[highest].pressed > noise {
+			return rank >= highest-1-(1-highest%2)
 		}
 	}
-	return -1
+	return false
 }

@@ -13,13 +13,35 @@
 //  4. Within a class the oldest waiter runs first. In the queue for a processor the newest
 //     runs first while more than a fifth of its class is rejected (adaptive LIFO).
 //  5. If a queue is full, the request replaces the last waiter of the lowest class in that
-//     queue, or is rejected if no waiter has a lower class.
+//     queue, or is rejected if no waiter has a lower class, and no caller has more waiters.
 //  6. The capacity of a queue shrinks as more of a class and of the classes above it is
 //     rejected: see depth.go, and capacity in shed.go.
 //  7. While a class is rejected, so are all lower classes of the same queue: see cascade.go.
 //  8. Utilization above the threshold of a class rejects this class: see thresholds.go.
 //  9. A request with a deadline closer than the fastest recent response is rejected,
 //     except one per second. Without a Limit no response time is known.
+//
+// # Fairness
+//
+// Within a class, the callers that ask for most are rejected first. [Waiter.Flow] says who
+// the caller is. While requests of a class are rejected in a queue:
+//
+//  1. The requests of each caller and all admissions are counted, over about two seconds.
+//  2. The fair share is the level at which demands, cut to it, add up to the admissions
+//     (max-min fairness).
+//  3. Callers that ask for no more than the fair share form a rank of their own above the
+//     rest of their class. Ranks are treated as classes above. So these callers have a deep
+//     queue of their own, and lose nothing to others of their class.
+//  4. Where a request of another caller would have to wait, it is rejected with probability
+//     1 - 2·share/demand. So these callers get about the same.
+//  5. In a full queue, a request replaces a waiter of its own rank whose caller has at
+//     least two places more: until there are counts, this is all that is known.
+//
+// Callers are counted by name in a table of 512 places, 12 kB, for each class in which
+// requests are rejected. A place is for a caller that asks for more than about 1/512 of all
+// requests. All other callers together get what eight callers get. So a client gains
+// nothing by new names beyond eight shares; with k names in constant use it gets k shares.
+// Requests are counted, not their cost. While nothing is rejected, no request is counted.
 //
 // # Contract
 //
@@ -30,6 +52,10 @@
 // [Shedder.Expire] or [Shedder.Withdraw], which the caller calls. While [Shedder.Waiting]
 // is above zero, call Next after each Settle and Suspend. While Next reports busy, call it
 // again whenever a processor is idle.
+//
+// Sources for fairness: Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing" (SIGCOMM
+// 1998), for the share; McKenney, "Stochastic Fairness Queueing" (INFOCOM 1990), for the full
+// queue; API Priority and Fairness of Kubernetes.
 //
 // Sources: Site Reliability Engineering, chapter 21, "Criticality" and "Utilization
 // Signals"; for the order within a class, adaptive LIFO in Facebook's "Fail at Scale". The

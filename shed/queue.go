@@ -13,6 +13,9 @@ import (
 type Waiter struct {
 	// Owner is for the caller, to find the request. The Shedder does not use it.
 	Owner any
+	// Flow is a hash of the caller, by which callers are treated fairly. Set it before
+	// [Shedder.Arrive]. Zero means that the caller is unknown.
+	Flow uint64
 	// Ticket is set when [Shedder.Next] returns the Waiter. The caller that runs the
 	// request must settle it exactly once.
 	Ticket spillway.Ticket
@@ -23,7 +26,7 @@ type Waiter struct {
 
 	key        string
 	queue      *queue
-	class      int
+	rank       int
 	waiting    bool
 	arrived    uint64  // in order
 	prev, next *Waiter // towards the older and the newer one
@@ -33,9 +36,10 @@ type Waiter struct {
 // keys, of other scopes for the limit of one key. Rejections in one scope do not affect other
 // scopes.
 type queue struct {
-	classes        [spillway.Criticalities]list
+	ranks          [ranks]list
 	n              int
 	cascade        cascade
+	callers        [spillway.Criticalities]callers
 	limited        bool          // requests wait for a limit, not for a processor
 	seen, standing time.Duration // see
 	served         float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
@@ -43,18 +47,26 @@ type queue struct {
 	left           float64       // share of waiters whose clients have left
 }
 
-// list holds the waiters of a class in the order of their arrival.
-type list struct{ oldest, newest *Waiter }
+// list holds the waiters of a rank in the order of their arrival.
+type list struct {
+	oldest, newest *Waiter
+	held           [bins]uint16 // places in the queue that callers hold, by bin
+}
+
+// bins is how many groups callers are hashed into, to find the one that holds most places in
+// the queue. Callers that share a bin count as one.
+const bins = 32
 
 // add puts a waiter behind those that arrived earlier. One that comes from another queue may
 // not be the newest.
-func (q *queue) add(w *Waiter, class int) {
-	l := &q.classes[class]
+func (q *queue) add(w *Waiter, rank int) {
+	l := &q.ranks[rank]
+	l.held[w.Flow%bins]++
 	prev, next := l.newest, (*Waiter)(nil)
 	for prev != nil && prev.arrived > w.arrived {
 		prev, next = prev.prev, prev
 	}
-	w.queue, w.class, w.waiting, w.prev, w.next = q, class, true, prev, next
+	w.queue, w.rank, w.waiting, w.prev, w.next = q, rank, true, prev, next
 	if prev == nil {
 		l.oldest = w
 	} else {
@@ -69,7 +81,8 @@ func (q *queue) add(w *Waiter, class int) {
 }
 
 func (q *queue) remove(w *Waiter) {
-	l := &q.classes[w.class]
+	l := &q.ranks[w.rank]
+	l.held[w.Flow%bins]--
 	if w.prev == nil {
 		l.oldest = w.next
 	} else {
@@ -84,21 +97,21 @@ func (q *queue) remove(w *Waiter) {
 	q.n--
 }
 
-// highest returns the highest class that waits, -1 for none.
+// highest returns the highest rank that waits, -1 for none.
 func (q *queue) highest() int {
-	for class := len(q.classes) - 1; class >= 0; class-- {
-		if q.classes[class].oldest != nil {
-			return class
+	for rank := ranks - 1; rank >= 0; rank-- {
+		if q.ranks[rank].oldest != nil {
+			return rank
 		}
 	}
 	return -1
 }
 
-// lowest returns the lowest class that waits, -1 for none.
+// lowest returns the lowest rank that waits, -1 for none.
 func (q *queue) lowest() int {
-	for class := range q.classes {
-		if q.classes[class].oldest != nil {
-			return class
+	for rank := range q.ranks {
+		if q.ranks[rank].oldest != nil {
+			return rank
 		}
 	}
 	return -1
@@ -106,19 +119,19 @@ func (q *queue) lowest() int {
 
 // oldest returns what has waited for longest, nil for nothing.
 func (q *queue) oldest() (first *Waiter) {
-	for class := range q.classes {
-		if w := q.classes[class].oldest; w != nil && (first == nil || w.arrived < first.arrived) {
+	for rank := range q.ranks {
+		if w := q.ranks[rank].oldest; w != nil && (first == nil || w.arrived < first.arrived) {
 			first = w
 		}
 	}
 	return first
 }
 
-// newestFirst reports whether the newest waiter of a class runs first, because so much of the
-// class is rejected that the older waiters have little time left. The queue for a limit is
+// newestFirst reports whether the newest waiter of a rank runs first, because so much of the
+// rank is rejected that the older waiters have little time left. The queue for a limit is
 // short instead.
-func (q *queue) newestFirst(class int) bool {
-	return !q.limited && q.cascade.classes[class].refused > cut
+func (q *queue) newestFirst(rank int) bool {
+	return !q.limited && q.cascade.ranks[rank].refused > cut
 }
 
 // see observes, at an arrival, whether the limit admits one more. Standing is the time for
@@ -145,20 +158,20 @@ func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 	return min(patience, max(brief, time.Duration(latency/2*float64(time.Second))))
 }
 
-// first returns the waiter that runs first: of the highest class, or the oldest of all while
+// first returns the waiter that runs first: of the highest rank, or the oldest of all while
 // no request is rejected. So a server below its capacity keeps the order of arrival.
 func (q *queue) first() *Waiter {
 	if !q.limited && q.calm() {
 		return q.oldest()
 	}
-	class := q.highest()
-	if class < 0 {
+	rank := q.highest()
+	if rank < 0 {
 		return nil
 	}
-	if q.newestFirst(class) {
-		return q.classes[class].newest
+	if q.newestFirst(rank) {
+		return q.ranks[rank].newest
 	}
-	return q.classes[class].oldest
+	return q.ranks[rank].oldest
 }
 
 // calm reports whether no request is rejected, nor will be because of its wait: the queue is
@@ -167,18 +180,47 @@ func (q *queue) calm() bool {
 	return q.cascade.pressed <= noise && (q.served == 0 || float64(q.n) <= 0.8*q.served)
 }
 
-// last returns the waiter of a class that runs last, if it does.
-func (q *queue) last(class int) *Waiter {
-	if q.newestFirst(class) {
-		return q.classes[class].oldest
+// last returns the waiter of a rank that runs last, if it does, of those in a bin, or of all
+// if bin is negative.
+func (q *queue) last(rank, bin int) (w *Waiter) {
+	oldest := q.newestFirst(rank)
+	if w = q.ranks[rank].newest; oldest {
+		w = q.ranks[rank].oldest
 	}
-	return q.classes[class].newest
+	for bin >= 0 && int(w.Flow%bins) != bin {
+		if oldest {
+			w = w.next
+		} else {
+			w = w.prev
+		}
+	}
+	return w
 }
 
-// turn is the maximum useful wait in a class whose newest waiter runs first: the time in
+// victim returns the waiter that a newcomer replaces in a full queue, nil for none: one of the
+// lowest rank, if that is below the newcomer's or if its caller holds at least two places more
+// than the newcomer's caller. It is the last waiter of the caller with the most places.
+func (q *queue) victim(rank int, flow uint64) *Waiter {
+	lowest := q.lowest()
+	if lowest < 0 || lowest > rank {
+		return nil
+	}
+	held, most := &q.ranks[lowest].held, 0
+	for bin, n := range held {
+		if n > held[most] {
+			most = bin
+		}
+	}
+	if lowest == rank && held[most] < held[flow%bins]+2 {
+		return nil
+	}
+	return q.last(lowest, most)
+}
+
+// turn is the maximum useful wait in a rank whose newest waiter runs first: the time in
 // which the whole queue is served.
-func (q *queue) turn(class int, capacity int, rate float64) time.Duration {
-	if !q.newestFirst(class) || rate == 0 {
+func (q *queue) turn(rank int, capacity int, rate float64) time.Duration {
+	if !q.newestFirst(rank) || rate == 0 {
 		return math.MaxInt64
 	}
 	return max(brief, time.Duration(float64(capacity)/rate*float64(time.Second)))

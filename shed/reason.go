@@ -17,6 +17,7 @@ const (
 	waited
 	late
 	utilized
+	excessive
 	reasons
 )
 
@@ -26,6 +27,7 @@ var advice = [reasons]string{
 	waited:    "the request waited as long as it may, and nothing became free",
 	late:      "the deadline is closer than the fastest recent response",
 	utilized:  "utilization is above the threshold of this criticality",
+	excessive: "the server is overloaded, and this caller asks for more than its fair share",
 }
 
 // rejections holds each rejection that a Shedder returns.

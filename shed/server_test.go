@@ -147,7 +147,9 @@ type request struct {
 // examining is what it costs to look at a request and refuse it.
 const examining = 10 * time.Microsecond
 
-func (s *server) arrive(class spillway.Criticality) {
+func (s *server) arrive(class spillway.Criticality) { s.arriveAs(class, 0) }
+
+func (s *server) arriveAs(class spillway.Criticality, flow uint64) {
 	r := &request{arrived: s.now, class: class, handler: s.handler}
 	if s.vary != nil {
 		r.handler = s.vary()
@@ -155,7 +157,7 @@ func (s *server) arrive(class spillway.Criticality) {
 	if s.key != nil {
 		r.key, r.handler = s.key(class)
 	}
-	r.waiter.Owner = r
+	r.waiter.Owner, r.waiter.Flow = r, flow
 	s.count(&s.offered, r)
 	s.spawn(examining, func() { s.examine(r) })
 }

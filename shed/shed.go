@@ -14,6 +14,7 @@ import (
 type Shedder struct {
 	config     atomic.Pointer[Config]
 	waiting    atomic.Int64
+	told       atomic.Bool // callers are told apart
 	rejections rejections
 
 	mu         sync.Mutex
@@ -63,7 +64,12 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.examine(now, &call, state, c)
+	flow := uint64(0)
+	if w != nil {
+		flow = w.Flow
+	}
+	a := s.examine(now, &call, flow, state, c)
+	a.queue.callers[a.class].count(flow)
 	if why := s.reject(&a, c.Rand); why != admitted {
 		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
 	}
@@ -71,32 +77,33 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 		s.hurried = s.at
 	}
 	if s.runsAtOnce(&a) || w == nil {
-		return Decision{Verdict: Run, Ticket: s.run(now, call, a.queue, s.idle(&a))}
+		return Decision{Verdict: Run, Ticket: s.run(now, call, a.queue, a.rank, s.idle(&a))}
 	}
-	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.class, s.capacity(&a), a.pace.Throughput))}
+	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
 	if s.full(&a) {
-		d.Evicted = a.queue.last(a.queue.lowest())
+		d.Evicted = a.queue.victim(a.rank, a.flow)
 		s.evicted++
 		s.drop(d.Evicted, crowded)
 	}
 	s.arrived++
 	w.arrived, w.key = s.arrived, call.Key
-	a.queue.add(w, a.class)
+	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
 	return d
 }
 
 // Refuse decides whether a request would be rejected if it arrived now, and if so
-// counts the rejection and returns it. Otherwise it returns nil, counts nothing, and the
-// caller must still call [Shedder.Arrive]. Use it where the class of a request is known
+// counts the rejection and returns it. Otherwise it returns nil, counts nothing, and
+// [Shedder.Arrive] must still be called. flow is as in a [Waiter]. Use it where the class of a request is known
 // before the request is read: there a rejection is cheapest. If only a share of a class is
 // rejected, Arrive decides which requests.
-func (s *Shedder) Refuse(now time.Time, call spillway.Call, state State) error {
+func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state State) error {
 	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.examine(now, &call, state, c)
+	a := s.examine(now, &call, flow, state, c)
 	if why := s.reject(&a, certain); why != admitted {
+		a.queue.callers[a.class].count(flow)
 		return s.rejections[why][a.class]
 	}
 	return nil
@@ -108,6 +115,9 @@ func certain() float64 { return math.Nextafter(1, 0) }
 // arrival is the input of a decision on a request.
 type arrival struct {
 	class    int
+	rank     int
+	flow     uint64
+	pass     float64 // share of the requests of the caller that may wait
 	state    State
 	pace     spillway.Pace
 	queue    *queue
@@ -117,7 +127,7 @@ type arrival struct {
 	expired  bool
 }
 
-func (s *Shedder) examine(now time.Time, call *spillway.Call, state State, c *Config) (a arrival) {
+func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state State, c *Config) (a arrival) {
 	s.advance(now)
 	s.processors = state.processors()
 	s.levels.set(state.Utilization, &c.Thresholds)
@@ -126,6 +136,7 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, state State, c *Co
 		a.pace = c.Limit.Ask(now, call.Key)
 	}
 	a.queue = s.queue(a.pace.Scope)
+	s.place(&a, flow)
 	a.queue.see(s.at, a.pace.Free)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
 	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
@@ -143,6 +154,16 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, state State, c *Co
 	return a
 }
 
+// place finds out which rank a caller has in its class. In all of a class that is not
+// rejected, and where the caller is unknown, it is the lower one.
+func (s *Shedder) place(a *arrival, flow uint64) {
+	modest, pass := a.queue.callers[a.class].judge(flow)
+	a.rank, a.flow, a.pass = 2*a.class, flow, pass
+	if modest {
+		a.rank++
+	}
+}
+
 func (s *Shedder) advance(now time.Time) {
 	if s.first.IsZero() {
 		s.first = now
@@ -152,12 +173,23 @@ func (s *Shedder) advance(now time.Time) {
 		return
 	}
 	s.faded = s.at
+	told := false
 	for _, q := range s.queues {
-		if q != nil {
-			q.cascade.advance(now)
+		if q == nil {
+			continue
+		}
+		q.cascade.advance(now)
+		for i := range q.callers {
+			q.callers[i].advance(s.at)
+			told = told || q.callers[i].active
 		}
 	}
+	s.told.Store(told)
 }
+
+// TellsCallersApart reports whether the Flow of a [Waiter] matters now: requests wait, or are
+// rejected. Otherwise it may be zero. It takes no lock.
+func (s *Shedder) TellsCallersApart() bool { return s.waiting.Load() > 0 || s.told.Load() }
 
 // queue returns the waiting queue of a scope.
 func (s *Shedder) queue(scope int) *queue {
@@ -177,16 +209,18 @@ func (s *Shedder) reject(a *arrival, random func() float64) reason {
 	switch {
 	case a.expired || a.late && s.at-s.hurried < lately:
 		why = late
-	case s.levels[a.class] > 0 && random() < s.levels[a.class]:
+	case s.levels[a.class] > 0 && random() < a.queue.callers[a.class].level(s.levels[a.class], a.rank%2 == 1):
 		why = utilized
-	case a.queue.cascade.shut(a.class, random) && !s.spare(a):
+	case a.queue.cascade.shut(a.rank, random) && !s.spare(a):
 		why = outranked
-	case s.full(a) && a.queue.lowest() >= a.class:
+	case s.full(a) && a.queue.victim(a.rank, a.flow) == nil:
 		why = crowded
+	case a.pass < 1 && s.halfFull(a) && random() < 1-a.pass:
+		why = excessive
 	default:
 		return admitted
 	}
-	s.count(a.queue, a.class, why)
+	s.count(a.queue, a.rank, why)
 	return why
 }
 
@@ -198,11 +232,14 @@ const lately = time.Second
 // A limit with a standing queue is not idle: its free places are already within the margin
 // between what it admits and what is in service.
 func (s *Shedder) spare(a *arrival) bool {
-	return s.idle(a) && a.queue.standing == 0 && a.queue.cascade.next() == a.class
+	return s.idle(a) && a.queue.standing == 0 && a.queue.cascade.next(a.rank)
 }
 
 // full reports whether the queue has no place that a class may take.
 func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s.capacity(a) }
+
+// halfFull reports whether the queue has only places left for callers that ask for little.
+func (s *Shedder) halfFull(a *arrival) bool { return a.queue.n > 0 && 2*a.queue.n >= s.capacity(a) }
 
 // capacity is the maximum number of waiters for a class to join the queue. For a processor
 // see depth. For a limit it is the number that is served in the maximum wait. Only a class
@@ -210,18 +247,18 @@ func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s
 func (s *Shedder) capacity(a *arrival) int {
 	if a.queue.limited && a.pace.Throughput > 0 {
 		wait := a.patience
-		if a.queue.cascade.classes[a.class].refused > noise {
+		if a.queue.cascade.ranks[a.rank].refused > noise {
 			wait = a.queue.wait(a.patience, a.pace.Latency)
 		}
 		// At least the depth that keeps the limit reached if arrivals are random.
-		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.classes[a.class].above))
+		floor := min(a.queue.served, a.pace.Throughput*a.patience.Seconds(), capacityAt(a.queue.cascade.ranks[a.rank].above))
 		return int(max(2, floor, a.pace.Throughput*wait.Seconds()))
 	}
-	return s.places(a.queue, a.class)
+	return s.places(a.queue, a.rank)
 }
 
-func (s *Shedder) places(q *queue, class int) int {
-	return max(1, int(s.depth.of(q.cascade.classes[class].above)*float64(s.processors)))
+func (s *Shedder) places(q *queue, rank int) int {
+	return max(1, int(s.depth.of(q.cascade.ranks[rank].above)*float64(s.processors)))
 }
 
 // runsAtOnce reports whether a request need not wait.
@@ -235,22 +272,29 @@ func (s *Shedder) idle(a *arrival) bool {
 }
 
 // count counts a rejection. The cascade only counts rejections for lack of capacity.
-func (s *Shedder) count(q *queue, class int, why reason) {
-	s.counts[class].RefusedTotal++
+func (s *Shedder) count(q *queue, rank int, why reason) {
+	s.counts[rank/2].RefusedTotal++
 	switch why {
 	case crowded, waited:
-		q.cascade.note(class, 1)
+		q.cascade.note(rank, 1)
+	case excessive:
+		q.cascade.noteExcess(rank)
 	case outranked:
-		q.cascade.noteOutranked(class, 1)
+		q.cascade.noteOutranked(rank, 1)
+		return
+	case utilized:
 	default:
+		return
 	}
+	q.callers[rank/2].rejected(s.at)
+	s.told.Store(true)
 }
 
 // run takes a request into flight.
-func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, starved bool) spillway.Ticket {
-	class := call.Criticality.Index()
-	s.counts[class].AdmittedTotal++
-	q.cascade.note(class, 0)
+func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, rank int, starved bool) spillway.Ticket {
+	s.counts[rank/2].AdmittedTotal++
+	q.callers[rank/2].admit()
+	q.cascade.note(rank, 0)
 	if q == s.queues[0] {
 		s.depth.note(starved, q.cascade.pressed)
 	}
@@ -267,8 +311,8 @@ func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, starved bool)
 // drop takes a waiter out of its queue and rejects it.
 func (s *Shedder) drop(w *Waiter, why reason) {
 	s.leave(w, 0)
-	w.Ticket, w.Err = spillway.Ticket{}, s.rejections[why][w.class]
-	s.count(w.queue, w.class, why)
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections[why][w.rank/2]
+	s.count(w.queue, w.rank, why)
 }
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.
@@ -315,8 +359,8 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 		return nil, true
 	}
 	s.leave(w, 0)
-	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.class) + spillway.Sheddable}
-	w.Ticket, w.Err = s.run(now, call, w.queue, false), nil
+	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable}
+	w.Ticket, w.Err = s.run(now, call, w.queue, w.rank, false), nil
 	return w, false
 }
 
@@ -330,7 +374,7 @@ func (s *Shedder) best(now time.Time, c *Config) (best *Waiter) {
 		if w == nil {
 			continue
 		}
-		if best == nil || w.class > best.class || w.class == best.class && w.arrived < best.arrived {
+		if best == nil || w.rank/2 > best.rank/2 || w.rank/2 == best.rank/2 && w.arrived < best.arrived {
 			best = w
 		}
 	}
@@ -355,7 +399,7 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 			return nil
 		}
 		q.remove(w)
-		to.add(w, w.class)
+		to.add(w, w.rank)
 	}
 	return nil
 }
@@ -364,11 +408,11 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 // lowest class, if the newest runs first and the queue is above its capacity.
 func (s *Shedder) excess() *Waiter {
 	q := s.queues[0]
-	class := q.lowest()
-	if class < 0 || !q.newestFirst(class) || q.n <= s.places(q, class) {
+	rank := q.lowest()
+	if rank < 0 || !q.newestFirst(rank) || q.n <= s.places(q, rank) {
 		return nil
 	}
-	return q.last(class)
+	return q.last(rank, -1)
 }
 
 // stalled reports whether other goroutines keep the processors busy: no request began for a

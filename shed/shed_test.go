@@ -216,7 +216,7 @@ func TestCascade(t *testing.T) {
 	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
 		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
-	if err := s.Refuse(t0, spillway.Call{Criticality: spillway.Sheddable}, idle); err == nil {
+	if err := s.Refuse(t0, spillway.Call{Criticality: spillway.Sheddable}, 0, idle); err == nil {
 		t.Error("the lowest class would not be refused")
 	}
 	for _, c := range []spillway.Criticality{spillway.Critical, spillway.CriticalPlus} {
@@ -385,7 +385,7 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations to wait", n)
 	}
 	fill(t, s, spillway.Critical)
-	if n := testing.AllocsPerRun(1000, func() { s.Refuse(now, spillway.Call{}, busy) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Refuse(now, spillway.Call{}, 0, busy) }); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
 	}
 }
@@ -413,7 +413,7 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 				continue // it is early
 			}
 			call := spillway.Call{Deadline: at.Add(time.Second)}
-			if s.Refuse(at, call, idle) != nil {
+			if s.Refuse(at, call, 0, idle) != nil {
 				refused++
 				continue
 			}
@@ -439,7 +439,7 @@ func TestShareIsRefusedOnce(t *testing.T) {
 	admitted := 0
 	for i := range n {
 		at := t0.Add(time.Duration(i) * time.Millisecond)
-		if s.Refuse(at, spillway.Call{}, half) != nil {
+		if s.Refuse(at, spillway.Call{}, 0, half) != nil {
 			continue
 		}
 		if d := s.Arrive(at, spillway.Call{}, half, nil); d.Verdict == shed.Run {

@@ -24,7 +24,7 @@ type Stats struct {
 
 // ClassStats says what is known of one criticality.
 type ClassStats struct {
-	Refused       float64 // recently rejected share: the highest of all queues
+	Refused       float64 // recently rejected share: the highest of all queues and callers
 	AdmittedTotal uint64  // since the start
 	RefusedTotal  uint64  // since the start
 }
@@ -36,7 +36,7 @@ func (s *Shedder) Stats() Stats {
 	q := s.queues[0]
 	st := Stats{
 		Classes: s.counts, Refused: q.cascade.all, Waiting: s.Waiting(),
-		Depth: s.depth.of(q.cascade.classes[0].above), EvictedTotal: s.evicted, ExpiredTotal: s.expired,
+		Depth: s.depth.of(q.cascade.ranks[0].above), EvictedTotal: s.evicted, ExpiredTotal: s.expired,
 	}
 	if limit := s.config.Load().Limit; limit != nil {
 		st.InFlight, st.Parked = limit.Working()
@@ -44,7 +44,7 @@ func (s *Shedder) Stats() Stats {
 	for i := range st.Classes {
 		for _, q := range s.queues {
 			if q != nil {
-				st.Classes[i].Refused = max(st.Classes[i].Refused, q.cascade.classes[i].refused)
+				st.Classes[i].Refused = max(st.Classes[i].Refused, q.cascade.ranks[2*i].refused, q.cascade.ranks[2*i+1].refused)
 			}
 		}
 	}

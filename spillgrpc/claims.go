@@ -42,7 +42,7 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 	if inside || call.Customer != "" { // else nobody wants to know
 		said.Attempt = attemptOf(md[keyAttempts])
 	}
-	if s.ingress.Limits() {
+	if s.ingress.WantsCaller() {
 		caller = callerOf(ctx, md)
 		caller.Identity = s.identity(ctx)
 	} else if inside && len(trust.Highest) > 0 {

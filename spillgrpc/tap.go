@@ -34,12 +34,12 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, nil
 	}
 	now := time.Now()
-	call, _, legacy := s.judge(ctx, now, info.FullMethodName)
+	call, caller, legacy := s.judge(ctx, now, info.FullMethodName)
 	ctx = restate(ctx, &call, legacy) // before stats handlers read the baggage
 	if !looks {
 		return ctx, nil
 	}
-	r := s.ingress.RefuseAt(now, call)
+	r := s.ingress.RefuseAt(now, call, &caller)
 	if !r.Refused() {
 		s.looks.Add(-1)
 		return ctx, nil

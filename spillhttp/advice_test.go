@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -42,7 +43,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 			t.Errorf("%v, utilization %v, %s: %q with %d, want %q with %d", row.trust.Boundary, row.level, row.class, got, w.Code, row.want, row.code)
 		}
 		var early head
-		why := h.ingress.RefuseAt(now, spillway.Call{Criticality: spillway.Sheddable})
+		why := h.ingress.RefuseAt(now, spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
 		if why.Refused() && (why.AcceptRatio == "0") != (row.trust.Boundary == ingress.Internal) {
 			t.Errorf("an early refusal says %q", early.refusal(why))
 		}

@@ -3,6 +3,7 @@ package spillhttp
 import (
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,6 +75,66 @@ func TestFairness(t *testing.T) {
 		n, lost = float64(served[1].Load()), refused[1].Load()
 		if n < 0.95*fair || n > fair+2*rate || lost < 17*fair {
 			t.Errorf("of the greedy one's %v were served and %d refused, want %v served", n, lost, fair)
+		}
+		nothingLeft(t, h)
+	})
+}
+
+// TestGreedyCaller: one caller asks for ten times what the server can do, and twenty others
+// for 60 % of it, without any quota.
+func TestGreedyCaller(t *testing.T) {
+	const (
+		places  = 4
+		takes   = 20 * time.Millisecond
+		seconds = 4
+	)
+	const capacity = places * float64(time.Second) / float64(takes)
+	slow := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		time.Sleep(takes)
+		w.WriteHeader(http.StatusNoContent)
+	})
+	everyWay(t, func(t *testing.T, protocol string, early bool) {
+		h := mustHandler(t, slow, ingress.Config{MaxInFlight: places, ShedMode: spillway.Off}, HandlerConfig{
+			Classify: func(r *http.Request) spillway.Call { return spillway.Call{Customer: r.URL.Path[1:]} },
+		})
+		s := open(t, protocol, h, early)
+		defer s.close()
+		start := time.Now()
+		var offered, served [2]atomic.Int64
+		var all sync.WaitGroup
+		ask := func(kind int, name string) {
+			counts := time.Since(start) > time.Second
+			r := newRequest(t, t.Context(), http.MethodGet, nil)
+			r.URL.Path = "/" + name
+			resp := must(s.base.RoundTrip(r))
+			if readAll(t, resp); counts {
+				offered[kind].Add(1)
+				if resp.StatusCode == http.StatusNoContent {
+					served[kind].Add(1)
+				}
+			}
+		}
+		for i := range 21 {
+			random, kind, rate := rand.New(rand.NewPCG(uint64(i), 1)), 0, 0.03*capacity
+			if i == 0 {
+				kind, rate = 1, 10*capacity
+			}
+			all.Go(func() {
+				for time.Since(start) < seconds*time.Second {
+					time.Sleep(time.Duration(random.ExpFloat64() / rate * float64(time.Second)))
+					all.Go(func() { ask(kind, strconv.Itoa(i)) })
+				}
+			})
+		}
+		all.Wait()
+		share := float64(served[0].Load()) / float64(offered[0].Load())
+		total := float64(served[0].Load()+served[1].Load()) / (seconds - 1) / capacity
+		t.Logf("%.3f of the honest requests served, in all %.2f of the capacity", share, total)
+		if share < 0.98 {
+			t.Errorf("%.3f of the requests of honest callers served", share)
+		}
+		if total < 0.95 {
+			t.Errorf("%.2f of the capacity is used", total)
 		}
 		nothingLeft(t, h)
 	})

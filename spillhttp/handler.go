@@ -208,9 +208,9 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	a.labelled = a.call.Criticality != spillway.Critical || claims.Labelled && trust.Boundary == ingress.Internal
 }
 
-// find finds out who the caller is, as far as a rate limit wants to know.
+// find finds out who the caller is, where the Server needs to know.
 func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
-	if h.ingress.Limits() {
+	if h.ingress.WantsCaller() {
 		c.Application = first(r.Header, "User-Agent")
 		c.Addr = addressOf(r)
 	}
@@ -277,7 +277,8 @@ func (h *Handler) early(now time.Time, r *http.Request) ingress.Refusal {
 	}
 	var a arrival
 	h.judge(now, r, &a)
-	refusal := h.ingress.RefuseAt(now, a.call)
+	h.find(r, &a.caller)
+	refusal := h.ingress.RefuseAt(now, a.call, &a.caller)
 	if refusal.Refused() {
 		h.busy()
 	} else {

@@ -200,16 +200,16 @@ func (x *head) read(b []byte, f framing, remoteAddr string) bool {
 }
 
 // glance is read for a [Handler] that looks at nothing but the path and the claims
-// of a request: no more than these is made.
-func (x *head) glance(b []byte, f framing) bool {
+// of a request, and at the address: no more than these is made.
+func (x *head) glance(b []byte, f framing, remoteAddr string) bool {
 	path, _, _ := bytes.Cut(b[f.method+1:f.target], []byte{'?'})
 	if bytes.IndexByte(path, '%') >= 0 {
-		return x.read(b, f, "")
+		return x.read(b, f, remoteAddr)
 	}
 	if x.url.Path != string(path) {
 		x.url = url.URL{Path: string(path)}
 	}
-	x.begin(http.Request{Method: methodOf(b[:f.method]), URL: &x.url})
+	x.begin(http.Request{Method: methodOf(b[:f.method]), URL: &x.url, RemoteAddr: remoteAddr})
 	_, rest, _ := cutLine(b[:f.head])
 	for line, rest, _ := cutLine(rest); len(line) > 0; line, rest, _ = cutLine(rest) {
 		name, value, _ := bytes.Cut(line, []byte{':'})

@@ -185,7 +185,7 @@ func agrees(t *testing.T, b []byte) bool {
 		!maps.EqualFunc(got.Header, want.Header, func(a, b []string) bool { return strings.Join(a, "\n") == strings.Join(b, "\n") }) {
 		t.Fatalf("%q: read as %+v, by net/http as %+v", b, got, want)
 	}
-	if !y.glance(b, found) || y.request.Method != want.Method || y.request.URL.Path != want.URL.Path {
+	if !y.glance(b, found, "") || y.request.Method != want.Method || y.request.URL.Path != want.URL.Path {
 		t.Fatalf("%q: at a glance %+v, by net/http %+v", b, y.request, want)
 	}
 	for _, key := range claimHeaders {

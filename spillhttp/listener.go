@@ -218,7 +218,7 @@ func (c *conn) refuse(b []byte, f framing) (refused bool, err error) {
 // read makes as much of the request in b as the Handler looks at.
 func (c *conn) read(x *head, b []byte, f framing) bool {
 	if c.handler.plain {
-		return x.glance(b, f)
+		return x.glance(b, f, c.peer)
 	}
 	return x.read(b, f, c.peer)
 }

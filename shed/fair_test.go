@@ -1,0 +1,179 @@
+package shed_test
+
+import (
+	"flag"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
+)
+
+// A group is callers that each ask at a rate, at random.
+type group struct {
+	name    string
+	callers int
+	rate    float64 // of each, as a share of the capacity
+	class   spillway.Criticality
+	names   func() uint64 // of each request; nil: each caller has one
+	burst   int           // requests at once; 0: 1
+
+	offered, served int
+}
+
+func (g *group) share() float64 { return float64(g.served) / float64(g.offered) }
+
+// compete has groups ask for a while, and returns how many requests per second were served.
+// The first two seconds do not count.
+func (s *server) compete(capacity float64, length time.Duration, groups ...*group) float64 {
+	s.fresh()
+	from := s.now.Add(2 * time.Second)
+	end := from.Add(length)
+	of := make(map[uint64]*group)
+	s.ended = func(r *request, refused bool) {
+		if g := of[r.waiter.Flow]; !r.arrived.Before(from) && g != nil {
+			g.offered++
+			if !refused && s.now.Sub(r.arrived) <= s.deadline {
+				g.served++
+			}
+		}
+	}
+	flow := uint64(0)
+	for _, g := range groups {
+		for range g.callers {
+			flow += 0x9e3779b97f4a7c15 // as a hash is: any bits
+			own := flow
+			of[own] = g
+			var next func()
+			next = func() {
+				if s.now.After(end) {
+					return
+				}
+				for range max(1, g.burst) {
+					name := own
+					if g.names != nil {
+						name = g.names()
+						of[name] = g
+					}
+					s.arriveAs(g.class, name)
+				}
+				s.after(time.Duration(s.rand.ExpFloat64()/(g.rate*capacity)*float64(max(1, g.burst))*float64(time.Second)), next)
+			}
+			s.after(time.Duration(s.rand.ExpFloat64()/(g.rate*capacity)*float64(time.Second)), next)
+		}
+	}
+	s.run(end.Add(200 * ms))
+	all := 0
+	for _, g := range groups {
+		all += g.served
+	}
+	return float64(all) / length.Seconds()
+}
+
+// limitedTo24 is a server with MaxInFlight.
+var limitedTo24 = kind{handler: []phase{{sleep: 20 * ms}}, capacity: 1200, limit: concurrency.Config{Fixed: true, Max: 24}}
+
+var kinds = map[string]kind{"computing": computing, "mixed": mixed, "blocking": blocking, "24 in flight": limitedTo24}
+
+var seed = flag.Uint64("shed.seed", 1, "of the arrivals in tests of fairness")
+
+// everyKind tests with servers that are short of different things.
+func everyKind(t *testing.T, test func(t *testing.T, s *server, capacity float64)) {
+	for name, k := range kinds {
+		t.Run(name, func(t *testing.T) { test(t, k.server(t, 1, *seed), k.capacity) })
+	}
+}
+
+// One caller asks for ten times the capacity, and twenty others in the same class together
+// for 60 % of it.
+func TestGreedyCaller(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		greedy, honest := &group{callers: 1, rate: 10}, &group{callers: 20, rate: 0.03}
+		all := s.compete(capacity, 4*time.Second, greedy, honest)
+		t.Logf("honest %.4f, greedy %.4f, in all %.3f of the capacity, p99 %v", honest.share(), greedy.share(), all/capacity, s.quantile(0.99))
+		if honest.share() < 0.98 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+		if all < 0.9*capacity*left(10.6) {
+			t.Errorf("%.3f of the capacity", all/capacity)
+		}
+	})
+}
+
+// Two callers ask for 10 and 5 times the capacity: neither gets much more than the other.
+func TestTwoGreedyCallers(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		a, b, honest := &group{callers: 1, rate: 8}, &group{callers: 1, rate: 2}, &group{callers: 20, rate: 0.03}
+		all := s.compete(capacity, 4*time.Second, a, b, honest)
+		t.Logf("honest %.4f, greedy %d and %d, in all %.3f", honest.share(), a.served, b.served, all/capacity)
+		if honest.share() < 0.98 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+		if float64(a.served) > 2*float64(b.served) || b.served > 2*a.served {
+			t.Errorf("the greedy callers got %d and %d", a.served, b.served)
+		}
+	})
+}
+
+// A client with a new name in each request gets no more than eight callers.
+func TestChangingNames(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		honest := &group{callers: 20, rate: 0.03}
+		greedy := &group{callers: 1, rate: 10, names: func() uint64 { return s.rand.Uint64() }}
+		all := s.compete(capacity, 4*time.Second, greedy, honest)
+		t.Logf("honest %.4f, greedy %.4f, in all %.3f", honest.share(), greedy.share(), all/capacity)
+		if honest.share() < 0.95 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+	})
+}
+
+// Many clients that each ask for little are served beside one that asks for much.
+func TestManyModestCallers(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		greedy, honest := &group{callers: 1, rate: 10}, &group{callers: 5000, rate: 0.6 / 5000}
+		all := s.compete(capacity, 4*time.Second, greedy, honest)
+		t.Logf("honest %.4f, greedy %.4f, in all %.3f", honest.share(), greedy.share(), all/capacity)
+		if honest.share() < 0.98 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+	})
+}
+
+// All ask for the same, five times what can be served: nothing is lost, and all get the same.
+func TestEqualCallers(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		a, b := &group{callers: 10, rate: 0.25}, &group{callers: 10, rate: 0.25}
+		all := s.compete(capacity, 5*time.Second, a, b)
+		t.Logf("%d and %d, in all %.3f, p99 %v", a.served, b.served, all/capacity, s.quantile(0.99))
+		if all < 0.95*capacity*left(5) {
+			t.Errorf("%.3f of the capacity", all/capacity)
+		}
+	})
+}
+
+// A caller asks in bursts for as much as all others together.
+func TestBursts(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		greedy, honest := &group{callers: 1, rate: 0.6, burst: int(capacity)}, &group{callers: 20, rate: 0.03}
+		all := s.compete(capacity, 10*time.Second, greedy, honest)
+		t.Logf("honest %.4f, greedy %.4f, in all %.3f", honest.share(), greedy.share(), all/capacity)
+		if honest.share() < 0.95 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+	})
+}
+
+// Callers in a lower class take nothing from a greedy one in a higher class, however little
+// they ask for.
+func TestFairnessWithinAClass(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		greedy := &group{callers: 1, rate: 0.6, class: spillway.CriticalPlus}
+		modest := &group{callers: 200, rate: 0.05, class: spillway.Critical}
+		s.compete(capacity, 4*time.Second, greedy, modest)
+		t.Logf("the higher class %.4f, the lower %.4f", greedy.share(), modest.share())
+		if greedy.share() < 0.99 {
+			t.Errorf("%.4f of the higher class served", greedy.share())
+		}
+	})
+}
