@@ -2,43 +2,58 @@ package concurrency
 
 import "math"
 
-// fit is the least-squares line of latency over requests in flight.
+// fit is the least-squares line of latency over requests in flight. Its sums are about the
+// first point, which costs no division per point and keeps them small.
 type fit struct {
-	n            float64
-	flight, took float64 // means
-	ff, ft, tt   float64 // sums of squares and products about the means
+	n          float64
+	x0, y0     float64 // first point
+	x, y       float64 // sums
+	xx, xy, yy float64 // of squares and products
 }
 
 func (f *fit) add(flight, took float64) {
+	if f.n == 0 {
+		f.x0, f.y0 = flight, took
+	}
 	f.n++
-	df, dt := flight-f.flight, took-f.took
-	f.flight += float64(df / f.n)
-	f.took += float64(dt / f.n)
-	f.ff += float64(df * (flight - f.flight))
-	f.ft += float64(df * (took - f.took))
-	f.tt += float64(dt * (took - f.took))
+	x, y := flight-f.x0, took-f.y0
+	f.x += x
+	f.y += y
+	f.xx += float64(x * x)
+	f.xy += float64(x * y)
+	f.yy += float64(y * y)
+}
+
+// means returns the mean of requests in flight and of latency.
+func (f *fit) means() (flight, took float64) {
+	return f.x0 + f.x/f.n, f.y0 + f.y/f.n
 }
 
 // slope returns the seconds that one more request in flight adds to the latency, and that
 // slope in standard errors.
 func (f *fit) slope() (slope, sigmas float64) {
-	if f.n < 3 || f.ff <= 0 {
+	spread := f.xx - float64(f.x*f.x/f.n)
+	if f.n < 3 || spread <= 1e-9*f.xx {
 		return 0, 0
 	}
-	slope = f.ft / f.ff
-	rest := max(f.tt-float64(slope*f.ft), 1e-12*f.tt)
-	return slope, slope / math.Sqrt(rest/(f.n-2)/f.ff)
+	together := f.xy - float64(f.x*f.y/f.n)
+	all := f.yy - float64(f.y*f.y/f.n)
+	slope = together / spread
+	rest := max(all-float64(slope*together), 1e-12*all, 1e-300)
+	return slope, slope / math.Sqrt(rest/(f.n-2)/spread)
 }
 
 // elasticity returns by how many per cent latency grows for each per cent more in
 // flight: 0 where requests do not wait for one another, 1 where they only wait.
 func (f *fit) elasticity() float64 {
 	slope, _ := f.slope()
-	return slope * f.flight / f.took
+	flight, took := f.means()
+	return slope * flight / took
 }
 
 // at returns the latency to be expected with so many in flight.
 func (f *fit) at(flight float64) float64 {
 	slope, _ := f.slope()
-	return f.took + float64(slope*(flight-f.flight))
+	mean, took := f.means()
+	return took + float64(slope*(flight-mean))
 }

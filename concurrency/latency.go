@@ -5,15 +5,18 @@ import "time"
 // latency is the mean of the last requests, and the least such mean of the last one to
 // two memories.
 type latency struct {
-	n, mean float64
-	means   minimum
-	fastest minimum // of single requests
+	n      int
+	mean   float64
+	weight float64 // of one request in the mean
+	means  minimum
 }
 
 func (m *latency) add(at time.Duration, took float64) {
-	m.fastest.add(at, took)
-	m.n = min(m.n+1, 2*round)
-	m.mean += (took - m.mean) / m.n
+	if m.n < 2*round {
+		m.n++
+		m.weight = 1 / float64(m.n)
+	}
+	m.mean += float64((took - m.mean) * m.weight)
 	if m.n >= round/2 {
 		m.means.add(at, m.mean)
 	}
@@ -37,7 +40,9 @@ func (m *minimum) add(at time.Duration, v float64) {
 	if at-m.since > memory || m.now == 0 {
 		m.older, m.now, m.since = m.now, v, at
 	}
-	m.now = min(m.now, v)
+	if v < m.now { // the builtin min has more cases, and this is for each request
+		m.now = v
+	}
 }
 
 func (m *minimum) value() float64 {

@@ -80,6 +80,7 @@ type limit struct {
 	stays float64 // in flight all through the last probe
 
 	latency   latency
+	fastest   minimum // of single requests, for all keys together only
 	abandoned float64 // share of those that ended
 	peak      minimum // of the throughput of rounds, below zero: the greatest one
 
@@ -102,12 +103,12 @@ func newLimit(at time.Duration, shared bool) *limit {
 }
 
 // free reports whether one more may start.
-func (l *limit) free(at time.Duration, bounds *Config) bool {
-	l.advance(at)
-	if float64(l.flight.working()) < l.limit(bounds) {
-		return true
+func (l *limit) free(bounds *Config) bool {
+	working := float64(l.flight.working())
+	if working < bounds.most() && (working < l.window || working < float64(bounds.Min)) {
+		return true // the same as working < limit, without its cases for NaN
 	}
-	l.held = at
+	l.held = l.at
 	return false
 }
 
@@ -134,15 +135,13 @@ func (l *limit) throughput() float64 {
 }
 
 // enter takes a request into flight and returns how many it found there.
-func (l *limit) enter(at time.Duration) int {
-	l.advance(at)
-	l.flight.add(at, 1)
+func (l *limit) enter() int {
+	l.flight.fresh++
 	return l.flight.working() - 1
 }
 
 // leave takes a request out of flight. Where it was abandoned, what it took says nothing.
-func (l *limit) leave(at, began time.Duration, found int, abandoned bool) {
-	l.advance(at)
+func (l *limit) leave(began time.Duration, found int, abandoned bool) {
 	working := l.flight.working()
 	if counted := l.flight.add(began, -1); counted {
 		l.ended++
@@ -150,7 +149,7 @@ func (l *limit) leave(at, began time.Duration, found int, abandoned bool) {
 		if abandoned {
 			l.abandoned += 1.0 / round
 		} else {
-			l.learn(float64(found), float64(working), inSeconds(at-began))
+			l.learn(float64(found), float64(working), inSeconds(l.at-began))
 		}
 	}
 }
@@ -190,12 +189,15 @@ func (l *limit) parkAfter() time.Duration {
 // decide does what the state wants after a request has ended. A stall of this process, in
 // seconds, explains as long a wait, and its own processors any while they are busy.
 func (l *limit) decide(stall float64, busy bool) {
+	if l.state == Open && l.ended%stride != 0 {
+		return
+	}
 	whole := l.at-l.begin >= brief // a shorter round tells nothing
 	switch working := float64(l.flight.working()); l.state {
 	case Open:
 		if busy {
 			l.restart()
-		} else if whole && l.ended >= round/2 && l.ended%stride == 0 {
+		} else if whole && l.ended >= round/2 {
 			l.watch(stall)
 		}
 	case Draining:
@@ -225,6 +227,7 @@ func (l *limit) learn(found, left, took float64) {
 		l.came.add(found, took)
 		return
 	}
+	l.fastest.add(l.at, took)
 	if q := &l.quickest; l.candidates == 0 || took < q.took {
 		q.found, q.left, q.took = found, left, took
 	}

@@ -103,7 +103,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
-	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.latency.fastest.value()}
+	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.fastest.value()}
 	decides := l.keys[slot].limit
 	if l.shared.state == Open && decides.state != Open {
 		p.Scope = slot + 1
@@ -132,8 +132,8 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) spillway.Ticket {
 // free asks both limits. While that of all keys is at work it decides alone: the keys
 // wait for the same thing.
 func (l *Limiter) free(slot int) bool {
-	own := l.shared.state != Open || l.keys[slot].free(l.at, &l.config)
-	return l.shared.free(l.at, &l.config) && own
+	own := l.shared.state != Open || l.keys[slot].free(&l.config)
+	return l.shared.free(&l.config) && own
 }
 
 func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
@@ -142,18 +142,24 @@ func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
 	k.used = l.at
 	return spillway.Ticket{
 		By: l, Criticality: class, Epoch: uint64(l.at),
-		State: pack(slot, k.enter(l.at), l.shared.enter(l.at)),
+		State: pack(slot, k.enter(), l.shared.enter()),
 	}
 }
 
-// slot advances the clock and returns the place of a key.
+// slot returns the place of a key, and advances the clock, that key and what all share.
 func (l *Limiter) slot(now time.Time, name string) int {
 	l.advance(now)
 	slot, ok := l.index[name]
 	if !ok {
 		slot = l.place(name)
 	}
+	l.moveOn(slot)
 	return slot
+}
+
+func (l *Limiter) moveOn(slot int) {
+	l.keys[slot].advance(l.at)
+	l.shared.advance(l.at)
 }
 
 // place finds a place for a new key: a free one, or that of an unused key, or the one of
@@ -236,11 +242,12 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 	slot, own, all := unpack(t.State)
 	l.advance(now)
+	l.moveOn(slot)
 	k := &l.keys[slot]
 	began, abandoned := time.Duration(t.Epoch), o == spillway.Abandoned
 	k.held--
-	k.leave(l.at, began, own, abandoned)
-	l.shared.leave(l.at, began, all, abandoned)
+	k.leave(began, own, abandoned)
+	l.shared.leave(began, all, abandoned)
 	if l.config.Fixed {
 		return
 	}
@@ -285,10 +292,9 @@ func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
 
 func (l *Limiter) count(t spillway.Ticket, began time.Duration, by int) {
 	slot, _, _ := unpack(t.State)
-	for _, k := range [...]*limit{l.keys[slot].limit, l.shared} {
-		k.advance(l.at)
-		k.flight.add(began, by)
-	}
+	l.moveOn(slot)
+	l.keys[slot].flight.add(began, by)
+	l.shared.flight.add(began, by)
 }
 
 // pack keeps the place of a key, and what a request found in flight, in one word.

@@ -83,10 +83,11 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	// Throughput is a quarter of what it was when half is in flight.
 	for at, ended := l.at, 0; l.state != Open; ended++ {
 		at += 2 * time.Millisecond
-		l.leave(at, 1, 20, false)
+		l.advance(at)
+		l.leave(1, 20, false)
 		l.decide(0, false)
 		if l.flight.working() < 15 {
-			l.enter(at)
+			l.enter()
 		}
 		if ended > 200 {
 			t.Fatalf("still %v", l.state)
