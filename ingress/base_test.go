@@ -29,17 +29,22 @@ func must(tb testing.TB, c Config) *Server {
 	return s
 }
 
-// occupy makes s serve one request, and its one processor busy for good, in a
-// bubble.
+// occupy makes s serve one request, and its one processor busy for good, and for longer than
+// a burst, in a bubble.
 func occupy(t *testing.T, s *Server) *Passage {
 	t.Helper()
 	p, r := enter(s, spillway.Call{Key: "occupies"})
 	if r.Refused() {
 		t.Fatalf("%+v", r)
 	}
-	s.state = func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 5} }
+	busy := shed.State{Processors: 1, Runnable: 5}
+	s.state = func(time.Time) shed.State { return busy }
 	s.dispatcher.idle.close()
 	s.dispatcher.idle = nap{}
+	for range 20 {
+		time.Sleep(10 * time.Millisecond)
+		_ = s.shed.Refuse(time.Now(), spillway.Call{}, 0, busy)
+	}
 	return &p
 }
 

@@ -60,7 +60,7 @@ func newTrace(seed uint64) (tr trace) {
 	tr.states = func(since time.Duration) shed.State {
 		seconds := since.Seconds()
 		s := shed.State{Processors: 2, CPU: 0.9, Utilization: 0.6 + 0.5*math.Sin(seconds*3)}
-		if math.Mod(seconds, 0.06) > 0.015 {
+		if math.Mod(seconds, 0.06) > 0.007 {
 			s.Runnable = 5 // so that requests wait, and some in vain
 		}
 		return s
@@ -167,7 +167,7 @@ func observeAsEnforce(t *testing.T, tr trace, c Config, kinds []string) {
 				*m = mode
 			}
 		}
-		c.Quota = perCustomer(t, 60)
+		c.Quota = perCustomer(t, 45)
 		return tr.play(t, c)
 	}
 	enforced, refusals := play(spillway.Enforce)

@@ -12,9 +12,10 @@ import (
 type Config struct {
 	// MaxWait is the maximum time that a request waits for a processor, and for a limit if
 	// the request has no deadline. With a deadline a request waits for a processor no longer
-	// than leaves time to serve it, and for a limit until then. A longer MaxWait accepts
-	// longer bursts and makes some rejections later. Zero means 60 ms; it must be 1 ms to
-	// 10 s.
+	// than leaves time to serve it, and for a limit until then. Before all processors were busy
+	// for 100 ms, a request without a deadline may wait that long for them. A longer MaxWait
+	// accepts longer bursts and makes some rejections later. Zero means 60 ms; it must be 1 ms
+	// to 10 s.
 	MaxWait time.Duration
 
 	// Thresholds are the utilizations from which each class begins to be rejected;

@@ -152,11 +152,12 @@ func TestEqualCallers(t *testing.T) {
 	})
 }
 
-// A caller asks in bursts for as much as all others together.
+// A caller asks in bursts for as much as all others together. While a limit is not known yet,
+// the first of them delays the others.
 func TestBursts(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
 		greedy, honest := &group{callers: 1, rate: 0.6, burst: int(capacity)}, &group{callers: 20, rate: 0.03}
-		all := s.compete(capacity, 10*time.Second, greedy, honest)
+		all := s.compete(capacity, 30*time.Second, greedy, honest)
 		t.Logf("honest %.4f, greedy %.4f, in all %.3f", honest.share(), greedy.share(), all/capacity)
 		if honest.share() < 0.95 {
 			t.Errorf("%.4f of the honest requests served", honest.share())

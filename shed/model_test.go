@@ -99,8 +99,8 @@ func (m *model) next(st shed.State) {
 	}
 	class := w.Owner.(spillway.Criticality).Index()
 	if w.Err != nil {
-		if class != m.lowest() || w != m.queue[class][0] || w.Ticket.By != nil {
-			m.t.Fatal("refused another waiter than the oldest of the lowest class")
+		if class != m.lowest() || !m.atAnEnd(class, w) || w.Ticket.By != nil {
+			m.t.Fatal("refused another waiter than who runs last of the lowest class")
 		}
 		m.remove(w)
 		return

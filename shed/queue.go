@@ -36,15 +36,15 @@ type Waiter struct {
 // keys, of other scopes for the limit of one key. Rejections in one scope do not affect other
 // scopes.
 type queue struct {
-	ranks          [ranks]list
-	n              int
-	cascade        cascade
-	callers        [spillway.Criticalities]callers
-	limited        bool          // requests wait for a limit, not for a processor
-	seen, standing time.Duration // see
-	served         float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
-	leaving        bool          // clients leave before they are answered
-	left           float64       // share of waiters whose clients have left
+	ranks   [ranks]list
+	n       int
+	cascade cascade
+	callers [spillway.Criticalities]callers
+	limited bool     // requests wait for a limit, not for a processor
+	full    standing // the limit is
+	served  float64  // requests in MaxWait, as of the limit's throughput; 0: unknown
+	leaving bool     // clients leave before they are answered
+	left    float64  // share of waiters whose clients have left
 }
 
 // list holds the waiters of a rank in the order of their arrival.
@@ -134,17 +134,19 @@ func (q *queue) newestFirst(rank int) bool {
 	return !q.limited && q.cascade.ranks[rank].refused > cut
 }
 
-// see observes, at an arrival, whether the limit admits one more. Standing is the time for
-// which it did not. Time in which it did is subtracted four times: a limit that is free for a
-// fifth of the time is not overloaded for long.
-func (q *queue) see(at time.Duration, free bool) {
-	q.limited = !free
-	passed := at - q.seen
-	q.seen = at
+// standing is for how long requests had to wait, of late. Time in which they had not is
+// subtracted four times: what is free for a fifth of the time is not overloaded for long.
+type standing struct{ seen, lasts time.Duration }
+
+// see observes, at an arrival, whether it need not wait. What an arrival that must wait says of
+// the time before it goes back to most.
+func (s *standing) see(at time.Duration, free bool, most time.Duration) {
+	passed := at - s.seen
+	s.seen = at
 	if free {
 		passed *= -4
 	}
-	q.standing = min(max(q.standing+passed, 0), 10*time.Second)
+	s.lasts = min(max(s.lasts+min(passed, most), 0), 10*time.Second)
 }
 
 // wait is the maximum time in the queue for a limit with this latency. A queue that stands
@@ -152,7 +154,7 @@ func (q *queue) see(at time.Duration, free bool) {
 // to keep the limit reached. If clients leave early, the queue stays long: the waiters are
 // the requests whose clients stay.
 func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
-	if q.leaving || q.standing <= patience {
+	if q.leaving || q.full.lasts <= patience {
 		return patience
 	}
 	return min(patience, max(brief, time.Duration(latency/2*float64(time.Second))))

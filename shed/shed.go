@@ -28,6 +28,7 @@ type Shedder struct {
 	hurried    time.Duration // when a request that seemed too late was last admitted
 	began      time.Duration // when a request last began
 	processors int           // as last seen
+	busy       standing      // the processors are
 	counts     [spillway.Criticalities]ClassStats
 	evicted    uint64
 	expired    uint64
@@ -137,12 +138,17 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(&a, flow)
-	a.queue.see(s.at, a.pace.Free)
+	a.queue.limited = !a.pace.Free
+	a.queue.full.see(s.at, a.pace.Free, math.MaxInt64)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
 	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
+	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
 	a.patience = patience(now, call, a.pace.Latency, c.MaxWait)
 	if a.pace.Free {
 		a.patience = min(a.patience, c.MaxWait)
+		if s.bursts() && call.Deadline.IsZero() {
+			a.patience = max(a.patience, burst)
+		}
 	}
 	if a.pace.Throughput > 0 {
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
@@ -232,7 +238,7 @@ const lately = time.Second
 // A limit with a standing queue is not idle: its free places are already within the margin
 // between what it admits and what is in service.
 func (s *Shedder) spare(a *arrival) bool {
-	return s.idle(a) && a.queue.standing == 0 && a.queue.cascade.next(a.rank)
+	return s.idle(a) && a.queue.full.lasts == 0 && a.queue.cascade.next(a.rank)
 }
 
 // full reports whether the queue has no place that a class may take.
@@ -258,6 +264,9 @@ func (s *Shedder) capacity(a *arrival) int {
 }
 
 func (s *Shedder) places(q *queue, rank int) int {
+	if s.bursts() {
+		return crowd * s.processors
+	}
 	return max(1, int(s.depth.of(q.cascade.ranks[rank].above)*float64(s.processors)))
 }
 
@@ -265,6 +274,17 @@ func (s *Shedder) places(q *queue, rank int) int {
 func (s *Shedder) runsAtOnce(a *arrival) bool {
 	return a.pace.Free && a.state.Runnable < a.state.processors() && !a.behind
 }
+
+// bursts reports whether the processors are busy for less than a burst.
+func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
+
+// burst is for how long all processors may be busy, and requests wait for them, before that
+// is overload. It is the interval of CoDel, after which a queue that did not drain is a
+// standing one.
+const burst = 100 * time.Millisecond
+
+// crowd is how many requests a processor takes in within a burst, at 100 µs each.
+const crowd = 1000
 
 // idle reports whether a request finds the server idle.
 func (s *Shedder) idle(a *arrival) bool {
@@ -404,12 +424,13 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 	return nil
 }
 
-// excess returns a waiter for a processor that will never run, if any: the oldest of the
-// lowest class, if the newest runs first and the queue is above its capacity.
+// excess returns a waiter for a processor that will never run, if any: the last one of the
+// lowest class, if the queue is above its capacity. If the oldest run first, that is what is
+// left of a burst.
 func (s *Shedder) excess() *Waiter {
 	q := s.queues[0]
 	rank := q.lowest()
-	if rank < 0 || !q.newestFirst(rank) || q.n <= s.places(q, rank) {
+	if rank < 0 || q.n <= s.places(q, rank) || !q.newestFirst(rank) && (q.limited || q.n <= int(deepest)*s.processors) {
 		return nil
 	}
 	return q.last(rank, -1)

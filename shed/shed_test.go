@@ -39,6 +39,14 @@ var (
 	busy = shed.State{Processors: 1, Runnable: 5}
 )
 
+// pastBurst keeps the processors busy for longer than a burst, until t0.
+func pastBurst(s *shed.Shedder) *shed.Shedder {
+	for ms := -200; ms <= 0; ms += 5 {
+		_ = s.Refuse(at(float64(ms)), spillway.Call{}, 0, busy)
+	}
+	return s
+}
+
 // A request is one of a test; its class is its name.
 func arrive(s *shed.Shedder, now time.Time, c spillway.Criticality, st shed.State) (shed.Decision, *shed.Waiter) {
 	w := &shed.Waiter{Owner: c}
@@ -63,7 +71,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	if err := s.Update(shed.Config{MaxWait: -1}); err == nil {
 		t.Error("Update took what New refuses")
 	}
-	if d, _ := arrive(s, t0, spillway.Critical, busy); d.MaxWait != 60*time.Millisecond {
+	if d, _ := arrive(pastBurst(s), t0, spillway.Critical, busy); d.MaxWait != 60*time.Millisecond {
 		t.Errorf("after a failed Update a request may wait %v", d.MaxWait)
 	}
 }
@@ -86,7 +94,7 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 // While nothing is refused waiters leave by age; then by class, and within a class by
 // age.
 func TestOrderOfTheQueue(t *testing.T) {
-	s := limited(t, concurrency.Config{})
+	s := pastBurst(limited(t, concurrency.Config{}))
 	testOrder(t, s, []int{0, 1, 2, 3, 4, 5})
 	waiters := fill(t, s, spillway.Sheddable)
 	for range 3 {
@@ -134,7 +142,9 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 
 // Goroutines that are not requests keep the executor busy for good.
 func TestBusyWithOtherThings(t *testing.T) {
-	s := limited(t, concurrency.Config{})
+	s := pastBurst(limited(t, concurrency.Config{}))
+	done, _ := arrive(s, t0, spillway.Critical, idle)
+	done.Ticket.Settle(t0, spillway.Served)
 	for range 3 {
 		arrive(s, t0, spillway.Critical, busy)
 	}
@@ -169,7 +179,7 @@ func fill(t *testing.T, s *shed.Shedder, c spillway.Criticality) (waiters []*she
 }
 
 func TestFullQueueRejectsTheLowest(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := pastBurst(must(t, shed.Config{}))
 	low := fill(t, s, spillway.Sheddable)
 	n := len(low)
 	if n < 32 || n > 128 {
@@ -199,7 +209,7 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 // Once a class is refused, so are all lower ones, and for no longer than the
 // class is. Only the next lower one may have a processor that has nothing to do.
 func TestCascade(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := pastBurst(must(t, shed.Config{}))
 	waiters := fill(t, s, spillway.Critical)
 	for range 50 {
 		arrive(s, t0, spillway.Critical, busy)
@@ -234,6 +244,9 @@ func TestDeadline(t *testing.T) {
 	for i := range 20 {
 		d, _ := arrive(s, at(float64(30*i)), spillway.Critical, idle)
 		d.Ticket.Settle(at(float64(30*i)+20), spillway.Served)
+	}
+	for ms := 700; ms < 1000; ms += 5 { // longer than a burst
+		_ = s.Refuse(at(float64(ms)), spillway.Call{}, 0, busy)
 	}
 	now := at(1000)
 	for _, row := range []struct {
@@ -301,7 +314,7 @@ func TestThresholds(t *testing.T) {
 }
 
 func TestExpireAndWithdraw(t *testing.T) {
-	s := limited(t, concurrency.Config{})
+	s := pastBurst(limited(t, concurrency.Config{}))
 	_, a := arrive(s, t0, spillway.Critical, busy)
 	_, b := arrive(s, t0, spillway.Critical, busy)
 	_, c := arrive(s, t0, spillway.Critical, busy)
@@ -329,7 +342,7 @@ func TestExpireAndWithdraw(t *testing.T) {
 
 // Without a Waiter a request that would wait runs.
 func TestWithoutWaiter(t *testing.T) {
-	s := limited(t, concurrency.Config{})
+	s := pastBurst(limited(t, concurrency.Config{}))
 	if d := s.Arrive(t0, spillway.Call{}, busy, nil); d.Verdict != shed.Run || d.Ticket.By == nil {
 		t.Errorf("%+v", d)
 	}
@@ -351,7 +364,7 @@ func TestTimeThatStepsBack(t *testing.T) {
 }
 
 func TestRefusalsAreShared(t *testing.T) {
-	s := must(t, shed.Config{})
+	s := pastBurst(must(t, shed.Config{}))
 	fill(t, s, spillway.Critical)
 	a, _ := arrive(s, t0, spillway.Critical, busy)
 	b, _ := arrive(s, t0, spillway.Critical, busy)
@@ -364,7 +377,7 @@ func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	s := limited(t, concurrency.Config{})
+	s := pastBurst(limited(t, concurrency.Config{}))
 	now := t0
 	run := func() {
 		now = now.Add(time.Millisecond)
@@ -378,11 +391,16 @@ func TestAllocations(t *testing.T) {
 		got, _ := s.Next(now, idle)
 		got.Ticket.Settle(now, spillway.Served)
 	}
+	if n := testing.AllocsPerRun(1000, wait); n != 0 {
+		t.Errorf("%v allocations to wait", n)
+	}
 	if n := testing.AllocsPerRun(1000, run); n != 0 {
 		t.Errorf("%v allocations to run", n)
 	}
-	if n := testing.AllocsPerRun(1000, wait); n != 0 {
-		t.Errorf("%v allocations to wait", n)
+	now = now.Add(time.Second)
+	for range 100 { // longer than a burst
+		now = now.Add(5 * time.Millisecond)
+		_ = s.Refuse(now, spillway.Call{}, 0, busy)
 	}
 	fill(t, s, spillway.Critical)
 	if n := testing.AllocsPerRun(1000, func() { s.Refuse(now, spillway.Call{}, 0, busy) }); n != 0 {

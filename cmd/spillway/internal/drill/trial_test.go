@@ -113,7 +113,7 @@ func TestTrial(t *testing.T) {
 			return start()
 		},
 		Deadline: Deadline(BackendBlocking), Capacity: slots / slotHold.Seconds(), Seed: 1,
-		Load: []Stretch{{Load: 0.3, Length: 300 * ms}, {Load: 5, Length: 500 * ms, Settle: 100 * ms}},
+		Load: []Stretch{{Load: 0.3, Length: 300 * ms}, {Load: 5, Length: 2 * time.Second, Settle: 100 * ms}},
 	}
 	result, err := trial.Run(t.Context())
 	if err != nil {

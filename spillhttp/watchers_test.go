@@ -1,0 +1,161 @@
+package spillhttp
+
+import (
+	"bufio"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+var measure = flag.Bool("measure", false, "assert times, too: for a quiet machine")
+
+// TestWatchers opens many connections at once to an idle server, each of which then waits for
+// news, and calls something quick beside them. All get in. On a machine that does nothing else
+// no request is rejected, and it takes about as long as it does without protection.
+func TestWatchers(t *testing.T) {
+	count := 100
+	if *measure {
+		count = 1000
+	}
+	for _, kind := range []string{"events", "long poll", "websocket"} {
+		t.Run(kind, func(t *testing.T) {
+			alone := watch(t, kind, count, func(h http.Handler) http.Handler { return h })
+			ours := watch(t, kind, count, func(h http.Handler) http.Handler {
+				return mustHandler(t, h, ingress.Config{}, HandlerConfig{})
+			})
+			t.Logf("%d open after %v, %v without protection; quick calls take %v, %v without protection; %d rejections",
+				count, ours.open, alone.open, ours.quick, alone.quick, ours.rejected)
+			if *measure && (ours.open > 250*time.Millisecond || ours.quick > 2*alone.quick || ours.rejected > 0) {
+				t.Error("want 250 ms, twice as long without protection, and no rejection")
+			}
+		})
+	}
+}
+
+// watched is what came of it.
+type watched struct {
+	open     time.Duration // until the last watcher was with its handler
+	quick    time.Duration // median of the calls beside
+	rejected int64
+}
+
+func watch(t *testing.T, kind string, count int, protect func(http.Handler) http.Handler) (w watched) {
+	t.Helper()
+	var open atomic.Int64
+	all, news := make(chan struct{}), make(chan struct{})
+	opened := func() {
+		if open.Add(1) == int64(count) {
+			close(all)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /watch", func(w http.ResponseWriter, r *http.Request) {
+		switch kind {
+		case "events":
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.WriteHeader(http.StatusOK)
+			_ = http.NewResponseController(w).Flush()
+		case "websocket":
+			conn, rw, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer conn.Close()
+			_, _ = rw.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+			_ = rw.Flush()
+		}
+		opened()
+		<-news
+	})
+	mux.HandleFunc("GET /quick", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	server := httptest.NewServer(protect(mux))
+	defer server.Close()
+	address := server.Listener.Addr().String()
+
+	var rejected atomic.Int64
+	var clients sync.WaitGroup
+	begin := time.Now()
+	for range count {
+		clients.Go(func() {
+			err := watchOne(address, kind)
+			for ; err == errRejected; err = watchOne(address, kind) {
+				rejected.Add(1)
+				<-time.After(time.Second) // as its answer says
+			}
+			if err != nil {
+				t.Error(err)
+				opened()
+			}
+		})
+	}
+	took := quick(t, server.URL+"/quick", all, &rejected) // until all are open
+	w.open = time.Since(begin)
+	took = append(took, quick(t, server.URL+"/quick", time.After(200*time.Millisecond), &rejected)...)
+	slices.Sort(took)
+	w.quick = took[len(took)/2]
+	close(news)
+	clients.Wait()
+	w.rejected = rejected.Load()
+	return w
+}
+
+var errRejected = errors.New("rejected")
+
+// watchOne is one watcher, until the server ends it.
+func watchOne(address, kind string) error {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	upgrade, want := "", http.StatusOK
+	if kind == "websocket" {
+		upgrade, want = "Connection: Upgrade\r\nUpgrade: websocket\r\n", http.StatusSwitchingProtocols
+	}
+	fmt.Fprintf(conn, "GET /watch HTTP/1.1\r\nHost: test\r\n%s\r\n", upgrade)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != want {
+		return errRejected
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return nil
+}
+
+// quick makes one call after the other until the end, and returns how long each took.
+func quick[T any](t *testing.T, url string, end <-chan T, rejected *atomic.Int64) (took []time.Duration) {
+	t.Helper()
+	for {
+		begin := time.Now()
+		answer, err := http.Get(url)
+		if err != nil {
+			t.Error(err)
+			return took
+		}
+		answer.Body.Close()
+		took = append(took, time.Since(begin))
+		if answer.StatusCode != http.StatusNoContent {
+			rejected.Add(1)
+		}
+		select {
+		case <-end:
+			return took
+		default:
+		}
+	}
+}
