@@ -1,6 +1,7 @@
 package inflight
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,85 +11,131 @@ import (
 // classes keeps places free for higher classes. A place that is taken cannot be taken back,
 // so it has to be free before.
 type classes struct {
-	of      [spillway.Criticalities]demand
-	rotates atomic.Int64 // when the current span ends, in nanoseconds since 1970
-	reached atomic.Int64 // when the limit was last reached, likewise
+	held   [spillway.Criticalities]atomic.Int64 // places, by class
+	called [spillway.Criticalities]atomic.Int64 // when a class last called, to a second
+	above  [spillway.Criticalities - 1]peak     // of the classes above each but the highest
+
+	tight    atomic.Bool  // about as much is offered as the limit has places for
+	sum      atomic.Int64 // since that was last measured: in flight at each arrival,
+	arrived  atomic.Int64 // requests,
+	rejected atomic.Int64 // and those of them that were refused
+
+	measuring    sync.Mutex
+	spans, looks atomic.Int64 // when the current ones end, at the latest
 }
 
-// demand is what a class wants.
-type demand struct {
-	held   atomic.Int64 // places
-	peak   atomic.Int64 // the most in the current span, refused ones included
-	before atomic.Int64 // in the span before
-	called atomic.Int64 // when it last called, in nanoseconds since 1970, to a second
-	_      [32]byte     // classes do not share a cache line
-}
+// A peak is the most places that some classes had together, or wanted when none was free.
+type peak struct{ now, before atomic.Int64 }
 
+// All times are in nanoseconds since 1970.
 const (
-	// span is how long a peak is remembered, and at most twice as long: longer than most
-	// calls take, and soon over when the load is.
-	span = time.Second
-	// peakShare bounds the places kept for the peak of a class: a quarter of the limit. A
-	// class that needs half of the limit finds all of these taken for 1 % of its calls.
-	peakShare = 4
+	// span is how long a peak is remembered, and at most twice as long. The offered load is
+	// measured as often, and after each batch of requests.
+	span = int64(time.Second)
+	// batch is so many requests that the measure is wrong by an eighth.
+	batch = 64
+	// seldom is how long after a call a class still counts.
+	seldom = int64(time.Minute)
+
+	// tightShare is the offered load, relative to the limit, from which places are kept. Below
+	// it a limit of 24 has no place for less than one in twenty.
+	tightShare = 0.8
 	// seldomShare is the part of the limit that is kept for higher classes which call seldom:
 	// a sixteenth. Below 16, a place is too much.
 	seldomShare = 16
-	// seldom is how long after a call a class still counts.
-	seldom = time.Minute
 )
 
 // reserved returns how many places below the limit a class must leave free at the time at.
-func (c *classes) reserved(at int64, class int, limit uint32) uint32 {
-	c.rotate(at)
-	tight := at-c.reached.Load() < 2*int64(span)
-	n, kept := int64(0), int64(0)
-	for i := class + 1; i < len(c.of); i++ {
-		d := &c.of[i]
-		if at-d.called.Load() < int64(seldom) {
-			kept = int64(limit / seldomShare)
-		}
-		if tight {
-			n += max(0, min(max(d.peak.Load(), d.before.Load())-d.held.Load(), int64(limit/peakShare)))
+func (c *classes) reserved(at int64, class int, word int64) uint32 {
+	c.measure(at, word)
+	limit := int64(uint32(word))
+	n := int64(0)
+	for i := class + 1; i < len(c.called); i++ {
+		if at-c.called[i].Load() < seldom {
+			n = limit / seldomShare
 		}
 	}
-	return uint32(max(n, kept))
+	if class < len(c.above) && c.tight.Load() {
+		p := &c.above[class]
+		n = max(n, min(max(p.now.Load(), p.before.Load())-c.higher(class), limit))
+	}
+	return uint32(n)
 }
 
-// rotate begins another span if it is time to.
-func (c *classes) rotate(at int64) {
-	ends := c.rotates.Load()
-	if at < ends && ends-at <= int64(span) || !c.rotates.CompareAndSwap(ends, at+int64(span)) {
+// higher returns how many places the classes above one have.
+func (c *classes) higher(class int) (n int64) {
+	for i := class + 1; i < len(c.held); i++ {
+		n += c.held[i].Load()
+	}
+	return n
+}
+
+// measure counts an arrival, and now and then finds out whether the limit is tight. By
+// Little's law, requests that were refused would have added as much in flight as admitted ones.
+func (c *classes) measure(at, word int64) {
+	c.sum.Add(max(word>>32, 0))
+	if c.arrived.Add(1) < batch && !over(&c.looks, at) || !c.measuring.TryLock() {
 		return
 	}
-	for i := range c.of {
-		d := &c.of[i]
-		d.before.Store(d.peak.Load())
-		d.peak.Store(d.held.Load())
+	defer c.measuring.Unlock()
+	arrived := c.arrived.Load()
+	if arrived < batch && !over(&c.looks, at) {
+		return // it has just been measured
 	}
+	c.arrived.Add(-arrived)
+	sum, admitted := c.sum.Swap(0), arrived-c.rejected.Swap(0)
+	c.tight.Store(float64(sum) >= tightShare*float64(uint32(word))*float64(max(admitted, 0)))
+	c.looks.Store(at + span)
+	if !over(&c.spans, at) {
+		return
+	}
+	c.spans.Store(at + span)
+	for i := range c.above {
+		p := &c.above[i]
+		p.before.Store(p.now.Load())
+		p.now.Store(c.higher(i))
+	}
+}
+
+// over reports whether a span has ended. One that ends too late began before the clock
+// stepped back.
+func over(ends *atomic.Int64, at int64) bool {
+	end := ends.Load()
+	return at >= end || end-at > span
 }
 
 // took counts a place that a class has taken.
 func (c *classes) took(at int64, class int) {
-	d := &c.of[class]
-	d.wants(at, d.held.Add(1))
-}
-
-// refused counts a place that a class has wanted and not got, as all were taken if full.
-func (c *classes) refused(at int64, class int, full bool) {
-	d := &c.of[class]
-	if full {
-		c.reached.Store(at)
-		d.wants(at, max(d.peak.Load(), d.held.Load())+1)
+	c.held[class].Add(1)
+	c.call(at, class)
+	for lower := range class {
+		raise(&c.above[lower].now, c.higher(lower))
 	}
 }
 
-func (d *demand) wants(at, n int64) {
-	if at-d.called.Load() > int64(span) {
-		d.called.Store(at)
+// refused counts a place that a class has wanted and not got. No lower class is to get one
+// while that happens.
+func (c *classes) refused(at int64, class int, limit uint32) {
+	c.rejected.Add(1)
+	c.call(at, class)
+	for lower := range class {
+		if p := &c.above[lower].now; p.Load() < int64(limit) {
+			p.Add(1)
+		}
 	}
-	for peak := d.peak.Load(); n > peak; peak = d.peak.Load() {
-		if d.peak.CompareAndSwap(peak, n) {
+}
+
+// call notes that a class calls.
+func (c *classes) call(at int64, class int) {
+	if at-c.called[class].Load() > span {
+		c.called[class].Store(at)
+	}
+}
+
+// raise makes a number at least n.
+func raise(number *atomic.Int64, n int64) {
+	for was := number.Load(); n > was; was = number.Load() {
+		if number.CompareAndSwap(was, n) {
 			return
 		}
 	}

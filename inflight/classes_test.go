@@ -100,7 +100,7 @@ func (x *trial) finish() {
 	}
 }
 
-// measure returns the shares of about so many requests, after as many as fill the limit.
+// measure returns the shares of about so many requests, once the limit is full.
 func (x *trial) measure(offered load, requests float64) load {
 	x.t.Helper()
 	sum := 0.0
@@ -112,14 +112,14 @@ func (x *trial) measure(offered load, requests float64) load {
 }
 
 // TestClasses has a limit that is reached: the highest class gets what it would get alone,
-// and the lowest gets nothing while the others want all.
+// and the lowest gets nothing while the others need all.
 func TestClasses(t *testing.T) {
 	for _, row := range []struct {
 		limit       int
 		offered     load
 		least, most load // shares admitted, relative to what the class would get alone
 	}{
-		{24, load{30, 30, 30, 30}, load{0, 0, 0, .99}, load{.002, .005, .05, 1.01}},
+		{24, load{30, 30, 30, 30}, load{0, 0, 0, .985}, load{.002, .005, .05, 1.01}},
 		{24, load{90, 12, 12, 6}, load{0, 0, .5, .995}, load{.04, .6, 1, 1.01}},
 		{24, load{116, 0, 0, 4}, load{.4, 0, 0, .99}, load{.7, 0, 0, 1.01}},
 		{24, load{60, 0, 60, 0}, load{0, 0, .985, 0}, load{.01, 0, 1.01, 0}},
@@ -129,7 +129,7 @@ func TestClasses(t *testing.T) {
 		{1000, load{100, 100, 100, 100}, load{1, 1, 1, 1}, load{1, 1, 1, 1}}, // not reached
 	} {
 		t.Run(fmt.Sprint(row.limit, row.offered), func(t *testing.T) {
-			got := newTrial(t, row.limit).measure(row.offered, 200_000)
+			got := newTrial(t, row.limit).measure(row.offered, max(40_000, 200*float64(row.limit)))
 			t.Logf("admitted %.4f", got)
 			for class, share := range got {
 				alone := load{}
@@ -137,7 +137,7 @@ func TestClasses(t *testing.T) {
 				if alone[class] == 0 {
 					continue
 				}
-				share /= newTrial(t, row.limit).measure(alone, 50_000)[class]
+				share /= newTrial(t, row.limit).measure(alone, max(20_000, 50*float64(row.limit)))[class]
 				if share < row.least[class] || share > row.most[class] {
 					t.Errorf("%v gets %.4f of what it would get alone, want %v to %v", all[class], share, row.least[class], row.most[class])
 				}
@@ -164,19 +164,19 @@ func TestClassesOneAlone(t *testing.T) {
 	}
 }
 
-// TestClassesBelowTheLimit: where the limit is rarely reached, hardly any call of any class
-// is refused for the sake of another one.
+// TestClassesBelowTheLimit: where the limit is rarely reached, few calls of any class are
+// refused for the sake of another one.
 func TestClassesBelowTheLimit(t *testing.T) {
 	for _, limit := range []int{4, 16, 64, 1024} {
 		x := newTrial(t, limit)
 		n := 0.6 * float64(limit) / 4
-		got := x.measure(load{n, n, n, n}, 100_000)
+		got := x.measure(load{n, n, n, n}, 20_000)
 		classless := &trial{t: t, l: mustNew(t, limit), now: t0, random: rand.New(rand.NewPCG(1, 2))}
 		classless.l.classes = nil
-		without := classless.measure(load{n, n, n, n}, 100_000)
+		without := classless.measure(load{n, n, n, n}, 20_000)
 		t.Logf("limit %d: admitted %.4f, without classes %.4f", limit, got, without)
 		for class := range got {
-			if got[class] < without[class]-0.03 {
+			if lost := without[class] - got[class]; lost > 0.1 || limit > 16 && lost > 0.01 {
 				t.Errorf("limit %d: %v gets %.4f, without classes %.4f", limit, all[class], got[class], without[class])
 			}
 		}
@@ -184,16 +184,16 @@ func TestClassesBelowTheLimit(t *testing.T) {
 }
 
 // TestClassesSeldom: a class that calls once in some seconds finds a place while another one
-// wants five times what there is.
+// offers twice the limit.
 func TestClassesSeldom(t *testing.T) {
 	for class := range 3 {
 		x := newTrial(t, 24)
 		offered := load{3: 0.004} // a call in 5 s
-		offered[class] = 120
-		x.run(offered, 10*time.Second)
-		got := x.run(offered, 5*time.Minute)
+		offered[class] = 48
+		x.run(offered, 5*time.Second)
+		got := x.run(offered, time.Minute)
 		t.Logf("beside %v: %.4f", all[class], got)
-		if got[3] < 0.95 || got[class] < 0.15 {
+		if got[3] < 0.95 || got[class] < 0.4 {
 			t.Errorf("beside %v: %.4f", all[class], got)
 		}
 	}
@@ -202,8 +202,8 @@ func TestClassesSeldom(t *testing.T) {
 // TestClassesRecover: when the load is over, nothing is refused soon.
 func TestClassesRecover(t *testing.T) {
 	x := newTrial(t, 16)
-	x.run(load{20, 20, 20, 20}, 10*time.Second)
-	x.run(load{2, 2, 2, 2}, 100*time.Millisecond)
+	x.run(load{20, 20, 20, 20}, 3*time.Second)
+	x.run(load{2, 2, 2, 2}, 3*batch*service/8) // three times is measured how much is offered
 	got := x.run(load{2, 2, 2, 2}, time.Second)
 	t.Logf("after an overload: admitted %.4f", got)
 	if got[0] < 0.9 {
@@ -211,18 +211,18 @@ func TestClassesRecover(t *testing.T) {
 	}
 }
 
-// TestClassesAfterPause: a class that has not called for long has as many places as it
-// wants within the time of a few services, and then for as long as it calls.
+// TestClassesAfterPause: a class that has not called for long gets all places that it
+// needs within the time of a few services, and keeps them while it calls.
 func TestClassesAfterPause(t *testing.T) {
 	x := newTrial(t, 64)
-	x.run(load{300, 0, 0, 0}, time.Minute)
+	x.run(load{300, 0, 0, 0}, time.Second)
 	first := x.run(load{300, 0, 0, 16}, 2*service)
 	later := x.run(load{300, 0, 0, 16}, time.Second)
 	t.Logf("at first %.3f, later %.3f", first, later)
 	if first[3] < 0.5 || later[3] < 0.99 {
 		t.Errorf("CRITICAL_PLUS: at first %.3f, later %.3f", first[3], later[3])
 	}
-	x.run(load{300, 0, 0, 0}, 2*seldom) // and it is forgotten
+	x.run(load{16, 0, 0, 0}, time.Duration(seldom+2*span)) // and it is forgotten
 	if n := x.l.classes.reserved(x.now.UnixNano(), 0, 64); n != 0 {
 		t.Errorf("%d places are kept", n)
 	}
@@ -258,8 +258,8 @@ func TestClassesConcurrent(t *testing.T) {
 		})
 	}
 	running.Wait()
-	for i := range l.classes.of {
-		if n := l.classes.of[i].held.Load(); n != 0 || l.Stats().InFlight != 0 {
+	for i := range l.classes.held {
+		if n := l.classes.held[i].Load(); n != 0 || l.Stats().InFlight != 0 {
 			t.Errorf("%v: %d in flight", all[i], n)
 		}
 	}

@@ -4,8 +4,8 @@
 // # Rule
 //
 // A request is admitted if, at that instant, fewer than max_requests are in
-// flight; it counts until it ends. The default of 1024 applies even where nobody
-// configured anything, 0 refuses everything, and a very high value turns the
+// flight; it counts until it ends. The default of 1024 applies even without any
+// configuration, 0 refuses everything, and a very high value turns the
 // limit off. A refusal is final: it is not retried, and it is counted as a drop
 // for the load report.
 //
@@ -31,7 +31,7 @@
 //	change    s = load; CAS(s, count(s) | new limit), else again
 //
 // A successful CAS proves that the limit it compared with was in force at that
-// instant, so once a change has returned nobody gets in by the old limit. A CAS
+// instant, so once a change has returned no request is admitted by the old limit. A CAS
 // fails only because another operation succeeded, so the whole is lock-free;
 // release is one instruction and cannot fail.
 //
@@ -46,14 +46,14 @@
 // A Limiter that [New] made hands places out by criticality, as far as that is possible
 // without a queue. A class leaves free
 //
-//	while the limit was reached in the last 2 s
-//	      for each higher class, the most that it had in flight or was refused in the last
-//	      1 to 2 s, less what it has in flight now; at most a quarter of the limit
+//	while more is offered than four fifths of the limit, measured every 64 requests or 1 s
+//	      the most that all higher classes together had in flight in the last 1 to 2 s,
+//	      and one for each of their calls that was refused, less what they have now
 //	in the minute after a call of a higher class
 //	      at least a sixteenth of the limit, rounded down
 //
 // So calls of one class alone get all places, and while the limit is reached each place
-// that is given back goes to the highest class that wants it. The Limiters of a [Registry]
+// that is given back goes to the highest class that has calls for it. The Limiters of a [Registry]
 // do not tell classes apart, as A32 does not.
 //
 // Source: gRFC A32 "xDS Circuit Breaking"; Envoy, CircuitBreakers.Thresholds.
@@ -196,7 +196,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 		return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
 	}
 	at, class := now.UnixNano(), call.Criticality.Index()
-	if !l.acquire(l.classes.reserved(at, class, uint32(l.word.Load()))) {
+	if !l.acquire(l.classes.reserved(at, class, l.word.Load())) {
 		return spillway.Ticket{}, l.reject(at, class)
 	}
 	l.classes.took(at, class)
@@ -206,9 +206,8 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 // reject counts a drop of a class and returns the refusal.
 func (l *Limiter) reject(at int64, class int) error {
 	l.drops.Add(1)
-	reached := l.Full()
-	l.classes.refused(at, class, reached)
-	if reached {
+	l.classes.refused(at, class, uint32(l.word.Load()))
+	if l.Full() {
 		return &l.refusals.Load().full
 	}
 	return &l.refusals.Load().reserved
@@ -218,7 +217,7 @@ func (l *Limiter) reject(at int64, class int) error {
 // It is called by [spillway.Ticket.Settle] only.
 func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 	if l.classes != nil {
-		l.classes.of[t.Criticality.Index()].held.Add(-1)
+		l.classes.held[t.Criticality.Index()].Add(-1)
 	}
 	l.Release()
 }

@@ -207,7 +207,7 @@ type Throttle struct {
 // Inflight is inflight.Config.
 type Inflight struct {
 	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit. When it is reached, lower classes leave free what higher ones had in flight, or were rejected, in the last 1 to 2 s; and a sixteenth in the minute after any call of a higher class."`
+	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were refused, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
 }
 
 // Retry is retry.BudgetedConfig.
