@@ -76,7 +76,7 @@ func (c *class) forgetAdvice() {
 }
 
 // known returns the input of equation 21-1: the calls of the window, and the advice
-// for those that are missing.
+// for the missing ones.
 func (c *class) known() (requests, accepts, k float64) {
 	requests, accepts = c.window.sum.requests(), c.window.sum.accepts
 	missing := float64(c.cfg.MinRequests) - requests

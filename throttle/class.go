@@ -8,11 +8,11 @@ import (
 )
 
 // Probability is equation 21-1: the share of calls to refuse after requests
-// calls of which the backend accepted accepts. It is at least 0 and less than 1
+// calls, when the backend has accepted accepts. It is at least 0 and less than 1
 // for counts that are not negative.
 func Probability(requests, accepts, k float64) float64 {
 	// The product is rounded, so that all machines decide alike: one that fused it with
-	// the difference would see a chance to refuse where there is none.
+	// the difference would reject calls that the others admit.
 	return max(0, (requests-float64(k*accepts))/(requests+1))
 }
 
@@ -39,7 +39,8 @@ type class struct {
 	now      time.Duration
 	requests float64 // calls since begin
 	period   time.Duration
-	rate     float64 // of calls, per second, in the period before
+	pace     pace
+	rate     float64 // of calls, per second
 	credit   float64 // calls that may be sent at once
 	filled   time.Duration
 	asked    time.Duration // when a call was last sent
@@ -72,6 +73,14 @@ func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 		return 0
 	}
 	c.requests++
+	switch {
+	case c.requests >= enough:
+		c.until.Store(int64(c.period)) // those that follow in this period need no lock
+	case c.slow():
+		c.pace.call(at)
+		c.rate = c.pace.rate()
+		c.decide()
+	}
 	if !c.take(at, u) {
 		c.window.add(counts{rejected: 1})
 		c.rejected++
@@ -112,17 +121,32 @@ func (c *class) roll(at time.Duration) time.Duration {
 	c.limiter.idle(&c.cfg, at)
 	c.fill(at)
 	if begin := time.Duration(c.begin.Load()); at-begin >= c.period {
-		// One call does not make a rate: it may be the only one for long.
-		c.rate = max(0, c.requests-1) / (at - begin).Seconds()
-		c.limiter.demand = c.rate
-		c.requests = 0
-		c.start(at)
+		c.measure(at, begin)
 		c.limiter.pass(&c.cfg, at, at-begin)
 		c.decide()
 	}
 	c.expire(at)
 	return at
 }
+
+// measure ends a period that began at begin.
+func (c *class) measure(at, begin time.Duration) {
+	missed := !c.slow() || c.requests >= enough // some calls, of those that the pace goes by
+	elapsed := (at - begin).Seconds()
+	// One call does not make a rate: it may be the only one for long.
+	c.limiter.demand = max(0, c.requests-1) / elapsed
+	if c.rate = c.limiter.demand; c.slow() {
+		if missed {
+			c.pace = pace{last: at, gaps: steadyGaps, mean: elapsed / max(1, c.requests)}
+		}
+		c.rate = c.pace.rate()
+	}
+	c.requests = 0
+	c.start(at)
+}
+
+// slow reports whether calls are so few that the rate is that of the gaps between them.
+func (c *class) slow() bool { return c.rate*c.cfg.quarter().Seconds() < enough }
 
 // fill adds the credit of the time that has passed.
 func (c *class) fill(at time.Duration) {
@@ -133,8 +157,8 @@ func (c *class) fill(at time.Duration) {
 }
 
 // decide sets the probability: equation 21-1 with rates, of calls and of what may be
-// sent. Fewer are sent while the credit is below half of its depth, so that there is
-// some left when fewer calls are made.
+// sent. Fewer are sent while the credit is below half of its depth, to keep
+// some for the time when fewer calls are made.
 func (c *class) decide() {
 	p := float64(noLimit)
 	l := &c.limiter
@@ -159,7 +183,7 @@ func (c *class) depth() float64 {
 	return max(1, float64(c.cfg.MinRequests)) + float64(c.limiter.limit*c.cfg.quarter().Seconds())
 }
 
-// settle counts the outcome of a call that was sent at the given time.
+// settle counts the result of a call that was sent at the given time.
 func (c *class) settle(at, sent time.Duration, accepted bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -198,10 +222,14 @@ func (c *class) start(at time.Duration) {
 	if c.advises() { // the next call has another probability
 		c.period = 0
 	}
+	if c.slow() {
+		c.until.Store(0)
+		return
+	}
 	c.until.Store(int64(c.period))
 }
 
-// begun starts to limit what is sent, or starts anew.
+// begun starts to limit what is sent, or starts again.
 func (c *class) begun(at time.Duration, was bool) {
 	c.credit, c.filled, c.asked = 0, at, at
 	if !was {

@@ -23,7 +23,7 @@ type clock struct {
 func (c *clock) since(now time.Time) time.Duration {
 	base := c.base.Load()
 	if base == nil {
-		// One resolution later than zero, which stands for never.
+		// One resolution later than zero, which means never.
 		first := now.Add(-resolution)
 		c.base.CompareAndSwap(nil, &first)
 		base = c.base.Load()

@@ -18,13 +18,16 @@
 //  2. An accept raises the limit by (K − 1)/Window, a refusal lowers it by 1/Window.
 //     It rests where sent = K·accepts, as the equation does.
 //  3. More is sent than K·accepts again, by MinRequests and one second's calls: the
-//     backend can do less. The limit is measured anew, as in 1.
-//  4. Nothing or hardly anything was accepted: one probe per second. Each accept
+//     backend can do less. The limit is measured again, as in 1.
+//  4. Nothing or less than 1 call in 200 was accepted: one probe per second. Each accept
 //     releases one call and quadruples the limit, up to what it was before.
-//  5. A second or more of accepts only, of which there is 1 chance in 256 where one
-//     call in K is accepted: the limit doubles per round trip, until there is none.
+//  5. A second or more of accepts only, with 1 chance in 256 where one call in K is
+//     accepted: the limit doubles per round trip, until nothing is limited.
 //  6. A refusal ends 4 and 5: the limit is K × what was accepted per second meanwhile.
-//  7. A call is rejected with p = 1 − limit/(calls per second).
+//  7. A call is rejected with p = 1 − limit/(calls per second). Those are counted over a
+//     quarter second. Where fewer than 25 are made in it, they are the mean of the last 32
+//     gaps between calls, which starts again after a gap five times the mean. Until there are
+//     two gaps the rate is unknown, and p is 0 while unused credit of the limit lasts.
 //
 // The second is [Config.ProbeInterval]. The statistics are separate for each
 // [spillway.Criticality], so that refusals of batch work never throttle the calls that
@@ -62,5 +65,5 @@
 // is a probe. Such a client starts from the accept ratio that the server reports
 // ([Throttle.Advise]), which knows the calls of all clients. Share one Throttle per backend among all goroutines of a process. Where a
 // backend refuses one kind of call and accepts another, give each kind a Throttle of its
-// own: one limit holds for all that it counts.
+// own: one limit holds for all calls that it counts.
 package throttle

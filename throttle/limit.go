@@ -10,10 +10,10 @@ import (
 var minEvidence = math.Log(256)
 
 const (
-	// rampFactor is by how much each accept multiplies the limit after silence: five
+	// rampFactor is the factor by which each accept multiplies the limit after silence: five
 	// lead from one call per second to a thousand.
 	rampFactor = 4
-	// riseFactor is by how much each round trip without a refusal multiplies the limit
+	// riseFactor is the factor by which each round trip without a refusal multiplies the limit
 	// once the backend has recovered.
 	riseFactor = 2
 	// unlimited is a limit, in calls per second, that no process reaches.
@@ -131,7 +131,7 @@ func (l *limiter) idle(cfg *Config, at time.Duration) {
 }
 
 // overspent reports whether more was sent than K times what was accepted, by
-// MinRequests and, at a backend that has been accepting calls, by what is sent in a
+// MinRequests and, at a backend that has been accepting calls, by the calls of a
 // while: a shorter burst of refusals is no overload. Without a limit that is a quarter
 // of an interval. With one it is an interval, as too little is at stake for haste.
 func (l *limiter) overspent(cfg *Config, at time.Duration) bool {
@@ -208,7 +208,7 @@ func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
 	return l.wasOpen
 }
 
-// rise raises the limit, until there is none.
+// rise raises the limit, until nothing is limited.
 func (l *limiter) rise(at time.Duration) {
 	l.phase, l.raised = rising, at
 	l.limit *= riseFactor

@@ -51,7 +51,7 @@ func (w *window) add(d counts) {
 	w.sum.add(d)
 }
 
-// acceptsPerSecond is what the backend has accepted lately.
+// acceptsPerSecond is what the backend has accepted in the window.
 func (w *window) acceptsPerSecond(at time.Duration) float64 {
 	span := min(at, at-w.end+buckets*w.width)
 	return w.sum.accepts / max(span, w.width).Seconds()
