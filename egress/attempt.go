@@ -8,6 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -28,7 +29,7 @@ type Attempt struct {
 }
 
 // Hold takes over the attempt's place in flight, for transports whose answer
-// goes on after the send func has returned, such as a streamed body. Whoever
+// goes on after the send func has returned, such as a streamed body. The caller that
 // holds the Ticket must settle it exactly once, when the answer has ended. If
 // Hold is not called, the place is given back when the func returns.
 func (a *Attempt) Hold() spillway.Ticket {
@@ -50,8 +51,11 @@ func (p *policies) attempt(
 	if err := p.admit(call, a); err != nil {
 		return err
 	}
+	if p.shared { // perhaps with the transport
+		ctx = place.With(ctx, &a.tickets[inflightGate])
+	}
 	err = send(ctx, a)
-	// That a stranger left too little time does not tell of the backend.
+	// A deadline from an untrusted client that is too short says nothing about the backend.
 	if outcome = outcomeOf(err); outcome == spillway.TimedOut && claims.Hurried(ctx, a.Start, time.Now()) {
 		outcome = spillway.Abandoned
 	}
@@ -69,12 +73,17 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 		var err error
 		if i == throttleGate {
 			a.tickets[i], err = p.throttle.Admit(a.Start, call, a.route)
+		} else if l := p.byKey[call.Key]; l != nil {
+			a.tickets[i], err = l.Admit(a.Start, call)
 		} else {
 			a.tickets[i], err = g.Admit(a.Start, call)
 		}
 		if err == nil {
 			a.admitted[i] = true
 			continue
+		}
+		if i == inflightGate {
+			p.throttle.Limited(a.Start)
 		}
 		if p.observer != nil {
 			p.observer.Observe(spillway.Event{Time: a.Start, Call: call, Policy: g.policy, Mode: g.mode, Refused: true, Err: err})
@@ -86,9 +95,13 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 	return nil
 }
 
-// settle tells each gate that admitted the attempt what became of it.
+// settle settles each gate that admitted the attempt with the outcome.
 func (p *policies) settle(call spillway.Call, a *Attempt, o spillway.Outcome, err error) {
-	p.throttle.Settle(a.Start, &a.tickets[throttleGate], a.route, o)
+	now := a.Start
+	if p.throttle.Timed(o) {
+		now = time.Now()
+	}
+	p.throttle.Settle(a.Start, now, &a.tickets[throttleGate], a.route, o)
 	a.tickets[inflightGate].Settle(a.Start, o)
 	if p.observer != nil {
 		p.report(call, a, o, err)
@@ -107,7 +120,7 @@ func (p *policies) report(call spillway.Call, a *Attempt, o spillway.Outcome, er
 	}
 }
 
-// outcomeOf says what the error of an attempt tells of the backend's load.
+// outcomeOf returns what the error of an attempt says about the backend's load.
 func outcomeOf(err error) spillway.Outcome {
 	if err == nil {
 		return spillway.Served

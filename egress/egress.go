@@ -31,7 +31,12 @@ type Config struct {
 	// Inflight, if not nil, is used in place of a limiter of the Client's own, so
 	// that several Clients share one limit; MaxRequests must then be zero.
 	Inflight *inflight.Limiter
-	// InflightMode says whether the in-flight limit enforces, observes or is off.
+	// MaxRequestsByKey gives calls of some keys in-flight limits of their own: they count
+	// there, and not against MaxRequests or Inflight. It is for methods whose calls last
+	// long and do little, such as streams and long polls. Zero means 1024, negative means
+	// no limit.
+	MaxRequestsByKey map[string]int
+	// InflightMode says whether the in-flight limits enforce, observe or are off.
 	InflightMode spillway.Mode
 
 	// Retry decides on retries. A strategy holds the budget, so Clients that are
@@ -39,7 +44,7 @@ type Config struct {
 	// three attempts, retries at most 10 % of the calls.
 	Retry retry.Strategy
 
-	// Observer, if not nil, is told of each decision. It costs a second clock
+	// Observer, if not nil, receives each decision. It costs a second clock
 	// read per attempt.
 	Observer spillway.Observer
 }
@@ -77,7 +82,8 @@ type policies struct {
 	gates    [gates]gate
 	throttle *throttle.Routes
 	inflight *inflight.Limiter
-	shared   bool // the limit
+	shared   bool                         // the limit
+	byKey    map[string]*inflight.Limiter // those of some keys
 	retry    retry.Strategy
 	observer spillway.Observer
 }
@@ -127,7 +133,7 @@ func (c *Client) fill(p *policies) (err error) {
 	return err
 }
 
-// build makes all policies anew, but for the strategy where none is given.
+// build makes all policies, but for the strategy where none is given.
 func (c *Config) build() (*policies, error) {
 	for _, m := range []struct {
 		field string
@@ -145,22 +151,34 @@ func (c *Config) build() (*policies, error) {
 	if err != nil {
 		return nil, err
 	}
+	byKey, err := c.limitersByKey()
+	if err != nil {
+		return nil, err
+	}
 	return &policies{
 		gates: [gates]gate{
 			throttleGate: {nil, "throttle", c.ThrottleMode}, // which goes by the route
 			inflightGate: {limiter, "inflight", c.InflightMode},
 		},
-		throttle: th, inflight: limiter, shared: c.Inflight != nil, retry: c.Retry, observer: c.Observer,
+		throttle: th, inflight: limiter, shared: c.Inflight != nil, byKey: byKey, retry: c.Retry, observer: c.Observer,
 	}, nil
 }
 
-// adopt puts the policies of old that live on in the place of those of p, and gives
+// adopt replaces the policies of p by the policies of old that live on, and gives
 // them the configuration. As each was made of that once, none refuses it.
 func (p *policies) adopt(old *policies, c *Config) error {
 	if err := old.throttle.Update(c.Throttle); err != nil {
 		return err
 	}
 	p.throttle = old.throttle
+	for key, n := range c.MaxRequestsByKey {
+		if l := old.byKey[key]; l != nil {
+			if err := l.Update(inflight.Config{MaxRequests: n}); err != nil {
+				return err
+			}
+			p.byKey[key] = l
+		}
+	}
 	if p.shared || old.shared {
 		return nil
 	}
@@ -199,7 +217,7 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 // deadline where ctx has an earlier one, are taken from ctx.
 //
 // What send returns is classified by [fault.Of]; nil is success. Do returns what
-// [retry.Do] does: nil, the error of a first attempt that nobody would retry, or
+// [retry.Do] does: nil, the error of a first attempt that is not retried, or
 // a [retry.Error] that wraps the last real error and says why there was no
 // further attempt. A refusal by a policy matches [spillway.ErrRejected].
 //
@@ -208,7 +226,7 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 // remembered: unless the handler answers a success, the answer to the request says
 // "don't retry". So only one layer retries, however many there are.
 //
-// If send panics, all that the attempt held is given back and the panic goes on.
+// If send panics, everything that the attempt held is given back and the panic goes on.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
 	return c.DoRoute(ctx, call, nil, send)
 }
@@ -258,15 +276,51 @@ func callEvent(start time.Time, call spillway.Call, err error) spillway.Event {
 	return e
 }
 
+// limitersByKey returns the limiters of keys that have one of their own.
+func (c *Config) limitersByKey() (map[string]*inflight.Limiter, error) {
+	if len(c.MaxRequestsByKey) == 0 {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	all := make(map[string]*inflight.Limiter, len(c.MaxRequestsByKey))
+	for key, n := range c.MaxRequestsByKey {
+		l, err := inflight.New(inflight.Config{MaxRequests: n})
+		if err != nil {
+			return nil, fmt.Errorf("egress: MaxRequestsByKey[%q]: %w", key, err)
+		}
+		all[key] = l
+	}
+	return all, nil
+}
+
 // Stats says how a [Client] stands.
 type Stats struct {
 	// Throttle is the sum over all routes; a Probability is the greatest of them.
 	Throttle throttle.Stats
-	Inflight inflight.Stats
+	// Inflight is the limit of all calls whose key is not in [Config.MaxRequestsByKey], and
+	// InflightByKey has the limits of those keys.
+	Inflight      inflight.Stats
+	InflightByKey map[string]inflight.Stats
 }
 
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
 	p := c.current.Load()
-	return Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
+	s := Stats{Throttle: p.throttle.Stats(now), Inflight: p.inflight.Stats()}
+	if len(p.byKey) > 0 {
+		s.InflightByKey = make(map[string]inflight.Stats, len(p.byKey))
+	}
+	for key, l := range p.byKey {
+		s.InflightByKey[key] = l.Stats()
+	}
+	return s
+}
+
+// idle reports whether no call is in flight.
+func (p *policies) idle() bool {
+	for _, l := range p.byKey {
+		if l.Stats().InFlight > 0 {
+			return false
+		}
+	}
+	return p.inflight.Stats().InFlight == 0
 }

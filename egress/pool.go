@@ -10,7 +10,7 @@ import (
 )
 
 // A Pool keeps a [Client] for each backend, made when the backend is first
-// called. It keeps at most a fixed number of them: whoever can name backends
+// called. It keeps at most a fixed number of them: a caller that can name backends
 // cannot make it grow. It is safe for concurrent use; make one with [NewPool].
 type Pool struct {
 	max      int
@@ -74,9 +74,9 @@ func (p *Pool) Update(c Config) error {
 }
 
 // For returns the Client of the backend named key. A full Pool first lets go of
-// a Client that was not used of late and has nothing in flight; the next call to
+// a Client that was not used recently and has nothing in flight; the next call to
 // that backend starts with a new one, which knows nothing. Where every Client is
-// in use, one is let go all the same: its calls end as they would have.
+// in use, one is removed all the same: its calls end as they would have.
 func (p *Pool) For(key string) *Client {
 	if c, ok := p.clients.Load(key); ok {
 		c := c.(*pooled)
@@ -127,7 +127,7 @@ func (p *Pool) evict() {
 // used: one that is not used again before the next eviction has no second chance.
 func (c *pooled) fitness() int {
 	switch used := c.used.Swap(false); {
-	case c.current.Load().inflight.Stats().InFlight > 0:
+	case !c.current.Load().idle():
 		return 0
 	case used:
 		return 1

@@ -121,8 +121,16 @@ type Limiter struct {
 	surplus  atomic.Uint64
 	refusals atomic.Pointer[refusals]
 	change   sync.Mutex // of two limit changes, the later sets limit and refusals both
+	origin   origin     // of the limit; with change locked
 
 	classes *classes // nil: all are alike
+}
+
+// origin is who has set a limit.
+type origin struct {
+	live       bool   // New, SetMaxRequests or Update has, at some time
+	configured bool   // Configure has been called
+	config     uint32 // with this, the last time
 }
 
 // New returns a Limiter with nothing in flight, which hands places out by class. It fails if
@@ -133,14 +141,15 @@ func New(config Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{classes: new(classes)}
-	l.SetMaxRequests(limit)
+	l.set(limit)
+	l.origin.live = config.MaxRequests != 0
 	return l, nil
 }
 
 // Acquire takes a place in flight and reports whether there was one. If so, the
 // caller must call [Limiter.Release] exactly once; if not, a drop was counted. It belongs to
 // no class: it takes any place that is free.
-// Acquire and Release are for those who settle by themselves; all others use
+// Acquire and Release are for callers that settle by themselves; all others use
 // [Limiter.Admit], whose Ticket cannot be settled twice.
 func (l *Limiter) Acquire() bool {
 	if l.acquire(0) {
@@ -174,7 +183,7 @@ func (l *Limiter) Release() {
 }
 
 // takeBack undoes a Release that found nothing in flight. While the word is
-// negative nothing is admitted, so whoever else makes it negative has found
+// negative nothing is admitted, so any other Release that makes it negative has found
 // nothing in flight either and takes back its own.
 func (l *Limiter) takeBack() {
 	l.word.Add(one)
@@ -184,7 +193,7 @@ func (l *Limiter) takeBack() {
 // Admit takes a place in flight at the time now, which the settling of the Ticket gives
 // back, or returns a *[spillway.RejectedError]. Neither allocates. A Limiter made by [New]
 // keeps places for classes above that of the call; one of a [Registry] does not, as A32 has
-// it, and ignores both arguments. Admit implements [spillway.Gate]. The refusal tells the
+// it, and ignores both arguments. Admit implements [spillway.Gate]. The refusal names the
 // limit that was exceeded; it was made
 // when the limit was set, so its Level is the limit even where a lowered limit
 // finds more in flight.
@@ -238,9 +247,39 @@ func (l *Limiter) Refuse() error {
 // math.MaxInt32 up. The count is kept: what is above a lowered limit ends in its
 // own time, and nothing is admitted before.
 func (l *Limiter) SetMaxRequests(n uint32) {
-	n = min(n, noLimit)
 	l.change.Lock()
 	defer l.change.Unlock()
+	l.origin.live = true
+	l.set(n)
+}
+
+// Configure changes the limit to n, as [Limiter.SetMaxRequests] does, if n is news: it is
+// for configurations that are read more than once, such as the service config of each
+// channel to a cluster, which is read again when a channel wakes from idle. It changes
+// nothing where n is what Configure was called with the last time, nor the first time
+// where a limit was set at run time before. So a limit that was set at run time stays
+// until another one is set, or the configuration changes.
+func (l *Limiter) Configure(n uint32) {
+	l.change.Lock()
+	defer l.change.Unlock()
+	old := l.origin
+	l.origin.configured, l.origin.config = true, n
+	if old.configured && old.config != n || !old.configured && !old.live {
+		l.set(n)
+	}
+}
+
+// Configured reports whether a limit was ever set or configured. If not, it is
+// [DefaultMaxRequests].
+func (l *Limiter) Configured() bool {
+	l.change.Lock()
+	defer l.change.Unlock()
+	return l.origin.live || l.origin.configured
+}
+
+// set changes the limit. The caller holds change, or is the only one that knows l.
+func (l *Limiter) set(n uint32) {
+	n = min(n, noLimit)
 	l.refusals.Store(refusalsAt(n))
 	for {
 		s := l.word.Load()
@@ -317,12 +356,12 @@ func refusalsAt(limit uint32) *refusals {
 		Level:  float64(limit),
 		Limit:  float64(limit),
 		Unit:   "requests in flight",
-		Advice: "the backend has not answered what was sent before; send less, or raise max_requests if it has room",
+		Advice: "the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more",
 	}
 	if limit == 0 {
-		e.Advice = "max_requests is 0, which refuses every request"
+		e.Advice = "MaxRequests (xDS: max_requests) was set to 0, which refuses every request"
 	}
 	r := &refusals{e, e}
-	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise max_requests"
+	r.reserved.Advice = "the places that are left are kept for calls of higher criticality; send less, or raise MaxRequests (xDS: max_requests)"
 	return r
 }

@@ -172,7 +172,7 @@ func TestRefusal(t *testing.T) {
 		t.Errorf("refusal reads %q, want %q…", first, want)
 	}
 	l.SetMaxRequests(0)
-	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "max_requests is 0") {
+	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "MaxRequests (xDS: max_requests) was set to 0") {
 		t.Errorf("refusal at limit 0: %v", err)
 	}
 	if got := l.Stats().Drops; got != 3 {
@@ -251,5 +251,46 @@ func TestNoAllocation(t *testing.T) {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
+	}
+}
+
+// A configuration that is read again does not undo what was set at run time.
+func TestConfigure(t *testing.T) {
+	type step struct {
+		set  bool // at run time
+		n    uint32
+		want int
+	}
+	for name, steps := range map[string][]step{
+		"configured":                     {{false, 500, 500}, {false, 600, 600}, {false, 600, 600}},
+		"set, and read again":            {{false, 500, 500}, {true, 800, 800}, {false, 500, 800}, {false, 500, 800}},
+		"set first":                      {{true, 800, 800}, {false, 500, 800}, {false, 500, 800}},
+		"set, and configured anew":       {{false, 500, 500}, {true, 800, 800}, {false, 600, 600}, {false, 600, 600}},
+		"set first, and configured anew": {{true, 800, 800}, {false, 500, 800}, {false, 600, 600}},
+		"zero":                           {{false, 0, 0}, {true, 7, 7}, {false, 0, 7}},
+		"no limit":                       {{false, math.MaxUint32, math.MaxInt32}},
+	} {
+		var r Registry
+		l, release := r.Share(Key{Cluster: name})
+		defer release()
+		if l.Configured() {
+			t.Errorf("%s: configured from the start", name)
+		}
+		for i, s := range steps {
+			if s.set {
+				l.SetMaxRequests(s.n)
+			} else {
+				l.Configure(s.n)
+			}
+			if got := l.Stats().MaxRequests; got != s.want || !l.Configured() {
+				t.Errorf("%s: step %d: limit %d (configured: %t), want %d", name, i, got, l.Configured(), s.want)
+			}
+		}
+	}
+	if l := mustNew(t, 0); l.Configured() {
+		t.Error("the default limit is configured")
+	}
+	if l := mustNew(t, 5); !l.Configured() {
+		t.Error("a limit of New is not configured")
 	}
 }

@@ -28,13 +28,14 @@ type shared struct {
 	references int
 }
 
-// Share returns the Limiter for key, made with the default limit if nobody holds
-// it, and a func by which the caller must give up its reference once it sends no
+// Share returns the Limiter for key, made with the default limit if it is not
+// held, and a func by which the caller must give up its reference once it sends no
 // more. The first call of release counts, any further one does nothing.
 //
-// While somebody holds a reference, the limit and the count stay. The limit is
-// that of the Limiter: whoever sets it last sets it for all. After the last
-// release a new Share starts anew, with the default limit and a count of zero,
+// While a reference is held, the limit and the count stay: to set a limit that
+// outlives the channels, keep the reference. The limit is that of the Limiter: the
+// last change counts for all. After the last
+// release a new Share starts again, with the default limit and a count of zero,
 // even if requests of old are still in flight; they end on the Limiter that
 // admitted them.
 func (r *Registry) Share(key Key) (l *Limiter, release func()) {
@@ -43,7 +44,7 @@ func (r *Registry) Share(key Key) (l *Limiter, release func()) {
 	s := r.shared[key]
 	if s == nil {
 		s = &shared{Limiter: new(Limiter)}
-		s.SetMaxRequests(DefaultMaxRequests)
+		s.set(DefaultMaxRequests)
 		if r.shared == nil {
 			r.shared = make(map[Key]*shared)
 		}
@@ -62,7 +63,7 @@ func (r *Registry) release(key Key, s *shared) {
 	}
 }
 
-// Stats returns a snapshot of each Limiter that somebody holds.
+// Stats returns a snapshot of each Limiter that is held.
 func (r *Registry) Stats() map[Key]Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,9 +37,10 @@ func (r Route) name() string {
 // known well enough alone. There are MaxRoutes; the one whose last failure is longest ago
 // is replaced. Routes is safe for concurrent use; make it with [NewRoutes].
 type Routes struct {
-	backend Throttle
-	known   atomic.Int32 // how many routes there are, so that calls take no lock while there are none
-	few     Throttle
+	backend  Throttle
+	activity activity
+	known    atomic.Int32 // how many routes there are, so that calls take no lock while there are none
+	few      Throttle
 
 	mu     sync.RWMutex
 	config Config
@@ -54,6 +55,7 @@ const fewCalls = 10 // as Config.MinRequests
 
 type route struct {
 	throttle Throttle
+	latency  latency
 	ended    atomic.Int64 // calls
 	failed   atomic.Int64 // when one was last not accepted, in nanoseconds since 1970
 }
@@ -112,15 +114,39 @@ func (t *Routes) decides(of Route) *Throttle {
 	}
 }
 
-// Settle settles the ticket of a call, which has ended at the time now.
-func (t *Routes) Settle(now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
+// Timed reports whether Settle needs the exact time at which a call with this outcome has
+// ended. For all others it is enough to pass the time at which the call was sent twice.
+func (t *Routes) Timed(o spillway.Outcome) bool {
+	return o == spillway.TimedOut || o.Accepted() && t.known.Load() > 0
+}
+
+// Limited notes that the in-flight limit of the caller was reached at the time now. Calls
+// that time out after a long wait meanwhile say nothing about the backend.
+func (t *Routes) Limited(now time.Time) { later(&t.activity.limited, now, time.Second) }
+
+// Settle settles the ticket of a call that was sent at one time and has ended at another. A
+// call that timed out counts as refused unless something else than a busy backend explains
+// its wait: calls of its route that were sent after it were served meanwhile, and usually
+// take less than a tenth of the wait; or it waited for 10 s or more, and meanwhile the
+// backend served calls of any route, or the in-flight limit was reached ([Routes.Limited]).
+func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
 	failed := o.Informs() && !o.Accepted()
+	if o.Accepted() {
+		later(&t.activity.served, sent, time.Second)
+	}
 	if ticket.By == nil || !o.Informs() || !failed && t.known.Load() == 0 {
 		ticket.Settle(now, o)
 		return
 	}
 	name := of.name()
 	x := t.find(name)
+	switch {
+	case o == spillway.TimedOut && t.explains(x, sent, now.Sub(sent)):
+		ticket.Settle(now, spillway.Abandoned)
+		return
+	case o.Accepted() && x != nil:
+		x.latency.add(sent, now.Sub(sent))
+	}
 	if x == nil {
 		if failed && name != "" {
 			t.add(now, name)
@@ -142,6 +168,12 @@ func (t *Routes) Settle(now time.Time, ticket *spillway.Ticket, of Route, o spil
 	}
 	ticket.Settle(now, o)
 	x.ended.Add(1)
+}
+
+// explains reports whether something else than a busy backend explains that a call of the
+// route x, which may be nil, timed out.
+func (t *Routes) explains(x *route, sent time.Time, waited time.Duration) bool {
+	return x != nil && x.latency.explains(sent, waited) || t.activity.explains(sent, waited)
 }
 
 // noEpoch is that of no ticket: the throttle that counts such a one did not admit it.

@@ -35,7 +35,7 @@ func (b *backend) call(route string, o spillway.Outcome) bool {
 	if err != nil {
 		return false
 	}
-	b.Settle(b.now, &ticket, of, o)
+	b.Settle(b.now, b.now, &ticket, of, o)
 	return true
 }
 

@@ -36,6 +36,7 @@ var table = map[string]row{
 	"internal/ejection":  {level: policies}, // which stands on the words
 	"internal/final":     {level: policies}, // likewise
 	"internal/mongowire": {level: words},
+	"internal/place":     {level: policies}, // as final
 	"internal/tokens":    {level: words},
 
 	"attempts":    {level: policies},

@@ -57,7 +57,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 		said := read(resp, now)
 		o = said.outcome()
 	}
-	t.throttle.Settle(now, &ticket, route, o)
+	t.throttle.Settle(start, now, &ticket, route, o)
 	if admitted {
 		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
 	}

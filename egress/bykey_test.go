@@ -1,0 +1,82 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+)
+
+// Calls of a key that has a limit count there and nowhere else.
+func TestLimitByKey(t *testing.T) {
+	config := egress.Config{MaxRequests: 1, MaxRequestsByKey: map[string]int{"watch": 2, "poll": -1}}
+	client := must(t, config)
+	var held []spillway.Ticket
+	try := func(key string) error {
+		return client.Do(t.Context(), spillway.Call{Key: key}, func(_ context.Context, a *egress.Attempt) error {
+			held = append(held, a.Hold())
+			return nil
+		})
+	}
+	for _, step := range []struct {
+		key     string
+		refused bool
+	}{{"watch", false}, {"get", false}, {"get", true}, {"watch", false}, {"watch", true}, {"poll", false}, {"poll", false}} {
+		if err := try(step.key); errors.Is(err, spillway.ErrRejected) != step.refused {
+			t.Errorf("%s: %v, want a refusal: %t", step.key, err, step.refused)
+		}
+	}
+	want := func(when string, all, watch, poll int) {
+		t.Helper()
+		s := client.Stats(time.Now())
+		got := [3]int{s.Inflight.InFlight, s.InflightByKey["watch"].InFlight, s.InflightByKey["poll"].InFlight}
+		if got != [3]int{all, watch, poll} {
+			t.Errorf("%s: %v in flight, want %v", when, got, []int{all, watch, poll})
+		}
+	}
+	want("under limits", 1, 2, 2)
+	config.MaxRequestsByKey = map[string]int{"watch": 3}
+	if err := client.Update(config); err != nil {
+		t.Fatal(err)
+	}
+	want("updated", 1, 2, 0)
+	if err := try("watch"); err != nil {
+		t.Errorf("under a raised limit: %v", err)
+	}
+	for i := range held {
+		held[i].Settle(time.Now(), spillway.Served)
+	}
+	want("all have ended", 0, 0, 0)
+}
+
+func TestWrongLimitByKey(t *testing.T) {
+	_, err := egress.New(egress.Config{MaxRequestsByKey: map[string]int{"watch": 1 << 40}})
+	if err == nil || !strings.Contains(err.Error(), `MaxRequestsByKey["watch"]: inflight: MaxRequests is`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A Pool keeps a client while calls under a limit by key are in flight.
+func TestPoolKeepsClientsInUse(t *testing.T) {
+	pool, err := egress.NewPool(egress.Config{MaxRequestsByKey: map[string]int{"watch": -1}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held spillway.Ticket
+	busy := pool.For("busy")
+	_ = busy.Do(t.Context(), spillway.Call{Key: "watch"}, func(_ context.Context, a *egress.Attempt) error {
+		held = a.Hold()
+		return nil
+	})
+	for _, backend := range []string{"a", "b", "c", "d"} {
+		pool.For(backend)
+	}
+	if pool.For("busy") != busy {
+		t.Error("the client with a call under way was let go")
+	}
+	held.Settle(time.Now(), spillway.Served)
+}
