@@ -29,8 +29,10 @@ func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.
 		return err
 	}
 	s := status.Convert(err)
-	if trailer == nil && dropped(s) {
-		return &dropError{err}
+	if trailer == nil {
+		if drop := droppedBy(err, s); drop != nil {
+			return drop
+		}
 	}
 	f, failed := ofCode(ctx, s, trailer == nil)
 	if safe != nil && !f.Canceled {

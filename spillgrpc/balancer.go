@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/place"
 )
 
 // BalancerName is the name of the load balancing policy in service configs.
@@ -17,43 +18,52 @@ const BalancerName = "spillway_max_requests"
 
 // NewBalancer returns a load balancing policy that bounds the attempts in flight
 // to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
-// policy underneath. An endpoint that has refused a call for overload of its own gets no
-// calls for as long as it asked, while others can take them. Register it before the first channel is made, as grpc wants
+// policy underneath. An endpoint that has refused a call for its overload gets no
+// calls for the time that it asked for, while others can take them. Register it before the first channel is made, as grpc wants
 // that to be done during initialization:
 //
 //	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }
 //
-// limits holds the limits of the process. Whoever has it can read and change them
-// at any time, by [inflight.Registry.Share]. Nil means a Registry that nobody else
-// has. [BalancerConfig] is what a service config says to the policy.
+// limits holds the limits of the process. They can be read and changed
+// at any time, by [inflight.Registry.Share]. Nil means a new Registry. [BalancerConfig] is what a service config says to the policy. A cluster that it
+// names, and for which nothing has set a limit after 15 s, is reported once to the log of
+// grpc (package grpclog) as an error.
 func NewBalancer(limits *inflight.Registry) balancer.Builder {
 	if limits == nil {
 		limits = new(inflight.Registry)
 	}
-	return builder{limits}
+	place.Expect()
+	return builder{limits, newUnconfigured()}
 }
 
 // builder implements [balancer.Builder] and [balancer.ConfigParser].
-type builder struct{ limits *inflight.Registry }
+type builder struct {
+	limits       *inflight.Registry
+	unconfigured *unconfigured
+}
 
 func (builder) Name() string { return BalancerName }
 
 func (b builder) Build(cc balancer.ClientConn, opts balancer.BuildOptions) balancer.Balancer {
-	return &limiting{limits: b.limits, cc: cc, options: opts, ejections: new(ejections)}
+	return &limiting{
+		limits: b.limits, unconfigured: b.unconfigured, cc: cc, options: opts, ejections: new(ejections),
+		unwatch: func() bool { return false },
+	}
 }
 
 // limiting is the policy of one channel. Its exported methods are called by grpc
 // one at a time; only what the child says comes at any time.
 type limiting struct {
-	limits  *inflight.Registry
-	cc      balancer.ClientConn
-	options balancer.BuildOptions
+	limits       *inflight.Registry
+	unconfigured *unconfigured
+	cc           balancer.ClientConn
+	options      balancer.BuildOptions
 
 	ejections *ejections
 
-	config  *parsedConfig
 	key     inflight.Key
 	release func()
+	unwatch func() bool
 
 	mu      sync.Mutex
 	child   *child // nil before the first config, and when closed
@@ -85,17 +95,18 @@ func (l *limiting) UpdateClientConnState(s balancer.ClientConnState) error {
 	return l.child.policy.UpdateClientConnState(s)
 }
 
-// apply puts the limit of c in force. A limit that c has not changed is left
-// alone, so that what was set by other means stays.
+// apply puts the limit of c in force, if it is news to the limiter: a channel that
+// wakes from idle has a new policy, which must not undo what was set by other means.
 func (l *limiting) apply(c *parsedConfig) {
-	old, key := l.config, c.key(l.options.Target.String())
-	l.config = c
-	if old == nil || l.key != key {
+	if key := c.key(l.options.Target.String()); l.limiter == nil || l.key != key {
 		l.share(key)
-		old = nil
 	}
-	if n := c.MaxConcurrentRequests; n != nil && (old == nil || old.MaxConcurrentRequests == nil || *old.MaxConcurrentRequests != *n) {
-		l.limiter.SetMaxRequests(*n)
+	l.unwatch()
+	switch n := c.MaxConcurrentRequests; {
+	case n != nil:
+		l.limiter.Configure(*n)
+	case c.Cluster != "": // which somebody else is to configure
+		l.unwatch = l.unconfigured.watch(l.key, l.limiter)
 	}
 }
 
@@ -115,7 +126,7 @@ func (l *limiting) share(key inflight.Key) {
 	}
 }
 
-// replace puts another policy in the place of the child. Attempts wait until it
+// replace replaces the child by another policy. Attempts wait until it
 // has connected.
 func (l *limiting) replace(b balancer.Builder) {
 	next := &child{ClientConn: l.cc, parent: l, name: b.Name(), open: make(map[balancer.SubConn]bool)}
@@ -161,6 +172,7 @@ func (l *limiting) Close() {
 	old := l.child
 	l.child = nil
 	l.mu.Unlock()
+	l.unwatch()
 	old.close()
 	if l.release != nil {
 		l.release()
@@ -179,26 +191,30 @@ type picker struct {
 
 // Pick implements [balancer.Picker]. Only an attempt that got a connection counts:
 // one that waits for a connection, or gets none, never touches the limit and is
-// never refused by it.
+// never refused by it. An attempt for which package egress has taken a place in the same
+// limit takes no second one.
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
-	if p.ready && p.limiter.Full() {
+	ticket, joined := place.Join(info.Ctx, p.limiter)
+	if !joined && p.ready && p.limiter.Full() {
 		return balancer.PickResult{}, p.drops.of(p.limiter.Refuse())
 	}
 	r, err := p.child.Pick(info)
 	if err != nil || r.SubConn == nil {
+		ticket.Settle(time.Time{}, spillway.Abandoned)
 		return r, err
 	}
 	r = p.elsewhere(info, r)
-	ticket, err := p.limiter.Admit(time.Time{}, spillway.Call{})
-	if err != nil {
-		return balancer.PickResult{}, p.discard(r, err)
+	if !joined {
+		if ticket, err = p.limiter.Admit(time.Time{}, spillway.Call{}); err != nil {
+			return balancer.PickResult{}, p.discard(r, err)
+		}
 	}
 	h := &held{ticket: ticket, done: r.Done, picked: r.SubConn, ejections: p.ejections}
 	r.Done = h.settle
 	return r, nil
 }
 
-// discard tells the child that its pick is not used, as it may count what it has
+// discard gives the pick back to the child, as it may count what it has
 // handed out, and returns the error of the drop.
 func (p *picker) discard(r balancer.PickResult, refusal error) error {
 	err := p.drops.of(refusal)
@@ -218,7 +234,7 @@ type held struct {
 	ejections *ejections
 }
 
-// settle gives back the place, once, and tells the child as often as it is told.
+// settle gives back the place, once, and passes each call on to the child.
 func (h *held) settle(info balancer.DoneInfo) {
 	h.once.Do(h.giveBack)
 	if info.Err != nil {

@@ -23,7 +23,7 @@ import (
 //	    "childPolicy": [{"round_robin": {}}]
 //	}}]}
 //
-// The names are those of grpc's own xds_cluster_impl. The zero BalancerConfig is
+// The names are the ones of grpc's own xds_cluster_impl. The zero BalancerConfig is
 // ready for use.
 type BalancerConfig struct {
 	// Cluster names what the limit is for: all channels of the process with the
@@ -35,11 +35,12 @@ type BalancerConfig struct {
 	EDSServiceName string `json:"edsServiceName,omitempty"` //nolint:tagliatelle // as protobuf has it
 	// MaxConcurrentRequests is the limit; 0 refuses everything. Nil leaves the limit
 	// as it is, which in the beginning is [inflight.DefaultMaxRequests]: leave it
-	// out where the limit is set by other means. It is put in force when a config
-	// first names it or changes it.
+	// out where the limit is set by other means. It is put in force by
+	// [inflight.Limiter.Configure]: a limit that was set at run time stays, until a
+	// config has another MaxConcurrentRequests than the last one of the cluster.
 	MaxConcurrentRequests *uint32 `json:"maxConcurrentRequests,omitempty"` //nolint:tagliatelle // as protobuf has it
-	// ChildPolicy is a list of policies with their configs, the first of which that
-	// is known chooses the endpoint. Empty means round_robin.
+	// ChildPolicy is a list of policies with their configs, the first known one
+	// chooses the endpoint. Empty means round_robin.
 	ChildPolicy []map[string]json.RawMessage `json:"childPolicy,omitempty"` //nolint:tagliatelle // as protobuf has it
 }
 
@@ -71,7 +72,7 @@ type parsedConfig struct {
 }
 
 // ParseConfig implements [balancer.ConfigParser]. Fields that it does not know are
-// ignored, as grpc wants it, so that a config may be newer than a program.
+// ignored, as in grpc, so that a config may be newer than a program.
 func (builder) ParseConfig(text json.RawMessage) (serviceconfig.LoadBalancingConfig, error) {
 	c := new(parsedConfig)
 	if err := json.Unmarshal(text, &c.BalancerConfig); err != nil {

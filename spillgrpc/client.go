@@ -46,6 +46,7 @@ type Client struct {
 	classify func(context.Context, string) spillway.Call
 	imported *Imported
 	external bool
+	drops    dropCounts
 
 	exchanges sync.Pool // of *exchange
 }

@@ -68,9 +68,26 @@
 // the header before it. So that it can be, messages that were sent are kept until
 // then: the one of a server-streaming call, and up to 32 with up to 64 KiB of
 // others, of which copies are made. More than that, and messages that are not of
-// protobuf, commit the stream to its attempt. A stream counts as in flight until it
-// has ended, and one that is neither read to its end nor cancelled is a leak, as
-// always with grpc.
+// protobuf, commit the stream to its attempt. One that is neither read to its end nor
+// cancelled is a leak, as always with grpc.
+//
+// What a stream counts for, and where to set it by method:
+//
+//	client, in flight         from the first attempt to the end of the stream, also while
+//	                          nobody sends: 1024 for each target ([egress.Config].MaxRequests).
+//	                          Give methods with long streams a limit of their own, by full
+//	                          name: [egress.Config].MaxRequestsByKey
+//	client, [NewBalancer]     the same, once it is on a connection. Methods whose calls go
+//	                          over a channel of their own, with another
+//	                          [BalancerConfig].Cluster, count apart
+//	client, throttle          once, when it ends
+//	server, load and limits   while its handler works. While the handler waits in RecvMsg
+//	                          for the client, or in SendMsg until the client has read, the
+//	                          stream is suspended: it takes no place in flight, and the
+//	                          time is not part of its latency. Limits that the server
+//	                          learns are by the Key of [ServerConfig].Classify, the method
+//	                          by default; methods of [ServerConfig].Exempt have none
+//	server, rate and quota    once, when it begins
 //
 // # Circuit breaking
 //
@@ -88,6 +105,10 @@
 //	limit, release := limits.Share(inflight.Key{Cluster: "orders"})
 //	limit.SetMaxRequests(800) // at once
 //
+// The 800 stay when the channel wakes from idle and when another channel with the same
+// service config comes, until the config has another limit, or release was called and the
+// last channel to the cluster is closed or idle.
+//
 // For each pick:
 //
 //	full and ready?           drop, without asking the policy underneath
@@ -99,14 +120,17 @@
 // a status from a picker as final, even for calls that wait for ready, and a Client
 // knows it as a local refusal. The limit and the count are one word, so that there
 // are never more attempts than the limit in force at that instant; a lowered limit
-// admits nothing until what is in flight has fallen below it. Departures from
+// admits nothing until what is in flight has fallen below it. Where a Client has the same
+// limit ([egress.Config].Inflight), an attempt counts once: it takes its place in the
+// Client, and the policy takes no second one. Departures from
 // xds_cluster_impl of grpc, which checks and counts in two steps, counts before the
 // pick, and keeps the limit in each channel: none of its own effects is wanted.
 //
 // A channel of grpc's own xDS (xds:///…) drops calls by circuit breaking and by
 // drop_overload of EDS itself. A Client on it knows these drops as local refusals: they
 // match [spillway.ErrRejected], are retried by no policy, and are not counted by the
-// throttle. grpc marks them by their text alone, so this depends on its version (1.85).
+// throttle. [Client.Drops] counts them. grpc marks them by their text alone, so this
+// depends on its version (1.85).
 //
 // A client counts what it waits for, and ends that at its deadline; a handler may
 // work on. A limit at clients does not replace one at the server.
@@ -145,7 +169,9 @@
 //	overloaded; don't retry   UNAVAILABLE, grpc-retry-pushback-ms: -1
 //	over quota                RESOURCE_EXHAUSTED, grpc-retry-pushback-ms, QuotaFailure, RetryInfo
 //
-// Each has an ErrorInfo and x-overload-scope: task, service or customer. The time of a
+// Each has an ErrorInfo and x-overload-scope: task, service or customer. At an internal
+// boundary the message and the ErrorInfo (gate) name the gate that has refused the call:
+// ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The time of a
 // refusal with the scope of this task is for this task only. A channel with [NewBalancer]
 // leaves the endpoint out for that long, and for up to 16 times as long if it refuses
 // again as soon as it is back. A channel with one connection to a virtual address reaches

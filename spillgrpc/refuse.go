@@ -2,6 +2,7 @@ package spillgrpc
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -40,7 +41,7 @@ func (s *Server) refuse(ctx context.Context, why ingress.Refusal) *answer {
 	if why.Reason == ingress.Overloaded {
 		s.looks.Store(lookOn)
 	}
-	a := answerTo(why)
+	a := s.answerTo(why)
 	if why.AcceptRatio != "" {
 		return &answer{a.status, metadata.Join(a.trailer, metadata.Pairs(keyAcceptRatio, why.AcceptRatio))}
 	}
@@ -53,30 +54,50 @@ type answer struct {
 	trailer metadata.MD
 }
 
-// answers are those that were made. There is one for each time with three digits,
-// up to the hour that a refusal asks for at most, and no more.
+// answers holds the answers that were made: one for each gate and each time with three
+// digits, up to the hour that a refusal asks for at most.
 var answers sync.Map // answerKey → *answer
 
 type answerKey struct {
 	overQuota bool
+	dontRetry bool // and no ms
 	ms        int64
+	gate      string // empty at an edge
 }
 
-// dontRetry is the answer "overloaded; don't retry".
-var dontRetry = &answer{
-	withDetails(codes.Unavailable, "overloaded; don't retry", errorInfo(reasonDontRetry, fault.ScopeService)),
-	metadata.Pairs(keyPushback, "-1", keyScope, fault.ScopeService.String()),
-}
-
-func errorInfo(reason string, s fault.Scope) *errdetails.ErrorInfo {
-	return &errdetails.ErrorInfo{Domain: errorDomain, Reason: reason, Metadata: map[string]string{keyScope: s.String()}}
-}
-
-func answerTo(why ingress.Refusal) *answer {
-	if why.DontRetry {
-		return dontRetry
+func (k *answerKey) errorInfo(reason string, s fault.Scope) *errdetails.ErrorInfo {
+	info := &errdetails.ErrorInfo{Domain: errorDomain, Reason: reason, Metadata: map[string]string{keyScope: s.String()}}
+	if k.gate != "" {
+		info.Metadata[metadataGate] = k.gate
 	}
-	key := answerKey{why.Reason == ingress.OverQuota, milliseconds(why.RetryAfter)}
+	return info
+}
+
+// text returns the message of a status. It names the gate to internal callers only: how a
+// server protects itself is no business of clients at an edge.
+func (k *answerKey) text(what string) string {
+	if k.gate == "" {
+		return what
+	}
+	return what + " (" + k.gate + ")"
+}
+
+// gateOf returns the name of the gate that has refused a call, if the caller may know.
+func (s *Server) gateOf(why *ingress.Refusal) string {
+	if s.ingress.Trust().Boundary != ingress.Internal {
+		return ""
+	}
+	if by, ok := errors.AsType[*spillway.RejectedError](why.Err); ok {
+		return by.Policy
+	}
+	return ""
+}
+
+func (s *Server) answerTo(why ingress.Refusal) *answer {
+	key := answerKey{dontRetry: true, gate: s.gateOf(&why)}
+	if !why.DontRetry {
+		key.dontRetry, key.overQuota, key.ms = false, why.Reason == ingress.OverQuota, milliseconds(why.RetryAfter)
+	}
 	if a, ok := answers.Load(key); ok {
 		return a.(*answer)
 	}
@@ -85,18 +106,24 @@ func answerTo(why ingress.Refusal) *answer {
 }
 
 func newAnswer(key answerKey) *answer {
+	if key.dontRetry {
+		return &answer{
+			withDetails(codes.Unavailable, key.text("overloaded; don't retry"), key.errorInfo(reasonDontRetry, fault.ScopeService)),
+			metadata.Pairs(keyPushback, "-1", keyScope, fault.ScopeService.String()),
+		}
+	}
 	after := &errdetails.RetryInfo{RetryDelay: durationpb.New(time.Duration(key.ms) * time.Millisecond)}
 	trailer := metadata.Pairs(keyPushback, strconv.FormatInt(key.ms, 10))
 	if !key.overQuota {
 		trailer.Set(keyScope, fault.ScopeTask.String())
-		return &answer{withDetails(codes.Unavailable, "overloaded", after, errorInfo(reasonTask, fault.ScopeTask)), trailer}
+		return &answer{withDetails(codes.Unavailable, key.text("overloaded"), after, key.errorInfo(reasonTask, fault.ScopeTask)), trailer}
 	}
 	trailer.Set(keyScope, fault.ScopeCustomer.String())
 	over := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "customer", Description: "sends more than it may"}}}
-	return &answer{withDetails(codes.ResourceExhausted, "over quota", over, after, errorInfo(reasonCustomer, fault.ScopeCustomer)), trailer}
+	return &answer{withDetails(codes.ResourceExhausted, key.text("over quota"), over, after, key.errorInfo(reasonCustomer, fault.ScopeCustomer)), trailer}
 }
 
-// milliseconds returns d in milliseconds, rounded up to three digits: nobody is to
+// milliseconds returns d in milliseconds, rounded up to three digits: no client may
 // come back too early. It is at most a day.
 func milliseconds(d time.Duration) int64 {
 	n := min(int64((max(d, 0)+time.Millisecond-1)/time.Millisecond), 24*time.Hour.Milliseconds())

@@ -145,6 +145,7 @@ func orEmpty(md metadata.MD) metadata.MD {
 // begun to answer, or what was sent is no longer kept.
 func (s *clientStream) judge(err error, trailer metadata.MD, begun bool) (answer, failure error) {
 	failure = judge(s.ctx, err, trailer, s.client.safe(s.method))
+	s.client.drops.add(failure)
 	if failure == nil {
 		return err, nil
 	}

@@ -17,7 +17,7 @@ const lookOn = 1000
 // tapped is the key under which the tap leaves a refusal for the interceptors.
 type tapped struct{}
 
-// Tap is a [tap.ServerInHandle]: it refuses a call of which only the metadata have
+// Tap is a [tap.ServerInHandle]: it refuses a call when only its metadata have
 // come, before there is a goroutine for it and before its message is read, which
 // halves what a refusal costs. It begins when an interceptor has refused a call
 // for overload, and ends a thousand calls after the last. It never waits, and asks
@@ -25,7 +25,7 @@ type tapped struct{}
 //
 // An answer of a tap has no trailer, and so says when to come back in its
 // RetryInfo only, and cannot say "don't retry" to clients that do not know
-// Spillway. Those refusals are left to the interceptors, as are those that would
+// Spillway. Those refusals are left to the interceptors, as are refusals that would
 // leave too many timers behind: grpc does not stop the timer of a call that a tap
 // has refused.
 func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
@@ -49,7 +49,7 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		s.handed.Store(true)
 		return context.WithValue(ctx, tapped{}, r), nil
 	}
-	return ctx, answerTo(r).status.Err()
+	return ctx, s.answerTo(r).status.Err()
 }
 
 // timers bounds how many timers are left behind at a time, some 280 bytes each.

@@ -72,6 +72,7 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) error {
 		return nil
 	}
 	failure := judge(ctx, err, x.given.trailer, x.client.safe(x.method))
+	x.client.drops.add(failure)
 	if failure == nil {
 		x.answer = err
 	}

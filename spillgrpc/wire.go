@@ -29,6 +29,7 @@ const (
 	reasonTask      = "OVERLOADED"
 	reasonDontRetry = "OVERLOADED_DONT_RETRY"
 	reasonCustomer  = "OVER_QUOTA"
+	metadataGate    = "gate" // which policy has refused the call; to internal callers only
 )
 
 // labels are the metadata of an attempt that has a label and nothing else, by
