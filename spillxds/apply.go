@@ -152,7 +152,7 @@ func (t *table) remove(name string) []Event {
 		r.limits = defaultLimits
 		k.accept(&r)
 	}
-	k.turn(missing)
+	k.turn(missing, ErrNotFound)
 	told := []Event{{Kind: Removed, Cluster: name, Limits: k.limits}}
 	if len(k.members) == 0 {
 		delete(t.known, name)

@@ -87,6 +87,10 @@ func ParseBootstrap(text []byte) (*Bootstrap, error) {
 	if len(parsed.Servers) == 0 || parsed.Servers[0].URI == "" {
 		return nil, errors.New("spillxds: bootstrap: xds_servers[0].server_uri is empty, must be the address of the control plane")
 	}
+	if n := len(parsed.Servers); n > 1 {
+		return nil, fmt.Errorf("spillxds: bootstrap: xds_servers has %d entries, must have 1: fallback to a second control plane (gRFC A71) is not supported; "+
+			"take the others out, or set Config.Bootstrap to what ParseBootstrap returns for a text with one", n)
+	}
 	b := &Bootstrap{
 		target: parsed.Servers[0].URI, node: parsed.Node.proto(),
 		ignoreDeletion: slices.Contains(parsed.Servers[0].Features, "ignore_resource_deletion"),

@@ -34,6 +34,7 @@ func TestBootstrapErrorsTellNoValues(t *testing.T) {
 		"node.metadata":                                `{"node":{"metadata":"` + secret + `"}}`,
 		"server_uri is empty":                          `{"xds_servers":[{"channel_creds":[{"type":"insecure","config":"` + secret + `"}]}]}`,
 		"no type that is known":                        `{"xds_servers":[{"server_uri":"x","channel_creds":[{"type":"` + secret + `"}]}]}`,
+		"xds_servers has 2 entries":                    `{"xds_servers":[{"server_uri":"x"},{"server_uri":"` + secret + `"}]}`,
 		"channel_creds has no":                         `{"xds_servers":[{"server_uri":"x"}]}`,
 		`channel_creds[1]: the configuration of "tls"`: `{"xds_servers":[{"server_uri":"x","channel_creds":[{"type":"unknown"},{"type":"tls","config":{"certificate_file":"` + secret + `","refresh_interval":"` + secret + `"}}]}]}`,
 		`call_creds[0]: the configuration of "jwt_token_file" is`: `{"xds_servers":[{"server_uri":"x","channel_creds":[{"type":"insecure"}],"call_creds":[{"type":"jwt_token_file","config":"` + secret + `"}]}]}`,

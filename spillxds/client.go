@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -85,8 +86,12 @@ func New(config Config) (*Client, error) {
 // that service and no other.
 func (c *Client) Cluster(key inflight.Key) (*Cluster, error) {
 	switch {
-	case key.Cluster == "" || len(key.Cluster) > maxName || len(key.Service) > maxName:
-		return nil, fmt.Errorf("spillxds: the name of a cluster has %d bytes, must have 1 to %d", len(key.Cluster), maxName)
+	case key.Cluster == "" || len(key.Cluster) > maxName:
+		return nil, fmt.Errorf("spillxds: Key.Cluster has %d bytes, must have 1 to %d", len(key.Cluster), maxName)
+	case len(key.Service) > maxName:
+		return nil, fmt.Errorf("spillxds: Key.Service has %d bytes, must have at most %d", len(key.Service), maxName)
+	case strings.HasPrefix(key.Cluster, "xdstp:"):
+		return nil, fmt.Errorf("spillxds: Key.Cluster is %.100q, must be a plain name: names of the form xdstp: (gRFC A47) are not supported", key.Cluster)
 	case c.ctx.Err() != nil:
 		return nil, errors.New("spillxds: the Client is closed")
 	}

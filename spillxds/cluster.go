@@ -15,12 +15,17 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// maxLocalities is how many localities of a cluster are told apart. Requests to
+// maxLocalities is how many localities of a cluster are counted apart. Requests to
 // any further one are counted where the locality is not known.
 const maxLocalities = 256
 
 // ErrNotFound says that the control plane does not know the cluster.
 var ErrNotFound = errors.New("spillxds: the control plane has no such cluster")
+
+// errSilent is ErrNotFound where the control plane has not answered a request for the
+// cluster at all. It may hold its answer back.
+var errSilent = fmt.Errorf("%w: it has not answered. A snapshot cache of go-control-plane in ADS mode answers a client only that names all of its "+
+	"clusters: set Config.Wildcard or Config.Incremental", ErrNotFound)
 
 // A Cluster is the limits and the load of one backend cluster, kept up to date by
 // the [Client] that it is from. It is safe for concurrent use.
@@ -61,7 +66,7 @@ func (s *shared) set(r *resource) {
 	s.client.wanted(s)
 }
 
-// Limiter returns the in-flight limit of the cluster, for whoever asks it directly.
+// Limiter returns the in-flight limit of the cluster, for callers that ask it directly.
 func (c *Cluster) Limiter() *inflight.Limiter { return c.limiter }
 
 // Egress returns config with the limits of the cluster in it: the in-flight limit,
@@ -133,12 +138,12 @@ func (c *Cluster) at(endpoint string) *Load {
 // are in force.
 func (c *Cluster) Ready(ctx context.Context) error {
 	for {
-		state, changed := c.client.table.stateOf(c.key.Cluster)
+		state, why, changed := c.client.table.stateOf(c.key.Cluster)
 		switch state {
 		case current:
 			return nil
 		case missing:
-			return ErrNotFound
+			return why
 		case unknown:
 		}
 		select {
@@ -151,7 +156,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	}
 }
 
-// Close gives the Cluster up: whoever holds it sends no more. What it counted is
+// Close gives the Cluster up: its holder sends no more. What it counted is
 // still reported. The last one who does so for a cluster ends its subscription.
 // Any further Close does nothing.
 func (c *Cluster) Close() { c.release() }

@@ -1,8 +1,8 @@
 // Package spillxds lets a control plane set the limits of any client of Spillway
-// over xDS, tells it what was refused, and lets servers tell how busy they are.
+// over xDS, reports to it what was refused, and lets servers report how busy they are.
 //
-// gRPC's own xDS channels have circuit breaking built in, in packages that nobody
-// else can import. Here the same resources limit a [net/http] client, a plain gRPC
+// gRPC's own xDS channels have circuit breaking built in, in packages that no other
+// module can import. Here the same resources limit a [net/http] client, a plain gRPC
 // channel, or any other client that package egress or an [inflight.Limiter] stands
 // in front of:
 //
@@ -12,6 +12,16 @@
 //		Egress: users.Egress(egress.Config{}),
 //		Base:   users.RoundTripper(nil),
 //	})
+//
+// A plain gRPC channel under circuit breaking as gRFC A32 has it, which counts the
+// attempts that are on a connection:
+//
+//	var limits inflight.Registry
+//
+//	balancer.Register(spillgrpc.NewBalancer(&limits)) // before the first channel
+//	client, err := spillxds.New(spillxds.Config{Registry: &limits})
+//	users, err := client.Cluster(inflight.Key{Cluster: "users"})
+//	cc, err := grpc.NewClient(target, append(users.DialOptions(), credentials)...)
 //
 // # Limits
 //
@@ -46,11 +56,11 @@
 //	control plane away        the last limit; reconnecting with backoff
 //	bad resource              the last limit; NACK; the good ones of the response apply
 //	resource deleted          the last limit, or the default: [Config.Deleted]
-//	resource never comes      told after 15 s ([Config.DoesNotExist])
+//	resource never comes      told after 15 s ([Config.DoesNotExist]): [ErrNotFound]
 //	same name twice           NACK, the last limit
 //	time to live over         the last limit; heartbeats are accepted, and not needed
 //
-// Backoff is 1 s · 1.6^n ± 20 %, at most 120 s, and starts anew once a response was
+// Backoff is 1 s · 1.6^n ± 20 %, at most 120 s, and starts again once a response was
 // received. Servers that send a rejected resource again at once would be answered
 // thousands of times a second; here a NACK that follows a NACK waits 250 ms, then
 // twice as long each time up to 4 s, unless a better response comes before.
@@ -64,7 +74,10 @@
 // [Cluster.StatsHandler] for gRPC, by [Load] for all else. The server's interval is
 // clamped to [Config.MinReportInterval] and an hour; each of its responses counts,
 // not only the first. Counts whose report could not be sent are put back for the
-// next one. LRS has no acknowledgements: a report that was handed to a connection
+// next one. Calls that the throttle of package egress rejects are not reported: they are
+// not drops of the cluster's own policy (circuit breakers, drop_overload), which is all
+// that the categories of LRS are for, and the backend has refused as many before, which
+// are reported as failed. [egress.Client.Stats] counts them. LRS has no acknowledgements: a report that was handed to a connection
 // after it broke, and before that was noticed, is lost.
 //
 // # Servers
@@ -82,8 +95,10 @@
 // # Bootstrap
 //
 // The bootstrap is gRPC's own: GRPC_XDS_BOOTSTRAP names a file, or
-// GRPC_XDS_BOOTSTRAP_CONFIG holds it. Of xds_servers the first is used. Channel
-// credentials are those of gRPC (insecure, tls with certificates that are read
+// GRPC_XDS_BOOTSTRAP_CONFIG holds it. Not supported, and refused by name, are more than
+// one entry of xds_servers (fallback, gRFC A71) and names of the form xdstp: (gRFC A47);
+// so the authorities of a bootstrap have no effect. Channel
+// credentials are gRPC's own (insecure, tls with certificates that are read
 // again, google_default) and what was registered with
 // google.golang.org/grpc/xds/bootstrap. No error of reading it holds any of its
 // values.

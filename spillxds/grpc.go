@@ -2,10 +2,31 @@ package spillxds
 
 import (
 	"context"
+	"encoding/json"
 	"sync/atomic"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/stats"
 )
+
+// DialOptions returns what [grpc.NewClient] needs for a channel whose attempts to the
+// cluster are limited as gRFC A32 has it, and counted for load reports: a default service
+// config that chooses the load balancing policy of package spillgrpc for the cluster, and
+// [Cluster.StatsHandler]. Register that policy with the limits of the Client before:
+//
+//	balancer.Register(spillgrpc.NewBalancer(client.Registry()))
+//
+// The policy then chooses the endpoint by round_robin. A service config of the resolver
+// replaces this one: name the policy there.
+func (c *Cluster) DialOptions() []grpc.DialOption {
+	type config struct {
+		Cluster string `json:"cluster"`
+		Service string `json:"edsServiceName,omitempty"` //nolint:tagliatelle // as spillgrpc has it
+	}
+	policy := map[string]config{"spillway_max_requests": {c.key.Cluster, c.key.Service}}
+	text, _ := json.Marshal(map[string]any{"loadBalancingConfig": []any{policy}}) // of strings: never fails
+	return []grpc.DialOption{grpc.WithDefaultServiceConfig(string(text)), grpc.WithStatsHandler(c.StatsHandler())}
+}
 
 // StatsHandler returns a handler that counts for load reports what a gRPC channel
 // sends to the cluster, each attempt by itself:
@@ -20,8 +41,8 @@ type statsHandler struct{ cluster *Cluster }
 
 type attemptKey struct{}
 
-// attempt is one attempt of a call. gRPC tells of some that they begin and never
-// that they end; those have sent nothing.
+// attempt is one attempt of a call. gRPC reports the beginning of some and never
+// their end; those have sent nothing.
 type attempt struct{ load atomic.Pointer[Load] }
 
 // TagRPC implements [stats.Handler].

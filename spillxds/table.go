@@ -20,12 +20,13 @@ const (
 	missing              // the control plane does not have it, or no more
 )
 
-// A known is a cluster that somebody asked for, or, with a wildcard, that the
+// A known is a cluster that a holder asked for, or, with a wildcard, that the
 // control plane told of. It outlives streams: what was accepted once stays.
 type known struct {
 	resource
 
 	state    state
+	why      error         // of missing
 	version  string        // accepted, of the incremental protocol
 	deadline time.Time     // for the first answer; zero: none
 	heard    bool          // of on this stream: it exists, be it good or bad
@@ -34,8 +35,8 @@ type known struct {
 	members  []*shared
 }
 
-func (k *known) turn(s state) {
-	k.state, k.deadline = s, time.Time{}
+func (k *known) turn(s state, why error) {
+	k.state, k.why, k.deadline = s, why, time.Time{}
 	close(k.turned)
 	k.turned = make(chan struct{})
 }
@@ -43,7 +44,7 @@ func (k *known) turn(s state) {
 // accept puts the limits of r in force.
 func (k *known) accept(r *resource) {
 	k.resource = *r
-	k.turn(current)
+	k.turn(current, nil)
 	for _, s := range k.members {
 		s.set(&k.resource)
 	}
@@ -73,7 +74,7 @@ func newTable(c *Client) *table {
 	}
 }
 
-// wake tells the watcher that subscriptions have changed.
+// wake wakes the watcher after a change of subscriptions.
 func (t *table) wake() {
 	select {
 	case t.changed <- struct{}{}:
@@ -99,7 +100,7 @@ func (t *table) hold(key inflight.Key) (*shared, error) {
 	return s, nil
 }
 
-// share makes room for a new key, at the expense of one that nobody holds.
+// share makes room for a new key, at the expense of one without holders.
 func (t *table) share(key inflight.Key) (*shared, error) {
 	if len(t.shared) >= t.client.config.MaxClusters && !t.evict() {
 		return nil, fmt.Errorf("spillxds: %d clusters are in use, which is Config.MaxClusters", len(t.shared))
@@ -117,7 +118,7 @@ func (t *table) share(key inflight.Key) (*shared, error) {
 	return s, nil
 }
 
-// evict forgets a key that nobody holds, with what it still had to report.
+// evict forgets a key without holders, with what it still had to report.
 func (t *table) evict() bool {
 	for _, s := range t.shared {
 		if s.holders == 0 {
@@ -174,7 +175,7 @@ func (t *table) drop(s *shared) {
 	}
 }
 
-// close forgets what nobody holds, now and later.
+// close forgets what has no holders, now and later.
 func (t *table) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -219,7 +220,7 @@ func (t *table) subscribe() (names []string) {
 	return names
 }
 
-// prune forgets what nobody holds, but for what a wildcard brings.
+// prune forgets what has no holders, but for what a wildcard brings.
 func (t *table) prune() {
 	if t.client.config.Wildcard {
 		return
@@ -247,7 +248,7 @@ func (t *table) acceptedVersion() string {
 }
 
 // heldVersion is acceptedVersion for the first request of a stream. There it says
-// that the client has all that it asks for, and may get no answer if that is current.
+// that the client has everything it asks for, and may get no answer if that is current.
 func (t *table) heldVersion() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -259,18 +260,18 @@ func (t *table) heldVersion() string {
 	return t.version
 }
 
-// stateOf returns what is known of a cluster, and a channel that is closed when
-// that changes.
-func (t *table) stateOf(name string) (state, <-chan struct{}) {
+// stateOf returns what is known of a cluster, why it is missing if it is, and a channel
+// that is closed when that changes.
+func (t *table) stateOf(name string) (s state, why error, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := t.known[name]; k != nil {
-		return k.state, k.turned
+		return k.state, k.why, k.turned
 	}
-	return unknown, nil
+	return unknown, nil, nil
 }
 
-// await starts the time within which those that were never heard of must come.
+// await starts the time within which clusters must come that were never heard of.
 func (t *table) await(now time.Time, within time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -291,17 +292,17 @@ func (t *table) streamEnded() {
 	}
 }
 
-// overdue returns an event for each cluster that has not come in time, and when
-// the next one is due, zero if none is.
-func (t *table) overdue(now time.Time) (told []Event, next time.Time) {
+// overdue returns an event for each cluster that has not come in time, for the reason why,
+// and when the next one is due, zero if none is.
+func (t *table) overdue(now time.Time, why error) (told []Event, next time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name, k := range t.known {
 		switch {
 		case k.deadline.IsZero():
 		case !now.Before(k.deadline):
-			k.turn(missing)
-			told = append(told, Event{Kind: NotFound, Cluster: name, Err: ErrNotFound})
+			k.turn(missing, why)
+			told = append(told, Event{Kind: NotFound, Cluster: name, Err: why})
 		case next.IsZero() || k.deadline.Before(next):
 			next = k.deadline
 		}

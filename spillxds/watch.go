@@ -19,7 +19,7 @@ const maxDetail = 2000
 // errIdle ends a stream on which nothing is subscribed to any more.
 var errIdle = errors.New("spillxds: no subscription is left")
 
-// watch keeps a stream open as long as there is something to subscribe to.
+// watch keeps a stream open while there is something to subscribe to.
 func (c *Client) watch(ctx context.Context) {
 	var nacks damper
 	retrying(ctx, c.config.backoff(), func(ctx context.Context) bool {
@@ -102,6 +102,8 @@ type session struct {
 	pending *statuspb.Status
 	due     time.Time // when to send the NACK that is pending; zero: none is
 	worked  bool
+
+	answered bool // since more was subscribed to
 }
 
 // run is the loop of the stream.
@@ -132,7 +134,7 @@ func (s *session) run(ctx context.Context, answers <-chan *answer, ended <-chan 
 
 // timer returns one for whatever is due next.
 func (s *session) timer() *time.Timer {
-	told, next := s.table.overdue(time.Now())
+	told, next := s.table.overdue(time.Now(), s.whyMissing())
 	s.tell(told...)
 	if !s.due.IsZero() && (next.IsZero() || s.due.Before(next)) {
 		next = s.due
@@ -141,6 +143,14 @@ func (s *session) timer() *time.Timer {
 		return time.NewTimer(time.Hour)
 	}
 	return time.NewTimer(time.Until(next))
+}
+
+// whyMissing returns why a cluster is missing that has not come in time.
+func (s *session) whyMissing() error {
+	if !s.answered && !s.config.Incremental && !s.config.Wildcard {
+		return errSilent
+	}
+	return ErrNotFound
 }
 
 // tick sends the NACK that is pending, if it is due. What else may be due the
@@ -155,7 +165,7 @@ func (s *session) tick() error {
 // answer puts what a says in force, and accepts or rejects it. A NACK that is
 // still pending for the response before is not sent any more.
 func (s *session) answer(a *answer) error {
-	s.worked = true
+	s.worked, s.answered = true, true
 	if a.typeURL != clusterType {
 		s.count(func(s *Stats) { s.Ignored++ })
 		return nil
@@ -206,6 +216,7 @@ func (s *session) say(nonce string) error {
 		r.version, r.versions = s.table.heldVersion(), s.table.accepted()
 	}
 	r.subscribe, r.unsubscribe = s.difference(r.names)
+	s.answered = s.answered && len(r.subscribe) == 0
 	if s.pending != nil {
 		s.nacks.nacked(time.Now())
 		s.count(func(s *Stats) { s.NACKs++ })

@@ -187,6 +187,13 @@ func testDrops(t *testing.T, config spillgrpc.ClientConfig, bootstrap []byte, fi
 	if picks != n {
 		t.Errorf("%d picks for %d calls that were dropped", picks, n)
 	}
+	want := spillgrpc.Drops{Overload: n}
+	if fill {
+		want = spillgrpc.Drops{CircuitBreaking: n}
+	}
+	if got := client.Drops(); got != want {
+		t.Errorf("%+v are counted, want %+v", got, want)
+	}
 	if s := client.Stats()[conn.CanonicalTarget()].Throttle[spillway.Critical.Index()]; s.Requests > 0 {
 		t.Errorf("the throttle counts drops: %+v", s)
 	}
