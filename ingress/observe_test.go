@@ -148,7 +148,7 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 			},
 		},
 		"inflight": {
-			Config{ShedMode: spillway.Off, MaxInFlight: 6},
+			Config{ShedMode: spillway.Off, MaxInFlight: 5},
 			[]string{"as long as it may", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
 		},
 	} {

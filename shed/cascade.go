@@ -9,7 +9,9 @@ import (
 
 const (
 	// memory is the number of decisions over which the rejected share of a class is averaged
-	// (EWMA): 50 ms at 1,000 requests per second.
+	// (EWMA): 50 ms at 1,000 requests per second. What decides on lower ranks is averaged
+	// over 100 ms if that is longer: requests that began together end together, and leave as
+	// many admissions in a row.
 	memory = 50
 	// forget is the half-life of the rejected share of a class without requests, so that past
 	// rejections do not reject later requests.
@@ -44,12 +46,15 @@ type share struct {
 	above   float64 // rejected share of this rank and all higher ones together
 	pressed float64 // rejected share, without the rejections by the cascade itself
 	asked   bool    // a request arrived since the last tick
+	decided int     // decisions since then
+	rate    float64 // decisions in about two ticks
 }
 
 // note counts one decision: refused is 1 for a rejection and 0 for an admission.
 func (c *cascade) note(rank int, refused float64) {
 	s := &c.ranks[rank]
-	s.pressed = toward(refused, s.pressed, memory)
+	s.decided++
+	s.pressed = toward(refused, s.pressed, max(memory, s.rate))
 	c.pressed = toward(refused, c.pressed, memory)
 	c.noteOutranked(rank, refused)
 }
@@ -108,6 +113,7 @@ func (c *cascade) advance(now time.Time) {
 		s.refused *= halved(quiet)
 		s.above *= halved(quiet)
 		s.pressed *= halved(quiet) * math.Pow(relent, float64(ticks))
+		s.rate, s.decided = 2*float64(s.decided)/float64(ticks), 0
 		s.asked = false
 		least = min(least, quiet)
 	}

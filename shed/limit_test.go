@@ -235,25 +235,63 @@ func TestQueueBeforeALimitWhereClientsLeave(t *testing.T) {
 	}
 }
 
-// MaxInFlight is a Shedder with a fixed limit: at five times the capacity the highest class
-// gets all that fits, and of the lowest at most one request in 1,000 runs, by chance.
+// MaxInFlight is a Shedder with a fixed limit: the highest class gets all that fits, also where
+// requests that began together end together, and nothing of the two lowest classes runs.
 func TestFixedLimitServesByClass(t *testing.T) {
-	k := kind{handler: []phase{{sleep: 20 * ms}}, capacity: 1200, limit: concurrency.Config{Fixed: true, Max: 24}}
-	s := k.server(t, 2, 1)
-	s.offer(5*k.capacity, 2*time.Second, allClasses...)
-	s.fresh()
-	s.offer(5*k.capacity, 5*time.Second, allClasses...)
-	t.Logf("served %v of %v", s.good, s.offered)
-	if got := float64(s.good[3]) / 5 / k.capacity; got < 0.97 {
-		t.Errorf("CRITICAL_PLUS gets %.3f of what fits", got)
-	}
-	for class, n := range s.good[:2] {
-		if n > s.offered[class]/1000 {
-			t.Errorf("%d of %d of %v served", n, s.offered[class], allClasses[class])
+	for _, places := range []int{4, 24, 240} {
+		for _, load := range []float64{5, 10} {
+			k := kind{handler: []phase{{sleep: 20 * ms}}, capacity: 50 * float64(places), limit: concurrency.Config{Fixed: true, Max: places}}
+			s := k.server(t, 16, 1)
+			s.offer(load*k.capacity, time.Second, allClasses...)
+			s.fresh()
+			s.offer(load*k.capacity, 2*time.Second, allClasses...)
+			if n := s.shedder.Stats().InFlight; n > places {
+				t.Errorf("%d places, %vx: %d at work", places, load, n)
+			}
+			s.run(s.now.Add(200 * ms)) // until all that arrived has ended
+			t.Logf("%d places, %vx: served %v of %v", places, load, s.good, s.offered)
+			if got := float64(s.good[3]) / float64(total(s.good)); got < 0.995 {
+				t.Errorf("%d places, %vx: CRITICAL_PLUS gets %.4f of what fits", places, load, got)
+			}
+			if got := float64(total(s.good)) / 2 / k.capacity; got < 0.98 {
+				t.Errorf("%d places, %vx: %.3f of the places are used", places, load, got)
+			}
+			if n := s.good[0] + s.good[1]; n > 0 {
+				t.Errorf("%d places, %vx: %d requests of the two lowest classes served", places, load, n)
+			}
 		}
 	}
-	if n := s.shedder.Stats().InFlight; n > 24 {
-		t.Errorf("%d at work", n)
+}
+
+// A process runs only now and then, for lack of the processor, and answers in bursts. A class
+// is still served only if there is nothing to do for the one above.
+func TestClassOrderOfAStarvedProcess(t *testing.T) {
+	two := []spillway.Criticality{spillway.Sheddable, spillway.Critical}
+	for _, stalled := range []time.Duration{15 * ms, 40 * ms, 90 * ms} {
+		low, high := 0, 0
+		for seed := range uint64(4) {
+			s := blocking.server(t, 2, seed)
+			s.deadline = time.Second
+			s.forwards = func() float64 { return 0.4 }
+			var stall func()
+			stall = func() {
+				for range s.processors {
+					s.spawn(stalled, func() {})
+				}
+				s.after(time.Duration(float64(stalled)*(1+s.rand.Float64()/2)), stall)
+			}
+			s.offer(2.5*blocking.capacity, 3*time.Second, two...)
+			stall()
+			s.offer(2.5*blocking.capacity, 2*time.Second, two...)
+			s.fresh()
+			s.offer(2.5*blocking.capacity, 5*time.Second, two...)
+			s.run(s.now.Add(200 * ms))
+			low, high = low+s.good[0], high+s.good[2]
+		}
+		t.Logf("stalled for %v: SHEDDABLE %d, CRITICAL %d", stalled, low, high)
+		if low > high/50 {
+			t.Errorf("stalled for %v: %d SHEDDABLE beside %d CRITICAL", stalled, low, high)
+		}
 	}
 }
 

@@ -318,7 +318,7 @@ func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, rank int, sta
 	if q == s.queues[0] {
 		s.depth.note(starved, q.cascade.pressed)
 	}
-	if starved {
+	if starved && q.full.lasts == 0 {
 		q.cascade.spare()
 	}
 	s.began = s.at
