@@ -15,13 +15,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 )
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
 
 // responded is an answer of a service as its client returns it, with headers
 // given as pairs.
@@ -58,9 +64,9 @@ var errorsToClassify = []struct {
 	{name: "429", err: responded(429, nil), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}, ours: true},
 	{name: "throttled by code", err: responded(400, coded("ThrottlingException")), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
 	{name: "slow down", err: responded(503, coded("SlowDown")), want: fault.Failure{Safety: fault.Yes, Party: fault.Server, Overload: true}},
-	{name: "modelled throttling", err: responded(400, &types.ProvisionedThroughputExceededException{}), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
-	{name: "modelled server error", err: responded(500, &types.InternalServerError{}), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
-	{name: "model before status", err: responded(400, &types.InternalServerError{}), want: fault.Failure{Party: fault.Server}},
+	{name: "modelled throttling", err: responded(400, &smithy.GenericAPIError{Code: "ProvisionedThroughputExceededException", Fault: smithy.FaultClient}), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
+	{name: "modelled server error", err: responded(500, &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
+	{name: "model before status", err: responded(400, &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}), want: fault.Failure{Party: fault.Server}},
 	{name: "timeout by code", err: responded(400, coded("RequestTimeout")), want: fault.Failure{Safety: fault.Yes, Party: fault.Client}},
 	{name: "clock skew", err: fmt.Errorf("skewed: %w", errors.Join(retryable(true), responded(403, coded("AccessDeniedException")))), want: fault.Failure{Safety: fault.Yes, Party: fault.Client}},
 	{name: "marked as final", err: responded(503, retryable(false)), want: fault.Failure{Safety: fault.No, Party: fault.Server}},

@@ -68,6 +68,8 @@ var table = map[string]row{
 	"cmd/spillway": {level: programs},
 	"examples":     {level: programs},
 
+	"spillaws/awstest": {level: programs}, // tests of spillaws with clients of services
+
 	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
 	"cmd/spillway/overload": {level: comparisons, hosts: []string{
 		"github.com/alecthomas/kong", "golang.org/x/sys",

@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -12,10 +12,11 @@ import (
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 // limited returns a client that keeps the SDK's strategy and pays from l.
-func limited(l *RateLimiter, c aws.HTTPClient) *dynamodb.Client {
+func limited(l *spillaws.RateLimiter, c aws.HTTPClient) *dynamodb.Client {
 	return dynamodb.New(databaseOptions(c), func(o *dynamodb.Options) {
 		o.Retryer = sdkretry.NewStandard(func(o *sdkretry.StandardOptions) { o.RateLimiter = l })
 	})
@@ -24,7 +25,7 @@ func limited(l *RateLimiter, c aws.HTTPClient) *dynamodb.Client {
 func TestRateLimiter(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		b := bucket(500, 400)
-		client := limited(must(NewRateLimiter(b, "DynamoDB")), play(ok, busy, ok))
+		client := limited(must(spillaws.NewRateLimiter(b, "DynamoDB")), play(ok, busy, ok))
 		for _, want := range []float64{401, 401} {
 			if err := get(t.Context(), client); err != nil {
 				t.Error(err)
@@ -39,7 +40,7 @@ func TestRateLimiter(t *testing.T) {
 
 func TestRateLimiterRefuses(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
-		err := get(t.Context(), limited(must(NewRateLimiter(bucket(500, 3), "")), play(busy)))
+		err := get(t.Context(), limited(must(spillaws.NewRateLimiter(bucket(500, 3), "")), play(busy)))
 		refused, ok := errors.AsType[*retry.RefusedError](err)
 		if !ok || refused.Reason != retry.ReasonBudget || refused.Tokens != 3 || refused.Capacity != 500 {
 			t.Errorf("%v does not give the level", err)
@@ -53,7 +54,7 @@ func TestRateLimiterRefuses(t *testing.T) {
 // TestRateLimiterHasAnAccount shows the key at work.
 func TestRateLimiterHasAnAccount(t *testing.T) {
 	accounts := must(budget.NewEndpoints(budget.EndpointsConfig{}))
-	l := must(NewRateLimiter(accounts, "DynamoDB"))
+	l := must(spillaws.NewRateLimiter(accounts, "DynamoDB"))
 	release, err := l.GetToken(t.Context(), 5)
 	if err != nil || accounts.Bucket("DynamoDB").Stats().Tokens != 495 {
 		t.Fatal(err, accounts.Bucket("DynamoDB").Stats())
@@ -66,7 +67,7 @@ func TestRateLimiterHasAnAccount(t *testing.T) {
 	if _, err := l.GetToken(ctx, 5); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := NewRateLimiter(nil, ""); err == nil {
+	if _, err := spillaws.NewRateLimiter(nil, ""); err == nil {
 		t.Error("no error without a budget")
 	}
 }

@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 func must[T any](v T, err error) T {
@@ -90,7 +91,7 @@ const timeout = time.Minute
 var secret = credentials.NewStaticCredentialsProvider("AKID", "SECRET", "")
 
 // database returns a client of DynamoDB that retries through r.
-func database(r *Retryer, c aws.HTTPClient) *dynamodb.Client {
+func database(r *spillaws.Retryer, c aws.HTTPClient) *dynamodb.Client {
 	return dynamodb.New(databaseOptions(c), func(o *dynamodb.Options) {
 		o.Retryer = r
 		o.APIOptions = append(o.APIOptions, r.Wrap)
@@ -119,7 +120,7 @@ func getFrom(ctx context.Context, client *dynamodb.Client, table string) error {
 }
 
 // queue returns a client of SQS that retries through r.
-func queue(r *Retryer, c aws.HTTPClient) *sqs.Client {
+func queue(r *spillaws.Retryer, c aws.HTTPClient) *sqs.Client {
 	return sqs.New(sqs.Options{
 		Region:       "eu-west-1",
 		Credentials:  secret,

@@ -1,5 +1,5 @@
 //go:build !race
 
-package spillaws
+package awstest
 
 const raceEnabled = false

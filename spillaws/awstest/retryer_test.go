@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -22,6 +21,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 // A script is a service that gives one answer after the other, and fails once it
@@ -114,7 +114,7 @@ func TestRetrySucceeds(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		b := bucket(500, 400)
 		s := spying(b)
-		if err := get(t.Context(), database(must(New(Config{Strategy: s})), play(busy, busy, ok))); err != nil {
+		if err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Strategy: s})), play(busy, busy, ok))); err != nil {
 			t.Error(err)
 		}
 		s.check(t, "begin", "refresh", "refresh", "succeed")
@@ -133,7 +133,7 @@ func TestCallerLeavesWhileItWaits(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
 		begun := time.Now()
-		err := get(ctx, database(must(New(Config{Strategy: s})), play(busy)))
+		err := get(ctx, database(must(spillaws.New(spillaws.Config{Strategy: s})), play(busy)))
 		checkEnd(t, err, retry.ReasonCanceled, 1)
 		if _, ok := errors.AsType[*aws.RequestCanceledError](err); !ok || !errors.Is(err, context.Canceled) {
 			t.Errorf("%v does not say that the caller left", err)
@@ -150,7 +150,7 @@ func TestCallerLeavesDuringTheRetry(t *testing.T) {
 		b := bucket(500, 400)
 		s := spying(b)
 		ctx, cancel := context.WithCancel(t.Context())
-		err := get(ctx, database(must(New(Config{Strategy: s})), play(busy, func(req *http.Request) (*http.Response, error) {
+		err := get(ctx, database(must(spillaws.New(spillaws.Config{Strategy: s})), play(busy, func(req *http.Request) (*http.Response, error) {
 			cancel()
 			return nil, req.Context().Err()
 		})))
@@ -169,7 +169,7 @@ func TestNobodyWaitsForTooLate(t *testing.T) {
 		begun := time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Millisecond)
 		defer cancel()
-		err := get(ctx, database(must(New(Config{Strategy: spying(b)})), play(busy)))
+		err := get(ctx, database(must(spillaws.New(spillaws.Config{Strategy: spying(b)})), play(busy)))
 		checkEnd(t, err, retry.ReasonDeadline, 1)
 		if got := b.Stats().Tokens; got != 400 || time.Since(begun) != 0 {
 			t.Errorf("%v tokens after %v, want 400 at once", got, time.Since(begun))
@@ -179,7 +179,7 @@ func TestNobodyWaitsForTooLate(t *testing.T) {
 
 func TestQuotaRefusalSaysSo(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
-		err := get(t.Context(), database(must(New(Config{Budget: bucket(500, 3)})), play(busy)))
+		err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Budget: bucket(500, 3)})), play(busy)))
 		checkEnd(t, err, retry.ReasonBudget, 1)
 		refused, ok := errors.AsType[*retry.RefusedError](err)
 		if !ok || refused.Tokens != 3 || refused.Capacity != 500 || refused.Cost != 14 {
@@ -206,7 +206,7 @@ func TestPollIsHeldBack(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 			timer := time.AfterFunc(test.leave, cancel)
 			begun := time.Now()
-			err := receive(ctx, queue(must(New(Config{Strategy: spying(bucket(500, 0))})), play(busy)))
+			err := receive(ctx, queue(must(spillaws.New(spillaws.Config{Strategy: spying(bucket(500, 0))})), play(busy)))
 			if time.Since(begun) != test.waited || statusOf(err) != http.StatusInternalServerError {
 				t.Errorf("%v: %v after %v", test, err, time.Since(begun))
 			}
@@ -221,7 +221,7 @@ func TestPollIsHeldBack(t *testing.T) {
 func TestFirstAttemptMayHaveToWait(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		late := &lateStrategy{}
-		client := database(must(New(Config{Strategy: late})), play(ok))
+		client := database(must(spillaws.New(spillaws.Config{Strategy: late})), play(ok))
 		begun := time.Now()
 		if err := get(t.Context(), client); err != nil || time.Since(begun) != time.Second {
 			t.Errorf("%v after %v, want an answer after 1 s", err, time.Since(begun))
@@ -258,7 +258,7 @@ func (s *lateStrategy) Release(_ retry.Token, f fault.Failure) error {
 func TestPlainFailure(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
-		err := get(t.Context(), database(must(New(Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
+		err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
 			return reply(req, http.StatusBadRequest, `{"__type":"ResourceNotFoundException"}`), nil
 		})))
 		if _, ok := errors.AsType[*retry.Error](err); ok || statusOf(err) != http.StatusBadRequest {
@@ -273,7 +273,7 @@ func TestFinalFailure(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
 		always := func(o *dynamodb.Options) { o.Retryer = sdkretry.AddWithErrorCodes(o.Retryer, "InternalServerError") }
-		_, err := database(must(New(Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
+		_, err := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(func(req *http.Request) (*http.Response, error) {
 			resp, _ := busy(req)
 			resp.Header.Set("X-Should-Retry", "false")
 			return resp, nil
@@ -291,7 +291,7 @@ func TestLocalRefusal(t *testing.T) {
 		b := bucket(500, 400)
 		s := spying(b)
 		refusal := &spillway.RejectedError{Policy: "throttle"}
-		client := database(must(New(Config{Strategy: s})), play(failing(refusal), busy, failing(refusal)))
+		client := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(failing(refusal), busy, failing(refusal)))
 		if err := get(t.Context(), client); !errors.Is(err, spillway.ErrRejected) {
 			t.Error(err)
 		}
@@ -308,7 +308,7 @@ func TestLocalRefusal(t *testing.T) {
 
 func TestStrategyEndsCallByItself(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
-		err := get(t.Context(), database(must(New(Config{Strategy: spying(nil)})), play(busy, busy, busy)))
+		err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Strategy: spying(nil)})), play(busy, busy, busy)))
 		checkEnd(t, err, retry.ReasonAttempts, 3)
 	})
 }
@@ -317,7 +317,7 @@ func TestStrategyEndsCallByItself(t *testing.T) {
 func TestWrappersOfTheSDK(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
-		r := must(New(Config{Strategy: s}))
+		r := must(spillaws.New(spillaws.Config{Strategy: s}))
 		fewer := func(o *dynamodb.Options) { o.Retryer = sdkretry.AddWithMaxAttempts(o.Retryer, 2) }
 		_, err := database(r, play(busy, busy)).GetItem(t.Context(), item, fewer)
 		if e, ok := errors.AsType[*sdkretry.MaxAttemptsError](err); !ok || e.Attempt != 2 {
@@ -342,15 +342,25 @@ var item = &dynamodb.GetItemInput{
 	Key:       map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "1"}},
 }
 
+// notWrapped is the error of a call whose client has a Retryer without its Wrap.
+func notWrapped(t *testing.T) error {
+	t.Helper()
+	_, err := must(spillaws.New(spillaws.Config{})).GetRetryToken(t.Context(), nil)
+	if err == nil || !strings.Contains(err.Error(), "has this Retryer but not its Wrap") {
+		t.Fatalf("outside a call: %v", err)
+	}
+	return err
+}
+
 // TestWrapIsNeeded says so, and sends nothing.
 func TestWrapIsNeeded(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
-		r, service := must(New(Config{})), play(ok)
+		r, service := must(spillaws.New(spillaws.Config{})), play(ok)
 		client := dynamodb.New(databaseOptions(service), func(o *dynamodb.Options) { o.Retryer = r })
-		if err := get(t.Context(), client); !errors.Is(err, errNotWrapped) || service.n != 0 {
+		if err := get(t.Context(), client); !errors.Is(err, notWrapped(t)) || service.n != 0 {
 			t.Errorf("%v after %d attempts", err, service.n)
 		}
-		if _, err := r.GetRetryToken(t.Context(), nil); !errors.Is(err, errNotWrapped) {
+		if _, err := r.GetRetryToken(t.Context(), nil); !errors.Is(err, notWrapped(t)) {
 			t.Error(err)
 		}
 		if err := r.Wrap(middleware.NewStack("empty", smithyhttp.NewStackRequest)); err != nil {
@@ -364,14 +374,14 @@ func TestWrapIsNeeded(t *testing.T) {
 func TestCallWithinAnAttempt(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
-		r := must(New(Config{Strategy: s}))
+		r := must(spillaws.New(spillaws.Config{Strategy: s}))
 		wrapped := database(r, play(busy, ok))
 		bare := dynamodb.New(databaseOptions(play(ok)), func(o *dynamodb.Options) { o.Retryer = r })
 		err := get(t.Context(), database(r, play(busy, func(req *http.Request) (*http.Response, error) {
 			if err := get(req.Context(), wrapped); err != nil {
 				t.Error(err)
 			}
-			if err := get(req.Context(), bare); !errors.Is(err, errNotWrapped) {
+			if err := get(req.Context(), bare); !errors.Is(err, notWrapped(t)) {
 				t.Error(err)
 			}
 			return ok(req)
@@ -388,7 +398,7 @@ func TestCallWithinAnAttempt(t *testing.T) {
 func TestTwoRetryers(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		first, second := spying(nil), spying(nil)
-		a, b := must(New(Config{Strategy: first})), must(New(Config{Strategy: second}))
+		a, b := must(spillaws.New(spillaws.Config{Strategy: first})), must(spillaws.New(spillaws.Config{Strategy: second}))
 		use := func(r aws.Retryer) func(*dynamodb.Options) {
 			return func(o *dynamodb.Options) {
 				o.Retryer = r
@@ -408,7 +418,7 @@ func TestTwoRetryers(t *testing.T) {
 func TestPanicReleases(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
-		client := database(must(New(Config{Strategy: s})), play(busy, func(*http.Request) (*http.Response, error) { panic("bug") }))
+		client := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(busy, func(*http.Request) (*http.Response, error) { panic("bug") }))
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -430,7 +440,7 @@ func (stuck) RewindStream() error { return errors.New("stuck") }
 func TestRetryThatCannotBeSent(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)
-		r := must(New(Config{Strategy: s}))
+		r := must(spillaws.New(spillaws.Config{Strategy: s}))
 		stack := middleware.NewStack("GetItem", func() any { return stuck{} })
 		loop := sdkretry.NewAttemptMiddleware(r, func(request any) any { return request })
 		if err := errors.Join(stack.Finalize.Add(loop, middleware.After), r.Wrap(stack)); err != nil {
@@ -444,44 +454,18 @@ func TestRetryThatCannotBeSent(t *testing.T) {
 	})
 }
 
-func TestWhatTheStrategyIsTold(t *testing.T) {
-	deadline := time.Now().Add(time.Hour)
-	ctx, cancel := context.WithDeadline(t.Context(), deadline)
-	defer cancel()
-	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
-	for _, test := range []struct {
-		service, operation string
-		poll               bool
-	}{
-		{"DynamoDB", "GetItem", false},
-		{"SQS", "ReceiveMessage", true},
-		{"SQS", "SendMessage", false},
-		{"SFN", "GetActivityTask", true},
-		{"SWF", "PollForActivityTask", true},
-		{"SWF", "PollForDecisionTask", true},
-		{"SWF", "CountPendingActivityTasks", false},
-		{"", "", false},
-	} {
-		ctx := awsmiddleware.SetOperationName(awsmiddleware.SetServiceID(ctx, test.service), test.operation)
-		want := spillway.Call{Key: test.service, Deadline: deadline, Criticality: spillway.Sheddable, LongPoll: test.poll}
-		if got := describe(ctx); got != want {
-			t.Errorf("%s: %+v, want %+v", test.operation, got, want)
-		}
-	}
-}
-
 func TestConfig(t *testing.T) {
 	for _, test := range []struct {
-		config Config
+		config spillaws.Config
 		want   string
 	}{
-		{Config{}, ""},
-		{Config{MaxAttempts: 5, Mode: aws.RetryModeAdaptive}, ""},
-		{Config{MaxAttempts: -1}, "MaxAttempts is -1"},
-		{Config{Mode: "legacy"}, `Mode is "legacy", must be "standard" or "adaptive"`},
-		{Config{Strategy: spying(nil), Budget: retry.Unlimited{}}, "Budget is set beside a Strategy"},
+		{spillaws.Config{}, ""},
+		{spillaws.Config{MaxAttempts: 5, Mode: aws.RetryModeAdaptive}, ""},
+		{spillaws.Config{MaxAttempts: -1}, "MaxAttempts is -1"},
+		{spillaws.Config{Mode: "legacy"}, `Mode is "legacy", must be "standard" or "adaptive"`},
+		{spillaws.Config{Strategy: spying(nil), Budget: retry.Unlimited{}}, "Budget is set beside a Strategy"},
 	} {
-		r, err := New(test.config)
+		r, err := spillaws.New(test.config)
 		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%+v: %v, want %q", test.config, err, test.want)
 		}

@@ -1,6 +1,6 @@
 //go:build race
 
-package spillaws
+package awstest
 
 // raceEnabled says that the race detector is on.
 const raceEnabled = true

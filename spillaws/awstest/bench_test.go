@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 // A loop is the SDK's retry loop with one way of deciding about retries.
@@ -31,7 +32,7 @@ type loop struct {
 // loops are what is compared with the first of them. The second is the same, and shows
 // how far like things differ here. None waits for a retry, and none runs out of tokens.
 func loops() []loop {
-	ours := must(New(Config{MaxAttempts: 3, Strategy: must(retry.NewStandard(retry.StandardConfig{
+	ours := must(spillaws.New(spillaws.Config{MaxAttempts: 3, Strategy: must(retry.NewStandard(retry.StandardConfig{
 		Rand: func() float64 { return 0 }, Prices: retry.Prices{Retry: 1, Overload: 1, Timeout: 1},
 	}))}))
 	standard := func(o *sdkretry.StandardOptions) {
@@ -40,7 +41,7 @@ func loops() []loop {
 	}
 	limited := func(o *sdkretry.StandardOptions) {
 		standard(o)
-		o.RateLimiter = must(NewRateLimiter(bucket(500, 500), ""))
+		o.RateLimiter = must(spillaws.NewRateLimiter(bucket(500, 500), ""))
 	}
 	return []loop{
 		{name: "sdk", retryer: sdkretry.NewStandard(standard)},

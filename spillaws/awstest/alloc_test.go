@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"testing"

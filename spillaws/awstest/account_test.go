@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 // A ledger is a service that fails at random, and knows what has to be in the
@@ -92,7 +93,7 @@ func TestEveryTokenIsAccountedFor(t *testing.T) {
 				Rand: func() float64 { return float64(rand.IntN(6)) / 5 },
 			}))
 			service := new(ledger)
-			client := database(must(New(Config{Strategy: strategy, MaxAttempts: 4})), service)
+			client := database(must(spillaws.New(spillaws.Config{Strategy: strategy, MaxAttempts: 4})), service)
 			var lost, left atomic.Int64
 			var wg sync.WaitGroup
 			for worker := range workers {

@@ -1,4 +1,4 @@
-package spillaws
+package awstest
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillaws"
 )
 
 // An event is an answer of the service, and at which rate the limiter lets
@@ -112,7 +113,7 @@ func checkRate(t *testing.T, events []event, retried bool) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		s := &tide{events: events, begun: time.Now(), attempts: make([]atomic.Int32, len(events))}
-		r := must(New(Config{Mode: aws.RetryModeAdaptive, MaxAttempts: attempts, Strategy: must(retry.NewStandard(retry.StandardConfig{
+		r := must(spillaws.New(spillaws.Config{Mode: aws.RetryModeAdaptive, MaxAttempts: attempts, Strategy: must(retry.NewStandard(retry.StandardConfig{
 			Attempts: attempts, Rand: func() float64 { return 0 },
 		}))}))
 		p := &prober{client: database(r, serve(t, s.ServeHTTP)), let: &s.let}
