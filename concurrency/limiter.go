@@ -129,6 +129,18 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) spillway.Ticket {
 	return l.enter(l.slot(now, call.Key), call.Criticality)
 }
 
+// Take admits a call if no queue was found, for its key or for all, and Max is not reached. It
+// reports whether it did: if not, ask again with Ask.
+func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality) (spillway.Ticket, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slot := l.slot(now, key)
+	if l.shared.state != Open || l.keys[slot].state != Open || !l.free(slot) {
+		return spillway.Ticket{}, false
+	}
+	return l.enter(slot, class), true
+}
+
 // free asks both limits. While that of all keys is at work it decides alone: the keys
 // wait for the same thing.
 func (l *Limiter) free(slot int) bool {

@@ -205,6 +205,11 @@ func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, _ Reason, er
 	s := p.server
 	by, state := s.shedder(gate, p.start)
 	state.Runnable = max(0, state.Runnable-companions)
+	if t, ok := by.Pass(p.start, &p.call, state); ok {
+		*p.ticket(gate) = t
+		s.beat()
+		return w, 0, nil
+	}
 	place := s.waiters.Get().(*waiter)
 	place.Flow = by.flow(&p.call, from)
 	d := by.Arrive(p.start, p.call, state, &place.Waiter)

@@ -27,6 +27,10 @@ func (k *keyed) Enter(_ time.Time, call spillway.Call) spillway.Ticket {
 	return spillway.Ticket{By: k, Criticality: call.Criticality}
 }
 
+func (k *keyed) Take(time.Time, string, spillway.Criticality) (spillway.Ticket, bool) {
+	return spillway.Ticket{}, false
+}
+
 func (k *keyed) Working() (working, parked int)                      { return 1, 0 }
 func (k *keyed) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 

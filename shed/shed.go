@@ -15,6 +15,8 @@ type Shedder struct {
 	config     atomic.Pointer[Config]
 	waiting    atomic.Int64
 	told       atomic.Bool // callers are told apart
+	calm       atomic.Bool // Pass may admit
+	passed     [spillway.Criticalities]atomic.Uint64
 	rejections rejections
 
 	mu         sync.Mutex
@@ -100,6 +102,9 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 // rejected, Arrive decides which requests.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state State) error {
 	c := s.config.Load()
+	if s.plenty(&call, &state, c) {
+		return nil
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.examine(now, &call, flow, state, c)
@@ -138,10 +143,13 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(&a, flow)
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
+	if !s.runsAtOnce(&a) {
+		s.disturb()
+	}
 	a.queue.limited = !a.pace.Free
 	a.queue.full.see(s.at, a.pace.Free, math.MaxInt64)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
-	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
 	a.patience = patience(now, call, a.pace.Latency, c.MaxWait)
 	if a.pace.Free {
@@ -191,6 +199,7 @@ func (s *Shedder) advance(now time.Time) {
 		}
 	}
 	s.told.Store(told)
+	s.calmDown()
 }
 
 // TellsCallersApart reports whether the Flow of a [Waiter] matters now: requests wait, or are

@@ -42,6 +42,7 @@ func (s *Shedder) Stats() Stats {
 		st.InFlight, st.Parked = limit.Working()
 	}
 	for i := range st.Classes {
+		st.Classes[i].AdmittedTotal += s.passed[i].Load()
 		for _, q := range s.queues {
 			if q != nil {
 				st.Classes[i].Refused = max(st.Classes[i].Refused, q.cascade.ranks[2*i].refused, q.cascade.ranks[2*i+1].refused)

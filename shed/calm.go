@@ -1,0 +1,63 @@
+package shed
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// calm is the share below which rejections are over and done with.
+const calm = noise / 20
+
+// Pass admits a request at once, if nothing waits, nothing was rejected lately, no limit was
+// found and a processor is free. Otherwise it returns false, has decided nothing, and the caller
+// asks [Shedder.Arrive], which admits all that Pass does, for more. A Ticket must be settled
+// exactly once. Pass takes no lock but that of the [Limit].
+func (s *Shedder) Pass(now time.Time, call *spillway.Call, state State) (spillway.Ticket, bool) {
+	c := s.config.Load()
+	if c.Limit == nil || !s.plenty(call, &state, c) {
+		return spillway.Ticket{}, false
+	}
+	t, ok := c.Limit.Take(now, call.Key, call.Criticality)
+	if ok {
+		s.passed[call.Criticality.Index()].Add(1)
+	}
+	return t, ok
+}
+
+// plenty reports whether there is calm, and nothing is short now.
+func (s *Shedder) plenty(call *spillway.Call, state *State, c *Config) bool {
+	return s.calm.Load() && call.Deadline.IsZero() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
+}
+
+// disturb ends the calm: what was seen last was seen by Arrive.
+func (s *Shedder) disturb() {
+	if !s.calm.Swap(false) {
+		return
+	}
+	s.busy.seen = s.at
+	for _, q := range s.queues {
+		if q != nil {
+			q.full.seen = s.at
+		}
+	}
+}
+
+// calmDown finds out whether there is calm. It lasts until a request does not run at once.
+func (s *Shedder) calmDown() {
+	quiet := s.waiting.Load() == 0 && s.busy.lasts == 0 && s.levels == levels{} && math.Abs(s.depth.factor-1) < calm
+	for _, q := range s.queues {
+		quiet = quiet && (q == nil || q.full.lasts == 0 && q.cascade.calm())
+	}
+	s.calm.Store(quiet && !s.told.Load())
+}
+
+// calm reports whether rejections are over.
+func (c *cascade) calm() bool {
+	most := max(c.all, c.pressed)
+	for i := range c.ranks {
+		most = max(most, c.ranks[i].refused, c.ranks[i].above, c.ranks[i].pressed)
+	}
+	return most < calm
+}
