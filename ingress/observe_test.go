@@ -265,3 +265,38 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspendedShadows: requests that wait for their client are not in flight at gates that
+// observe, whether their shadows were admitted at once or have waited.
+func TestSuspendedShadows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := must(t, Config{InFlightMode: spillway.Observe, MaxInFlight: 1, ShedMode: spillway.Off})
+		s.dispatcher.idle.close()
+		s.dispatcher.idle = nap{}
+		inFlight := func(want, waiting int) {
+			t.Helper()
+			time.Sleep(10 * time.Millisecond)
+			synctest.Wait()
+			if st := s.Stats(time.Now()).InFlight; st.InFlight != want || st.Waiting != waiting {
+				t.Errorf("%d in flight and %d waiting, want %d and %d", st.InFlight, st.Waiting, want, waiting)
+			}
+		}
+		first, _ := enter(s, spillway.Call{})
+		second, _ := enter(s, spillway.Call{})
+		inFlight(1, 1)
+		second.Suspend(time.Now()) // its shadow waits
+		inFlight(1, 1)
+		first.Suspend(time.Now())
+		inFlight(0, 0)
+		first.Resume(time.Now())
+		inFlight(1, 0)
+		second.Resume(time.Now())
+		inFlight(2, 0)
+		second.Suspend(time.Now())
+		inFlight(1, 0)
+		first.Done(spillway.Served)
+		second.Done(spillway.Served)
+		s.shadows.Wait()
+		inFlight(0, 0)
+	})
+}

@@ -52,9 +52,14 @@ func (p *Passage) Suspend(now time.Time) {
 	if p.server == nil {
 		return
 	}
+	p.suspend(now)
+	p.shadow.suspend(now)
+	p.server.wakeWaiters()
+}
+
+func (p *Passage) suspend(now time.Time) {
 	p.flight.Suspend(now)
 	p.shed.Suspend(now)
-	p.server.wakeWaiters()
 }
 
 // Resume ends one Suspend at the time now. It never waits.
@@ -62,9 +67,14 @@ func (p *Passage) Resume(now time.Time) {
 	p.mu.lock()
 	defer p.mu.unlock()
 	if p.server != nil {
-		p.flight.Resume(now)
-		p.shed.Resume(now)
+		p.resume(now)
+		p.shadow.resume(now)
 	}
+}
+
+func (p *Passage) resume(now time.Time) {
+	p.flight.Resume(now)
+	p.shed.Resume(now)
 }
 
 // Done ends the request with what became of it: [spillway.Served], or

@@ -17,6 +17,8 @@ type shadow struct {
 
 	came           time.Time
 	refused, waits bool
+	runs           bool        // after it has waited; under the lock of the Passage, as is
+	suspended      int         // how often the request was suspended while the shadow waited
 	ended          chan ending // receives one value if it waits
 	leave          context.CancelFunc
 }
@@ -66,9 +68,50 @@ func (s *shadow) follow(ctx context.Context, gate int, w wait, from *ratelimit.C
 		return
 	}
 	begin := time.Now()
+	s.begin(begin)
 	e := <-s.ended
 	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
+	s.mu.lock()
+	defer s.mu.unlock()
 	s.settle(s.server, time.Now(), e.o, e.told)
+}
+
+// begin ends the wait. If the request waits for its client, so does the shadow from now on.
+func (s *shadow) begin(now time.Time) {
+	s.mu.lock()
+	defer s.mu.unlock()
+	s.runs = true
+	for range s.suspended {
+		s.Passage.suspend(now)
+	}
+}
+
+// suspend is [Passage.Suspend].
+func (s *shadow) suspend(now time.Time) {
+	if s == nil {
+		return
+	}
+	s.mu.lock()
+	defer s.mu.unlock()
+	if s.waits && !s.runs {
+		s.suspended++
+	} else {
+		s.Passage.suspend(now)
+	}
+}
+
+// resume is [Passage.Resume].
+func (s *shadow) resume(now time.Time) {
+	if s == nil {
+		return
+	}
+	s.mu.lock()
+	defer s.mu.unlock()
+	if s.waits && !s.runs {
+		s.suspended--
+	} else {
+		s.Passage.resume(now)
+	}
 }
 
 // end tells the shadow at the time now what became of the request.
