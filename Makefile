@@ -134,7 +134,7 @@ bench-proxy: ## Put the proxy beside no proxy, haproxy and caddy, which must be 
 .PHONY: hostile
 hostile: ## Put hostile clients before the proxy, HOSTILE each and MIX all at once, and print the table
 	@mkdir -p dist
-	@go test -count 1 -timeout 4h -v ./cmd/spillway/internal/hostile -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
+	@go test -count 1 -timeout 4h -v ./cmd/spillway/internal/hostile -hostile.full -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
 	grep -v "^=== " dist/hostile.txt; exit $$status
 
 .PHONY: benchcmp

@@ -96,13 +96,19 @@ func (r *running) leavesNobody(t *testing.T, patience time.Duration) {
 // waitFor waits until stderr has the text.
 func (r *running) waitFor(t *testing.T, text string) {
 	t.Helper()
+	r.waitForTimes(t, text, 1)
+}
+
+// waitForTimes waits until a text was logged n times.
+func (r *running) waitForTimes(t *testing.T, text string, n int) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	for !strings.Contains(r.stderr.String(), text) {
+	for strings.Count(r.stderr.String(), text) < n {
 		select {
 		case <-r.stderr.news:
 		case <-ctx.Done():
-			t.Fatalf("no %q in time, but\n%s", text, r.stderr.String())
+			t.Fatalf("%q not logged %d times, but\n%s", text, n, r.stderr.String())
 		}
 	}
 }

@@ -89,6 +89,41 @@ func TestProxyReadsItsFileAgain(t *testing.T) {
 	}
 }
 
+// Whatever a file is that a SIGHUP has read, the proxy goes on with the one before, and with a
+// good one after.
+func TestBrokenFilesAndSIGHUP(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "served") }))
+	defer upstream.Close()
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	good := fmt.Sprintf("listeners:\n  - {name: main, address: '127.0.0.1:0'}\nclusters:\n  - {name: web, endpoints: ['%s']}\n", upstream.Listener.Addr())
+	if err := os.WriteFile(file, []byte(good), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := start(t, "proxy", "--config", file)
+	address := addressOf(t, r)
+	broken := []string{
+		"", "\x00\xff", "listeners: [", "listeners: []", strings.Repeat("[", 1<<16), "a: &a [*a, *a]", good[:len(good)-8],
+		"listeners: [{name: main, address: '127.0.0.1:0', tls: {certificate: /none, key: /none}}]\nclusters: [{name: web, endpoints: ['127.0.0.1:1']}]\n",
+	}
+	for i, text := range append(broken, good) {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = r.cmd.Process.Signal(syscall.SIGHUP)
+		r.waitForTimes(t, "because=SIGHUP", i+1)
+		if got := fetch(t, address); got != "served" {
+			t.Errorf("after %.40q: %q", text, got)
+		}
+	}
+	if n := strings.Count(r.stderr.String(), "stays as it is\" because=SIGHUP"); n != len(broken) {
+		t.Errorf("%d of %d broken files are reported:\n%s", n, len(broken), r.stderr.String())
+	}
+	_ = r.cmd.Process.Signal(syscall.SIGTERM)
+	if status := r.status(t); status != 0 {
+		t.Errorf("status %d:\n%s", status, r.stderr.String())
+	}
+}
+
 func TestCheckAndSchema(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	good := "listeners: [{address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:80']}]\n"

@@ -23,6 +23,11 @@ type attack struct {
 	config string
 	// upstreams are the kinds of them. None: one that is plain.
 	upstreams []string
+	// customer is who the honest client says it is.
+	customer string
+	// lasts is for how long at least the attack goes on at full strength, before the honest
+	// client is measured.
+	lasts time.Duration
 	// files is the limit on open files of the proxy; 0: as it is.
 	files int
 	// run attacks until ctx ends. What it returns should not have been possible.
@@ -39,14 +44,14 @@ type stage struct {
 
 var attacks = []attack{
 	{name: "POSTs that are reset", run: resets},
-	{name: "silent calls of gRPC", run: silentCalls},
+	{name: "silent calls of gRPC", lasts: 80 * time.Second, run: silentCalls},
 	{name: "silent and dripping POSTs", run: drippingPosts},
 	{name: "slow readers", run: slowReaders},
 	{name: "batch: one byte per 25 s", config: "batch: {connections: 16}", run: batchBodies},
 	{name: "all connections, silent", config: "max_connections: 200", run: allConnections},
 	{name: "a customer over its quota upstream", config: "customer: {header: X-Customer, trusted_header: true}", run: greedyCustomer},
 	{name: "around exempt paths", config: "exempt", run: aroundExempt},
-	{name: "another's name", config: "quota", run: anothersName},
+	{name: "another's name", config: "quota", customer: "acme", run: anothersName},
 	{name: "upgrades and tunnels", upstreams: []string{"lenient"}, run: tunnels},
 	{name: "rapid reset", run: rapidReset},
 	{name: "an endpoint that refuses", upstreams: []string{"plain", "refusing"}, run: nothing},
@@ -183,9 +188,10 @@ func ask(s *stage, path string, headers ...string) *http.Request {
 	return r
 }
 
-// greedyCustomer: the upstream rejects 300 requests a second of one customer.
+// greedyCustomer: the upstream rejects 300 requests a second of one customer, at full strength
+// 900.
 func greedyCustomer(ctx context.Context, s *stage) error {
-	flood(ctx, 300, func(int) *http.Request { return ask(s, "/work", "X-Customer", "greedy") })
+	flood(ctx, strength(300, 900), func(int) *http.Request { return ask(s, "/work", "X-Customer", "greedy") })
 	return nil
 }
 
@@ -205,9 +211,12 @@ func aroundExempt(ctx context.Context, s *stage) error {
 	return nil
 }
 
-// anothersName: a client without a certificate that says it is a customer.
+// anothersName: a client that says it is a customer, as the honest client does. If that were
+// believed, the two together would exceed the quota of the customer.
 func anothersName(ctx context.Context, s *stage) error {
-	flood(ctx, 200, func(int) *http.Request { return ask(s, "/none", "X-Customer", "acme", "X-Customer", "cn:acme") })
+	flood(ctx, 400, func(i int) *http.Request {
+		return ask(s, "/none", "X-Customer", [...]string{"acme", "acme", "acme", "cn:acme"}[i%4])
+	})
 	return nil
 }
 
@@ -235,8 +244,16 @@ func tunnels(ctx context.Context, s *stage) (err error) {
 	return err
 }
 
-// rapidReset: 2,000 streams a second on one connection, each taken back at once: with a body
-// to come, as a body is what there is to hold.
+// strength is the number for a short run in CI, or for one at full strength.
+func strength(short, long int) int {
+	if *full {
+		return long
+	}
+	return short
+}
+
+// rapidReset: 2,000 streams a second on one connection, at full strength 8,000, each taken back
+// at once: with a body to come, as a body is what there is to hold.
 func rapidReset(ctx context.Context, s *stage) error {
 	for ctx.Err() == nil {
 		c, err := second(ctx, s.address, "")
@@ -246,7 +263,7 @@ func rapidReset(ctx context.Context, s *stage) error {
 		stream := uint32(1)
 		every(ctx, 10*time.Millisecond, func(int) {
 			var b strings.Builder
-			for range 20 {
+			for range strength(20, 80) {
 				b.WriteString(post(stream) + reset(stream))
 				stream += 2
 			}

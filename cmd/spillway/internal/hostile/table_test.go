@@ -12,6 +12,7 @@ import (
 var (
 	lasting = flag.Duration("hostile.for", 0, "how long each attack lasts; 0 runs none")
 	mixing  = flag.Duration("hostile.mix", 0, "how long all attacks last at once; 0 runs them not")
+	full    = flag.Bool("hostile.full", false, "attack with what a machine of its own bears")
 	seed    = flag.Uint64("hostile.seed", 1, "of the order in which attacks come at once")
 )
 
@@ -116,6 +117,9 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, during result, g
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
 		h := newHonest(address)
+		if a.customer != "" {
+			h.header.Set("X-Customer", a.customer)
+		}
 		h.run(ctx, name)
 		return h.result()
 	}
@@ -127,6 +131,9 @@ func (a *attack) trial(t *testing.T, d time.Duration) (control, during result, g
 	failed := make(chan error, 1)
 	go func() { failed <- a.run(ctx, s) }()
 	<-time.After(d / 6) // it has begun
+	if *full {
+		<-time.After(a.lasts)
+	}
 	// Other work on the machine also slows down a second proxy, which is not attacked.
 	twin := make(chan result, 1)
 	go func() { twin <- measured(spare.address, "twin", d) }()
