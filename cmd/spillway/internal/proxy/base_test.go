@@ -138,3 +138,14 @@ func do(t testing.TB, c *http.Client, method, url, body string, headers ...strin
 	}
 	return resp, string(text)
 }
+
+// closedAddress returns an address of this machine at which nothing listens.
+func closedAddress(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

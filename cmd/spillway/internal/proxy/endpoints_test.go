@@ -3,7 +3,6 @@ package proxy
 import (
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -45,12 +44,7 @@ func TestRetriesGoElsewhere(t *testing.T) {
 
 func TestDeadEndpointsAreAvoided(t *testing.T) {
 	quiet(t)
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := ln.Addr().String()
-	_ = ln.Close()
+	dead := closedAddress(t)
 	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
 		c.Mode = "enforce"
@@ -72,12 +66,7 @@ func TestDeadEndpointsAreAvoided(t *testing.T) {
 // connected to shows.
 func TestTheOnlyEndpointIsDown(t *testing.T) {
 	quiet(t)
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead := ln.Addr().String()
-	_ = ln.Close()
+	dead := closedAddress(t)
 	for _, kind := range []string{"text/plain", "application/grpc"} {
 		url, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Clusters[0].Endpoints = []string{dead} })
 		began := time.Now()

@@ -177,12 +177,7 @@ func TestProbes(t *testing.T) {
 	quiet(t)
 	var h asked
 	here, _ := upstreamAt(t, &h)
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := ln.Addr().String()
-	_ = ln.Close()
+	gone := closedAddress(t)
 	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
