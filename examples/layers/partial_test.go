@@ -33,8 +33,8 @@ const (
 	tasks = 4
 	slots = 16 // calls that a task serves at once; the others wait in it
 	mean  = 20 * time.Millisecond
-	// rate is 70 % of what all tasks can do.
-	rate = 0.7 * tasks * slots / 0.02
+	// capacity is how many calls all tasks can serve in a second.
+	capacity = tasks * slots / 0.02
 )
 
 // A task serves some calls at once. It is protected as other servers are, and does not
@@ -98,7 +98,7 @@ func (m *measured) String() string {
 }
 
 // offer makes calls at random times, without waiting for their ends, and then waits for them.
-func (m *measured) offer(d time.Duration, call func() error) {
+func (m *measured) offer(rate float64, d time.Duration, call func() error) {
 	var all sync.WaitGroup
 	start := time.Now()
 	for next := time.Duration(0); next < d; next += time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) {
@@ -231,17 +231,17 @@ func try(t *testing.T, sockets, weak bool, how system) *measured {
 	}
 	var attempts atomic.Int64
 	call := how(t, n, all, &attempts)
-	warm, long := 2*time.Second, 3*time.Second
+	rate, warm, long := 0.5*capacity, 2*time.Second, 3*time.Second
 	if sockets {
-		warm, long = 5*time.Second, 20*time.Second
+		rate, warm, long = 0.7*capacity, 5*time.Second, 20*time.Second
 	}
-	new(measured).offer(warm, call)
+	new(measured).offer(rate, warm, call)
 	if weak {
 		all[0].weaken()
 	}
-	new(measured).offer(warm, call)
+	new(measured).offer(rate, warm, call)
 	m, before := new(measured), attempts.Load()
-	m.offer(long, call)
+	m.offer(rate, long, call)
 	m.attempts.Store(attempts.Load() - before)
 	shares := ""
 	for _, x := range all {
@@ -251,17 +251,23 @@ func try(t *testing.T, sockets, weak bool, how system) *measured {
 	return m
 }
 
-// TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity, with the load at
-// 70 % of what all could do: nearly all calls are served, with about the latency that they
-// have without any overload, for few attempts more. It takes no real time, unless it measures.
+// TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity: nearly all calls
+// are served, for few attempts more. In a bubble, which takes no real time, the load is 50 %
+// of what all could do. With sockets it is 70 %, and the latency is about that without any
+// overload.
 func TestOneOfFourIsWeak(t *testing.T) {
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {
 			run := func(t *testing.T) {
 				t.Helper()
-				calm := try(t, *measure, false, how)
 				got := try(t, *measure, true, how)
-				if got.success() < 0.995 || got.amplification() > 1.1 || got.p99() > calm.p99()+20*time.Millisecond {
+				if got.success() < 0.995 || got.amplification() > 1.1 {
+					t.Errorf("with a weak task: %v", got)
+				}
+				if !*measure {
+					return
+				}
+				if calm := try(t, true, false, how); got.p99() > calm.p99()+20*time.Millisecond {
 					t.Errorf("with a weak task: %v; without: %v", got, calm)
 				}
 			}
