@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // Probability is equation 21-1: the share of calls to refuse after requests
@@ -31,24 +33,27 @@ type class struct {
 	until atomic.Int64  // how long it is
 	// quick counts rejections that were made without the lock and not yet counted.
 	quick atomic.Uint64
+	// refusal is the error of a rejection with the probability share.
+	refusal atomic.Pointer[spillway.RejectedError]
 
-	mu       sync.Mutex
-	cfg      Config
-	limiter  limiter
-	window   window
-	now      time.Duration
-	requests float64 // calls since begin
-	period   time.Duration
-	pace     pace
-	rate     float64 // of calls, per second
-	credit   float64 // calls that may be sent at once
-	filled   time.Duration
-	asked    time.Duration // when a call was last sent
-	released float64       // calls to be sent whatever the limit says
-	rejected uint64        // ever
-	probes   uint64        // let through past the limit, ever
-	advice   advice
-	advised  atomic.Bool // there is advice
+	mu          sync.Mutex
+	criticality spillway.Criticality
+	cfg         Config
+	limiter     limiter
+	window      window
+	now         time.Duration
+	requests    float64 // calls since begin
+	period      time.Duration
+	pace        pace
+	rate        float64 // of calls, per second
+	credit      float64 // calls that may be sent at once
+	filled      time.Duration
+	asked       time.Duration // when a call was last sent
+	released    float64       // calls to be sent whatever the limit says
+	rejected    uint64        // ever
+	probes      uint64        // let through past the limit, ever
+	advice      advice
+	advised     atomic.Bool // there is advice
 }
 
 func (c *class) probability() float64 { return math.Float64frombits(c.share.Load()) }
@@ -175,6 +180,9 @@ func (c *class) decide() {
 	default:
 		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
+	if p > 0 {
+		c.refusal.Store(refusal(c.criticality, p)) // before a rejection needs it
+	}
 	c.share.Store(math.Float64bits(p))
 }
 
@@ -239,9 +247,10 @@ func (c *class) begun(at time.Duration, was bool) {
 }
 
 // configure takes a new configuration. A changed window starts empty.
-func (c *class) configure(cfg Config) {
+func (c *class) configure(cfg Config, criticality spillway.Criticality) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.criticality = criticality
 	if c.cfg.Window != cfg.Window {
 		c.window = window{width: cfg.Window / buckets}
 		c.limiter = limiter{}

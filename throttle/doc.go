@@ -42,8 +42,8 @@
 // Calls count when their outcome is known. Counted when it is sent, each call in
 // flight looks refused, and a healthy backend with a second of latency is throttled
 // after each start. The price is that trouble is seen one latency later, so calls need
-// deadlines: a call without an answer counts as refused, and one that the caller
-// abandoned does not count. Only calls that were sent after a change say anything of
+// deadlines: a call without an answer counts as refused ([Routes.Settle] has two
+// exceptions), and one that the caller abandoned does not count. Only calls that were sent after a change say anything of
 // what came after it: refusals of calls that were sent before the limit fell do not
 // lower it again, and accepts of calls that were sent before the last refusal was heard
 // do not show a recovery.

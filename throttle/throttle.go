@@ -105,7 +105,7 @@ func (t *Throttle) Update(c Config) error {
 	defer t.update.Unlock()
 	t.rand.Store(&c.Rand)
 	for i := range t.classes {
-		t.classes[i].configure(c)
+		t.classes[i].configure(c, spillway.Sheddable+spillway.Criticality(i))
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 	if p := c.probability(); p >= 0 {
 		u := (*t.rand.Load())()
 		if c.reject(at, p, u) {
-			return spillway.Ticket{}, refusal(call.Criticality, p)
+			return spillway.Ticket{}, c.refusal.Load()
 		}
 		if p = c.admit(at, u); p > 0 {
 			return spillway.Ticket{}, refusal(call.Criticality, p)
@@ -167,7 +167,7 @@ func (t *Throttle) Stats(now time.Time) Stats {
 var refusals [spillway.Criticalities][101]atomic.Pointer[spillway.RejectedError]
 
 // refusal returns the shared error for a refusal with probability p.
-func refusal(c spillway.Criticality, p float64) error {
+func refusal(c spillway.Criticality, p float64) *spillway.RejectedError {
 	percent := math.Round(100 * p)
 	made := &refusals[c.Index()][int(percent)]
 	if e := made.Load(); e != nil {
