@@ -583,3 +583,83 @@ func TestSpeeds(t *testing.T) {
 		t.Errorf("%.2f to 1, p99 %v, with the best fixed weights %v", ratio, m.p99(), best)
 	}
 }
+
+// TestHintsOfBusyEndpoints: where all endpoints are nearly full and refuse now and then, a
+// hint of one of them does not move its load to the others. One that begins to refuse all is
+// left out.
+func TestHintsOfBusyEndpoints(t *testing.T) {
+	var without float64
+	for _, hint := range []time.Duration{0, time.Second} {
+		random := rand.New(rand.NewPCG(3, 4))
+		var all []*server
+		for range 4 {
+			s := plain(random, 10)
+			s.hint, s.queue = hint, 4
+			all = append(all, s)
+		}
+		m := newModel(t, Config{}, all...)
+		m.load(1850, time.Minute, spillway.Critical, 0) // of 2000
+		m.run(2 * time.Minute)
+		t.Logf("hint %v: %v", hint, m)
+		if hint == 0 {
+			without = m.success()
+		} else if m.success() < without-0.005 {
+			t.Errorf("hint %v: %v; without %.4f", hint, m, without)
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	var all []*server
+	for range 4 {
+		all = append(all, plain(random, 10))
+	}
+	all[0].hint = time.Second
+	m := newModel(t, Config{}, all...)
+	all[0].refuses = func(spillway.Criticality) bool { return m.now.Sub(m.start) > 20*time.Second }
+	m.load(1200, 40*time.Second, spillway.Critical, 0)
+	m.run(time.Minute)
+	t.Logf("one begins to refuse: %v", m)
+	if m.success() < 0.995 || all[0].refused > 500 {
+		t.Errorf("one begins to refuse: %v", m)
+	}
+}
+
+// TestSlowEndpointsRecover: an endpoint that was slow gets its share back, whatever it was,
+// and one slow answer takes nothing from it.
+func TestSlowEndpointsRecover(t *testing.T) {
+	for _, slower := range []time.Duration{4, 100} {
+		random := rand.New(rand.NewPCG(3, 4))
+		var all []*server
+		for range 4 {
+			all = append(all, plain(random, 100))
+		}
+		m := newModel(t, Config{}, all...)
+		quick := all[0].service
+		all[0].service = func() time.Duration { return slower * quick() }
+		m.load(400, 3*time.Minute, spillway.Critical, 0)
+		m.run(time.Minute)
+		share := func(d time.Duration) float64 {
+			calls, asked := m.calls, all[0].asked
+			m.run(d)
+			return float64(all[0].asked-asked) / float64(m.calls-calls)
+		}
+		slow := share(time.Minute)
+		all[0].service = quick
+		m.run(30 * time.Second)
+		again := share(10 * time.Second)
+		t.Logf("%d times as slow: %.4f of the requests; 30 s after: %.4f", slower, slow, again)
+		if slow > 0.01 || again < 0.2 {
+			t.Errorf("%d times as slow: %.4f of the requests; 30 s after: %.4f", slower, slow, again)
+		}
+		once := true
+		all[0].service = func() time.Duration {
+			if once {
+				once = false
+				return time.Second
+			}
+			return quick()
+		}
+		if after := share(10 * time.Second); after < 0.2 || once {
+			t.Errorf("after one slow answer: %.4f of the requests", after)
+		}
+	}
+}
