@@ -13,7 +13,7 @@ import (
 // with the hash of another one.
 var seed = maphash.MakeSeed()
 
-// flow returns the hash of the caller while callers are told apart, and else 0.
+// flow returns the hash of the caller while the shedder counts callers, and else 0.
 func (s shedder) flow(call *spillway.Call, from *ratelimit.Caller) uint64 {
 	if !s.TellsCallersApart() {
 		return 0
@@ -45,8 +45,8 @@ func named(kind byte, name string) uint64 {
 	return max(1, h.Sum64())
 }
 
-// addressed returns the hash of the part of an address that tells clients apart: a host with
-// IPv6 has a /64 of its own.
+// addressed returns the hash of the part of an address that a client cannot change: in IPv6,
+// the /64 that each host has.
 func addressed(a netip.Addr) uint64 {
 	a = a.Unmap()
 	b := a.As16()

@@ -10,8 +10,7 @@ import (
 
 // A shadow is the way that a request would take through the gates that observe if
 // they enforced. Where it would wait, the request goes on and the shadow waits,
-// in a goroutine of its own. It then stays in flight for as long as the request
-// was.
+// in a separate goroutine. Then it stays in flight for the time that the request took.
 type shadow struct {
 	Passage
 
@@ -23,7 +22,7 @@ type shadow struct {
 	leave          context.CancelFunc
 }
 
-// ending is what became of a request.
+// ending is the result of a request.
 type ending struct {
 	took    time.Duration
 	o, told spillway.Outcome
@@ -114,7 +113,7 @@ func (s *shadow) resume(now time.Time) {
 	}
 }
 
-// end tells the shadow at the time now what became of the request.
+// end reports the result of the request at the time now.
 func (s *shadow) end(now time.Time, o, told spillway.Outcome) {
 	switch {
 	case s == nil || s.refused:

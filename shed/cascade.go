@@ -59,7 +59,7 @@ func (c *cascade) note(rank int, refused float64) {
 	c.noteOutranked(rank, refused)
 }
 
-// spare counts an admission to an idle server. It counts as much as ten admissions, so that
+// spare counts an admission to an idle server. It counts like ten admissions, so that
 // all classes are served again soon after an overload.
 func (c *cascade) spare() {
 	for i := range c.ranks {
@@ -79,9 +79,8 @@ func (c *cascade) noteOutranked(rank int, refused float64) {
 	c.all = toward(refused, c.all, 2*memory)
 }
 
-// noteExcess counts a rejection of what a caller asked for beyond its share. The load on the
-// queue is that of the other requests: how deep it is, and which ranks are rejected, goes by
-// these.
+// noteExcess counts a rejection of a request beyond the share of its caller. It affects neither
+// the depth of the queue nor lower ranks: both depend on the requests that reach the queue.
 func (c *cascade) noteExcess(rank int) {
 	s := &c.ranks[rank]
 	s.asked = true

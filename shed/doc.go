@@ -7,7 +7,7 @@
 //  1. A request runs at once if a processor is free ([State.Runnable] is below
 //     [State.Processors]), its [Limit] admits one more, and no waiter could run instead.
 //  2. Otherwise it waits in a queue. Requests that wait for a processor, or for the limit
-//     of all keys, share one queue. Each key with a limit of its own has its own queue.
+//     of all keys, share one queue. Each key with a separate limit has a separate queue.
 //  3. [Shedder.Next] returns the most critical waiter that its limit admits, when a
 //     processor is idle. While no request is rejected, the oldest waiter runs first.
 //  4. Within a class the oldest waiter runs first. In the queue for a processor the newest
@@ -33,10 +33,11 @@
 //  3. Callers that ask for no more than the fair share form a rank of their own above the
 //     rest of their class. Ranks are treated as classes above. So these callers have a deep
 //     queue of their own, and lose nothing to others of their class.
-//  4. Where a request of another caller would have to wait, it is rejected with probability
-//     1 - 2·share/demand. So these callers get about the same.
-//  5. In a full queue, a request replaces a waiter of its own rank whose caller has at
-//     least two places more: until there are counts, this is all that is known.
+//  4. While requests below that rank are rejected, a request of another caller that would have
+//     to wait is rejected with probability 1 - 2·share/demand. So these callers get about
+//     the same.
+//  5. In a full queue, a request replaces a waiter of the same rank whose caller has at
+//     least two places more. Before there are counts, nothing else is known of callers.
 //
 // Callers are counted by name in a table of 512 places, 12 kB, for each class in which
 // requests are rejected. A place is for a caller that asks for more than about 1/512 of all

@@ -8,9 +8,10 @@ const (
 	places = 512
 	// probes is in how many places a caller is looked for.
 	probes = 8
-	// strangers is how many callers all others count as together: few, as one client can
-	// have many names, and more than one, as each of many clients may ask for little.
-	strangers = 8
+	// unnamed is the number of callers that all callers without a place count as: few, because
+	// one client can have many names, and more than one, because many clients may each ask for
+	// little.
+	unnamed = 8
 	// epoch is how often the fair share is computed: after 100 ms in which 32 requests were
 	// admitted, or else after 1 s.
 	epoch, longEpoch, epochAdmissions = 100 * time.Millisecond, time.Second, 32
@@ -65,8 +66,7 @@ func (c *callers) rejected(at time.Duration) {
 	c.last = at
 }
 
-// advance ends an epoch that is over. Without a rejection for as long as the counts
-// remember, nobody is counted any more.
+// advance ends an epoch that is over. Two seconds after the last rejection, counting ends.
 func (c *callers) advance(at time.Duration) {
 	if d := at - c.began; !c.active || d < epoch || d < longEpoch && c.admitted < epochAdmissions {
 		return
@@ -94,7 +94,7 @@ func (c *callers) measure(seconds float64) {
 }
 
 // divide computes the fair share: the demands, cut to it, add up to what was admitted
-// (max-min fairness). It is unknown if all that was asked for was admitted.
+// (max-min fairness). It is unknown if every request was admitted.
 func (c *callers) divide() {
 	c.share, c.least, c.above = 0, 0, 0
 	admitted := float64(c.rate * c.seconds)
@@ -103,7 +103,7 @@ func (c *callers) divide() {
 	}
 	for share := 0.0; ; {
 		var l split
-		l.add(c.others.demand, strangers, share)
+		l.add(c.others.demand, unnamed, share)
 		for i := range c.table {
 			if d := c.table[i].demand; d >= defended {
 				l.add(d, 1, share)
@@ -184,7 +184,7 @@ func (c *callers) judge(flow uint64) (modest bool, pass float64) {
 	if !c.shares() {
 		return false, 1
 	}
-	who, callers := &c.others, 1.0*strangers
+	who, callers := &c.others, 1.0*unnamed
 	if place := c.find(flow); place.flow == flow && place.demand >= defended {
 		who, callers = place, 1
 	}

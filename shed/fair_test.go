@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/shed"
 )
 
 // A group is callers that each ask at a rate, at random.
@@ -128,7 +129,7 @@ func TestChangingNames(t *testing.T) {
 	})
 }
 
-// Many clients that each ask for little are served beside one that asks for much.
+// Many clients that each ask for little are served although one client asks for much.
 func TestManyModestCallers(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
 		greedy, honest := &group{callers: 1, rate: 10}, &group{callers: 5000, rate: 0.6 / 5000}
@@ -136,6 +137,22 @@ func TestManyModestCallers(t *testing.T) {
 		t.Logf("honest %.4f, greedy %.4f, in all %.3f", honest.share(), greedy.share(), all/capacity)
 		if honest.share() < 0.98 {
 			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+	})
+}
+
+// Fifty clients share an address and ask for 60 % of the capacity beside a greedy caller: they
+// count as one caller, and get what the greedy one gets. Others lose nothing.
+func TestSharedAddress(t *testing.T) {
+	everyKind(t, func(t *testing.T, s *server, capacity float64) {
+		greedy, shared, honest := &group{callers: 1, rate: 10}, &group{callers: 1, rate: 0.6}, &group{callers: 5, rate: 0.03}
+		s.compete(capacity, 4*time.Second, greedy, shared, honest)
+		t.Logf("honest %.4f, shared address %d, greedy %d", honest.share(), shared.served, greedy.served)
+		if honest.share() < 0.98 {
+			t.Errorf("%.4f of the honest requests served", honest.share())
+		}
+		if 2*shared.served < greedy.served {
+			t.Errorf("the shared address got %d, and the greedy caller %d", shared.served, greedy.served)
 		}
 	})
 }
@@ -152,7 +169,7 @@ func TestEqualCallers(t *testing.T) {
 	})
 }
 
-// A caller asks in bursts for as much as all others together. While a limit is not known yet,
+// One caller asks in bursts, at the rate of all other callers together. While a limit is not known yet,
 // the first of them delays the others.
 func TestBursts(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
@@ -177,4 +194,31 @@ func TestFairnessWithinAClass(t *testing.T) {
 			t.Errorf("%.4f of the higher class served", greedy.share())
 		}
 	})
+}
+
+// A million names neither allocate nor make a decision slower than a bounded search.
+func TestManyNamesAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	now, flow := t0, uint64(0)
+	for range 1000 { // so that requests are rejected, and callers counted
+		now = now.Add(time.Millisecond)
+		s.Arrive(now, spillway.Call{}, idle, &shed.Waiter{})
+	}
+	if !s.TellsCallersApart() {
+		t.Fatal("callers are not counted")
+	}
+	w := new(shed.Waiter)
+	if n := testing.AllocsPerRun(1_000_000, func() {
+		now = now.Add(time.Microsecond)
+		flow += 0x9e3779b97f4a7c15
+		w.Flow = flow
+		if s.Refuse(now, spillway.Call{}, flow, idle) == nil && s.Arrive(now, spillway.Call{}, idle, w).Verdict == shed.Wait {
+			s.Withdraw(w)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for a new name", n)
+	}
 }

@@ -13,7 +13,7 @@ import (
 
 // keyed is a limit that the test sets for each key.
 type keyed struct {
-	scopes  map[string]int // 0: the key has no limit of its own
+	scopes  map[string]int // 0: the key has no separate limit
 	free    map[string]bool
 	entered []string
 }
@@ -65,7 +65,7 @@ func TestIsolation(t *testing.T) {
 	if d, _ := arriveKey(s, at(500), "a", spillway.Sheddable, idle); d.Verdict != shed.Refused {
 		t.Errorf("a lower class of a: %+v", d)
 	}
-	// A second limited key has a queue of its own.
+	// A second limited key has a separate queue.
 	k.scopes["c"] = 2
 	if d, _ := arriveKey(s, at(500), "c", spillway.Sheddable, idle); d.Verdict != shed.Wait {
 		t.Errorf("another limited key: %+v", d)
@@ -213,7 +213,7 @@ func TestRejectedShareOfAForgottenKeyFades(t *testing.T) {
 	}
 }
 
-// Where clients leave, the queue before a limit stays as long as they may wait.
+// Where clients leave, the queue before a limit keeps its full capacity.
 func TestQueueBeforeALimitWhereClientsLeave(t *testing.T) {
 	for _, row := range []struct {
 		leave bool
@@ -239,7 +239,7 @@ func TestQueueBeforeALimitWhereClientsLeave(t *testing.T) {
 	}
 }
 
-// MaxInFlight is a Shedder with a fixed limit: the highest class gets all that fits, also where
+// MaxInFlight is a Shedder with a fixed limit: the highest class gets every place, also where
 // requests that began together end together, and nothing of the two lowest classes runs.
 func TestFixedLimitServesByClass(t *testing.T) {
 	for _, places := range []int{4, 24, 240} {
@@ -252,7 +252,7 @@ func TestFixedLimitServesByClass(t *testing.T) {
 			if n := s.shedder.Stats().InFlight; n > places {
 				t.Errorf("%d places, %vx: %d at work", places, load, n)
 			}
-			s.run(s.now.Add(200 * ms)) // until all that arrived has ended
+			s.run(s.now.Add(200 * ms)) // until every request has ended
 			t.Logf("%d places, %vx: served %v of %v", places, load, s.good, s.offered)
 			if got := float64(s.good[3]) / float64(total(s.good)); got < 0.995 {
 				t.Errorf("%d places, %vx: CRITICAL_PLUS gets %.4f of what fits", places, load, got)

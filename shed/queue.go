@@ -57,7 +57,7 @@ type list struct {
 // the queue. Callers that share a bin count as one.
 const bins = 32
 
-// add puts a waiter behind those that arrived earlier. One that comes from another queue may
+// add puts a waiter behind earlier waiters. One that comes from another queue may
 // not be the newest.
 func (q *queue) add(w *Waiter, rank int) {
 	l := &q.ranks[rank]

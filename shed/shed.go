@@ -230,7 +230,7 @@ func (s *Shedder) reject(a *arrival, random func() float64) reason {
 		why = outranked
 	case s.full(a) && a.queue.victim(a.rank, a.flow) == nil:
 		why = crowded
-	case a.pass < 1 && s.halfFull(a) && random() < 1-a.pass:
+	case a.pass < 1 && s.pressed(a) && random() < 1-a.pass:
 		why = excessive
 	default:
 		return admitted
@@ -253,8 +253,11 @@ func (s *Shedder) spare(a *arrival) bool {
 // full reports whether the queue has no place that a class may take.
 func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s.capacity(a) }
 
-// halfFull reports whether the queue has only places left for callers that ask for little.
-func (s *Shedder) halfFull(a *arrival) bool { return a.queue.n > 0 && 2*a.queue.n >= s.capacity(a) }
+// pressed reports whether a request would have to wait where requests of its rank were
+// rejected recently.
+func (s *Shedder) pressed(a *arrival) bool {
+	return a.queue.cascade.ranks[a.rank].pressed > noise && !s.runsAtOnce(a)
+}
 
 // capacity is the maximum number of waiters for a class to join the queue. For a processor
 // see depth. For a limit it is the number that is served in the maximum wait. Only a class
