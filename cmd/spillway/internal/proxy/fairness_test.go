@@ -105,6 +105,9 @@ func TestGreedyAddress(t *testing.T) {
 			}
 			t.Logf("honest %.3f, greedy %.3f; %+v", honest.share(), greedy.share(), p.Stats(time.Now()).Gates[0].Shed)
 			// A busy machine loses some of all: the others must still be better off.
+			if n := honest.served.Load() + greedy.served.Load(); !*measure && float64(n) < 2*capacity/4 {
+				t.Skipf("the machine is too busy: %d requests served in two seconds", n)
+			}
 			if want := 0.98; *measure && honest.share() < want {
 				t.Errorf("%.3f of the honest requests served, want %.2f", honest.share(), want)
 			}
