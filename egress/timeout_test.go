@@ -73,9 +73,8 @@ func (x trial) run(t *testing.T) (sent float64, flying int) {
 	return sent / (x.length / 4).Seconds(), flying
 }
 
-func always(d time.Duration) func(time.Duration, int) time.Duration {
-	return func(time.Duration, int) time.Duration { return d }
-}
+// dead is a backend that never answers.
+func dead(time.Duration, int) time.Duration { return never }
 
 // hangs is a backend that answers in 10 ms, and from some time on not at all.
 func hangs(from time.Duration) func(time.Duration, int) time.Duration {
@@ -108,7 +107,7 @@ func TestKeptOpenCallsAreNotThrottled(t *testing.T) {
 		flying int     // at least
 	}{
 		"a limit that is raised": {trial{
-			limit: 500, raised: 800, every: 10 * ms, deadline: 20 * time.Second, length: 160 * time.Second, takes: always(never),
+			limit: 500, raised: 800, every: 10 * ms, deadline: 20 * time.Second, length: 160 * time.Second, takes: dead,
 		}, 39, 798},
 		"after calls that were served": {trial{
 			limit: 500, raised: 800, every: 10 * ms, deadline: 20 * time.Second, length: 160 * time.Second, takes: hangs(20 * time.Second),
@@ -139,9 +138,9 @@ func TestTimeoutsAreThrottled(t *testing.T) {
 
 		sent float64 // per second, at most
 	}{
-		"dead from the start":           {trial{limit: 1024, every: 10 * ms, deadline: time.Second, length: 60 * time.Second, takes: always(never)}, 1.2},
-		"dead, and the limit reached":   {trial{limit: 50, every: 10 * ms, deadline: 5 * time.Second, length: 60 * time.Second, takes: always(never)}, 1.2},
-		"dead, with long deadlines":     {trial{limit: 1024, every: 50 * ms, deadline: 20 * time.Second, length: 160 * time.Second, takes: always(never)}, 1.2},
+		"dead from the start":           {trial{limit: 1024, every: 10 * ms, deadline: time.Second, length: 60 * time.Second, takes: dead}, 1.2},
+		"dead, and the limit reached":   {trial{limit: 50, every: 10 * ms, deadline: 5 * time.Second, length: 60 * time.Second, takes: dead}, 1.2},
+		"dead, with long deadlines":     {trial{limit: 1024, every: 50 * ms, deadline: 20 * time.Second, length: 160 * time.Second, takes: dead}, 1.2},
 		"served once, then it hangs":    {trial{limit: 1024, every: 10 * ms, deadline: time.Second, length: 60 * time.Second, takes: hangs(20 * time.Second)}, 1.2},
 		"it hangs at 50 times as long":  {trial{limit: 1024, every: 10 * ms, deadline: 5 * time.Second, length: 100 * time.Second, takes: hangs(20 * time.Second)}, 1.2},
 		"a queue, first in, first out":  {trial{limit: 4096, every: 5 * ms, deadline: time.Second, length: 60 * time.Second, takes: queue(50, time.Second)}, 120},

@@ -26,7 +26,7 @@ func TestRejectionNamesTheGate(t *testing.T) {
 				s := mustServer(t, row.gates, ServerConfig{})
 				cc := open(t, &service{}, s.Options()...).dial()
 				_ = call(t.Context(), cc) // the burst of the quota
-				for range 3 { // the last one by the tap, where that answers
+				for range 3 {             // the last one by the tap, where that answers
 					got := status.Convert(call(t.Context(), cc))
 					text, gate := row.what, ""
 					if boundary == ingress.Internal {

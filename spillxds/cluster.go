@@ -138,7 +138,7 @@ func (c *Cluster) at(endpoint string) *Load {
 // are in force.
 func (c *Cluster) Ready(ctx context.Context) error {
 	for {
-		state, why, changed := c.client.table.stateOf(c.key.Cluster)
+		state, changed, why := c.client.table.stateOf(c.key.Cluster)
 		switch state {
 		case current:
 			return nil

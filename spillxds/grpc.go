@@ -23,8 +23,8 @@ func (c *Cluster) DialOptions() []grpc.DialOption {
 		Cluster string `json:"cluster"`
 		Service string `json:"edsServiceName,omitempty"` //nolint:tagliatelle // as spillgrpc has it
 	}
-	policy := map[string]config{"spillway_max_requests": {c.key.Cluster, c.key.Service}}
-	text, _ := json.Marshal(map[string]any{"loadBalancingConfig": []any{policy}}) // of strings: never fails
+	policies := []map[string]config{{"spillway_max_requests": {c.key.Cluster, c.key.Service}}}
+	text, _ := json.Marshal(map[string][]map[string]config{"loadBalancingConfig": policies}) //nolint:errchkjson // of strings: never fails
 	return []grpc.DialOption{grpc.WithDefaultServiceConfig(string(text)), grpc.WithStatsHandler(c.StatsHandler())}
 }
 

@@ -260,13 +260,13 @@ func (t *table) heldVersion() string {
 	return t.version
 }
 
-// stateOf returns what is known of a cluster, why it is missing if it is, and a channel
-// that is closed when that changes.
-func (t *table) stateOf(name string) (s state, why error, changed <-chan struct{}) {
+// stateOf returns what is known of a cluster, a channel that is closed when that changes,
+// and why the cluster is missing, if it is.
+func (t *table) stateOf(name string) (s state, changed <-chan struct{}, why error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if k := t.known[name]; k != nil {
-		return k.state, k.why, k.turned
+		return k.state, k.turned, k.why
 	}
 	return unknown, nil, nil
 }

@@ -154,7 +154,7 @@ func (r *recovering) check(t *testing.T) {
 	}
 	t.Log(text)
 	if sent > 2.3 || late > 0 {
-		t.Errorf("want at most 2.3, and 0.90 from the second second on: %s", text)
+		t.Errorf("want at most 2.3, and 0.90 later than a second after the overload: %s", text)
 	}
 }
 
