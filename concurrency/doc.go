@@ -8,8 +8,8 @@
 //
 //  1. Open. There is no limit. Each request records how many were in flight, and its
 //     latency. A line is fitted through these points. Evidence of a queue is a slope
-//     that is certain (five standard errors), an elasticity above 0.5 (1 % more in
-//     flight makes latency at least 0.5 % longer) and a latency of twice the base latency,
+//     that is certain (five standard errors), an elasticity of 0.4 to 2 (1 % more in
+//     flight makes latency 0.4 to 2 % longer) and a latency of twice the base latency,
 //     with 16 or more in flight. Latency that jumps at the same in flight is no evidence.
 //  2. Draining. Nothing starts until throughput · base latency are left in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what

@@ -8,26 +8,27 @@ import (
 // The constants of the rule. docs/concurrency.md says what happens at half and at
 // double of each.
 const (
-	round       = 32                   // completions that a measurement takes; evidence may take half
-	certain     = 5.0                  // standard errors: one false alarm in some million rounds
-	elastic     = 0.5                  // of latency or throughput: halfway between no queue and only a queue
-	doubled     = 2.0                  // times the base latency: less is not worth a limit
-	gain        = 1.5                  // BDPs that a limit allows
-	lean        = 0.75                 // BDPs that a probe of a limit allows
-	contrast    = 32.0                 // a first probe keeps at least this part of what is in flight
-	brief       = 5 * time.Millisecond // a wait that does not matter
-	memory      = 10 * time.Second     // how long a base latency and a verdict count
-	drainTime   = 2.0                  // times the time in which a queue drains at the throughput before it, then a probe begins anyway
-	probeTime   = 4.0                  // times the time that a probe takes at the throughput before it, then it ends anyway
-	stride      = 4                    // completions from one look for evidence to the next: each look is a chance of a false alarm
-	used        = 0.5                  // of the limit: with less in flight, a round says nothing about throughput
-	group       = 8                    // completions of all keys of which the quickest counts: a queue delays that one, too
-	turnovers   = 4.0                  // times what is in flight, after which evidence is collected afresh
-	careful     = 2                    // rounds that evidence, and a verdict for which no request waits, take
-	smooth      = 0.25                 // of the difference: weight of a round in the throughput
-	halved      = 0.5                  // of the BDP at the last probe: below it, the next probe is not delayed
-	parkTime    = 8.0                  // usual latencies, and
-	parkAtLeast = time.Second          // this long, after which a request is parked
+	round    = 32                   // completions that a measurement takes; evidence may take half
+	certain  = 5.0                  // standard errors: one false alarm in some million rounds
+	elastic  = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
+	sudden   = 2.0                  // elasticity from which latency jumps: no queue grows like that
+	turns    = 4.0                  // times what is in flight, after which evidence is collected afresh
+	doubled  = 2.0                  // times the base latency: less is not worth a limit
+	gain     = 1.5                  // BDPs that a limit allows
+	lean     = 0.75                 // BDPs that a probe of a limit allows
+	brief    = 5 * time.Millisecond // a wait that does not matter
+	memory   = 10 * time.Second     // how long a base latency and a verdict count
+	overdue  = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
+	half     = 0.5                  // of a limit, of a BDP or of a throughput: with less, things are not as they were
+	smooth   = 0.25                 // of the difference: weight of a round in the throughput
+	parkTime = 8.0                  // usual latencies, after which a request is parked
+)
+
+// What follows from them.
+const (
+	stride      = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
+	group       = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
+	parkAtLeast = memory / 10 // a request is not parked before
 )
 
 // State is what is known of a key.
@@ -170,11 +171,11 @@ func (l *limit) advance(at time.Duration) {
 	}
 	took := inSeconds(at - l.begin)
 	switch {
-	case l.state == Draining && took > drainTime*l.before.flight/l.before.rate:
+	case l.state == Draining && took > overdue*l.before.flight/l.before.rate:
 		l.stays = max(0, float64(l.flight.working())-l.window)
 		l.window += l.stays
 		l.measure()
-	case l.state == Probing && (took > probeTime*l.probeCalls()/l.before.rate || l.fellShort()):
+	case l.state == Probing && (took > overdue*l.probeCalls()/l.before.rate || l.fellShort()):
 		l.conclude()
 	}
 }
@@ -211,7 +212,7 @@ func (l *limit) decide(stall float64, busy bool) {
 			l.conclude()
 		}
 	case Limiting:
-		if working < used*l.window {
+		if working < half*l.window {
 			l.idle()
 		} else if whole && l.ended >= max(round, int(l.window)) {
 			l.follow()
@@ -248,11 +249,11 @@ func (l *limit) watch(stall float64) {
 	e, working := l.fit.elasticity(), float64(l.flight.working())
 	base := l.latency.least()
 	switch {
-	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < 1/elastic && !l.wasClear(flight) &&
+	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < sudden && !l.wasClear(flight) &&
 		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
 		l.base, l.rate = base, rate
-		l.probe(working, max(rate*base, working/contrast, 1))
-	case l.ended >= max(careful*round, int(turnovers*flight)):
+		l.probe(working, max(rate*base, 1))
+	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.peak.add(l.at, -rate)
 		l.restart()
@@ -276,7 +277,7 @@ func (l *limit) probe(flight, window float64) {
 // throughputFell reports whether throughput fell when nothing started: there is no queue.
 func (l *limit) throughputFell() bool {
 	took := inSeconds(l.at - l.begin)
-	return !l.before.limiting && took > careful*round/l.before.rate && float64(l.served) < elastic*l.before.done*took
+	return !l.before.limiting && took > 2*round/l.before.rate && float64(l.served) < half*l.before.done*took
 }
 
 // fellShort reports whether so few requests end in a probe that the rest of it tells nothing
@@ -284,7 +285,7 @@ func (l *limit) throughputFell() bool {
 func (l *limit) fellShort() bool {
 	took := (l.at - l.begin).Seconds()
 	expected := l.before.done * took
-	return !l.before.limiting && expected > round && float64(l.served) < expected*math.Pow(l.window/l.before.flight, elastic)
+	return !l.before.limiting && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
 // measure begins the round of a probe.
@@ -297,7 +298,7 @@ func (l *limit) measure() {
 // wait for it.
 func (l *limit) probeCalls() float64 {
 	if l.before.limiting {
-		return careful * round
+		return 2 * round
 	}
 	return round
 }
@@ -309,7 +310,7 @@ func (l *limit) conclude() {
 	done := rate * float64(l.served) / float64(max(1, l.ended))
 	l.base, l.probed = flight/rate, l.at
 	l.latency.reset(l.at, l.base)
-	fell := done/l.before.done < math.Pow(flight/l.before.flight, elastic)
+	fell := done/l.before.done < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*max(l.rate, -l.peak.value())*l.base > l.before.flight {
 		l.clear()
 		return
@@ -343,7 +344,7 @@ func (l *limit) follow() {
 	if held || rate > l.rate {
 		l.rate += float64(smooth * (rate - l.rate))
 	}
-	if held && (l.at-l.probed > memory || l.rate*l.base < halved*l.bdp) {
+	if held && (l.at-l.probed > memory || l.rate*l.base < half*l.bdp) {
 		l.probe(flight, lean*rate*l.base)
 		return
 	}

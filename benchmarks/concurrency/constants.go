@@ -126,7 +126,7 @@ func variants(source string, value ast.Expr) []string {
 		}
 		return []string{number(x / 2), number(2 * x)}
 	case *ast.BinaryExpr, *ast.SelectorExpr:
-		if strings.Contains(source, "time.") {
+		if strings.Contains(source, "time.") || source[0] <= '9' { // others follow from constants of their own
 			return []string{"(" + source + ") / 2", "(" + source + ") * 2"}
 		}
 	}
