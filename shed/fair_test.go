@@ -12,7 +12,6 @@ import (
 
 // A group is callers that each ask at a rate, at random.
 type group struct {
-	name    string
 	callers int
 	rate    float64 // of each, as a share of the capacity
 	class   spillway.Criticality
@@ -91,7 +90,7 @@ func TestGreedyCaller(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
 		greedy, honest := &group{callers: 1, rate: 10}, &group{callers: 20, rate: 0.03}
 		all := s.compete(capacity, 4*time.Second, greedy, honest)
-		t.Logf("honest %.4f, greedy %.4f, in all %.3f of the capacity, p99 %v", honest.share(), greedy.share(), all/capacity, s.quantile(0.99))
+		t.Logf("honest %.4f, greedy %.4f, in all %.3f of the capacity, p99 %v", honest.share(), greedy.share(), all/capacity, s.p99())
 		if honest.share() < 0.98 {
 			t.Errorf("%.4f of the honest requests served", honest.share())
 		}
@@ -162,7 +161,7 @@ func TestEqualCallers(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
 		a, b := &group{callers: 10, rate: 0.25}, &group{callers: 10, rate: 0.25}
 		all := s.compete(capacity, 5*time.Second, a, b)
-		t.Logf("%d and %d, in all %.3f, p99 %v", a.served, b.served, all/capacity, s.quantile(0.99))
+		t.Logf("%d and %d, in all %.3f, p99 %v", a.served, b.served, all/capacity, s.p99())
 		if all < 0.95*capacity*left(5) {
 			t.Errorf("%.3f of the capacity", all/capacity)
 		}

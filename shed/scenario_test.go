@@ -37,7 +37,7 @@ func TestOverloadLosesNoCapacity(t *testing.T) {
 				s.fresh()
 				s.offer(load*capacity, 3*time.Second, spillway.Critical)
 				s.run(s.now.Add(200 * ms))
-				got, p99 := float64(total(s.good))/3/capacity, s.quantile(0.99)
+				got, p99 := float64(total(s.good))/3/capacity, s.p99()
 				want := left(load) - row.lost
 				if row.pool > 0 {
 					want = 1 - row.lost
@@ -76,7 +76,7 @@ func TestClassesChangeNothingBelowCapacity(t *testing.T) {
 	for seed := range uint64(8) {
 		s := computing.server(t, 1, seed)
 		s.offer(0.9*computing.capacity, 10*time.Second, allClasses...)
-		if n, p99 := total(s.refused), s.quantile(0.99); n > 0 || p99 > 25*1510*time.Microsecond {
+		if n, p99 := total(s.refused), s.p99(); n > 0 || p99 > 25*1510*time.Microsecond {
 			t.Errorf("seed %d: %d of %d refused, p99 %v", seed, n, total(s.offered), p99)
 		}
 	}

@@ -295,12 +295,12 @@ func (s *server) fresh() {
 	s.offered, s.good, s.late, s.refused = [4]int{}, [4]int{}, [4]int{}, [4]int{}
 }
 
-func (s *server) quantile(q float64) time.Duration {
+func (s *server) p99() time.Duration {
 	if len(s.latencies) == 0 {
 		return 0
 	}
 	slices.Sort(s.latencies)
-	return s.latencies[int(q*float64(len(s.latencies)-1))]
+	return s.latencies[int(0.99*float64(len(s.latencies)-1))]
 }
 
 func total(c [spillway.Criticalities]int) (n int) {
