@@ -132,7 +132,7 @@ func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 func (n *network) serve(h http.Handler) (address string) {
 	n.t.Helper()
 	l, address := n.listen(false)
-	s := &http.Server{Handler: h, ConnState: spillhttp.ConnState} //nolint:gosec // of a test
+	s := &http.Server{Handler: h, ConnState: spillhttp.ConnState}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(l) })
 	n.t.Cleanup(func() {

@@ -121,7 +121,7 @@ func TestOthersAreNotThrottled(t *testing.T) {
 					})
 				}
 				all.Wait()
-				t.Logf("bad %+v, good %+v", &bad, &good) //nolint:govet // nothing else uses them any more
+				t.Logf("bad %+v, good %+v", &bad, &good)
 				if good.served != perSecond*seconds/10 {
 					t.Errorf("of the others %+v", &good)
 				}
