@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// A client that has made two calls of its own is throttled by what the answers to
+// A client that has made two calls is throttled by the advice in the answers to
 // them said of other clients' calls, and by nothing if they said nothing.
 func TestAdviceOfAnswers(t *testing.T) {
 	for _, row := range []struct {

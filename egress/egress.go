@@ -157,7 +157,7 @@ func (c *Config) build() (*policies, error) {
 	}
 	return &policies{
 		gates: [gates]gate{
-			throttleGate: {nil, "throttle", c.ThrottleMode}, // which goes by the route
+			throttleGate: {nil, "throttle", c.ThrottleMode}, // which depends on the route
 			inflightGate: {limiter, "inflight", c.InflightMode},
 		},
 		throttle: th, inflight: limiter, shared: c.Inflight != nil, byKey: byKey, retry: c.Retry, observer: c.Observer,

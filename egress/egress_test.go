@@ -39,7 +39,7 @@ func must(t testing.TB, c egress.Config) *egress.Client {
 	return client
 }
 
-// events records what an observer is told.
+// events records the events of an observer.
 type events struct {
 	mu  sync.Mutex
 	all []spillway.Event

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A timeout of the transport's own tells of the backend, whoever has set the deadline
+// A timeout of the transport's own counts for the backend, no matter who set the deadline
 // that was still to come.
 func TestOwnTimeoutTeachesTheThrottle(t *testing.T) {
 	for _, row := range []struct {

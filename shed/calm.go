@@ -10,10 +10,10 @@ import (
 // calm is the share below which rejections are over and done with.
 const calm = noise / 20
 
-// Pass admits a request at once, if nothing waits, nothing was rejected lately, no limit was
-// found and a processor is free. Otherwise it returns false, has decided nothing, and the caller
-// asks [Shedder.Arrive], which admits all that Pass does, for more. A Ticket must be settled
-// exactly once. Pass takes no lock but that of the [Limit].
+// Pass admits a request at once, if no request waits, none was rejected recently, no limit was
+// found and a processor is free. Otherwise it returns false and decides nothing, and
+// [Shedder.Arrive] must be called. Arrive admits every request that Pass admits, but takes
+// longer. The Ticket must be settled exactly once. Pass takes only the lock of the [Limit].
 func (s *Shedder) Pass(now time.Time, call *spillway.Call, state State) (spillway.Ticket, bool) {
 	c := s.config.Load()
 	if c.Limit == nil || !s.plenty(call, &state, c) {
@@ -31,7 +31,7 @@ func (s *Shedder) plenty(call *spillway.Call, state *State, c *Config) bool {
 	return s.calm.Load() && call.Deadline.IsZero() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
 }
 
-// disturb ends the calm: what was seen last was seen by Arrive.
+// disturb ends the calm. Requests that Pass admitted were not seen by Arrive.
 func (s *Shedder) disturb() {
 	if !s.calm.Swap(false) {
 		return

@@ -11,8 +11,8 @@ import (
 )
 
 // Pass admits only what Arrive would admit at once, and what it does not see changes little
-// later: of two servers with the same requests, of which one asks Pass first, that one rejects as
-// many. When a burst began it knows to within the time between two requests.
+// later: two servers with the same requests reject as many, if only one asks Pass first. When a
+// burst began that one knows to within the time between two requests.
 func TestPassIsAShortCut(t *testing.T) {
 	const ms = float64(time.Millisecond)
 	r := rand.New(rand.NewPCG(3, 4))

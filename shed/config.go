@@ -31,7 +31,7 @@ type Config struct {
 	Limit Limit
 
 	// Policy is the name under which rejections are reported, and Advice what they advise
-	// besides. Nothing means "shed", and no further advice. Update changes neither.
+	// in addition. Empty means "shed", and no further advice. Update changes neither.
 	Policy, Advice string
 
 	// Rand returns a number in [0, 1), is safe for concurrent use and does not call
@@ -73,12 +73,12 @@ func (c Config) withDefaults() (Config, error) {
 
 // State is what the process is doing at the time of a decision.
 type State struct {
-	// Runnable is the number of goroutines that are ready and not running, without those of
+	// Runnable is the number of goroutines that are ready and not running, without the goroutines of
 	// the request itself.
 	Runnable int
 	// Processors is the maximum number that run at once: GOMAXPROCS. Below 1 counts as 1.
 	Processors int
-	// CPU is the share of the processors' time in use lately. Zero means unknown.
+	// CPU is the share of the processors' time recently in use. Zero means unknown.
 	CPU float64
 	// Utilization is the highest of the other measures, such as memory, as a share of the
 	// target. Zero means no other measure.

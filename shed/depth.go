@@ -12,7 +12,7 @@ const (
 )
 
 // depth is the capacity of the queue for each processor. A deep queue keeps the processor
-// busy through any gap between arrivals, at the price of latency.
+// busy through any gap between arrivals, which costs latency.
 //
 // If arrivals and work are random, and ρ times as many come as can be served, a
 // queue of capacity K is empty for a share (ρ-1)/(ρ^(K+1)-1) of the time (the queue

@@ -140,7 +140,7 @@ func TestManyModestCallers(t *testing.T) {
 	})
 }
 
-// Fifty clients share an address and ask for 60 % of the capacity beside a greedy caller: they
+// Fifty clients share an address and ask for 60 % of the capacity next to a greedy caller: they
 // count as one caller, and get what the greedy one gets. Others lose nothing.
 func TestSharedAddress(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {

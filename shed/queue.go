@@ -134,8 +134,8 @@ func (q *queue) newestFirst(rank int) bool {
 	return !q.limited && q.cascade.ranks[rank].refused > cut
 }
 
-// standing is for how long requests had to wait, of late. Time in which they had not is
-// subtracted four times: what is free for a fifth of the time is not overloaded for long.
+// standing is the time for which requests recently had to wait. Time in which they did not is
+// subtracted four times: a server that is free for a fifth of the time is not overloaded for long.
 type standing struct{ seen, lasts time.Duration }
 
 // see observes, at an arrival, whether it need not wait. What an arrival that must wait says of

@@ -207,7 +207,7 @@ func TestSlowerWorkIsNoOverload(t *testing.T) {
 	}
 }
 
-// Requests that never end hold nobody back for long.
+// Requests that never end delay no other request for long.
 func TestStreamsAreParked(t *testing.T) {
 	s := blocking.server(t, 1, 1)
 	handler := s.handler
@@ -234,7 +234,7 @@ func TestBriskWorkIsNotHeldBack(t *testing.T) {
 }
 
 // Work that takes very different times, and waits for nothing that is short, is no
-// overload: whatever the mix makes of mean latencies, nobody is held back.
+// overload: whatever the mix makes of mean latencies, no request is delayed.
 func TestMixedLatenciesAreNoOverload(t *testing.T) {
 	for _, row := range []struct {
 		name  string

@@ -15,7 +15,7 @@ import (
 // server is a Go process in virtual time: processors that run goroutines from
 // one queue until they block, handlers that compute, sleep and use a pool, and a
 // Shedder in front, driven as package ingress does it: each arrival is examined
-// by a goroutine of its own, and waiters are let in when the run queue is empty.
+// by a separate goroutine, and waiters are let in when the run queue is empty.
 type server struct {
 	shedder    *shed.Shedder
 	limit      *concurrency.Limiter
@@ -289,7 +289,7 @@ func (s *server) run(until time.Time) {
 	s.now = until
 }
 
-// fresh begins to count anew.
+// fresh resets the counts.
 func (s *server) fresh() {
 	s.from, s.latencies = s.now, nil
 	s.offered, s.good, s.late, s.refused = [4]int{}, [4]int{}, [4]int{}, [4]int{}

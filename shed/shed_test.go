@@ -448,7 +448,7 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 }
 
 // TestShareIsRefusedOnce: who looks at requests before they arrive refuses no more of
-// a class of which a share is refused.
+// a class that is refused in part.
 func TestShareIsRefusedOnce(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	s := must(t, shed.Config{Rand: random.Float64})

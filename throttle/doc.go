@@ -40,7 +40,7 @@
 // # What the rules rest on
 //
 // Calls count when their outcome is known. Counted when it is sent, each call in
-// flight looks refused, and a healthy backend with a second of latency is throttled
+// flight looks refused, and a healthy backend with one second of latency is throttled
 // after each start. The price is that trouble is seen one latency later, so calls need
 // deadlines: a call without an answer counts as refused ([Routes.Settle] has two
 // exceptions), and one that the caller abandoned does not count. Only calls that were sent after a change say anything of

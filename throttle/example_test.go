@@ -24,7 +24,7 @@ func Example() {
 			refused++
 			continue
 		}
-		// Send the call, and say what became of it.
+		// Send the call, and settle its outcome.
 		ticket.Settle(now, spillway.Overloaded)
 	}
 	fmt.Println("sent", 100-refused)
