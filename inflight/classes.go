@@ -12,7 +12,7 @@ import (
 // so it has to be free before.
 type classes struct {
 	held   [spillway.Criticalities]atomic.Int64 // places, by class
-	called [spillway.Criticalities]atomic.Int64 // when a class last called, to a second
+	called [spillway.Criticalities]atomic.Int64 // when a class last called, to a second; 0: never
 	above  [spillway.Criticalities - 1]peak     // of the classes above each but the highest
 
 	tight    atomic.Bool  // about as much is offered as the limit has places for
@@ -51,7 +51,7 @@ func (c *classes) reserved(at int64, class int, word int64) uint32 {
 	limit := int64(uint32(word))
 	n := int64(0)
 	for i := class + 1; i < len(c.called); i++ {
-		if at-c.called[i].Load() < seldom {
+		if last := c.called[i].Load(); last != 0 && at-last < seldom {
 			n = limit / seldomShare
 		}
 	}
