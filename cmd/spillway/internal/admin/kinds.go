@@ -43,6 +43,7 @@ var refusals = [len(policies)][]refusal{
 		{"waited", "the request waited as long as it may"},
 		{"deadline", "the deadline was closer than the fastest recent response"},
 		{"utilization", "utilization was above the threshold of the class"},
+		{"fair_share", "the caller asked for more than its fair share"},
 	},
 	{
 		{"queue_full", "the queue was full"},
@@ -61,7 +62,7 @@ var refusals = [len(policies)][]refusal{
 }
 
 // kindCount is how many kinds there are.
-const kindCount = 58
+const kindCount = 59
 
 // The kinds there are, and where those of each policy begin.
 var kinds, kindsFrom = makeKinds()
@@ -207,6 +208,8 @@ func reasonOf(policy int, err error) int {
 		return 4
 	case "utilization is above the threshold of this criticality":
 		return 5
+	case "the server is overloaded, and this caller asks for more than its fair share":
+		return 6
 	case "the turn did not come in time": // of a batch cluster
 		return 1
 	default:

@@ -61,7 +61,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 	advice := map[string]string{
 		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "the request waited as long as it may, and nothing became free",
 		"deadline": "the deadline is closer than the fastest recent response", "utilization": "utilization is above the threshold of this criticality",
-		"turn_late": "the turn did not come in time",
+		"turn_late": "the turn did not come in time", "fair_share": "the server is overloaded, and this caller asks for more than its fair share",
 	}
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {
