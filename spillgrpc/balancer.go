@@ -76,7 +76,8 @@ type limiting struct {
 func (l *limiting) publish() {
 	s := l.state
 	s.Picker = &picker{
-		child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready, ejections: l.ejections,
+		child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready,
+		ejections: l.ejections, endpoints: int64(len(l.child.open)),
 	}
 	l.cc.UpdateState(s)
 }
@@ -187,6 +188,7 @@ type picker struct {
 	ready   bool
 
 	ejections *ejections
+	endpoints int64 // connections of the child
 }
 
 // Pick implements [balancer.Picker]. Only an attempt that got a connection counts:

@@ -91,10 +91,11 @@ func (e *ejections) active(now time.Time, sc balancer.SubConn) bool {
 // elsewhere returns another pick of the child in the place of r, if r is of an endpoint
 // that is left out and the child has others. Policies that take turns have one within as
 // many picks as there are endpoints left out; calls that pick at the same time may take it
-// away, hence twice as many.
+// away, hence twice as many. If more than half of the endpoints were left out, none is (the
+// panic threshold of Envoy): the others would be overloaded by the load of those.
 func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balancer.PickResult {
 	now, some := p.ejections.any()
-	if !some {
+	if !some || 2*p.ejections.known.Load() > p.endpoints {
 		return r
 	}
 	for range min(2*p.ejections.known.Load(), maxPicks) {

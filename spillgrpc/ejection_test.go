@@ -1,6 +1,7 @@
 package spillgrpc
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -36,7 +37,7 @@ func (x *taking) Pick(balancer.PickInfo) (balancer.PickResult, error) {
 
 // newEjecting returns a picker that leaves out connections, above child.
 func newEjecting(child *taking) *picker {
-	return &picker{child: child, limiter: must(inflight.New(inflight.Config{})), drops: &drops{}, ready: true, ejections: new(ejections)}
+	return &picker{child: child, limiter: must(inflight.New(inflight.Config{})), drops: &drops{}, ready: true, ejections: new(ejections), endpoints: int64(len(child.all))}
 }
 
 // picks makes n picks, ends each with done, and returns how many each connection got.
@@ -124,4 +125,28 @@ func TestEjectionOfAll(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEjectionOfMost: two of four may be left out. With three, the last one would get four
+// times its load, and so all get calls.
+func TestEjectionOfMost(t *testing.T) {
+	for out, want := range map[int]int{1: 0, 2: 0, 3: 100} {
+		inBubble(t, func(t *testing.T) {
+			child := newTaking(4)
+			p := newEjecting(child)
+			says := func(sc balancer.SubConn) balancer.DoneInfo {
+				if slices.Index(child.all, sc) < out {
+					return busyFor("60000", "task")
+				}
+				return balancer.DoneInfo{}
+			}
+			picks(t, p, child, 4, says)
+			got := picks(t, p, child, 400, says)
+			for i := range out {
+				if got[i] != want {
+					t.Errorf("%d left out: %v, want %d for each of them", out, got, want)
+				}
+			}
+		})
+	}
 }
