@@ -68,7 +68,11 @@ func TestLoadReports(t *testing.T) {
 	ratio := float64(nodes[0].asked.Load()-first[0]) / float64(nodes[1].asked.Load()-first[1])
 	t.Logf("%.2f to 1: %v; weights %v", ratio, got, p.Stats(time.Now()).Clusters["upstream"].Endpoints)
 	needTime(t, got, 20*time.Millisecond) // it is mostly the fast one's
-	if ratio < 3.6 || ratio > 4.4 || got.success() < 0.995 {
+	off := 1.5 // of a short run, beside others
+	if *measure {
+		off = 1.1
+	}
+	if ratio < 4/off || ratio > 4*off || got.success() < 0.995 {
 		t.Errorf("%.2f to 1: %v", ratio, got)
 	}
 }
