@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// RateLimit bounds all requests per second. The zero value lets all in.
 	RateLimit ratelimit.Config
-	// Quota bounds what each customer may use. Without an Allocator there is none.
+	// Quota bounds what each customer may use. Without an Allocator there is no quota.
 	Quota quota.Config
 	// MaxInFlight is how many requests may be at work at once. The others wait, and are
 	// rejected, in the order of their criticality. The server finds out by itself how many
@@ -36,10 +36,10 @@ type Config struct {
 	// Concurrency bounds, for each key, what waits for something else than a processor.
 	Concurrency concurrency.Config
 	// Forwards says that this process only passes requests on to another one, which
-	// does the work: how many goroutines are ready to run here then says nothing of how
-	// busy that is. What is left for Shed to go by is what is in flight.
+	// does the work: how many goroutines are ready to run here then says nothing about the
+	// load of that process. Shed then depends on requests in flight only.
 	Forwards bool
-	// Load is what Shed is told of the process.
+	// Load configures the measures of the process that Shed uses.
 	Load load.Config
 	// RateLimitMode, QuotaMode, InFlightMode and ShedMode say whether each of these
 	// gates enforces, observes or is off.
@@ -53,21 +53,21 @@ type Config struct {
 
 	// Exempt reports whether a request passes all gates: health checks, metrics.
 	// It sees the Call before anything else, must be quick and safe for concurrent
-	// use, and should go by what clients cannot choose freely. Nil exempts nothing.
+	// use, and should depend on what clients cannot choose freely. Nil exempts nothing.
 	Exempt func(spillway.Call) bool
 
 	// RetryAfter is the hint in a refusal for overload, before jitter: between
-	// half and one and a half times as much is told. A shorter one lets clients
+	// half and one and a half times as much is sent. A shorter one lets clients
 	// find room sooner; a longer one spares refusals. Zero means 1 s; it must be
 	// 1 ms to 1 h.
 	RetryAfter time.Duration
 
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
-	// [rand.Float64]. It is also used for Shed, unless that has one of its own.
+	// [rand.Float64]. It is also used for Shed, unless Shed.Rand is set.
 	Rand func() float64
 
-	// Observer, if not nil, is told of each decision: for each request and gate
-	// that was asked there is one event.
+	// Observer, if not nil, observes each decision: one event for each request
+	// and gate that decided.
 	Observer spillway.Observer
 }
 
@@ -113,7 +113,7 @@ type settings struct {
 	customers  *attempts.Customers // at the edge
 }
 
-// build makes all policies anew.
+// build makes all policies.
 func build(c Config) (*settings, error) {
 	c, err := c.withDefaults()
 	if err != nil {

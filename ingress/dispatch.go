@@ -8,7 +8,7 @@ import (
 )
 
 // dispatcher lets waiters in when the executor has nothing better to do. It is a
-// goroutine that lives while there is somebody to let in.
+// goroutine that runs while requests wait.
 type dispatcher struct {
 	idle interface { // *idle, but in tests
 		wait()
@@ -48,8 +48,8 @@ func (s *Server) wakeWaiters() {
 	}
 }
 
-// letIn lets in all that may run now. It reports whether more could if there were
-// a processor for them.
+// letIn admits all waiters that may run now. It reports whether more could run if a
+// processor were free.
 func (s *Server) letIn() (busy bool) {
 	s.load.Refresh(time.Now())                            // idle now; busy, once a waiter was let in
 	for _, gate := range [...]int{shedGate, flightGate} { // what leaves the second arrives at the first

@@ -18,7 +18,7 @@
 // The rate limit comes first as it knows nothing of the request and costs least.
 // The quota comes before the shedder so that one customer's excess is refused on
 // its own account and never makes the server refuse others. A limit in flight, if
-// there is one, counts those that wait at the shedder too, and comes before it so
+// there is one, also counts requests that wait at the shedder, and comes before it so
 // that it disturbs nothing that the shedder learns. What these two refuse is given
 // back to the quota. All see the time that was read when the
 // request came.
@@ -28,14 +28,14 @@
 //
 // # Idle priority
 //
-// A request that the shedder wants to wait does so in its own goroutine, which is
-// parked. Who comes next is decided by one more goroutine, the dispatcher. It must
-// run only when a processor has nothing else to do: then all that arrived was
-// examined, and the best of it is known. Go has no priorities, but an order: a
+// A request that is to wait does so in its goroutine, which is parked. Another goroutine,
+// the dispatcher, decides which request runs next. It must
+// run only when a processor has nothing else to do: then every request that arrived was
+// examined, and the best one is known. Go has no priorities, but an order: a
 // processor runs its own queue, then the global one, and polls the network only
 // when both are empty. So the dispatcher waits for a file to become readable like
 // a connection does, and is found by that poll; then it yields, which puts it
-// behind all that the same poll has found.
+// behind everything that the same poll has found.
 //
 // # Modes
 //

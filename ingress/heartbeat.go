@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// heartbeat tells the limits every 10 ms that this process runs, as long as requests
-// come. By a heartbeat that is late they know that it did not.
+// heartbeat informs the limits every 10 ms, while requests come, that this process runs. A
+// late heartbeat shows that it did not.
 type heartbeat struct {
 	armed atomic.Bool
 	again atomic.Bool // a request came since the last

@@ -3,7 +3,7 @@
 package ingress
 
 // idle does nothing here: that the dispatcher yields must do, which puts it
-// behind all that is ready to run, but not behind what has just arrived.
+// behind everything that is ready to run, but not behind what has just arrived.
 type idle struct{}
 
 func newIdle() (*idle, error) { return new(idle), nil }

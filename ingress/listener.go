@@ -15,12 +15,12 @@ import (
 
 // ListenerConfig configures a [Listener]. The zero ListenerConfig lets all in.
 type ListenerConfig struct {
-	// Rate bounds the connections per second. Those that find no token wait if it
+	// Rate bounds the connections per second. Connections that find no token wait if it
 	// has a QueueDepth, which keeps handshakes from coming faster than the server
 	// can make them; the others are closed without a word.
 	Rate ratelimit.Config
-	// MaxOpen is how many connections may be open at once, those that wait
-	// included. Zero and negative mean no limit.
+	// MaxOpen is how many connections may be open at once, including connections that
+	// wait. Zero and negative mean no limit.
 	MaxOpen int
 	// Near, if not nil, is asked about each connection that comes when three quarters of
 	// MaxOpen are open: whether it is let in. open counts it, and exceeds most, which is

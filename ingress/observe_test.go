@@ -134,7 +134,7 @@ func (v visit) visit(s *Server) (refused bool) {
 
 // TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
 // refused, and what each gate reports of each is what it does in Enforce. One waiting queue
-// at a time: those that leave the first at one moment reach the second in no order.
+// at a time: requests that leave the first at one moment reach the second in no order.
 func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 	for name, row := range map[string]struct {
 		config Config

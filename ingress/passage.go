@@ -77,7 +77,7 @@ func (p *Passage) resume(now time.Time) {
 	p.shed.Resume(now)
 }
 
-// Done ends the request with what became of it: [spillway.Served], or
+// Done ends the request with its outcome: [spillway.Served], or
 // [spillway.Failed] for a failure of the server's own, [spillway.TimedOut] if the
 // deadline passed, [spillway.Abandoned] if the client left. Any second call does
 // nothing.
@@ -87,7 +87,7 @@ func (p *Passage) Done(o spillway.Outcome) {
 	}
 }
 
-// DoneAt is Done at the time now, for whoever has read the clock already.
+// DoneAt is Done at the time now, for callers that have already read the clock.
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 	p.mu.lock()
 	defer p.mu.unlock()
@@ -102,7 +102,7 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 	}
 }
 
-// EnterAt is [Server.EnterAt] of s, for whoever has a place for the Passage, which
+// EnterAt is [Server.EnterAt] of s, for callers that have memory for the Passage, which
 // must be zero: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
 func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
@@ -204,7 +204,7 @@ func (p *Passage) limit(from *ratelimit.Caller) (w wait, _ Reason, err error) {
 	return w, Overloaded, err
 }
 
-// hopeless refuses a request that would wait for a token until nobody waits for it.
+// hopeless refuses a request that would wait for a token beyond its deadline.
 var hopeless = &spillway.RejectedError{
 	Policy: gateNames[limitGate],
 	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if there is room",
@@ -253,7 +253,7 @@ type wait struct {
 	most        time.Duration // in the waiting queue
 }
 
-// await waits, and returns what became of it.
+// await waits, and returns the result.
 func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) {
 	if w.reservation != nil {
 		err = pause(ctx, w.reservation.Wait)
@@ -281,8 +281,8 @@ func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) 
 // and are no work: the one by which net/http notices that the client has left.
 const companions = 1
 
-// settle tells each gate that admitted the request what became of it, and
-// reports that as told.
+// settle settles each gate that admitted the request with the outcome o, and reports the
+// outcome told.
 func (p *Passage) settle(s *Server, now time.Time, o, told spillway.Outcome) {
 	p.quota.Settle(now, o)
 	if p.flight.By != nil || p.shed.By != nil {

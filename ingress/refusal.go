@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// Reason says what a refused request is to be told.
+// Reason says why a request was refused, as the client learns it.
 type Reason uint8
 
 // The reasons. The zero Reason is none: the request was not refused.
@@ -18,7 +18,7 @@ const (
 	// OverQuota: this customer asks for too much. Another server will say so too.
 	OverQuota
 	// Left: the client went away, or its deadline passed, while the request
-	// waited. Nobody reads the answer.
+	// waited. No client reads the answer.
 	Left
 	reasons
 )
@@ -59,7 +59,7 @@ type Refusal struct {
 // Refused reports whether r is a refusal.
 func (r Refusal) Refused() bool { return r.Reason != 0 }
 
-// Scope returns how far r reaches, which the caller must be told.
+// Scope returns how far r reaches, which the answer must state.
 func (r Refusal) Scope() fault.Scope {
 	switch {
 	case r.Reason == OverQuota:

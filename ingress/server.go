@@ -91,7 +91,7 @@ func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.C
 	return s.EnterAt(ctx, time.Now(), call, from)
 }
 
-// EnterAt is Enter at the time now, for whoever has read the clock already.
+// EnterAt is Enter at the time now, for callers that have already read the clock.
 func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Refusal) {
 	r = p.EnterAt(ctx, s, now, &call, &from)
 	return
@@ -137,7 +137,7 @@ func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call, fro
 	return gate, err
 }
 
-// process is what the shedder is told of the process.
+// process returns the state of the process, for the shedder.
 func (s *Server) process(now time.Time) shed.State {
 	u := s.load.Utilization(now)
 	if st := s.settings.Load(); st.config.Forwards {

@@ -69,8 +69,8 @@ type Trust struct {
 	// Boundary says where requests come from.
 	//
 	// At the Edge, a request may lower its class and shorten its deadline, which
-	// harms nobody else: calls on its behalf that fail for the deadline tell package
-	// egress nothing of who was called. Its attempt number counts against its own
+	// harms no other client: calls on its behalf that fail for the deadline do not count
+	// in package egress. Its attempt number counts against its own
 	// customer only.
 	//
 	// At an Internal boundary the label is believed up to the highest class that
@@ -110,7 +110,7 @@ func (t Trust) withDefaults() (Trust, error) {
 
 // Judge returns the call with as much of the claims as is believed. What call
 // holds already is what the server itself knows: the class of the route, the
-// customer, a deadline of its own. Judge is a pure function; a claim can never
+// customer, a deadline that the server set. Judge is a pure function; a claim can never
 // make it fail.
 func (t Trust) Judge(now time.Time, call spillway.Call, c Claims) spillway.Call {
 	t.Apply(now, &call, &c)

@@ -8,10 +8,10 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// waiter is a request that waits in the shedder's room.
+// waiter is a request that waits in the queue of the shedder.
 type waiter struct {
 	shed.Waiter
-	done  chan struct{} // receives one value when the room has let it go
+	done  chan struct{} // receives one value when it has left the queue
 	timer *time.Timer
 }
 
@@ -22,11 +22,11 @@ func newWaiter() any {
 	return w
 }
 
-// release tells a waiter that the room has let it go.
+// release informs a waiter that it has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
-// wait waits for the room to let w go, for as long as it may, and returns the
-// ticket or why there is none.
+// wait waits until w leaves the queue, or its maximum wait has passed, and returns the ticket or
+// the reason for the rejection.
 func (s shedder) wait(ctx context.Context, w *waiter, most time.Duration) (spillway.Ticket, error) {
 	w.timer.Reset(most)
 	defer w.timer.Stop()

@@ -134,7 +134,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 	})
 }
 
-// A lower class that waits is told when it has to make place.
+// A lower class that waits learns when it was evicted.
 func TestEvictedWaiterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{Shed: shed.Config{MaxWait: 10 * time.Second}})
@@ -250,7 +250,7 @@ func TestRateLimitQueueAndDeadline(t *testing.T) {
 }
 
 // TestSuspendedIsNoWork suspends requests from several goroutines, ends them in the
-// middle, and wants the count of work to come out even.
+// middle, and checks that no work is left in the count.
 func TestSuspendedIsNoWork(t *testing.T) {
 	s, err := New(Config{})
 	if err != nil {
