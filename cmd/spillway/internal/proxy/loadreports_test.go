@@ -68,7 +68,7 @@ func TestLoadReports(t *testing.T) {
 	ratio := float64(nodes[0].asked.Load()-first[0]) / float64(nodes[1].asked.Load()-first[1])
 	t.Logf("%.2f to 1: %v; weights %v", ratio, got, p.Stats(time.Now()).Clusters["upstream"].Endpoints)
 	needTime(t, got, 20*time.Millisecond) // it is mostly the fast one's
-	off := 1.5 // of a short run, beside others
+	off := 1.5                            // of a short run, beside others
 	if *measure {
 		off = 1.1
 	}
