@@ -75,6 +75,7 @@ type limiting struct {
 // publish hands the child's picker to the channel, behind the limit.
 func (l *limiting) publish() {
 	s := l.state
+	l.ejections.keep(l.child.open)
 	s.Picker = &picker{
 		child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready,
 		ejections: l.ejections, endpoints: int64(len(l.child.open)),
@@ -211,7 +212,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 			return balancer.PickResult{}, p.discard(r, err)
 		}
 	}
-	h := &held{ticket: ticket, done: r.Done, picked: r.SubConn, ejections: p.ejections}
+	h := &held{ticket: ticket, done: r.Done, endpoint: p.ejections.of(r.SubConn), ejections: p.ejections}
 	r.Done = h.settle
 	return r, nil
 }
@@ -232,16 +233,14 @@ type held struct {
 	once   sync.Once
 	done   func(balancer.DoneInfo) // of the child; may be nil
 
-	picked    balancer.SubConn
+	endpoint  *endpoint
 	ejections *ejections
 }
 
 // settle gives back the place, once, and passes each call on to the child.
 func (h *held) settle(info balancer.DoneInfo) {
 	h.once.Do(h.giveBack)
-	if info.Err != nil {
-		h.ejections.failed(h.picked, info)
-	}
+	h.ejections.ended(h.endpoint, info)
 	if h.done != nil {
 		h.done(info)
 	}

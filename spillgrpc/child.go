@@ -74,7 +74,7 @@ func (c *child) hears(sc balancer.SubConn, s balancer.SubConnState) bool {
 	defer l.mu.Unlock()
 	if s.ConnectivityState == connectivity.Shutdown {
 		delete(c.open, sc)
-		l.ejections.forget(sc)
+		l.ejections.all.Delete(sc)
 	}
 	return l.child == c
 }

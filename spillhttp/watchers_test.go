@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"flag"
 	"fmt"
@@ -9,7 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,15 +85,72 @@ func watch(t *testing.T, kind string, count int, protect func(http.Handler) http
 		<-news
 	})
 	mux.HandleFunc("GET /quick", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	server := httptest.NewServer(protect(mux))
+	server := httptest.NewUnstartedServer(protect(mux))
+	begun := make(chan time.Time, 1) // a connection
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			select {
+			case begun <- time.Now():
+			default:
+			}
+		}
+	}
+	server.Start()
 	defer server.Close()
-	address := server.Listener.Addr().String()
 
 	var rejected atomic.Int64
-	var clients sync.WaitGroup
-	begin := time.Now()
-	for range count {
-		clients.Go(func() {
+	url := server.URL + "/quick"
+	quick(t, url, time.After(0), &rejected)
+	<-begun
+	clients := watchers(t, server.Listener.Addr().String(), kind, count)
+	begin := <-begun
+	took := quick(t, url, all, &rejected) // until all are open
+	w.open = time.Since(begin)
+	took = append(took, quick(t, url, time.After(200*time.Millisecond), &rejected)...)
+	slices.Sort(took)
+	w.quick = took[len(took)/2]
+	close(news)
+	w.rejected = rejected.Load() + clients()
+	return w
+}
+
+const watchersAsked = "SPILLHTTP_WATCHERS"
+
+// watchers starts a process with clients, and returns what waits for them to end and returns how
+// many requests were rejected. In this process they would compete with the server for
+// processors, in one run queue.
+func watchers(t *testing.T, address, kind string, count int) func() int64 {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), must(os.Executable()), "-test.run=^TestWatchersThemselves$", "-test.v")
+	c.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", watchersAsked, address, count, kind))
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() (rejected int64) {
+		if err := c.Wait(); err != nil {
+			t.Errorf("clients: %v\n%s", err, out.String())
+		}
+		_, report, _ := strings.Cut(out.String(), "REJECTED ")
+		if _, err := fmt.Sscan(report, &rejected); err != nil {
+			t.Error(err)
+		}
+		return rejected
+	}
+}
+
+// TestWatchersThemselves are the clients of TestWatchers.
+func TestWatchersThemselves(t *testing.T) {
+	address, asked, _ := strings.Cut(os.Getenv(watchersAsked), " ")
+	number, kind, ok := strings.Cut(asked, " ")
+	if !ok {
+		t.Skip("only if TestWatchers asks for it")
+	}
+	var rejected atomic.Int64
+	var all sync.WaitGroup
+	for range must(strconv.Atoi(number)) {
+		all.Go(func() {
 			err := watchOne(address, kind)
 			for ; err == errRejected; err = watchOne(address, kind) {
 				rejected.Add(1)
@@ -96,19 +158,11 @@ func watch(t *testing.T, kind string, count int, protect func(http.Handler) http
 			}
 			if err != nil {
 				t.Error(err)
-				opened()
 			}
 		})
 	}
-	took := quick(t, server.URL+"/quick", all, &rejected) // until all are open
-	w.open = time.Since(begin)
-	took = append(took, quick(t, server.URL+"/quick", time.After(200*time.Millisecond), &rejected)...)
-	slices.Sort(took)
-	w.quick = took[len(took)/2]
-	close(news)
-	clients.Wait()
-	w.rejected = rejected.Load()
-	return w
+	all.Wait()
+	fmt.Fprintf(os.Stdout, "REJECTED %d\n", rejected.Load())
 }
 
 var errRejected = errors.New("rejected")
