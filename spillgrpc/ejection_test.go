@@ -147,3 +147,23 @@ func TestEjectionOfMost(t *testing.T) {
 		})
 	}
 }
+
+// TestOneRejectionOfMany: an endpoint that serves most of its calls is not left out.
+func TestOneRejectionOfMany(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		child := newTaking(4)
+		p := newEjecting(child)
+		picks(t, p, child, 40, func(balancer.SubConn) balancer.DoneInfo { return balancer.DoneInfo{} })
+		picks(t, p, child, 8, func(sc balancer.SubConn) balancer.DoneInfo {
+			if sc == child.all[1] {
+				return busyFor("60000", "task")
+			}
+			return balancer.DoneInfo{}
+		})
+		for i, n := range picks(t, p, child, 400, func(balancer.SubConn) balancer.DoneInfo { return balancer.DoneInfo{} }) {
+			if n != 100 {
+				t.Errorf("endpoint %d got %d of 400 calls, want 100", i, n)
+			}
+		}
+	})
+}
