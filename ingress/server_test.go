@@ -115,8 +115,6 @@ func TestGatesRefuse(t *testing.T) {
 	}
 }
 
-// A limit in flight holds whatever the shedder thinks, counts what waits, and is
-// changed without losing the count.
 // TestMaxInFlight: what is beyond it waits by class, and is rejected for its advice. It
 // counts from the start, also where the shedder admits no request yet.
 func TestMaxInFlight(t *testing.T) {

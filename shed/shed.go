@@ -97,9 +97,9 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 
 // Refuse decides whether a request would be rejected if it arrived now, and if so
 // counts the rejection and returns it. Otherwise it returns nil, counts nothing, and
-// [Shedder.Arrive] must still be called. flow is as in a [Waiter]. Use it where the class of a request is known
-// before the request is read: there a rejection is cheapest. If only a share of a class is
-// rejected, Arrive decides which requests.
+// [Shedder.Arrive] must still be called. flow is as in a [Waiter]. Use it where the class of
+// a request is known before the request is read: there a rejection is cheapest. If only a
+// share of a class is rejected, Arrive decides which requests.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state State) error {
 	c := s.config.Load()
 	if s.plenty(&call, &state, c) {

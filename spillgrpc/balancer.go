@@ -18,16 +18,17 @@ const BalancerName = "spillway_max_requests"
 
 // NewBalancer returns a load balancing policy that bounds the attempts in flight
 // to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
-// policy underneath. An endpoint that has refused a call for its overload gets no
-// calls for the time that it asked for, while others can take them. Register it before the first channel is made, as grpc wants
-// that to be done during initialization:
+// policy underneath. An endpoint that rejects half of its calls of the last 100 ms because it
+// is overloaded gets no calls for the time that it asked for, unless more than half of
+// the endpoints would get none. Register the policy before the first channel is made, as grpc
+// requires it during initialization:
 //
 //	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }
 //
 // limits holds the limits of the process. They can be read and changed
-// at any time, by [inflight.Registry.Share]. Nil means a new Registry. [BalancerConfig] is what a service config says to the policy. A cluster that it
-// names, and for which nothing has set a limit after 15 s, is reported once to the log of
-// grpc (package grpclog) as an error.
+// at any time, by [inflight.Registry.Share]. Nil means a new Registry. [BalancerConfig] is
+// the part of a service config for the policy. A cluster that it names, and for which nothing
+// has set a limit after 15 s, is reported once to the log of grpc (package grpclog) as an error.
 func NewBalancer(limits *inflight.Registry) balancer.Builder {
 	if limits == nil {
 		limits = new(inflight.Registry)
