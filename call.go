@@ -4,7 +4,7 @@ import "time"
 
 // Call is what a policy may know of a call before an attempt is made. It is
 // passed by value, and kept to 64 bytes for that. The zero Call is an ordinary
-// call to an unnamed backend of which nothing is known.
+// call to an unnamed backend about which nothing is known.
 type Call struct {
 	// Key names the backend, method or route that the policy groups by.
 	Key string
@@ -40,7 +40,7 @@ const (
 // Outcome says what a finished call tells about the load of its backend.
 type Outcome uint8
 
-// The outcomes of a call. The zero Outcome is not valid.
+// The results of a call. The zero Outcome is not valid.
 const (
 	// Served means that the backend did the work.
 	Served Outcome = iota + 1
@@ -57,9 +57,13 @@ const (
 	// OverQuota means that the backend refused this customer, whatever its load:
 	// nothing is learnt of the load of the backend.
 	OverQuota
+	outcomes
 )
 
-var outcomeNames = [...]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned", "over quota"}
+// Outcomes is how many values an [Outcome] can have, the invalid 0 included, for tables.
+const Outcomes = int(outcomes)
+
+var outcomeNames = [Outcomes]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned", "over quota"}
 
 // String returns a lower-case word for o.
 func (o Outcome) String() string {

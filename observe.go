@@ -1,6 +1,7 @@
 package spillway
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
@@ -47,34 +48,50 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return fmt.Errorf("spillway: mode %.32q is not one of enforce, observe, off", text)
 }
 
-// An Event reports the one thing that became of one attempt at one policy, or
-// of one call at the retry policy. It is a flat value that the receiver may keep.
+// An Event reports the decision of one policy on one attempt, or the result of
+// one call at the retry policy. It is a flat value that the receiver may keep.
 type Event struct {
 	// Time is the clock reading that the decision was made with.
 	Time time.Time
 	// Latency is how long the attempt, or the whole call at the retry policy,
-	// took; zero for a refusal.
+	// took; zero for a rejection.
 	Latency time.Duration
 	// Call is the attempt that was decided on.
 	Call Call
 	// Policy is the package that decided: "throttle", "inflight", "retry".
 	Policy string
-	// Err is the refusal, the error of the attempt, or the reason why the call
+	// Err is the rejection, the error of the attempt, or the reason why the call
 	// was not retried any further. Nil after success.
 	Err error
-	// Outcome is what became of an admitted attempt. It is Abandoned where an
-	// attempt was admitted here and refused further on. Zero for a refusal.
+	// Level and Limit are as in the [RejectedError], in its Unit. Both are zero
+	// where the policy has no such measure, and where nothing was rejected.
+	Level, Limit float64
+	// Outcome is the result of an admitted attempt. It is Abandoned where an
+	// attempt was admitted here and rejected further on. Zero for a rejection.
 	Outcome Outcome
-	// Mode is that of the gate. A refusal in the mode Observe is one that would
+	// Mode is that of the gate. A rejection in the mode Observe is one that would
 	// have been made; the attempt went on, and there is no other event of it
 	// from this policy.
 	Mode Mode
-	// Refused says that the policy refused, or in the mode Observe would have.
+	// Refused says that the policy rejected, or in the mode Observe would have.
 	Refused bool
+	// Reason is why. It is [ReasonNone] where nothing was rejected.
+	Reason Reason
 }
 
-// An Observer is told what the policies decide. Observe is called on the path
-// of the call, by many goroutines at once, after all locks were let go: it must
+// Rejection returns the Event of a rejection with the error err: it sets Refused and
+// Err, and, where err is a [RejectedError], its Reason, Level and Limit. The caller adds
+// Time, Call, Policy and Mode.
+func Rejection(err error) Event {
+	e := Event{Refused: true, Err: err}
+	if r, ok := errors.AsType[*RejectedError](err); ok {
+		e.Reason, e.Level, e.Limit = r.Reason, r.Level, r.Limit
+	}
+	return e
+}
+
+// An Observer receives the decisions of the policies. Observe is called on the path
+// of the call, by many goroutines at once, and no lock is held: it must
 // be safe for concurrent use and quick, and must not call back into the stack
 // that called it. For each attempt and policy that was asked it is called
 // exactly once. Levels (limits, probabilities, budgets) are not sent; they are

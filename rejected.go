@@ -8,34 +8,36 @@ import (
 )
 
 // ErrRejected matches every [RejectedError] under errors.Is: the call was
-// refused on this side and never sent.
+// rejected on this side and never sent.
 var ErrRejected = errors.New("spillway: refused locally")
 
-// A RejectedError is the one refusal that Spillway makes. It reports that a
-// policy in this process refused an attempt, so that the backend never saw it;
-// a refusal by the backend is never a RejectedError. It must not be retried,
-// costs nothing from a retry budget, and teaches no policy about the backend.
+// A RejectedError reports that a policy in this process rejected an attempt, so
+// that the backend never received it. A rejection by the backend is never a
+// RejectedError. It must not be retried, costs nothing from a retry budget, and
+// says nothing about the backend.
 //
-// Refusals are made ahead of time and shared: treat one as read-only.
+// Policies create their errors once and share them: treat one as read-only.
 type RejectedError struct {
-	// Policy is the package that refused: "throttle", "inflight".
+	// Policy is the package that rejected the call: "throttle", "inflight".
 	Policy string
-	// Criticality is the class that was refused, where the policy knows classes.
+	// Reason is why, for code and metrics.
+	Reason Reason
+	// Criticality is the class that was rejected, where the policy knows classes.
 	Criticality Criticality
-	// Level is how full the policy was when it refused, and Limit what it may
-	// reach: in flight of max_requests, share refused of 1. Both are zero where
-	// the policy has no such measure.
+	// Level is what the policy measured when it rejected the call, and Limit what
+	// it may reach: in flight of max_requests, percent rejected of 100. Both are
+	// zero where the policy has no such measure.
 	Level, Limit float64
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string
-	// Advice says what whoever reads the error can do.
+	// Advice says what the reader of the error can do. It is text for people only.
 	Advice string
-	// RetryAfter is how long the policy expects to go on refusing. Zero means
+	// RetryAfter is how long the policy expects to continue rejecting. Zero means
 	// that it does not know.
 	RetryAfter time.Duration
 }
 
-// Error says who refused, at which level, and what to do.
+// Error returns the policy, the level and the advice.
 func (e *RejectedError) Error() string {
 	s := "spillway: refused locally by " + e.Policy
 	if e.Unit != "" {

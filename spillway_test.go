@@ -186,3 +186,35 @@ func TestCallFitsACacheLine(t *testing.T) {
 		t.Errorf("a Call has %d bytes, want 64", size)
 	}
 }
+
+func TestReasonText(t *testing.T) {
+	seen := make(map[string]bool)
+	for r := spillway.ReasonNone; r <= spillway.ReasonFairShare; r++ {
+		text, err := r.MarshalText()
+		if err != nil || string(text) != r.String() || seen[r.String()] || strings.ContainsAny(r.String(), " ()") {
+			t.Errorf("%d: %q, %v", uint8(r), text, err)
+		}
+		seen[r.String()] = true
+	}
+	if !seen["queue_full"] || !seen["none"] {
+		t.Errorf("%v", seen)
+	}
+	beyond := spillway.ReasonFairShare + 1
+	if _, err := beyond.MarshalText(); err == nil || !strings.Contains(err.Error(), beyond.String()) {
+		t.Errorf("a Reason that does not exist: %v", err)
+	}
+}
+
+// TestRejection: the event of a rejection has what the error says, also where that is wrapped.
+func TestRejection(t *testing.T) {
+	full := &spillway.RejectedError{Policy: "inflight", Reason: spillway.ReasonMaxInFlight, Level: 3, Limit: 4}
+	for _, err := range []error{full, fmt.Errorf("attempt 2: %w", full)} {
+		e := spillway.Rejection(err)
+		if !e.Refused || e.Err != err || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 4 {
+			t.Errorf("%v: %+v", err, e)
+		}
+	}
+	if e := spillway.Rejection(errors.New("other")); !e.Refused || e.Err == nil || e.Reason != spillway.ReasonNone || e.Limit != 0 {
+		t.Errorf("%+v", e)
+	}
+}

@@ -94,6 +94,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 
 var rejected = &spillway.RejectedError{
 	Policy: "concurrency",
+	Reason: spillway.ReasonMaxInFlight,
 	Advice: "more in flight would only wait; send less, or give what the calls wait for more capacity",
 }
 

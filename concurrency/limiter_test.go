@@ -66,7 +66,7 @@ func TestBounds(t *testing.T) {
 	}
 	_, err := l.Admit(t0, call("other"))
 	var r *spillway.RejectedError
-	if !errors.As(err, &r) || !errors.Is(err, spillway.ErrRejected) || r.Policy != "concurrency" || r.Advice == "" {
+	if !errors.As(err, &r) || !errors.Is(err, spillway.ErrRejected) || r.Policy != "concurrency" || r.Reason != spillway.ReasonMaxInFlight || r.Advice == "" {
 		t.Errorf("a request beyond Max: %v", err)
 	}
 	if got := l.Stats(t0).RejectedTotal; got != 1 {

@@ -86,7 +86,9 @@ func (p *policies) admit(call spillway.Call, a *Attempt) error {
 			p.throttle.Limited(a.Start)
 		}
 		if p.observer != nil {
-			p.observer.Observe(spillway.Event{Time: a.Start, Call: call, Policy: g.policy, Mode: g.mode, Refused: true, Err: err})
+			e := spillway.Rejection(err)
+			e.Time, e.Call, e.Policy, e.Mode = a.Start, call, g.policy, g.mode
+			p.observer.Observe(e)
 		}
 		if g.mode == spillway.Enforce {
 			return err

@@ -353,6 +353,7 @@ type refusals struct{ full, reserved spillway.RejectedError }
 func refusalsAt(limit uint32) *refusals {
 	e := spillway.RejectedError{
 		Policy: "inflight",
+		Reason: spillway.ReasonMaxInFlight,
 		Level:  float64(limit),
 		Limit:  float64(limit),
 		Unit:   "requests in flight",

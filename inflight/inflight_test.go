@@ -165,7 +165,7 @@ func TestRefusal(t *testing.T) {
 		t.Error("two refusals at one limit are two errors, want one made ahead of time")
 	}
 	e, ok := errors.AsType[*spillway.RejectedError](first)
-	if !ok || e.Policy != "inflight" || e.Level != 3 || e.Limit != 3 || e.Advice == "" {
+	if !ok || e.Policy != "inflight" || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 3 || e.Advice == "" {
 		t.Errorf("refusal %+v", e)
 	}
 	if want := "spillway: refused locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {

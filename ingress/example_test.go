@@ -31,7 +31,7 @@ func Example() {
 		call = server.Trust().Judge(time.Now(), call, ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true})
 		passage, refusal := server.Enter(context.Background(), call, ratelimit.Caller{})
 		if refusal.Refused() {
-			fmt.Println(customer, "is refused:", refusal.Reason)
+			fmt.Println(customer, "is refused:", refusal.Outcome)
 			return
 		}
 		defer passage.Done(spillway.Served)

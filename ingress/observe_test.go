@@ -143,13 +143,13 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 		"shed": {
 			Config{InFlightMode: spillway.Off},
 			[]string{
-				"rejected recently", "as long as it may", "fastest", "full", "threshold", "shed: served", "shed: failed",
+				"rejected recently", "for the maximum time", "fastest", "full", "threshold", "shed: served", "shed: failed",
 				"quota: spillway", "quota: abandoned",
 			},
 		},
 		"inflight": {
 			Config{ShedMode: spillway.Off, MaxInFlight: 5},
-			[]string{"as long as it may", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
+			[]string{"for the maximum time", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
 		},
 	} {
 		for seed := range uint64(4) {

@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -133,9 +132,9 @@ func (p *Passage) enter(ctx context.Context, from *ratelimit.Caller) Refusal {
 	for gate, mode := range &p.settings.modes {
 		switch mode {
 		case spillway.Enforce:
-			if reason, err := p.pass(ctx, gate, from); err != nil {
+			if err := p.pass(ctx, gate, from); err != nil {
 				p.shadow.end(p.start, spillway.Overloaded, spillway.Abandoned)
-				return p.server.refuse(p.settings, p.start, &p.call, reason, err)
+				return p.server.refuse(p.settings, p.start, &p.call, err)
 			}
 		case spillway.Observe:
 			p.shadow.look(gate, from)
@@ -146,79 +145,80 @@ func (p *Passage) enter(ctx context.Context, from *ratelimit.Caller) Refusal {
 }
 
 // pass asks a gate, waits if it says so, and reports a refusal.
-func (p *Passage) pass(ctx context.Context, gate int, from *ratelimit.Caller) (reason Reason, err error) {
-	w, reason, err := p.ask(gate, from)
+func (p *Passage) pass(ctx context.Context, gate int, from *ratelimit.Caller) error {
+	w, err := p.ask(gate, from)
 	if w != (wait{}) {
-		reason, err = p.await(ctx, w)
+		err = p.await(ctx, w)
 	}
-	return reason, p.take(gate, reason, err)
+	return p.take(gate, err)
 }
 
 // take takes in what a gate has said, and returns err.
-func (p *Passage) take(gate int, reason Reason, err error) error {
+func (p *Passage) take(gate int, err error) error {
 	if err == nil {
 		p.admitted[gate] = true
 		return nil
 	}
-	p.report(gate, refusalEvent(reason, err))
+	p.report(gate, rejectionEvent(err))
 	p.settle(p.server, p.start, spillway.Overloaded, spillway.Abandoned)
 	return err
 }
 
-// refusalEvent is the one of a request that a gate did not admit.
-func refusalEvent(reason Reason, err error) spillway.Event {
-	if reason == Left {
-		return spillway.Event{Outcome: spillway.Abandoned, Err: err}
+// rejectionEvent is the event of a request that a gate did not admit.
+func rejectionEvent(err error) spillway.Event {
+	if e := spillway.Rejection(err); e.Reason != spillway.ReasonNone {
+		return e
 	}
-	return spillway.Event{Refused: true, Err: err}
+	return spillway.Event{Outcome: spillway.Abandoned, Err: err} // the context has ended
 }
 
 // ask asks a gate, which decides or says what to wait for.
-func (p *Passage) ask(gate int, from *ratelimit.Caller) (w wait, reason Reason, err error) {
+func (p *Passage) ask(gate int, from *ratelimit.Caller) (w wait, err error) {
 	switch gate {
 	case limitGate:
 		return p.limit(from)
 	case quotaGate:
 		p.quota, err = p.settings.quota.Admit(p.start, p.call)
-		return w, OverQuota, err
+		return w, err
 	default:
 		return p.arrive(gate, from)
 	}
 }
 
 // limit takes a token of the rate limit, or is to wait for it.
-func (p *Passage) limit(from *ratelimit.Caller) (w wait, _ Reason, err error) {
+func (p *Passage) limit(from *ratelimit.Caller) (w wait, err error) {
 	l := p.settings.limiter
 	if l.Exempt(*from) {
-		return w, 0, nil
+		return w, nil
 	}
 	r, err := l.Reserve(p.start)
 	if err == nil && r.Wait > 0 {
 		if d := p.call.Deadline; !d.IsZero() && d.Sub(p.start) <= r.Wait {
 			r.End(p.start) // gives the token back
-			return w, Overloaded, hopeless
+			return w, hopeless
 		}
 		held := r
 		w.reservation = &held
 	}
-	return w, Overloaded, err
+	return w, err
 }
 
 // hopeless refuses a request that would wait for a token beyond its deadline.
 var hopeless = &spillway.RejectedError{
 	Policy: gateNames[limitGate],
+	Reason: spillway.ReasonDeadline,
 	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if there is room",
 }
 
 // arrive asks a shedder, which may say that the request is to wait in its queue.
-func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, _ Reason, err error) {
+func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, err error) {
 	s := p.server
 	by, state := s.shedder(gate, p.start)
 	state.Runnable = max(0, state.Runnable-companions)
 	if t, ok := by.Pass(p.start, &p.call, state); ok {
 		*p.ticket(gate) = t
 		s.beat()
-		return w, 0, nil
+		return w, nil
 	}
 	place := s.waiters.Get().(*waiter)
 	place.Flow = by.flow(&p.call, from)
@@ -228,12 +228,12 @@ func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, _ Reason, er
 	}
 	if d.Verdict == shed.Wait {
 		s.wake()
-		return wait{place: place, gate: gate, most: d.MaxWait}, 0, nil
+		return wait{place: place, gate: gate, most: d.MaxWait}, nil
 	}
 	s.waiters.Put(place)
 	*p.ticket(gate) = d.Ticket
 	s.beat()
-	return w, Overloaded, d.Err
+	return w, d.Err
 }
 
 // ticket returns where the one of a shedder is kept.
@@ -254,12 +254,12 @@ type wait struct {
 }
 
 // await waits, and returns the result.
-func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) {
+func (p *Passage) await(ctx context.Context, w wait) (err error) {
 	if w.reservation != nil {
 		err = pause(ctx, w.reservation.Wait)
 		p.start = time.Now()
 		w.reservation.End(p.start)
-		return Left, err
+		return err
 	}
 	s := p.server
 	by, _ := s.shedder(w.gate, p.start)
@@ -271,10 +271,7 @@ func (p *Passage) await(ctx context.Context, w wait) (reason Reason, err error) 
 	if w.gate == flightGate {
 		p.start = now // the shedder comes next
 	}
-	if err != nil && errors.Is(err, ctx.Err()) {
-		return Left, err
-	}
-	return Overloaded, err
+	return err
 }
 
 // companions is how many goroutines a request brings along that are ready to run

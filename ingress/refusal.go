@@ -8,63 +8,40 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// Reason says why a request was refused, as the client learns it.
-type Reason uint8
-
-// The reasons. The zero Reason is none: the request was not refused.
-const (
-	// Overloaded: this server has too much to do. Another may have room.
-	Overloaded Reason = iota + 1
-	// OverQuota: this customer asks for too much. Another server will say so too.
-	OverQuota
-	// Left: the client went away, or its deadline passed, while the request
-	// waited. No client reads the answer.
-	Left
-	reasons
-)
-
-// Reasons is how many values a [Reason] can have, for tables.
-const Reasons = int(reasons)
-
-var reasonNames = [Reasons]string{"admitted", "overloaded", "over quota", "left"}
-
-// String returns a lower-case word or two for r.
-func (r Reason) String() string {
-	if int(r) >= len(reasonNames) {
-		return "invalid"
-	}
-	return reasonNames[r]
-}
-
-// A Refusal is what to answer to a request that is not served. It is a value, so
-// that refusing allocates nothing. The zero Refusal is none.
+// A Refusal is the answer to a request that is not served. It is a value, so
+// that rejecting allocates nothing. The zero Refusal is none.
 type Refusal struct {
-	// Reason is zero if the request was not refused.
-	Reason Reason
-	// DontRetry says that the others seem to be overloaded as well: the caller
-	// should pass the failure on instead of trying another server.
+	// Outcome is what the client learns. Zero means that the request was not
+	// rejected; otherwise it is one of
+	//   - [spillway.Overloaded]: this server has too much to do, others may not;
+	//   - [spillway.OverQuota]: this customer asks for too much, of all servers;
+	//   - [spillway.Abandoned]: the client went away, or its deadline passed,
+	//     while the request waited. No client reads the answer.
+	Outcome spillway.Outcome
+	// DontRetry says that the other servers seem to be overloaded as well: the
+	// caller should pass the failure on instead of trying another server.
 	DontRetry bool
-	// RetryAfter is when it makes sense to come back here, with jitter: clients
-	// that were refused together must not come back together. It is above zero
-	// unless the client Left.
+	// RetryAfter is the hint when to retry here, with jitter: clients that were
+	// rejected together must not return together. It is above zero unless the
+	// Outcome is Abandoned.
 	RetryAfter time.Duration
 	// AcceptRatio is what [Server.AcceptRatio] says of the criticality of the call,
 	// empty if there is nothing to tell.
 	AcceptRatio string
-	// Err says who refused and why: a *[spillway.RejectedError], which is shared
-	// and must not be changed, or the error of the context where the client Left.
+	// Err says which gate rejected and why: a *[spillway.RejectedError], which is shared
+	// and must not be changed, or the error of the context where the client left.
 	Err error
 }
 
-// Refused reports whether r is a refusal.
-func (r Refusal) Refused() bool { return r.Reason != 0 }
+// Refused reports whether the request was rejected.
+func (r Refusal) Refused() bool { return r.Outcome != 0 }
 
 // Scope returns how far r reaches, which the answer must state.
 func (r Refusal) Scope() fault.Scope {
 	switch {
-	case r.Reason == OverQuota:
+	case r.Outcome == spillway.OverQuota:
 		return fault.ScopeCustomer
-	case r.Reason != Overloaded:
+	case r.Outcome != spillway.Overloaded:
 		return fault.ScopeUnknown
 	case r.DontRetry:
 		return fault.ScopeService
@@ -73,19 +50,27 @@ func (r Refusal) Scope() fault.Scope {
 	}
 }
 
-// refuse makes a Refusal of an error that a gate returned, and counts it.
-func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, reason Reason, err error) Refusal {
-	s.refused[reason].Add(1)
-	r := Refusal{Reason: reason, Err: err}
-	if reason == Left {
+// refuse returns the Refusal for the error of a gate, and counts it.
+func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, err error) Refusal {
+	r := Refusal{Outcome: spillway.Abandoned, Err: err}
+	rejected, ok := errors.AsType[*spillway.RejectedError](err)
+	switch {
+	case !ok: // the context has ended
+	case rejected.Reason == spillway.ReasonQuota:
+		r.Outcome = spillway.OverQuota
+	default:
+		r.Outcome = spillway.Overloaded
+	}
+	s.refused[r.Outcome].Add(1)
+	if !ok {
 		return r
 	}
 	r.AcceptRatio = s.AcceptRatio(call.Criticality)
-	r.DontRetry = reason == Overloaded && st.dontRetry(now, call)
+	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
 	jitter := st.config.Rand()
-	if rejected, ok := errors.AsType[*spillway.RejectedError](err); ok && rejected.RetryAfter > 0 {
+	if rejected.RetryAfter > 0 {
 		r.RetryAfter, jitter = rejected.RetryAfter, jitter+0.5
 	}
 	r.RetryAfter = time.Duration(float64(r.RetryAfter) * (0.5 + jitter))

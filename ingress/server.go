@@ -30,7 +30,7 @@ type Server struct {
 	state      func(time.Time) shed.State // process, but in tests
 	update     sync.Mutex                 // one Update at a time
 	shadows    sync.WaitGroup             // that still wait
-	refused    [Reasons]atomic.Uint64
+	refused    [spillway.Outcomes]atomic.Uint64
 	signals    signals
 }
 
@@ -118,8 +118,8 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Cal
 	}
 	st.observe(now, &call)
 	p := Passage{server: s, settings: st, call: call, start: now}
-	p.report(gate, spillway.Event{Refused: true, Err: err})
-	return s.refuse(st, now, &call, Overloaded, err)
+	p.report(gate, spillway.Rejection(err))
+	return s.refuse(st, now, &call, err)
 }
 
 // overloaded returns the gate that would refuse a request for overload, and why, if
@@ -172,8 +172,9 @@ type Stats struct {
 	Attempts    attempts.Stats // of an internal listener
 	// Degradation is how far answers are degraded, by class.
 	Degradation shed.DegradationStats
-	// RefusedTotal is how many requests were refused since the start, by [Reason].
-	RefusedTotal [Reasons]uint64
+	// RefusedTotal is how many requests were rejected since the start, by the Outcome
+	// of the [Refusal].
+	RefusedTotal [spillway.Outcomes]uint64
 }
 
 // Stats returns the levels of all policies at the time now.
@@ -189,8 +190,8 @@ func (s *Server) Stats(now time.Time) Stats {
 
 		Degradation: s.signals.degrader.Stats(),
 	}
-	for reason := range s.refused {
-		all.RefusedTotal[reason] = s.refused[reason].Load()
+	for o := range s.refused {
+		all.RefusedTotal[o] = s.refused[o].Load()
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)

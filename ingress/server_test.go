@@ -65,23 +65,23 @@ func TestGatesRefuse(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		config Config
-		reason Reason
+		reason spillway.Outcome
 		after  time.Duration // base of the hint; 0: do not compare
 		events string
 	}{
 		{
-			"ratelimit", Config{RateLimit: ratelimit.Config{Rate: 1}}, Overloaded, 0,
+			"ratelimit", Config{RateLimit: ratelimit.Config{Rate: 1}}, spillway.Overloaded, 0,
 			"ratelimit refused",
 		},
 		{
-			"quota", Config{Quota: perCustomer(t, 1)}, OverQuota, 0,
+			"quota", Config{Quota: perCustomer(t, 1)}, spillway.OverQuota, 0,
 			"quota refused",
 		},
 		{
 			"shed", Config{
 				Quota: perCustomer(t, 1000), RetryAfter: 2 * time.Second,
 				Rand: func() float64 { return 0.75 },
-			}, Overloaded, 2500 * time.Millisecond,
+			}, spillway.Overloaded, 2500 * time.Millisecond,
 			"shed refused, quota abandoned",
 		},
 	} {
@@ -102,7 +102,7 @@ func TestGatesRefuse(t *testing.T) {
 				}
 				p.Done(spillway.Served)
 			}
-			if r.Reason != row.reason || !errors.Is(r.Err, spillway.ErrRejected) || r.RetryAfter <= 0 || r.DontRetry {
+			if r.Outcome != row.reason || !errors.Is(r.Err, spillway.ErrRejected) || r.RetryAfter <= 0 || r.DontRetry {
 				t.Errorf("%+v", r)
 			}
 			if row.after > 0 && r.RetryAfter != row.after {
@@ -157,7 +157,7 @@ func TestMaxInFlight(t *testing.T) {
 		}
 		start := time.Now()
 		_, r := enter(s, spillway.Call{Customer: "c"})
-		if waited := time.Since(start); r.Reason != Overloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
+		if waited := time.Since(start); r.Outcome != spillway.Overloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
 			t.Errorf("%+v after %v", r, waited)
 		}
 		if got := seen.take(); got != "inflight refused, quota abandoned" {
@@ -186,7 +186,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})
 	late := spillway.Call{Customer: "c", Deadline: time.Now().Add(-time.Second)}
 	for i := range 10 {
-		if _, r := enter(s, late); r.Reason != Overloaded {
+		if _, r := enter(s, late); r.Outcome != spillway.Overloaded {
 			t.Fatalf("request %d: %+v", i, r)
 		}
 	}
@@ -293,7 +293,7 @@ func TestUpdate(t *testing.T) {
 	p.Done(spillway.Served)
 	refused := 0
 	for range 3 {
-		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Reason == OverQuota {
+		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Outcome == spillway.OverQuota {
 			refused++
 		}
 	}
@@ -377,8 +377,8 @@ func TestAllocations(t *testing.T) {
 }
 
 func TestWords(t *testing.T) {
-	got := []string{Reason(0).String(), Overloaded.String(), OverQuota.String(), Left.String(), Reason(9).String(), Edge.String(), Internal.String(), Boundary(9).String()}
-	want := []string{"admitted", "overloaded", "over quota", "left", "invalid", "edge", "internal", "Boundary(9)"}
+	got := []string{Edge.String(), Internal.String(), Boundary(9).String()}
+	want := []string{"edge", "internal", "Boundary(9)"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%q", got)
 	}

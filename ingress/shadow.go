@@ -41,9 +41,9 @@ func (s *shadow) look(gate int, from *ratelimit.Caller) {
 	if s.refused || s.waits {
 		return
 	}
-	w, reason, err := s.ask(gate, from)
+	w, err := s.ask(gate, from)
 	if w == (wait{}) {
-		s.refused = s.take(gate, reason, err) != nil
+		s.refused = s.take(gate, err) != nil
 		return
 	}
 	var ctx context.Context
@@ -56,11 +56,10 @@ func (s *shadow) look(gate int, from *ratelimit.Caller) {
 // follow waits at a gate, asks those behind, and ends as late as it would have.
 func (s *shadow) follow(ctx context.Context, gate int, w wait, from *ratelimit.Caller) {
 	defer s.leave()
-	reason, err := s.await(ctx, w)
-	err = s.take(gate, reason, err)
+	err := s.take(gate, s.await(ctx, w))
 	for gate++; gate < gates && err == nil; gate++ {
 		if s.settings.modes[gate] == spillway.Observe {
-			_, err = s.pass(ctx, gate, from)
+			err = s.pass(ctx, gate, from)
 		}
 	}
 	if err != nil {

@@ -110,7 +110,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		first := occupy(t, s)
 		start := time.Now()
 		_, r := enter(s, spillway.Call{})
-		if r.Reason != Overloaded || time.Since(start) != 60*time.Millisecond {
+		if r.Outcome != spillway.Overloaded || time.Since(start) != 60*time.Millisecond {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -120,7 +120,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		}()
 		start = time.Now()
 		_, r = s.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		if r.Reason != Left || r.Err != context.Canceled || time.Since(start) != 10*time.Millisecond {
+		if r.Outcome != spillway.Abandoned || r.Err != context.Canceled || time.Since(start) != 10*time.Millisecond {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
 		first.Done(spillway.Served)
@@ -144,10 +144,10 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			for range n {
 				go func() {
-					switch _, r := s.Enter(ctx, spillway.Call{Criticality: c}, ratelimit.Caller{}); r.Reason {
-					case Overloaded:
+					switch _, r := s.Enter(ctx, spillway.Call{Criticality: c}, ratelimit.Caller{}); r.Outcome {
+					case spillway.Overloaded:
 						refused.Add(1)
-					case Left:
+					case spillway.Abandoned:
 						left.Add(1)
 					}
 				}()
@@ -204,7 +204,7 @@ func TestRateLimitQueue(t *testing.T) {
 		p.Done(spillway.Served)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Reason != Left {
+		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Outcome != spillway.Abandoned {
 			t.Errorf("%+v", r)
 		}
 		if st := s.Stats(time.Now()).RateLimit; st.GaveUp != 1 || st.Waiting != 0 {

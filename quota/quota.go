@@ -290,6 +290,7 @@ func makeRefusals() (all [spillway.Criticalities][37]spillway.RejectedError) {
 			c := spillway.Criticality(class) + spillway.Sheddable
 			all[class][i] = spillway.RejectedError{
 				Policy:      "quota",
+				Reason:      spillway.ReasonQuota,
 				Criticality: c,
 				Advice:      "the customer has used up its quota for " + c.String() + " calls; send fewer of them, or raise the quota",
 				RetryAfter:  time.Millisecond << i,

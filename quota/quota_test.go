@@ -174,7 +174,7 @@ func TestRefusal(t *testing.T) {
 		if !ok || !errors.Is(err, spillway.ErrRejected) || ticket != (spillway.Ticket{}) {
 			t.Fatalf("class %d: %v, %v", class, ticket, err)
 		}
-		if r.Policy != "quota" || r.Criticality.Index() != class || r.RetryAfter != want {
+		if r.Policy != "quota" || r.Reason != spillway.ReasonQuota || r.Criticality.Index() != class || r.RetryAfter != want {
 			t.Errorf("class %d: %+v, want RetryAfter %v", class, r, want)
 		}
 	}

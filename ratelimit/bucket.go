@@ -75,6 +75,7 @@ func (t *terms) makeRefusals(rate float64) {
 	for i := range t.refusals {
 		t.refusals[i] = spillway.RejectedError{
 			Policy:     "ratelimit",
+			Reason:     spillway.ReasonRateLimit,
 			Level:      rate,
 			Limit:      rate,
 			Unit:       "per second",

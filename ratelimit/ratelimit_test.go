@@ -188,7 +188,7 @@ func TestRefusal(t *testing.T) {
 		}
 		ticket, err := l.Admit(t0.Add(at), spillway.Call{})
 		r, ok := errors.AsType[*spillway.RejectedError](err)
-		if !ok || !errors.Is(err, spillway.ErrRejected) || r.RetryAfter != want || ticket != (spillway.Ticket{}) {
+		if !ok || !errors.Is(err, spillway.ErrRejected) || r.Reason != spillway.ReasonRateLimit || r.RetryAfter != want || ticket != (spillway.Ticket{}) {
 			t.Errorf("at %v: %v, want one with RetryAfter %v", at, err, want)
 			continue
 		}

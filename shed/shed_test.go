@@ -198,7 +198,7 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 	// An equal or a lower one does not.
 	d, _ := arrive(s, t0, spillway.Sheddable, busy)
 	rejected, ok := errors.AsType[*spillway.RejectedError](d.Err)
-	if d.Verdict != shed.Refused || !ok || rejected.Policy != "shed" || rejected.Criticality != spillway.Sheddable {
+	if d.Verdict != shed.Refused || !ok || rejected.Policy != "shed" || rejected.Reason != spillway.ReasonQueueFull || rejected.Criticality != spillway.Sheddable {
 		t.Errorf("%+v", d)
 	}
 	if st := s.Stats(); st.EvictedTotal != 3 || st.Classes[0].RefusedTotal != 5 {

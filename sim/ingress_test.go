@@ -142,7 +142,7 @@ func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 		return fmt.Sprintf("%d after %v", hopeless, time.Since(begun))
 	}
 	a := overloaded
-	if refusal.Reason == ingress.OverQuota {
+	if refusal.Outcome == spillway.OverQuota {
 		a = overQuota
 	}
 	return fmt.Sprintf("%d hint %d after %v", a, refusal.RetryAfter.Milliseconds(), time.Since(begun))

@@ -245,7 +245,7 @@ func addressOf(r *http.Request) netip.Addr {
 
 // refuse answers a request that is not served.
 func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
-	if why.Reason == ingress.Overloaded {
+	if why.Outcome == spillway.Overloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
 			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY

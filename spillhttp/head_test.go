@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -77,10 +78,10 @@ func TestRefusalBytes(t *testing.T) {
 	x := heads.Get().(*head)
 	for want, why := range map[string]ingress.Refusal{
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: task\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\n": {
-			Reason: ingress.Overloaded, RetryAfter: 1250 * time.Millisecond,
+			Outcome: spillway.Overloaded, RetryAfter: 1250 * time.Millisecond,
 		},
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: service\r\nX-Should-Retry: false\r\n\r\n": {
-			Reason: ingress.Overloaded, RetryAfter: time.Second, DontRetry: true,
+			Outcome: spillway.Overloaded, RetryAfter: time.Second, DontRetry: true,
 		},
 	} {
 		if got := string(x.refusal(why)); got != want {

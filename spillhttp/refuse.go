@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 )
@@ -27,9 +28,9 @@ var (
 	grpcBusy      = []string{"14"} // UNAVAILABLE
 	grpcExhausted = []string{"8"}  // RESOURCE_EXHAUSTED
 	grpcMessages  = [...][]string{
-		ingress.Overloaded: {"overloaded"},
-		ingress.OverQuota:  {"over quota"},
-		ingress.Left:       {"no place became free in time"},
+		spillway.Overloaded: {"overloaded"},
+		spillway.OverQuota:  {"over quota"},
+		spillway.Abandoned:  {"no place became free in time"},
 	}
 )
 
@@ -39,13 +40,13 @@ var (
 // refused (spillway.ErrRejected), or the process is about to end. Nothing must have
 // been written to w before.
 //
-// A zero Reason is taken for [ingress.Overloaded]. RetryAfter is told as it is, if it
+// A zero Outcome is taken for [spillway.Overloaded]. RetryAfter is told as it is, if it
 // is above zero: who refuses many requests at once should add jitter. Say DontRetry
 // where the error of a call of one's own does (fault.Of): if each layer retried the
 // failures of the one below, they would multiply.
 func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
-	if why.Reason == 0 {
-		why.Reason = ingress.Overloaded
+	if why.Outcome == 0 {
+		why.Outcome = spillway.Overloaded
 	}
 	refuse(w, r, why)
 }
@@ -71,7 +72,7 @@ func answerTo(h http.Header, why ingress.Refusal) (status int) {
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
 	}
-	if why.Reason == ingress.OverQuota {
+	if why.Outcome == spillway.OverQuota {
 		h[headerRateLimited] = valueTrue
 		h[headerRateLimit] = valueUsedUp
 		if why.RetryAfter > 0 {
@@ -109,10 +110,10 @@ func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy
-	if why.Reason == ingress.OverQuota {
+	if why.Outcome == spillway.OverQuota {
 		h[headerGRPCStatus] = grpcExhausted
 	}
-	h[headerGRPCMessage] = grpcMessages[why.Reason]
+	h[headerGRPCMessage] = grpcMessages[why.Outcome]
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
 	}

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/load"
 )
@@ -173,7 +174,7 @@ func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 		all += c.AdmittedTotal
 		shed += c.AdmittedTotal + c.RefusedTotal
 	}
-	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[ingress.Overloaded]}
+	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[spillway.Overloaded]}
 }
 
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }

@@ -175,6 +175,7 @@ func refusal(c spillway.Criticality, p float64) *spillway.RejectedError {
 	}
 	made.CompareAndSwap(nil, &spillway.RejectedError{
 		Policy:      "throttle",
+		Reason:      spillway.ReasonThrottle,
 		Criticality: c,
 		Level:       percent,
 		Limit:       100,

@@ -230,7 +230,7 @@ func TestRefusalExplainsItself(t *testing.T) {
 		t.Fatalf("err = %v", err)
 	}
 	r, ok := errors.AsType[*spillway.RejectedError](err)
-	if !ok || r.Policy != "throttle" || r.Criticality != spillway.Sheddable || r.Level < 90 {
+	if !ok || r.Policy != "throttle" || r.Reason != spillway.ReasonThrottle || r.Criticality != spillway.Sheddable || r.Level < 90 {
 		t.Errorf("refusal = %+v", r)
 	}
 	for _, word := range []string{"refused locally", "throttle", "SHEDDABLE", "send less"} {

@@ -103,9 +103,16 @@ func (s *scene) overload() {
 	}
 }
 
+// rejected returns the event of a rejection.
+func rejected(policy string, mode spillway.Mode, err error) spillway.Event {
+	e := spillway.Rejection(err)
+	e.Policy, e.Mode = policy, mode
+	return e
+}
+
 var (
-	outranked = &spillway.RejectedError{Policy: "shed", Advice: "more critical requests were rejected recently"}
-	crowded   = &spillway.RejectedError{Policy: "shed", Advice: "the waiting queue is full of requests that are no less critical"}
+	outranked = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
+	crowded   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull, Advice: "the waiting queue is full"}
 )
 
 // second lets a second pass.
@@ -131,7 +138,9 @@ func (s *scene) request(c spillway.Criticality) {
 	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
 	say := s.sampler.collector.Observe
 	if s.random.Float64() > s.admits[c.Index()] {
-		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Err: outranked, Mode: s.mode, Refused: true})
+		e := rejected("shed", s.mode, outranked)
+		e.Time, e.Call = s.now, call
+		say(e)
 		if s.mode == spillway.Enforce {
 			return
 		}

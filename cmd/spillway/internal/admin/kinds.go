@@ -2,12 +2,13 @@ package admin
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/retry"
 )
 
-// A kind is what an event can say: one line of the table of reasons.
+// A kind is what an event can report: one row of the table of reasons.
 type kind struct{ policy, outcome, reason string }
 
 // The policies, in the order in which a request meets them. The last is any other.
@@ -15,7 +16,7 @@ var policies = [...]string{"ratelimit", "quota", "shed", "batch", "throttle", "i
 
 const batchPolicy, retryPolicy, otherPolicy = 3, 6, len(policies) - 1
 
-// The kinds that each policy has, in this order; then its refusals.
+// The kinds that each policy has, in this order; then its rejections.
 const (
 	admitted = iota
 	late
@@ -29,42 +30,46 @@ var plain = [plainKinds]struct{ outcome, reason string }{
 	{"admitted", ""}, {"late", "deadline"}, {"failed", "failed"}, {"failed", "overloaded"}, {"abandoned", "left"},
 }
 
-// A refusal is a reason to refuse: its name for machines, and in words.
-type refusal struct{ reason, words string }
+// A rejection is a reason to reject: the value that the policy gives, its label in the
+// metrics, and its text.
+type rejection struct {
+	why          spillway.Reason
+	reason, text string
+}
 
-// The refusals of each policy; the first is any that is not known by its advice.
-var refusals = [len(policies)][]refusal{
-	{{"rate", "more came than the rate limit lets in"}},
-	{{"quota", "the customer has used up its quota"}},
+// The rejections of each policy. The first is that of all reasons that have no row.
+var rejections = [len(policies)][]rejection{
+	{{spillway.ReasonRateLimit, "rate", "the request rate was above the limit"}},
+	{{spillway.ReasonQuota, "quota", "the customer has used up its quota"}},
 	{
-		{"other", "there was no room"},
-		{"crowded", "the waiting queue was full of requests no less critical"},
-		{"outranked", "more critical requests were refused of late"},
-		{"waited", "the request waited as long as it may"},
-		{"deadline", "the deadline was closer than the fastest recent response"},
-		{"utilization", "utilization was above the threshold of the class"},
-		{"fair_share", "the caller asked for more than its fair share"},
+		{spillway.ReasonNone, "other", "the server was overloaded"},
+		{spillway.ReasonQueueFull, "crowded", "the waiting queue was full of requests no less critical"},
+		{spillway.ReasonHigherClass, "outranked", "more critical requests were rejected recently"},
+		{spillway.ReasonMaxWait, "waited", "the request waited for the maximum time"},
+		{spillway.ReasonDeadline, "deadline", "the deadline was closer than the fastest recent response"},
+		{spillway.ReasonUtilization, "utilization", "utilization was above the threshold of the class"},
+		{spillway.ReasonFairShare, "fair_share", "the caller asked for more than its fair share"},
 	},
 	{
-		{"queue_full", "the queue was full"},
-		{"turn_late", "the turn did not come in time"},
+		{spillway.ReasonQueueFull, "queue_full", "the queue was full"},
+		{spillway.ReasonMaxWait, "turn_late", "the request waited for the maximum time"},
 	},
-	{{"probability", "the upstream accepts too few of what is sent"}},
-	{{"max_requests", "as many were in flight as may be"}},
-	{ // not refusals of requests, but of one more attempt at them
-		{"other", "refused"},
-		{"budget", "failed, and the retry budget did not pay for another attempt"},
-		{"attempts", "failed as often as may be tried"},
-		{"retry_after", "failed, and the upstream asked for a longer wait than is allowed"},
-		{"no_time", "failed, and another attempt would have come too late"},
+	{{spillway.ReasonThrottle, "probability", "the upstream accepts too few of the requests that it receives"}},
+	{{spillway.ReasonMaxInFlight, "max_requests", "the maximum number of requests was in flight"}},
+	{ // not rejections of requests, but of one more attempt at them
+		{spillway.ReasonNone, "other", "rejected"},
+		{spillway.ReasonNone, "budget", "failed, and the retry budget did not pay for another attempt"},
+		{spillway.ReasonNone, "attempts", "failed, and the maximum number of attempts was made"},
+		{spillway.ReasonNone, "retry_after", "failed, and the upstream asked for a longer wait than is allowed"},
+		{spillway.ReasonNone, "no_time", "failed, and another attempt would have come too late"},
 	},
-	{{"other", "refused by another policy"}},
+	{{spillway.ReasonNone, "other", "rejected by another policy"}},
 }
 
 // kindCount is how many kinds there are.
 const kindCount = 59
 
-// The kinds there are, and where those of each policy begin.
+// All kinds, and where the kinds of each policy begin.
 var kinds, kindsFrom = makeKinds()
 
 func makeKinds() (all [kindCount]kind, from [len(policies)]int) {
@@ -82,19 +87,19 @@ func makeKinds() (all [kindCount]kind, from [len(policies)]int) {
 		if p == retryPolicy {
 			outcome = "failed"
 		}
-		for _, x := range refusals[p] {
+		for _, x := range rejections[p] {
 			add(kind{policy, outcome, x.reason})
 		}
 	}
 	return all, from
 }
 
-// words says what a kind means.
+// words returns what a kind means.
 func (k kind) words() string {
 	for p, policy := range policies {
-		for _, x := range refusals[p] {
+		for _, x := range rejections[p] {
 			if policy == k.policy && x.reason == k.reason {
-				return x.words
+				return x.text
 			}
 		}
 	}
@@ -139,7 +144,7 @@ func kindOf(e *spillway.Event) int {
 	p := policyOf(e.Policy)
 	switch {
 	case e.Refused:
-		return kindsFrom[p] + plainKinds + reasonOf(p, e.Err)
+		return kindsFrom[p] + plainKinds + reasonOf(p, e.Reason)
 	case e.Outcome == spillway.Served:
 		return kindsFrom[p] + admitted
 	case p == retryPolicy && (e.Outcome == spillway.Failed || e.Outcome == spillway.Overloaded || e.Outcome == spillway.OverQuota):
@@ -165,8 +170,8 @@ func outcomeOf(o spillway.Outcome) int {
 	}
 }
 
-// gaveUp returns which of its refusals the retry policy made of another attempt, 0
-// if nobody asked for one.
+// gaveUp returns the index of the reason why the retry policy made no other attempt, 0
+// if it was not asked for one.
 func gaveUp(e *spillway.Event) int {
 	stopped, ok := errors.AsType[*retry.Error](e.Err)
 	if !ok {
@@ -188,31 +193,7 @@ func gaveUp(e *spillway.Event) int {
 	return 0
 }
 
-// reasonOf returns the index of the refusal of a policy that an error is.
-func reasonOf(policy int, err error) int {
-	if policies[policy] != "shed" && policies[policy] != "batch" {
-		return 0
-	}
-	r, ok := errors.AsType[*spillway.RejectedError](err)
-	if !ok {
-		return 0
-	}
-	switch r.Advice {
-	case "the waiting queue is full of requests that are no less critical":
-		return 1
-	case "more critical requests were rejected recently":
-		return 2
-	case "the request waited as long as it may, and nothing became free":
-		return 3
-	case "the deadline is closer than the fastest recent response":
-		return 4
-	case "utilization is above the threshold of this criticality":
-		return 5
-	case "the server is overloaded, and this caller asks for more than its fair share":
-		return 6
-	case "the turn did not come in time": // of a batch cluster
-		return 1
-	default:
-		return 0
-	}
+// reasonOf returns the index of a reason among the rejections of a policy.
+func reasonOf(policy int, why spillway.Reason) int {
+	return max(0, slices.IndexFunc(rejections[policy], func(x rejection) bool { return x.why == why }))
 }

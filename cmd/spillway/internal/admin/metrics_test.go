@@ -58,19 +58,14 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 
 // everything tells of each event that policies can send in a mode.
 func everything(c *Collector, mode spillway.Mode, names ...string) {
-	advice := map[string]string{
-		"crowded": crowded.Advice, "outranked": outranked.Advice, "waited": "the request waited as long as it may, and nothing became free",
-		"deadline": "the deadline is closer than the fastest recent response", "utilization": "utilization is above the threshold of this criticality",
-		"turn_late": "the turn did not come in time", "fair_share": "the server is overloaded, and this caller asks for more than its fair share",
-	}
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {
 			call := spillway.Call{Criticality: class}
 			for o := spillway.Served; o <= spillway.Abandoned; o++ {
 				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
 			}
-			for _, r := range refusals[policyOf(name)] {
-				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Err: &spillway.RejectedError{Policy: name, Advice: advice[r.reason]}})
+			for _, r := range rejections[policyOf(name)] {
+				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Reason: r.why})
 			}
 		}
 		for r := range retry.Reasons {

@@ -36,7 +36,9 @@ func TestFigures(t *testing.T) {
 			c.Observe(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.Served, Latency: 10 * time.Millisecond})
 		}
 		for range 5 {
-			c.Observe(spillway.Event{Call: spillway.Call{Criticality: spillway.Sheddable}, Policy: "shed", Refused: true, Err: crowded})
+			e := rejected("shed", spillway.Enforce, crowded)
+			e.Call.Criticality = spillway.Sheddable
+			c.Observe(e)
 		}
 		for range 3 {
 			c.Observe(spillway.Event{Policy: "quota", Refused: true, Mode: spillway.Observe})

@@ -1,6 +1,7 @@
 package mongoproxy
 
 import (
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/mongowire"
@@ -50,7 +51,7 @@ func (r *refusals) of(x ingress.Refusal) []byte {
 	switch {
 	case x.DontRetry:
 		return r.dontRetry
-	case x.Reason == ingress.OverQuota:
+	case x.Outcome == spillway.OverQuota:
 		return r.quota
 	default:
 		return r.overloaded

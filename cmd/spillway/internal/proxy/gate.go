@@ -120,19 +120,20 @@ func (g *gate) comeBack(err error) time.Duration {
 // is told here.
 func (g *gate) turn(r *http.Request, q *queue) error {
 	ctx := r.Context()
-	e := spillway.Event{Time: time.Now(), Policy: "batch", Outcome: spillway.Served}
-	e.Call = spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
-	e.Err = q.enter(ctx, e.Call.Criticality, e.Call.Customer)
-	switch e.Refused = errors.Is(e.Err, spillway.ErrRejected); {
-	case e.Refused:
-		e.Outcome = 0
-	case errors.Is(e.Err, context.DeadlineExceeded):
+	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
+	err := q.enter(ctx, call.Criticality, call.Customer)
+	e := spillway.Event{Outcome: spillway.Served, Err: err}
+	switch {
+	case errors.Is(err, spillway.ErrRejected):
+		e = spillway.Rejection(err)
+	case errors.Is(err, context.DeadlineExceeded):
 		e.Outcome = spillway.TimedOut
-	case e.Err != nil:
+	case err != nil:
 		e.Outcome = spillway.Abandoned
 	}
+	e.Time, e.Call, e.Policy = now, call, "batch"
 	g.observer.Observe(e)
-	return e.Err
+	return err
 }
 
 // users counts those who use something that is to end when the last of them has

@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// queueLimits are those of a [queue].
+// queueLimits are the limits of a [queue].
 type queueLimits struct {
 	places  int // requests under way at once
 	most    int // that wait
@@ -18,10 +18,10 @@ type queueLimits struct {
 }
 
 // A queue has requests wait for their turn. The highest class is first, and in it the
-// customers take turns, each with its oldest request. When the queue is full, whoever
-// comes last waits only at the cost of a lower class, or of a customer of its own
+// customers take turns, each with its oldest request. When the queue is full, the next
+// request waits only at the cost of a lower class, or of a customer of the same
 // class that has more waiting than itself: the newest request of the greediest
-// customer of the lowest class makes place. A queue is safe for concurrent use.
+// customer of the lowest class is evicted. A queue is safe for concurrent use.
 type queue struct {
 	mu      sync.Mutex
 	limits  queueLimits
@@ -62,8 +62,8 @@ type turn struct {
 }
 
 var (
-	errFull = &spillway.RejectedError{Policy: "batch", Advice: "the queue is full"}
-	errLate = &spillway.RejectedError{Policy: "batch", Advice: "the turn did not come in time"}
+	errFull = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonQueueFull, Advice: "the queue is full"}
+	errLate = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonMaxWait, Advice: "the turn did not come in time"}
 )
 
 // enter waits for a place. If it returns nil, leave must be called.
@@ -143,7 +143,7 @@ func (q *queue) leave() {
 	q.fill()
 }
 
-// fill gives free places to those who wait.
+// fill gives free places to waiting requests.
 func (q *queue) fill() {
 	for q.busy < q.limits.places && q.waiting > 0 {
 		t := q.first()
@@ -276,7 +276,7 @@ func (g *greed) Pop() any {
 	return l
 }
 
-// update changes the limits. Those who wait or run are not refused by it.
+// update changes the limits. It rejects no request that waits or runs.
 func (q *queue) update(l queueLimits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

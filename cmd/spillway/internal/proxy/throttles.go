@@ -40,7 +40,9 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	ticket, err := t.throttle.Admit(start, call, route)
 	admitted := err == nil
 	if !admitted {
-		t.report(spillway.Event{Time: start, Call: call, Policy: "throttle", Mode: t.mode, Refused: true, Err: err})
+		e := spillway.Rejection(err)
+		e.Time, e.Call, e.Policy, e.Mode = start, call, "throttle", t.mode
+		t.report(e)
 		if t.mode == spillway.Enforce {
 			if r.Body != nil {
 				_ = r.Body.Close() // as a RoundTripper must
