@@ -130,12 +130,16 @@ func (l *Limiter) Enter(now time.Time, call spillway.Call) spillway.Ticket {
 	return l.enter(l.slot(now, call.Key), call.Criticality)
 }
 
-// Take admits a call if no queue was found, for its key or for all, and Max is not reached. It
-// reports whether it did: if not, ask again with Ask.
-func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality) (spillway.Ticket, bool) {
+// Take admits a call if no queue was found, for its key or for all, Max is not reached, and the
+// deadline is zero or farther away than the fastest recent response. It reports whether it
+// did: if not, ask again with Ask.
+func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, deadline time.Time) (spillway.Ticket, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
+	if !deadline.IsZero() && deadline.Sub(now).Seconds() <= l.shared.fastest.value() {
+		return spillway.Ticket{}, false
+	}
 	if l.shared.state != Open || l.keys[slot].state != Open || !l.free(slot) {
 		return spillway.Ticket{}, false
 	}

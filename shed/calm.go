@@ -16,10 +16,10 @@ const calm = noise / 20
 // longer. The Ticket must be settled exactly once. Pass takes only the lock of the [Limit].
 func (s *Shedder) Pass(now time.Time, call *spillway.Call, state State) (spillway.Ticket, bool) {
 	c := s.config.Load()
-	if c.Limit == nil || !s.plenty(call, &state, c) {
+	if c.Limit == nil || !s.plenty(&state, c) {
 		return spillway.Ticket{}, false
 	}
-	t, ok := c.Limit.Take(now, call.Key, call.Criticality)
+	t, ok := c.Limit.Take(now, call.Key, call.Criticality, call.Deadline)
 	if ok {
 		s.passed[call.Criticality.Index()].Add(1)
 	}
@@ -27,8 +27,8 @@ func (s *Shedder) Pass(now time.Time, call *spillway.Call, state State) (spillwa
 }
 
 // plenty reports whether there is calm, and nothing is short now.
-func (s *Shedder) plenty(call *spillway.Call, state *State, c *Config) bool {
-	return s.calm.Load() && call.Deadline.IsZero() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
+func (s *Shedder) plenty(state *State, c *Config) bool {
+	return s.calm.Load() && state.Runnable < state.processors() && state.Utilization < c.Thresholds[0]
 }
 
 // disturb ends the calm. Requests that Pass admitted were not seen by Arrive.

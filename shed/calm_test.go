@@ -26,6 +26,9 @@ func TestPassIsAShortCut(t *testing.T) {
 			now += time.Duration(r.ExpFloat64() / load * ms)
 			state := shed.State{Processors: 1, Runnable: max(0, running-1), Utilization: r.Float64() * 0.7}
 			call := spillway.Call{Criticality: spillway.Criticality(r.IntN(4)) + spillway.Sheddable}
+			if r.IntN(2) == 0 { // which may have passed
+				call.Deadline = t0.Add(now + time.Duration(r.IntN(500)-10)*time.Millisecond)
+			}
 			want, w := slow.Arrive(t0.Add(now), call, state, new(shed.Waiter)), new(shed.Waiter)
 			ticket, ok := quick.Pass(t0.Add(now), &call, state)
 			got := shed.Decision{Verdict: shed.Run, Ticket: ticket}

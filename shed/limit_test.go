@@ -27,7 +27,7 @@ func (k *keyed) Enter(_ time.Time, call spillway.Call) spillway.Ticket {
 	return spillway.Ticket{By: k, Criticality: call.Criticality}
 }
 
-func (k *keyed) Take(time.Time, string, spillway.Criticality) (spillway.Ticket, bool) {
+func (k *keyed) Take(time.Time, string, spillway.Criticality, time.Time) (spillway.Ticket, bool) {
 	return spillway.Ticket{}, false
 }
 

@@ -102,7 +102,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 // share of a class is rejected, Arrive decides which requests.
 func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state State) error {
 	c := s.config.Load()
-	if s.plenty(&call, &state, c) {
+	if call.Deadline.IsZero() && s.plenty(&state, c) {
 		return nil
 	}
 	s.mu.Lock()

@@ -2,6 +2,7 @@ package spillgrpc
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/balancer"
@@ -76,10 +77,13 @@ type limiting struct {
 // publish hands the child's picker to the channel, behind the limit.
 func (l *limiting) publish() {
 	s := l.state
-	l.ejections.keep(l.child.open)
+	endpoints := make([]*endpoint, 0, len(l.child.open))
+	for c := range l.child.open {
+		endpoints = append(endpoints, &c.endpoint)
+	}
 	s.Picker = &picker{
 		child: s.Picker, limiter: l.limiter, drops: l.drops, ready: s.ConnectivityState == connectivity.Ready,
-		ejections: l.ejections, endpoints: int64(len(l.child.open)),
+		ejections: l.ejections, endpoints: endpoints,
 	}
 	l.cc.UpdateState(s)
 }
@@ -108,7 +112,7 @@ func (l *limiting) apply(c *parsedConfig) {
 	switch n := c.MaxConcurrentRequests; {
 	case n != nil:
 		l.limiter.Configure(*n)
-	case c.Cluster != "": // which somebody else is to configure
+	case c.Cluster != "": // which another part of the program configures
 		l.unwatch = l.unconfigured.watch(l.key, l.limiter)
 	}
 }
@@ -132,7 +136,7 @@ func (l *limiting) share(key inflight.Key) {
 // replace replaces the child by another policy. Attempts wait until it
 // has connected.
 func (l *limiting) replace(b balancer.Builder) {
-	next := &child{ClientConn: l.cc, parent: l, name: b.Name(), open: make(map[balancer.SubConn]bool)}
+	next := &child{ClientConn: l.cc, parent: l, name: b.Name(), open: make(map[*connection]bool)}
 	l.mu.Lock()
 	old := l.child
 	l.child, l.state = next, balancer.State{}
@@ -190,7 +194,7 @@ type picker struct {
 	ready   bool
 
 	ejections *ejections
-	endpoints int64 // connections of the child
+	endpoints []*endpoint // of the child
 }
 
 // Pick implements [balancer.Picker]. Only an attempt that got a connection counts:
@@ -213,7 +217,10 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 			return balancer.PickResult{}, p.discard(r, err)
 		}
 	}
-	h := &held{ticket: ticket, done: r.Done, endpoint: p.ejections.of(r.SubConn), ejections: p.ejections}
+	h := &held{ticket: ticket, done: r.Done, ejections: p.ejections}
+	if c, ok := r.SubConn.(*connection); ok {
+		r.SubConn, h.endpoint = c.SubConn, &c.endpoint
+	}
 	r.Done = h.settle
 	return r, nil
 }
@@ -230,21 +237,21 @@ func (p *picker) discard(r balancer.PickResult, refusal error) error {
 
 // held is the place of an attempt in flight.
 type held struct {
-	ticket spillway.Ticket
-	once   sync.Once
-	done   func(balancer.DoneInfo) // of the child; may be nil
+	ticket  spillway.Ticket
+	settled atomic.Bool
+	done    func(balancer.DoneInfo) // of the child; may be nil
 
-	endpoint  *endpoint
+	endpoint  *endpoint // nil: nothing is left out
 	ejections *ejections
 }
 
 // settle gives back the place, once, and passes each call on to the child.
 func (h *held) settle(info balancer.DoneInfo) {
-	h.once.Do(h.giveBack)
-	h.ejections.ended(h.endpoint, info)
+	if !h.settled.Swap(true) {
+		h.ticket.Settle(time.Time{}, spillway.Served) // the limit keeps neither
+		h.ejections.ended(h.endpoint, info)
+	}
 	if h.done != nil {
 		h.done(info)
 	}
 }
-
-func (h *held) giveBack() { h.ticket.Settle(time.Time{}, spillway.Served) } // the limit keeps neither

@@ -396,12 +396,13 @@ func TestReplacedChildLeavesNoConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sc.(*opened).listen(balancer.SubConnState{})
+	below := sc.(*connection).SubConn.(*opened)
+	below.listen(balancer.SubConnState{})
 	if got := strings.Join(two.built[0].told, " "); got != "update subconn" {
 		t.Errorf("the child was told %s", got)
 	}
 	b.Close()
-	if n := sc.(*opened).shutdown; n != 1 {
+	if n := below.shutdown; n != 1 {
 		t.Errorf("a connection was shut down %d times by Close, want once", n)
 	}
 }

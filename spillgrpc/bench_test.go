@@ -95,16 +95,19 @@ func incoming(tb testing.TB, kv ...string) context.Context {
 
 // BenchmarkPick is what the load balancing policy adds to a pick.
 func BenchmarkPick(b *testing.B) {
-	child := pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
-		return balancer.PickResult{SubConn: &subConn{}}, nil
+	child := newTaking(4)
+	turns := pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) {
+		child.next++
+		return balancer.PickResult{SubConn: child.picked[child.next%4]}, nil
 	})
 	for _, bench := range []struct {
-		name  string
-		limit int
-	}{{"admitted", 0}, {"refused", 1}} {
+		name      string
+		limit     int
+		ejections *ejections
+	}{{"admitted", 0, nil}, {"admitted, endpoints may be left out", 0, new(ejections)}, {"refused", 1, nil}} {
 		b.Run(bench.name, func(b *testing.B) {
 			l := must(inflight.New(inflight.Config{MaxRequests: bench.limit}))
-			p := &picker{child: child, limiter: l, drops: &drops{}, ready: true}
+			p := &picker{child: turns, limiter: l, drops: &drops{}, ready: true, ejections: bench.ejections}
 			if bench.limit == 1 {
 				l.Acquire()
 			}

@@ -9,14 +9,31 @@ import (
 )
 
 // child is the policy underneath, and the channel that it sees. Once it is not that
-// of its parent any more, nothing that it says or is told counts.
+// of its parent any more, nothing that it says or hears counts.
 type child struct {
 	balancer.ClientConn
 
 	parent *limiting
 	name   string
 	policy balancer.Balancer
-	open   map[balancer.SubConn]bool // with the parent locked
+	open   map[*connection]bool // with the parent locked
+}
+
+// A connection is what the child sees as a connection of the channel: that, and
+// what is known of its endpoint. A pick needs no search for it.
+type connection struct {
+	balancer.SubConn
+
+	endpoint endpoint
+}
+
+// endpointOf returns what is known of the endpoint of a connection that the child has picked,
+// or nil.
+func endpointOf(sc balancer.SubConn) *endpoint {
+	if c, ok := sc.(*connection); ok {
+		return &c.endpoint
+	}
+	return nil
 }
 
 var errReplaced = errors.New("spillgrpc: the policy was replaced")
@@ -35,13 +52,13 @@ func (c *child) UpdateState(s balancer.State) {
 // NewSubConn implements [balancer.ClientConn]. It takes note of connections, as
 // policies leave it to the channel to end them, which does so when it is closed itself.
 func (c *child) NewSubConn(addresses []resolver.Address, opts balancer.NewSubConnOptions) (balancer.SubConn, error) {
-	var sc balancer.SubConn
+	x := new(connection)
 	listen := opts.StateListener
 	if listen == nil {
-		listen = func(s balancer.SubConnState) { updater(c.policy).UpdateSubConnState(sc, s) }
+		listen = func(s balancer.SubConnState) { updater(c.policy).UpdateSubConnState(x, s) }
 	}
 	opts.StateListener = func(s balancer.SubConnState) {
-		if c.hears(sc, s) {
+		if c.hears(x, s) {
 			listen(s)
 		}
 	}
@@ -50,36 +67,47 @@ func (c *child) NewSubConn(addresses []resolver.Address, opts balancer.NewSubCon
 	if err != nil {
 		return nil, err
 	}
-	if !c.took(sc) {
+	x.SubConn = sc
+	if !c.took(x) {
 		sc.Shutdown()
 		return nil, errReplaced
 	}
-	return sc, nil
+	return x, nil
 }
 
-func (c *child) took(sc balancer.SubConn) bool {
+// UpdateAddresses implements [balancer.ClientConn], for policies that keep their connections
+// when addresses change.
+func (c *child) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
+	if x, ok := sc.(*connection); ok {
+		c.ClientConn.UpdateAddresses(x.SubConn, addresses)
+	}
+}
+
+// RemoveSubConn implements [balancer.ClientConn].
+func (*child) RemoveSubConn(sc balancer.SubConn) { sc.Shutdown() }
+
+func (c *child) took(x *connection) bool {
 	l := c.parent
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.child == c {
-		c.open[sc] = true
+		c.open[x] = true
 	}
 	return l.child == c
 }
 
-// hears reports whether the policy is to be told of the state of a connection.
-func (c *child) hears(sc balancer.SubConn, s balancer.SubConnState) bool {
+// hears reports whether the policy is informed of the state of a connection.
+func (c *child) hears(x *connection, s balancer.SubConnState) bool {
 	l := c.parent
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.ConnectivityState == connectivity.Shutdown {
-		delete(c.open, sc)
-		l.ejections.all.Delete(sc)
+		delete(c.open, x)
 	}
 	return l.child == c
 }
 
-// close ends the policy and its connections. The parent has let go of it. A nil
+// close ends the policy and its connections. The parent has another one, or none. A nil
 // child is none.
 func (c *child) close() {
 	if c == nil {
@@ -90,7 +118,7 @@ func (c *child) close() {
 	open := c.open
 	c.open = nil
 	c.parent.mu.Unlock()
-	for sc := range open {
-		sc.Shutdown()
+	for x := range open {
+		x.Shutdown()
 	}
 }

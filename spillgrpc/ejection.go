@@ -15,19 +15,20 @@ import (
 	"github.com/seed90641741/spillway/internal/ejection"
 )
 
-// ejections are the connections of a channel whose endpoints reject calls because the
-// endpoint itself is overloaded. Such an endpoint is left out for the time that it asked for. The
-// number of entries is at most that of the connections. The nil *ejections leaves nothing out.
+// ejections says which endpoints of a channel are left out, because they reject calls for an
+// overload of their own. Each is left out for the time that it asked for. The nil *ejections
+// leaves nothing out.
 type ejections struct {
 	until   atomic.Int64 // by when all are back, in nanoseconds since 1970; zero if none is out
 	out     atomic.Int64 // how many were out when they were last counted,
 	counted atomic.Int64 // then
-	all     sync.Map     // balancer.SubConn → *endpoint
 }
 
 // endpoint is what is known of one. Calls and rejections fade with recentTime.
 type endpoint struct {
 	ejection.Ejection
+
+	recent atomic.Int32 // calls that were served since mu was last locked
 
 	mu              sync.Mutex
 	calls, rejected float64
@@ -42,27 +43,22 @@ const (
 	// every endpoint rejects a call now and then; to leave it out for that would overload
 	// the others.
 	tooMany = 0.5
+	// batch is how many calls are served before the clock is read for them. They count as
+	// served at that time, or at that of the next rejection. So of an endpoint that was idle,
+	// up to batch rejections are not enough to leave it out. Reading the clock for each call
+	// costs more than the rest of the pick.
+	batch = 16
 )
 
-// ended takes in how a call has ended, and returns the recent share of rejections.
-func (x *endpoint) ended(now time.Time, rejected float64) float64 {
+// average takes in, at the time now, the calls that were served and n more that were rejected,
+// and returns the recent share of rejections.
+func (x *endpoint) average(now time.Time, n float64) float64 {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	fade := math.Exp(-max(now.Sub(x.at), 0).Seconds() / recentTime.Seconds())
-	x.calls, x.rejected, x.at = x.calls*fade+1, x.rejected*fade+rejected, now
+	x.calls = x.calls*fade + float64(x.recent.Swap(0)) + n
+	x.rejected, x.at = x.rejected*fade+n, now
 	return x.rejected / x.calls
-}
-
-// of returns what is known of the endpoint of a connection.
-func (e *ejections) of(sc balancer.SubConn) *endpoint {
-	if e == nil {
-		return nil
-	}
-	x, known := e.all.Load(sc)
-	if !known {
-		x, _ = e.all.LoadOrStore(sc, new(endpoint))
-	}
-	return x.(*endpoint)
 }
 
 // maxPicks is how many endpoints are looked at for one pick, at most. If all of them are
@@ -71,52 +67,49 @@ const maxPicks = 16
 
 var errEjected = errors.New("spillgrpc: the endpoint is left out for a while")
 
-// ended takes in how a call to an endpoint has ended.
+// ended takes in how a call to an endpoint has ended. Most calls are served, and only counted.
 func (e *ejections) ended(x *endpoint, info balancer.DoneInfo) {
-	if x == nil {
+	if e == nil || x == nil {
 		return
 	}
-	f, rejected := rejection(info)
-	now := time.Now()
-	if x.ended(now, rejected) < tooMany {
+	if info.Err != nil {
+		if f, rejected := rejection(info); rejected {
+			e.rejected(x, time.Now(), f)
+			return
+		}
+	}
+	if x.recent.Add(1) == batch {
+		x.average(time.Now(), 0)
+	}
+}
+
+// rejected takes in that an endpoint has rejected a call, and leaves it out if it rejects many.
+func (e *ejections) rejected(x *endpoint, now time.Time, f fault.Failure) {
+	if x.average(now, 1) < tooMany {
 		return
 	}
-	if until, ejected := x.Failed(now, f); ejected {
-		e.counted.Store(0)
-		for old := e.until.Load(); old < until.UnixNano(); old = e.until.Load() {
-			if e.until.CompareAndSwap(old, until.UnixNano()) {
-				break
-			}
+	until, ejected := x.Failed(now, f)
+	if !ejected {
+		return
+	}
+	e.counted.Store(0)
+	for old := e.until.Load(); old < until.UnixNano(); old = e.until.Load() {
+		if e.until.CompareAndSwap(old, until.UnixNano()) {
+			break
 		}
 	}
 }
 
-// rejection returns what the failure of a call means, and 1 if it is a rejection because the
+// rejection returns what the failure of a call means, and whether it is a rejection because the
 // endpoint itself is overloaded.
-func rejection(info balancer.DoneInfo) (f fault.Failure, is float64) {
-	if info.Err == nil {
-		return f, 0
-	}
+func rejection(info balancer.DoneInfo) (f fault.Failure, is bool) {
 	s := status.Convert(info.Err)
 	if s.Code() != codes.Unavailable {
-		return f, 0
+		return f, false
 	}
 	f = fault.Failure{Overload: true, Party: fault.Server}
 	listen(&f, s, info.Trailer)
-	if f.Scope != fault.ScopeTask {
-		return f, 0
-	}
-	return f, 1
-}
-
-// keep forgets all connections but those that are open.
-func (e *ejections) keep(open map[balancer.SubConn]bool) {
-	e.all.Range(func(sc, _ any) bool {
-		if !open[sc.(balancer.SubConn)] {
-			e.all.Delete(sc)
-		}
-		return true
-	})
+	return f, f.Scope == fault.ScopeTask
 }
 
 // any returns the time if some endpoint may be left out by then.
@@ -136,27 +129,21 @@ func (e *ejections) any() (now time.Time, some bool) {
 }
 
 // count returns how many endpoints are out. It counts again after an ejection and every 10 ms.
-func (e *ejections) count(now time.Time) int64 {
+func (e *ejections) count(now time.Time, all []*endpoint) int {
 	last, at := e.counted.Load(), now.UnixNano()
 	if at-last >= int64(10*time.Millisecond) && e.counted.CompareAndSwap(last, at) {
 		n := int64(0)
-		e.all.Range(func(_, x any) bool {
-			if x.(*endpoint).Active(now) {
+		for _, x := range all {
+			if x.Active(now) {
 				n++
 			}
-			return true
-		})
+		}
 		e.out.Store(n)
 	}
-	return e.out.Load()
+	return int(e.out.Load())
 }
 
-func (e *ejections) active(now time.Time, sc balancer.SubConn) bool {
-	x, ok := e.all.Load(sc)
-	return ok && x.(*endpoint).Active(now)
-}
-
-// elsewhere returns another pick of the child in the place of r, if r is of an endpoint
+// elsewhere returns another pick of the child instead of r, if r is of an endpoint
 // that is left out and the child has others. Policies that take turns have one within as
 // many picks as there are endpoints left out; calls that pick at the same time may take it
 // away, hence twice as many. If more than half of the endpoints would be left out, none is (the
@@ -166,12 +153,12 @@ func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balanc
 	if !some {
 		return r
 	}
-	out := p.ejections.count(now)
-	if 2*out > p.endpoints {
+	out := p.ejections.count(now, p.endpoints)
+	if 2*out > len(p.endpoints) {
 		return r
 	}
 	for range min(2*out, maxPicks) {
-		if !p.ejections.active(now, r.SubConn) {
+		if x := endpointOf(r.SubConn); x == nil || !x.Active(now) {
 			break
 		}
 		next, err := p.child.Pick(info)

@@ -15,29 +15,35 @@ import (
 
 // taking is a picker that takes turns, and counts what it has handed out by connection.
 type taking struct {
-	all  []balancer.SubConn
-	next int
-	out  map[balancer.SubConn]int
+	picked []*connection
+	all    []balancer.SubConn // those of the channel
+	next   int
+	out    map[balancer.SubConn]int
 }
 
 func newTaking(n int) *taking {
 	x := &taking{out: make(map[balancer.SubConn]int)}
 	for range n {
-		x.all = append(x.all, &subConn{nil})
+		c := &connection{SubConn: &subConn{nil}}
+		x.picked, x.all = append(x.picked, c), append(x.all, c.SubConn)
 	}
 	return x
 }
 
 func (x *taking) Pick(balancer.PickInfo) (balancer.PickResult, error) {
-	sc := x.all[x.next%len(x.all)]
+	c := x.picked[x.next%len(x.picked)]
 	x.next++
-	x.out[sc]++
-	return balancer.PickResult{SubConn: sc, Done: func(balancer.DoneInfo) { x.out[sc]-- }}, nil
+	x.out[c.SubConn]++
+	return balancer.PickResult{SubConn: c, Done: func(balancer.DoneInfo) { x.out[c.SubConn]-- }}, nil
 }
 
 // newEjecting returns a picker that leaves out connections, above child.
 func newEjecting(child *taking) *picker {
-	return &picker{child: child, limiter: must(inflight.New(inflight.Config{})), drops: &drops{}, ready: true, ejections: new(ejections), endpoints: int64(len(child.all))}
+	p := &picker{child: child, limiter: must(inflight.New(inflight.Config{})), drops: &drops{}, ready: true, ejections: new(ejections)}
+	for _, c := range child.picked {
+		p.endpoints = append(p.endpoints, &c.endpoint)
+	}
+	return p
 }
 
 // picks makes n picks, ends each with done, and returns how many each connection got.
@@ -166,4 +172,27 @@ func TestOneRejectionOfMany(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestServedLongAgo: calls that were served before a pause do not keep an endpoint in for long
+// that then rejects all calls, however many they were.
+func TestServedLongAgo(t *testing.T) {
+	for _, served := range []int{1, batch - 1, batch, 1000*batch - 1} {
+		inBubble(t, func(t *testing.T) {
+			child := newTaking(4)
+			p := newEjecting(child)
+			ok := func(balancer.SubConn) balancer.DoneInfo { return balancer.DoneInfo{} }
+			picks(t, p, child, 4*served, ok)
+			time.Sleep(time.Second)
+			got := picks(t, p, child, 400, func(sc balancer.SubConn) balancer.DoneInfo {
+				if sc == child.all[1] {
+					return busyFor("60000", "task")
+				}
+				return balancer.DoneInfo{}
+			})
+			if got[1] > batch {
+				t.Errorf("%d served: left out after %d rejections, want %d at most", served, got[1], batch)
+			}
+		})
+	}
 }
