@@ -44,7 +44,8 @@ func (l *lockFree) admit(now time.Time) bool {
 
 func peers(b *testing.B, c Config) map[string]func(time.Time) bool {
 	l := must(b, c)
-	free := &lockFree{interval: l.terms.interval, burst: l.terms.burst}
+	_, terms := l.bucket.load()
+	free := &lockFree{interval: terms.interval, burst: terms.burst}
 	free.base.Store(t0.UnixNano())
 	return map[string]func(time.Time) bool{
 		"mutex":    func(now time.Time) bool { _, err := l.Admit(now, spillway.Call{}); return err == nil },

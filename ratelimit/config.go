@@ -31,7 +31,7 @@ type Config struct {
 	// refusal costs the caller more than a wait, as for connections.
 	QueueDepth int
 
-	// Exempt says who takes no token. The zero Exempt names nobody.
+	// Exempt says who takes no token. The zero Exempt matches no caller.
 	Exempt Exempt
 }
 

@@ -11,7 +11,7 @@
 // In any stretch of w seconds at most capacity + Rate·w are admitted.
 //
 // Tokens are not counted. The limiter remembers one time, at which the bucket
-// will be full again if nobody comes (the theoretical arrival time of the generic
+// will be full again if no call comes (the theoretical arrival time of the generic
 // cell rate algorithm, ITU-T I.371). With T = 1/Rate, the time that one token
 // takes,
 //
@@ -20,25 +20,23 @@
 //	admit if debt + T ≤ BurstSeconds, and then full = max(full, now) + T
 //
 // which is the bucket without a timer, without rounding that adds up, and with a
-// queue for nothing: a debt above BurstSeconds is one that is owed to those who
-// wait,
+// queue for nothing: a debt above BurstSeconds is owed to waiting callers,
 //
 //	wait = debt + T − BurstSeconds
 //
 // # The queue
 //
 // [Limiter.Reserve] takes the token ahead of time and says how long to wait for
-// it. Those who wait do so outside, in order, T apart, and at most
+// it. Callers wait outside, in order, T apart, and at most
 // Config.QueueDepth at once; none waits longer than QueueDepth·T. Clients that
 // time out while they wait come again, so a useful depth is below Rate times the
 // time that they are willing to wait for.
 //
-// Whoever gives up returns the token, and full moves back by T. The next to
-// arrive then finds one wait less. Those who wait already keep the time that they
-// were told: to move them up would mean a list and a wake-up for each, to win at
-// most T per caller who left. Nobody is admitted before a token for it has
-// accrued: let go at the times that were told, the k-th to be admitted never
-// comes before the k-th token. The tokens of those who left are used later, so a
+// A caller that gives up returns the token, and full moves back by T. The next to
+// arrive then finds one wait less. Waiting callers keep their time: to move them up would mean a list and a wake-up for each, to win at
+// most T per caller who left. No call is admitted before a token for it has
+// accrued: released at these times, the k-th to be admitted never
+// comes before the k-th token. Returned tokens are used later, so a
 // short stretch of time may see as many more than the bucket alone would allow.
 //
 // # Exemptions
@@ -49,7 +47,7 @@
 //
 // # Source, and departures
 //
-// Token bucket, burst seconds, queue depth, exemptions and metrics are those of
+// Token bucket, burst seconds, queue depth, exemptions and metrics come from
 // the ingress connection and ingress request rate limiters of MongoDB 8.2
 // ("Client Backpressure", Terms). Departures: BurstSeconds is 1 and not without
 // bound by default, because a bucket that is never empty limits nothing. A change
@@ -57,10 +55,7 @@
 // it; otherwise a controller that moves Rate every second would grant a burst
 // every second.
 //
-// The state is under a mutex. The admission alone could be one compare-and-swap
-// on the time at which the bucket is full; the benchmarks hold such a version, and
-// it saves some ten nanoseconds of forty. It was left out because the queue, the
-// counts and a change of the parameters would each be a word of their own that
-// the others run ahead of: a token charged at the old rate after the rate was
-// raised may block the limiter for the time of that token.
+// An admission is one compare-and-swap on the time at which the bucket is full. The same
+// word holds a number that each Update changes, so that no token is taken at an old rate
+// after the rate has changed. The queue and its counts are under a mutex.
 package ratelimit

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A Caller is what an adapter knows of whoever asks to be let in. A zero field is
+// A Caller is what an adapter knows of a client that asks to be let in. A zero field is
 // not known, and matches no exemption.
 type Caller struct {
 	// Addr is the address that the connection comes from.
@@ -23,7 +23,7 @@ type Caller struct {
 }
 
 // Exempt says which callers a [Limiter] lets in without a token. A caller is
-// exempt if any of the fields names it. The zero Exempt names nobody.
+// exempt if any of the fields names it. The zero Exempt matches no caller.
 type Exempt struct {
 	// CIDRs are networks. An IPv4 network also holds its IPv4-mapped IPv6
 	// addresses.
@@ -39,8 +39,8 @@ type Exempt struct {
 	Unauthenticated bool
 }
 
-// Match reports whether c is exempt. It is safe for concurrent use as long as
-// nobody changes the slices, and allocates nothing.
+// Match reports whether c is exempt. It is safe for concurrent use while
+// the slices do not change, and allocates nothing.
 func (e Exempt) Match(c Caller) bool {
 	return e.Unauthenticated && c.Unauthenticated ||
 		e.hasAddr(c.Addr) ||
@@ -85,7 +85,7 @@ func (e Exempt) validate() error {
 	return nil
 }
 
-// clone returns e with slices of its own.
+// clone returns e with its own slices.
 func (e Exempt) clone() Exempt {
 	e.CIDRs = slices.Clone(e.CIDRs)
 	e.Identities = slices.Clone(e.Identities)

@@ -11,7 +11,7 @@ import (
 )
 
 // model is the bucket as one would draw it: tokens that drip in, here counted in
-// nanoseconds of dripping, and a list of those who wait.
+// nanoseconds of dripping, and a list of the callers that wait.
 type model struct {
 	interval, burst time.Duration
 	depth           int
@@ -53,15 +53,30 @@ func drive(t *testing.T, ops []byte) {
 	l.Stats(now) // the limiter's time begins at t0
 	for i := 0; i+1 < len(ops); i += 2 {
 		now = now.Add(time.Duration(int8(ops[i])) * ms / 8)
-		if op := ops[i+1]; op%3 > 0 || len(m.waiting) == 0 {
+		switch op := ops[i+1]; {
+		case op%4 == 1:
+			m.ask(t, l, now)
+		case op%4 > 0 || len(m.waiting) == 0:
 			m.arrive(t, l, now)
-		} else {
+		default:
 			m.leave(t, now, int(op)%len(m.waiting))
 		}
 		s := l.Stats(now)
 		if s.Waiting != len(m.waiting) || s.Tokens != float64(m.tokens)/float64(m.interval) {
 			t.Fatalf("op %d: %+v; the model has %v tokens, %d wait", i/2, s, float64(m.tokens)/float64(m.interval), len(m.waiting))
 		}
+	}
+}
+
+// ask compares an Admit, which takes a token that no caller waits for.
+func (m *model) ask(t *testing.T, l *Limiter, now time.Time) {
+	m.see(now)
+	want := m.tokens >= m.interval
+	if want {
+		m.tokens -= m.interval
+	}
+	if _, err := l.Admit(now, spillway.Call{}); (err == nil) != want {
+		t.Fatalf("Admit: %v; the model says %v", err, want)
 	}
 }
 
@@ -143,8 +158,8 @@ func TestIntervalRounding(t *testing.T) {
 	for rate, want := range map[float64]time.Duration{
 		1e6: 1000, 999_999: 1001, 7: 142_857_143, 10: 100 * ms, 0.3: 3_333_333_334, 1. / 3: 3 * time.Second, 64: 15_625_000,
 	} {
-		if got := must(t, Config{Rate: rate}).terms.interval; got != want {
-			t.Errorf("rate %v: one each %v, want %v", rate, got, want)
+		if _, got := must(t, Config{Rate: rate}).bucket.load(); got.interval != want {
+			t.Errorf("rate %v: one each %v, want %v", rate, got.interval, want)
 		}
 	}
 }

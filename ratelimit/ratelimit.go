@@ -1,7 +1,9 @@
 package ratelimit
 
 import (
+	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -11,10 +13,12 @@ import (
 // admits or refuses; with [Limiter.Reserve] it also lets callers wait. It is safe
 // for concurrent use and must not be copied; make one with [New].
 type Limiter struct {
-	mu     sync.Mutex
-	terms  *terms
-	bucket bucket
-	stats  Stats // the counts; levels are filled in by Stats
+	bucket   bucket
+	admitted atomic.Uint64
+	rejected atomic.Uint64
+
+	mu    sync.Mutex // one Update at a time, and the queue
+	stats Stats      // the counts of the queue; the others are filled in by Stats
 }
 
 // New returns a Limiter with a full bucket, or an error that names the field of
@@ -29,8 +33,8 @@ func New(c Config) (*Limiter, error) {
 
 // Update changes the configuration of a Limiter in use, or returns an error that
 // names the field that is out of range and changes nothing. The bucket stays as
-// full as it is, as a share of its capacity. Callers that wait keep the time that
-// they were told; those that come later wait behind as many tokens as before, or
+// full as it is, as a share of its capacity. Callers that wait keep their
+// time; later callers wait behind as many tokens as before, or
 // behind the new QueueDepth if that is less.
 func (l *Limiter) Update(c Config) error {
 	t, err := c.terms()
@@ -39,20 +43,15 @@ func (l *Limiter) Update(c Config) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.terms != nil {
-		l.bucket.rescale(l.terms, t)
-	}
-	l.terms = t
+	l.bucket.change(t)
 	return nil
 }
 
 // Exempt reports whether c takes no token, and counts it if so. Ask before Admit
 // or Reserve, and then ask those only if Exempt says no.
 func (l *Limiter) Exempt(c Caller) bool {
-	l.mu.Lock()
-	t := l.terms
-	l.mu.Unlock()
-	if !t.exempt.Match(c) { // outside the lock: lists may be long
+	_, t := l.bucket.load()
+	if !t.exempt.Match(c) {
 		return false
 	}
 	l.mu.Lock()
@@ -61,18 +60,17 @@ func (l *Limiter) Exempt(c Caller) bool {
 	return true
 }
 
-// Admit takes a token, or refuses if there is none, without regard to the queue.
+// Admit takes a token, or rejects, without regard to the queue.
 // It implements [spillway.Gate]. Settling the Ticket does nothing, whatever the
 // outcome: the token was spent on letting the call in. Neither an admission nor a
 // refusal allocates.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.bucket.see(now)
-	if wait := l.bucket.wait(l.terms); wait > 0 {
-		return spillway.Ticket{}, l.refuse(wait)
+	wait, t, ok := l.bucket.take(l.bucket.see(now), 0)
+	if !ok {
+		l.rejected.Add(1)
+		return spillway.Ticket{}, t.refusal(wait)
 	}
-	l.admit()
+	l.admitted.Add(1)
 	return spillway.Ticket{Criticality: call.Criticality}, nil
 }
 
@@ -83,29 +81,22 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 func (l *Limiter) Reserve(now time.Time) (Reservation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.bucket.see(now)
-	wait := l.bucket.wait(l.terms)
-	if wait <= 0 {
-		l.admit()
+	at, most := l.bucket.see(now), time.Duration(0)
+	if _, t := l.bucket.load(); l.stats.Waiting < t.depth {
+		most = math.MaxInt64
+	}
+	wait, t, ok := l.bucket.take(at, most)
+	switch {
+	case !ok:
+		l.rejected.Add(1)
+		return Reservation{}, t.refusal(wait)
+	case wait <= 0:
+		l.admitted.Add(1)
 		return Reservation{admitted: true}, nil
 	}
-	if l.stats.Waiting >= l.terms.depth {
-		return Reservation{}, l.refuse(wait)
-	}
-	l.bucket.take(l.terms.interval)
 	l.stats.Waiting++
 	l.stats.Queued++
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
-}
-
-func (l *Limiter) admit() {
-	l.bucket.take(l.terms.interval)
-	l.stats.Admitted++
-}
-
-func (l *Limiter) refuse(wait time.Duration) error {
-	l.stats.Rejected++
-	return l.terms.refusal(wait)
 }
 
 // A Reservation is a place in the queue of a [Limiter], or an admission if Wait
@@ -135,15 +126,16 @@ func (r *Reservation) End(now time.Time) bool {
 func (l *Limiter) end(now time.Time, start, wait time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	queued := l.bucket.see(now) - start
+	at := l.bucket.see(now)
+	queued := at - start
 	l.stats.Waiting--
 	l.stats.TimeQueued += queued
 	if queued < wait {
-		l.bucket.take(-l.terms.interval)
+		l.bucket.giveBack(at)
 		l.stats.GaveUp++
 		return false
 	}
-	l.stats.Admitted++
+	l.admitted.Add(1)
 	return true
 }
 
@@ -155,7 +147,7 @@ type Stats struct {
 	Queued   uint64 // told to wait
 	GaveUp   uint64 // told to wait, and left before their turn
 
-	// TimeQueued is how long all those that left the queue were in it;
+	// TimeQueued is how long the callers that left the queue were in it;
 	// divided by Queued − Waiting it is the average.
 	TimeQueued time.Duration
 	// Waiting is how many are in the queue.
@@ -169,9 +161,9 @@ type Stats struct {
 func (l *Limiter) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.bucket.see(now)
 	s := l.stats
-	s.Tokens, s.Capacity = l.bucket.tokens(l.terms)
+	s.Admitted, s.Rejected = l.admitted.Load(), l.rejected.Load()
+	s.Tokens, s.Capacity = l.bucket.tokens(l.bucket.see(now))
 	return s
 }
 

@@ -30,7 +30,7 @@ func must(t testing.TB, c Config) *Limiter {
 // refused is a wait that is not one.
 const refused = -1
 
-// A step is n calls of Reserve at one time, each of which is to be told to wait.
+// A step is n calls of Reserve at one time, each of which returns a wait.
 type step struct {
 	at   time.Duration
 	n    int
@@ -201,9 +201,9 @@ func TestRefusal(t *testing.T) {
 
 // The hint is never too early, nor more than twice the wait.
 func TestHint(t *testing.T) {
-	l := must(t, Config{Rate: 1. / 86400, QueueDepth: 1})
+	_, terms := must(t, Config{Rate: 1. / 86400, QueueDepth: 1}).bucket.load()
 	for wait := time.Duration(1); wait <= 48*time.Hour; wait = wait*17/16 + 1 {
-		r, _ := errors.AsType[*spillway.RejectedError](l.terms.refusal(wait))
+		r, _ := errors.AsType[*spillway.RejectedError](terms.refusal(wait))
 		if r.RetryAfter < wait || r.RetryAfter > max(ms, 2*wait) {
 			t.Fatalf("a wait of %v: RetryAfter %v", wait, r.RetryAfter)
 		}
@@ -306,8 +306,55 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// An admission while the rate changes takes its token at one rate or the other, and none
+// twice: the bucket never holds more than its share, nor owes a token of the old rate.
+func TestAdmitDuringUpdate(t *testing.T) {
+	const workers, calls = 4, 5000
+	day, fast := Config{Rate: 1. / 86400}, Config{Rate: 1e6}
+	l := must(t, fast)
+	var admitted atomic.Int64
+	var callers, updates sync.WaitGroup
+	done := make(chan struct{})
+	updates.Go(func() {
+		for {
+			for _, c := range []Config{day, fast} {
+				if err := l.Update(c); err != nil {
+					t.Error(err)
+				}
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	for range workers {
+		callers.Go(func() {
+			for i := range calls {
+				if _, err := l.Admit(t0.Add(time.Duration(i)*time.Microsecond), spillway.Call{}); err == nil {
+					admitted.Add(1)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	close(done)
+	updates.Wait()
+	s := l.Stats(t0.Add(calls * time.Microsecond))
+	if s.Admitted != uint64(admitted.Load()) || s.Admitted+s.Rejected != workers*calls {
+		t.Errorf("%d admitted: %+v", admitted.Load(), s)
+	}
+	if s.Tokens < 0 || s.Tokens > s.Capacity {
+		t.Errorf("%v tokens of %v", s.Tokens, s.Capacity)
+	}
+	if _, err := l.Admit(t0.Add(2*time.Second), spillway.Call{}); err != nil {
+		t.Errorf("at a million per second, after two seconds: %v", err)
+	}
+}
+
 // Many goroutines at once, while parameters change: no more is admitted than the
-// most generous bucket allows, and nobody is left in the queue.
+// most generous bucket allows, and the queue ends empty.
 func TestConcurrentUse(t *testing.T) {
 	const workers, calls, rate = 8, 2000, 1000
 	l := must(t, Config{Rate: rate, QueueDepth: 50})
