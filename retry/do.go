@@ -12,7 +12,7 @@ import (
 // Do calls f until it succeeds or s gives up, and waits in between as s says.
 //
 // What f returns is nil for success, or an error that [fault.Of] understands. The
-// decisions go by the deadline of call or of ctx, whichever is earlier; f should
+// deadline is that of call or of ctx, whichever is earlier; f should
 // bound its attempts by ctx. Do never sleeps past the deadline: if the next
 // attempt would come too late, it returns at once. If ctx ends while Do waits, the
 // retry that was not sent is paid back. A local refusal by another policy, such
@@ -31,81 +31,68 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 		call.Deadline = d
 	}
 	var (
-		now  time.Time // of the last failure
-		last error     // real answer of the backend
+		l   Loop
+		now time.Time // of the last failure
 	)
-	t := s.Begin(call)
-	for n := 0; ; n++ {
-		if n > 0 || t.Delay() > 0 {
-			if why := wait(ctx, now, t.Delay(), call.Deadline); why != nil {
-				_ = s.Release(t, fault.Failure{Unsent: true})
-				return Explain(last, why, n)
-			}
+	step := l.Begin(s, call)
+	for {
+		if err := step.Sleep(ctx, now, call.Deadline); err != nil {
+			return l.Stop(err)
 		}
-		err := attempt(ctx, s, t, f)
+		if !step.Again {
+			return step.Err
+		}
+		err := attempt(ctx, &l, f)
 		if err == nil {
-			_ = s.Succeed(t) // the call has succeeded, whatever s makes of it
+			l.Succeed()
 			return nil
 		}
 		failure := fault.Of(err)
-		if failure.Unsent {
-			_ = s.Release(t, failure)
-			return Explain(last, err, n)
+		if !failure.Unsent {
+			now = time.Now()
 		}
-		now = time.Now()
-		next, why := s.Refresh(now, t, failure)
-		switch {
-		case why == nil:
-			t, last = next, err
-		case failure.Canceled, errors.Is(err, ctx.Err()):
-			// What the backend said is in last; err says that the caller left.
-			return Explain(last, err, n+1)
-		default:
-			return Explain(err, hold(ctx, now, why, call.Deadline), n+1)
-		}
+		step = l.Fail(now, err, failure, ctx.Err())
 	}
 }
 
 // attempt runs f once. It is apart from Do because a defer outside of loops costs
 // only a few nanoseconds.
-func attempt(ctx context.Context, s Strategy, t Token, f func(ctx context.Context, a *Attempt) error) error {
+func attempt(ctx context.Context, l *Loop, f func(ctx context.Context, a *Attempt) error) error {
 	returned := false
 	defer func() {
 		if !returned {
-			_ = s.Release(t, fault.Failure{})
+			l.Abort(fault.Failure{})
 		}
 	}()
-	err := f(ctx, t.Attempt())
+	err := f(ctx, l.Attempt())
 	returned = true
 	return err
 }
 
-// wait waits for d, counted from now (the present if zero), or returns why not.
-func wait(ctx context.Context, now time.Time, d time.Duration, deadline time.Time) error {
-	if d <= 0 {
-		return ctx.Err()
+// Sleep waits as s says, or returns why it did not: ctx has ended, or the attempt would
+// come after the deadline of the call, if that is not zero. now is the time of the last
+// failure, zero if there was none.
+func (s Step) Sleep(ctx context.Context, now, deadline time.Time) error {
+	if s.Wait <= 0 {
+		if s.Again && !now.IsZero() {
+			return ctx.Err()
+		}
+		return nil
 	}
 	if now.IsZero() {
 		now = time.Now()
 	}
-	if !deadline.IsZero() && !now.Add(d).Before(deadline) {
-		return &RefusedError{Reason: ReasonDeadline, Delay: d}
+	if !deadline.IsZero() && !now.Add(s.Wait).Before(deadline) {
+		if !s.Again {
+			return nil // Err says why the call ends
+		}
+		return &RefusedError{Reason: ReasonDeadline, Delay: s.Wait}
 	}
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(s.Wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-	}
-	return ctx.Err()
-}
-
-// hold waits as why asks for before it is returned, and returns the reason to
-// stop that came up meanwhile, or why.
-func hold(ctx context.Context, now time.Time, why error, deadline time.Time) error {
-	r, ok := errors.AsType[*RefusedError](why)
-	if !ok || r.Hold <= 0 || wait(ctx, now, r.Hold, deadline) == nil || ctx.Err() == nil {
-		return why
 	}
 	return ctx.Err()
 }

@@ -18,9 +18,9 @@ var (
 	ErrForeignToken = errors.New("retry: the token is not of this strategy")
 )
 
-// A Token stands for one attempt of one call. It is a plain value and used up
-// when it is given back to the [Strategy] that handed it out. The zero Token is
-// nobody's.
+// A Token represents one attempt of one call. It is a plain value and used up
+// when it is given back to the [Strategy] that handed it out. The zero Token belongs
+// to no strategy.
 type Token struct {
 	state      *State
 	generation uint64
@@ -46,6 +46,7 @@ type Attempt struct {
 
 	endpoint      string
 	deprioritized []string
+	before        func(wait time.Duration) // the next attempt
 }
 
 // Use says at which endpoint the attempt is made. If the attempt fails, later
@@ -56,6 +57,12 @@ func (a *Attempt) Use(endpoint string) { a.endpoint = endpoint }
 // Deprioritized returns the endpoints that attempts of this call failed at, for
 // server selection to avoid if there are others. It must not be changed or kept.
 func (a *Attempt) Deprioritized() []string { return a.deprioritized }
+
+// BeforeRetry makes [Do] call f once it is certain that another attempt follows this
+// one, before it waits for that long. It is the place to release what this attempt still
+// holds, such as a connection. f is not called where this is the last attempt. The last
+// BeforeRetry of an attempt counts.
+func (a *Attempt) BeforeRetry(f func(wait time.Duration)) { a.before = f }
 
 // avoid deprioritises the endpoint of the attempt.
 func (a *Attempt) avoid() {
@@ -70,7 +77,7 @@ func (a *Attempt) avoid() {
 type State struct {
 	// Attempt is that of the token that was claimed.
 	Attempt
-	// Call is what Begin was told.
+	// Call is the argument of Begin.
 	Call spillway.Call
 	// Data is for the implementation. It is nil after Begin.
 	Data any
@@ -89,12 +96,15 @@ type State struct {
 // Next returns the Token of the next attempt.
 func (s *State) Next(delay time.Duration) Token {
 	s.Number++
-	s.endpoint = ""
+	s.endpoint, s.before = "", nil
 	return Token{s, s.generation.Load(), delay}
 }
 
 // End ends the call. The State must not be used any more.
-func (s *State) End() { s.issuer.pool.Put(s) }
+func (s *State) End() {
+	s.before = nil // with all that it holds
+	s.issuer.pool.Put(s)
+}
 
 // An Issuer hands out the tokens of a [Strategy] and checks those that come back.
 // It is the part that all strategies have in common, for use in new ones. The

@@ -28,13 +28,3 @@ func (g *gates) ratio(now time.Time, c spillway.Criticality) shed.Ratio {
 	}
 	return a.ratios[c.Index()]
 }
-
-// advise passes on to the throttle of a caller what an answer said, as package egress does.
-func (e *edge) advise(c *call, a reply, ratio shed.Ratio) {
-	o := e.clients[c.client].active
-	if e.config.Egress.ThrottleMode == spillway.Off || ratio == shed.RatioOne && (o.throttle == nil || a != served) {
-		return
-	}
-	o.remember()
-	o.throttle.Advise(e.at(c.started), c.call.Criticality, ratio.Float())
-}

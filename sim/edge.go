@@ -1,15 +1,14 @@
 package sim
 
 import (
-	"slices"
+	"context"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/ejection"
-	"github.com/seed90641741/spillway/internal/final"
-	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -25,8 +24,8 @@ type edge struct {
 	to       *service
 	group    *group // nil where the callers are tasks
 	clients  []client
-	strategy retry.Strategy
-	purse    purse
+	caller   caller
+	stack    egress.Policies
 	bucket   budget.Config
 	policies policies
 	network  *stream                       // latency, loss
@@ -34,7 +33,7 @@ type edge struct {
 	ejected  map[int32][]ejection.Ejection // of callers to whom a task has said when to come back, by the place in the subset
 }
 
-// A client is one caller. Its policies are made when they are needed, and let go
+// A client is one caller. Its policies are made when they are needed, and dropped
 // when they know no more than new ones.
 type client struct {
 	bucket    *budget.Bucket // nil: as new
@@ -44,22 +43,14 @@ type client struct {
 	good      uint32         // useful answers
 }
 
-// The gates of an attempt, in the order of package egress.
-const (
-	throttleGate = iota
-	inflightGate
-	egressGates
-)
-
 // notSent is in place of a task.
 const notSent = -1
 
 // A call is one that is under way.
 type call struct {
 	edge     *edge
-	token    retry.Token
+	flow     egress.Flow
 	call     spillway.Call
-	tickets  [egressGates]spillway.Ticket
 	intended int64 // when the call was to begin
 	started  int64 // when the attempt was
 	client   int32
@@ -90,8 +81,12 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 		to: s.services[s.config.service(c.To)], clients: make([]client, callers),
 	}
 	e.network, e.choice = s.stream(), s.stream()
-	e.purse.edge = e
-	e.strategy, _, _ = c.Retry.strategy(&e.purse, s.stream().float) // was tried once
+	e.caller.edge = e
+	e.stack = egress.Policies{
+		Throttle: (*callerThrottle)(&e.caller), ThrottleMode: c.Egress.ThrottleMode,
+		Inflight: (*callerInflight)(&e.caller), InflightMode: c.Egress.InflightMode,
+	}
+	e.stack.Retry, _, _ = c.Retry.strategy((*purse)(&e.caller), s.stream().float) // was tried once
 	e.policies.configure(c.Egress, s.stream().float)
 	if e.to.config.AcceptRatio && e.policies.keep > 0 {
 		e.policies.keep = max(e.policies.keep, int64(throttle.AdviceLifetime))
@@ -112,9 +107,8 @@ func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *r
 	if e.group != nil {
 		c.windows = e.group.offer(c)
 	}
-	e.purse.payer = client
-	c.token = e.strategy.Begin(what)
-	e.later(id, c.token.Delay())
+	e.caller.client = client
+	e.later(id, c.flow.Begin(&e.stack, what, nil).Wait)
 }
 
 // later makes the next attempt after a delay.
@@ -129,13 +123,14 @@ func (e *edge) later(id uint32, d time.Duration) {
 // attempt makes an attempt, if all gates admit it.
 func (e *edge) attempt(id uint32) {
 	c := e.calls[id]
-	c.call.Attempt, c.started, c.at, c.trying = int32(c.token.Attempt().Number), e.now, notSent, true
-	if refused, err := e.admit(c); refused != 0 {
-		e.settle(c, spillway.Abandoned)
-		e.purse.payer = c.client
-		_ = e.strategy.Release(c.token, fault.Failure{Unsent: true}) // the token is this attempt's own
-		e.givenUp(c, err)
-		e.end(id, refused)
+	e.wake(c.client)
+	e.caller.client = c.client
+	step := c.flow.Resume(e.clock)
+	c.call.Attempt, c.started, c.at, c.trying = int32(c.flow.Number), e.now, notSent, true
+	if step.Action == egress.ActionReject {
+		e.settled(c)
+		e.givenUp(c, step)
+		e.end(id, rejection(step.Err))
 		return
 	}
 	if e.witness.attempt != nil {
@@ -151,30 +146,8 @@ func (e *edge) attempt(id uint32) {
 	e.connect(id)
 }
 
-// admit asks each gate in turn, and returns what becomes of a call that one
-// refuses.
-func (e *edge) admit(c *call) (refused outcome, err error) {
-	a, config := e.wake(c.client), &e.config.Egress
-	if config.ThrottleMode != spillway.Off {
-		t, err := a.admit(e.clock, c.call)
-		if c.tickets[throttleGate] = t; err != nil && config.ThrottleMode == spillway.Enforce {
-			return refusedThrottle, err
-		}
-	}
-	if config.InflightMode != spillway.Off {
-		t, err := a.limiter.Admit(e.clock, c.call)
-		if c.tickets[inflightGate] = t; err != nil && config.InflightMode == spillway.Enforce {
-			return refusedInflight, err
-		}
-	}
-	return 0, nil
-}
-
-// settle tells the gates what became of an attempt, as of when it began.
-func (e *edge) settle(c *call, o spillway.Outcome) {
-	for i := range c.tickets {
-		c.tickets[i].Settle(e.at(c.started), o)
-	}
+// settled notes that an attempt has ended.
+func (e *edge) settled(c *call) {
 	c.gen++
 	c.trying = false
 	e.rest(c.client)
@@ -228,7 +201,7 @@ func (e *edge) disconnect(c *call) {
 func (e *edge) send(c *call, id uint32) {
 	chosen := e.choose(c)
 	t := e.to.tasks[chosen]
-	c.token.Attempt().Use(t.name)
+	c.flow.Use(t.name)
 	r := e.takeRequest()
 	r.task, r.caller, r.id, r.callGen, r.call = t, c, id, c.gen, c.call
 	r.connect = e.greet(c.client, chosen)
@@ -260,22 +233,10 @@ func (e *edge) greet(caller int32, task int) int64 {
 	return cost
 }
 
-// bit is that of the connection to a task.
-func (e *edge) bit(caller int32, task int) uint64 { return 1 << e.place(caller, task) }
-
-// place is the place of a task in the subset of a caller.
-func (e *edge) place(caller int32, task int) int {
-	if e.config.Subset == len(e.to.tasks) {
-		return task
-	}
-	n := len(e.to.tasks)
-	return (task - int(caller)*e.config.Subset%n + n) % n
-}
-
 // answered ends an attempt with what the task has said.
 func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio) {
 	c := e.calls[id]
-	e.advise(c, a, ratio)
+	c.flow.Advise(ratio.Float())
 	c.last = a.outcome()
 	f := a.failure(hint)
 	if a == unreachable {
@@ -283,21 +244,20 @@ func (e *edge) answered(id uint32, a reply, hint time.Duration, ratio shed.Ratio
 	}
 	e.eject(c, f)
 	e.disconnect(c)
-	e.settle(c, outcomeOf(a == served, f))
-	e.purse.payer = c.client
-	if a == served {
-		_ = e.strategy.Succeed(c.token) // as above
-		e.end(id, good)
+	if a != served {
+		e.failed(id, egress.Failure{Failure: f})
 		return
 	}
-	e.failed(id, f)
+	e.caller.client = c.client
+	c.flow.Succeed(e.clock)
+	e.settled(c)
+	e.end(id, good)
 }
 
 // expired ends an attempt that has taken too long.
 func (e *edge) expired(id uint32) {
 	c := e.calls[id]
 	c.last = timedOut
-	f := fault.Failure{Timeout: true}
 	if c.at != notSent {
 		e.clients[c.client].connected &^= e.bit(c.client, int(c.at))
 	}
@@ -305,55 +265,35 @@ func (e *edge) expired(id uint32) {
 		e.push(e.config.Latency.draw(e.network), leave, r.place, r.gen)
 	}
 	e.disconnect(c)
-	e.settle(c, outcomeOf(false, f))
-	e.purse.payer = c.client
+	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
+	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
+		f.Err, f.Left = context.DeadlineExceeded, context.DeadlineExceeded
+	}
 	e.failed(id, f)
 }
 
-// failed asks the strategy whether there is to be another attempt.
-func (e *edge) failed(id uint32, f fault.Failure) {
+// failed ends an attempt that has failed. There may be another one.
+func (e *edge) failed(id uint32, f egress.Failure) {
 	c := e.calls[id]
-	c.failure = f
-	next, err := e.strategy.Refresh(e.clock, c.token, f)
-	if err != nil {
-		e.givenUp(c, err)
-		e.end(id, c.last)
+	if c.failure = f.Failure; f.Err == nil {
+		f.Err = (*attemptError)(&c.failure)
+	}
+	e.caller.client = c.client
+	step := c.flow.Fail(e.clock, f)
+	e.settled(c)
+	if step.Again {
+		e.later(id, step.Wait)
 		return
 	}
-	c.token = next
-	e.later(id, next.Delay())
+	e.givenUp(c, step)
+	e.end(id, c.last)
 }
 
-// givenUp marks the request that a call was made for, as package egress does, unless why
-// there is no other attempt leaves that to the caller of the task.
-func (e *edge) givenUp(c *call, why error) {
-	r := c.parent.r
-	if r == nil || r.gen != c.parent.gen {
-		return
-	}
-	var last error
-	if c.attempts > 0 {
-		last = (*attemptError)(&c.failure)
-	}
-	if final.Error(retry.Explain(last, why, int(c.attempts))) {
+// givenUp marks the request that a call was made for, as a server of this package's
+// callers does.
+func (e *edge) givenUp(c *call, step egress.Step) {
+	if r := c.parent.r; r != nil && r.gen == c.parent.gen && step.Final() {
 		r.final.Set()
-	}
-}
-
-// outcomeOf says what an attempt tells of the backend's load, as package egress
-// does.
-func outcomeOf(ok bool, f fault.Failure) spillway.Outcome {
-	switch {
-	case ok:
-		return spillway.Served
-	case f.OverQuota():
-		return spillway.OverQuota
-	case f.Overload, f.Unprocessed:
-		return spillway.Overloaded
-	case f.Timeout:
-		return spillway.TimedOut
-	default:
-		return spillway.Failed
 	}
 }
 
@@ -367,7 +307,7 @@ func (e *edge) end(id uint32, o outcome) {
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
-	c.token, c.parent, c.request = retry.Token{}, ticketFor{}, nil
+	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
 	c.gen++
 	e.freeCall(id)
 	if r := parent.r; r != nil && r.gen == parent.gen {
@@ -378,92 +318,14 @@ func (e *edge) end(id uint32, o outcome) {
 // drop ends a call whose caller is dead.
 func (e *edge) drop(id uint32) {
 	c := e.calls[id]
+	e.caller.client = c.client
 	if c.trying {
-		e.settle(c, spillway.Abandoned)
+		c.flow.Abort()
+		e.settled(c)
+	} else {
+		c.flow.Stop(context.Canceled)
 	}
-	e.purse.payer = c.client
-	_ = e.strategy.Release(c.token, fault.Failure{Unsent: true}) // as above
-	c.token, c.parent, c.request = retry.Token{}, ticketFor{}, nil
+	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
 	c.gen++
 	e.freeCall(id)
-}
-
-// choose returns the task that is to get the next request.
-func (e *edge) choose(c *call) (task int) {
-	if e.config.Retarget {
-		avoid := c.token.Attempt().Deprioritized()
-		for range 4 * min(len(avoid), e.config.Subset) {
-			if task = e.pick(c); !slices.Contains(avoid, e.to.tasks[task].name) {
-				return task
-			}
-		}
-	}
-	return e.pick(c)
-}
-
-// eject leaves a task out that has refused and said for how long.
-func (e *edge) eject(c *call, f fault.Failure) {
-	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
-		return
-	}
-	all := e.ejected[c.client]
-	if all == nil {
-		if e.ejected == nil {
-			e.ejected = make(map[int32][]ejection.Ejection)
-		}
-		all = make([]ejection.Ejection, e.config.Subset)
-		e.ejected[c.client] = all
-	}
-	all[e.place(c.client, int(c.at))].Failed(e.clock, f)
-}
-
-// out reports whether a task is left out by a caller.
-func (e *edge) out(caller int32, task int) bool {
-	all := e.ejected[caller]
-	return all != nil && all[e.place(caller, task)].Active(e.clock)
-}
-
-// pick chooses no task that is known to be gone, or has asked to be left out, unless all
-// have.
-func (e *edge) pick(c *call) (task int) {
-	for range 16 {
-		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(c.client, task) {
-			return task
-		}
-	}
-	n := e.config.Subset
-	first := e.choice.below(n)
-	for i := range n {
-		if t := e.member(c.client, (first+i)%n); e.to.tasks[t].gone == 0 {
-			return t
-		}
-	}
-	return task
-}
-
-func (e *edge) draw(c *call) int {
-	n := e.config.Subset
-	switch e.config.Balance {
-	case RoundRobin:
-		caller := &e.clients[c.client]
-		caller.turn++
-		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
-	case LeastBusy:
-		a, b := e.member(c.client, e.choice.below(n)), e.member(c.client, e.choice.below(n))
-		if e.to.tasks[b].better(e.to.tasks[a]) {
-			return b
-		}
-		return a
-	default:
-		return e.member(c.client, e.choice.below(n))
-	}
-}
-
-// member returns the task at place i of a caller's subset. Subsets follow one
-// another around the tasks.
-func (e *edge) member(caller int32, i int) int {
-	if e.config.Subset == len(e.to.tasks) {
-		return i
-	}
-	return (int(caller)*e.config.Subset + i) % len(e.to.tasks)
 }

@@ -81,9 +81,9 @@ func traceOf(n int, mean time.Duration) (all []time.Duration) {
 	return all
 }
 
-// The simulator keeps an order of policies of its own, as package egress waits and
-// reads the clock. Here both get the same calls, backend and randomness, and must
-// decide alike, to the nanosecond.
+// The simulator is a shell of its own around the core of package egress, with policies
+// that it makes only when they matter. Here both shells get the same calls, backend and
+// randomness, and must decide alike, to the nanosecond.
 func TestCallersDecideAsEgressDoes(t *testing.T) {
 	for name, edge := range map[string]Edge{
 		"defaults":        {},
@@ -157,7 +157,7 @@ func inEarnest(t *testing.T, edge Edge, trace []time.Duration) (all []decision) 
 			calls.Go(func() {
 				ctx, cancel := context.WithDeadline(t.Context(), start.Add(at+patience))
 				defer cancel()
-				err := client.Do(ctx, spillway.Call{Kind: cmp.Or(edge.Kind, spillway.Read)}, func(ctx context.Context, a *egress.Attempt) error {
+				err := client.Do(ctx, spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.Read)}, func(ctx context.Context, a *egress.Attempt) error {
 					note(at, fmt.Sprint("attempt ", a.Number))
 					return attemptOf(ctx, edge.Timeout, start)
 				})

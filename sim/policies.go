@@ -14,15 +14,16 @@ import (
 // has passed, and a limiter when nothing is in flight.
 type active struct {
 	of       *policies
-	limiter  *inflight.Limiter  // nil while nothing is in flight
-	throttle *throttle.Throttle // nil while the past is short, and tells of no refusal
-	past     [short]int64       // when calls were accepted, and of which class
-	known    int                // of past
-	flying   int32              // attempts under way
-	open     int32              // connections in use
-	queue    queue[ticket]      // for one
-	used     int64              // when an attempt last ended
-	listed   bool               // in policies.idle
+	limiter  *inflight.Limiter // nil while nothing is in flight
+	throttle *throttle.Routes  // nil while the past is short, and has no rejection
+	past     [short]int64      // when calls were accepted, and of which class
+	known    int               // of past
+	limited  time.Time         // when the in-flight limit was reached
+	flying   int32             // attempts under way
+	open     int32             // connections in use
+	queue    queue[ticket]     // for one
+	used     int64             // when an attempt last ended
+	listed   bool              // in policies.idle
 }
 
 // short is how many accepted calls a caller can have had without a throttle.
@@ -39,7 +40,7 @@ type policies struct {
 	idle      queue[idler]
 	spare     []*active
 	limiters  []*inflight.Limiter
-	throttles []*throttle.Throttle
+	throttles []*throttle.Routes
 }
 
 // idler is a caller that may become idle.
@@ -98,42 +99,6 @@ func taken[T any](spare *[]*T) *T {
 	return v
 }
 
-// admit is that of the throttle. One that has not been refused anything admits.
-func (a *active) admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	if a.throttle == nil {
-		return spillway.Ticket{By: a, Criticality: call.Criticality}, nil
-	}
-	return a.throttle.Admit(now, call)
-}
-
-// Settle implements [spillway.Settler] for attempts that were admitted when there
-// was no throttle. While all were accepted, it is enough to know when: told of them
-// later, a throttle is what it would be.
-func (a *active) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
-	switch {
-	case o == spillway.Abandoned:
-	case a.throttle == nil && o.Accepted() && a.known < short:
-		a.past[a.known] = int64(now.Sub(epoch))<<2 | int64(t.Criticality.Index())
-		a.known++
-	default:
-		a.remember()
-		a.throttle.Settle(now, t, o)
-	}
-}
-
-// remember makes a throttle, and tells it of the past.
-func (a *active) remember() {
-	if a.throttle != nil {
-		return
-	}
-	a.throttle = taken(&a.of.throttles)
-	_ = a.throttle.Update(a.of.config) // was tried once
-	for _, p := range a.past[:a.known] {
-		class := spillway.Criticality(p&3) + spillway.Sheddable
-		a.throttle.Settle(epoch.Add(time.Duration(p>>2)), spillway.Ticket{Criticality: class}, spillway.Served)
-	}
-}
-
 // rest notes that an attempt has ended, and takes back what knows nothing any more.
 func (e *edge) rest(caller int32) {
 	p, a := &e.policies, e.clients[caller].active
@@ -169,7 +134,7 @@ func (e *edge) retire(caller int32) {
 		return
 	}
 	if a.throttle != nil {
-		*a.throttle = throttle.Throttle{}
+		*a.throttle = throttle.Routes{}
 		p.throttles = append(p.throttles, a.throttle)
 	}
 	*a = active{queue: a.queue}

@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"errors"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 )
 
@@ -51,7 +53,7 @@ func (a reply) failure(hint time.Duration) fault.Failure {
 	}
 }
 
-// outcome is what becomes of a call.
+// outcome is the result of a call.
 type outcome uint8
 
 const (
@@ -64,7 +66,7 @@ const (
 	failed
 )
 
-// outcome is what becomes of a call whose last reply this is.
+// outcome is the result of a call whose last reply this is.
 func (a reply) outcome() outcome {
 	switch a {
 	case served:
@@ -74,4 +76,12 @@ func (a reply) outcome() outcome {
 	default:
 		return failed
 	}
+}
+
+// rejection is the result of a call that a policy of its caller has rejected.
+func rejection(err error) outcome {
+	if e, ok := errors.AsType[*spillway.RejectedError](err); ok && e.Reason == spillway.ReasonThrottle {
+		return refusedThrottle
+	}
+	return refusedInflight
 }

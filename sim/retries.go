@@ -60,22 +60,18 @@ func (r *Retry) bucket() budget.Config {
 	return budget.Config{Capacity: 1000 * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
 }
 
-// A purse is the budget of the caller on whose behalf its edge just decides. It
-// lets callers share a strategy and yet pay for themselves.
-type purse struct {
-	edge  *edge
-	payer int32
-}
+// A purse is the budget of a caller.
+type purse caller
 
 func (p *purse) Withdraw(now time.Time, key string, tokens float64) (left, capacity float64, ok bool) {
-	return p.edge.bucketOf(p.payer).Withdraw(now, key, tokens)
+	return p.edge.bucketOf(p.client).Withdraw(now, key, tokens)
 }
 
-// Deposit leaves out what changes nothing: a full bucket that nobody has touched.
+// Deposit leaves out what changes nothing: a full bucket that was never used.
 func (p *purse) Deposit(key string, tokens float64) {
 	e := p.edge
-	if e.clients[p.payer].bucket != nil || e.bucket.Empty {
-		e.bucketOf(p.payer).Deposit(key, tokens)
+	if e.clients[p.client].bucket != nil || e.bucket.Empty {
+		e.bucketOf(p.client).Deposit(key, tokens)
 	}
 }
 

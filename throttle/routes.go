@@ -40,7 +40,7 @@ type Routes struct {
 	backend  Throttle
 	activity activity
 	known    atomic.Int32 // how many routes there are, so that calls take no lock while there are none
-	few      Throttle
+	few      *Throttle    // nil while there are none
 
 	mu     sync.RWMutex
 	config Config
@@ -84,6 +84,9 @@ func (t *Routes) Update(c Config) error {
 			return err
 		}
 	}
+	if t.few == nil {
+		return nil
+	}
 	return t.few.Update(c)
 }
 
@@ -99,6 +102,13 @@ func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ti
 	return t.decides(of).Admit(now, call)
 }
 
+// Unseen returns the ticket of a call that was sent at a time before t was made, and
+// that t would have admitted, as it knew of no calls. It is for callers that make a
+// throttle only when there is something to know.
+func (t *Routes) Unseen(sent time.Time, c spillway.Criticality) spillway.Ticket {
+	return spillway.Ticket{By: &t.backend, Epoch: uint64(t.backend.clock.since(sent)), Criticality: c}
+}
+
 // decides returns what decides on a call.
 func (t *Routes) decides(of Route) *Throttle {
 	if t.known.Load() == 0 {
@@ -108,7 +118,7 @@ func (t *Routes) decides(of Route) *Throttle {
 	case x == nil:
 		return &t.backend
 	case x.ended.Load() < fewCalls:
-		return &t.few
+		return t.few // which add has made before x
 	default:
 		return &x.throttle
 	}
@@ -157,7 +167,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	if failed {
 		x.failed.Store(now.UnixNano())
 	}
-	own, few := ticket.By == spillway.Settler(&x.throttle), ticket.By == spillway.Settler(&t.few)
+	own, few := ticket.By == spillway.Settler(&x.throttle), ticket.By == spillway.Settler(t.few)
 	foreign := spillway.Ticket{Epoch: noEpoch, Criticality: ticket.Criticality}
 	if !own {
 		x.throttle.Settle(now, foreign, o)
@@ -192,7 +202,11 @@ func (t *Routes) add(now time.Time, name string) {
 	}
 	x.failed.Store(now.UnixNano())
 	if t.all == nil {
-		t.all = make(map[string]*route)
+		few := new(Throttle)
+		if few.Update(t.config) != nil {
+			return // likewise
+		}
+		t.few, t.all = few, make(map[string]*route)
 	}
 	if len(t.all) >= MaxRoutes {
 		t.evict(now)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
-	"github.com/seed90641741/spillway/retry"
 )
 
 // TransportConfig configures a [Transport]. The zero TransportConfig is ready for
@@ -50,8 +49,6 @@ type Transport struct {
 	key      func(*http.Request) string
 	route    func(*http.Request) string // nil: DefaultRoute
 	internal func(*http.Request) bool
-	answers  answers
-	standard retry.Strategy // where none is given
 }
 
 // NewTransport returns a Transport, or an error that names the field of c that
@@ -66,15 +63,11 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.Key == nil {
 		c.Key = hostOf
 	}
-	standard, err := retry.NewBudgeted(retry.BudgetedConfig{})
+	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
 	if err != nil {
-		return nil, fmt.Errorf("spillhttp: %w", err)
-	}
-	t := &Transport{base: c.Base, key: c.Key, route: c.Route, internal: c.Internal, standard: standard}
-	if t.pool, err = egress.NewPool(t.policies(c.Egress), c.MaxHosts); err != nil {
 		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
 	}
-	return t, nil
+	return &Transport{base: c.Base, pool: pool, key: c.Key, route: c.Route, internal: c.Internal}, nil
 }
 
 // Update changes the policies of a Transport in use, for all backends, or returns
@@ -83,19 +76,10 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 // in its strategy: give the same Retry again to keep it. Where none is given, the
 // Transport keeps its own. Calls under way end as they began.
 func (t *Transport) Update(c egress.Config) error {
-	if err := t.pool.Update(t.policies(c)); err != nil {
+	if err := t.pool.Update(c); err != nil {
 		return fmt.Errorf("spillhttp: Egress: %w", err)
 	}
 	return nil
-}
-
-// policies returns c with a strategy that lets failed answers give way.
-func (t *Transport) policies(c egress.Config) egress.Config {
-	if c.Retry == nil {
-		c.Retry = t.standard
-	}
-	c.Retry = &drainer{c.Retry, &t.answers}
-	return c
 }
 
 func hostOf(req *http.Request) string { return req.URL.Host }

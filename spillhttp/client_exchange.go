@@ -55,7 +55,7 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
 			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			x.transport.answers.Store(a.Attempt, x.failed)
+			a.BeforeRetry(x.failed.giveWay)
 			return x.failed
 		}
 	}

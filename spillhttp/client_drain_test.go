@@ -71,16 +71,3 @@ func TestSlowBody(t *testing.T) {
 		}
 	})
 }
-
-// TestAnswersForgotten: nothing is kept of a call once it has ended.
-func TestAnswersForgotten(t *testing.T) {
-	rt := mustTransport(t, TransportConfig{Base: baseFunc(func(req *http.Request) (*http.Response, error) {
-		return answer(req, 503, "busy"), nil
-	})})
-	for range 100 {
-		if resp, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)); err == nil {
-			_ = resp.Body.Close()
-		}
-	}
-	rt.answers.Range(func(any, any) bool { t.Error("an answer is still waited for"); return false })
-}

@@ -1,0 +1,114 @@
+package egress
+
+import (
+	"fmt"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// Config configures a [Client]. The zero Config is ready for use: all policies
+// with their defaults, enforcing.
+type Config struct {
+	// Throttle configures adaptive throttling.
+	Throttle throttle.Config
+	// ThrottleMode says whether the throttle enforces, observes or is off.
+	ThrottleMode spillway.Mode
+
+	// MaxRequests is how many attempts may be in flight at once. It bounds both
+	// the memory of this process and the queue at the backend: a good value is
+	// the rate that the backend can serve times the time that a call may take
+	// there (Little's law). Zero means 1024, as in A32 and Envoy.
+	MaxRequests int
+	// Inflight, if not nil, is used in place of a limiter of the Client's own, so
+	// that several Clients share one limit; MaxRequests must then be zero.
+	Inflight *inflight.Limiter
+	// MaxRequestsByKey gives calls of some keys in-flight limits of their own: they count
+	// there, and not against MaxRequests or Inflight. It is for methods whose calls last
+	// long and do little, such as streams and long polls. Zero means 1024, negative means
+	// no limit.
+	MaxRequestsByKey map[string]int
+	// InflightMode says whether the in-flight limits enforce, observe or are off.
+	InflightMode spillway.Mode
+
+	// Retry decides on retries. A strategy holds the budget, so Clients that are
+	// given the same one share it. Nil means [retry.Budgeted] with its defaults:
+	// three attempts, retries at most 10 % of the calls.
+	Retry retry.Strategy
+
+	// Observer, if not nil, receives each decision. It costs a second clock
+	// read per attempt.
+	Observer spillway.Observer
+}
+
+// build makes all policies, but for the strategy where none is given.
+func (c *Config) build() (*policies, error) {
+	for _, m := range []struct {
+		field string
+		mode  spillway.Mode
+	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
+		if m.mode > spillway.Off {
+			return nil, fmt.Errorf("egress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
+		}
+	}
+	routes, err := throttle.NewRoutes(c.Throttle)
+	if err != nil {
+		return nil, fmt.Errorf("egress: Throttle: %w", err)
+	}
+	limiter, err := c.limiter()
+	if err != nil {
+		return nil, err
+	}
+	byKey, err := c.limitersByKey()
+	if err != nil {
+		return nil, err
+	}
+	p := &policies{routes: routes, limiter: limiter, shared: c.Inflight != nil}
+	p.Policies = Policies{
+		Throttle: routes, ThrottleMode: c.ThrottleMode,
+		Inflight: limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
+		Retry: c.Retry, Observer: c.Observer,
+	}
+	return p, nil
+}
+
+// newStandard returns the strategy where none is given.
+func newStandard() (retry.Strategy, error) {
+	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
+	if err != nil {
+		return nil, fmt.Errorf("egress: Retry: %w", err)
+	}
+	return s, nil
+}
+
+func (c *Config) limiter() (*inflight.Limiter, error) {
+	if c.Inflight == nil {
+		l, err := inflight.New(inflight.Config{MaxRequests: c.MaxRequests})
+		if err != nil {
+			return nil, fmt.Errorf("egress: %w", err)
+		}
+		return l, nil
+	}
+	if c.MaxRequests != 0 {
+		return nil, fmt.Errorf("egress: MaxRequests is %d, must be 0 where Inflight is given", c.MaxRequests)
+	}
+	return c.Inflight, nil
+}
+
+// limitersByKey returns the limiters of keys that have one of their own.
+func (c *Config) limitersByKey() (map[string]*inflight.Limiter, error) {
+	if len(c.MaxRequestsByKey) == 0 {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	all := make(map[string]*inflight.Limiter, len(c.MaxRequestsByKey))
+	for key, n := range c.MaxRequestsByKey {
+		l, err := inflight.New(inflight.Config{MaxRequests: n})
+		if err != nil {
+			return nil, fmt.Errorf("egress: MaxRequestsByKey[%q]: %w", key, err)
+		}
+		all[key] = l
+	}
+	return all, nil
+}

@@ -1,0 +1,209 @@
+package egress
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// Policies are what calls to one backend have to pass. A [Client] makes them of its
+// [Config]; a shell of another kind, such as package sim, fills them itself. They must not
+// be changed while a call is under way.
+type Policies struct {
+	Throttle      Throttle
+	ThrottleMode  spillway.Mode
+	Inflight      spillway.Gate
+	InflightByKey map[string]*inflight.Limiter // in place of Inflight, for calls with these keys
+	InflightMode  spillway.Mode
+	Retry         retry.Strategy
+	Observer      spillway.Observer // or nil
+}
+
+// A Throttle is what a [Flow] needs of [throttle.Routes].
+type Throttle interface {
+	Admit(now time.Time, call spillway.Call, of throttle.Route) (spillway.Ticket, error)
+	Timed(o spillway.Outcome) bool
+	Limited(now time.Time)
+	Settle(sent, now time.Time, t *spillway.Ticket, of throttle.Route, o spillway.Outcome)
+	Advise(now time.Time, c spillway.Criticality, ratio float64)
+}
+
+// An Action says what the shell of a [Flow] does next.
+type Action uint8
+
+const (
+	// ActionRun makes the attempt, then calls Succeed or Fail.
+	ActionRun Action = iota
+	// ActionWait waits as the Step says, then calls Resume, or Stop if it could not.
+	ActionWait
+	// ActionReject ends the call: a policy of this process has rejected an attempt.
+	ActionReject
+	// ActionDone ends the call.
+	ActionDone
+)
+
+// A Step is what to do next, and for how long to wait or with which error the call ends.
+type Step struct {
+	Action
+	retry.Step
+}
+
+// A Flow is one call on its way through the policies, without the time, the waits, and the
+// attempts themselves: those are its shell's, which calls the methods in the order that
+// the returned Steps say. It is not safe for concurrent use. A zero Flow is ready for
+// Begin, and a Flow may Begin again when its call has ended.
+type Flow struct {
+	Attempt
+
+	policies *Policies
+	call     spillway.Call
+	loop     retry.Loop
+	step     retry.Step // the last
+}
+
+// Begin begins a call. The call has its Criticality and Deadline.
+func (f *Flow) Begin(p *Policies, call spillway.Call, by Router) Step {
+	f.policies, f.call, f.route = p, call, throttle.Route{Name: call.Key, Namer: by}
+	f.step = f.loop.Begin(p.Retry, call)
+	return Step{ActionWait, f.step}
+}
+
+// Resume goes on at the time now, after the wait.
+func (f *Flow) Resume(now time.Time) Step {
+	if !f.step.Again {
+		return Step{ActionDone, f.step}
+	}
+	r := f.loop.Attempt()
+	f.call.Attempt = int32(r.Number)
+	f.Attempt.Attempt, f.Start, f.accepts = r, now, 1
+	if err := f.admit(); err != nil {
+		f.settle(now, spillway.Abandoned, err)
+		return Step{ActionReject, f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil)}
+	}
+	return Step{ActionRun, f.step}
+}
+
+// Timed reports whether Succeed needs the exact time. Otherwise that at which the attempt
+// was sent will do, and a clock need not be read.
+func (f *Flow) Timed() bool {
+	return f.policies.Observer != nil || f.policies.Throttle.Timed(spillway.Served)
+}
+
+// Succeed ends the call: the attempt has succeeded by the time now.
+func (f *Flow) Succeed(now time.Time) Step {
+	f.end(now, spillway.Served, nil)
+	f.loop.Succeed()
+	return Step{Action: ActionDone}
+}
+
+// A Failure is how an attempt ended that did not succeed.
+type Failure struct {
+	Err error
+	fault.Failure
+	// Left is the error of the caller's context: nil while the caller waits.
+	Left error
+	// Hurried says that the deadline that has passed was set by an untrusted client.
+	Hurried bool
+}
+
+// Fail takes in that the attempt has failed by the time now.
+func (f *Flow) Fail(now time.Time, e Failure) Step {
+	o := outcomeOf(e.Failure)
+	if o == spillway.TimedOut && e.Hurried { // too short a deadline says nothing about the backend
+		o = spillway.Abandoned
+	}
+	f.end(now, o, e.Err)
+	f.step = f.loop.Fail(now, e.Err, e.Failure, e.Left)
+	if f.step.Again || f.step.Wait > 0 {
+		return Step{ActionWait, f.step}
+	}
+	return Step{ActionDone, f.step}
+}
+
+// Stop ends a call during a wait, because of why.
+func (f *Flow) Stop(why error) Step {
+	return Step{ActionDone, retry.Step{Err: f.loop.Stop(why)}}
+}
+
+// Abort gives back what the attempt holds, after a panic.
+func (f *Flow) Abort() {
+	f.settle(f.Start, spillway.Abandoned, nil)
+	f.loop.Abort(fault.Failure{})
+}
+
+// admit asks each gate in turn, until one refuses.
+func (f *Flow) admit() error {
+	p := f.policies
+	if p.ThrottleMode != spillway.Off {
+		t, err := p.Throttle.Admit(f.Start, f.call, f.route)
+		if err == nil {
+			f.tickets[throttleGate], f.admitted[throttleGate] = t, true
+		} else if f.rejected("throttle", p.ThrottleMode, err) {
+			return err
+		}
+	}
+	if p.InflightMode == spillway.Off {
+		return nil
+	}
+	gate := p.Inflight
+	if len(p.InflightByKey) > 0 {
+		if l := p.InflightByKey[f.call.Key]; l != nil {
+			gate = l
+		}
+	}
+	t, err := gate.Admit(f.Start, f.call)
+	if err == nil {
+		f.tickets[inflightGate], f.admitted[inflightGate] = t, true
+		return nil
+	}
+	p.Throttle.Limited(f.Start)
+	if f.rejected("inflight", p.InflightMode, err) {
+		return err
+	}
+	return nil
+}
+
+// rejected reports a rejection, and reports whether it counts.
+func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
+	if o := f.policies.Observer; o != nil {
+		e := spillway.Rejection(err)
+		e.Time, e.Call, e.Policy, e.Mode = f.Start, f.call, policy, mode
+		o.Observe(e)
+	}
+	return mode == spillway.Enforce
+}
+
+// end ends an attempt that was made.
+func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
+	// Where no answer came there is nothing to tell.
+	if f.admitted[throttleGate] && (o.Accepted() || o == spillway.Overloaded && f.accepts < 1) {
+		f.policies.Throttle.Advise(f.Start, f.call.Criticality, f.accepts)
+	}
+	f.settle(now, o, err)
+}
+
+// settle settles each gate that admitted the attempt with the outcome.
+func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
+	p, at := f.policies, f.Start
+	if p.Throttle.Timed(o) {
+		at = now
+	}
+	p.Throttle.Settle(f.Start, at, &f.tickets[throttleGate], f.route, o)
+	f.tickets[inflightGate].Settle(f.Start, o)
+	if p.Observer != nil {
+		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Call: f.call, Outcome: o, Err: err}
+		if f.admitted[throttleGate] {
+			e.Policy, e.Mode = "throttle", p.ThrottleMode
+			p.Observer.Observe(e)
+		}
+		if f.admitted[inflightGate] {
+			e.Policy, e.Mode = "inflight", p.InflightMode
+			p.Observer.Observe(e)
+		}
+	}
+	f.admitted = [gates]bool{}
+}

@@ -1,0 +1,37 @@
+package egress
+
+import (
+	"errors"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// Final reports whether the caller's own caller must not repeat what ended in this way:
+// [Client.Do] says which answers say so.
+func (s *Step) Final() bool { return s.Err != nil && !repeatable(s.Err) && final.Error(s.Err) }
+
+// repeatable reports whether err is that of a call that this process would have repeated
+// and could not, such as one whose body is gone: its caller may.
+func repeatable(err error) bool {
+	stopped, ok := errors.AsType[*retry.Error](err)
+	return ok && stopped.Attempts == 1 && stopped.Reason == retry.ReasonUnsent && !errors.Is(stopped.Why, spillway.ErrRejected)
+}
+
+// outcomeOf returns what a failure says about the backend's load.
+func outcomeOf(f fault.Failure) spillway.Outcome {
+	switch {
+	case f.Unsent, f.Canceled:
+		return spillway.Abandoned
+	case f.OverQuota():
+		return spillway.OverQuota
+	case f.Overload, f.Unprocessed:
+		return spillway.Overloaded
+	case f.Timeout:
+		return spillway.TimedOut
+	default:
+		return spillway.Failed
+	}
+}

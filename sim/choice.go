@@ -1,0 +1,100 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/ejection"
+)
+
+// choose returns the task that is to get the next request.
+func (e *edge) choose(c *call) (task int) {
+	if e.config.Retarget {
+		avoid := c.flow.Deprioritized()
+		for range 4 * min(len(avoid), e.config.Subset) {
+			if task = e.pick(c); !slices.Contains(avoid, e.to.tasks[task].name) {
+				return task
+			}
+		}
+	}
+	return e.pick(c)
+}
+
+// eject leaves a task out that has refused and said for how long.
+func (e *edge) eject(c *call, f fault.Failure) {
+	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
+		return
+	}
+	all := e.ejected[c.client]
+	if all == nil {
+		if e.ejected == nil {
+			e.ejected = make(map[int32][]ejection.Ejection)
+		}
+		all = make([]ejection.Ejection, e.config.Subset)
+		e.ejected[c.client] = all
+	}
+	all[e.place(c.client, int(c.at))].Failed(e.clock, f)
+}
+
+// out reports whether a task is left out by a caller.
+func (e *edge) out(caller int32, task int) bool {
+	all := e.ejected[caller]
+	return all != nil && all[e.place(caller, task)].Active(e.clock)
+}
+
+// pick chooses no task that is known to be gone, or has asked to be left out, unless all
+// have.
+func (e *edge) pick(c *call) (task int) {
+	for range 16 {
+		if task = e.draw(c); e.to.tasks[task].gone == 0 && !e.out(c.client, task) {
+			return task
+		}
+	}
+	n := e.config.Subset
+	first := e.choice.below(n)
+	for i := range n {
+		if t := e.member(c.client, (first+i)%n); e.to.tasks[t].gone == 0 {
+			return t
+		}
+	}
+	return task
+}
+
+func (e *edge) draw(c *call) int {
+	n := e.config.Subset
+	switch e.config.Balance {
+	case RoundRobin:
+		caller := &e.clients[c.client]
+		caller.turn++
+		return e.member(c.client, (int(caller.turn)+int(c.client))%n)
+	case LeastBusy:
+		a, b := e.member(c.client, e.choice.below(n)), e.member(c.client, e.choice.below(n))
+		if e.to.tasks[b].better(e.to.tasks[a]) {
+			return b
+		}
+		return a
+	default:
+		return e.member(c.client, e.choice.below(n))
+	}
+}
+
+// member returns the task at place i of a caller's subset. Subsets follow one
+// another around the tasks.
+func (e *edge) member(caller int32, i int) int {
+	if e.config.Subset == len(e.to.tasks) {
+		return i
+	}
+	return (int(caller)*e.config.Subset + i) % len(e.to.tasks)
+}
+
+// bit is that of the connection to a task.
+func (e *edge) bit(caller int32, task int) uint64 { return 1 << e.place(caller, task) }
+
+// place is the place of a task in the subset of a caller.
+func (e *edge) place(caller int32, task int) int {
+	if e.config.Subset == len(e.to.tasks) {
+		return task
+	}
+	n := len(e.to.tasks)
+	return (task - int(caller)*e.config.Subset%n + n) % n
+}
