@@ -215,8 +215,7 @@ func (p *Passage) arrive(gate int, from *ratelimit.Caller) (w wait, err error) {
 	s := p.server
 	by, state := s.shedder(gate, p.start)
 	state.Runnable = max(0, state.Runnable-companions)
-	if t, ok := by.Pass(p.start, &p.call, state); ok {
-		*p.ticket(gate) = t
+	if by.Pass(p.start, &p.call, &state, p.ticket(gate)) {
 		s.beat()
 		return w, nil
 	}

@@ -13,17 +13,19 @@ const calm = noise / 20
 // Pass admits a request at once, if no request waits, none was rejected recently, no limit was
 // found and a processor is free. Otherwise it returns false and decides nothing, and
 // [Shedder.Arrive] must be called. Arrive admits every request that Pass admits, but takes
-// longer. The Ticket must be settled exactly once. Pass takes only the lock of the [Limit].
-func (s *Shedder) Pass(now time.Time, call *spillway.Call, state State) (spillway.Ticket, bool) {
+// longer. Pass sets t, which must be settled exactly once, and takes only the lock of the [Limit].
+// It keeps none of the pointers.
+func (s *Shedder) Pass(now time.Time, call *spillway.Call, state *State, t *spillway.Ticket) bool {
 	c := s.config.Load()
-	if c.Limit == nil || !s.plenty(&state, c) {
-		return spillway.Ticket{}, false
+	if c.Limit == nil || !s.plenty(state, c) {
+		return false
 	}
-	t, ok := c.Limit.Take(now, call.Key, call.Criticality, call.Deadline)
+	ticket, ok := c.Limit.Take(now, call.Key, call.Criticality, call.Deadline)
 	if ok {
+		*t = ticket
 		s.passed[call.Criticality.Index()].Add(1)
 	}
-	return t, ok
+	return ok
 }
 
 // plenty reports whether there is calm, and nothing is short now.

@@ -39,6 +39,7 @@ type cascade struct {
 	all     float64 // rejected share of all classes
 	pressed float64 // the same, without the rejections by the cascade itself
 	tick    time.Time
+	spared  time.Duration // when spare last counted
 }
 
 type share struct {
@@ -60,8 +61,13 @@ func (c *cascade) note(rank int, refused float64) {
 }
 
 // spare counts an admission to an idle server. It counts like ten admissions, so that
-// all classes are served again soon after an overload.
-func (c *cascade) spare() {
+// all classes are served again soon after an overload. Once in a time slice is enough: a
+// burst finds a server idle that is not idle between bursts.
+func (c *cascade) spare(at time.Duration) {
+	if at < c.spared+slice {
+		return
+	}
+	c.spared = at
 	for i := range c.ranks {
 		c.ranks[i].pressed *= lighten
 	}

@@ -299,6 +299,38 @@ func TestClassOrderOfAStarvedProcess(t *testing.T) {
 	}
 }
 
+// Requests come in bursts, and the server is idle before each. The lower class gets hardly any
+// of what the higher one alone would use.
+func TestClassOrderInBursts(t *testing.T) {
+	for _, every := range []time.Duration{5 * ms, 10 * ms, 20 * ms} {
+		low, high := 0, 0
+		for seed := range uint64(4) {
+			s := blocking.server(t, 2, seed)
+			s.deadline = time.Second
+			s.forwards = func() float64 { return 0.4 }
+			due := 0.0
+			var burst func()
+			burst = func() {
+				pause := time.Duration(s.rand.ExpFloat64() * float64(every))
+				for due += 1.25 * blocking.capacity * pause.Seconds(); due >= 1; due-- {
+					s.arrive(spillway.Sheddable)
+					s.arrive(spillway.Critical)
+				}
+				s.after(pause, burst)
+			}
+			burst()
+			s.run(s.now.Add(3 * time.Second))
+			s.fresh()
+			s.run(s.now.Add(10 * time.Second))
+			low, high = low+s.good[0], high+s.good[2]
+		}
+		t.Logf("a burst every %v: SHEDDABLE %d, CRITICAL %d", every, low, high)
+		if low > high/20 {
+			t.Errorf("a burst every %v: %d SHEDDABLE beside %d CRITICAL", every, low, high)
+		}
+	}
+}
+
 // The Ticket of a Shedder is the Limit's: suspended work gives its place to a waiter.
 func TestSuspendedWorkMakesPlace(t *testing.T) {
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})

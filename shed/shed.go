@@ -331,7 +331,7 @@ func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, rank int, sta
 		s.depth.note(starved, q.cascade.pressed)
 	}
 	if starved && q.full.lasts == 0 {
-		q.cascade.spare()
+		q.cascade.spare(s.at)
 	}
 	s.began = s.at
 	if limit := s.config.Load().Limit; limit != nil {

@@ -36,16 +36,14 @@ func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 // knows neither signs nor fractions. However long the number, the result is
 // within maxHint.
 func units(text string, unit time.Duration) (time.Duration, bool) {
-	text = strings.Trim(text, " \t")
-	if text == "" {
-		return 0, false
-	}
+	text = strings.TrimSpace(text)
 	var d time.Duration
-	for _, digit := range []byte(text) {
-		if digit < '0' || digit > '9' {
+	for i := range len(text) {
+		digit := text[i] - '0'
+		if digit > 9 {
 			return 0, false
 		}
-		d = min(d*10+time.Duration(digit-'0')*unit, maxHint)
+		d = min(d*10+time.Duration(digit)*unit, maxHint)
 	}
-	return d, true
+	return d, text != ""
 }

@@ -44,12 +44,23 @@ func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 // names one.
 func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
 	text = strings.TrimSpace(text)
-	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
-		if name := c.String(); len(name) == len(text) && (name == text || strings.EqualFold(name, text)) && (!ok || c < class) {
-			return c, true
-		}
+	var c spillway.Criticality
+	switch len(text) { // which tells the names apart
+	case len("SHEDDABLE"):
+		c = spillway.Sheddable
+	case len("SHEDDABLE_PLUS"):
+		c = spillway.SheddablePlus
+	case len("CRITICAL"):
+		c = spillway.Critical
+	case len("CRITICAL_PLUS"):
+		c = spillway.CriticalPlus
+	default:
+		return class, ok
 	}
-	return class, ok
+	if ok && c >= class || c.String() != text && !strings.EqualFold(c.String(), text) {
+		return class, ok
+	}
+	return c, true
 }
 
 // Identity returns the name in a certificate, which must have been verified, with its
