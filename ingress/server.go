@@ -122,6 +122,16 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Cal
 	return s.refuse(st, now, &call, err)
 }
 
+// Charge charges cost to the quota of a customer, at the time now, for what the customer costs
+// apart from requests, such as TLS handshakes and idle connections. The unit is that of
+// [quota.Config.Cost]: a request, by default. See [quota.Quota.ChargeCustomer]. Without a quota
+// it does nothing.
+func (s *Server) Charge(now time.Time, customer string, cost float64) {
+	if st := s.settings.Load(); st.quota != nil && st.modes[quotaGate] != spillway.Off {
+		st.quota.ChargeCustomer(now, customer, cost)
+	}
+}
+
 // overloaded returns the gate that would refuse a request for overload, and why, if
 // one would.
 func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call, from *ratelimit.Caller) (gate int, err error) {

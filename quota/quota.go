@@ -161,6 +161,22 @@ func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	c.charge(q.at, t.Criticality.Index(), amount)
 }
 
+// ChargeCustomer charges amount to a customer for what it costs apart from calls, such as TLS
+// handshakes and idle connections. It counts against the whole rate of the customer, not
+// against the share of a class. It does nothing for an amount that is not finite or not above
+// zero. For the debt that it leaves see [Quota.Charge].
+func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
+	if !(amount > 0) || math.IsInf(amount, 0) {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.see(now)
+	c := q.leased(q.place(customer))
+	c.offered += amount
+	c.charge(q.at, spillway.Criticalities-1, amount)
+}
+
 // owner returns whose call t is of, unless that customer has lost its place.
 func (q *Quota) owner(now time.Time, t *spillway.Ticket) (c *customer, ok bool) {
 	q.see(now)

@@ -257,6 +257,31 @@ func TestCharge(t *testing.T) {
 	q.Charge(t0, &foreign, 1)
 }
 
+// TestChargeCustomer: what connections cost counts for all classes of their customer and for
+// nobody else.
+func TestChargeCustomer(t *testing.T) {
+	q := must(t, Config{Allocator: fixed{Rate: 10}})
+	for _, nothing := range []float64{0, -5, math.NaN(), math.Inf(1), math.Inf(-1)} {
+		q.ChargeCustomer(t0, "c", nothing)
+	}
+	q.ChargeCustomer(t0, "c", 9)
+	if got := statsOf(t, q, 0, "c").Debt; math.Abs(got-0.9) > 1e-9 {
+		t.Errorf("debt is %v after a charge of 9 of 10, want 0.9", got)
+	}
+	if admit(q, 0, "c", critical) {
+		t.Error("a call of CRITICAL is admitted, want the quarter above it left to CRITICAL_PLUS")
+	}
+	if !admit(q, 0, "c", criticalPlus) || admit(q, 0, "c", criticalPlus) {
+		t.Error("want one call of CRITICAL_PLUS admitted")
+	}
+	if !admit(q, 0, "other", sheddable) {
+		t.Error("another customer is rejected")
+	}
+	if !admit(q, time.Second, "c", critical) {
+		t.Error("the debt is not paid after a second")
+	}
+}
+
 // grants is an Allocator that grants what it is told to, for a tenth of a second.
 type grants struct {
 	rate    float64

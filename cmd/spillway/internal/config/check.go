@@ -190,6 +190,11 @@ func (k *checker) listener(at string, l *Listener) {
 	if l.MaxBodyBytes < 0 {
 		k.failf(at+".max_body_bytes", "is %d, must not be negative", l.MaxBodyBytes)
 	}
+	for field, cost := range map[string]float64{"handshake_cost": l.HandshakeCost, "idle_cost": l.IdleCost} {
+		if !(cost >= 0 && cost <= 1e6) {
+			k.failf(at+"."+field, "is %v, must be 0 to 1000000", cost)
+		}
+	}
 	k.least(at+".header_timeout", l.HeaderTimeout)
 	k.least(at+".idle_timeout", l.IdleTimeout)
 }

@@ -73,6 +73,8 @@ type Listener struct {
 	MaxBodyTime    time.Duration `yaml:"max_body_time" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
 	StreamIdle     time.Duration `yaml:"stream_idle_timeout" jsonschema_description:"How long a call of gRPC whose client has not ended it, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
 	IdleTimeout    time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
+	HandshakeCost  float64       `yaml:"handshake_cost" jsonschema_description:"What a new connection costs the quota of the customer that makes its first request, in requests. 0 is nothing."`
+	IdleCost       float64       `yaml:"idle_cost" jsonschema_description:"What each second without a request on an open connection costs the quota of the customer that made its latest request, in requests. 0 is nothing."`
 }
 
 // ServerTLS is how a listener proves who it is, and whether clients have to.

@@ -24,6 +24,23 @@ func sample() *Result {
 		r.Without.Classes = append(r.Without.Classes, ClassCount{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
 		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RefusedLocal: 12800, RefusedByBackend: 29}})
 	}
+	for _, run := range []*Run{r.Without, r.With} {
+		run.Series.StepS = 0.5
+		for at := 0.0; at < 18; at += 0.5 {
+			run.Series.T = append(run.Series.T, at)
+			run.Series.Offered = append(run.Series.Offered, 160)
+			run.Series.Goodput = append(run.Series.Goodput, 0)
+		}
+	}
+	step := r.Settings.Phases[1].End
+	for i, at := range r.With.Series.T {
+		switch {
+		case at == step:
+			r.With.Series.Goodput[i] = 128 // of the first second 90 %
+		case at > step:
+			r.With.Series.Goodput[i] = 160
+		}
+	}
 	r.With.Classes[0].Counts = Counts{Offered: 12829, Goodput: 5113, RefusedLocal: 7711, RefusedByBackend: 5}
 	r.conclude()
 	return r
@@ -254,6 +271,7 @@ func TestTable(t *testing.T) {
 		{"attempts per call", "4.00", "1.00"},
 		{"time in which something lacked a CPU", "-", "1.6 %"},
 		{"recovery after the step", "not in 6 s", "0.25 s"},
+		{"in time, second by second", "0 0 0 0 0 0 %", "90 100 100 100 100 100 %"},
 		{"before the run: closed loop, per second", "640", "638"},
 		{"whole run: dropped sends", "111", "0"},
 		{"whole run: send lateness p99, ms", "26.43", "1.09"},

@@ -116,6 +116,7 @@ func (r *Result) rows() []row {
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
 		{"time in which something lacked a CPU", func(run *Run) string { return pressure(run.CPUPressure) }},
 		{"recovery after the " + r.Settings.StepName(), func(run *Run) string { return r.recoveryCell(run) }},
+		{"  in time, second by second", r.secondsCell},
 		{"before the run: closed loop, per second", func(run *Run) string { return fmt.Sprintf("%.0f", run.BackendRPS) }},
 		{"whole run: dropped sends", count(droppedSends)},
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
@@ -136,6 +137,31 @@ func (r *Result) recoveryCell(run *Run) string {
 		return nothing
 	}
 	return "not in " + r.recoveryPhase()
+}
+
+// secondsCell has the share of calls that were answered in time in each second after the step,
+// in percent.
+func (r *Result) secondsCell(run *Run) string {
+	s, end := &run.Series, r.Settings.Phases[1].End
+	var shares []string
+	for second := range int(run.Seconds - end) {
+		offered, answered := 0, 0
+		for i, at := range s.T {
+			if at >= end+float64(second) && at < end+float64(second+1) {
+				offered += s.Offered[i]
+				answered += s.Goodput[i]
+			}
+		}
+		share := nothing
+		if offered > 0 {
+			share = strconv.Itoa(100 * answered / offered)
+		}
+		shares = append(shares, share)
+	}
+	if len(shares) == 0 {
+		return nothing
+	}
+	return strings.Join(shares, " ") + " %"
 }
 
 func latency(ms *float64) string {

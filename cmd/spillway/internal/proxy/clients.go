@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -20,6 +21,7 @@ import (
 // weighted by what its address holds: silent clients cannot block active ones.
 type clients struct {
 	clock clock
+	costs atomic.Pointer[costs] // nil: connections cost nothing
 
 	mu        sync.Mutex
 	conns     map[net.Conn]*clientConn
@@ -39,12 +41,14 @@ type address struct {
 
 // A clientConn is one connection.
 type clientConn struct {
+	owner     *clients
 	conn      net.Conn
 	address   *address
 	idle      int64     // since when it is idle, or sends the head of a request
 	exchanges *exchange // the latest
 	requests  int
 	closing   bool
+	bill      bill
 }
 
 // The shares of a cap: from where on it is scarce, and what then is too much for one.
@@ -94,9 +98,12 @@ type clientKey struct{}
 
 // open is an [http.Server.ConnContext].
 func (s *clients) open(ctx context.Context, conn net.Conn) context.Context {
-	c := &clientConn{conn: conn}
+	c := &clientConn{owner: s, conn: conn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if costs := s.costs.Load(); costs != nil {
+		c.bill.due = costs.handshake
+	}
 	c.idle = s.clock.now()
 	prefix := prefixOf(conn.RemoteAddr())
 	if c.address = s.addresses[prefix]; c.address == nil {
@@ -118,7 +125,7 @@ func (s *clients) enter(conn net.Conn, state http.ConnState) {
 	}
 	switch state {
 	case http.StateActive, http.StateIdle:
-		c.idle = s.clock.now()
+		s.rest(c, s.clock.now())
 	case http.StateClosed:
 		s.forget(c)
 	case http.StateHijacked: // gone when the exchange is that has it
@@ -132,6 +139,8 @@ func (s *clients) enter(conn net.Conn, state http.ConnState) {
 
 // forget forgets a connection. Its exchanges count until they end.
 func (s *clients) forget(c *clientConn) {
+	s.rest(c, s.clock.now())
+	c.bill.settle()
 	delete(s.conns, c.conn)
 	delete(c.address.clients, c)
 	s.release(c.address)
@@ -203,6 +212,7 @@ func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
 
 func (s *clients) add(x *exchange) {
 	c := x.client
+	s.rest(c, s.clock.now())
 	x.counted = true
 	s.requests++
 	c.requests++

@@ -58,6 +58,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	if route := g.settings.Load().match(r); route != nil {
 		call.Criticality, call.Customer, call.Key = route.class, route.customer(r), route.key
+		clientOf(r).charge(g, call.Customer)
 		if t := route.config.Timeout; t > 0 {
 			call.Deadline = time.Now().Add(t)
 		}

@@ -109,6 +109,7 @@ func (p *Proxy) serve(l *listener) {
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
 	l.clients = newClients(c.MaxRequests)
+	l.clients.costs.Store(costsOf(c))
 	l.server = &http.Server{
 		Handler:           l,
 		ReadHeaderTimeout: c.HeaderTimeout,

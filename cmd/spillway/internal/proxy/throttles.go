@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/http"
 	"time"
 
@@ -55,6 +56,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	var o spillway.Outcome
 	if err != nil {
 		o = errorOf(ctx, err, start, now).Outcome
+		t.limited(err, now)
 	} else {
 		said := read(resp, now)
 		o = said.outcome()
@@ -64,6 +66,13 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
 	}
 	return resp, err
+}
+
+// limited takes in that the limit in flight of the cluster has rejected a request.
+func (t *throttles) limited(err error, now time.Time) {
+	if by, ok := errors.AsType[*spillway.RejectedError](err); ok && by.Policy == "inflight" {
+		t.throttle.Limited(now)
+	}
 }
 
 func (t *throttles) report(e spillway.Event) {

@@ -183,6 +183,7 @@ func (p *Proxy) commit(n *next) {
 		if p.listeners[name] == l {
 			p.impossible(l.accept.Update(l.connections(n.settings[name].config))) // it was checked
 			l.clients.limit(n.settings[name].config.MaxRequests)
+			l.clients.costs.Store(costsOf(n.settings[name].config))
 		} else {
 			p.serve(l)
 		}
