@@ -13,38 +13,47 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// ListenerConfig configures a [Listener]. The zero ListenerConfig lets all in.
+// ListenerConfig configures a [Listener]. The zero ListenerConfig accepts all connections.
 type ListenerConfig struct {
-	// Rate bounds the connections per second. Connections that find no token wait if it
-	// has a QueueDepth, which keeps handshakes from coming faster than the server
-	// can make them; the others are closed without a word.
+	// Rate limits the connections per second. With a QueueDepth, connections that find no
+	// token wait, so that handshakes come no faster than the server can make them. When the
+	// queue is full, a new connection replaces one of the address that has most in the
+	// queue, or is reset. Without a queue, tokens go to the connections that come first.
 	Rate ratelimit.Config
-	// MaxOpen is how many connections may be open at once, including connections that
-	// wait. Zero and negative mean no limit.
+	// MaxOpen limits the connections that are open at once, including connections that
+	// wait. When all are open, a new connection replaces one of the address that has most,
+	// if that has at least double the number that the new client then has; otherwise the new
+	// one is reset. So no address can keep all others out, and clients behind one address
+	// (a load balancer) never close each other's connections. All addresses of an IPv6 /64
+	// count as one. Zero and negative mean no limit.
 	MaxOpen int
-	// Near, if not nil, is asked about each connection that comes when three quarters of
-	// MaxOpen are open: whether it is let in. open counts it, and exceeds most, which is
-	// MaxOpen, when all are. It may close other connections to make room, and must be
-	// quick, as no other connection is accepted meanwhile. Without it, connections are
-	// refused when all are open.
+	// Near, if not nil, is asked about each new connection when three quarters of MaxOpen
+	// are open: whether to accept it. open includes the new connection, and is more than
+	// most, which is MaxOpen, when all were open. Near may close other connections. It must
+	// be quick, because no connection is accepted meanwhile. If it returns false while open
+	// is more than most, the rule of MaxOpen applies.
 	Near func(c net.Conn, open, most int) bool
 }
 
-// A Listener lets connections in from another listener. A connection that it
-// refuses is reset: an answer would cost a handshake, and a client that hears
-// nothing tries elsewhere. Make one with [NewListener].
+// A Listener accepts connections from another listener, within limits. A connection that
+// it rejects is reset: an answer would cost a handshake, and a client that gets no answer
+// tries elsewhere. Make one with [NewListener]. It is safe for concurrent use.
 type Listener struct {
 	from    net.Listener
 	limiter *ratelimit.Limiter
 	maxOpen atomic.Int64
 	near    atomic.Pointer[func(net.Conn, int, int) bool]
-	open    atomic.Int64
 	refused atomic.Uint64
 	ready   chan net.Conn
 	failed  chan error // the end of the other listener, at most once
 	closing chan struct{}
 	close   func() error
 	running sync.WaitGroup
+
+	mu   sync.Mutex
+	n    int     // connections that are open
+	open holders // of them
+	line holders // of the places in the queue
 }
 
 // NewListener returns a Listener on l, or an error that names the field that is
@@ -82,7 +91,7 @@ func (l *Listener) bound(c ListenerConfig) {
 	l.maxOpen.Store(int64(c.MaxOpen))
 }
 
-// Accept returns the next connection that is let in.
+// Accept returns the next connection.
 func (l *Listener) Accept() (net.Conn, error) {
 	select {
 	case c := <-l.ready:
@@ -111,13 +120,16 @@ type ListenerStats struct {
 	Rate ratelimit.Stats
 	Open int
 	// RefusedTotal is how many connections were reset, for their rate or because
-	// too many were open.
+	// too many were open. It includes connections that a new one replaced.
 	RefusedTotal uint64
 }
 
 // Stats returns how l stands at the time now.
 func (l *Listener) Stats(now time.Time) ListenerStats {
-	return ListenerStats{l.limiter.Stats(now), int(l.open.Load()), l.refused.Load()}
+	l.mu.Lock()
+	n := l.n
+	l.mu.Unlock()
+	return ListenerStats{l.limiter.Stats(now), n, l.refused.Load()}
 }
 
 func (l *Listener) accept() {
@@ -139,10 +151,10 @@ func (l *Listener) accept() {
 	}
 }
 
-// retryAccept is how long to wait when the process has run out of files.
+// retryAccept is how long to wait when the process has too many open files.
 const retryAccept = 50 * time.Millisecond
 
-// temporary reports whether err will pass, as running out of files does.
+// temporary reports whether a later Accept may succeed, as after too many open files.
 func temporary(err error) bool {
 	t, ok := errors.AsType[interface {
 		error
@@ -151,10 +163,10 @@ func temporary(err error) bool {
 	return ok && t.Temporary()
 }
 
-// admit decides on a new connection, and has it wait if need be.
+// admit accepts a new connection, lets it wait, or rejects it.
 func (l *Listener) admit(c net.Conn) {
 	x := &conn{Conn: c, listener: l}
-	if !l.room(c, l.open.Add(1)) {
+	if !l.enter(x) {
 		x.refuse()
 		return
 	}
@@ -165,33 +177,100 @@ func (l *Listener) admit(c net.Conn) {
 	r, err := l.limiter.Reserve(time.Now())
 	switch {
 	case err != nil:
-		x.refuse()
+		if !l.replaceWaiting(x) {
+			x.refuse()
+		}
 	case r.Wait == 0:
 		l.deliver(x)
 	default:
-		l.running.Go(func() { l.wait(x, &r) })
+		p := l.enqueue(x)
+		l.running.Go(func() { l.wait(p, &r) })
 	}
 }
 
-// room reports whether a connection may be open as the n-th.
-func (l *Listener) room(c net.Conn, n int64) bool {
-	most := l.maxOpen.Load()
+// enter counts a connection as open, and reports whether it may be.
+func (l *Listener) enter(c *conn) bool {
+	l.mu.Lock()
+	l.open.add(&c.place, c)
+	l.n++
+	n := l.n
+	l.mu.Unlock()
+	most := int(l.maxOpen.Load())
 	if near := *l.near.Load(); near != nil && most > 0 && n > most-most/4 {
-		return near(c, int(n), int(most))
+		return near(c.Conn, n, most) || n > most && l.replaceOpen(c)
 	}
-	return most <= 0 || n <= most
+	return most <= 0 || n <= most || l.replaceOpen(c)
 }
 
-func (l *Listener) wait(c *conn, r *ratelimit.Reservation) {
+// leave counts a connection as closed.
+func (l *Listener) leave(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open.remove(&c.place)
+	l.n--
+}
+
+// replaceOpen closes a connection of the address that has most, for c, which counts as
+// open already. It reports whether it has closed one.
+func (l *Listener) replaceOpen(c *conn) bool {
+	l.mu.Lock()
+	p := l.open.excess(l.open.count(c) - 1)
+	l.mu.Unlock()
+	if p == nil {
+		return false
+	}
+	p.conn.refuse()
+	return true
+}
+
+// enqueue gives c a place in the queue.
+func (l *Listener) enqueue(c *conn) *place {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := new(place)
+	l.line.add(p, c)
+	return p
+}
+
+// replaceWaiting gives c the place in the queue of a connection of the address that has
+// most of them, which is reset. It reports whether there is such a connection.
+func (l *Listener) replaceWaiting(c *conn) bool {
+	l.mu.Lock()
+	p := l.line.excess(l.line.count(c))
+	var old *conn
+	if p != nil {
+		old = p.conn
+		l.line.remove(p)
+		l.line.add(p, c)
+	}
+	l.mu.Unlock()
+	if old == nil {
+		return false
+	}
+	old.refuse()
+	return true
+}
+
+// dequeue frees a place in the queue, and returns the connection that had it at last.
+func (l *Listener) dequeue(p *place) *conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.line.remove(p)
+	return p.conn
+}
+
+func (l *Listener) wait(p *place, r *ratelimit.Reservation) {
 	t := time.NewTimer(r.Wait)
 	defer t.Stop()
 	select {
 	case <-t.C:
 		r.End(time.Now())
-		l.deliver(c)
+		if c := l.dequeue(p); !c.closed.Load() { // it may have been replaced as an open one
+			l.deliver(c)
+		}
 	case <-l.closing:
 		r.End(time.Now())
-		_ = c.Close()
+		_ = l.dequeue(p).Close()
 	}
 }
 
@@ -214,13 +293,14 @@ func address(c net.Conn) netip.Addr {
 type conn struct {
 	net.Conn
 	listener *Listener
+	place    place // among the open ones
 	closed   atomic.Bool
 }
 
 // Close closes the connection. It counts once.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
-		c.listener.open.Add(-1)
+		c.listener.leave(c)
 	}
 	return c.Conn.Close()
 }
@@ -231,8 +311,8 @@ func (c *conn) NetConn() net.Conn { return c.Conn }
 // ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
 func (c *conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
-// CloseWrite ends what is sent, where the connection can: the client then reads to
-// the end before it learns that the connection is closed.
+// CloseWrite closes the sending side, if the connection can do that. The client then reads
+// all of the answer before it finds the connection closed.
 func (c *conn) CloseWrite() error {
 	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return x.CloseWrite()
@@ -240,12 +320,19 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// refuse resets the connection: the client learns at once, and nothing of it
-// stays in the kernel.
+// refuse resets the connection: the client learns at once, and the kernel keeps nothing
+// of it.
 func (c *conn) refuse() {
 	c.listener.refused.Add(1)
-	if t, ok := c.Conn.(*net.TCPConn); ok {
-		_ = t.SetLinger(0)
+	for under := c.Conn; ; {
+		if t, ok := under.(*net.TCPConn); ok {
+			_ = t.SetLinger(0)
+		}
+		x, ok := under.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		under = x.NetConn()
 	}
 	_ = c.Close()
 }

@@ -70,7 +70,7 @@ func listen(t *testing.T, c ListenerConfig) (*Listener, *pipes, chan net.Conn) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := make(chan net.Conn, 100)
+	in := make(chan net.Conn, 10_000)
 	go func() {
 		defer close(in)
 		for {

@@ -26,7 +26,7 @@ type Mongo struct {
 	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands besides hello within 30s."`
 	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
 
-	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once; more are reset. 0 is 10000, negative is no limit."`
+	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once. When it is reached, a new connection replaces one of the address that has most, if that has at least double the number of the new client; otherwise it is reset. 0 is 10000, negative is no limit."`
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
 	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stop in the middle of a message, of its own or of one to it; 0 is 30s, negative is no limit."`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`

@@ -11,14 +11,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // clients are the connections of a listener and their exchanges. They enforce two caps, on
 // connections and on requests. Below three quarters of a cap they only count. Above, a
-// connection or an address that has its share gets more only if one of its own exchanges
+// connection or an address that has its share gets more only if one of its exchanges
 // is evicted, and at the cap any newcomer does only if another exchange is. An exchange can
 // be evicted while it waits for its client. The one that has waited longest goes first,
-// weighted by what its address holds: silent clients cannot block active ones.
+// weighted by the number that its address holds: silent clients cannot block active ones.
 type clients struct {
 	clock clock
 	costs atomic.Pointer[costs] // nil: connections cost nothing
@@ -47,9 +49,15 @@ type clientConn struct {
 	idle      int64     // since when it is idle, or sends the head of a request
 	exchanges *exchange // the latest
 	requests  int
+	asked     bool // it has had an exchange
 	closing   bool
 	bill      bill
 }
+
+// firstRequest is how long a new connection counts as one at work: until its first request
+// can be here, after the round trips of a handshake. Otherwise each new client would lose
+// its connection to the next one while all others are at work.
+const firstRequest = 250 * time.Millisecond
 
 // The shares of a cap: from where on it is scarce, and what then is too much for one.
 const (
@@ -84,13 +92,7 @@ func prefixOf(a net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	addr := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := addr.BitLen()
-	if addr.Is6() {
-		bits = 64
-	}
-	p, _ := addr.Prefix(bits) // of an address: cannot fail
-	return p
+	return claims.Network(tcp.AddrPort().Addr())
 }
 
 // clientKey is that of the client in the context of its connection.
@@ -213,7 +215,7 @@ func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
 func (s *clients) add(x *exchange) {
 	c := x.client
 	s.rest(c, s.clock.now())
-	x.counted = true
+	x.counted, c.asked = true, true
 	s.requests++
 	c.requests++
 	c.address.requests++
@@ -384,7 +386,10 @@ func (r *ranking) connection(c *clientConn, now int64) bool {
 // if something does.
 func (c *clientConn) waiting(now int64) time.Duration {
 	if c.requests == 0 {
-		return max(1, time.Duration(now-c.idle))
+		if wait := time.Duration(now - c.idle); c.asked || wait >= firstRequest {
+			return max(1, wait)
+		}
+		return 0
 	}
 	least := time.Duration(0)
 	for x := c.exchanges; x != nil; x = x.next {
@@ -402,25 +407,44 @@ func (c *clientConn) waiting(now int64) time.Duration {
 // admit is an [ingress.ListenerConfig.Near]: it decides about a connection that comes when
 // so many of the most are open, itself included.
 func (s *clients) admit(conn net.Conn, open, most int) bool {
-	s.mu.Lock()
-	victim, ok := s.connect(prefixOf(conn.RemoteAddr()), open, most)
-	if victim != nil {
-		s.forget(victim)
-		s.evicted++
+	for {
+		victim, ok := s.makeRoom(prefixOf(conn.RemoteAddr()), open, most)
+		if victim == nil || s.hangUpOn(victim) {
+			return ok
+		}
 	}
-	s.mu.Unlock()
-	if victim != nil {
-		hangUp(victim.conn)
-	}
-	return ok
 }
 
-// hangUp closes a connection without a word: that of TLS would have to be waited for.
-func hangUp(conn net.Conn) {
+// makeRoom is connect, and forgets the connection to evict.
+func (s *clients) makeRoom(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	victim, ok = s.connect(prefix, open, most)
+	if victim != nil {
+		s.forget(victim)
+	}
+	return victim, ok
+}
+
+// hangUpOn closes a connection, and reports whether it was still open: the server may not
+// have noticed yet that another one has closed it.
+func (s *clients) hangUpOn(victim *clientConn) bool {
+	if hangUp(victim.conn) != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.evicted++
+	return true
+}
+
+// hangUp closes a connection at once: TLS would wait for its client. Its reader and its
+// writer get an error.
+func hangUp(conn net.Conn) error {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
 	}
-	_ = conn.Close() // its reader and its writer get an error
+	return conn.Close()
 }
 
 func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
@@ -440,10 +464,32 @@ func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientCo
 				break
 			}
 		}
+		if rank.client != nil && rank.client.waiting(now) < leastStall && s.unequal(own) {
+			return nil, false // the listener then closes one of the address that has most
+		}
 	default:
 		return nil, true
 	}
 	return rank.client, rank.client != nil
+}
+
+// unequal reports whether an address has at least double the number of connections that a
+// client would have with one more. It looks at mostSeen of them at most.
+func (s *clients) unequal(own *address) bool {
+	n := 1
+	if own != nil {
+		n += len(own.clients)
+	}
+	seen := 0
+	for _, a := range s.addresses {
+		if len(a.clients) >= 2*n {
+			return true
+		}
+		if seen++; seen == mostSeen {
+			break
+		}
+	}
+	return false
 }
 
 // ClientStats says how the clients of a listener stand.

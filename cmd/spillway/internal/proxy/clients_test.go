@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
@@ -179,6 +180,70 @@ func TestConnectionsAreBounded(t *testing.T) {
 		}
 		if s := p.Stats(time.Now()); s.Listeners["127.0.0.1:0"].Open > 3 {
 			t.Errorf("%d connections are open at once, want 3", s.Listeners["127.0.0.1:0"].Open)
+		}
+	}
+}
+
+// TestConnectionsAtWorkAreShared: two addresses have a request at work on each connection that
+// they can open. Other addresses get connections nevertheless, and keep them.
+func TestConnectionsAtWorkAreShared(t *testing.T) {
+	quiet(t)
+	release := make(chan struct{})
+	_, p := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			select {
+			case <-release:
+			case <-r.Context().Done():
+			}
+		}
+	}), func(c *config.Config) { c.Listeners[0].MaxConnections = 20 })
+	t.Cleanup(func() { close(release) })
+	hold := func(from string) net.Conn {
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+		c, err := d.DialContext(t.Context(), "tcp", p.Addr("").String())
+		if err != nil {
+			return nil // it was reset
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		fmt.Fprint(c, "GET /held HTTP/1.1\r\nHost: a\r\n\r\n") // it may be reset
+		return c
+	}
+	atWork := func(n int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); ; <-time.After(time.Millisecond) { // net/http does not say when
+			if s := p.Stats(time.Now()).Clients["127.0.0.1:0"]; s.Requests == n && s.Waiting == 0 {
+				return
+			} else if time.Now().After(end) {
+				t.Fatalf("%+v, want %d requests at work", s, n)
+			}
+		}
+	}
+	for range 20 {
+		hold("127.0.0.2")
+	}
+	atWork(15) // one address gets no more
+	for range 10 {
+		hold("127.0.0.3")
+	}
+	atWork(20)
+	var others []net.Conn
+	for i := range 4 {
+		c := hold(fmt.Sprint("127.0.1.", i+1))
+		if c == nil {
+			t.Fatalf("address %d of 4 gets no connection", i+1)
+		}
+		others = append(others, c)
+		atWork(20)
+	}
+	c := dial(t, p)
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+	if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("a new client gets %v, %v", resp, err)
+	}
+	for i, c := range others {
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("connection %d of another address ends with %v", i, err)
 		}
 	}
 }

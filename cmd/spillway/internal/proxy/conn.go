@@ -88,6 +88,9 @@ func (c *conn) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
+// NetConn returns the connection underneath.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite ends what is sent, so that the client reads the answer to the end
 // before it learns that the connection is closed.
 func (c *conn) CloseWrite() error {

@@ -272,7 +272,7 @@ func (x *exchange) abort(why error) {
 		return
 	}
 	if x.hijacked != nil {
-		hangUp(x.hijacked)
+		_ = hangUp(x.hijacked) // its reader and its writer get an error
 		return
 	}
 	if x.writes.waits() || x.resting.Load() || x.aborted {
@@ -282,7 +282,7 @@ func (x *exchange) abort(why error) {
 		if !x.first {
 			return // its stream was reset
 		}
-		hangUp(x.client.conn)
+		_ = hangUp(x.client.conn) // as above
 	}
 	x.aborted = true
 	if x.cancel != nil {
