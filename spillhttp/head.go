@@ -95,8 +95,7 @@ func (f *framing) field(line []byte) bool {
 	return f.meaning(name, value)
 }
 
-// The fields that say where a request ends, and what is to become of the
-// connection.
+// The fields that say where a request ends, and whether the connection is kept.
 var (
 	fieldHost       = []byte("Host")
 	fieldLength     = []byte("Content-Length")
@@ -166,8 +165,8 @@ func bytesOf(s string) (set [256]bool) {
 	return set
 }
 
-// A head is a request of which there is only the head, and room for the answer.
-// It is used again and again.
+// A head is a request without a body, and a buffer for the answer. It is used again for
+// other requests.
 type head struct {
 	request http.Request
 	url     url.URL
@@ -220,7 +219,7 @@ func (x *head) glance(b []byte, f framing, remoteAddr string) bool {
 	return true
 }
 
-// methodOf returns a method, of which the common ones need no memory.
+// methodOf returns a method. Common ones need no memory.
 func methodOf(b []byte) string {
 	switch string(b) {
 	case http.MethodGet:

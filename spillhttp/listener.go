@@ -40,7 +40,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	return x, nil
 }
 
-// ConnState tells the connections of a [Listener] where requests end. It must be
+// ConnState informs the connections of a [Listener] about where requests end. It must be
 // the [http.Server.ConnState] of a server that serves from one, or be called by
 // it; without it all is passed through.
 func ConnState(c net.Conn, state http.ConnState) {
@@ -72,7 +72,7 @@ const (
 )
 
 // spell is for how long in a row a connection answers by itself. Then it passes
-// one request through, so that the timeouts of the server begin anew.
+// one request through, so that the timeouts of the server begin again.
 const spell = time.Second
 
 // conn is a connection that refuses requests early.
