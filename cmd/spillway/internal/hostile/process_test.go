@@ -92,8 +92,6 @@ func beProxy(in io.Reader, out io.Writer) error {
 		switch verb, rest, _ := strings.Cut(lines.Text(), " "); verb {
 		case "measure":
 			_ = json.NewEncoder(out).Encode(measure())
-		case "stats":
-			_ = json.NewEncoder(out).Encode(p.Stats(time.Now()).Clients)
 		case "update":
 			c, err := config.Open(rest)
 			if err == nil {
@@ -165,6 +163,9 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	_, _ = io.Copy(io.Discard, r.Body)
+	if r.URL.Path == "/slow" {
+		<-time.After(time.Second)
+	}
 	<-time.After(delay)
 	_, _ = io.WriteString(w, "served "+r.Header.Get("X-Id"))
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/frames"
 )
 
 // guarded starts a proxy with narrow limits in front of what says everything again.
@@ -43,30 +43,30 @@ func TestHostileClients(t *testing.T) {
 		sent string
 		want string // how the answer begins; empty: there is none, or any
 	}{
-		"no HTTP":                    {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP/1.1 400 "},
-		"a head that is too long":    {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("y", 20_000) + "\r\n\r\n", "HTTP/1.1 431 "},
-		"a flood of headers":         {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 5000) + "\r\n", "HTTP/1.1 431 "},
-		"a line that is too long":    {"GET /" + strings.Repeat("y", 20_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 431 "},
-		"a body that is too long":    {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10001\r\n\r\n", "HTTP/1.1 413 "},
-		"a chunk that is too long":   {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n" + strings.Repeat("y", 20_000) + "\r\n0\r\n\r\n", "HTTP/1.1 413 "},
-		"a length beyond numbers":    {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
-		"a negative length":          {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
-		"two lengths":                {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", "HTTP/1.1 400 "},
-		"a chunk that is none":       {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", "HTTP/1.1 400 "},
-		"another encoding":           {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nzz\r\n\r\n", "HTTP/1.1 501 "},
-		"no host":                    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
-		"half a head":                {"GET / HTTP/1.1\r\nHost: a\r\n", ""},
-		"nothing":                    {"", ""},
-		"half a body":                {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhal", "HTTP/1.1 408 "},
-		"a preface and nothing":      {preface, ""},
-		"a frame that is too long":   {preface + frameOf(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
-		"a flood of pings":           {preface + frameOf(4, 0, 0, "") + strings.Repeat(frameOf(6, 0, 0, "12345678"), 2000), ""},
-		"a flood of resets":          {preface + frameOf(4, 0, 0, "") + resets(500), ""},
-		"a flood of settings":        {preface + strings.Repeat(frameOf(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
-		"headers that do not end":    {preface + frameOf(4, 0, 0, "") + frameOf(1, 0, 1, "") + strings.Repeat(frameOf(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
-		"data without a stream":      {preface + frameOf(4, 0, 0, "") + frameOf(0, 0, 9, "data"), ""},
-		"a window beyond numbers":    {preface + frameOf(4, 0, 0, "") + frameOf(8, 0, 0, "\x7f\xff\xff\xff"), ""},
-		"an index that is not there": {preface + frameOf(4, 0, 0, "") + frameOf(1, 5, 1, "\xff\xff\xff\x0f"), ""},
+		"no HTTP":                      {"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", "HTTP/1.1 400 "},
+		"a head that is too long":      {"GET / HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("y", 20_000) + "\r\n\r\n", "HTTP/1.1 431 "},
+		"a flood of headers":           {"GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 5000) + "\r\n", "HTTP/1.1 431 "},
+		"a line that is too long":      {"GET /" + strings.Repeat("y", 20_000) + " HTTP/1.1\r\nHost: a\r\n\r\n", "HTTP/1.1 431 "},
+		"a body that is too long":      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10001\r\n\r\n", "HTTP/1.1 413 "},
+		"a chunk that is too long":     {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n4e20\r\n" + strings.Repeat("y", 20_000) + "\r\n0\r\n\r\n", "HTTP/1.1 413 "},
+		"a length beyond numbers":      {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n", "HTTP/1.1 400 "},
+		"a negative length":            {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 400 "},
+		"two lengths":                  {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy", "HTTP/1.1 400 "},
+		"a chunk that is none":         {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n\r\n", "HTTP/1.1 400 "},
+		"another encoding":             {"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\nzz\r\n\r\n", "HTTP/1.1 501 "},
+		"no host":                      {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 "},
+		"half a head":                  {"GET / HTTP/1.1\r\nHost: a\r\n", ""},
+		"nothing":                      {"", ""},
+		"half a body":                  {"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhal", "HTTP/1.1 408 "},
+		"a frames.Preface and nothing": {frames.Preface, ""},
+		"a frame that is too long":     {frames.Preface + frames.Of(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
+		"a flood of pings":             {frames.Preface + frames.Of(4, 0, 0, "") + strings.Repeat(frames.Of(6, 0, 0, "12345678"), 2000), ""},
+		"a flood of resets":            {frames.Preface + frames.Of(4, 0, 0, "") + resets(500), ""},
+		"a flood of settings":          {frames.Preface + strings.Repeat(frames.Of(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
+		"headers that do not end":      {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 0, 1, "") + strings.Repeat(frames.Of(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
+		"data without a stream":        {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(0, 0, 9, "data"), ""},
+		"a window beyond numbers":      {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(8, 0, 0, "\x7f\xff\xff\xff"), ""},
+		"an index that is not there":   {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 5, 1, "\xff\xff\xff\x0f"), ""},
 	} {
 		c := dial(t, p)
 		all.Go(func() { _, _ = io.WriteString(c, row.sent) }) // it may be hung up on in the middle
@@ -101,41 +101,15 @@ func servesOthers(t *testing.T, p *Proxy) {
 	}
 }
 
-const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-// frameOf is a frame of HTTP/2.
-func frameOf(kind, flags byte, stream uint32, payload string) string {
-	n := len(payload)
-	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
-	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
-}
-
 // resets begins many streams, and takes each back at once.
 func resets(n int) string {
 	var b strings.Builder
 	for i := range n {
 		id := uint32(2*i + 1)
-		b.WriteString(frameOf(1, 5, id, headOf(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")))
-		b.WriteString(frameOf(3, 0, id, "\x00\x00\x00\x08"))
+		b.WriteString(frames.Request(frames.EndStream, id, "GET", "/"))
+		b.WriteString(frames.Cancel(id))
 	}
 	return b.String()
-}
-
-// headOf packs headers as literals that are not to be indexed: RFC 7541, section 6.2.2.
-func headOf(pairs ...string) string {
-	var b []byte
-	for i, text := range pairs {
-		if i%2 == 0 {
-			b = append(b, 0)
-		}
-		if n := len(text); n < 127 {
-			b = append(b, byte(n))
-		} else {
-			b = binary.AppendUvarint(append(b, 127), uint64(n-127))
-		}
-		b = append(b, text...)
-	}
-	return string(b)
 }
 
 // TestManyHalfOpenConnections has most of the connections that are allowed held by
@@ -169,19 +143,19 @@ func FuzzCalls(f *testing.F) {
 	p := guarded(f)
 	other := client(f, true)
 	f.Fuzz(func(t *testing.T, message []byte, kind, timeout string, flags byte, cut uint16) {
-		head := headOf(":method", "POST", ":scheme", "http", ":path", "/a.B/C", ":authority", "a",
+		head := frames.Fields(":method", "POST", ":scheme", "http", ":path", "/a.B/C", ":authority", "a",
 			"content-type", kind, "grpc-timeout", timeout, "te", "trailers")
 		if len(head) > 1<<13 {
 			return
 		}
-		sent := preface + frameOf(4, 0, 0, "") + frameOf(1, 4|flags&1, 1, head)
+		sent := frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 4|flags&1, 1, head)
 		for len(message) > 0 {
 			n := min(len(message), 16<<10)
-			sent += frameOf(0, flags&8, 1, string(message[:n]))
+			sent += frames.Of(0, flags&8, 1, string(message[:n]))
 			message = message[n:]
 		}
-		sent += frameOf(0, 1, 1, "")
-		if at := len(sent) - int(cut); cut > 0 && at > len(preface) {
+		sent += frames.Of(0, 1, 1, "")
+		if at := len(sent) - int(cut); cut > 0 && at > len(frames.Preface) {
 			sent = sent[:at]
 		}
 		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())

@@ -2,60 +2,19 @@ package hostile
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"io"
 	"net"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/frames"
 )
 
-// Frames of HTTP/2: RFC 9113, section 6.
-const (
-	frameData         = 0
-	frameHeaders      = 1
-	frameReset        = 3
-	frameSettings     = 4
-	framePing         = 6
-	frameWindow       = 8
-	frameContinuation = 9
-
-	endStream  = 1
-	endHeaders = 4
-
-	preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-)
-
-func frame(kind, flags byte, stream uint32, payload string) string {
-	n := len(payload)
-	head := []byte{byte(n >> 16), byte(n >> 8), byte(n), kind, flags}
-	return string(binary.BigEndian.AppendUint32(head, stream)) + payload
-}
-
-// fields packs headers as literals that are not to be indexed: RFC 7541, section 6.2.2.
-func fields(pairs ...string) string {
-	var b []byte
-	for i, text := range pairs {
-		if i%2 == 0 {
-			b = append(b, 0)
-		}
-		if n := len(text); n < 127 {
-			b = append(b, byte(n))
-		} else {
-			b = binary.AppendUvarint(append(b, 127), uint64(n-127))
-		}
-		b = append(b, text...)
-	}
-	return string(b)
-}
-
+// post begins a POST whose body is still to come.
 func post(stream uint32, more ...string) string {
-	head := fields(append([]string{":method", "POST", ":scheme", "http", ":path", "/attack", ":authority", "a"}, more...)...)
-	return frame(frameHeaders, endHeaders, stream, head)
+	return frames.Request(0, stream, "POST", "/attack", more...)
 }
-
-func reset(stream uint32) string { return frame(frameReset, 0, stream, "\x00\x00\x00\x08") }
 
 // dial connects, and hangs up when ctx ends.
 func dial(ctx context.Context, address string) (net.Conn, error) {
@@ -73,7 +32,7 @@ func second(ctx context.Context, address string, settings string) (net.Conn, err
 		return nil, err
 	}
 	go func() { _, _ = io.Copy(io.Discard, c) }()
-	_, err = io.WriteString(c, preface+frame(frameSettings, 0, 0, settings))
+	_, err = io.WriteString(c, frames.Preface+frames.Of(frames.Settings, 0, 0, settings))
 	return c, err
 }
 
@@ -121,5 +80,3 @@ func slowReader(ctx context.Context, address, path string) {
 		}
 	})
 }
-
-func many(n int, text string) string { return strings.Repeat(text, n) }
