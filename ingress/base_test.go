@@ -25,7 +25,7 @@ func must(tb testing.TB, c Config) *Server {
 			tb.Error(err)
 		}
 	})
-	s.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+	s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
 	return s
 }
 
@@ -38,12 +38,12 @@ func occupy(t *testing.T, s *Server) *Passage {
 		t.Fatalf("%+v", r)
 	}
 	busy := shed.State{Processors: 1, Runnable: 5}
-	s.state = func(time.Time) shed.State { return busy }
+	s.core.state = func(time.Time) shed.State { return busy }
 	s.dispatcher.idle.close()
 	s.dispatcher.idle = nap{}
 	for range 20 {
 		time.Sleep(10 * time.Millisecond)
-		_ = s.shed.Refuse(time.Now(), spillway.Call{}, 0, busy)
+		_ = s.core.shed.Refuse(time.Now(), spillway.Call{}, 0, busy)
 	}
 	return &p
 }

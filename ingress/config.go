@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"time"
 
@@ -100,17 +99,17 @@ func (c Config) withDefaults() (Config, error) {
 // settings are the policies of a Server and how they are used. They are replaced
 // as a whole by Update; the policies in them live on.
 type settings struct {
-	config     Config
-	modes      [gates]spillway.Mode // Off also where there is nothing to ask
-	observes   bool                 // one of them does
-	processors int                  // at the time
-	limiter    *ratelimit.Limiter
-	quota      *quota.Quota // nil: none
-	flight     shedder      // at most MaxInFlight
-	shed       shedder      // as many as make sense
-	load       *load.Meter
-	histogram  *attempts.Histogram // inside
-	customers  *attempts.Customers // at the edge
+	core      *Core
+	config    Config
+	modes     [gates]spillway.Mode // Off also where there is nothing to ask
+	observes  bool                 // one of them does
+	queues    bool                 // there is a gate with a queue
+	limiter   *ratelimit.Limiter
+	quota     *quota.Quota        // nil: none
+	flight    shedder             // at most MaxInFlight
+	shed      shedder             // as many as make sense
+	histogram *attempts.Histogram // inside
+	customers *attempts.Customers // at the edge
 }
 
 // build makes all policies.
@@ -119,7 +118,7 @@ func build(c Config) (*settings, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &settings{config: c, processors: runtime.GOMAXPROCS(0), modes: [gates]spillway.Mode{
+	s := &settings{config: c, modes: [gates]spillway.Mode{
 		limitGate: c.RateLimitMode, quotaGate: c.QuotaMode, flightGate: c.InFlightMode, shedGate: c.ShedMode,
 	}}
 	if c.RateLimit.Rate <= 0 {
@@ -140,6 +139,7 @@ func build(c Config) (*settings, error) {
 		s.modes[flightGate] = spillway.Off
 	}
 	s.observes = slices.Contains(s.modes[:], spillway.Observe)
+	s.queues = s.modes[flightGate] != spillway.Off || s.modes[shedGate] != spillway.Off
 	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, fmt.Errorf("ingress: Shed: %w", err)
 	}
@@ -152,28 +152,28 @@ func build(c Config) (*settings, error) {
 	if s.customers, err = attempts.NewCustomers(c.Attempts, 0); err != nil {
 		return nil, fmt.Errorf("ingress: Attempts: %w", err)
 	}
-	if c.Load.Reference == (load.Thresholds{}) {
-		s.config.Load.Reference = load.Thresholds(c.Shed.Thresholds) // the zero value means the same to both
-	}
-	if s.load, err = load.New(s.config.Load); err != nil {
-		return nil, fmt.Errorf("ingress: Load: %w", err)
-	}
 	return s, nil
 }
 
-// flight returns what the shedder of MaxInFlight is made of: no load counts there.
+// meter returns the configuration of the measures.
+func (c *Config) meter() load.Config {
+	l := c.Load
+	if l.Reference == (load.Thresholds{}) {
+		l.Reference = load.Thresholds(c.Shed.Thresholds) // the zero value means the same to both
+	}
+	return l
+}
+
+// flight returns the configuration of the shedder of MaxInFlight: no load counts there.
 func (c *Config) flight() (shed.Config, concurrency.Config) {
 	return shed.Config{MaxWait: c.Shed.MaxWait, Rand: c.Shed.Rand, Policy: gateNames[flightGate], Advice: "raise MaxInFlight if the server can bear more"},
 		concurrency.Config{Max: c.MaxInFlight, Fixed: true, Keys: 1}
 }
 
 // adopt gives the policies of old, which live on, the configuration of s, and
-// puts them in place of the new ones. As each was made of that configuration
-// once, none refuses it.
+// puts them in place of the new ones. As each was made with that configuration
+// once, none returns an error.
 func (s *settings) adopt(old *settings) error {
-	if err := s.load.Close(); err != nil {
-		return err
-	}
 	if s.quota != nil && old.quota != nil {
 		if err := old.quota.Update(s.config.Quota); err != nil {
 			return err
@@ -184,7 +184,6 @@ func (s *settings) adopt(old *settings) error {
 		old.limiter.Update(s.config.RateLimit),
 		old.flight.update(s.config.flight()),
 		old.shed.update(s.config.Shed, s.config.Concurrency),
-		old.load.Update(s.config.Load),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	} {
@@ -192,7 +191,7 @@ func (s *settings) adopt(old *settings) error {
 			return err
 		}
 	}
-	s.limiter, s.flight, s.shed, s.load = old.limiter, old.flight, old.shed, old.load
+	s.limiter, s.flight, s.shed = old.limiter, old.flight, old.shed
 	s.histogram, s.customers = old.histogram, old.customers
 	return nil
 }

@@ -9,48 +9,48 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// signals are what a Server reports of its load: levels of degradation to handlers,
+// signals are what a Core reports of its load: levels of degradation to handlers,
 // accept ratios to clients. They are updated on the path of a request, at most once
-// in an interval, and never by a goroutine.
+// in an interval.
 type signals struct {
-	seen     atomic.Int64                          // when they were last looked at
+	seen     atomic.Int64                          // when they were last updated
 	accepts  [spillway.Criticalities]atomic.Uint32 // each a shed.Ratio
 	rejects  atomic.Bool                           // one of them is below 1
 	degrader shed.Degrader
 
-	mu    sync.Mutex // held by whoever looks
+	mu    sync.Mutex // held during an update
 	last  time.Time
 	ratio [spillway.Criticalities]shed.AcceptRatio
 }
 
-// lookEvery is how often the signals are looked at: often enough for a waiting
-// queue that fills within tens of milliseconds, and seldom enough to cost a request
-// nothing but the comparison of two times.
-const lookEvery = 10 * time.Millisecond
+// refreshEvery is the interval of the signals: short enough for a waiting queue that
+// fills within tens of milliseconds, and long enough to cost a request nothing but the
+// comparison of two times.
+const refreshEvery = 10 * time.Millisecond
 
-// due reports whether it is time to look, also where a clock was set back.
+// due reports whether the interval is over, also where a clock was set back.
 func (g *signals) due(now time.Time) bool {
-	return uint64(now.UnixNano()-g.seen.Load()) >= uint64(lookEvery)
+	return uint64(now.UnixNano()-g.seen.Load()) >= uint64(refreshEvery)
 }
 
-// look observes how the shedder stands, unless another request is doing so.
-func (s *Server) look(st *settings, now time.Time) {
-	g := &s.signals
+// refresh updates the signals, unless another request is doing so.
+func (c *Core) refresh(st *settings, now time.Time) {
+	g := &c.signals
 	if !g.mu.TryLock() {
 		return
 	}
 	defer g.mu.Unlock()
 	g.seen.Store(now.UnixNano())
-	if now.Sub(g.last) < lookEvery {
+	if now.Sub(g.last) < refreshEvery {
 		return
 	}
 	g.last = now
-	stats := s.shed.Stats()
-	p := shed.Pressure{Utilization: s.load.Utilization(now), Thresholds: st.config.Shed.Thresholds}
+	stats, state := c.shed.Stats(), c.state(now)
+	p := shed.Pressure{Utilization: state.Utilization, Thresholds: st.config.Shed.Thresholds}
 	if p.Thresholds == ([spillway.Criticalities]float64{}) {
 		p.Thresholds = shed.DefaultThresholds
 	}
-	if places := stats.Depth * float64(st.processors); places > 0 {
+	if places := stats.Depth * float64(state.Processors); places > 0 {
 		p.Fill = float64(stats.Waiting) / places
 	}
 	rejects := false
@@ -70,17 +70,17 @@ func (s *Server) look(st *settings, now time.Time) {
 // nothing and takes no lock. A handler gets the level that its request was admitted
 // with from the context: [spillway.DegradationFrom].
 func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
-	if s.signals.degrader.Idle() {
+	if s.core.signals.degrader.Idle() {
 		return spillway.DegradationNone
 	}
 	return s.degradation(c)
 }
 
 func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
-	if s.settings.Load().modes[shedGate] != spillway.Enforce {
+	if s.core.settings.Load().modes[shedGate] != spillway.Enforce {
 		return spillway.DegradationNone
 	}
-	return s.signals.degrader.Level(c)
+	return s.core.signals.degrader.Level(c)
 }
 
 // AcceptRatio returns, as a decimal number, the share of the calls of a criticality
@@ -90,15 +90,20 @@ func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
 // shedder count. At the [Edge] it returns nothing: untrusted
 // clients do not learn how loaded the server is. It allocates nothing.
 func (s *Server) AcceptRatio(c spillway.Criticality) string {
-	if !s.signals.rejects.Load() {
-		return ""
-	}
-	return s.acceptRatio(c)
+	return s.core.AcceptRatio(c).String()
 }
 
-func (s *Server) acceptRatio(c spillway.Criticality) string {
-	if st := s.settings.Load(); st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.Enforce {
-		return ""
+// AcceptRatio is [Server.AcceptRatio] as a number.
+func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
+	if !c.signals.rejects.Load() {
+		return shed.RatioOne
 	}
-	return shed.Ratio(s.signals.accepts[c.Index()].Load()).String()
+	return c.acceptRatio(c.settings.Load(), class)
+}
+
+func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
+	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.Enforce {
+		return shed.RatioOne
+	}
+	return shed.Ratio(c.signals.accepts[class.Index()].Load())
 }

@@ -41,9 +41,9 @@ func (s *Server) dispatch() {
 	}
 }
 
-// wakeWaiters does, if there are any, after a request has ended.
+// wakeWaiters does, if there are any.
 func (s *Server) wakeWaiters() {
-	if s.shed.Waiting()+s.flight.Waiting() > 0 {
+	if s.core.Waiting() > 0 {
 		s.wake()
 	}
 }
@@ -51,21 +51,17 @@ func (s *Server) wakeWaiters() {
 // letIn admits all waiters that may run now. It reports whether more could run if a
 // processor were free.
 func (s *Server) letIn() (busy bool) {
-	s.load.Refresh(time.Now())                            // idle now; busy, once a waiter was let in
-	for _, gate := range [...]int{shedGate, flightGate} { // what leaves the second arrives at the first
-		for {
-			now := time.Now()
-			by, state := s.shedder(gate, now)
-			w, more := by.Next(now, state)
-			if w == nil {
-				busy = busy || more
-				break
-			}
-			release(w)
-			s.load.Refresh(now)
+	now := time.Now()
+	s.load.Refresh(now) // idle now; busy, once a waiter was let in
+	for {
+		w, more := s.core.Next(now)
+		if w == nil {
+			return more
 		}
+		release(w)
+		now = time.Now()
+		s.load.Refresh(now)
 	}
-	return busy
 }
 
 // stop waits for the dispatcher to end.

@@ -27,7 +27,7 @@ func (s *Server) beat() {
 	if h.armed.Load() || h.armed.Swap(true) {
 		return
 	}
-	s.shed.limit.Beat(time.Now(), s.busy())
+	s.core.shed.limit.Beat(time.Now(), s.busy())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -43,12 +43,13 @@ func (s *Server) beat() {
 // none is at work.
 func (s *Server) tick() {
 	h := &s.heart
-	if working, _ := s.shed.limit.Working(); working == 0 && !h.again.Swap(false) {
-		s.shed.limit.Rest()
+	limit := s.core.shed.limit
+	if working, _ := limit.Working(); working == 0 && !h.again.Swap(false) {
+		limit.Rest()
 		h.armed.Store(false)
 		return
 	}
-	s.shed.limit.Beat(time.Now(), s.busy())
+	limit.Beat(time.Now(), s.busy())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.done {
@@ -58,7 +59,7 @@ func (s *Server) tick() {
 
 // busy reports whether this process uses most of its processors. What only passes requests
 // on is not what they wait for.
-func (s *Server) busy() bool { return s.load.CPU() > scarce && !s.settings.Load().config.Forwards }
+func (s *Server) busy() bool { return s.load.CPU() > scarce && !s.core.settings.Load().config.Forwards }
 
 // scarce is the share of the processors' time above which they are what is short.
 const scarce = 0.75

@@ -80,7 +80,7 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 		c.Shed.Rand = func() float64 { return math.Mod(float64(time.Now().UnixNano())*math.Phi, 1) }
 		s := must(t, c)
 		start := time.Now()
-		s.state = func(now time.Time) shed.State { return tr.states(now.Sub(start)) }
+		s.core.state = func(now time.Time) shed.State { return tr.states(now.Sub(start)) }
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
 		var all sync.WaitGroup
@@ -219,15 +219,15 @@ func TestShadows(t *testing.T) {
 				s := must(t, Config{ShedMode: spillway.Observe, Observer: &seen})
 				first := occupy(t, s)
 				start := time.Now()
-				s.state = func(now time.Time) shed.State {
+				s.core.state = func(now time.Time) shed.State {
 					if now.Sub(start) >= row.idle {
 						return shed.State{Processors: 1}
 					}
 					return shed.State{Processors: 1, Runnable: 5}
 				}
 				p, r := enter(s, spillway.Call{})
-				if r.Refused() || time.Since(start) != 0 || s.shed.Waiting() != 1 {
-					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.shed.Waiting())
+				if r.Refused() || time.Since(start) != 0 || s.core.shed.Waiting() != 1 {
+					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.core.shed.Waiting())
 				}
 				time.Sleep(10 * ms)
 				p.Done(row.outcome)
@@ -250,7 +250,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.Observe,
 			Observer: &seen,
 		})
-		s.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
+		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
 			"shed refused, ratelimit abandoned (observe)",
 			"shed refused", // the rest once there is a token

@@ -50,23 +50,25 @@ func (r Refusal) Scope() fault.Scope {
 	}
 }
 
-// refuse returns the Refusal for the error of a gate, and counts it.
-func (s *Server) refuse(st *settings, now time.Time, call *spillway.Call, err error) Refusal {
+// Refusal returns the answer to a request that a [Step] rejects with err, and counts it:
+// call it exactly once.
+func (a *Admission) Refusal(err error) Refusal {
+	c, st := a.settings.core, a.settings
 	r := Refusal{Outcome: spillway.Abandoned, Err: err}
 	rejected, ok := errors.AsType[*spillway.RejectedError](err)
 	switch {
-	case !ok: // the context has ended
+	case !ok: // the client has left
 	case rejected.Reason == spillway.ReasonQuota:
 		r.Outcome = spillway.OverQuota
 	default:
 		r.Outcome = spillway.Overloaded
 	}
-	s.refused[r.Outcome].Add(1)
+	c.refused[r.Outcome].Add(1)
 	if !ok {
 		return r
 	}
-	r.AcceptRatio = s.AcceptRatio(call.Criticality)
-	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(now, call)
+	r.AcceptRatio = c.acceptRatio(st, a.call.Criticality).String()
+	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(a.start, &a.call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
 	jitter := st.config.Rand()

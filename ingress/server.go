@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -17,34 +16,34 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// A Server decides on the requests to one process. It is safe for concurrent
-// use; make one with [New] and close it when the last request has ended.
+// A Server decides on the requests to one process: it is a [Core] with clock, timers and
+// measures of the process. It is safe for concurrent use; make one with [New] and close it
+// when the last request has ended.
 type Server struct {
-	settings   atomic.Pointer[settings]
-	flight     shedder // those of the settings, which never change
-	shed       shedder
-	heart      heartbeat
+	core       Core
 	load       *load.Meter
+	heart      heartbeat
 	dispatcher dispatcher
-	waiters    sync.Pool                  // of *waiter
-	state      func(time.Time) shed.State // process, but in tests
-	update     sync.Mutex                 // one Update at a time
-	shadows    sync.WaitGroup             // that still wait
-	refused    [spillway.Outcomes]atomic.Uint64
-	signals    signals
+	update     sync.Mutex     // one Update at a time
+	shadows    sync.WaitGroup // that still wait
 }
 
+// companions is how many goroutines a request brings along that are ready to run
+// and are no work: the one by which net/http notices that the client has left.
+const companions = 1
+
 // New returns a Server, or an error that names the field of c that is wrong.
-func New(c Config) (*Server, error) {
-	st, err := build(c)
-	if err != nil {
+func New(c Config) (s *Server, err error) {
+	s = new(Server)
+	if err := s.core.init(c, s.process); err != nil {
 		return nil, err
 	}
-	s := &Server{flight: st.flight, shed: st.shed, load: st.load, waiters: sync.Pool{New: newWaiter}}
-	s.settings.Store(st)
-	s.state = s.process
+	s.core.companion, s.core.waiters.New = companions, newWaiter
+	if s.load, err = load.New(c.meter()); err != nil {
+		return nil, fmt.Errorf("ingress: Load: %w", err)
+	}
 	if s.dispatcher.idle, err = newIdle(); err != nil {
-		return nil, errors.Join(fmt.Errorf("ingress: %w", err), st.load.Close())
+		return nil, errors.Join(fmt.Errorf("ingress: %w", err), s.load.Close())
 	}
 	return s, nil
 }
@@ -53,27 +52,27 @@ func New(c Config) (*Server, error) {
 // names the field that is wrong and changes nothing. What the policies have
 // learnt is kept; requests under way end as they began.
 func (s *Server) Update(c Config) error {
-	st, err := build(c)
-	if err != nil {
-		return err
-	}
 	s.update.Lock()
 	defer s.update.Unlock()
-	if err := st.adopt(s.settings.Load()); err != nil {
+	tried, err := load.New(c.meter())
+	if err != nil {
+		return fmt.Errorf("ingress: Load: %w", err)
+	}
+	if err := errors.Join(tried.Close(), s.core.Update(c)); err != nil {
 		return err
 	}
-	s.settings.Store(st)
-	return nil
+	return s.load.Update(c.meter())
 }
 
 // Trust returns how much of its claims a request is believed.
-func (s *Server) Trust() Trust { return s.settings.Load().config.Trust }
+func (s *Server) Trust() Trust { return s.core.settings.Load().config.Trust }
 
 // WantsCaller reports whether Enter needs to know the caller now: a rate limit may exempt
 // it, or requests wait or are rejected, and callers are treated fairly. Otherwise an adapter
 // need not find out.
 func (s *Server) WantsCaller() bool {
-	return s.settings.Load().modes[limitGate] != spillway.Off || s.shed.TellsCallersApart() || s.flight.TellsCallersApart()
+	c := &s.core
+	return c.settings.Load().modes[limitGate] != spillway.Off || c.shed.TellsCallersApart() || c.flight.TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for
@@ -108,18 +107,7 @@ func (s *Server) Refuse(call spillway.Call, from ratelimit.Caller) Refusal {
 
 // RefuseAt is Refuse at the time now, for callers that have read the clock. It does not keep from.
 func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Caller) Refusal {
-	st := s.settings.Load()
-	if st.exempt(&call) {
-		return Refusal{}
-	}
-	gate, err := s.overloaded(st, now, call, from)
-	if err == nil {
-		return Refusal{}
-	}
-	st.observe(now, &call)
-	p := Passage{server: s, settings: st, call: call, start: now}
-	p.report(gate, spillway.Rejection(err))
-	return s.refuse(st, now, &call, err)
+	return s.core.Refuse(now, &call, from)
 }
 
 // Charge charges cost to the quota of a customer, at the time now, for what the customer costs
@@ -127,33 +115,14 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Cal
 // [quota.Config.Cost]: a request, by default. See [quota.Quota.ChargeCustomer]. Without a quota
 // it does nothing.
 func (s *Server) Charge(now time.Time, customer string, cost float64) {
-	if st := s.settings.Load(); st.quota != nil && st.modes[quotaGate] != spillway.Off {
+	if st := s.core.settings.Load(); st.quota != nil && st.modes[quotaGate] != spillway.Off {
 		st.quota.ChargeCustomer(now, customer, cost)
 	}
 }
 
-// overloaded returns the gate that would refuse a request for overload, and why, if
-// one would.
-func (s *Server) overloaded(st *settings, now time.Time, call spillway.Call, from *ratelimit.Caller) (gate int, err error) {
-	for _, gate = range [...]int{flightGate, shedGate} {
-		if st.modes[gate] != spillway.Enforce {
-			continue
-		}
-		by, state := s.shedder(gate, now)
-		if err = by.Refuse(now, call, by.flow(&call, from), state); err != nil {
-			break
-		}
-	}
-	return gate, err
-}
-
-// process returns the state of the process, for the shedder.
+// process returns the state of the process.
 func (s *Server) process(now time.Time) shed.State {
-	u := s.load.Utilization(now)
-	if st := s.settings.Load(); st.config.Forwards {
-		return shed.State{Processors: st.processors, CPU: s.load.CPU(), Utilization: u}
-	}
-	x := s.load.Executor(now)
+	u, x := s.load.Utilization(now), s.load.Executor(now)
 	return shed.State{Runnable: x.Runnable, Processors: x.Processors, CPU: s.load.CPU(), Utilization: u}
 }
 
@@ -189,19 +158,20 @@ type Stats struct {
 
 // Stats returns the levels of all policies at the time now.
 func (s *Server) Stats(now time.Time) Stats {
-	st := s.settings.Load()
+	c := &s.core
+	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    s.flight.Stats(),
-		Shed:        s.shed.Stats(),
-		Concurrency: s.shed.limit.Stats(now),
-		Load:        st.load.Stats(now),
+		InFlight:    c.flight.Stats(),
+		Shed:        c.shed.Stats(),
+		Concurrency: c.shed.limit.Stats(now),
+		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
 
-		Degradation: s.signals.degrader.Stats(),
+		Degradation: c.signals.degrader.Stats(),
 	}
-	for o := range s.refused {
-		all.RefusedTotal[o] = s.refused[o].Load()
+	for o := range c.refused {
+		all.RefusedTotal[o] = c.refused[o].Load()
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)

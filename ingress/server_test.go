@@ -123,7 +123,7 @@ func TestMaxInFlight(t *testing.T) {
 		config := Config{MaxInFlight: 2, Observer: &seen, Quota: perCustomer(t, 1e6), Shed: shed.Config{MaxWait: time.Second}}
 		s := must(t, config)
 		held := []*Passage{occupy(t, s), nil}
-		s.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
+		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1} }
 		p, _ := enter(s, spillway.Call{})
 		held[1] = &p
 		seen.take()
@@ -316,7 +316,7 @@ func TestNothingIsLeft(t *testing.T) {
 	config := Config{Observer: observer, Shed: shed.Config{MaxWait: time.Millisecond}}
 	s := must(t, config)
 	var turn atomic.Int64
-	s.state = func(time.Time) shed.State {
+	s.core.state = func(time.Time) shed.State {
 		return shed.State{Processors: 1, Runnable: int(turn.Add(1) % 4 / 2)}
 	}
 	var all sync.WaitGroup
@@ -398,7 +398,11 @@ func TestForwards(t *testing.T) {
 	}
 	defer spinning.Wait()
 	defer stop.Store(true)
-	busy := func(s *Server) bool { return s.process(time.Now()).Runnable > 0 }
+	busy := func(s *Server) bool {
+		s.core.state = s.process
+		_, state := s.core.shedder(shedGate, time.Now(), s.core.settings.Load())
+		return state.Runnable > 0
+	}
 	for deadline := time.Now().Add(10 * time.Second); !busy(plain); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("many goroutines are ready to run, and it does not show")

@@ -1,8 +1,6 @@
 package ingress
 
 import (
-	"time"
-
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -28,15 +26,4 @@ func (s shedder) update(c shed.Config, l concurrency.Config) error {
 		return err
 	}
 	return s.limit.Update(l)
-}
-
-// unloaded is the state of a process that has nothing else to do.
-var unloaded = shed.State{Processors: 1}
-
-// shedder returns the one that is a gate. In front of MaxInFlight no load counts.
-func (s *Server) shedder(gate int, now time.Time) (shedder, shed.State) {
-	if gate == flightGate {
-		return s.flight, unloaded
-	}
-	return s.shed, s.state(now)
 }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
 
-// waiter is a request that waits in the queue of the shedder.
+// waiter is a request that waits in the queue of a shedder.
 type waiter struct {
 	shed.Waiter
 	done  chan struct{} // receives one value when it has left the queue
@@ -19,30 +19,53 @@ func newWaiter() any {
 	w := &waiter{done: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	w.timer.Stop()
 	w.Owner = w
-	return w
+	return &w.Waiter
 }
 
 // release informs a waiter that it has left the queue.
 func release(w *shed.Waiter) { w.Owner.(*waiter).done <- struct{}{} }
 
-// wait waits until w leaves the queue, or its maximum wait has passed, and returns the ticket or
-// the reason for the rejection.
-func (s shedder) wait(ctx context.Context, w *waiter, most time.Duration) (spillway.Ticket, error) {
-	w.timer.Reset(most)
-	defer w.timer.Stop()
+// await waits as step says, and returns what to do next.
+func (s *Server) await(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) (next Step) {
+	if step.Waiter == nil {
+		if err := pause(ctx, step.For); err != nil {
+			next, _ = a.Withdraw(time.Now(), err)
+		} else {
+			next, _ = a.Expire(time.Now(), from)
+		}
+		return next
+	}
+	if step.Evicted != nil {
+		release(step.Evicted)
+	}
+	came := a.start
+	next = s.queue(ctx, a, step, from)
+	s.beat()
+	s.load.Waited(time.Since(came))
+	return next
+}
+
+// queue waits until a request leaves its queue, its maximum wait has passed, or its client
+// has left.
+func (s *Server) queue(ctx context.Context, a *Admission, step Step, from *ratelimit.Caller) Step {
+	w := step.Waiter.Owner.(*waiter)
+	w.timer.Reset(step.For)
 	select {
 	case <-w.done:
+		w.timer.Stop() // here, as w is another request's after the next call
+		return a.Proceed(time.Now(), from)
 	case <-w.timer.C:
-		if !s.Expire(&w.Waiter) {
-			<-w.done
+		if next, ok := a.Expire(time.Now(), from); ok {
+			return next
 		}
 	case <-ctx.Done():
-		if s.Withdraw(&w.Waiter) {
-			return spillway.Ticket{}, ctx.Err()
+		w.timer.Stop()
+		if next, ok := a.Withdraw(time.Now(), ctx.Err()); ok {
+			return next
 		}
-		<-w.done
 	}
-	return w.Ticket, w.Err
+	<-w.done
+	return a.Proceed(time.Now(), from)
 }
 
 // pause waits for d to pass, or returns the error of ctx.

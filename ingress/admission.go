@@ -1,0 +1,262 @@
+package ingress
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// The gates, in order.
+const (
+	limitGate = iota
+	quotaGate
+	flightGate
+	shedGate
+	gates
+)
+
+var gateNames = [gates]string{"ratelimit", "quota", "inflight", "shed"}
+
+// A Step is what to do with a request.
+type Step struct {
+	// Verdict is
+	//   - [shed.Run]: serve the request, and call Done of the Admission when it has ended;
+	//   - [shed.Wait]: call Expire after For, Withdraw if the client leaves before, or
+	//     Proceed if Waiter leaves its queue before;
+	//   - [shed.Refused]: answer with the Refusal of the Admission. It has ended.
+	Verdict shed.Verdict
+	// Wake says that requests may leave their queues: ask [Core.Next].
+	Wake bool
+	// For is the maximum wait.
+	For time.Duration
+	// Waiter is the place of the request in a queue, nil if it waits for a token of the
+	// rate limit. The Owner of it is for the caller.
+	Waiter *shed.Waiter
+	// Evicted, if not nil, is the Waiter of another request, which must Proceed.
+	Evicted *shed.Waiter
+	// Err is why the request was rejected: a *[spillway.RejectedError], or what
+	// Withdraw was given.
+	Err error
+}
+
+// An Admission is the way of one request through the gates of a [Core], all with the
+// settings that it began with. It is not safe for concurrent use. The zero Admission is
+// ready for [Core.Enter]; that of an exempt request stays zero and ends as a no-op.
+type Admission struct {
+	settings    *settings // nil: it has ended
+	call        spillway.Call
+	start       time.Time     // when the request came to the gate
+	mode        spillway.Mode // of the gates that decide on it
+	gate        uint8         // the next
+	admitted    [gates]bool
+	waiter      *shed.Waiter           // while it waits in a queue
+	reservation *ratelimit.Reservation // while it waits for a token
+	observed    *observed              // the same request at the gates that observe; nil: none does
+
+	quota, flight, shed spillway.Ticket // there is none of the rate limit
+}
+
+// observed is the way that a request would take through the gates that observe if they
+// enforced.
+type observed struct {
+	Admission
+
+	last Step
+}
+
+// Call returns the call as it was admitted.
+func (a *Admission) Call() spillway.Call { return a.call }
+
+// Proceed goes on with a request whose Waiter has left its queue.
+func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
+	w := a.waiter
+	err := w.Err
+	*a.ticket(a.last()) = w.Ticket
+	a.waiter = nil
+	a.settings.core.waiters.Put(w)
+	if a.last() == flightGate {
+		a.start = now // the shedder comes next
+	}
+	return a.decided(err, from)
+}
+
+// Expire goes on with a request that has waited for the maximum time. It reports false,
+// and changes nothing, if the Waiter has just left its queue: then Proceed.
+func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
+	if a.reservation != nil {
+		return a.leave(now, nil, from), true
+	}
+	if a.waiter == nil || !a.settings.core.queue(a.last()).Expire(a.waiter) {
+		return Step{}, false
+	}
+	return a.Proceed(now, from), true
+}
+
+// Withdraw ends a request whose client has left while it waited, with the error err. It
+// reports false, and changes nothing, if the Waiter has just left its queue: then Proceed.
+func (a *Admission) Withdraw(now time.Time, err error) (Step, bool) {
+	if a.reservation != nil {
+		return a.leave(now, err, nil), true
+	}
+	if a.waiter == nil || !a.settings.core.queue(a.last()).Withdraw(a.waiter) {
+		return Step{}, false
+	}
+	a.waiter.Ticket, a.waiter.Err = spillway.Ticket{}, err
+	return a.Proceed(now, nil), true
+}
+
+// leave ends the wait for a token, which is given back if its time has not come.
+func (a *Admission) leave(now time.Time, err error, from *ratelimit.Caller) Step {
+	a.start = now
+	a.reservation.End(now)
+	a.reservation = nil
+	return a.decided(err, from)
+}
+
+// last returns the gate that was asked last.
+func (a *Admission) last() int { return int(a.gate) - 1 }
+
+// advance asks the gates that come next. It reports whether all have admitted the request;
+// if not, step says what to do. A Step is too large to be returned on this path.
+func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
+	modes := &a.settings.modes
+	for gate := int(a.gate); gate < gates; gate++ {
+		switch modes[gate] {
+		case a.mode:
+			if a.ask(gate, from, step) {
+				a.admitted[gate] = true
+				continue
+			}
+			a.gate = uint8(gate) + 1
+			if step.Verdict == shed.Refused {
+				a.reject(gate, step)
+			}
+			return false
+		case spillway.Observe:
+			a.observed.observe(gate, a.start, from, step)
+		default: // not asked
+		}
+	}
+	step.Verdict = shed.Run
+	return true
+}
+
+// decided takes in the result of a wait, and asks the gates that come next.
+func (a *Admission) decided(err error, from *ratelimit.Caller) Step {
+	step := Step{Verdict: shed.Refused, Err: err}
+	if err != nil {
+		a.reject(a.last(), &step)
+		return step
+	}
+	a.admitted[a.last()] = true
+	a.advance(from, &step)
+	return step
+}
+
+// reject ends a request that a gate did not admit.
+func (a *Admission) reject(gate int, step *Step) {
+	a.reportRejection(gate, step.Err)
+	step.Wake = a.end(a.start, spillway.Overloaded, spillway.Abandoned) || step.Wake
+}
+
+// observe asks a gate that observes, unless one before has rejected the request, or it
+// waits there. step says whether others may leave their queues.
+func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step *Step) {
+	if o == nil || o.last.Verdict != shed.Run {
+		return
+	}
+	o.start, o.gate = now, uint8(gate)+1
+	if o.ask(gate, from, &o.last) {
+		o.admitted[gate] = true
+	} else if o.last.Verdict == shed.Refused {
+		o.reject(gate, &o.last)
+	}
+	step.Wake = step.Wake || o.last.Wake
+}
+
+// Detach returns the way of the request through the gates that observe if it is to wait
+// there, and nil if not. The request itself goes on. The caller treats the returned
+// Admission as a request, which runs for the same time as the request itself.
+func (a *Admission) Detach() (*Admission, Step) {
+	o := a.observed
+	if o == nil || o.last.Verdict != shed.Wait {
+		return nil, Step{}
+	}
+	a.observed = nil
+	return &o.Admission, o.last
+}
+
+// Suspend reports, at the time now, that the request waits for its client. Until as many
+// calls of Resume it is neither counted as work in flight nor does the time count as
+// latency.
+func (a *Admission) Suspend(now time.Time) {
+	a.flight.Suspend(now)
+	a.shed.Suspend(now)
+	if a.observed != nil {
+		a.observed.Suspend(now)
+	}
+}
+
+// Resume ends one Suspend at the time now. It never waits.
+func (a *Admission) Resume(now time.Time) {
+	a.flight.Resume(now)
+	a.shed.Resume(now)
+	if a.observed != nil {
+		a.observed.Resume(now)
+	}
+}
+
+// Done ends the request with its outcome at the time now. Any second call does nothing.
+// It reports whether requests may leave their queues: then ask [Core.Next].
+func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
+	if a.settings == nil {
+		return false
+	}
+	wake = a.end(now, o, o)
+	a.settings = nil
+	return wake
+}
+
+// end settles each gate that admitted the request with the outcome o, and reports the
+// outcome told.
+func (a *Admission) end(now time.Time, o, told spillway.Outcome) (wake bool) {
+	a.quota.Settle(now, o)
+	if a.flight.By != nil || a.shed.By != nil {
+		a.flight.Settle(now, o)
+		a.shed.Settle(now, o)
+		wake = true
+	}
+	if a.settings.config.Observer != nil {
+		for gate, admitted := range a.admitted {
+			if admitted {
+				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: told})
+			}
+		}
+	}
+	if a.observed != nil && a.observed.last.Verdict == shed.Run {
+		wake = a.observed.end(now, o, told) || wake
+	}
+	return wake
+}
+
+// report sends the one event of the request and the gate.
+func (a *Admission) report(gate int, e spillway.Event) {
+	if o := a.settings.config.Observer; o != nil {
+		e.Time, e.Call, e.Policy, e.Mode = a.start, a.call, gateNames[gate], a.mode
+		o.Observe(e)
+	}
+}
+
+// reportRejection sends the event of a request that a gate did not admit.
+func (a *Admission) reportRejection(gate int, err error) {
+	if a.settings.config.Observer == nil {
+		return
+	}
+	e := spillway.Rejection(err)
+	if e.Reason == spillway.ReasonNone { // the client has left
+		e = spillway.Event{Outcome: spillway.Abandoned, Err: err}
+	}
+	a.report(gate, e)
+}

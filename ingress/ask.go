@@ -1,0 +1,93 @@
+package ingress
+
+import (
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// ask asks a gate. It reports whether that admits the request; if not, step says what to do.
+func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
+	switch gate {
+	case limitGate:
+		return a.limit(from, step)
+	case quotaGate:
+		var err error
+		a.quota, err = a.settings.quota.Admit(a.start, a.call)
+		return step.reject(err)
+	default:
+		return a.arrive(gate, from, step)
+	}
+}
+
+// reject takes in the error of a gate, and reports whether it is nil.
+func (s *Step) reject(err error) (admits bool) {
+	if err != nil {
+		s.Verdict, s.Err = shed.Refused, err
+	}
+	return err == nil
+}
+
+// limit takes a token of the rate limit, or has the request wait for one.
+func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
+	l := a.settings.limiter
+	if l.Exempt(*from) {
+		return true
+	}
+	r, err := l.Reserve(a.start)
+	switch d := a.call.Deadline; {
+	case err != nil || r.Wait == 0:
+		return step.reject(err)
+	case !d.IsZero() && d.Sub(a.start) <= r.Wait:
+		r.End(a.start) // gives the token back
+		return step.reject(tooLate)
+	}
+	held := r
+	a.reservation = &held
+	step.Verdict, step.For = shed.Wait, r.Wait
+	return false
+}
+
+// tooLate rejects a request that would wait for a token beyond its deadline.
+var tooLate = &spillway.RejectedError{
+	Policy: gateNames[limitGate],
+	Reason: spillway.ReasonDeadline,
+	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if the server can serve more",
+}
+
+// arrive asks a shedder, which may say that the request is to wait in its queue.
+func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits bool) {
+	c := a.settings.core
+	by, state := c.shedder(gate, a.start, a.settings)
+	state.Runnable = max(0, state.Runnable-c.companion)
+	if by.Pass(a.start, &a.call, &state, a.ticket(gate)) {
+		return true
+	}
+	w := c.waiters.Get().(*shed.Waiter)
+	w.Flow = by.flow(&a.call, from)
+	d := by.Arrive(a.start, a.call, state, w)
+	if d.Verdict == shed.Wait {
+		a.waiter = w
+		step.Verdict, step.For, step.Waiter, step.Evicted, step.Wake = shed.Wait, d.MaxWait, w, d.Evicted, true
+		return false
+	}
+	c.waiters.Put(w)
+	*a.ticket(gate) = d.Ticket
+	return step.reject(d.Err)
+}
+
+// ticket returns where the one of a shedder is kept.
+func (a *Admission) ticket(gate int) *spillway.Ticket {
+	if gate == flightGate {
+		return &a.flight
+	}
+	return &a.shed
+}
+
+// queue returns the shedder that is a gate.
+func (c *Core) queue(gate int) shedder {
+	if gate == flightGate {
+		return c.flight
+	}
+	return c.shed
+}

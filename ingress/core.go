@@ -1,0 +1,158 @@
+package ingress
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// A Core makes the decisions of a [Server] without I/O: it receives the time and what
+// happens, and returns what to do. It reads no clock, sets no timer and starts no
+// goroutine. A Server is a Core with all of these; a simulator has others. A Core is safe
+// for concurrent use; make one with [NewCore].
+type Core struct {
+	settings  atomic.Pointer[settings]
+	flight    shedder // those of the settings, which never change
+	shed      shedder
+	state     func(now time.Time) shed.State
+	companion int       // goroutines of each request that are ready to run and are no work
+	waiters   sync.Pool // of *shed.Waiter
+	refused   [spillway.Outcomes]atomic.Uint64
+	signals   signals
+	update    sync.Mutex // one Update at a time
+}
+
+// NewCore returns a Core, or an error that names the field of c that is wrong. state
+// returns the state of the process at a time; Load of c is not used.
+func NewCore(c Config, state func(now time.Time) shed.State) (*Core, error) {
+	core := new(Core)
+	return core, core.init(c, state)
+}
+
+func (c *Core) init(config Config, state func(now time.Time) shed.State) error {
+	st, err := build(config)
+	if err != nil {
+		return err
+	}
+	c.flight, c.shed, c.state = st.flight, st.shed, state
+	c.waiters.New = func() any { return new(shed.Waiter) }
+	st.core = c
+	c.settings.Store(st)
+	return nil
+}
+
+// Update changes the configuration of a Core in use, or returns an error that names
+// the field that is wrong and changes nothing. What the policies have learnt is kept;
+// requests under way end as they began.
+func (c *Core) Update(config Config) error {
+	st, err := build(config)
+	if err != nil {
+		return err
+	}
+	c.update.Lock()
+	defer c.update.Unlock()
+	if err := st.adopt(c.settings.Load()); err != nil {
+		return err
+	}
+	st.core = c
+	c.settings.Store(st)
+	return nil
+}
+
+// Enter asks all gates in turn whether a request may be served, until one says to wait
+// or rejects. a must be zero, and belongs to the request until it has ended. Enter keeps
+// neither call nor from, which is what is known of the caller. It allocates nothing
+// unless the request waits or a gate observes.
+func (c *Core) Enter(a *Admission, now time.Time, call *spillway.Call, from *ratelimit.Caller) Step {
+	step := Step{Verdict: shed.Run}
+	if c.begin(a, now, call) {
+		a.enter(from, &step)
+	}
+	return step
+}
+
+// begin takes in a request, and reports whether it has to pass the gates.
+func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
+	st := c.settings.Load()
+	if st.exempt(call) {
+		return false
+	}
+	a.settings, a.call, a.start = st, *call, now
+	return true
+}
+
+// enter asks all gates. It reports whether the request runs; if not, step says what to do.
+func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
+	c, st := a.settings.core, a.settings
+	if st.observes {
+		a.observed = &observed{
+			Admission: Admission{settings: st, call: a.call, start: a.start, mode: spillway.Observe},
+			last:      Step{Verdict: shed.Run},
+		}
+	}
+	st.observe(a.start, &a.call)
+	if c.signals.due(a.start) {
+		c.refresh(st, a.start)
+	}
+	return a.advance(from, step)
+}
+
+// Refuse reports whether a request would be rejected for overload if it came now: it asks
+// the gates that Enter asks, and stops where Enter would admit the request or have it
+// wait. If the answer is a Refusal, that is counted and reported; if not, nothing was
+// counted, and the request must still Enter.
+func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
+	st := c.settings.Load()
+	if st.exempt(call) {
+		return Refusal{}
+	}
+	for _, gate := range [...]int{flightGate, shedGate} {
+		if st.modes[gate] != spillway.Enforce {
+			continue
+		}
+		by, state := c.shedder(gate, now, st)
+		if err := by.Refuse(now, *call, by.flow(call, from), state); err != nil {
+			st.observe(now, call)
+			a := Admission{settings: st, call: *call, start: now}
+			a.reportRejection(gate, err)
+			return a.Refusal(err)
+		}
+	}
+	return Refusal{}
+}
+
+// Next returns the next Waiter that leaves a queue: its request must Proceed. Ask again
+// until the answer is nil. If busy is set then, a request would run if a processor were
+// free. Otherwise ask again after a [Step] with Wake, and after a request has ended.
+func (c *Core) Next(now time.Time) (w *shed.Waiter, busy bool) {
+	st := c.settings.Load()
+	for _, gate := range [...]int{shedGate, flightGate} { // what leaves the second arrives at the first
+		by, state := c.shedder(gate, now, st)
+		w, more := by.Next(now, state)
+		if w != nil {
+			return w, false
+		}
+		busy = busy || more
+	}
+	return nil, busy
+}
+
+// Waiting returns how many requests wait in queues. It takes no lock.
+func (c *Core) Waiting() int { return c.shed.Waiting() + c.flight.Waiting() }
+
+// shedder returns the one that is a gate, and the state that it decides by. In front of
+// MaxInFlight no load counts.
+func (c *Core) shedder(gate int, now time.Time, st *settings) (shedder, shed.State) {
+	if gate == flightGate {
+		return c.flight, shed.State{Processors: 1}
+	}
+	state := c.state(now)
+	if st.config.Forwards {
+		state.Runnable = 0 // what only forwards is not busy because goroutines are ready to run
+	}
+	return c.shed, state
+}
