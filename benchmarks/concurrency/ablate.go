@@ -20,7 +20,7 @@ func ablate(w io.Writer, o options) error {
 		return err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the system removes what is left
-	list, err := ablations(ablated)
+	list, err := ablations(o.ablated())
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (o options) build(dir string, a *ablation) ([]jsonRow, error) {
 		return nil, fmt.Errorf("%w: %s", err, b)
 	}
 	run := exec.Command(program, "-algorithm", "ours", "-cache", "-json", table, "-scenario", o.scenario, //nolint:gosec // of this program
-		"-seeds", fmt.Sprint(o.seeds.n), "-from", fmt.Sprint(o.seeds.from))
+		"-seeds", fmt.Sprint(o.seeds.n), "-from", fmt.Sprint(o.seeds.from), fmt.Sprint("-processors=", o.processors))
 	if b, err := run.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, b)
 	}

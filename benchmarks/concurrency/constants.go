@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,6 +25,14 @@ const (
 var ablated = map[string][]string{
 	"concurrency": nil,
 	"shed":        {"accept.go", "degradation.go", "reason.go", "thresholds.go"},
+}
+
+// ablated returns the packages whose constants matter for the scenarios.
+func (o options) ablated() map[string][]string {
+	if o.processors {
+		return map[string][]string{"shed": ablated["shed"]}
+	}
+	return ablated
 }
 
 // An ablation is a constant with another value.
@@ -58,7 +67,7 @@ func (a *ablation) overlay(dir string) (string, error) {
 
 // ablations returns half and double of each numeric constant of some packages.
 func ablations(packages map[string][]string) (list []*ablation, err error) {
-	for _, name := range []string{"concurrency", "shed"} {
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
 		dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+"/"+name).Output() //nolint:gosec // of this program
 		if err != nil {
 			return nil, err

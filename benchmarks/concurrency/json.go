@@ -40,6 +40,10 @@ func writeJSON(path string, rows []*row, vs []variant) error {
 			})
 		}
 	}
+	return writeRows(path, list)
+}
+
+func writeRows(path string, list []jsonRow) error {
 	b, err := json.MarshalIndent(list, "", "\t")
 	if err != nil {
 		return err

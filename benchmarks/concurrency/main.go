@@ -43,6 +43,7 @@ type options struct {
 	random                      uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
+	processors                  bool
 	every                       Time
 }
 
@@ -50,6 +51,9 @@ func run(w io.Writer, args []string) error {
 	o, err := parse(args)
 	if err != nil {
 		return err
+	}
+	if o.processors {
+		return o.runProcessors(w)
 	}
 	list, err := o.list()
 	if err != nil {
@@ -80,6 +84,22 @@ func run(w io.Writer, args []string) error {
 	}
 	if o.json != "" {
 		return writeJSON(o.json, rows, vs)
+	}
+	return nil
+}
+
+// runProcessors is run for the scenarios in which processors are short.
+func (o *options) runProcessors(w io.Writer) error {
+	if o.ablate {
+		return ablate(w, *o)
+	}
+	rows, err := processorRows(prefixedProcessors(o.scenario), o.seeds)
+	if err != nil {
+		return err
+	}
+	printProcessors(w, rows)
+	if o.json != "" {
+		return writeRows(o.json, rows)
 	}
 	return nil
 }
@@ -123,6 +143,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.json, "json", "", "also write everything to this file")
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
 	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
+	f.BoolVar(&o.processors, "processors", false, "run the scenarios in which processors are short, of ours only")
 	f.BoolVar(&o.ablate, "ablate", false, "change each constant of ours to half and to double")
 	f.StringVar(&o.constant, "constant", "", "with -ablate, only this one, like concurrency.gain")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")
