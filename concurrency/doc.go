@@ -17,9 +17,9 @@
 //     Otherwise the latency of the probe is the base latency.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
 //     throughput · base latency. Throughput is updated after each round in which the limit
-//     was reached. Every ten seconds, and when the BDP has halved, a short probe at
-//     0.75 · BDP measures the base latency again. A limit that was not reached
-//     for ten seconds is removed.
+//     was reached. Every ten seconds, sooner after a probe with few requests, and when the
+//     BDP has halved, a short probe at 0.75 · BDP measures the base latency again. A limit
+//     that was not reached for ten seconds is removed.
 //
 // By Little's law throughput · base latency is the number of requests in service. It is
 // the bandwidth-delay product (BDP) of BBR, where the base latency is called RTprop. All

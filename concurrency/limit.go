@@ -308,7 +308,9 @@ func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
 	done := rate * float64(l.served) / float64(max(1, l.ended))
-	l.base, l.probed = flight/rate, l.at
+	l.base = flight / rate
+	missing := max(0, 1-float64(l.ended)/l.probeCalls())
+	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.latency.reset(l.at, l.base)
 	fell := done/l.before.done < math.Sqrt(flight/l.before.flight)
 	if fell && !l.before.limiting && gain*max(l.rate, -l.peak.value())*l.base > l.before.flight {
