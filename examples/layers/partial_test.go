@@ -40,28 +40,39 @@ const (
 // A task serves some calls at once. It is protected as other servers are, and does not
 // know how many.
 type task struct {
-	slots         chan struct{}
+	slots         chan time.Time // the free ones, each with when it was to be free
 	served, asked atomic.Int64
 }
 
-func newTask() *task { return &task{slots: make(chan struct{}, slots)} }
+func newTask() *task {
+	x := &task{slots: make(chan time.Time, slots)}
+	for range slots {
+		x.slots <- time.Time{}
+	}
+	return x
+}
 
 // weaken leaves a task a quarter of its capacity, from now on.
 func (x *task) weaken() {
 	for range slots - slots/4 {
-		x.slots <- struct{}{}
+		<-x.slots
 	}
 }
 
 func (x *task) work(ctx context.Context) error {
 	x.asked.Add(1)
+	begin := time.Now()
 	select {
-	case x.slots <- struct{}{}:
+	case free := <-x.slots:
+		if free.After(begin) { // a timer that is late costs no capacity
+			begin = free
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	time.Sleep(mean/2 + rand.N(mean))
-	<-x.slots
+	end := begin.Add(mean/2 + rand.N(mean))
+	time.Sleep(time.Until(end))
+	x.slots <- end
 	x.served.Add(1)
 	return nil
 }
