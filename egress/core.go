@@ -46,10 +46,12 @@ const (
 	ActionDone
 )
 
-// A Step is what to do next, and for how long to wait or with which error the call ends.
+// A Step is what to do next, and for how long to wait or with which error the call ends. It
+// has no more than four words, so that it stays in registers.
 type Step struct {
 	Action
-	retry.Step
+	Wait time.Duration
+	Err  error
 }
 
 // A Flow is one call on its way through the policies, without the time, the waits, and the
@@ -62,29 +64,35 @@ type Flow struct {
 	policies *Policies
 	call     spillway.Call
 	loop     retry.Loop
-	step     retry.Step // the last
+	failed   time.Time // when the last attempt did; zero if none did
+	ending   error     // what the call ends with after its last wait
+	ends     bool      // that is the last wait
 }
 
 // Begin begins a call. The call has its Criticality and Deadline.
-func (f *Flow) Begin(p *Policies, call spillway.Call, by Router) Step {
-	f.policies, f.call, f.route = p, call, throttle.Route{Name: call.Key, Namer: by}
-	f.step = f.loop.Begin(p.Retry, call)
-	return Step{ActionWait, f.step}
+func (f *Flow) Begin(p *Policies, call *spillway.Call, by Router) Step {
+	f.policies = p
+	f.call = *call
+	f.route.Name, f.route.Namer = call.Key, by
+	f.failed, f.ends = time.Time{}, false
+	return Step{Action: ActionWait, Wait: f.loop.Begin(p.Retry, call).Wait}
 }
 
 // Resume goes on at the time now, after the wait.
 func (f *Flow) Resume(now time.Time) Step {
-	if !f.step.Again {
-		return Step{ActionDone, f.step}
+	if f.ends {
+		return Step{Action: ActionDone, Err: f.ending}
 	}
 	r := f.loop.Attempt()
 	f.call.Attempt = int32(r.Number)
-	f.Attempt.Attempt, f.Start, f.accepts = r, now, 1
+	f.Attempt.Attempt = r
+	f.Start = now
+	f.accepts = 1
 	if err := f.admit(); err != nil {
 		f.settle(now, spillway.Abandoned, err)
-		return Step{ActionReject, f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil)}
+		return Step{Action: ActionReject, Err: f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil).Err}
 	}
-	return Step{ActionRun, f.step}
+	return Step{Action: ActionRun}
 }
 
 // Timed reports whether Succeed needs the exact time. Otherwise that at which the attempt
@@ -117,16 +125,18 @@ func (f *Flow) Fail(now time.Time, e Failure) Step {
 		o = spillway.Abandoned
 	}
 	f.end(now, o, e.Err)
-	f.step = f.loop.Fail(now, e.Err, e.Failure, e.Left)
-	if f.step.Again || f.step.Wait > 0 {
-		return Step{ActionWait, f.step}
+	f.failed = now
+	step := f.loop.Fail(now, e.Err, e.Failure, e.Left)
+	if !step.Again && step.Wait <= 0 {
+		return Step{Action: ActionDone, Err: step.Err}
 	}
-	return Step{ActionDone, f.step}
+	f.ending, f.ends = step.Err, !step.Again
+	return Step{Action: ActionWait, Wait: step.Wait}
 }
 
 // Stop ends a call during a wait, because of why.
 func (f *Flow) Stop(why error) Step {
-	return Step{ActionDone, retry.Step{Err: f.loop.Stop(why)}}
+	return Step{Action: ActionDone, Err: f.loop.Stop(why)}
 }
 
 // Abort gives back what the attempt holds, after a panic.
@@ -141,7 +151,8 @@ func (f *Flow) admit() error {
 	if p.ThrottleMode != spillway.Off {
 		t, err := p.Throttle.Admit(f.Start, f.call, f.route)
 		if err == nil {
-			f.tickets[throttleGate], f.admitted[throttleGate] = t, true
+			f.tickets[throttleGate] = t
+			f.admitted[throttleGate] = true
 		} else if f.rejected("throttle", p.ThrottleMode, err) {
 			return err
 		}
@@ -157,7 +168,8 @@ func (f *Flow) admit() error {
 	}
 	t, err := gate.Admit(f.Start, f.call)
 	if err == nil {
-		f.tickets[inflightGate], f.admitted[inflightGate] = t, true
+		f.tickets[inflightGate] = t
+		f.admitted[inflightGate] = true
 		return nil
 	}
 	p.Throttle.Limited(f.Start)
@@ -188,11 +200,8 @@ func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
 
 // settle settles each gate that admitted the attempt with the outcome.
 func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
-	p, at := f.policies, f.Start
-	if p.Throttle.Timed(o) {
-		at = now
-	}
-	p.Throttle.Settle(f.Start, at, &f.tickets[throttleGate], f.route, o)
+	p := f.policies
+	p.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
 	f.tickets[inflightGate].Settle(f.Start, o)
 	if p.Observer != nil {
 		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Call: f.call, Outcome: o, Err: err}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
 	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
@@ -21,6 +22,7 @@ import (
 // with [New].
 type Client struct {
 	current  atomic.Pointer[policies]
+	clock    clock.Clock
 	update   sync.Mutex     // one Update at a time
 	standard retry.Strategy // where none is given; nil until then
 }
@@ -127,29 +129,34 @@ func (p *policies) adopt(old *policies, c *Config) error {
 //
 // If send panics, everything that the attempt held is given back and the panic goes on.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
-	return c.DoRoute(ctx, call, nil, send)
+	call.Criticality = spillway.CriticalityFrom(ctx)
+	return c.do(ctx, &call, nil, send)
 }
 
-// DoRoute is Do for a call whose Key is not its route, which by names; nil means that it is.
+// DoRoute is Do for adapters that know more of the call: its Criticality counts, in place of
+// that of ctx, and by names its route, in place of its Key if by is not nil.
 func (c *Client) DoRoute(ctx context.Context, call spillway.Call, by Router, send func(context.Context, *Attempt) error) error {
-	call.Criticality = spillway.CriticalityFrom(ctx)
+	return c.do(ctx, &call, by, send)
+}
+
+func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send func(context.Context, *Attempt) error) error {
 	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
 		call.Deadline = d
 	}
 	p := c.current.Load()
 	var start time.Time
 	if p.Observer != nil {
-		start = time.Now()
+		start = c.clock.Now()
 	}
 	f := flows.Get().(*Flow)
-	step := p.drive(ctx, f, f.Begin(&p.Policies, call, by), send)
+	step := c.drive(ctx, p, f, call, by, send)
 	*f = Flow{}
 	flows.Put(f)
-	if step.Final() {
+	if step.Err != nil && step.Final() {
 		final.Of(ctx).Set()
 	}
 	if p.Observer != nil {
-		p.Observer.Observe(callEvent(start, call, step.Err))
+		p.Observer.Observe(callEvent(start, *call, step.Err))
 	}
 	return step.Err
 }
@@ -157,26 +164,31 @@ func (c *Client) DoRoute(ctx context.Context, call spillway.Call, by Router, sen
 var flows = sync.Pool{New: func() any { return new(Flow) }}
 
 // drive is the shell of a Flow: it waits, reads the clock, and makes the attempts.
-func (p *policies) drive(ctx context.Context, f *Flow, step Step, send func(context.Context, *Attempt) error) Step {
-	var now time.Time // of the last failure
+func (c *Client) drive(
+	ctx context.Context, p *policies, f *Flow, call *spillway.Call, by Router, send func(context.Context, *Attempt) error,
+) Step {
+	step := f.Begin(&p.Policies, call, by)
 	for {
-		switch step.Action {
-		case ActionRun:
-			now, step = p.run(ctx, f, send)
-		case ActionWait:
-			if err := step.Sleep(ctx, now, f.call.Deadline); err != nil {
+		switch {
+		case step.Action == ActionRun:
+			step = c.run(ctx, p, f, send)
+		case step.Action != ActionWait:
+			return step
+		case step.Wait <= 0 && f.failed.IsZero():
+			step = f.Resume(c.clock.Now())
+		default:
+			wait := retry.Step{Again: !f.ends, Wait: step.Wait}
+			if err := wait.Sleep(ctx, f.failed, f.call.Deadline); err != nil {
 				step = f.Stop(err)
 			} else {
-				step = f.Resume(time.Now())
+				step = f.Resume(c.clock.Now())
 			}
-		default:
-			return step
 		}
 	}
 }
 
-// run makes one attempt. It returns when it has failed.
-func (p *policies) run(ctx context.Context, f *Flow, send func(context.Context, *Attempt) error) (now time.Time, next Step) {
+// run makes one attempt.
+func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(context.Context, *Attempt) error) Step {
 	returned := false
 	defer func() {
 		if !returned {
@@ -188,16 +200,21 @@ func (p *policies) run(ctx context.Context, f *Flow, send func(context.Context, 
 	}
 	err := send(ctx, &f.Attempt)
 	returned = true
-	if err == nil {
-		if now = f.Start; f.Timed() {
-			now = time.Now()
-		}
-		return now, f.Succeed(now)
+	if err != nil {
+		return c.fail(ctx, f, err)
 	}
-	now = time.Now()
+	if f.Timed() {
+		return f.Succeed(c.clock.Now())
+	}
+	return f.Succeed(f.Start)
+}
+
+// fail ends an attempt that has failed with err.
+func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
+	now := c.clock.Now()
 	e := Failure{Err: err, Failure: fault.Of(err), Left: ctx.Err()}
 	e.Hurried = e.Timeout && claims.Hurried(ctx, f.Start, now)
-	return now, f.Fail(now, e)
+	return f.Fail(now, e)
 }
 
 // callEvent is the one event of the retry policy.

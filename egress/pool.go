@@ -14,7 +14,8 @@ import (
 // cannot make it grow. It is safe for concurrent use; make one with [NewPool].
 type Pool struct {
 	max      int
-	clients  sync.Map // string → *pooled
+	clients  sync.Map               // string → *pooled
+	first    atomic.Pointer[pooled] // one of them, found at once; most pools have one only
 	mu       sync.Mutex
 	config   Config
 	standard retry.Strategy // where none is given
@@ -24,6 +25,7 @@ type Pool struct {
 // pooled is a Client and whether it was used since the pool last looked.
 type pooled struct {
 	*Client
+	key  string
 	used atomic.Bool
 }
 
@@ -78,14 +80,18 @@ func (p *Pool) Update(c Config) error {
 // that backend starts with a new one, which knows nothing. Where every Client is
 // in use, one is removed all the same: its calls end as they would have.
 func (p *Pool) For(key string) *Client {
-	if c, ok := p.clients.Load(key); ok {
-		c := c.(*pooled)
-		if !c.used.Load() {
-			c.used.Store(true)
+	c := p.first.Load()
+	if c == nil || c.key != key {
+		found, ok := p.clients.Load(key)
+		if !ok {
+			return p.add(key)
 		}
-		return c.Client
+		c = found.(*pooled)
 	}
-	return p.add(key)
+	if !c.used.Load() {
+		c.used.Store(true)
+	}
+	return c.Client
 }
 
 func (p *Pool) add(key string) *Client {
@@ -101,9 +107,10 @@ func (p *Pool) add(key string) *Client {
 	if err != nil { // cannot be: NewPool made one of the same configuration
 		return nil
 	}
-	c := &pooled{Client: client}
+	c := &pooled{Client: client, key: key}
 	c.used.Store(true)
 	p.clients.Store(key, c)
+	p.first.CompareAndSwap(nil, c)
 	p.size++
 	return client
 }
@@ -120,6 +127,9 @@ func (p *Pool) evict() {
 		return best < 2
 	})
 	p.clients.Delete(victim)
+	if first := p.first.Load(); first != nil && first.key == victim {
+		p.first.Store(nil)
+	}
 	p.size--
 }
 

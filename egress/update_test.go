@@ -137,3 +137,19 @@ func TestUpdateWhileInUse(t *testing.T) {
 		}
 	}
 }
+
+// TestPoolForgetsItsFirst: the client that a pool finds at once is evicted as any other.
+func TestPoolForgetsItsFirst(t *testing.T) {
+	pool, err := egress.NewPool(egress.Config{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := pool.For("a")
+	if pool.For("a") != first {
+		t.Error("the pool has forgotten a client that it has room for")
+	}
+	second := pool.For("b")
+	if pool.For("a") == first || pool.For("b") == second {
+		t.Error("the pool keeps more than one client")
+	}
+}

@@ -34,10 +34,12 @@ func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.
 		l   Loop
 		now time.Time // of the last failure
 	)
-	step := l.Begin(s, call)
+	step := l.Begin(s, &call)
 	for {
-		if err := step.Sleep(ctx, now, call.Deadline); err != nil {
-			return l.Stop(err)
+		if step.Wait > 0 || l.sent > 0 {
+			if err := step.Sleep(ctx, now, call.Deadline); err != nil {
+				return l.Stop(err)
+			}
 		}
 		if !step.Again {
 			return step.Err

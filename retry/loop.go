@@ -31,8 +31,9 @@ type Step struct {
 }
 
 // Begin begins a call. It ends with a Step that is not Again, with Succeed, or with Stop.
-func (l *Loop) Begin(s Strategy, call spillway.Call) Step {
-	*l = Loop{strategy: s, token: s.Begin(call)}
+func (l *Loop) Begin(s Strategy, call *spillway.Call) Step {
+	l.strategy, l.last, l.sent = s, nil, 0
+	l.token = s.Begin(*call)
 	return Step{Again: true, Wait: l.token.Delay()}
 }
 

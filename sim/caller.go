@@ -63,7 +63,7 @@ func (c *callerThrottle) Settle(sent, now time.Time, t *spillway.Ticket, of thro
 			*t = none
 			return
 		case o.Accepted() && a.known < short:
-			a.past[a.known] = int64(now.Sub(epoch))<<2 | int64(t.Criticality.Index())
+			a.past[a.known] = int64(sent.Sub(epoch))<<2 | int64(t.Criticality.Index())
 			a.known++
 			*t = none
 			return

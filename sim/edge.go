@@ -108,7 +108,7 @@ func (e *edge) begin(client int32, intended int64, what spillway.Call, parent *r
 		c.windows = e.group.offer(c)
 	}
 	e.caller.client = client
-	e.later(id, c.flow.Begin(&e.stack, what, nil).Wait)
+	e.later(id, c.flow.Begin(&e.stack, &what, nil).Wait)
 }
 
 // later makes the next attempt after a delay.
@@ -281,7 +281,7 @@ func (e *edge) failed(id uint32, f egress.Failure) {
 	e.caller.client = c.client
 	step := c.flow.Fail(e.clock, f)
 	e.settled(c)
-	if step.Again {
+	if step.Action == egress.ActionWait {
 		e.later(id, step.Wait)
 		return
 	}

@@ -17,8 +17,8 @@ type TransportConfig struct {
 	// Base sends the attempts. Nil means http.DefaultTransport, as it is when
 	// the Transport is made.
 	Base http.RoundTripper
-	// Egress configures the policies. Each backend has a throttle and an in-flight
-	// limit of its own; all share one retry budget.
+	// Egress configures the policies. Each backend has its own throttle and in-flight
+	// limit; all share one retry budget.
 	Egress egress.Config
 	// MaxHosts is for how many backends state is kept. More forget less where a
 	// client talks to many; each costs a few kilobytes. Zero means
@@ -29,13 +29,13 @@ type TransportConfig struct {
 	Key func(*http.Request) string
 	// Route names the kind of a request to a backend. Where the backend does not accept
 	// requests of a route, it is throttled apart from the others; state is kept for 64
-	// routes of each backend that have failed of late. Nil means [DefaultRoute]. The empty
+	// routes of each backend that have failed recently. Nil means [DefaultRoute]. The empty
 	// route is none: its requests are throttled by backend only. It must be quick and safe
 	// for concurrent use.
 	Route func(*http.Request) string
-	// Internal reports whether a request goes to a service of one's own. Requests
+	// Internal reports whether a request goes to one of the caller's own services. Requests
 	// to others are sent without criticality, attempt number and deadline, even
-	// where the caller set them: they are nobody else's business. Nil means that
+	// where the caller set them: other services must not see them. Nil means that
 	// all are internal.
 	Internal func(*http.Request) bool
 }
@@ -95,13 +95,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL == nil || req.Header == nil {
 		return t.base.RoundTrip(req)
 	}
-	ctx, own := req.Context(), ownOf(req.Header)
-	if c, ok := own.criticality(); ok && c != spillway.CriticalityFrom(ctx) {
-		ctx = spillway.WithCriticality(ctx, c)
-	}
 	key := t.key(req)
-	x := exchange{transport: t, request: req, own: own, internal: t.internal == nil || t.internal(req)}
-	err := t.pool.For(key).DoRoute(ctx, callOf(key, req), t.routeOf(req), func(_ context.Context, a *egress.Attempt) error {
+	x := exchange{transport: t, request: req, internal: t.internal == nil || t.internal(req)}
+	x.own.read(req.Header)
+	ctx, call := req.Context(), callOf(key, req)
+	call.Criticality = x.label(ctx)
+	err := t.pool.For(key).DoRoute(ctx, call, t.routeOf(req), func(_ context.Context, a *egress.Attempt) error {
 		return x.send(a)
 	})
 	return x.end(err)

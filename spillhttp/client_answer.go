@@ -15,7 +15,7 @@ func suspect(status int, h http.Header) bool {
 }
 
 // failureOf returns what an answer that is suspect, received at now, means to
-// whoever might try again, and whether it is a failure at all.
+// a caller that might retry, and whether it is a failure at all.
 func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, failed bool) {
 	if !suspect(status, h) {
 		return fault.Failure{}, false

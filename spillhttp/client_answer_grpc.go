@@ -8,10 +8,10 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// failureOfGRPC returns what a refusal of gRPC means: a status in the place of
+// failureOfGRPC returns what a refusal of gRPC means: a status instead of
 // headers, after which nothing comes. A status that comes after an answer has
 // begun is the caller's to read, as is any that does not speak of capacity. gRPC
-// has a hint of its own, which clients heed with such a refusal only.
+// has a hint for clients, which they heed with such a refusal only.
 func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	if !isGRPC(first(h, "Content-Type")) {
 		return f, false

@@ -11,36 +11,57 @@ import (
 	"github.com/seed90641741/spillway/egress"
 )
 
-// An attempt is what one attempt needs beside what the base makes, if the request
+// An attempt is what one attempt needs in addition to what the base makes, if the request
 // of the caller cannot go out as it is: one piece of memory for all of it. It is
 // not used again, as the base may still be sending the body of its request when
-// the answer has long been read.
+// the answer has been read.
 type attempt struct {
 	request http.Request
 	values  own
 	body    body
 }
 
-// dress returns an attempt whose request is req with its own headers changed
-// from has to wants, in a header map of its own; or nil if they are as they should
+// withHeaders returns an attempt whose request is req with another header map: the values
+// in wants replace the values in has. It returns nil if they are as they should
 // be and no other header changes. The other values are shared, as a RoundTripper changes
 // none.
-func dress(req *http.Request, has *own, wants own, others bool) *attempt {
-	if *has == wants && !others {
+func withHeaders(req *http.Request, has *own, wants *own, others bool) *attempt {
+	if *has == *wants && !others {
 		return nil
 	}
-	t := &attempt{request: *req, values: wants}
-	h := make(http.Header, len(req.Header)+len(ownHeaders)+1)
-	maps.Copy(h, req.Header)
+	t := new(attempt)
+	t.request = *req
+	more := 1 // the baggage
+	for i := range wants {
+		if t.values[i] = wants[i]; wants[i] != "" {
+			more++
+		}
+	}
+	h := copyOf(req.Header, more)
 	for i, key := range ownHeaders {
-		if wants[i] == "" {
-			delete(h, key)
-		} else {
+		switch {
+		case wants[i] != "":
 			h[key] = t.values[i : i+1 : i+1]
+		case has[i] != "":
+			delete(h, key)
 		}
 	}
 	t.request.Header = h
 	return t
+}
+
+// smallMap is up to how many entries a map is one piece of memory, which is copied without
+// a look at its keys. One that grows beyond is made again.
+const smallMap = 8
+
+// copyOf returns a copy of h with room for more entries.
+func copyOf(h http.Header, more int) http.Header {
+	if len(h)+more <= smallMap && len(h) > 0 {
+		return maps.Clone(h)
+	}
+	c := make(http.Header, len(h)+more)
+	maps.Copy(c, h)
+	return c
 }
 
 // hold makes attempt a keep its place in flight until the body of resp ends. The
@@ -62,7 +83,7 @@ func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
 	} else {
 		b = new(body)
 	}
-	b.inner, b.ticket, b.start = resp.Body, ticket, a.Start
+	b.inner, b.ticket = resp.Body, ticket
 	resp.Body = b
 }
 
@@ -71,7 +92,6 @@ func hold(resp *http.Response, a *egress.Attempt, t *attempt) {
 type body struct {
 	inner  io.ReadCloser
 	ticket spillway.Ticket
-	start  time.Time
 	ended  atomic.Bool
 }
 

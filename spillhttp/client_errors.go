@@ -12,11 +12,11 @@ import (
 )
 
 // A StatusError is an answer of the backend that was a failure. [Transport]
-// returns such an answer as a response wherever it can; the error stands for it
+// returns such an answer as a response wherever it can; the error replaces it
 // where a retry had been decided on, for which the response was given up, and
 // the retry was then not made.
 type StatusError struct {
-	// StatusCode and Header are those of the answer. Its body is lost.
+	// StatusCode and Header come from the answer. Its body is lost.
 	StatusCode int
 	Header     http.Header
 

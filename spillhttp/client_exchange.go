@@ -1,12 +1,14 @@
 package spillhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/retry"
@@ -17,11 +19,27 @@ type exchange struct {
 	transport *Transport
 	request   *http.Request // the caller's; never changed
 	own       own           // of its headers
+	class     spillway.Criticality
+	labelled  bool // with the class
 	internal  bool
 	sent      bool            // the base has taken over the body
 	response  *http.Response  // after success
 	failed    *StatusError    // the last answer, if it was a failure
 	lost      *transportError // of the last attempt, if it brought no answer
+}
+
+// label finds the criticality that the request is labelled with, in its header or else in
+// its context, and returns it, or the default.
+func (x *exchange) label(ctx context.Context) spillway.Criticality {
+	if x.own[ownCriticality] != "" {
+		if x.class, x.labelled = x.own.criticality(); x.labelled {
+			return x.class
+		}
+		return spillway.CriticalityFrom(ctx)
+	}
+	c, ok := spillway.LookupCriticality(ctx)
+	x.class, x.labelled = c, ok && c.Valid()
+	return c
 }
 
 // send makes one attempt. An answer that is a failure is returned as a
@@ -66,9 +84,10 @@ func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
 // prepare returns the attempt with the request to send, or nil if that of the
 // caller can go out as it is.
 func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
-	own := x.headers(a)
-	baggage, changes := x.baggage(own[ownCriticality])
-	t := dress(x.request, &x.own, own, changes)
+	var wants own
+	x.headers(a, &wants)
+	baggage, changes := x.baggage()
+	t := withHeaders(x.request, &x.own, &wants, changes)
 	if changes {
 		setBaggage(t.request.Header, baggage)
 	}
@@ -91,24 +110,22 @@ func (x *exchange) once(f fault.Failure) fault.Failure {
 	return f
 }
 
-// headers returns what the headers of Spillway are to be in the attempt.
-func (x *exchange) headers(a *egress.Attempt) (o own) {
+// headers sets what the headers of Spillway are to be in the attempt.
+func (x *exchange) headers(a *egress.Attempt, o *own) {
 	if !x.internal {
-		return o
+		return
 	}
-	ctx := x.request.Context()
-	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" {
-		o[ownCriticality] = criticalityText(ctx)
+	if o[ownCriticality] = x.own[ownCriticality]; o[ownCriticality] == "" && x.labelled {
+		o[ownCriticality] = x.class.String()
 	}
 	if a.Number > 0 {
 		o[ownAttempt] = strconv.Itoa(a.Number + 1)
 	}
-	if deadline, ok := ctx.Deadline(); ok {
+	if deadline, ok := x.request.Context().Deadline(); ok {
 		o[ownDeadline] = milliseconds(deadline.Sub(a.Start))
 	} else {
 		o[ownDeadline] = x.own[ownDeadline]
 	}
-	return o
 }
 
 // end returns what RoundTrip returns, after the call ended with err.

@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -73,7 +74,7 @@ type Handler struct {
 	identity func(*http.Request) string
 	exempt   func(*http.Request) bool // nil: as the boundary has it
 	health   []string
-	clock    clock
+	clock    clock.Clock
 	closer   closer
 	plain    bool         // the three are those of this package, which look at little
 	looks    atomic.Int64 // how many requests a Listener is to look at
@@ -141,7 +142,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	now := h.clock.now()
+	now := h.clock.Now()
 	var a arrival
 	h.judge(now, r, &a)
 	h.find(r, &a.caller)

@@ -6,24 +6,25 @@ import (
 	"os"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/clock"
 )
 
 // A pausing knows of a request that is served when it waits for its client. It can be
 // nil, for requests that pass unseen.
 type pausing struct {
 	passage *ingress.Passage
-	clock   *clock
+	clock   *clock.Clock
 }
 
 func (p *pausing) suspend() {
 	if p.passage != nil {
-		p.passage.Suspend(p.clock.now())
+		p.passage.Suspend(p.clock.Now())
 	}
 }
 
 func (p *pausing) resume() {
 	if p.passage != nil {
-		p.passage.Resume(p.clock.now())
+		p.passage.Resume(p.clock.Now())
 	}
 }
 

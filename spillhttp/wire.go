@@ -1,7 +1,6 @@
 package spillhttp
 
 import (
-	"context"
 	"net/http"
 	"strings"
 	"time"
@@ -10,7 +9,7 @@ import (
 )
 
 // The headers of both directions, in canonical form. Where a convention
-// exists it is used: the names are those of Envoy, Finagle, Stripe and the SDKs
+// exists it is used: the names come from Envoy, Finagle, Stripe and the SDKs
 // that Stainless generates.
 const (
 	// of a request
@@ -42,18 +41,8 @@ const (
 	headerGRPCPushback = "Grpc-Retry-Pushback-Ms"
 )
 
-// ownHeaders are those of a request that Spillway sets.
+// ownHeaders are the request headers that Spillway sets.
 var ownHeaders = [...]string{headerCriticality, headerAttempt, headerDeadline}
-
-// criticalityText returns the label for what is sent with ctx, or nothing if ctx
-// carries none.
-func criticalityText(ctx context.Context) string {
-	c, ok := spillway.LookupCriticality(ctx)
-	if !ok || !c.Valid() {
-		return ""
-	}
-	return c.String()
-}
 
 // own are the values of the own headers, in the order of ownHeaders; an empty
 // text means none.
@@ -66,14 +55,12 @@ const (
 	ownDeadline
 )
 
-// ownOf returns what h says by itself.
-func ownOf(h http.Header) (o own) {
+// read sets o to what h says by itself. It looks up each key by its name: a table of them
+// costs more than the lookups.
+func (o *own) read(h http.Header) {
 	if len(h) > 0 {
-		for i, key := range ownHeaders {
-			o[i] = first(h, key)
-		}
+		o[ownCriticality], o[ownAttempt], o[ownDeadline] = first(h, headerCriticality), first(h, headerAttempt), first(h, headerDeadline)
 	}
-	return o
 }
 
 // criticality returns the class that a request is labelled with, if it is.
@@ -124,7 +111,7 @@ var entries = func() string {
 // milliseconds returns d in whole milliseconds, at least 1 and at most
 // 999000000, rounded down to three digits: the text of any such number is a
 // piece of one constant, and none has to be made for each request. The receiver
-// is told at most 1 % less time than there is.
+// gets at most 1 % less time than there is.
 func milliseconds(d time.Duration) string {
 	n, width := max(d.Milliseconds(), 1), entryDigits
 	for n >= 1000 && width < entryWidth {

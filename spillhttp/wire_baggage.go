@@ -10,19 +10,17 @@ import (
 // What is sent. Services that know nothing of the header of Spillway pass baggage
 // on, so the class is in both.
 
-// baggage returns what the baggage of an attempt is to be, whose label is text, and
-// whether it is another than that of the request.
-func (x *exchange) baggage(text string) (values []string, changes bool) {
-	if x.internal && text == "" {
+// baggage returns what the baggage of the attempts is to be, and whether it is another than
+// that of the request.
+func (x *exchange) baggage() (values []string, changes bool) {
+	if x.internal && !x.labelled {
 		return nil, false
 	}
 	has := x.request.Header[headerBaggage]
-	if !x.internal {
-		values = claims.RemoveBaggage(has)
-	} else if c, ok := claims.Criticality([]string{text}, nil); ok {
-		values = claims.SetBaggage(has, c)
+	if x.internal {
+		values = claims.SetBaggage(has, x.class)
 	} else {
-		return nil, false
+		values = claims.RemoveBaggage(has)
 	}
 	return values, !same(values, has)
 }

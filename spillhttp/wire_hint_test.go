@@ -110,7 +110,8 @@ func FuzzAnswer(f *testing.F) {
 		if should == "false" && failed && got.Retryable(true) {
 			t.Error("retryable although the server says no")
 		}
-		own := ownOf(h)
+		var own own
+		own.read(h)
 		if c, _ := own.criticality(); !c.Valid() {
 			t.Errorf("criticality %v from %q", c, after)
 		}

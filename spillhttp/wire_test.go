@@ -46,7 +46,8 @@ func TestCriticalityOf(t *testing.T) {
 		{" critical_plus ", spillway.CriticalPlus, true},
 		{"URGENT", spillway.Critical, false},
 	} {
-		own := ownOf(http.Header{headerCriticality: {row.header}})
+		var own own
+		own.read(http.Header{headerCriticality: {row.header}})
 		got, ok := own.criticality()
 		if got != row.want || ok != row.ok {
 			t.Errorf("%q is %v, %v; want %v, %v", row.header, got, ok, row.want, row.ok)

@@ -48,14 +48,32 @@ func BenchmarkHalfOverloaded(b *testing.B) {
 
 func BenchmarkRefused(b *testing.B) {
 	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
-	for range 1000 {
-		ticket, _ := th.Admit(t0, spillway.Call{})
-		ticket.Settle(t0, spillway.Overloaded)
-	}
+	now := refusing(th)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := th.Admit(t0, spillway.Call{}); err == nil {
+		if _, err := th.Admit(now, spillway.Call{}); err == nil {
 			b.Fatal("admitted")
 		}
 	}
+}
+
+func BenchmarkRefusedParallel(b *testing.B) {
+	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
+	now := refusing(th)
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			_, _ = th.Admit(now, spillway.Call{})
+		}
+	})
+}
+
+// refusing makes th reject, and returns the time at which it does.
+func refusing(th *throttle.Throttle) time.Time {
+	now := time.Now() // with a monotonic reading, as in production
+	for range 1000 {
+		ticket, _ := th.Admit(now, spillway.Call{})
+		ticket.Settle(now, spillway.Overloaded)
+	}
+	return now
 }

@@ -125,7 +125,8 @@ func (t *Routes) decides(of Route) *Throttle {
 }
 
 // Timed reports whether Settle needs the exact time at which a call with this outcome has
-// ended. For all others it is enough to pass the time at which the call was sent twice.
+// ended. For all others Settle takes the time at which the call was sent, and any other may
+// be passed.
 func (t *Routes) Timed(o spillway.Outcome) bool {
 	return o == spillway.TimedOut || o.Accepted() && t.known.Load() > 0
 }
@@ -140,6 +141,9 @@ func (t *Routes) Limited(now time.Time) { later(&t.activity.limited, now, time.S
 // take less than a tenth of the wait; or it waited for 10 s or more, and meanwhile the
 // backend served calls of any route, or the in-flight limit was reached ([Routes.Limited]).
 func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
+	if !t.Timed(o) {
+		now = sent
+	}
 	failed := o.Informs() && !o.Accepted()
 	if o.Accepted() {
 		later(&t.activity.served, sent, time.Second)
