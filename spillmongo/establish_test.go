@@ -183,12 +183,13 @@ func TestRetriesCountWhatWasSent(t *testing.T) {
 			o.SetServerSelectionTimeout(time.Second).SetHeartbeatInterval(time.Second)
 		})
 		must(r.coll.InsertOne(t.Context(), bson.D{}))
-		r.script.set("find", "b")
-		time.AfterFunc(time.Second, r.Node(0).Stop)
+		r.script.set("find", "O")
+		// During the backoff of 100 ms, so that the driver has noticed when the retry is due.
+		time.AfterFunc(50*time.Millisecond, r.Node(0).Stop)
 		if err := r.coll.FindOne(t.Context(), bson.D{}).Err(); err == nil {
 			t.Fatal("success")
 		}
-		if s := r.retrier.Stats(); s.Retries != 0 {
+		if s := r.retrier.Stats(); s.Overloads != 1 || s.Retries != 0 {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -111,7 +111,7 @@ func TestHandshakesAreCharged(t *testing.T) {
 // request before it, when the next request comes or the connection is closed.
 func TestIdleConnectionsAreCharged(t *testing.T) {
 	const perSecond = 1e6
-	x := startCostly(t, 1e8, func(l *config.Listener) { l.IdleCost = perSecond })
+	x := startCostly(t, 1e7, func(l *config.Listener) { l.IdleCost = perSecond })
 	c := x.client(false)
 	ask := func(customer string) {
 		if n := x.asks(customer, 1, func() *http.Client { return c }); n != 1 {
@@ -127,7 +127,7 @@ func TestIdleConnectionsAreCharged(t *testing.T) {
 		begin := time.Now()
 		for time.Since(begin) < time.Millisecond { // which is the idle time
 		}
-		return 0.9e-3 * perSecond // and meanwhile the quota grows by 1 / 36 of that
+		return 0.5e-3 * perSecond // the quota grows by a 360th of that, also before and after
 	}
 	ask("first")
 	before := x.debt("first")
