@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/tokens"
 )
 
 // BudgetedConfig configures a [Budgeted]. The zero BudgetedConfig is the policy
@@ -20,8 +21,8 @@ type BudgetedConfig struct {
 	Ratio float64
 	// Backoff is the wait before a retry. The zero Backoff retries at once, as the
 	// chapter does, whose retries go to another task. Set it where they may meet
-	// the same one. A refusal of one task only ([fault.ScopeTask]) has a short wait
-	// of its own: 0 to 5 ms, then 0 to 10 ms.
+	// the same one. A refusal of one task only ([fault.ScopeTask]) has its own short
+	// wait: 0 to 5 ms, then 0 to 10 ms.
 	Backoff Backoff
 	// MaxRetryAfter is the longest hint of the backend that is waited for. Zero
 	// means one minute, negative means any. The hint of one task only is for that
@@ -31,7 +32,7 @@ type BudgetedConfig struct {
 	// own, which holds 1000·Ratio tokens. It starts with 30·Ratio (3) on credit, which
 	// the first 30 originals repay. One that starts full lets retries exceed the Ratio
 	// until it was emptied once; [Unlimited] leaves only Attempts. Refusals of customers
-	// over their quota have a bucket of the strategy's own beside it, of the same size and
+	// over their quota have another bucket of the strategy, of the same size and
 	// without the credit, unless the Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
@@ -51,13 +52,10 @@ var _ Strategy = (*Budgeted)(nil)
 // caller notices, and does not depend on Backoff, which is for the same task.
 var elsewhere = Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond}
 
-// budgetedOriginals is how many originals can save up for retries.
-const budgetedOriginals = 1000
-
 // NewBudgeted returns a Budgeted, or an error that names the field of c that is
 // out of range.
 func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
-	r := rules{attempts: 3, first: 0.1, cost: 1, overloadCost: 1, timeoutCost: 1, elsewhere: elsewhere}
+	r := rules{attempts: 3, first: tokens.DefaultRatio, cost: 1, overloadCost: 1, timeoutCost: 1, elsewhere: elsewhere}
 	r.maxRetryAfter = cmp.Or(c.MaxRetryAfter, time.Minute)
 	var v validator
 	v.count("Attempts", c.Attempts, &r.attempts)
@@ -72,7 +70,7 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 	}
 	b := new(Budgeted)
 	if _, unlimited := c.Budget.(Unlimited); !unlimited && r.first > 0 {
-		b.quota = newPurse(0, budgetedOriginals*r.first)
+		b.quota = newPurse(0, tokens.EarningCalls*r.first)
 	}
 	b.configure(r, c.Budget, c.Rand)
 	return b, nil

@@ -22,7 +22,7 @@ func newPurse(have, capacity float64) *purse {
 
 // newEarnedPurse returns a purse that calls fill, which earn so much each.
 func newEarnedPurse(each float64) *purse {
-	p := newPurse(0, budgetedOriginals*each)
+	p := newPurse(0, tokens.EarningCalls*each)
 	p.level.Credit(tokens.Units(tokens.CreditCalls * each))
 	return p
 }

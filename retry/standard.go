@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/tokens"
 )
 
 // StandardConfig configures a [Standard]. The zero StandardConfig is the standard
@@ -81,7 +82,7 @@ func NewStandard(c StandardConfig) (*Standard, error) {
 		return nil, err
 	}
 	if c.Budget == nil {
-		c.Budget = newPurse(500, 500)
+		c.Budget = newPurse(tokens.StandardCapacity, tokens.StandardCapacity)
 	}
 	s := new(Standard)
 	s.configure(r, c.Budget, c.Rand)

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -53,18 +54,12 @@ func (p *policies) configure(c egress.Config, random func() float64) {
 	p.config = c.Throttle
 	p.config.Rand = random
 	p.limit = inflight.Config{MaxRequests: c.MaxRequests}
-	window := c.Throttle.Window
-	if window == 0 {
-		window = defaultWindow
-	}
+	window := cmp.Or(c.Throttle.Window, throttle.DefaultWindow)
 	p.keep = int64(window + window/10) // until the last bucket has left the window
 	if c.ThrottleMode == spillway.Off {
 		p.keep = 0
 	}
 }
-
-// defaultWindow is that of package throttle.
-const defaultWindow = 30 * time.Second
 
 // wake returns what is active of a caller that makes an attempt.
 func (e *edge) wake(caller int32) *active {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -50,14 +51,10 @@ func (r *Retry) bucket() budget.Config {
 	case r.Budget != nil:
 		return *r.Budget
 	case r.Strategy == Standard:
-		return budget.Config{Capacity: 500}
+		return budget.Config{Capacity: tokens.StandardCapacity}
 	}
-	ratio := r.Budgeted.Ratio
-	if ratio == 0 {
-		ratio = 0.1
-	}
-	ratio = max(ratio, 1e-3)
-	return budget.Config{Capacity: 1000 * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
+	ratio := max(cmp.Or(r.Budgeted.Ratio, tokens.DefaultRatio), 1e-3) // without any, a bucket that stays empty
+	return budget.Config{Capacity: tokens.EarningCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
 }
 
 // A purse is the budget of a caller.

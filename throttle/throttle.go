@@ -21,7 +21,7 @@ type Config struct {
 
 	// Window is the time constant of the limit while the backend stays the same, and
 	// how long outcomes count at all. A longer one divides the backend more evenly
-	// among its clients, and settles later. Zero means 30 s; it must be 1 s to 1 h.
+	// among its clients, and settles later. Zero means [DefaultWindow]; it must be 1 s to 1 h.
 	Window time.Duration
 
 	// ProbeInterval is how often a backend that accepts nothing is tried, how long
@@ -39,6 +39,9 @@ type Config struct {
 	Rand func() float64
 }
 
+// DefaultWindow is the Window where none is given.
+const DefaultWindow = 30 * time.Second
+
 // withDefaults returns c with its zero fields filled, or an error that names
 // the first bad field.
 func (c Config) withDefaults() (Config, error) {
@@ -46,7 +49,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.K = 2
 	}
 	if c.Window == 0 {
-		c.Window = 30 * time.Second
+		c.Window = DefaultWindow
 	}
 	if c.ProbeInterval == 0 {
 		c.ProbeInterval = min(time.Second, c.Window)

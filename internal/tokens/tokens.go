@@ -33,6 +33,16 @@ func Float(units int64) float64 { return float64(units) / Unit }
 // the first ten calls while one task in four refuses.
 const CreditCalls = 30
 
+// The budgets of retry strategies that are given none.
+const (
+	// DefaultRatio is how many tokens a call earns.
+	DefaultRatio = 0.1
+	// EarningCalls is how many calls fill a bucket that is filled by calls.
+	EarningCalls = 1000
+	// StandardCapacity is the capacity of one that starts full and is not filled by calls.
+	StandardCapacity = 500
+)
+
 // A Level is an amount of tokens. It is never below zero, and never rises above
 // the limit given to Add. The zero Level is empty. It is safe for concurrent use.
 type Level struct{ units, owed atomic.Int64 }
@@ -85,7 +95,7 @@ func (l *Level) Drop(n int64) (left int64) {
 }
 
 // Add raises the level by n, or to limit. At or above limit it writes nothing, so
-// that the calls of a healthy client share a word that nobody changes.
+// that the calls of a healthy client share a word that does not change.
 func (l *Level) Add(n, limit int64) {
 	if l.owed.Load() > 0 {
 		n = l.repay(n)
