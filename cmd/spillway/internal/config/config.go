@@ -107,7 +107,7 @@ type Cluster struct {
 	Shed       Shed          `yaml:"shed" jsonschema_description:"Refusals by criticality when the cluster is overloaded. Its capacity is found by itself."`
 	Attempts   Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
 	RetryAfter time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
-	Batch      *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality, and customers take turns. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
+	Batch      *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
 
 	// What is sent.
 	Throttle Throttle `yaml:"throttle" jsonschema_description:"Refuses what the cluster would refuse."`

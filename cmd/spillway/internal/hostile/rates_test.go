@@ -54,8 +54,8 @@ func steadyBodies(ctx context.Context, s *stage) error {
 // smallWindows: streams that read a large answer just above the minimum rate, 100 on each
 // connection, by windows of a few bytes.
 func smallWindows(ctx context.Context, s *stage) error {
-	every(ctx, 500*time.Millisecond, func(i int) {
-		c, err := dialFrom(ctx, s.address, loopback(i%8))
+	every(ctx, time.Second, func(i int) {
+		c, err := dialFrom(ctx, s.address, loopback(i))
 		if err != nil {
 			return
 		}

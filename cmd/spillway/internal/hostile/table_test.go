@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -127,6 +128,9 @@ func (a *attack) settings(endpoints string) string {
 		return fmt.Sprintf(`{mode: enforce, listeners: [{address: "127.0.0.1:0"}], `+
 			`clusters: [{name: a, endpoints: [%s]}, {name: b, endpoints: [%s], rate_limit: {rate: 1}}], `+
 			`routes: [{path: /healthz, exempt: true, cluster: b}, {path: /health/, exempt: true, prefix: true, cluster: b}, {path: /work, cluster: a}, {cluster: b}]}`, endpoints, endpoints)
+	case a.config == "apart": // the attack and the honest client share nothing but the listener
+		return fmt.Sprintf(`{mode: enforce, listeners: [{address: "127.0.0.1:0", max_connections: 200}], `+
+			`clusters: [{name: a, endpoints: [%s]}, {name: b, endpoints: [%s]}], routes: [{path: /slow, cluster: b}, {cluster: a}]}`, endpoints, endpoints)
 	case a.config == "quota":
 		cluster = ", quota: {customers: {acme: {rate: 150}, 'cn:acme': {rate: 150}}}"
 		routes = "{customer: {identity: true}}"
@@ -148,8 +152,10 @@ func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 		h.run(ctx, name)
 		return h.result()
 	}
-	measured(s.address, "warm", d/3)
-	measured(spare.address, "warm too", d/3)
+	var warm sync.WaitGroup
+	warm.Go(func() { measured(s.address, "warm", d/3) })
+	warm.Go(func() { measured(spare.address, "warm too", d/3) })
+	warm.Wait()
 	m.before = s.proxy.measure()
 	m.control = measured(s.address, "control", d)
 	ctx, cancel := context.WithCancel(t.Context())

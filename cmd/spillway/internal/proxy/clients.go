@@ -54,6 +54,15 @@ type clientConn struct {
 	bill      bill
 }
 
+// network names the address of a client where a customer is expected, empty if it is not
+// known. No customer has such a name.
+func (c *clientConn) network() string {
+	if c == nil {
+		return ""
+	}
+	return "\x00" + c.address.prefix.String()
+}
+
 // firstRequest is how long a new connection counts as one at work: until its first request
 // can be here, after the round trips of a handshake. Otherwise each new client would lose
 // its connection to the next one while all others are at work.

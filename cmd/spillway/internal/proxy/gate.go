@@ -81,18 +81,22 @@ func (g *gate) exempt(r *http.Request) bool {
 // serve serves a request that was let in.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
+	x := exchangeUnder(w)
 	if q := g.cluster.current.Load().queue; q != nil {
-		if err := exchangeUnder(w).bufferUpTo(r, batchBody); err != nil {
+		if err := x.bufferUpTo(r, batchBody); err != nil {
 			answer(w, r, err, 0)
 			return
 		}
-		if err := g.turn(r, q); err != nil {
+		enter, leave := q.enter, q.leave
+		if !x.done.Load() && r.ContentLength != 0 { // by HTTP/2, a request without a body has one, too
+			enter, leave = q.enterLong, q.leaveLong
+		}
+		if err := g.turn(r, x.client.network(), enter); err != nil {
 			answer(w, r, err, g.comeBack(err))
 			return
 		}
-		defer q.leave()
+		defer leave()
 	}
-	x := exchangeUnder(w)
 	x.cluster.Store(g.cluster)
 	defer x.cluster.Store(nil)
 	g.forward.ServeHTTP(&streaming{ResponseWriter: w, exchange: x}, r)
@@ -116,13 +120,14 @@ func (g *gate) comeBack(err error) time.Duration {
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 
-// turn waits for the turn of a request. What becomes of one that has had its turn is
+// turn waits for the turn of a request, which takes turns with those of other customers, or
+// of other addresses where it has no customer. What becomes of one that has had its turn is
 // told by other policies; that of one whose time was up before, or whose client left,
 // is told here.
-func (g *gate) turn(r *http.Request, q *queue) error {
+func (g *gate) turn(r *http.Request, from string, enter func(context.Context, spillway.Criticality, string) error) error {
 	ctx := r.Context()
 	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
-	err := q.enter(ctx, call.Criticality, call.Customer)
+	err := enter(ctx, call.Criticality, cmp.Or(call.Customer, from))
 	e := spillway.Event{Outcome: spillway.Served, Err: err}
 	switch {
 	case errors.Is(err, spillway.ErrRejected):

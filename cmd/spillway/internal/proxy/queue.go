@@ -32,9 +32,12 @@ type queue struct {
 	expired uint64
 	turns   uint64        // after a wait
 	waited  time.Duration // for them
+	long    *queue        // of requests whose bodies are still coming, which have fewer places
 }
 
-func newQueue(l queueLimits) *queue { return &queue{limits: l} }
+func newQueue(l queueLimits) *queue {
+	return &queue{limits: l, long: &queue{limits: longLimits(l)}}
+}
 
 // turns are the customers of one class that have something waiting.
 type turns struct {
@@ -68,11 +71,16 @@ var (
 
 // enter waits for a place. If it returns nil, leave must be called.
 func (q *queue) enter(ctx context.Context, c spillway.Criticality, customer string) error {
+	return q.enterAfter(ctx, c, customer, 0)
+}
+
+// enterAfter is enter for a request that has waited before.
+func (q *queue) enterAfter(ctx context.Context, c spillway.Criticality, customer string, waited time.Duration) error {
 	t, most, err := q.join(c.Index(), customer)
 	if t == nil || err != nil {
 		return err
 	}
-	return q.wait(ctx, t, most)
+	return q.wait(ctx, t, most-waited)
 }
 
 // join returns the turn to wait for, and for how long at most; nil if there is a place.
@@ -282,6 +290,9 @@ func (q *queue) update(l queueLimits) {
 	defer q.mu.Unlock()
 	q.limits = l
 	q.fill()
+	if q.long != nil {
+		q.long.update(longLimits(l))
+	}
 }
 
 // QueueStats says how the queue of a batch cluster stands.
@@ -297,5 +308,12 @@ type QueueStats struct {
 func (q *queue) stats() QueueStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return QueueStats{q.busy, q.limits.places, q.waiting, q.refused, q.expired, q.turns, q.waited}
+	s := QueueStats{q.busy, q.limits.places, q.waiting, q.refused, q.expired, q.turns, q.waited}
+	if q.long != nil {
+		l := q.long.stats()
+		s.Waiting += l.Waiting
+		s.RefusedTotal += l.RefusedTotal
+		s.ExpiredTotal += l.ExpiredTotal
+	}
+	return s
 }
