@@ -181,13 +181,19 @@ func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 	return m
 }
 
-// settle waits until the proxy has freed what the attack held, and returns what is left.
+// settle waits until the proxy has freed what the attack held, and returns what is left. At
+// full strength it waits until that becomes no less, for ten seconds at most.
 func (s *stage) settle(before footprint) (f footprint) {
-	for end := time.Now().Add(10 * time.Second); ; <-time.After(200 * time.Millisecond) {
-		if f = s.proxy.measure(); left(before, f) == nil || time.Now().After(end) {
+	f = s.proxy.measure()
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		last := f
+		<-time.After(time.Duration(strength(200, 1000)) * time.Millisecond)
+		f = s.proxy.measure()
+		if left(before, f) == nil && (!*full || f.Heap > last.Heap-last.Heap/50 && f.Goroutines >= last.Goroutines && f.Files >= last.Files) {
 			return f
 		}
 	}
+	return f
 }
 
 func left(before, after footprint) error {
