@@ -79,7 +79,7 @@ func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
 	if a.last() == flightGate {
 		a.start = now // the shedder comes next
 	}
-	return a.decided(err, from)
+	return a.decided(now, err, from)
 }
 
 // Expire goes on with a request that has waited for the maximum time. It reports false,
@@ -112,7 +112,7 @@ func (a *Admission) leave(now time.Time, err error, from *ratelimit.Caller) Step
 	a.start = now
 	a.reservation.End(now)
 	a.reservation = nil
-	return a.decided(err, from)
+	return a.decided(now, err, from)
 }
 
 // last returns the gate that was asked last.
@@ -131,7 +131,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 			}
 			a.gate = uint8(gate) + 1
 			if step.Verdict == shed.Refused {
-				a.reject(gate, step)
+				a.reject(a.start, gate, step)
 			}
 			return false
 		case spillway.Observe:
@@ -144,10 +144,10 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 }
 
 // decided takes in the result of a wait, and asks the gates that come next.
-func (a *Admission) decided(err error, from *ratelimit.Caller) Step {
+func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) Step {
 	step := Step{Verdict: shed.Refused, Err: err}
 	if err != nil {
-		a.reject(a.last(), &step)
+		a.reject(now, a.last(), &step)
 		return step
 	}
 	a.admitted[a.last()] = true
@@ -156,9 +156,9 @@ func (a *Admission) decided(err error, from *ratelimit.Caller) Step {
 }
 
 // reject ends a request that a gate did not admit.
-func (a *Admission) reject(gate int, step *Step) {
+func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	a.reportRejection(gate, step.Err)
-	step.Wake = a.end(a.start, spillway.Overloaded, spillway.Abandoned) || step.Wake
+	step.Wake = a.end(now, spillway.Overloaded, spillway.Abandoned) || step.Wake
 }
 
 // observe asks a gate that observes, unless one before has rejected the request, or it
@@ -171,7 +171,7 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	if o.ask(gate, from, &o.last) {
 		o.admitted[gate] = true
 	} else if o.last.Verdict == shed.Refused {
-		o.reject(gate, &o.last)
+		o.reject(now, gate, &o.last)
 	}
 	step.Wake = step.Wake || o.last.Wake
 }

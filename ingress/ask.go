@@ -64,7 +64,7 @@ func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits
 		return true
 	}
 	w := c.waiters.Get().(*shed.Waiter)
-	w.Flow = by.flow(&a.call, from)
+	w.Flow = c.flowAt(by, &a.call, from)
 	d := by.Arrive(a.start, a.call, state, w)
 	if d.Verdict == shed.Wait {
 		a.waiter = w

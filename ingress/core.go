@@ -19,6 +19,7 @@ type Core struct {
 	flight    shedder // those of the settings, which never change
 	shed      shedder
 	state     func(now time.Time) shed.State
+	secret    bool // clients cannot know the hash of a caller
 	companion int       // goroutines of each request that are ready to run and are no work
 	waiters   sync.Pool // of *shed.Waiter
 	refused   [spillway.Outcomes]atomic.Uint64
@@ -115,7 +116,7 @@ func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller
 			continue
 		}
 		by, state := c.shedder(gate, now, st)
-		if err := by.Refuse(now, *call, by.flow(call, from), state); err != nil {
+		if err := by.Refuse(now, *call, c.flowAt(by, call, from), state); err != nil {
 			st.observe(now, call)
 			a := Admission{settings: st, call: *call, start: now}
 			a.reportRejection(gate, err)

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"encoding/binary"
+	"hash/fnv"
 	"hash/maphash"
 	"net/netip"
 
@@ -13,12 +14,15 @@ import (
 // with the hash of another one.
 var seed = maphash.MakeSeed()
 
-// flow returns the hash of the caller while the shedder counts callers, and else 0.
-func (s shedder) flow(call *spillway.Call, from *ratelimit.Caller) uint64 {
-	if !s.TellsCallersApart() {
+// flowAt returns the hash of the caller while a shedder counts callers, and else 0.
+func (c *Core) flowAt(by shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
+	if !by.TellsCallersApart() {
 		return 0
 	}
-	return flowOf(call.Customer, from)
+	if c.secret {
+		return flowOf(call.Customer, from)
+	}
+	return sameFlow(call.Customer, from)
 }
 
 // flowOf returns a hash of the proven identity of the caller, or else of the customer, or else
@@ -55,4 +59,22 @@ func addressed(a netip.Addr) uint64 {
 		half = binary.BigEndian.Uint64(b[8:])
 	}
 	return max(1, maphash.Comparable(seed, half))
+}
+
+// sameFlow is flowOf with a hash that is the same in each process, for clients that are not
+// real.
+func sameFlow(customer string, from *ratelimit.Caller) uint64 {
+	h := fnv.New64a()
+	switch {
+	case from.Identity != "":
+		_, _ = h.Write([]byte("i" + from.Identity)) // never fails
+	case customer != "":
+		_, _ = h.Write([]byte("c" + customer)) // never fails
+	case from.Addr.IsValid():
+		a := from.Addr.Unmap().As16()
+		_, _ = h.Write(a[:]) // never fails
+	default:
+		return 0
+	}
+	return max(1, h.Sum64())
 }

@@ -38,7 +38,7 @@ func New(c Config) (s *Server, err error) {
 	if err := s.core.init(c, s.process); err != nil {
 		return nil, err
 	}
-	s.core.companion, s.core.waiters.New = companions, newWaiter
+	s.core.companion, s.core.secret, s.core.waiters.New = companions, true, newWaiter
 	if s.load, err = load.New(c.meter()); err != nil {
 		return nil, fmt.Errorf("ingress: Load: %w", err)
 	}

@@ -1,6 +1,8 @@
 package ingress
 
 import (
+	"fmt"
+
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -13,11 +15,13 @@ type shedder struct {
 
 func newShedder(c shed.Config, l concurrency.Config) (s shedder, err error) {
 	if s.limit, err = concurrency.New(l); err != nil {
-		return s, err
+		return s, fmt.Errorf("Concurrency: %w", err)
 	}
 	c.Limit = s.limit
-	s.Shedder, err = shed.New(c)
-	return s, err
+	if s.Shedder, err = shed.New(c); err != nil {
+		return s, fmt.Errorf("Shed: %w", err)
+	}
+	return s, nil
 }
 
 func (s shedder) update(c shed.Config, l concurrency.Config) error {

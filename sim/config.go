@@ -196,9 +196,9 @@ type Service struct {
 	Memory Memory
 
 	// Ingress configures the server policies of each task. Nil means none. Its
-	// Quota.Allocator, Load.Signals, Exempt, Rand and Observer must be nil; of
-	// Load, the Targets of CPU and Memory count. Requests are trusted as in
-	// [ingress.Internal] listeners.
+	// Quota.Allocator, Load.Signals, Exempt, Rand and Observer must be nil, and no
+	// mode may be observe. Of Load, the Targets of CPU and Memory count. Requests are
+	// trusted as in [ingress.Internal] listeners.
 	Ingress *ingress.Config
 	// Customers, if not nil, is the quota of each task.
 	Customers *quota.LocalConfig

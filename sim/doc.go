@@ -18,18 +18,18 @@
 // of each caller; rate limits, quotas, shedders and attempt histograms of each task.
 // They take the time as an argument and never notice.
 //
-// The stacks that put them in order (packages egress and ingress) wait and read the
-// clock, so their order is kept here a second time. Tests make the same calls, with
-// the same randomness, through both and want identical decisions, to the nanosecond.
-// What those cannot compare is the state of the process that package ingress tells
-// the shedder; here that is the state of the modelled task.
+// Their order is that of packages egress and ingress: the cores of both are used as
+// they are. Tests make the same calls, with the same randomness, through the real
+// stacks, and expect the same decisions, to the nanosecond. What they cannot compare
+// is the state of a real process; here the shedder decides by the state of the
+// modelled task.
 //
 // Modelled is the rest. A task is a Go process as far as overload is concerned:
 // processors that each run one request at a time, to the end of its work, from one
 // queue of all that is ready; what waits for something else than a processor is not
 // in that queue. A request that is refused costs processor time, too. With server
-// policies, each request is examined when its turn comes, and what the shedder keeps
-// in its room runs when nothing else is ready, as package ingress has it. A caller
+// policies, each request is examined when its turn comes, and requests in waiting
+// queues run when nothing else is ready. A caller
 // that gives up does not stop the server, unless told so. A message takes its
 // latency, or is lost.
 //

@@ -203,7 +203,6 @@ func shared(seed, id uint64) func() float64 {
 
 // The numbers of streams where there is one service and one group.
 const (
-	gatesStream    = 2
 	strategyStream = 7
 	throttleStream = 8
 )

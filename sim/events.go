@@ -12,8 +12,7 @@ const (
 	answer              // the answer to a request (id) reaches its caller
 	worked              // a request (id) has had its time on a processor
 	waited              // a request (id) has waited for something else than a processor
-	outstay             // a request (id) has been in the room for as long as it may
-	pass                // a request (id) has waited for a token of the rate limit
+	outstay             // a request (id) has waited for the maximum time for the server policies
 	leave               // the caller of a request (id) is gone
 	fail                // a fault (id) begins, or ends if gen is 1
 	restart             // a task (id) that has crashed is back

@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/seed90641741/spillway/shed"
+import "github.com/seed90641741/spillway/ingress"
 
 // strike begins a fault, or ends it.
 func (s *Sim) strike(i uint32, ends bool) {
@@ -111,7 +111,7 @@ func (t *task) kill(dies bool) {
 		}
 		t.tally.refused(broken)
 		r.gen++ // what was to happen to it does not
-		r.queues, r.waiter = false, shed.Waiter{}
+		r.queues, r.admission = false, ingress.Admission{}
 		t.respond(r, broken)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
@@ -119,9 +119,8 @@ func (t *task) kill(dies bool) {
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}
-	if t.gates != nil {
-		t.gates, _, _ = newGates(t.config, t.gates.random) // was tried once
-	}
+	t.core, _, _ = newCore(t.config, t.policy, t.state) // was tried once
+	t.wakes = false
 	for _, e := range t.edges {
 		if e.to == t.service {
 			e.disconnected(t.index)

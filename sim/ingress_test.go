@@ -1,7 +1,12 @@
 package sim
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
+	"runtime"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -9,10 +14,12 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
 )
 
 // arrivals are requests as a task of the simulator gets them: with attempt numbers,
@@ -25,25 +32,35 @@ type arrival struct {
 
 const workTime = 7 * time.Millisecond
 
-// As for callers, but the shedder is left out: what package ingress tells it is the
-// state of this process.
+// TestTasksDecideAsIngressDoes: a task and an [ingress.Server] decide the same on the same
+// requests, at each gate. The servers forward requests, so that the state of this process does not
+// count.
 func TestTasksDecideAsIngressDoes(t *testing.T) {
 	local := &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 60}, "b": {Rate: 500}}}
+	one := concurrency.Config{Max: 1, Fixed: true}
+	noShed := func(c ingress.Config) ingress.Config {
+		c.ShedMode = spillway.Off
+		return c
+	}
 	for name, c := range map[string]struct {
 		ingress.Config
 
 		customers *quota.LocalConfig
+		kinds     []string
 	}{
-		"limit":          {ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1}}, nil},
-		"queue":          {ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1, QueueDepth: 5}}, nil},
-		"quota":          {ingress.Config{}, local},
-		"both":           {ingress.Config{RateLimit: ratelimit.Config{Rate: 90, BurstSeconds: 0.1, QueueDepth: 3}, RetryAfter: 30 * time.Millisecond}, local},
-		"observed limit": {ingress.Config{RateLimit: ratelimit.Config{Rate: 50, QueueDepth: 2}, RateLimitMode: spillway.Observe, QuotaMode: spillway.Observe}, local},
-		"don't retry":    {ingress.Config{RateLimit: ratelimit.Config{Rate: 20}, Attempts: attempts.Config{Share: 0.05, MinRequests: 20}}, nil},
+		"limit":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1}}), nil, []string{"ratelimit rate_limit"}},
+		"queue":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1, QueueDepth: 5}}), nil, []string{"ratelimit rate_limit"}},
+		"quota":       {noShed(ingress.Config{}), local, []string{"quota quota"}},
+		"both":        {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 130, BurstSeconds: 0.1, QueueDepth: 3}, RetryAfter: 30 * time.Millisecond}), local, []string{"ratelimit rate_limit", "quota quota"}},
+		"don't retry": {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 20}, Attempts: attempts.Config{Share: 0.05, MinRequests: 20}}), nil, []string{"ratelimit rate_limit"}},
+		"in flight":   {noShed(ingress.Config{MaxInFlight: 1}), nil, []string{"inflight queue_full", "inflight higher_class"}},
+		"shed":        {ingress.Config{Concurrency: one}, nil, []string{"shed queue_full", "shed higher_class"}},
+		"all": {ingress.Config{
+			RateLimit: ratelimit.Config{Rate: 230, BurstSeconds: 0.1, QueueDepth: 3}, MaxInFlight: 3, Concurrency: one, Shed: shed.Config{MaxWait: 30 * time.Millisecond},
+		}, &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 110}}}, []string{"ratelimit rate_limit", "quota quota", "inflight deadline", "shed max_wait", "shed higher_class"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.ShedMode = spillway.Off
-			c.Trust.Boundary = ingress.Internal
+			c.Trust.Boundary, c.Forwards, c.Load.Targets.Memory = ingress.Internal, true, -1
 			all := simulatedRequests(t, c.Config, c.customers)
 			want := realRequests(t, c.Config, c.customers, all)
 			kinds := map[string]int{}
@@ -51,13 +68,16 @@ func TestTasksDecideAsIngressDoes(t *testing.T) {
 				if all[i].what == "" {
 					continue // under way at the end
 				}
-				kinds[all[i].what[:6]]++
+				kind, _, _ := strings.Cut(all[i].what, " after")
+				kinds[kind]++
 				if all[i].what != want[i] {
 					t.Fatalf("request %d at %v: sim %s, ingress %s", i, all[i].at, all[i].what, want[i])
 				}
 			}
-			if len(kinds) < 2 && c.RateLimitMode != spillway.Observe {
-				t.Errorf("all requests were treated alike: %v", kinds)
+			for _, kind := range append(c.kinds, "served") {
+				if kinds[kind] < 3 {
+					t.Errorf("%q occurs %d times, which tests nothing: %v", kind, kinds[kind], kinds)
+				}
 			}
 		})
 	}
@@ -70,25 +90,43 @@ func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalCon
 	}}
 	edge.Egress.ThrottleMode = spillway.Off
 	clients := func(name string, rate float64) Clients {
-		return Clients{Name: "web-" + name, Rate: rate, Customer: name, Classes: [...]float64{1, 1, 1, 1}, Deadline: time.Second, Call: edge}
+		customer, deadline := name, time.Second
+		if c.ShedMode != spillway.Off || c.MaxInFlight > 0 {
+			rate *= 2
+			deadline = c.Shed.MaxWait
+			customer = "a" // which of two callers is treated as one depends on the process
+		}
+		return Clients{Name: "web-" + name, Rate: rate, Customer: customer, Classes: [...]float64{1, 1, 1, 1}, Deadline: cmp.Or(deadline, time.Second), Call: edge}
 	}
 	s, err := New(Config{
 		Seed: 1, Duration: 10 * time.Second, Clients: []Clients{clients("a", 80), clients("b", 60)},
-		Services: []Service{{Name: "db", Processors: 100, Wait: Constant(workTime), Ingress: &c, Customers: customers, Hints: true}},
+		Services: []Service{{
+			Name: "db", Processors: runtime.GOMAXPROCS(0), Refusal: 1, Wait: Constant(workTime), Ingress: &c, Customers: customers, Hints: true,
+		}},
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, task := range s.tasks {
+		random := c
+		random.Rand = func() float64 { return drawAt(time.Duration(s.now)) }
+		if customers != nil {
+			random.Quota.Allocator, _ = quota.NewLocal(*customers)
+		}
+		if err := task.core.Update(random); err != nil {
+			t.Fatal(err)
+		}
 	}
 	index := map[*request]int{}
 	s.witness.entered = func(r *request) {
 		index[r] = len(all)
 		all = append(all, arrival{at: time.Duration(s.now), call: r.call})
 	}
+	took := func(r *request) time.Duration { return time.Duration(s.now) - all[index[r]].at }
+	s.witness.rejected = func(r *request, why ingress.Refusal) { all[index[r]].what = verdictOf(why, took(r)) }
 	s.witness.replied = func(r *request) {
-		took := time.Duration(s.now) - all[index[r]].at
-		all[index[r]].what = fmt.Sprintf("%d hint %d after %v", r.reply, r.hint.Milliseconds(), took)
-		if r.reply == hopeless {
-			all[index[r]].what = fmt.Sprintf("%d after %v", hopeless, took)
+		if r.reply == served {
+			all[index[r]].what = fmt.Sprintf("served after %v", took(r))
 		}
 	}
 	if _, err := s.Run(t.Context()); err != nil {
@@ -108,19 +146,19 @@ func realRequests(t *testing.T, c ingress.Config, customers *quota.LocalConfig, 
 			}
 			c.Quota.Allocator = local
 		}
-		c.Rand = shared(1, gatesStream)
+		start := time.Now()
+		c.Rand = func() float64 { return drawAt(time.Since(start)) }
 		server, err := ingress.New(c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer server.Close()
-		start := time.Now()
 		var requests sync.WaitGroup
 		for i := range all {
 			time.Sleep(time.Until(start.Add(all[i].at)))
 			requests.Go(func() {
 				call := all[i].call
-				call.Deadline = time.Time{} // of another clock
+				call.Deadline = start.Add(call.Deadline.Sub(epoch))
 				what[i] = enter(t, server, call)
 			})
 			synctest.Wait()
@@ -130,20 +168,23 @@ func realRequests(t *testing.T, c ingress.Config, customers *quota.LocalConfig, 
 	return what
 }
 
+// drawAt returns a number that depends on the time only: in a Server, requests that are decided at
+// one moment draw in no order.
+func drawAt(at time.Duration) float64 { return math.Mod(float64(at)*math.Phi, 1) }
+
 func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 	begun := time.Now()
 	p, refusal := server.Enter(t.Context(), call, ratelimit.Caller{})
-	if !refusal.Refused() {
-		time.Sleep(workTime)
-		p.Done(spillway.Served)
-		return fmt.Sprintf("%d hint 0 after %v", served, time.Since(begun))
+	if refusal.Refused() {
+		return verdictOf(refusal, time.Since(begun))
 	}
-	if refusal.DontRetry {
-		return fmt.Sprintf("%d after %v", hopeless, time.Since(begun))
-	}
-	a := overloaded
-	if refusal.Outcome == spillway.OverQuota {
-		a = overQuota
-	}
-	return fmt.Sprintf("%d hint %d after %v", a, refusal.RetryAfter.Milliseconds(), time.Since(begun))
+	time.Sleep(workTime)
+	p.Done(spillway.Served)
+	return fmt.Sprintf("served after %v", time.Since(begun))
+}
+
+// verdictOf returns which gate has rejected a request, why, and what the client learns.
+func verdictOf(why ingress.Refusal, after time.Duration) string {
+	by, _ := errors.AsType[*spillway.RejectedError](why.Err)
+	return fmt.Sprintf("%s %v after %v: %v, don't retry %v, hint %v", by.Policy, by.Reason, after, why.Outcome, why.DontRetry, why.RetryAfter)
 }

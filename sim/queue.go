@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/seed90641741/spillway"
+
 // A queue is a ring that grows. The zero queue is empty.
 type queue[T any] struct {
 	ring  []T
@@ -45,3 +47,31 @@ func (q *queue[T]) newest() T {
 
 // front returns what was pushed first, without taking it out.
 func (q *queue[T]) front() *T { return &q.ring[q.first] }
+
+// A runQueue is the requests that wait for a processor, in some order.
+type runQueue struct {
+	discipline Discipline
+	classes    [spillway.Criticalities]queue[*request]
+	n          int
+}
+
+func (q *runQueue) push(r *request) {
+	class := 0
+	if q.discipline == Priority {
+		class = r.call.Criticality.Index()
+	}
+	q.classes[class].push(r)
+	q.n++
+}
+
+func (q *runQueue) pop() *request {
+	q.n--
+	if q.discipline == LIFO {
+		return q.classes[0].newest()
+	}
+	class := len(q.classes) - 1
+	for q.classes[class].n == 0 {
+		class--
+	}
+	return q.classes[class].oldest()
+}

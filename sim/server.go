@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/final"
-	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -28,8 +28,10 @@ type task struct {
 	index   int // among the tasks of the service
 	number  int // among all tasks
 	name    string
-	crashed int    // times
-	gates   *gates // nil without server policies
+	crashed int           // times
+	core    *ingress.Core // the server policies; nil: none
+	policy  *stream       // their randomness
+	wakes   bool          // requests may leave their queues
 
 	ready   runQueue         // requests that wait for a processor
 	refused queue[*request]  // those that a processor has to refuse, which goes first
@@ -64,23 +66,22 @@ type request struct {
 	alive   bool
 	arrived bool
 
-	call     spillway.Call
-	entered  int64 // when the server policies were asked
-	connect  int64 // processor time for a new connection
-	work     int64 // processor time left
-	ends     int64 // when the processor has done it, if the task does not stand still
-	stood    int64 // for how long it had when that began
-	stage    stage
-	next     int        // of the calls to other services
-	final    final.Mark // a call for it was given up
-	left     bool       // the caller is gone
-	queues   bool       // for a token of the rate limit, or for a slot
-	tickets  [ingressGates]spillway.Ticket
-	reserved ratelimit.Reservation
-	waiter   shed.Waiter
-	reply    reply
-	hint     time.Duration
-	ratio    shed.Ratio
+	call    spillway.Call
+	connect int64 // processor time for a new connection
+	work    int64 // processor time left
+	ends    int64 // when the processor has done it, if the task does not stand still
+	stood   int64 // for how long it had when that began
+	stage   stage
+	next    int        // of the calls to other services
+	final   final.Mark // a call for it was given up
+	left    bool       // the caller is gone
+	queues  bool       // for a slot
+	until   int64      // the maximum wait for the server policies is over
+	reply   reply
+	hint    time.Duration
+	ratio   shed.Ratio
+
+	admission ingress.Admission
 }
 
 // stage is what a request does when it has had its time on a processor.
@@ -98,12 +99,12 @@ func (r *request) of(c *call) bool { return r.caller == c && r.callGen == c.gen 
 func (s *Sim) newService(c *Service) *service {
 	v := &service{Sim: s, config: c, random: s.stream()}
 	v.tally.init(s)
-	gates := s.stream()
+	policy := s.stream()
 	for i := range c.Tasks {
-		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1}
+		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
 		t.ready.discipline = c.Discipline
-		t.gates, _, _ = newGates(c, gates) // was tried once
+		t.core, _, _ = newCore(c, policy, t.state) // was tried once
 		v.tasks = append(v.tasks, t)
 	}
 	return v
@@ -126,9 +127,9 @@ func (t *task) reached(r *request) {
 		return
 	}
 	switch {
-	case t.rejects > 0, t.gates == nil && t.config.Queue > 0 && t.present > t.config.Queue:
+	case t.rejects > 0, t.core == nil && t.config.Queue > 0 && t.present > t.config.Queue:
 		t.rebuff(r, overloaded)
-	case t.gates != nil:
+	case t.core != nil:
 		r.stage, r.work = examined, int64(t.config.Refusal)+r.connect
 		t.ready.push(r)
 	default:
@@ -161,10 +162,10 @@ func (t *task) schedule() {
 			t.run(t.refused.oldest())
 		case t.ready.n > 0:
 			t.run(t.ready.pop())
-		case t.gates == nil:
+		case t.core == nil:
 			return
 		default:
-			r := t.gates.next(t)
+			r := t.next()
 			if r == nil {
 				return
 			}
@@ -230,15 +231,7 @@ func (t *task) better(o *task) bool {
 	return t.present < o.present
 }
 
-// examine asks the server policies.
-func (t *task) examine(r *request) {
-	if t.gates.enter(t, r) {
-		t.compute(r, 0)
-		t.run(r)
-	}
-}
-
-// ask makes the next call to another service, or goes on if there is none.
+// ask makes the next call to another service, or goes on after the last one.
 func (t *task) ask(r *request) {
 	if r.next == len(t.calls) || r.left {
 		t.wait(r)
@@ -251,7 +244,7 @@ func (t *task) ask(r *request) {
 	e.begin(int32(t.index), t.now, what, r, false)
 }
 
-// resume is told what became of a call to another service.
+// resume takes in the result of a call to another service.
 func (t *task) resume(r *request, o outcome) {
 	if o == good || t.config.OnFailure == Degrade {
 		t.ask(r)
@@ -306,16 +299,14 @@ func (t *task) waited(r *request) {
 
 // finish ends a request that was admitted.
 func (t *task) finish(r *request, a reply) {
-	if t.gates != nil {
-		o := spillway.Served
-		if a != served {
-			o = spillway.Failed
-		}
-		if r.left {
-			o = spillway.Abandoned
-		}
-		t.gates.settle(t.clock, r, o)
+	o := spillway.Served
+	if a != served {
+		o = spillway.Failed
 	}
+	if r.left {
+		o = spillway.Abandoned
+	}
+	t.wake(r.admission.Done(t.clock, o))
 	if a == served {
 		t.tally.served()
 	} else {
@@ -336,8 +327,8 @@ func (t *task) refuse(r *request, a reply) {
 // respond sends the reply on its way.
 func (t *task) respond(r *request, a reply) {
 	r.reply, r.arrived = a, false
-	if t.config.AcceptRatio && t.gates != nil {
-		r.ratio = t.gates.ratio(t.clock, r.call.Criticality)
+	if t.config.AcceptRatio {
+		r.ratio = t.core.AcceptRatio(r.call.Criticality)
 	}
 	if t.witness.replied != nil {
 		t.witness.replied(r)
@@ -348,53 +339,4 @@ func (t *task) respond(r *request, a reply) {
 		return
 	}
 	t.push(e.config.Latency.draw(e.network), answer, r.place, r.gen)
-}
-
-// abandoned is when the task learns that the caller of a request is gone. What it
-// computes it computes to the end; what waits leaves.
-func (t *task) abandoned(r *request) {
-	if r.left = true; !r.arrived {
-		return
-	}
-	if g := t.gates; g != nil && g.shed.Withdraw(&r.waiter) {
-		r.queues = true
-	}
-	if !r.queues {
-		return
-	}
-	r.reserved.End(t.clock)
-	if t.gates != nil {
-		t.gates.settle(t.clock, r, spillway.Abandoned)
-	}
-	t.present--
-	t.freeRequest(r)
-	t.schedule()
-}
-
-// A runQueue is the requests that wait for a processor, in some order.
-type runQueue struct {
-	discipline Discipline
-	classes    [spillway.Criticalities]queue[*request]
-	n          int
-}
-
-func (q *runQueue) push(r *request) {
-	class := 0
-	if q.discipline == Priority {
-		class = r.call.Criticality.Index()
-	}
-	q.classes[class].push(r)
-	q.n++
-}
-
-func (q *runQueue) pop() *request {
-	q.n--
-	if q.discipline == LIFO {
-		return q.classes[0].newest()
-	}
-	class := len(q.classes) - 1
-	for q.classes[class].n == 0 {
-		class--
-	}
-	return q.classes[class].oldest()
 }

@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/seed90641741/spillway/ingress"
 )
 
 // A Sim is a system in virtual time. It is made by [New], run once by [Sim.Run],
@@ -41,6 +43,8 @@ type witness struct {
 	ended   func(c *call, o outcome) // the call has
 	entered func(r *request)         // the server policies are asked
 	replied func(r *request)         // the task has
+
+	rejected func(r *request, why ingress.Refusal) // the server policies have
 }
 
 // epoch is the time at which every simulation starts.
@@ -157,7 +161,7 @@ func (s *Sim) place(e *event) *task {
 		if r := s.requests[e.id]; r.gen == e.gen && r.of(r.caller) {
 			return r.caller.task()
 		}
-	case worked, waited, outstay, pass:
+	case worked, waited, outstay:
 		if r := s.requests[e.id]; r.gen == e.gen {
 			return r.task
 		}
@@ -213,8 +217,6 @@ func (s *Sim) proceed(k kind, r *request) {
 		r.task.waited(r)
 	case outstay:
 		r.task.outstayed(r)
-	case pass:
-		r.task.passed(r)
 	default: // leave
 		r.task.abandoned(r)
 	}

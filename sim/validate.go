@@ -29,56 +29,6 @@ const (
 	maxCells   = 10_000_000 // slots of all series
 )
 
-// A checker keeps the first complaint.
-type checker struct{ err error }
-
-func (c *checker) failf(field, format string, args ...any) {
-	if c.err == nil {
-		c.err = &FieldError{field, fmt.Sprintf(format, args...)}
-	}
-}
-
-// ok complains unless good.
-func (c *checker) ok(good bool, field string, value any, want string) {
-	if !good {
-		c.failf(field, "is %v, must be %s", value, want)
-	}
-}
-
-func (c *checker) time(field string, d time.Duration) {
-	c.ok(d >= 0 && d <= maxTime, field, d, "0 to a year")
-}
-
-func (c *checker) count(field string, n, most int) {
-	c.ok(n >= 0 && n <= most, field, n, fmt.Sprintf("0 to %d", most))
-}
-
-func (c *checker) number(field string, v float64) {
-	c.ok(v >= 0 && v <= 1e9, field, v, "0 to 1e9")
-}
-
-func (c *checker) dist(field string, d Dist) {
-	if err := d.validate(); err != nil {
-		c.failf(field, "%s", strings.TrimPrefix(err.Error(), "sim: distribution "))
-	}
-}
-
-// policy complains of what the constructor of a policy did not like. Such an error
-// reads "throttle: K is 1, must be above 1": it names the field of the policy.
-func (c *checker) policy(field string, err error) {
-	if err == nil {
-		return
-	}
-	text := err.Error()
-	if _, rest, ok := strings.Cut(text, ": "); ok {
-		text = rest
-	}
-	if name, rest, ok := strings.Cut(text, " "); ok && name != "" && name[0] >= 'A' && name[0] <= 'Z' {
-		field, text = field+"."+name, rest
-	}
-	c.failf(field, "%s", text)
-}
-
 // withDefaults returns c with its zero fields filled, or a [FieldError].
 func (c Config) withDefaults() (Config, error) {
 	if c.Step == 0 {
@@ -154,7 +104,7 @@ func (c *checker) windows(config *Config) {
 	}
 }
 
-// names wants every group and service to have a name of its own.
+// names checks that every group and service has a different name.
 func (c *checker) names(config *Config) {
 	seen := map[string]bool{}
 	check := func(field, name string) {
@@ -216,19 +166,19 @@ func (c *checker) ingress(s *Service, at string) {
 	targets := s.Ingress.Load.Targets
 	c.ok(targets.CPU >= 0, at+".Ingress.Load.Targets.CPU", targets.CPU, "0 or more")
 	c.ok(!math.IsNaN(targets.Memory), at+".Ingress.Load.Targets.Memory", targets.Memory, "a number")
-	c.ok(s.Ingress.RetryAfter >= 0, at+".Ingress.RetryAfter", s.Ingress.RetryAfter, "0 or more")
 	for _, m := range []struct {
 		field string
 		mode  spillway.Mode
 	}{
-		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode}, {"ShedMode", s.Ingress.ShedMode},
+		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode},
+		{"InFlightMode", s.Ingress.InFlightMode}, {"ShedMode", s.Ingress.ShedMode},
 	} {
-		c.ok(m.mode <= spillway.Off, at+".Ingress."+m.field, m.mode, "enforce, observe or off")
+		c.ok(m.mode != spillway.Observe, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
 	}
 	made := s.Ingress.Quota.Allocator != nil || s.Ingress.Load.Signals != nil || s.Ingress.Exempt != nil ||
 		s.Ingress.Rand != nil || s.Ingress.Observer != nil || s.Ingress.Shed.Rand != nil
 	c.ok(!made, at+".Ingress", "given an allocator, signals, exemptions, randomness or an observer", "without: they are made here")
-	_, field, err := newGates(s, newStream(0, 0))
+	_, field, err := newCore(s, newStream(0, 0), nil)
 	c.policy(at+"."+field, err)
 }
 
@@ -346,19 +296,5 @@ func (c *checker) circles(config *Config) {
 		if state[i] == 0 {
 			visit(i, nil)
 		}
-	}
-}
-
-// word complains of a word that is not one of those allowed.
-func (c *checker) word(field string, word any, allowed ...any) {
-	if !slices.Contains(allowed, word) {
-		c.failf(field, "is %q, must be one of %v", word, allowed)
-	}
-}
-
-func defaults[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }
