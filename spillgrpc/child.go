@@ -79,7 +79,8 @@ func (c *child) NewSubConn(addresses []resolver.Address, opts balancer.NewSubCon
 // when addresses change.
 func (c *child) UpdateAddresses(sc balancer.SubConn, addresses []resolver.Address) {
 	if x, ok := sc.(*connection); ok {
-		c.ClientConn.UpdateAddresses(x.SubConn, addresses)
+		//lint:ignore SA1019 policies may still use it
+		c.ClientConn.UpdateAddresses(x.SubConn, addresses) //nolint:staticcheck // policies may still use it
 	}
 }
 
