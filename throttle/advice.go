@@ -58,6 +58,26 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 	c.start(at)
 }
 
+// inherit gives a new throttle the advice of another one.
+func (t *Throttle) inherit(now time.Time, of *Throttle) {
+	at, was := t.clock.heard(now), of.clock.heard(now)
+	for i := range t.classes {
+		c, o := &t.classes[i], &of.classes[i]
+		o.mu.Lock()
+		a := o.advice
+		o.mu.Unlock()
+		if a.until <= was {
+			continue
+		}
+		c.mu.Lock()
+		c.advice = advice{ratio: a.ratio, until: at + a.until - was}
+		c.advised.Store(true)
+		c.start(c.roll(at))
+		c.decide()
+		c.mu.Unlock()
+	}
+}
+
 // forgotten is the mean ratio above which advice is no longer kept: it is too
 // close to 1 for any K that is used.
 const forgotten = 0.99

@@ -205,11 +205,13 @@ func (t *Routes) add(now time.Time, name string) {
 		return // it was tried: cannot be
 	}
 	x.failed.Store(now.UnixNano())
+	x.throttle.inherit(now, &t.backend)
 	if t.all == nil {
 		few := new(Throttle)
 		if few.Update(t.config) != nil {
 			return // likewise
 		}
+		few.inherit(now, &t.backend)
 		t.few, t.all = few, make(map[string]*route)
 	}
 	if len(t.all) >= MaxRoutes {
@@ -234,7 +236,17 @@ func (t *Routes) evict(now time.Time) {
 // Advise passes on which share of the calls of a criticality the server says that it
 // accepts: see [Throttle.Advise].
 func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
+	advised := t.backend.classes[c.Index()].advised.Load()
 	t.backend.Advise(now, c, ratio)
+	if t.known.Load() == 0 || ratio == 1 && !advised {
+		return
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	t.few.Advise(now, c, ratio)
+	for _, x := range t.all {
+		x.throttle.Advise(now, c, ratio)
+	}
 }
 
 // Stats returns what is known at the time now: the sums over all routes, and the greatest

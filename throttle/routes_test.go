@@ -142,3 +142,37 @@ func TestRoutesAllocateNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestRouteInheritsAdvice: a route of which the throttle learns by a rejection starts from what
+// the server has reported before, and learns what it reports later.
+func TestRouteInheritsAdvice(t *testing.T) {
+	for name, after := range map[string]bool{"before": false, "after": true} {
+		r, err := NewRoutes(Config{Rand: func() float64 { return 0 }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start, of := time.Unix(1e9, 0), Route{Name: "search"}
+		ticket, err := r.Admit(start, spillway.Call{}, of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		advise := func() {
+			for range 3 {
+				r.Advise(start, spillway.Critical, 0.1)
+			}
+		}
+		if !after {
+			advise()
+		}
+		r.Settle(start, start, &ticket, of, spillway.Overloaded)
+		if after {
+			advise()
+		}
+		if _, err := r.Admit(start.Add(time.Minute), spillway.Call{}, of); err == nil {
+			t.Errorf("advice %s the route is known: the next call of the route is admitted", name)
+		}
+		if _, err := r.Admit(start.Add(AdviceLifetime+time.Minute), spillway.Call{}, of); err != nil {
+			t.Errorf("advice %s the route is known: it is not forgotten: %v", name, err)
+		}
+	}
+}
