@@ -50,7 +50,7 @@ type journal struct {
 	text  strings.Builder
 }
 
-func (j *journal) add(call, format string, args ...any) {
+func (j *journal) addf(call, format string, args ...any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	fmt.Fprintf(&j.text, "%11.6f call %3s ", time.Since(j.start).Seconds(), call)
@@ -62,7 +62,7 @@ func (j *journal) Observe(e spillway.Event) {
 	if e.Refused {
 		what = "rejected, " + e.Mode.String()
 	}
-	j.add(e.Call.Customer, "attempt %d: %s %s", e.Call.Attempt, e.Policy, what)
+	j.addf(e.Call.Customer, "attempt %d: %s %s", e.Call.Attempt, e.Policy, what)
 }
 
 // run returns the journal of s.
@@ -99,7 +99,7 @@ func (s *script) call(ctx context.Context, client *egress.Client, j *journal, i 
 	defer cancel()
 	call := spillway.Call{Key: "route" + strconv.Itoa(i%3), Customer: name, Kind: spillway.Read}
 	err := client.Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
-		j.add(name, "attempt %d: run, not at %v", a.Number, a.Deprioritized())
+		j.addf(name, "attempt %d: run, not at %v", a.Number, a.Deprioritized())
 		a.Use("task" + strconv.Itoa(r.IntN(3)))
 		if r.IntN(4) == 0 {
 			a.Advise(r.Float64())
@@ -116,7 +116,7 @@ func (s *script) call(ctx context.Context, client *egress.Client, j *journal, i 
 		}
 		return err
 	})
-	j.add(name, "done: %s", ending(err))
+	j.addf(name, "done: %s", ending(err))
 }
 
 // ending is err without the texts that explain it to people.

@@ -235,7 +235,8 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	if config.Services[to].Connect > 0 {
 		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
 	}
-	c.ok(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", fmt.Sprintf("has %d keys", len(e.Egress.MaxRequestsByKey)), "empty: all calls of an edge have one key")
+	keys := len(e.Egress.MaxRequestsByKey)
+	c.ok(keys == 0, at+".Egress.MaxRequestsByKey", fmt.Sprintf("has %d keys", keys), "empty: all calls of an edge have one key")
 	c.ok(e.Egress.Retry == nil && e.Egress.Inflight == nil && e.Egress.Observer == nil && e.Egress.Throttle.Rand == nil,
 		at+".Egress", "given a strategy, a limiter, randomness or an observer", "without: they are made here")
 	field, err := e.check()
