@@ -40,7 +40,7 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 		return step.reject(err)
 	case !d.IsZero() && d.Sub(a.start) <= r.Wait:
 		r.End(a.start) // gives the token back
-		return step.reject(tooLate)
+		return step.reject(errTooLate)
 	}
 	held := r
 	a.reservation = &held
@@ -48,8 +48,8 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 	return false
 }
 
-// tooLate rejects a request that would wait for a token beyond its deadline.
-var tooLate = &spillway.RejectedError{
+// errTooLate rejects a request that would wait for a token beyond its deadline.
+var errTooLate = &spillway.RejectedError{
 	Policy: gateNames[limitGate],
 	Reason: spillway.ReasonDeadline,
 	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if the server can serve more",

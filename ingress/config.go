@@ -141,7 +141,7 @@ func build(c Config) (*settings, error) {
 	s.observes = slices.Contains(s.modes[:], spillway.Observe)
 	s.queues = s.modes[flightGate] != spillway.Off || s.modes[shedGate] != spillway.Off
 	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
-		return nil, fmt.Errorf("ingress: %w", err)
+		return nil, err
 	}
 	if s.flight, err = newShedder(s.config.flight()); err != nil {
 		return nil, fmt.Errorf("ingress: MaxInFlight: %w", err)

@@ -19,7 +19,7 @@ type Core struct {
 	flight    shedder // those of the settings, which never change
 	shed      shedder
 	state     func(now time.Time) shed.State
-	secret    bool // clients cannot know the hash of a caller
+	secret    bool      // clients cannot know the hash of a caller
 	companion int       // goroutines of each request that are ready to run and are no work
 	waiters   sync.Pool // of *shed.Waiter
 	refused   [spillway.Outcomes]atomic.Uint64

@@ -15,11 +15,11 @@ type shedder struct {
 
 func newShedder(c shed.Config, l concurrency.Config) (s shedder, err error) {
 	if s.limit, err = concurrency.New(l); err != nil {
-		return s, fmt.Errorf("Concurrency: %w", err)
+		return s, fmt.Errorf("ingress: Concurrency: %w", err)
 	}
 	c.Limit = s.limit
 	if s.Shedder, err = shed.New(c); err != nil {
-		return s, fmt.Errorf("Shed: %w", err)
+		return s, fmt.Errorf("ingress: Shed: %w", err)
 	}
 	return s, nil
 }

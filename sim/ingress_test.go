@@ -48,16 +48,16 @@ func TestTasksDecideAsIngressDoes(t *testing.T) {
 		customers *quota.LocalConfig
 		kinds     []string
 	}{
-		"limit":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1}}), nil, []string{"ratelimit rate_limit"}},
-		"queue":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1, QueueDepth: 5}}), nil, []string{"ratelimit rate_limit"}},
-		"quota":       {noShed(ingress.Config{}), local, []string{"quota quota"}},
-		"both":        {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 130, BurstSeconds: 0.1, QueueDepth: 3}, RetryAfter: 30 * time.Millisecond}), local, []string{"ratelimit rate_limit", "quota quota"}},
-		"don't retry": {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 20}, Attempts: attempts.Config{Share: 0.05, MinRequests: 20}}), nil, []string{"ratelimit rate_limit"}},
-		"in flight":   {noShed(ingress.Config{MaxInFlight: 1}), nil, []string{"inflight queue_full", "inflight higher_class"}},
-		"shed":        {ingress.Config{Concurrency: one}, nil, []string{"shed queue_full", "shed higher_class"}},
+		"limit":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1}}), nil, []string{"ratelimit/rate_limit"}},
+		"queue":       {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 100, BurstSeconds: 0.1, QueueDepth: 5}}), nil, []string{"ratelimit/rate_limit"}},
+		"quota":       {noShed(ingress.Config{}), local, []string{"quota/quota"}},
+		"both":        {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 130, BurstSeconds: 0.1, QueueDepth: 3}, RetryAfter: 30 * time.Millisecond}), local, []string{"ratelimit/rate_limit", "quota/quota"}},
+		"don't retry": {noShed(ingress.Config{RateLimit: ratelimit.Config{Rate: 20}, Attempts: attempts.Config{Share: 0.05, MinRequests: 20}}), nil, []string{"ratelimit/rate_limit"}},
+		"in flight":   {noShed(ingress.Config{MaxInFlight: 1}), nil, []string{"inflight/queue_full", "inflight/higher_class"}},
+		"shed":        {ingress.Config{Concurrency: one}, nil, []string{"shed/queue_full", "shed/higher_class"}},
 		"all": {ingress.Config{
 			RateLimit: ratelimit.Config{Rate: 230, BurstSeconds: 0.1, QueueDepth: 3}, MaxInFlight: 3, Concurrency: one, Shed: shed.Config{MaxWait: 30 * time.Millisecond},
-		}, &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 110}}}, []string{"ratelimit rate_limit", "quota quota", "inflight deadline", "shed max_wait", "shed higher_class"}},
+		}, &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 110}}}, []string{"ratelimit/rate_limit", "quota/quota", "inflight/deadline", "shed/max_wait", "shed/higher_class"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.Trust.Boundary, c.Forwards, c.Load.Targets.Memory = ingress.Internal, true, -1
@@ -186,5 +186,5 @@ func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 // verdictOf returns which gate has rejected a request, why, and what the client learns.
 func verdictOf(why ingress.Refusal, after time.Duration) string {
 	by, _ := errors.AsType[*spillway.RejectedError](why.Err)
-	return fmt.Sprintf("%s %v after %v: %v, don't retry %v, hint %v", by.Policy, by.Reason, after, why.Outcome, why.DontRetry, why.RetryAfter)
+	return fmt.Sprintf("%s/%v after %v: %v, don't retry %v, hint %v", by.Policy, by.Reason, after, why.Outcome, why.DontRetry, why.RetryAfter)
 }
