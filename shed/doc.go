@@ -63,5 +63,6 @@
 // Signals"; for the order within a class, adaptive LIFO in Facebook's "Fail at Scale". The
 // first source compares a smoothed executor load average with thresholds. This package
 // uses the current run queue and a bounded waiting queue instead: the smoothed value
-// reacts too late to a step of load.
+// reacts too late to a step of load. docs/shed.md says what each constant does at half and at
+// double.
 package shed
