@@ -26,6 +26,7 @@ type processorScenario struct {
 	classes     [spillway.Criticalities]float64
 	deadline    bool // is known to the server
 	bursts      bool // of 200 requests twice a second
+	loud        bool // beside one customer that asks for ten times the capacity, which does not count
 }
 
 var (
@@ -65,6 +66,7 @@ func processorScenarios() []processorScenario {
 		vary("P14 pool, 3x", "8 slots of 20 ms, four classes", 3, func(s *processorScenario) {
 			s.cpu, s.wait, s.slots, s.classes = sim.Exponential(50*time.Microsecond), sim.Exponential(20*time.Millisecond), 8, equal
 		}),
+		vary("P15 loud customer", "0.4x beside one at 10x", 0.4, func(s *processorScenario) { s.loud = true }),
 	}
 }
 
@@ -119,6 +121,12 @@ func (s *processorScenario) config(seed uint64) sim.Config {
 			Name: "server", Processors: s.processors, CPU: s.cpu, Wait: s.wait, Slots: s.slots,
 			Refusal: 10 * time.Microsecond, Ingress: new(ingress.Config),
 		}},
+	}
+	if s.loud {
+		other := group
+		other.Name, other.Count, other.Customer, other.Rate = "loud", 1, "loud", 10*c
+		config.Clients[0].Customer = "modest"
+		config.Clients = append(config.Clients, other)
 	}
 	for at := 2 * time.Second; s.bursts && at < processorTime; at += 500 * time.Millisecond {
 		config.Faults = append(config.Faults, sim.Fault{Kind: sim.Herd, At: at, Clients: "callers", Calls: 200})
