@@ -21,18 +21,14 @@ import (
 	"github.com/seed90641741/spillway/spillxds"
 )
 
-// limits has the limits of all clusters that the process sends to.
-var limits inflight.Registry
-
 // dial opens a plain gRPC channel under circuit breaking (gRFC A32): the control plane
 // sets max_requests of the cluster users, live, and gets load reports with the drops.
 func dial(config spillxds.Config, target string) (*spillxds.Client, *grpc.ClientConn, error) {
-	balancer.Register(spillgrpc.NewBalancer(&limits)) // before the first channel
-	config.Registry = &limits
 	client, err := spillxds.New(config)
 	if err != nil {
 		return nil, nil, err
 	}
+	balancer.Register(spillgrpc.NewBalancer(client.Registry())) // before the first channel
 	users, err := client.Cluster(inflight.Key{Cluster: "users"})
 	if err != nil {
 		return nil, nil, errors.Join(err, client.Close())
@@ -87,7 +83,7 @@ func TestA32(t *testing.T) {
 		if err := p.set("users", uint32(limit)); err != nil {
 			t.Fatal(err)
 		}
-		for limits.Stats()[users].MaxRequests != limit {
+		for client.Registry().Stats()[users].MaxRequests != limit {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
@@ -103,7 +99,7 @@ func TestA32(t *testing.T) {
 			t.Errorf("a call beyond the limit %d: %v, want a drop", limit, err)
 		}
 	}
-	if n := limits.Stats()[users].InFlight; n != 3 {
+	if n := client.Registry().Stats()[users].InFlight; n != 3 {
 		t.Errorf("%d in flight, want 3", n)
 	}
 	cancel()

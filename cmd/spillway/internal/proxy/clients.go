@@ -338,8 +338,35 @@ func (s *clients) stalled(all []*exchange) []*exchange {
 }
 
 // leastStall is how long an exchange must have waited for its client before it is evicted
-// for a cluster: longer than the retransmission of a lost segment takes.
+// for a cluster that still has room: longer than the retransmission of a lost segment takes.
 const leastStall = time.Second
+
+// evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
+// any does.
+func (s *clients) evictFrom(full *cluster) {
+	now := s.clock.now()
+	var rank ranking
+	s.mu.Lock()
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil && rank.seen < mostSeen; x = x.next {
+			if x.cluster.Load() != full || x.stream.Load() {
+				continue
+			}
+			if wait := x.waiting(now); wait > 0 && rank.weigh(wait, c.address.requests) {
+				rank.exchange = x
+			}
+		}
+	}
+	victim := rank.exchange
+	if victim != nil {
+		victim.cluster.Store(nil) // the next newcomer has another one evicted
+		s.evicted++
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.abort(errEvicted)
+	}
+}
 
 // A ranking finds the exchange or connection to evict. It looks at mostSeen of them at most,
 // as it may run for each new connection.

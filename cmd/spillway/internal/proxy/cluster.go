@@ -21,6 +21,7 @@ import (
 type cluster struct {
 	name    string
 	current atomic.Pointer[upstream]
+	used    atomic.Int64 // requests under way, without calls of gRPC
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -49,9 +50,22 @@ func (x *cluster) replace(u *upstream) error {
 	return err
 }
 
+// enter counts a request. If there is no room for it, one that waits for its client is evicted.
+func (x *cluster) enter(r *exchange) {
+	if x.used.Add(1) > int64(x.most(false)) && r.client != nil {
+		r.client.owner.evictFrom(x)
+	}
+}
+
 // plenty is how many requests, or calls of gRPC, may be under way while there is still room
-// for others. Many calls share a connection.
+// for others.
 func (x *cluster) plenty(calls bool) int {
+	most := x.most(calls)
+	return most - most/scarceShare
+}
+
+// most is how many requests, or calls of gRPC, may be under way. Many calls share a connection.
+func (x *cluster) most(calls bool) int {
 	u := x.current.Load()
 	most := math.MaxInt
 	lower := func(n int) {
@@ -66,7 +80,7 @@ func (x *cluster) plenty(calls bool) int {
 	if u.queue != nil {
 		lower(u.queue.limits.places)
 	}
-	return most - most/scarceShare
+	return most
 }
 
 func (x *cluster) close() { x.current.Load().close() }

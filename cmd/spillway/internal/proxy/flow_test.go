@@ -137,6 +137,32 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestEvictionFromFullCluster: each request that finds its cluster full has the exchange evicted
+// that has waited longest for its client there, however short that is.
+func TestEvictionFromFullCluster(t *testing.T) {
+	h := house{newClients(0), t}
+	full, other := new(cluster), new(cluster)
+	in := func(x *cluster, waits time.Duration) *exchange {
+		e := h.ask(h.connect("192.0.2.1"), waits)
+		e.cluster.Store(x)
+		return e
+	}
+	works, brief, longer := in(full, 0), in(full, time.Millisecond), in(full, time.Second)
+	elsewhere, call := in(other, time.Minute), in(full, time.Minute)
+	call.stream.Store(true)
+	for i, want := range [][]*exchange{{longer}, {longer, brief}, {longer, brief}} {
+		h.evictFrom(full)
+		for name, x := range map[string]*exchange{"works": works, "brief": brief, "longer": longer, "elsewhere": elsewhere, "call": call} {
+			if got := x.aborted; got != slices.Contains(want, x) {
+				t.Errorf("after %d newcomers: %s is evicted: %v", i+1, name, got)
+			}
+		}
+	}
+	if s := h.stats(); s.Evicted != 2 {
+		t.Errorf("%d evicted, want 2", s.Evicted)
+	}
+}
+
 // TestCountsOfClients begins and ends exchanges at random, and counts again after each.
 func TestCountsOfClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))

@@ -97,6 +97,10 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer leave()
 	}
+	if !x.stream.Load() {
+		g.cluster.enter(x)
+		defer g.cluster.used.Add(-1)
+	}
 	x.cluster.Store(g.cluster)
 	defer x.cluster.Store(nil)
 	g.forward.ServeHTTP(&streaming{ResponseWriter: w, exchange: x}, r)
