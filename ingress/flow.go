@@ -1,12 +1,12 @@
 package ingress
 
 import (
-	"encoding/binary"
 	"hash/fnv"
 	"hash/maphash"
 	"net/netip"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -49,16 +49,9 @@ func named(kind byte, name string) uint64 {
 	return max(1, h.Sum64())
 }
 
-// addressed returns the hash of the part of an address that a client cannot change: in IPv6,
-// the /64 that each host has.
+// addressed returns the hash of the part of an address that a client cannot change.
 func addressed(a netip.Addr) uint64 {
-	a = a.Unmap()
-	b := a.As16()
-	half := binary.BigEndian.Uint64(b[:8])
-	if a.Is4() {
-		half = binary.BigEndian.Uint64(b[8:])
-	}
-	return max(1, maphash.Comparable(seed, half))
+	return max(1, maphash.Comparable(seed, claims.Network(a)))
 }
 
 // sameFlow is flowOf with a hash that is the same in each process, for clients that are not
@@ -71,8 +64,7 @@ func sameFlow(customer string, from *ratelimit.Caller) uint64 {
 	case customer != "":
 		_, _ = h.Write([]byte("c" + customer)) // never fails
 	case from.Addr.IsValid():
-		a := from.Addr.Unmap().As16()
-		_, _ = h.Write(a[:]) // never fails
+		_, _ = h.Write([]byte("a" + claims.Network(from.Addr).String())) // never fails
 	default:
 		return 0
 	}

@@ -345,16 +345,11 @@ const leastStall = time.Second
 // any does.
 func (s *clients) evictFrom(full *cluster) {
 	now := s.clock.now()
-	var rank ranking
+	rank := ranking{of: full}
 	s.mu.Lock()
 	for _, c := range s.conns {
-		for x := c.exchanges; x != nil && rank.seen < mostSeen; x = x.next {
-			if x.cluster.Load() != full || x.stream.Load() {
-				continue
-			}
-			if wait := x.waiting(now); wait > 0 && rank.weigh(wait, c.address.requests) {
-				rank.exchange = x
-			}
+		if !rank.exchanges(c, now) {
+			break
 		}
 	}
 	victim := rank.exchange
@@ -375,6 +370,7 @@ type ranking struct {
 	client   *clientConn
 	score    float64
 	seen     int
+	of       *cluster // only exchanges with this one count, without calls of gRPC; nil: all
 }
 
 const mostSeen = 512
@@ -394,6 +390,9 @@ func (r *ranking) weigh(wait time.Duration, held int) bool {
 // exchanges considers the exchanges of a connection, and reports whether to consider more.
 func (r *ranking) exchanges(c *clientConn, now int64) bool {
 	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
+		if r.of != nil && (x.cluster.Load() != r.of || x.stream.Load()) {
+			continue
+		}
 		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
 			r.exchange = x
 		}
