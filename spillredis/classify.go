@@ -1,0 +1,63 @@
+package spillredis
+
+import (
+	"context"
+	"errors"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/spillredis/internal/reply"
+)
+
+// Classify returns what it means that a command ended with err. The package documentation
+// has the rules. Commands of an installed client are classified already.
+func Classify(err error) fault.Failure {
+	if answer, ok := errors.AsType[redis.Error](err); ok {
+		return reply.Meaning(answer.Error())
+	}
+	f := fault.Of(err)
+	switch {
+	case f.Unsent, f.Canceled, f.Overload:
+		return f
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
+		return fault.Failure{Unsent: true} // limits of this process, which say nothing of the server
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		f.Unprocessed, f.Timeout = true, false
+	}
+	return f
+}
+
+// success reports whether err is an answer that the command asked for: there is no such
+// key, or a key has changed since WATCH.
+func success(err error) bool {
+	return err == nil || errors.Is(err, redis.Nil) || errors.Is(err, redis.TxFailedErr)
+}
+
+// classified is an error with its meaning for package egress.
+type classified struct {
+	error
+	failure fault.Failure
+}
+
+func (e *classified) Unwrap() error          { return e.error }
+func (e *classified) Failure() fault.Failure { return e.failure }
+
+// describe returns err with its meaning for a command that was sent under ctx.
+func describe(ctx context.Context, err error) *classified {
+	f := Classify(err)
+	_, answered := errors.AsType[redis.Error](err)
+	_, some := errors.AsType[*partly](err)
+	switch {
+	case some:
+		f.Safety = fault.No
+	case f.Unsent, answered:
+	case errors.Is(ctx.Err(), context.Canceled):
+		f = fault.Failure{Canceled: true}
+	case ctx.Err() != nil:
+		f = fault.Failure{Timeout: true}
+	}
+	return &classified{error: err, failure: f}
+}

@@ -1,0 +1,138 @@
+package spillredis
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/spillredis/internal/reply"
+)
+
+// A hook makes the commands to one address pass the policies.
+type hook struct {
+	pool    *egress.Pool
+	address string
+}
+
+var _ redis.Hook = (*hook)(nil)
+
+// under marks the context of a command that has passed the policies. go-redis runs the
+// hooks for the handshake of a new connection, too, inside the command that needs the
+// connection: that is part of the command's attempt.
+type under struct{}
+
+// DialHook leaves dialing as it is: it is part of the attempt that needs the connection.
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements [redis.Hook] for single commands.
+func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if ctx.Value(under{}) != nil {
+			return next(ctx, cmd)
+		}
+		name := cmd.Name()
+		call := spillway.Call{Key: name, Kind: spillway.Write, LongPoll: waits(cmd)}
+		if reply.Reads(name) {
+			call.Kind = spillway.Read
+		}
+		again := !cmd.NoRetry()
+		return h.do(ctx, call, again, func(ctx context.Context, retry bool) error {
+			if retry {
+				cmd.SetErr(nil)
+			}
+			return next(ctx, cmd)
+		})
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook] for pipelines and transactions. One is one
+// request: it takes one place in flight and one round trip.
+func (h *hook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if ctx.Value(under{}) != nil {
+			return next(ctx, cmds)
+		}
+		call := spillway.Call{Key: "pipeline", Kind: kindOf(cmds)}
+		p := pipeline{cmds: cmds}
+		err := h.do(ctx, call, ctx.Value(clustered{}) == nil && !p.noRetry(), func(ctx context.Context, retry bool) error {
+			if retry {
+				p.reset()
+			}
+			return p.judge(next(ctx, cmds))
+		})
+		if errors.Is(err, spillway.ErrRejected) {
+			p.fail(err)
+		}
+		return err
+	}
+}
+
+// do makes one call to the server. again says whether it may be repeated at all.
+func (h *hook) do(ctx context.Context, call spillway.Call, again bool, send func(ctx context.Context, retry bool) error) error {
+	if ctx.Value(idempotentKey{}) != nil {
+		call.Idempotent = true
+	}
+	inside := context.WithValue(ctx, under{}, true)
+	var answer error // one that is a success to the policies
+	err := h.pool.For(h.address).Do(inside, call, func(ctx context.Context, a *egress.Attempt) error {
+		if call.LongPoll {
+			// From here on the command waits for other clients, which is no load.
+			place := a.Hold()
+			place.Settle(a.Start, spillway.Abandoned)
+		}
+		answer = send(ctx, a.Number > 0)
+		if success(answer) {
+			return nil
+		}
+		e := describe(ctx, answer)
+		if call.LongPoll && e.failure.Timeout && ctx.Err() != nil {
+			e.failure = fault.Failure{Canceled: true} // the caller stops waiting
+		}
+		if !again {
+			e.failure.Safety = fault.No
+		}
+		return e
+	})
+	if err == nil {
+		return answer
+	}
+	return plain(ctx, err)
+}
+
+// plain returns err as callers of go-redis expect it: the error of the command itself
+// where nothing was added to it. Inside a cluster client it is one that is not repeated.
+func plain(ctx context.Context, err error) error {
+	if e, ok := err.(*classified); ok { //nolint:errorlint // only where err is nothing else
+		err = e.error
+	}
+	if ctx.Value(clustered{}) == nil {
+		return err
+	}
+	if answer, ok := errors.AsType[redis.Error](err); ok && reply.Redirect(answer.Error()) {
+		return answer
+	}
+	return &final{err: err}
+}
+
+// waits reports whether cmd may wait at the server until another client does something.
+func waits(cmd redis.Cmder) bool {
+	args := cmd.Args()
+	return reply.Waits(cmd.Name(), len(args), func(i int) string {
+		word, _ := args[i].(string)
+		return word
+	})
+}
+
+// kindOf returns Read if all commands only read.
+func kindOf(cmds []redis.Cmder) spillway.Kind {
+	for _, cmd := range cmds {
+		if !reply.Reads(cmd.Name()) {
+			return spillway.Write
+		}
+	}
+	return spillway.Read
+}

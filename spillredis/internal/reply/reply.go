@@ -1,0 +1,50 @@
+// Package reply knows what the error answers of a Redis or Valkey server mean.
+package reply
+
+import (
+	"strings"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// meanings has the error codes that say more than "the command failed". The code is the
+// first word of an error answer.
+var meanings = map[string]fault.Failure{
+	// The server executes nothing now.
+	"LOADING":     {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
+	"BUSY":        {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
+	"MASTERDOWN":  {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
+	"CLUSTERDOWN": {Overload: true, Unprocessed: true, Party: fault.Server},
+	// It lacks memory for this command. The wait before a retry frees none.
+	"OOM": {Overload: true, Safety: fault.No, Party: fault.Server},
+	// It is not short of anything, and has not executed the command.
+	"TRYAGAIN":   {Safety: fault.Yes, Party: fault.Server},
+	"READONLY":   {Safety: fault.Yes, Party: fault.Server},
+	"NOREPLICAS": {Safety: fault.Yes, Party: fault.Server},
+	// The client library sends the command to the node that the answer names.
+	"MOVED": {Safety: fault.No},
+	"ASK":   {Safety: fault.No},
+}
+
+// maxClients is the answer to a connection above maxclients. It has no code of its own.
+const maxClients = "ERR max number of clients reached"
+
+// Meaning returns what the error answer text means. Of an answer with a code that is not
+// in the table it says that a retry would get the same answer.
+func Meaning(text string) fault.Failure {
+	if strings.HasPrefix(text, maxClients) {
+		return fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask}
+	}
+	code, _, _ := strings.Cut(text, " ")
+	if f, ok := meanings[code]; ok {
+		return f
+	}
+	return fault.Failure{Safety: fault.No, Party: fault.Client}
+}
+
+// Redirect reports whether text names another node, or says that this one is a replica, so
+// that the client library has to look for the right node.
+func Redirect(text string) bool {
+	code, _, _ := strings.Cut(text, " ")
+	return code == "MOVED" || code == "ASK" || code == "READONLY"
+}
