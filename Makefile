@@ -49,14 +49,6 @@ test: ## Test all modules
 race: ## Test all modules with the race detector; -short leaves out what measures
 	@go test -race -short work
 
-.PHONY: otel
-otel: ## Vet and test what the program has with the build tag otel
-	@cd cmd/spillway && go vet -tags otel . ./internal/otel/... && go test -tags otel ./internal/otel && go test -tags otel -run Otel .
-
-.PHONY: xds
-xds: ## Vet and test what the program has with the build tag xds
-	@cd cmd/spillway && go vet -tags xds . ./internal/xds && go test -race -tags xds ./internal/xds
-
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
 	@$(call each,all=$$(go list ./...) && { [ -z "$$all" ] || { go build -o /dev/null ./... && go vet ./... && go test -short ./...; }; })

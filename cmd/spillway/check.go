@@ -13,7 +13,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/xds"
 )
 
 // checkCommand has the arguments of "spillway check".
@@ -66,13 +65,6 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	if err != nil {
 		return []step{schemaStep(err)}
 	}
-	if err := xds.Check(wanted); err != nil {
-		return []step{newStep("build", exitEnvironment, []error{err}, "", "what few need is left out of a program that is built without tags")}
-	}
-	unfit := otel.Check(wanted.Otel)
-	if _, ok := errors.AsType[*config.Error](unfit); ok {
-		return []step{newStep("build", exitEnvironment, []error{unfit}, "", "what few need is left out of a program that is built without tags")}
-	}
 	d := wanted.Defaulted()
 	counts := fmt.Sprintf("%d listeners, %d clusters, %d routes", len(d.Listeners), len(d.Clusters), len(d.Routes))
 	if n := len(d.Mongo); n > 0 {
@@ -80,8 +72,8 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	}
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
 	unusable := proxy.Files(wanted)
-	if unfit != nil {
-		unusable = append(unusable, unfit)
+	if err := otel.Check(wanted.Otel); err != nil {
+		unusable = append(unusable, err)
 	}
 	all = append(all, newStep("files", exitEnvironment, unusable, fmt.Sprintf("%d files can be used", len(wanted.Files())),
 		"paths are relative to the directory that the proxy is started in; it must be allowed to read them"))

@@ -1,4 +1,4 @@
-//go:build otel && unix
+//go:build unix
 
 package main
 

@@ -19,10 +19,10 @@ type Config struct {
 	MaxBuffered  int64         `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
 	DrainTimeout time.Duration `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
 	Mongo        []Mongo       `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
-	XDS          *XDS          `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live. It takes a program that was built with go build -tags xds."`
+	XDS          *XDS          `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
 	Admin        Admin         `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes."`
 	Log          Log           `yaml:"log" jsonschema_description:"What is written to the log, and how."`
-	Otel         *Otel         `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It wants a program built with go build -tags otel, and counts from its start on."`
+	Otel         *Otel         `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It counts from the start of the program on."`
 }
 
 // Admin is where operators look, and who may make changes.

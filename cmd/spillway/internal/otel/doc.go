@@ -13,8 +13,4 @@
 // the environment has in OTEL_RESOURCE_ATTRIBUTES, and what the configuration gives,
 // which counts for more. Other variables for exporters are not used: the file says where
 // metrics go.
-//
-// The libraries for it make the program a quarter larger and slower to build. Without
-// the build tag otel they are left out, and a configuration that asks for an export is
-// refused.
 package otel

@@ -1,5 +1,3 @@
-//go:build xds
-
 package xds
 
 import (

@@ -1,5 +1,3 @@
-//go:build otel
-
 // Package oteltest is a receiver of OTLP for tests.
 package oteltest
 

@@ -1,5 +1,3 @@
-//go:build xds
-
 package xds
 
 import (
@@ -17,9 +15,6 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/spillxds"
 )
-
-// Check returns nil: this program can connect to control planes.
-func Check(*config.Config) error { return nil }
 
 // A Connector connects to control planes, one after the other, and keeps what is in
 // flight and the limits where one takes the place of another. The zero Connector is
