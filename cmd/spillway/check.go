@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,16 +17,16 @@ import (
 
 // checkCommand has the arguments of "spillway check".
 type checkCommand struct {
-	File string `arg:"" help:"A configuration of spillway proxy."`
+	output
+	configFile
+	File string `arg:"" optional:"" help:"A configuration of spillway proxy."`
 	Live bool   `help:"Try also whether the addresses can be listened on and the endpoints be reached, from here and now."`
-	JSON bool   `name:"json" help:"Print the steps as JSON."`
 }
 
 // Help is what the parser adds to the help of the command.
 func (checkCommand) Help() string {
 	return "Exit status: 0 if all is well, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if files that it names " +
-		"cannot be used, addresses not be listened on, or this program was built without what it asks for. The first step " +
-		"that fails is the last but for those that do not need it."
+		"cannot be used or addresses not be listened on. The first step that fails is the last but for those that do not need it."
 }
 
 // A step is one thing that is checked.
@@ -40,23 +40,21 @@ type step struct {
 	status int // with which the program exits where it fails
 }
 
-func (c *checkCommand) run(ctx context.Context, stdout io.Writer) (status int, err error) {
+// Run checks, and prints the steps.
+func (c *checkCommand) Run(ctx context.Context, w streams) error {
+	if err := c.named(&c.File); err != nil {
+		return err
+	}
 	steps := c.steps(ctx)
+	if err := c.tell(w, func(w io.Writer) error { return writeSteps(w, steps) }, indented(steps)); err != nil {
+		return err
+	}
 	for _, s := range steps {
 		if !s.OK {
-			status = s.status
-			break
+			return exit(s.status)
 		}
 	}
-	if c.JSON {
-		e := json.NewEncoder(stdout)
-		e.SetIndent("", " ")
-		return status, e.Encode(steps)
-	}
-	for _, s := range steps {
-		s.write(stdout)
-	}
-	return status, nil
+	return nil
 }
 
 // steps checks one thing after the other.
@@ -105,6 +103,15 @@ func newStep(name string, status int, errs []error, detail, hint string) step {
 		s.Detail, s.Hint = "", hint
 	}
 	return s
+}
+
+func writeSteps(w io.Writer, all []step) error {
+	var text bytes.Buffer
+	for _, s := range all {
+		s.write(&text)
+	}
+	_, err := text.WriteTo(w)
+	return err
 }
 
 func (s *step) write(w io.Writer) {

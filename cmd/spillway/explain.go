@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,8 +17,10 @@ import (
 
 // explainCommand has the arguments of "spillway explain".
 type explainCommand struct {
-	File     string   `arg:"" help:"A configuration of spillway proxy."`
-	URL      string   `arg:"" optional:"" default:"/" help:"Of the request: a path, or a URL whose host counts (default ${default})."`
+	output
+	configFile
+	File     string   `arg:"" optional:"" help:"A configuration of spillway proxy; left out with --config."`
+	URL      string   `arg:"" optional:"" help:"Of the request: a path, or a URL whose host counts (default /)."`
 	Method   string   `short:"X" placeholder:"METHOD" help:"Of the request (default GET, or POST with a body)."`
 	Header   []string `short:"H" sep:"none" placeholder:"NAME:VALUE" help:"One of the request; may be given several times."`
 	Body     int64    `placeholder:"BYTES" help:"Length of the body."`
@@ -27,7 +28,6 @@ type explainCommand struct {
 	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
 	Client   string   `placeholder:"NAME" help:"Name in the certificate of the client with its type, such as uri:spiffe://shop/cart (default none)."`
 	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Where it comes from, for exemptions (default ${default})."`
-	JSON     bool     `name:"json" help:"Print the explanation as JSON."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -40,26 +40,27 @@ func (explainCommand) Help() string {
 // maxBody bounds what is read of a made-up body.
 const maxBody = 64 << 20
 
-func (c *explainCommand) run(stdout io.Writer) (status int, err error) {
+// Run explains.
+func (c *explainCommand) Run(w streams) error {
+	if c.Config != "" && c.URL == "" {
+		c.File, c.URL = "", c.File // the only argument is the URL
+	}
+	if err := c.named(&c.File); err != nil {
+		return err
+	}
 	wanted, err := config.Open(c.File)
 	if err != nil {
-		return 0, usage{err}
+		return usage{err}
 	}
 	r, err := c.request()
 	if err != nil {
-		return 0, usage{err}
+		return usage{err}
 	}
 	e, err := proxy.Explain(wanted, proxy.Question{Listener: c.Listener, Client: c.Client, Request: r})
 	if err != nil {
-		return 0, usage{err}
+		return usage{err}
 	}
-	if c.JSON {
-		encoder := json.NewEncoder(stdout)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", " ")
-		return exitOK, encoder.Encode(e)
-	}
-	return exitOK, writeExplanation(stdout, e)
+	return c.tell(w, func(w io.Writer) error { return writeExplanation(w, e) }, indented(e))
 }
 
 // request makes the request, as a server reads one.

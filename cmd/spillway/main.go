@@ -10,6 +10,9 @@
 //	spillway import     make such a configuration of others
 //	spillway schema     print the JSON schema of such configurations
 //	spillway version    print the version
+//	spillway completion say how to switch on completion in a shell
+//
+// Every flag can also be given by the environment variable SPILLWAY_FLAG.
 //
 // Exit status: 0 if all is well, 1 if a drill found a promise broken, a simulation did
 // not come out as expected, a check an endpoint that cannot be reached or a strict import
@@ -26,10 +29,10 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
@@ -46,16 +49,19 @@ const (
 
 // cli is the command line.
 type cli struct {
-	Drill   drillCommand   `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
-	Sim     simCommand     `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
-	Proxy   proxyCommand   `cmd:"" help:"Put the policies in front of a service in any language."`
-	Tune    tuneCommand    `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
-	Check   checkCommand   `cmd:"" help:"Say whether a configuration of the proxy is good."`
-	Explain explainCommand `cmd:"" help:"Say what the proxy would do with a request, and why."`
-	Import  importCommand  `cmd:"" help:"Make a configuration of the proxy of one of gRPC, Envoy or AWS."`
-	Schema  struct{}       `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
-	Version struct{}       `cmd:"" help:"Print the version."`
-	Backend backendCommand `cmd:"" hidden:"" help:"Be the backend of a drill."`
+	Version versionFlag `help:"Print the version."`
+
+	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
+	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
+	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
+	Tune       tuneCommand               `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
+	Check      checkCommand              `cmd:"" help:"Say whether a configuration of the proxy is good."`
+	Explain    explainCommand            `cmd:"" help:"Say what the proxy would do with a request, and why."`
+	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy of one of gRPC or Envoy."`
+	Schema     schemaCommand             `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
+	VersionOf  versionCommand            `cmd:"" name:"version" help:"Print the version."`
+	Completion kongcompletion.Completion `cmd:"" help:"Say how to switch on completion in bash, zsh or fish."`
+	Backend    backendCommand            `cmd:"" hidden:"" help:"Be the backend of a drill."`
 }
 
 func main() {
@@ -64,68 +70,89 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int { //nolint:funlen // one line a command
+// streams is where a command writes. The parser hands it to the Run of each command.
+type streams struct{ stdout, stderr io.Writer }
+
+// run does what args say and returns the status to exit with.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("spillway"),
-		kong.Description("Overload control: keeps services standing when more work arrives than they can do."),
-		kong.Writers(stdout, stderr))
+		kong.Description("Overload control: keeps services standing when more work arrives than they can do. "+
+			"Each flag can also be given by the environment variable that its help names."),
+		kong.DefaultEnvars("SPILLWAY"),
+		kong.Writers(stdout, stderr),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.Bind(streams{stdout, stderr}))
 	if err != nil {
 		return fail(stderr, err)
 	}
+	kongcompletion.Register(parser) // ends the program if a shell asks for completions
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		return fail(stderr, usage{err})
 	}
-	switch parsed.Command() {
-	case "version":
-		fmt.Fprintln(stdout, version())
-		return exitOK
-	case "schema":
-		fmt.Fprint(stdout, config.Schema)
-		return exitOK
-	case drill.BackendCommand:
-		if err := drill.Backend(c.Backend).Serve(os.Stdin, stdout); err != nil {
-			return fail(stderr, err)
-		}
-		return exitOK
-	}
-	command := c.Drill.run
-	if strings.HasPrefix(parsed.Command(), "import") {
-		command = func(_ context.Context, stdout, stderr io.Writer) (int, error) {
-			return c.Import.run(parsed.Command(), stdout, stderr)
-		}
-	}
-	if strings.HasPrefix(parsed.Command(), "sim") {
-		command = func(ctx context.Context, stdout, stderr io.Writer) (int, error) {
-			return c.Sim.run(ctx, parsed.Command(), stdout, stderr)
-		}
-	}
-	switch parsed.Command() {
-	case "proxy":
-		command = func(ctx context.Context, _, stderr io.Writer) (int, error) { return exitOK, c.Proxy.run(ctx, stderr) }
-	case "tune":
-		command = func(ctx context.Context, _, stderr io.Writer) (int, error) { return c.Tune.run(ctx, stderr) }
-	case "explain <file>", "explain <file> <url>":
-		command = func(_ context.Context, stdout, _ io.Writer) (int, error) { return c.Explain.run(stdout) }
-	case "check <file>":
-		command = func(ctx context.Context, stdout, _ io.Writer) (int, error) { return c.Check.run(ctx, stdout) }
-	}
-	status, err := command(ctx, stdout, stderr)
-	if err != nil {
-		return fail(stderr, err)
-	}
-	return status
+	return fail(stderr, parsed.Run())
+}
+
+type schemaCommand struct{}
+
+// Run prints the schema.
+func (schemaCommand) Run(w streams) error {
+	_, err := fmt.Fprint(w.stdout, config.Schema)
+	return err
+}
+
+type versionCommand struct{}
+
+// Run prints the version.
+func (versionCommand) Run(w streams) error {
+	_, err := fmt.Fprintln(w.stdout, version())
+	return err
+}
+
+// versionFlag prints the version in place of any command.
+type versionFlag bool
+
+// BeforeReset is called by the parser when it meets the flag.
+func (versionFlag) BeforeReset(app *kong.Kong, w streams) error {
+	err := versionCommand{}.Run(w)
+	app.Exit(exitOK)
+	return err
 }
 
 // backendCommand has the flags of the hidden command that is the backend.
 type backendCommand drill.Backend
 
+// Run serves until the standard input ends.
+func (b *backendCommand) Run(w streams) error {
+	return drill.Backend(*b).Serve(os.Stdin, w.stdout)
+}
+
+// A status is an exit status that needs no words, because the command has said all.
+type status int
+
+func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// exit returns the error that makes the program exit with s.
+func exit(s int) error {
+	if s == exitOK {
+		return nil
+	}
+	return status(s)
+}
+
 // usage marks an error as the user's.
 type usage struct{ error }
 
-// fail prints the one error there is, and returns the status to exit with.
+// fail prints the error, if there is one, and returns the status to exit with.
 func fail(stderr io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if s, ok := errors.AsType[status](err); ok {
+		return int(s)
+	}
 	fmt.Fprintf(stderr, "spillway: %v\n", err)
 	if _, ok := errors.AsType[usage](err); ok {
 		return exitUsage

@@ -163,7 +163,7 @@ func TestBadInput(t *testing.T) {
 		{[]string{"drill", "--max-in-flight=-1"}, []string{"--max-in-flight", "-1"}},
 		{[]string{"drill", "--port=70000"}, []string{"--port", "70000", "65535"}},
 		{[]string{"drill", "--port=" + port}, []string{"--port", port, "address already in use"}},
-		{[]string{"drill", "--json=/nowhere/at/all.json"}, []string{"--json", "/nowhere/at/all.json"}},
+		{[]string{"drill", "--json-file=/nowhere/at/all.json"}, []string{"--json-file", "/nowhere/at/all.json"}},
 		{[]string{"drill", "--report=/nowhere/at/all.html"}, []string{"--report", "/nowhere/at/all.html"}},
 	} {
 		t.Run(strings.Join(row.args, " "), func(t *testing.T) {
@@ -186,9 +186,61 @@ func TestBadInput(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	r := start(t, "version")
-	if status := r.status(t); status != 0 || !strings.HasPrefix(r.stdout.String(), "spillway ") {
-		t.Errorf("exit status %d, %q", status, r.stdout.String())
+	for _, arg := range []string{"version", "--version"} {
+		r := start(t, arg)
+		if status := r.status(t); status != 0 || !strings.HasPrefix(r.stdout.String(), "spillway ") {
+			t.Errorf("%s: exit status %d, %q", arg, status, r.stdout.String())
+		}
+	}
+}
+
+// TestEnvironment gives flags by their variables. An argument counts for more than the
+// variable of the flag that it stands for.
+func TestEnvironment(t *testing.T) {
+	dir := t.TempDir()
+	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")
+	const text = "listeners: [{address: '127.0.0.1:0'}]\nclusters: [{name: web, endpoints: ['127.0.0.1:9']}]\n"
+	for file, text := range map[string]string{good: text, bad: "mode: on\n" + text} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("SPILLWAY_CONFIG", good)
+	t.Setenv("SPILLWAY_OUTPUT", "json")
+	for _, row := range []struct {
+		args   []string
+		status int
+		want   string
+	}{
+		{[]string{"check"}, exitOK, `"ok": true`},
+		{[]string{"check", bad}, exitUsage, `"ok": false`},
+		{[]string{"check", "--output=text"}, exitOK, "is good"},
+		{[]string{"check", "--config", bad}, exitUsage, `"ok": false`},
+		{[]string{"explain", "/checkout"}, exitOK, "GET /checkout"},
+		{[]string{"explain", bad, "/checkout"}, exitUsage, "bad.yaml:1: mode"},
+		{[]string{"proxy", "--upstream=127.0.0.1:9"}, exitUsage, "can't be used together"},
+		{[]string{"proxy", "--mode=enforce"}, exitUsage, "--mode goes with --upstream"},
+	} {
+		r := start(t, row.args...)
+		if status := r.status(t); status != row.status || !strings.Contains(r.stdout.String()+r.stderr.String(), row.want) {
+			t.Errorf("%v: status %d, want %d with %q:\n%s%s", row.args, status, row.status, row.want, r.stdout.String(), r.stderr.String())
+		}
+	}
+}
+
+// TestCompletion asks as a shell does.
+func TestCompletion(t *testing.T) {
+	t.Setenv("COMP_LINE", "spillway dri")
+	r := start(t)
+	if status := r.status(t); status != exitOK || strings.TrimSpace(r.stdout.String()) != "drill" {
+		t.Errorf("status %d, %q%s", status, r.stdout.String(), r.stderr.String())
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		t.Setenv("COMP_LINE", "")
+		r := start(t, "completion", "--code", shell)
+		if status := r.status(t); status != exitOK || !strings.Contains(r.stdout.String(), "spillway") {
+			t.Errorf("%s: status %d, %q%s", shell, status, r.stdout.String(), r.stderr.String())
+		}
 	}
 }
 
@@ -204,7 +256,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(row.signal.String(), func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join(t.TempDir(), "drill.json")
-			r := start(t, "drill", "--calm=1s", "--overload=3", "--json="+file)
+			r := start(t, "drill", "--calm=1s", "--overload=3", "--json-file="+file)
 			r.waitFor(t, row.when)
 			// To the whole group, as a terminal does it.
 			if err := syscall.Kill(-r.cmd.Process.Pid, row.signal); err != nil {
@@ -273,7 +325,7 @@ func TestDrill(t *testing.T) {
 	}
 	dir := t.TempDir()
 	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")
-	r := start(t, "drill", "--overload=8", "--calm=500ms", "--step=2s", "--recovery=1500ms", "--json="+jsonFile, "--report="+page)
+	r := start(t, "drill", "--overload=8", "--calm=500ms", "--step=2s", "--recovery=1500ms", "--json-file="+jsonFile, "--report="+page)
 	status := r.status(t)
 	r.leavesNobody(t, 0)
 	result := read(t, jsonFile)
@@ -315,7 +367,7 @@ func TestDrillByProxy(t *testing.T) {
 	dir := t.TempDir()
 	jsonFile, page := filepath.Join(dir, "drill.json"), filepath.Join(dir, "drill.html")
 	args := []string{"drill", "--proxy", "--overload=5", "--calm=500ms", "--step=2s", "--recovery=1s"}
-	r := start(t, append(args, "--json="+jsonFile, "--report="+page)...)
+	r := start(t, append(args, "--json-file="+jsonFile, "--report="+page)...)
 	status := r.status(t)
 	r.leavesNobody(t, time.Second)
 	result := read(t, jsonFile)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -22,8 +21,9 @@ import (
 
 // proxyCommand has the flags of "spillway proxy".
 type proxyCommand struct {
-	Upstream string      `placeholder:"HOST:PORT" xor:"what" required:"" help:"Proxy to this address, with the defaults for all else."`
-	Config   string      `placeholder:"FILE" xor:"what" required:"" help:"Do what FILE says, and again when it changes or on SIGHUP."`
+	File     string      `arg:"" optional:"" help:"The same as --config."`
+	Upstream string      `placeholder:"HOST:PORT" xor:"what" help:"Proxy to this address, with the defaults for all else."`
+	Config   string      `placeholder:"FILE" xor:"what" help:"Do what FILE says, and again when it changes or on SIGHUP."`
 	Listen   string      `placeholder:"HOST:PORT" help:"Address for clients, with --upstream (default 127.0.0.1:8000)."`
 	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
 	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections, in any mode."`
@@ -42,8 +42,8 @@ func (proxyCommand) Help() string {
 		"SIGTERM and SIGINT drain: no more connections are accepted, requests under way end; the second one ends all at once."
 }
 
-// run proxies until it is told to end.
-func (c *proxyCommand) run(ctx context.Context, stderr io.Writer) error {
+// Run proxies until it is told to end.
+func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	// From here on a SIGHUP, or a change of the file, is not missed.
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
@@ -55,7 +55,7 @@ func (c *proxyCommand) run(ctx context.Context, stderr io.Writer) error {
 	if err := otel.Check(wanted.Otel); err != nil {
 		return err
 	}
-	log, logger := newLogging(stderr, c.Log)
+	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
 	collector := new(admin.Collector)
 	p, err := proxy.Start(context.WithoutCancel(ctx), proxy.Config{
@@ -129,10 +129,16 @@ func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
 // wanted returns the configuration that the command line says or names, and of a file
 // the fingerprint.
 func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err error) {
+	if c.File != "" {
+		if c.Upstream != "" {
+			return nil, seen, errors.New("--upstream goes without a file")
+		}
+		c.Config = c.File
+	}
 	if c.Config != "" {
 		for flag, given := range map[string]bool{"--listen": c.Listen != "", "--mode": c.Mode != "", "--batch": c.Batch} {
 			if given {
-				return nil, seen, fmt.Errorf("%s goes with --upstream; with --config it is the file that says so", flag)
+				return nil, seen, fmt.Errorf("%s goes with --upstream; here the file says so", flag)
 			}
 		}
 		r := readingOf(c.Config)
@@ -140,6 +146,9 @@ func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err
 			seen = r.fingerprint(all)
 		}
 		return all, seen, err
+	}
+	if c.Upstream == "" {
+		return nil, seen, errors.New("nothing to do: name a FILE, or give --upstream=HOST:PORT")
 	}
 	all = config.ForUpstream(cmp.Or(c.Listen, defaultListen), c.Upstream)
 	all.Mode = c.Mode

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"text/tabwriter"
 	"time"
@@ -16,11 +15,11 @@ import (
 
 // simCommand has what "spillway sim" can do.
 type simCommand struct {
-	Run    simRun   `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
-	List   simList  `cmd:"" help:"List the built-in scenarios."`
-	Show   simShow  `cmd:"" help:"Print a built-in scenario, to begin one's own from."`
-	Schema struct{} `cmd:"" help:"Print the JSON schema of scenario files."`
-	Drill  simDrill `cmd:"" help:"Predict what a drill has measured, and compare."`
+	Run    simRun    `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
+	List   simList   `cmd:"" help:"List the built-in scenarios."`
+	Show   simShow   `cmd:"" help:"Print a built-in scenario, to begin one's own from."`
+	Schema simSchema `cmd:"" help:"Print the JSON schema of scenario files."`
+	Drill  simDrill  `cmd:"" help:"Predict what a drill has measured, and compare."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -30,31 +29,23 @@ func (simCommand) Help() string {
 		"Exit status: 0 if all came out that the scenarios expect, 1 if not, 2 for a wrong file or wrong usage, 130 if interrupted."
 }
 
-// run does what the parser has found, which begins with "sim".
-func (c *simCommand) run(ctx context.Context, command string, stdout, stderr io.Writer) (status int, err error) {
-	switch command {
-	case "sim list":
-		return exitOK, c.List.run(stdout)
-	case "sim show <name>":
-		return exitOK, c.Show.run(stdout)
-	case "sim schema":
-		_, err := io.WriteString(stdout, scenario.Schema)
-		return exitOK, err
-	case "sim drill <file>":
-		return c.Drill.run(ctx, stdout)
-	default:
-		return c.Run.run(ctx, stdout, stderr)
-	}
+type simSchema struct{}
+
+// Run prints the schema.
+func (simSchema) Run(w streams) error {
+	_, err := io.WriteString(w.stdout, scenario.Schema)
+	return err
 }
 
 type simList struct{}
 
-func (simList) run(w io.Writer) error {
+// Run prints a line for each scenario.
+func (simList) Run(w streams) error {
 	all, err := scenario.Builtin()
 	if err != nil {
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := tabwriter.NewWriter(w.stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
 		fmt.Fprintf(t, "%s\t%s\n", s.Name, s.About)
 	}
@@ -65,62 +56,75 @@ type simShow struct {
 	Name string `arg:"" help:"Of a built-in scenario."`
 }
 
-func (s *simShow) run(w io.Writer) error {
+// Run prints the scenario.
+func (s *simShow) Run(w streams) error {
 	text, err := scenario.Text(s.Name)
 	if err != nil {
 		return usage{err}
 	}
-	_, err = w.Write(text)
+	_, err = w.stdout.Write(text)
 	return err
 }
 
 // simRun has the flags of "spillway sim run".
 type simRun struct {
+	output
 	Scenarios []string `arg:"" optional:"" help:"Files, or names of built-in scenarios."`
 	All       bool     `help:"Run all built-in scenarios."`
 	Sweep     []string `sep:"none" placeholder:"FIELD=A,B,..." help:"Run with each of these values, such as throttle.K=1.1,1.5,2; repeat it for each combination."`
 	Seeds     int      `default:"1" placeholder:"N" help:"Repeat over so many seeds, and tell the mean with its confidence interval (default ${default})."`
 	Seed      uint64   `placeholder:"N" help:"Begin with this seed in place of the scenario's."`
 	Quick     bool     `help:"Run the short versions, as tests do."`
-	JSON      string   `name:"json" placeholder:"FILE" help:"Write all that was measured to FILE."`
 	Report    string   `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
 
-func (c *simRun) run(ctx context.Context, stdout, stderr io.Writer) (status int, err error) {
+// Run runs the scenarios, and writes what came out to all that asked for it.
+func (c *simRun) Run(ctx context.Context, w streams) error {
 	scenarios, options, err := c.open()
 	if err != nil {
-		return 0, usage{err}
+		return usage{err}
 	}
-	if err := c.tryOutputs(); err != nil {
-		return 0, usage{err}
+	if err := try(file{flag: "json-file", name: c.JSONFile}, file{flag: "report", name: c.Report}); err != nil {
+		return err
 	}
 	var all []*scenario.Outcome
 	passed := true
 	for _, s := range scenarios {
-		runs, err := s.Runs(options)
+		o, err := c.outcome(ctx, s, options, w)
 		if err != nil {
-			return 0, usage{s.Locate(err)}
-		}
-		o, err := execute(ctx, s, runs, stderr)
-		if ctx.Err() != nil {
-			return exitInterrupted, nil //nolint:nilerr // whoever interrupts knows
-		}
-		if err != nil {
-			return 0, usage{s.Locate(err)}
-		}
-		if err := o.WriteTable(stdout); err != nil {
-			return 0, err
+			return err
 		}
 		all = append(all, o)
 		passed = passed && o.Passed()
 	}
-	if err := c.write(all, stdout); err != nil {
-		return 0, err
+	none := func(io.Writer) error { return nil } // the tables are printed as they come
+	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
+	if err := c.tell(w, none, func(w io.Writer) error { return scenario.WriteJSON(w, all) }, page); err != nil {
+		return err
 	}
 	if !passed {
-		return exitBroken, nil
+		return exit(exitBroken)
 	}
-	return exitOK, nil
+	return nil
+}
+
+// outcome runs one scenario and prints its table, if tables are wanted.
+func (c *simRun) outcome(ctx context.Context, s *scenario.Scenario, options scenario.Options, w streams) (*scenario.Outcome, error) {
+	runs, err := s.Runs(options)
+	if err != nil {
+		return nil, usage{s.Locate(err)}
+	}
+	o, err := execute(ctx, s, runs, w.stderr)
+	if ctx.Err() != nil {
+		return nil, exit(exitInterrupted) // whoever interrupts knows
+	}
+	if err != nil {
+		return nil, usage{s.Locate(err)}
+	}
+	if c.Output != "text" {
+		return o, nil
+	}
+	return o, o.WriteTable(w.stdout)
 }
 
 func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error) {
@@ -198,45 +202,4 @@ func (p *progress) tell(i int, at time.Duration) {
 		}
 	}
 	fmt.Fprintf(p.w, "%s: %3.0f %%, %d of %d runs\n", p.name, 100*passed/length, done, len(p.at))
-}
-
-// tryOutputs makes the files before the simulation, so that a name that cannot be
-// written costs no time.
-func (c *simRun) tryOutputs() error {
-	for _, name := range []string{c.JSON, c.Report} {
-		if name == "" {
-			continue
-		}
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE, 0o644)
-		if err != nil {
-			return err
-		}
-		f.Close()
-	}
-	return nil
-}
-
-// write writes what came out to all that asked for it.
-func (c *simRun) write(all []*scenario.Outcome, stdout io.Writer) error {
-	for _, o := range []struct {
-		name  string
-		write func(io.Writer, []*scenario.Outcome) error
-	}{{c.JSON, scenario.WriteJSON}, {c.Report, simreport.Write}} {
-		if o.name == "" {
-			continue
-		}
-		if err := writeFile(o.name, func(w io.Writer) error { return o.write(w, all) }); err != nil {
-			return err
-		}
-		fmt.Fprintf(stdout, "written: %s\n", o.name)
-	}
-	return nil
-}
-
-func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return usage{err}
-	}
-	return errors.Join(write(f), f.Close())
 }

@@ -58,20 +58,20 @@ func TestSimRunsAFile(t *testing.T) {
 	file := write(t, strings.Replace(smallScenario, "LEAST", "0.9", 1))
 	dir := t.TempDir()
 	page, data := filepath.Join(dir, "r.html"), filepath.Join(dir, "r.json")
-	status, stdout, stderr := spill(t, "sim", file, "--sweep", "throttle.K=1.1,1.5,2", "--seeds", "3", "--report", page, "--json", data)
+	status, stdout, stderr := spill(t, "sim", file, "--sweep", "throttle.K=1.1,1.5,2", "--seeds", "3", "--report", page, "--json-file", data)
 	if status != exitOK {
 		t.Fatalf("status %d: %s", status, stderr)
 	}
 	for _, want := range []string{"throttle.K=1.1", "throttle.K=2", "±", "PASS", "written: " + page, "written: " + data} {
-		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in:\n%s", want, stdout)
+		if !strings.Contains(stdout+stderr, want) {
+			t.Errorf("no %q in:\n%s%s", want, stdout, stderr)
 		}
 	}
 	first, err := os.ReadFile(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	spill(t, "sim", "run", file, "--sweep", "throttle.K=1.1,1.5,2", "--seeds", "3", "--json", data)
+	spill(t, "sim", "run", file, "--sweep", "throttle.K=1.1,1.5,2", "--seeds", "3", "--json-file", data)
 	second, err := os.ReadFile(data)
 	if err != nil || !bytes.Equal(first, second) {
 		t.Errorf("the same seeds gave other bytes: %v", err)
@@ -95,7 +95,7 @@ func TestSimExitStatus(t *testing.T) {
 		"sweep of nothing":  {[]string{"deep-stack", "--sweep", "thottle.k=1"}, exitUsage, "names no field"},
 		"sweep of nonsense": {[]string{"deep-stack", "--quick", "--sweep", "throttle.k=0.5"}, exitUsage, "k is 0.5, must be above 1"},
 		"no seeds":          {[]string{"deep-stack", "--seeds", "0"}, exitUsage, "--seeds is 0"},
-		"no directory":      {[]string{broken, "--json", "/nowhere/x.json"}, exitUsage, "/nowhere/x.json"},
+		"no directory":      {[]string{broken, "--json-file", "/nowhere/x.json"}, exitUsage, "/nowhere/x.json"},
 		"no drill":          {[]string{"drill", broken}, exitUsage, "small.yaml"},
 		"list":              {[]string{"list"}, exitOK, "deep-stack"},
 		"show":              {[]string{"show", "deep-stack"}, exitOK, "name: deep-stack"},

@@ -22,28 +22,29 @@ import (
 // simDrill predicts what a drill has measured, from its settings and the capacity of
 // its backend alone, and says how far the two agree.
 type simDrill struct {
-	File string `arg:"" help:"What spillway drill --json has written."`
+	File string `arg:"" help:"What spillway drill --json-file has written."`
 	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
 }
 
-func (c *simDrill) run(ctx context.Context, stdout io.Writer) (status int, err error) {
+// Run predicts and compares.
+func (c *simDrill) Run(ctx context.Context, w streams) error {
 	text, err := os.ReadFile(c.File)
 	if err != nil {
-		return 0, usage{err}
+		return usage{err}
 	}
 	all, err := predict(ctx, text, c.Seed)
 	if err != nil {
-		return 0, usage{fmt.Errorf("%s: %w", c.File, err)}
+		return usage{fmt.Errorf("%s: %w", c.File, err)}
 	}
-	if err := writeAgreement(stdout, all); err != nil {
-		return 0, err
+	if err := writeAgreement(w.stdout, all); err != nil {
+		return err
 	}
 	for _, a := range all {
 		if !a.within() {
-			return exitBroken, nil
+			return exit(exitBroken)
 		}
 	}
-	return exitOK, nil
+	return nil
 }
 
 // An agreement is one figure as it was measured and as it was predicted. NaN is one

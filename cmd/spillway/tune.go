@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"slices"
@@ -21,22 +20,22 @@ type tuneCommand struct {
 	Enforce bool     `help:"Set the limits. Without it the moves are only logged."`
 	Limits  []string `default:"requests,connections" enum:"requests,connections" help:"The limits to move: requests, connections."`
 
-	Latency time.Duration `help:"Target for the mean latency of reads and writes; 0 does not use it."`
-	Queued  float64       `help:"Target for the number of operations that wait for a lock or a ticket; 0 does not use it."`
-	CPU     float64       `name:"cpu" help:"Target for the share of all cores that the process uses, such as 0.9; 0 does not use it. Reported on Linux only."`
-	Memory  float64       `help:"Target for the share of the host's memory that the process has, such as 0.9; 0 does not use it."`
-	Tickets float64       `help:"Target for the share of read or write tickets in use, such as 0.95; 0 does not use it."`
+	Latency time.Duration `placeholder:"DURATION" help:"Target for the mean latency of reads and writes (default none)."`
+	Queued  float64       `placeholder:"N" help:"Target for the number of operations that wait for a lock or a ticket (default none)."`
+	CPU     float64       `name:"cpu" placeholder:"SHARE" help:"Target for the share of all cores that the process uses, such as 0.9 (default none). Reported on Linux only."`
+	Memory  float64       `placeholder:"SHARE" help:"Target for the share of the host's memory that the process has, such as 0.9 (default none)."`
+	Tickets float64       `placeholder:"SHARE" help:"Target for the share of read or write tickets in use, such as 0.95 (default none)."`
 
-	RequestsStart    float64 `help:"Requests per second to start with; 0 is what the server has, or 10000."`
-	RequestsMin      float64 `help:"Lower bound of requests per second; 0 is 10."`
-	RequestsMax      float64 `help:"Upper bound of requests per second; 0 is 1000000."`
-	ConnectionsStart float64 `help:"New connections per second to start with; 0 is what the server has, or 1000."`
-	ConnectionsMin   float64 `help:"Lower bound of new connections per second; 0 is 5."`
-	ConnectionsMax   float64 `help:"Upper bound of new connections per second; 0 is 100000."`
+	RequestsStart    float64 `placeholder:"RATE" help:"Requests per second to start with (default what the server has, or 10000)."`
+	RequestsMin      float64 `placeholder:"RATE" help:"Lower bound of requests per second (default 10)."`
+	RequestsMax      float64 `placeholder:"RATE" help:"Upper bound of requests per second (default 1000000)."`
+	ConnectionsStart float64 `placeholder:"RATE" help:"New connections per second to start with (default what the server has, or 1000)."`
+	ConnectionsMin   float64 `placeholder:"RATE" help:"Lower bound of new connections per second (default 5)."`
+	ConnectionsMax   float64 `placeholder:"RATE" help:"Upper bound of new connections per second (default 100000)."`
 
-	Burst    float64       `help:"Seconds' worth of requests or connections that may come at once; 0 is 1."`
-	Reaction time.Duration `help:"Least time between two moves of a limit; 0 is 500ms."`
-	Timeout  time.Duration `default:"10s" help:"Time to reach the server at the start."`
+	Burst    float64       `placeholder:"SECONDS" help:"Seconds' worth of requests or connections that may come at once (default 1)."`
+	Reaction time.Duration `placeholder:"DURATION" help:"Least time between two moves of a limit (default 500ms)."`
+	Timeout  time.Duration `default:"10s" placeholder:"DURATION" help:"Time to reach the server at the start (default ${default})."`
 }
 
 // Help is shown by "spillway tune --help".
@@ -72,31 +71,29 @@ func (c *tuneCommand) config(client *mongo.Client, logger *slog.Logger) mongotun
 	return k
 }
 
-func (c *tuneCommand) run(ctx context.Context, stderr io.Writer) (status int, err error) {
+// Run moves the limits until it is told to end.
+func (c *tuneCommand) Run(ctx context.Context, w streams) error {
 	if c.Latency == 0 && c.Queued == 0 && c.CPU == 0 && c.Memory == 0 && c.Tickets == 0 {
-		return exitUsage, usage{errors.New("no target: give at least one of --latency, --queued, --cpu, --memory and --tickets")}
+		return usage{errors.New("no target: give at least one of --latency, --queued, --cpu, --memory and --tickets")}
 	}
 	client, err := c.client()
 	if err != nil {
-		return exitUsage, err
+		return err
 	}
 	defer func() {
 		end, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = client.Disconnect(end) // the process ends
 	}()
-	logger := slog.New(slog.NewTextHandler(stderr, nil))
+	logger := slog.New(slog.NewTextHandler(w.stderr, nil))
 	start, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	controller, err := mongotune.NewController(start, c.config(client, logger))
 	if err != nil {
-		return exitEnvironment, err
+		return err
 	}
 	logger.Info("tuning", "server", c.hosts(), "enforce", c.Enforce, "limits", c.Limits, "pid", os.Getpid())
-	if err := controller.Run(ctx); err != nil {
-		return exitEnvironment, err
-	}
-	return exitOK, nil
+	return controller.Run(ctx)
 }
 
 // hosts returns the server without user and password.

@@ -20,17 +20,17 @@ type Config struct {
 	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`
 	Overload    float64       `default:"10" placeholder:"X" help:"Load offered during the step, not in a retry-storm, in capacities of the backend (default ${default})."`
 	Calm        time.Duration `default:"4s" placeholder:"DURATION" help:"How long the load is calm before the step (default ${default})."`
-	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage; 0 is 8s, and 1.5s for the outage of a retry-storm (default ${default})."`
+	Step        time.Duration `default:"0s" placeholder:"DURATION" help:"How long the overload lasts, or the outage (default 8s; 1.5s for the outage of a retry-storm)."`
 	Recovery    time.Duration `default:"6s" placeholder:"DURATION" help:"How long the load is calm after the step (default ${default})."`
-	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send; 0 is 100ms, and 250ms for a blocking backend (default ${default})."`
+	Deadline    time.Duration `default:"0s" placeholder:"DURATION" help:"When an answer is of no more use, from the intended send (default 100ms; 250ms for a blocking backend)."`
 	Service     time.Duration `default:"1.5ms" placeholder:"DURATION" help:"CPU time that a cpu or mixed backend burns for one call (default ${default})."`
-	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway; -1 is 3, and 0 in a step where all that is protected is a server or a proxy, to which they are more of the load (default ${default})."`
+	Retries     int           `default:"-1" placeholder:"N" help:"Immediate retries of callers without Spillway (default 3; 0 in a step where only a server or a proxy is protected, to which they are more of the load)."`
 	Mix         []float64     `default:"1,1,1,1" placeholder:"N" help:"How many calls are SHEDDABLE, SHEDDABLE_PLUS, CRITICAL and CRITICAL_PLUS, in proportion (default ${default})."`
 	HTTP2       bool          `name:"http2" help:"Call over HTTP/2 in place of HTTP/1.1."`
-	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call; 0 is none (default ${default})."`
+	Body        int           `default:"0" placeholder:"BYTES" help:"Send a body of so many bytes with each call (default none)."`
 	Seed        uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times and their classes (default ${default})."`
-	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together; 0 derives it from capacity × deadline (default ${default})."`
-	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1; 0 is any free one (default ${default})."`
+	MaxInFlight int           `default:"0" placeholder:"N" help:"In-flight limit of all protected callers together (default capacity × deadline)."`
+	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
 }
 
 // A UsageError says which flag is wrong, what it is, and what it may be.

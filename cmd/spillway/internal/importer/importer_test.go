@@ -13,7 +13,6 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -58,11 +57,8 @@ func written(t *testing.T, r *Result) string {
 
 func TestGolden(t *testing.T) {
 	for name, run := range map[string]func() (*Result, error){
-		"grpc":    func() (*Result, error) { return GRPC(read(t, "grpc.json")[0], Options{Upstream: "127.0.0.1:50051"}) },
-		"envoy":   func() (*Result, error) { return Envoy(read(t, "envoy.yaml"), Options{}) },
-		"aws":     func() (*Result, error) { return AWS(read(t, "aws.env"), "default", Options{}) },
-		"profile": func() (*Result, error) { return AWS(read(t, "aws.config"), "batch", Options{}) },
-		"both":    func() (*Result, error) { return AWS(read(t, "aws.config", "aws.env"), "batch", Options{}) },
+		"grpc":  func() (*Result, error) { return GRPC(read(t, "grpc.json")[0], Options{Upstream: "127.0.0.1:50051"}) },
+		"envoy": func() (*Result, error) { return Envoy(read(t, "envoy.yaml"), Options{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := run()
@@ -153,7 +149,6 @@ func TestMarkedDocuments(t *testing.T) {
 	for name, run := range map[string]func() (*Result, error){
 		"grpc":  func() (*Result, error) { return GRPC(marked(`{"methodConfig": []}`), Options{}) },
 		"envoy": func() (*Result, error) { return Envoy([]Document{marked("static_resources: {}")}, Options{}) },
-		"aws":   func() (*Result, error) { return AWS([]Document{marked("[default]\n")}, "default", Options{}) },
 	} {
 		if _, err := run(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -236,10 +231,6 @@ func TestEachLeafIsAccountedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	complete(t, 2*count(envoy.Text), r)
-	if r, err = AWS(read(t, "aws.config", "aws.env"), "batch", Options{}); err != nil {
-		t.Fatal(err)
-	}
-	complete(t, 7+5, r)
 }
 
 // TestMeaning looks at what matters most of what was imported.
@@ -315,19 +306,11 @@ func TestWrongDocuments(t *testing.T) {
 			t.Errorf("%.30q: %v, want %s", text, err, want)
 		}
 	}
-	if _, err := AWS([]Document{{"x", []byte("A=1\nnonsense\n")}}, "default", Options{}); err == nil || !strings.Contains(err.Error(), "x:2: ") {
+	if _, err := Envoy([]Document{{"x", nil}, {"x", nil}}, Options{}); err == nil || !strings.Contains(err.Error(), "twice") {
 		t.Error(err)
 	}
-	for _, run := range []func([]Document) error{
-		func(d []Document) error { _, err := AWS(d, "default", Options{}); return err },
-		func(d []Document) error { _, err := Envoy(d, Options{}); return err },
-	} {
-		if err := run([]Document{{"x", nil}, {"x", nil}}); err == nil || !strings.Contains(err.Error(), "twice") {
-			t.Error(err)
-		}
-		if err := run([]Document{{"x", make([]byte, maxSize+1)}}); err == nil {
-			t.Error("a document that is too long was read")
-		}
+	if _, err := Envoy([]Document{{"x", make([]byte, maxSize+1)}}, Options{}); err == nil {
+		t.Error("a document that is too long was read")
 	}
 }
 
@@ -370,28 +353,6 @@ func FuzzEnvoy(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		r, err := Envoy([]Document{{"x", text}}, Options{})
 		accounted(t, text, r, err)
-	})
-}
-
-func FuzzAWS(f *testing.F) {
-	for _, name := range []string{"aws.env", "aws.config"} {
-		text, _ := os.ReadFile("testdata/" + name)
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := AWS([]Document{{"x", text}}, "batch", Options{})
-		if err != nil {
-			return
-		}
-		written(t, r)
-		settings := 0
-		for line := range strings.Lines(string(strict.Plain(text))) {
-			line = strings.TrimSpace(line)
-			if line != "" && line[0] != '#' && line[0] != ';' && !(line[0] == '[' && line[len(line)-1] == ']') {
-				settings++
-			}
-		}
-		complete(t, settings, r)
 	})
 }
 

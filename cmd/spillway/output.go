@@ -1,0 +1,84 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// output has the flags that say how a command tells its result. They mean the same in
+// all commands.
+type output struct {
+	Output   string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print the result: text or json (default ${default})."`
+	JSONFile string `name:"json-file" placeholder:"FILE" help:"Write the result to FILE as JSON as well."`
+}
+
+// A printer writes a result in one format.
+type printer func(io.Writer) error
+
+// indented is a printer of v as JSON.
+func indented(v any) printer {
+	return func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		return e.Encode(v)
+	}
+}
+
+// tell prints a result, then writes it and all others to their files.
+func (o *output) tell(w streams, text, json printer, others ...file) error {
+	print := text
+	if o.Output == "json" {
+		print = json
+	}
+	if err := print(w.stdout); err != nil {
+		return err
+	}
+	for _, f := range append(others, file{"json-file", o.JSONFile, json}) {
+		if err := f.write(w.stderr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A file is what a flag names, and what is written to it. Without a name it is none.
+type file struct {
+	flag, name string
+	print      printer
+}
+
+// try makes sure that all files can be written. A command that takes long calls it
+// first, so that a wrong name costs no time. What a file has stays until write.
+func try(files ...file) error {
+	for _, f := range files {
+		if f.name == "" {
+			continue
+		}
+		opened, err := os.OpenFile(f.name, os.O_WRONLY|os.O_CREATE, 0o644)
+		if err != nil {
+			return usage{fmt.Errorf("--%s cannot be written: %w", f.flag, err)}
+		}
+		_ = opened.Close() // nothing was written
+	}
+	return nil
+}
+
+// write replaces the file by what is printed.
+func (f *file) write(stderr io.Writer) error {
+	if f.name == "" {
+		return nil
+	}
+	created, err := os.Create(f.name)
+	if err != nil {
+		return usage{fmt.Errorf("--%s cannot be written: %w", f.flag, err)}
+	}
+	if err := errors.Join(f.print(created), created.Close()); err != nil {
+		return fmt.Errorf("writing %s: %w", f.name, err)
+	}
+	_, err = fmt.Fprintf(stderr, "written: %s\n", f.name)
+	return err
+}
