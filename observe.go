@@ -1,6 +1,7 @@
 package spillway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -56,6 +57,10 @@ type Event struct {
 	// Latency is how long the attempt, or the whole call at the retry policy,
 	// took; zero for a rejection.
 	Latency time.Duration
+	// Context is that of the call: it has the active span and the request id. It is nil
+	// where the policies run without one, as in a simulator. A receiver that keeps the Event
+	// sets it to nil, so that the request is not kept too.
+	Context context.Context //nolint:containedctx // the Event is an argument
 	// Call is the attempt that was decided on.
 	Call Call
 	// Policy is the package that decided: "throttle", "inflight", "retry".

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -62,6 +63,7 @@ type Flow struct {
 	Attempt
 
 	policies *Policies
+	ctx      context.Context //nolint:containedctx // for events; nil where nobody observes
 	call     spillway.Call
 	loop     retry.Loop
 	failed   time.Time // when the last attempt did; zero if none did
@@ -183,7 +185,7 @@ func (f *Flow) admit() error {
 func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
 	if o := f.policies.Observer; o != nil {
 		e := spillway.Rejection(err)
-		e.Time, e.Call, e.Policy, e.Mode = f.Start, f.call, policy, mode
+		e.Time, e.Context, e.Call, e.Policy, e.Mode = f.Start, f.ctx, f.call, policy, mode
 		o.Observe(e)
 	}
 	return mode == spillway.Enforce
@@ -204,7 +206,7 @@ func (f *Flow) settle(now time.Time, o spillway.Outcome, err error) {
 	p.Throttle.Settle(f.Start, now, &f.tickets[throttleGate], f.route, o)
 	f.tickets[inflightGate].Settle(f.Start, o)
 	if p.Observer != nil {
-		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Call: f.call, Outcome: o, Err: err}
+		e := spillway.Event{Time: f.Start, Latency: now.Sub(f.Start), Context: f.ctx, Call: f.call, Outcome: o, Err: err}
 		if f.admitted[throttleGate] {
 			e.Policy, e.Mode = "throttle", p.ThrottleMode
 			p.Observer.Observe(e)

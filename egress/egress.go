@@ -149,6 +149,9 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 		start = c.clock.Now()
 	}
 	f := flows.Get().(*Flow)
+	if p.Observer != nil {
+		f.ctx = ctx
+	}
 	step := c.drive(ctx, p, f, call, by, send)
 	*f = Flow{}
 	flows.Put(f)
@@ -156,7 +159,7 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 		final.Of(ctx).Set()
 	}
 	if p.Observer != nil {
-		p.Observer.Observe(callEvent(start, *call, step.Err))
+		p.Observer.Observe(callEvent(ctx, start, *call, step.Err))
 	}
 	return step.Err
 }
@@ -218,9 +221,9 @@ func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 }
 
 // callEvent is the one event of the retry policy.
-func callEvent(start time.Time, call spillway.Call, err error) spillway.Event {
+func callEvent(ctx context.Context, start time.Time, call spillway.Call, err error) spillway.Event {
 	call.Attempt = 0
-	e := spillway.Event{Time: start, Latency: time.Since(start), Call: call, Policy: "retry", Err: err, Outcome: spillway.Served}
+	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.Served}
 	if err != nil {
 		e.Outcome = outcomeOf(fault.Of(err))
 	}

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -45,7 +46,8 @@ type Step struct {
 // settings that it began with. It is not safe for concurrent use. The zero Admission is
 // ready for [Core.Enter]; that of an exempt request stays zero and ends as a no-op.
 type Admission struct {
-	settings    *settings // nil: it has ended
+	settings    *settings       // nil: it has ended
+	ctx         context.Context //nolint:containedctx // for events; nil without a shell
 	call        spillway.Call
 	start       time.Time     // when the request came to the gate
 	mode        spillway.Mode // of the gates that decide on it
@@ -158,7 +160,7 @@ func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) St
 // reject ends a request that a gate did not admit.
 func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	a.reportRejection(gate, step.Err)
-	step.Wake = a.end(now, spillway.Overloaded, spillway.Abandoned) || step.Wake
+	step.Wake = a.end(now, spillway.Overloaded, spillway.Abandoned, step.Err) || step.Wake
 }
 
 // observe asks a gate that observes, unless one before has rejected the request, or it
@@ -214,14 +216,14 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 	if a.settings == nil {
 		return false
 	}
-	wake = a.end(now, o, o)
+	wake = a.end(now, o, o, nil)
 	a.settings = nil
 	return wake
 }
 
 // end settles each gate that admitted the request with the outcome o, and reports the
-// outcome told.
-func (a *Admission) end(now time.Time, o, told spillway.Outcome) (wake bool) {
+// outcome told, with the rejection by a later gate if err is one.
+func (a *Admission) end(now time.Time, o, told spillway.Outcome, err error) (wake bool) {
 	a.quota.Settle(now, o)
 	if a.flight.By != nil || a.shed.By != nil {
 		a.flight.Settle(now, o)
@@ -231,12 +233,12 @@ func (a *Admission) end(now time.Time, o, told spillway.Outcome) (wake bool) {
 	if a.settings.config.Observer != nil {
 		for gate, admitted := range a.admitted {
 			if admitted {
-				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: told})
+				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: told, Err: err})
 			}
 		}
 	}
 	if a.observed != nil && a.observed.last.Verdict == shed.Run {
-		wake = a.observed.end(now, o, told) || wake
+		wake = a.observed.end(now, o, told, err) || wake
 	}
 	return wake
 }
@@ -244,7 +246,7 @@ func (a *Admission) end(now time.Time, o, told spillway.Outcome) (wake bool) {
 // report sends the one event of the request and the gate.
 func (a *Admission) report(gate int, e spillway.Event) {
 	if o := a.settings.config.Observer; o != nil {
-		e.Time, e.Call, e.Policy, e.Mode = a.start, a.call, gateNames[gate], a.mode
+		e.Time, e.Context, e.Call, e.Policy, e.Mode = a.start, a.ctx, a.call, gateNames[gate], a.mode
 		o.Observe(e)
 	}
 }

@@ -91,7 +91,7 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	c, st := a.settings.core, a.settings
 	if st.observes {
 		a.observed = &observed{
-			Admission: Admission{settings: st, call: a.call, start: a.start, mode: spillway.Observe},
+			Admission: Admission{settings: st, ctx: a.ctx, call: a.call, start: a.start, mode: spillway.Observe},
 			last:      Step{Verdict: shed.Run},
 		}
 	}

@@ -31,7 +31,7 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 	if !s.core.begin(a, now, call) {
 		return Refusal{}
 	}
-	p.server = s
+	p.server, a.ctx = s, ctx
 	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
 		a.call.Deadline = d
 	}
@@ -68,7 +68,7 @@ func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller)
 	}
 	r := a.Refusal(step.Err)
 	if p.shadow != nil {
-		p.shadow.end(a.start, spillway.Overloaded, spillway.Abandoned)
+		p.shadow.end(a.start, spillway.Overloaded, spillway.Abandoned, step.Err)
 	}
 	*p = Passage{}
 	return r
@@ -129,6 +129,6 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 		s.wakeWaiters()
 	}
 	if p.shadow != nil {
-		p.shadow.end(now, o, o)
+		p.shadow.end(now, o, o, nil)
 	}
 }

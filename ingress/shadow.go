@@ -26,6 +26,7 @@ type shadow struct {
 type ending struct {
 	took    time.Duration
 	o, told spillway.Outcome
+	err     error // the rejection, if it is one
 }
 
 // cast returns the shadow that goes the way of a, which is to wait.
@@ -59,7 +60,7 @@ func (x *shadow) follow(ctx context.Context, step Step, from *ratelimit.Caller) 
 	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
 	x.mu.lock()
 	defer x.mu.unlock()
-	if x.admission.end(time.Now(), e.o, e.told) {
+	if x.admission.end(time.Now(), e.o, e.told, e.err) {
 		s.wakeWaiters()
 	}
 }
@@ -97,8 +98,8 @@ func (x *shadow) resume(now time.Time) {
 }
 
 // end reports the result of the request at the time now.
-func (x *shadow) end(now time.Time, o, told spillway.Outcome) {
-	x.ended <- ending{now.Sub(x.came), o, told}
+func (x *shadow) end(now time.Time, o, told spillway.Outcome, err error) {
+	x.ended <- ending{now.Sub(x.came), o, told, err}
 	if o == spillway.Abandoned {
 		x.leave()
 	}

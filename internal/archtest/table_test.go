@@ -30,15 +30,16 @@ type row struct {
 
 // table has a row for each package, by directory, and no row to spare.
 var table = map[string]row{
-	".":                  {level: words},
-	"fault":              {level: words},
-	"internal/archtest":  {level: words},
-	"internal/clock":     {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
-	"internal/ejection":  {level: policies},                                   // which stands on the words
-	"internal/final":     {level: policies},                                   // likewise
-	"internal/mongowire": {level: words},
-	"internal/place":     {level: policies}, // as final
-	"internal/tokens":    {level: words},
+	".":                    {level: words},
+	"fault":                {level: words},
+	"internal/archtest":    {level: words},
+	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
+	"internal/ejection":    {level: policies},                                   // which stands on the words
+	"internal/final":       {level: policies},                                   // likewise
+	"internal/mongowire":   {level: words},
+	"internal/place":       {level: policies}, // as final
+	"internal/spacesaving": {level: words},
+	"internal/tokens":      {level: words},
 
 	"attempts":    {level: policies},
 	"budget":      {level: policies},
@@ -54,11 +55,14 @@ var table = map[string]row{
 
 	"internal/claims": {level: policies}, // which stands on the words, too
 
+	"internal/telemetry": {level: stacks}, // which knows why a call was not retried
+
 	"egress":  {level: stacks},
 	"ingress": {level: stacks},
 
 	"sim":       {level: edges},
 	"spillhttp": {level: edges},
+	"spillslog": {level: edges},
 
 	"spillaws":   {level: edges, hosts: []string{"github.com/aws"}},
 	"spillgrpc":  {level: edges, hosts: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},

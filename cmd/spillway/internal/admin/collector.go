@@ -122,7 +122,9 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 // keep keeps a refusal, unless another one is being kept this moment.
 func (c *Collector) keep(e *spillway.Event) {
 	if c.mu.TryLock() {
-		c.recent[c.next%keptDecisions] = *e
+		kept := &c.recent[c.next%keptDecisions]
+		*kept = *e
+		kept.Context = nil // the request is not kept
 		c.next++
 		c.mu.Unlock()
 	}

@@ -141,7 +141,7 @@ func (g *gate) turn(r *http.Request, from string, enter func(context.Context, sp
 	case err != nil:
 		e.Outcome = spillway.Abandoned
 	}
-	e.Time, e.Call, e.Policy = now, call, "batch"
+	e.Time, e.Context, e.Call, e.Policy = now, ctx, call, "batch"
 	g.observer.Observe(e)
 	return err
 }

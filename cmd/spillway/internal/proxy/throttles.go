@@ -42,7 +42,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	admitted := err == nil
 	if !admitted {
 		e := spillway.Rejection(err)
-		e.Time, e.Call, e.Policy, e.Mode = start, call, "throttle", t.mode
+		e.Time, e.Context, e.Call, e.Policy, e.Mode = start, ctx, call, "throttle", t.mode
 		t.report(e)
 		if t.mode == spillway.Enforce {
 			if r.Body != nil {
@@ -63,7 +63,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.throttle.Settle(start, now, &ticket, route, o)
 	if admitted {
-		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
+		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Context: ctx, Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
 	}
 	return resp, err
 }

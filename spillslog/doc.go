@@ -1,0 +1,35 @@
+// Package spillslog writes rejections and calls that were given up to a [log/slog.Logger]:
+// one line says who was rejected, what it asked for, why, and what to do.
+//
+//	log, err := spillslog.New(spillslog.Config{})
+//	server, err := ingress.New(ingress.Config{Observer: log})
+//
+// # Rate
+//
+// An overload must not become an overload of the log. For each policy, reason and mode at
+// most one line is written per [Config.Interval]; its left_out is how many decisions of the
+// same kind had no line before it. The others cost two atomic operations and no memory.
+//
+// # Slow handlers
+//
+// Observe never waits for the handler. Lines go to a queue of 32, which one goroutine
+// writes; it exists only while there are lines to write. Lines that find the queue full are
+// left out and counted.
+//
+// # Fields
+//
+//	policy       the package that decided: shed, quota, throttle, retry
+//	reason       why, as in the metrics: queue_full, quota, budget
+//	route        the Key of the call: the route pattern on a server, the backend on a client
+//	customer     on whose behalf, as [Config.Customer] returns it
+//	criticality  the class of the call
+//	attempt      the number of the attempt, if it is not the first
+//	level, limit what the policy measured, and what is allowed; unit says of what
+//	retry_after  after how long the policy expects to admit again
+//	request_id   as [Config.RequestID] returns it
+//	do           what an operator can do about it
+//	left_out     decisions of this kind without a line
+//
+// Nothing that a backend answered is written, as its errors may contain addresses with
+// passwords. Values are cut after 128 bytes.
+package spillslog

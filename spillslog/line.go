@@ -1,0 +1,118 @@
+package spillslog
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
+
+// A line waits to be written. It has nothing of the request but a few strings.
+type line struct {
+	logger *slog.Logger
+	level  slog.Level
+	text   string
+	attrs  []slog.Attr
+}
+
+// enqueue queues a line. It reports false if the level is disabled or the queue is full.
+func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
+	l := line{logger: o.config.Logger, level: slog.LevelWarn, text: "request rejected"}
+	switch {
+	case e.Mode != spillway.Enforce:
+		l.level, l.text = slog.LevelInfo, "request would be rejected"
+	case !e.Refused:
+		l.text = "call not retried"
+	}
+	if l.logger == nil {
+		l.logger = slog.Default()
+	}
+	if !l.logger.Enabled(context.Background(), l.level) {
+		return false
+	}
+	attrs := o.attrs(e, k)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.queue) >= maxQueue {
+		return false
+	}
+	l.attrs = append(attrs, slog.Uint64("left_out", s.leftOut.Swap(0)))
+	o.queue = append(o.queue, l)
+	if !o.writing {
+		o.writing = true
+		go o.write()
+	}
+	return true
+}
+
+// write writes lines until there are no more.
+func (o *Observer) write() {
+	for {
+		o.mu.Lock()
+		if len(o.queue) == 0 {
+			o.writing, o.queue = false, nil
+			o.written.Broadcast()
+			o.mu.Unlock()
+			return
+		}
+		l := o.queue[0]
+		o.queue = o.queue[1:]
+		o.mu.Unlock()
+		l.logger.LogAttrs(context.Background(), l.level, l.text, l.attrs...)
+	}
+}
+
+// attrs returns what a line says.
+func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
+	all := make([]slog.Attr, 0, 16)
+	add := func(key, value string) {
+		if value != "" {
+			all = append(all, slog.String(key, cut(value)))
+		}
+	}
+	add("policy", k.Policy())
+	add("reason", k.Reason())
+	add("route", e.Call.Key)
+	customer := e.Call.Customer
+	if customer != "" && o.config.Customer != nil {
+		customer = o.config.Customer(customer)
+	}
+	add("customer", customer)
+	add("criticality", e.Call.Criticality.String())
+	if e.Call.Attempt > 0 {
+		all = append(all, slog.Int("attempt", int(e.Call.Attempt)))
+	}
+	all = measured(all, e)
+	if o.config.RequestID != nil && e.Context != nil {
+		add("request_id", o.config.RequestID(e.Context))
+	}
+	add("do", telemetry.Advice(k))
+	return all
+}
+
+// measured adds what the policy has measured.
+func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
+	r, ok := errors.AsType[*spillway.RejectedError](e.Err)
+	if !e.Refused || !ok {
+		return all
+	}
+	if r.Unit != "" {
+		all = append(all, slog.Float64("level", e.Level), slog.Float64("limit", e.Limit), slog.String("unit", r.Unit))
+	}
+	if r.RetryAfter > 0 {
+		all = append(all, slog.Duration("retry_after", r.RetryAfter))
+	}
+	return all
+}
+
+// cut returns a copy of a value of at most maxValue bytes, so that what it was part of is
+// not kept.
+func cut(value string) string {
+	if len(value) <= maxValue {
+		return strings.Clone(value)
+	}
+	return value[:maxValue] + "…"
+}
