@@ -1,9 +1,10 @@
 package attempts
 
 import (
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Histogram] or [Customers]. The zero Config is ready for
@@ -47,13 +48,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case !(c.Share < 1):
-		return c, fmt.Errorf("attempts: Share is %v, must be below 1, or negative for off", c.Share)
+		return c, invalid.Field("attempts", "Share", c.Share, "below 1, or negative for off")
 	case c.Window < 100*time.Millisecond || c.Window > time.Hour:
-		return c, fmt.Errorf("attempts: Window is %v, must be 100ms to 1h", c.Window)
+		return c, invalid.Field("attempts", "Window", c.Window, "100ms to 1h")
 	case c.FirstAttempts < parts || c.FirstAttempts > 1e6:
-		return c, fmt.Errorf("attempts: FirstAttempts is %d, must be %d to 1000000", c.FirstAttempts, parts)
+		return c, invalid.Field("attempts", "FirstAttempts", c.FirstAttempts, "%d to 1000000", parts)
 	case c.MinRequests > c.FirstAttempts:
-		return c, fmt.Errorf("attempts: MinRequests is %d, must be at most FirstAttempts (%d)", c.MinRequests, c.FirstAttempts)
+		return c, invalid.Field("attempts", "MinRequests", c.MinRequests, "at most FirstAttempts (%d)", c.FirstAttempts)
 	}
 	return c, nil
 }

@@ -1,10 +1,11 @@
 package attempts
 
 import (
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // DefaultCustomers is how many customers [NewCustomers] makes room for unless it
@@ -46,7 +47,7 @@ func NewCustomers(c Config, n int) (*Customers, error) {
 		n = DefaultCustomers
 	}
 	if n < 1 || n > maxCustomers {
-		return nil, fmt.Errorf("attempts: customers is %d, must be 1 to %d", n, maxCustomers)
+		return nil, invalid.Field("attempts", "customers", n, "1 to %d", maxCustomers)
 	}
 	t := &Customers{seed: maphash.MakeSeed(), slots: make([]customer, n)}
 	if err := t.Update(c); err != nil {

@@ -1,10 +1,10 @@
 package budget
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
@@ -41,11 +41,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case !(c.Capacity > 0 && c.Capacity <= tokens.Max):
-		return c, fmt.Errorf("budget: Capacity is %v, must be positive and at most %v", c.Capacity, float64(tokens.Max))
+		return c, invalid.Field("budget", "Capacity", c.Capacity, "positive and at most %v", float64(tokens.Max))
 	case !(c.Credit >= 0 && c.Credit <= c.Capacity):
-		return c, fmt.Errorf("budget: Credit is %v, must be 0 to Capacity (%v)", c.Credit, c.Capacity)
+		return c, invalid.Field("budget", "Credit", c.Credit, "0 to Capacity (%v)", c.Capacity)
 	case !(c.MinPerSecond >= 0 && c.MinPerSecond <= c.Capacity/reserveSeconds):
-		return c, fmt.Errorf("budget: MinPerSecond is %v, must be 0 to a tenth of Capacity (%v)", c.MinPerSecond, c.Capacity)
+		return c, invalid.Field("budget", "MinPerSecond", c.MinPerSecond, "0 to a tenth of Capacity (%v)", c.Capacity)
 	}
 	return c, nil
 }

@@ -118,7 +118,7 @@ func TestBadConfig(t *testing.T) {
 		config budget.Config
 		want   string
 	}{
-		{budget.Config{Capacity: -3}, "Capacity is -3, must be positive"},
+		{budget.Config{Capacity: -3}, "Capacity is -3, must be positive and at most"},
 		{budget.Config{Capacity: math.NaN()}, "Capacity is NaN"},
 		{budget.Config{Capacity: 2e9}, "Capacity is 2e+09, must be positive and at most 1e+09"},
 		{budget.Config{MinPerSecond: -1}, "MinPerSecond is -1"},

@@ -1,10 +1,11 @@
 package budget
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // EndpointsConfig configures [Endpoints].
@@ -53,7 +54,7 @@ func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 		c.Max = 1024
 	}
 	if c.Max < 0 {
-		return nil, fmt.Errorf("budget: Max is %d, must be positive", c.Max)
+		return nil, invalid.Field("budget", "Max", c.Max, "above 0")
 	}
 	e := &Endpoints{config: bucket, max: c.Max, known: make(map[string]*endpoint)}
 	e.recent.prev, e.recent.next = &e.recent, &e.recent

@@ -1,10 +1,10 @@
 package budget
 
 import (
-	"fmt"
 	"math"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
@@ -36,9 +36,9 @@ type RetryThrottling struct {
 func NewRetryThrottling(maxTokens, tokenRatio float64) (*RetryThrottling, error) {
 	switch {
 	case !(maxTokens > 0 && maxTokens <= 1000):
-		return nil, fmt.Errorf("budget: maxTokens is %v, must be above 0 and at most 1000", maxTokens)
+		return nil, invalid.Field("budget", "maxTokens", maxTokens, "above 0 and at most 1000")
 	case !(tokenRatio >= 0.001 && tokenRatio <= math.MaxInt32):
-		return nil, fmt.Errorf("budget: tokenRatio is %v, must be at least 0.001", tokenRatio)
+		return nil, invalid.Field("budget", "tokenRatio", tokenRatio, "at least 0.001")
 	}
 	// The millionth keeps 1.001, which times 1000 is just below 1001.
 	ratio := math.Floor(float64(tokenRatio*1000)+1e-6) / 1000

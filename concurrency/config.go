@@ -1,8 +1,9 @@
 package concurrency
 
 import (
-	"fmt"
 	"math"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Limiter]. The zero Config is ready for use.
@@ -30,11 +31,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Min < 1 || c.Min > 1e6:
-		return c, fmt.Errorf("concurrency: Min is %d, must be 1 to 1000000", c.Min)
+		return c, invalid.Field("concurrency", "Min", c.Min, "1 to 1000000")
 	case c.Max > 0 && c.Max < c.Min:
-		return c, fmt.Errorf("concurrency: Max is %d, must be at least Min (%d)", c.Max, c.Min)
+		return c, invalid.Field("concurrency", "Max", c.Max, "at least Min (%d)", c.Min)
 	case c.Keys < 1 || c.Keys > 4096:
-		return c, fmt.Errorf("concurrency: Keys is %d, must be 1 to 4096", c.Keys)
+		return c, invalid.Field("concurrency", "Keys", c.Keys, "1 to 4096")
 	}
 	return c, nil
 }

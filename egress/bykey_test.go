@@ -55,7 +55,7 @@ func TestLimitByKey(t *testing.T) {
 
 func TestWrongLimitByKey(t *testing.T) {
 	_, err := egress.New(egress.Config{MaxRequestsByKey: map[string]int{"watch": 1 << 40}})
-	if err == nil || !strings.Contains(err.Error(), `MaxRequestsByKey["watch"]: inflight: MaxRequests is`) {
+	if err == nil || !strings.Contains(err.Error(), `MaxRequestsByKey["watch"] is 1099511627776, must`) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -50,12 +51,12 @@ func (c *Config) build() (*policies, error) {
 		mode  spillway.Mode
 	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
 		if m.mode > spillway.Off {
-			return nil, fmt.Errorf("egress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
+			return nil, invalid.Field("egress", m.field, m.mode, "Enforce, Observe or Off")
 		}
 	}
 	routes, err := throttle.NewRoutes(c.Throttle)
 	if err != nil {
-		return nil, fmt.Errorf("egress: Throttle: %w", err)
+		return nil, invalid.In("egress", "Throttle", err)
 	}
 	limiter, err := c.limiter()
 	if err != nil {
@@ -78,7 +79,7 @@ func (c *Config) build() (*policies, error) {
 func newStandard() (retry.Strategy, error) {
 	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
 	if err != nil {
-		return nil, fmt.Errorf("egress: Retry: %w", err)
+		return nil, invalid.In("egress", "Retry", err)
 	}
 	return s, nil
 }
@@ -87,12 +88,12 @@ func (c *Config) limiter() (*inflight.Limiter, error) {
 	if c.Inflight == nil {
 		l, err := inflight.New(inflight.Config{MaxRequests: c.MaxRequests})
 		if err != nil {
-			return nil, fmt.Errorf("egress: %w", err)
+			return nil, invalid.In("egress", "", err)
 		}
 		return l, nil
 	}
 	if c.MaxRequests != 0 {
-		return nil, fmt.Errorf("egress: MaxRequests is %d, must be 0 where Inflight is given", c.MaxRequests)
+		return nil, invalid.Field("egress", "MaxRequests", c.MaxRequests, "0 where Inflight is given")
 	}
 	return c.Inflight, nil
 }
@@ -106,7 +107,7 @@ func (c *Config) limitersByKey() (map[string]*inflight.Limiter, error) {
 	for key, n := range c.MaxRequestsByKey {
 		l, err := inflight.New(inflight.Config{MaxRequests: n})
 		if err != nil {
-			return nil, fmt.Errorf("egress: MaxRequestsByKey[%q]: %w", key, err)
+			return nil, invalid.At("egress", fmt.Sprintf("MaxRequestsByKey[%q]", key), err)
 		}
 		all[key] = l
 	}

@@ -278,11 +278,11 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, c := range map[string]egress.Config{
-		"Throttle: throttle: K is 1":         {Throttle: throttle.Config{K: 1}},
+		"Throttle.K is 1":                    {Throttle: throttle.Config{K: 1}},
 		"MaxRequests is 9223372036854775807": {MaxRequests: math.MaxInt},
 		"MaxRequests is 7, must be 0":        {MaxRequests: 7, Inflight: l},
-		"ThrottleMode is 9":                  {ThrottleMode: 9},
-		"InflightMode is 3":                  {InflightMode: 3},
+		"ThrottleMode is Mode(9)":            {ThrottleMode: 9},
+		"InflightMode is Mode(3)":            {InflightMode: 3},
 	} {
 		client, err := egress.New(c)
 		if client != nil || err == nil || !strings.Contains(err.Error(), want) {

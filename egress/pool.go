@@ -1,11 +1,11 @@
 package egress
 
 import (
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -42,7 +42,7 @@ func NewPool(c Config, maxBackends int) (*Pool, error) {
 		maxBackends = DefaultMaxBackends
 	}
 	if maxBackends < 0 {
-		return nil, fmt.Errorf("egress: maxBackends is %d, must be positive", maxBackends)
+		return nil, invalid.Field("egress", "maxBackends", maxBackends, "above 0")
 	}
 	standard, err := newStandard()
 	if err != nil {

@@ -67,13 +67,13 @@
 package inflight
 
 import (
-	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // DefaultMaxRequests is the limit where none is configured.
@@ -101,7 +101,7 @@ func (c Config) limit() (uint32, error) {
 	case c.MaxRequests < 0:
 		return noLimit, nil
 	case c.MaxRequests > noLimit:
-		return 0, fmt.Errorf("inflight: MaxRequests is %d, must be at most %d, or negative for no limit", c.MaxRequests, noLimit)
+		return 0, invalid.Field("inflight", "MaxRequests", c.MaxRequests, "at most %d, or negative for no limit", noLimit)
 	}
 	return uint32(c.MaxRequests), nil
 }

@@ -1,7 +1,6 @@
 package ingress
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -85,11 +85,11 @@ func (c Config) withDefaults() (Config, error) {
 		mode  spillway.Mode
 	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"InFlightMode", c.InFlightMode}, {"ShedMode", c.ShedMode}} {
 		if m.mode > spillway.Off {
-			return c, fmt.Errorf("ingress: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
+			return c, invalid.Field("ingress", m.field, m.mode, "Enforce, Observe or Off")
 		}
 	}
 	if c.RetryAfter < time.Millisecond || c.RetryAfter > time.Hour {
-		return c, fmt.Errorf("ingress: RetryAfter is %v, must be 1ms to 1h", c.RetryAfter)
+		return c, invalid.Field("ingress", "RetryAfter", c.RetryAfter, "1ms to 1h")
 	}
 	var err error
 	c.Trust, err = c.Trust.withDefaults()
@@ -125,15 +125,15 @@ func build(c Config) (*settings, error) {
 		s.modes[limitGate] = spillway.Off
 	}
 	if s.limiter, err = ratelimit.New(c.RateLimit); err != nil {
-		return nil, fmt.Errorf("ingress: RateLimit: %w", err)
+		return nil, invalid.In("ingress", "RateLimit", err)
 	}
 	if c.Quota.Allocator == nil {
 		s.modes[quotaGate] = spillway.Off
 	} else if s.quota, err = quota.New(c.Quota); err != nil {
-		return nil, fmt.Errorf("ingress: Quota: %w", err)
+		return nil, invalid.In("ingress", "Quota", err)
 	}
 	if c.MaxInFlight > math.MaxInt32 {
-		return nil, fmt.Errorf("ingress: MaxInFlight is %d, must be at most %d", c.MaxInFlight, math.MaxInt32)
+		return nil, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
 	}
 	if c.MaxInFlight <= 0 {
 		s.modes[flightGate] = spillway.Off
@@ -144,13 +144,13 @@ func build(c Config) (*settings, error) {
 		return nil, err
 	}
 	if s.flight, err = newShedder(s.config.flight()); err != nil {
-		return nil, fmt.Errorf("ingress: MaxInFlight: %w", err)
+		return nil, invalid.At("ingress", "MaxInFlight", err)
 	}
 	if s.histogram, err = attempts.New(c.Attempts); err != nil {
-		return nil, fmt.Errorf("ingress: Attempts: %w", err)
+		return nil, invalid.In("ingress", "Attempts", err)
 	}
 	if s.customers, err = attempts.NewCustomers(c.Attempts, 0); err != nil {
-		return nil, fmt.Errorf("ingress: Attempts: %w", err)
+		return nil, invalid.In("ingress", "Attempts", err)
 	}
 	return s, nil
 }

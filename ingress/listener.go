@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -10,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -61,7 +61,7 @@ type Listener struct {
 func NewListener(l net.Listener, c ListenerConfig) (*Listener, error) {
 	limiter, err := ratelimit.New(c.Rate)
 	if err != nil {
-		return nil, fmt.Errorf("ingress: Rate: %w", err)
+		return nil, invalid.In("ingress", "Rate", err)
 	}
 	x := &Listener{
 		from: l, limiter: limiter,
@@ -80,7 +80,7 @@ func NewListener(l net.Listener, c ListenerConfig) (*Listener, error) {
 // that is wrong and changes nothing. Connections that are open stay so.
 func (l *Listener) Update(c ListenerConfig) error {
 	if err := l.limiter.Update(c.Rate); err != nil {
-		return fmt.Errorf("ingress: Rate: %w", err)
+		return invalid.In("ingress", "Rate", err)
 	}
 	l.bound(c)
 	return nil

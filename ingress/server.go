@@ -3,13 +3,13 @@ package ingress
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -40,10 +40,10 @@ func New(c Config) (s *Server, err error) {
 	}
 	s.core.companion, s.core.secret, s.core.waiters.New = companions, true, newWaiter
 	if s.load, err = load.New(c.meter()); err != nil {
-		return nil, fmt.Errorf("ingress: Load: %w", err)
+		return nil, invalid.In("ingress", "Load", err)
 	}
 	if s.dispatcher.idle, err = newIdle(); err != nil {
-		return nil, errors.Join(fmt.Errorf("ingress: %w", err), s.load.Close())
+		return nil, errors.Join(invalid.In("ingress", "", err), s.load.Close())
 	}
 	return s, nil
 }
@@ -56,7 +56,7 @@ func (s *Server) Update(c Config) error {
 	defer s.update.Unlock()
 	tried, err := load.New(c.meter())
 	if err != nil {
-		return fmt.Errorf("ingress: Load: %w", err)
+		return invalid.In("ingress", "Load", err)
 	}
 	if err := errors.Join(tried.Close(), s.core.Update(c)); err != nil {
 		return err

@@ -24,19 +24,21 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{ShedMode: 7}, "ingress: ShedMode is 7, must be Enforce, Observe or Off"},
+		{Config{ShedMode: 7}, "ingress: ShedMode is Mode(7), must be Enforce, Observe or Off"},
 		{Config{RetryAfter: -1}, "ingress: RetryAfter is -1ns, must be 1ms to 1h"},
-		{Config{InFlightMode: 7}, "ingress: InFlightMode is 7, must be Enforce, Observe or Off"},
+		{Config{InFlightMode: 7}, "ingress: InFlightMode is Mode(7), must be Enforce, Observe or Off"},
 		{Config{MaxInFlight: 1 << 40}, "ingress: MaxInFlight is 1099511627776, must be at most 2147483647"},
-		{Config{Trust: Trust{Boundary: 9}}, "ingress: Trust.Boundary is 9, must be Edge or Internal"},
+		{Config{Trust: Trust{Boundary: 9}}, "ingress: Trust.Boundary is Boundary(9), must be Edge or Internal"},
 		{Config{Trust: Trust{MaxTimeout: -1}}, "ingress: Trust.MaxTimeout is -1ns, must be 1ms to 24h"},
 		{Config{Trust: Trust{Highest: map[string]spillway.Criticality{"x": 9}}}, `ingress: Trust.Highest["x"] is Criticality(9), must be one of the four`},
-		{Config{Shed: shed.Config{MaxWait: -1}}, "ingress: Shed: shed: MaxWait is -1ns, must be 1ms to 10s"},
-		{Config{RateLimit: ratelimit.Config{Rate: 1, QueueDepth: -1}}, "ingress: RateLimit: ratelimit: QueueDepth is -1"},
-		{Config{Attempts: attempts.Config{Share: 2}}, "ingress: Attempts: attempts: Share is 2"},
+		{Config{Shed: shed.Config{MaxWait: -1}}, "ingress: Shed.MaxWait is -1ns, must be 1ms to 10s"},
+		{Config{RateLimit: ratelimit.Config{Rate: 1, QueueDepth: -1}}, "ingress: RateLimit.QueueDepth is -1"},
+		{Config{Attempts: attempts.Config{Share: 2}}, "ingress: Attempts.Share is 2"},
 	} {
 		if _, err := New(row.config); err == nil || !strings.HasPrefix(err.Error(), row.want) {
 			t.Errorf("New = %v, want %s", err, row.want)
+		} else if e, ok := errors.AsType[*spillway.FieldError](err); !ok || err.Error() != "ingress: "+e.Error() {
+			t.Errorf("New = %v is no FieldError with the path from Config", err)
 		}
 	}
 }

@@ -1,9 +1,8 @@
 package ingress
 
 import (
-	"fmt"
-
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -15,11 +14,11 @@ type shedder struct {
 
 func newShedder(c shed.Config, l concurrency.Config) (s shedder, err error) {
 	if s.limit, err = concurrency.New(l); err != nil {
-		return s, fmt.Errorf("ingress: Concurrency: %w", err)
+		return s, invalid.In("ingress", "Concurrency", err)
 	}
 	c.Limit = s.limit
 	if s.Shedder, err = shed.New(c); err != nil {
-		return s, fmt.Errorf("ingress: Shed: %w", err)
+		return s, invalid.In("ingress", "Shed", err)
 	}
 	return s, nil
 }

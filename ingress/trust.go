@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Boundary says what lies on the other side of a listener.
@@ -93,15 +94,15 @@ func (t Trust) withDefaults() (Trust, error) {
 	}
 	switch {
 	case t.Boundary > Internal:
-		return t, fmt.Errorf("ingress: Trust.Boundary is %d, must be Edge or Internal", t.Boundary)
+		return t, invalid.Field("ingress", "Trust.Boundary", t.Boundary, "Edge or Internal")
 	case !t.Others.Valid():
-		return t, fmt.Errorf("ingress: Trust.Others is %v, must be one of the four", t.Others)
+		return t, invalid.Field("ingress", "Trust.Others", t.Others, "one of the four")
 	case t.MaxTimeout < time.Millisecond || t.MaxTimeout > 24*time.Hour:
-		return t, fmt.Errorf("ingress: Trust.MaxTimeout is %v, must be 1ms to 24h", t.MaxTimeout)
+		return t, invalid.Field("ingress", "Trust.MaxTimeout", t.MaxTimeout, "1ms to 24h")
 	}
 	for name, c := range t.Highest {
 		if !c.Valid() {
-			return t, fmt.Errorf("ingress: Trust.Highest[%q] is %v, must be one of the four", name, c)
+			return t, invalid.Field("ingress", fmt.Sprintf("Trust.Highest[%q]", name), c, "one of the four")
 		}
 	}
 	t.Highest = maps.Clone(t.Highest)

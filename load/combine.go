@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Thresholds are values of one measure, in its own unit, from which each
@@ -16,10 +17,10 @@ type Thresholds [spillway.Criticalities]float64
 // the default thresholds of package shed.
 var defaultReference = Thresholds{0.80, 0.87, 0.95, 1.00}
 
-func (t *Thresholds) check(field string) error {
+func (t *Thresholds) check(path string) error {
 	for i, v := range t {
 		if !(v > 0 && v <= math.MaxFloat32) || i > 0 && v <= t[i-1] {
-			return fmt.Errorf("load: %s is %v, must be four positive numbers that ascend", field, *t)
+			return invalid.Field("load", path, *t, "four positive numbers that ascend")
 		}
 	}
 	return nil
@@ -51,7 +52,7 @@ func (c *Config) checkCombination() error {
 	}
 	for name, t := range c.Thresholds {
 		if !slices.Contains(measureNames[:], name) && !slices.ContainsFunc(c.Signals, func(s Signal) bool { return s.Name == name }) {
-			return fmt.Errorf("load: Thresholds[%q] is no measure, must be one of %v or the name of a Signal", name, measureNames)
+			return invalid.Field("load", fmt.Sprintf("Thresholds[%q]", name), t, "left out: there is no such measure (the measures are %v and the names of Signals)", measureNames)
 		}
 		if err := t.check(fmt.Sprintf("Thresholds[%q]", name)); err != nil {
 			return err

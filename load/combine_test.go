@@ -57,7 +57,7 @@ func TestCombinationNamesTheBadField(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{Thresholds: map[string]Thresholds{"x": {1, 2, 3, 4}}}, `load: Thresholds["x"] is no measure, must be one of`},
+		{Config{Thresholds: map[string]Thresholds{"x": {1, 2, 3, 4}}}, `load: Thresholds["x"] is [1 2 3 4], must be left out: there is no such measure`},
 		{Config{Thresholds: map[string]Thresholds{"memory": {1, 2, 2, 4}}}, `load: Thresholds["memory"] is [1 2 2 4], must be four positive numbers that ascend`},
 		{Config{Thresholds: map[string]Thresholds{"memory": {0, 1, 2, 4}}}, `load: Thresholds["memory"] is [0 1 2 4], must be four`},
 		{Config{Thresholds: map[string]Thresholds{"memory": {1, 2, 3, math.Inf(1)}}}, `load: Thresholds["memory"] is [1 2 3 +Inf], must be four`},

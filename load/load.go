@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Signal is a measure of the user's own.
@@ -58,14 +60,14 @@ func (c Config) withDefaults() (Config, error) {
 		c.Smoothing = time.Second
 	}
 	if c.Interval < 10*time.Millisecond || c.Interval > 10*time.Second {
-		return c, fmt.Errorf("load: Interval is %v, must be 10ms to 10s", c.Interval)
+		return c, invalid.Field("load", "Interval", c.Interval, "10ms to 10s")
 	}
 	if c.Smoothing < 10*time.Millisecond || c.Smoothing > time.Minute {
-		return c, fmt.Errorf("load: Smoothing is %v, must be 10ms to 1m", c.Smoothing)
+		return c, invalid.Field("load", "Smoothing", c.Smoothing, "10ms to 1m")
 	}
 	for i, s := range c.Signals {
 		if s.Name == "" || s.Read == nil {
-			return c, fmt.Errorf("load: Signals[%d] is %q, must have a Name and a Read", i, s.Name)
+			return c, invalid.Field("load", fmt.Sprintf("Signals[%d]", i), s.Name, "a signal with a Name and a Read")
 		}
 	}
 	c.Signals, c.Thresholds = slices.Clone(c.Signals), maps.Clone(c.Thresholds)

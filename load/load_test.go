@@ -34,10 +34,10 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	}{
 		{Config{Interval: time.Millisecond}, "load: Interval is 1ms, must be 10ms to 10s"},
 		{Config{Smoothing: time.Hour}, "load: Smoothing is 1h0m0s, must be 10ms to 1m"},
-		{Config{Signals: []Signal{{Name: "x"}}}, `load: Signals[0] is "x", must have a Name and a Read`},
-		{Config{Targets: Targets{CPU: -1}}, "load: the target of cpu is -1, must not be negative"},
-		{Config{Targets: Targets{Queue: -time.Second}}, "load: the target of queue is -1, must not be negative"},
-		{Config{Targets: Targets{Average: math.NaN()}}, "load: the target of executor is NaN, must not be negative"},
+		{Config{Signals: []Signal{{Name: "x"}}}, `load: Signals[0] is "x", must be a signal with a Name and a Read`},
+		{Config{Targets: Targets{CPU: -1}}, "load: Targets.CPU is -1, must be 0 or more"},
+		{Config{Targets: Targets{Queue: -time.Second}}, "load: Targets.Queue is -1, must be 0 or more"},
+		{Config{Targets: Targets{Average: math.NaN()}}, "load: Targets.Average is NaN, must be 0 or more"},
 	} {
 		if _, err := New(row.config); err == nil || err.Error() != row.want {
 			t.Errorf("New(%+v) = %v, want %s", row.config, err, row.want)

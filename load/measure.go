@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Measure is one of the measures built in.
@@ -22,6 +24,9 @@ const (
 )
 
 var measureNames = [Measures]string{"executor", "cpu", "quota", "throttled", "memory", "scheduling", "queue"}
+
+// targetFields are the fields of [Targets].
+var targetFields = [Measures]string{"Average", "CPU", "Quota", "Throttled", "Memory", "Scheduling", "Queue"}
 
 // String returns the name of m in lower case.
 func (m Measure) String() string {
@@ -61,7 +66,7 @@ func (t Targets) withDefaults() (readings, error) {
 	}
 	for m, v := range all {
 		if !(v >= 0 && v <= math.MaxFloat32) {
-			return all, fmt.Errorf("load: the target of %v is %v, must not be negative", Measure(m), v)
+			return all, invalid.Field("load", "Targets."+targetFields[m], v, "0 or more")
 		}
 	}
 	return all, nil

@@ -1,8 +1,6 @@
 package quota
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 const (
@@ -56,13 +55,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.Allocator == nil:
-		return c, errors.New("quota: Allocator is nil, must be set")
+		return c, invalid.Field("quota", "Allocator", nil, "set")
 	case !(c.BurstSeconds >= 0.01 && c.BurstSeconds <= 3600):
-		return c, fmt.Errorf("quota: BurstSeconds is %v, must be 0.01 to 3600", c.BurstSeconds)
+		return c, invalid.Field("quota", "BurstSeconds", c.BurstSeconds, "0.01 to 3600")
 	case !(c.Cost <= 1e6):
-		return c, fmt.Errorf("quota: Cost is %v, must be at most 1e6, or negative for none", c.Cost)
+		return c, invalid.Field("quota", "Cost", c.Cost, "at most 1e6, or negative for none")
 	case c.MaxStrangers > 1e6:
-		return c, fmt.Errorf("quota: MaxStrangers is %d, must be at most 1000000, or negative for none", c.MaxStrangers)
+		return c, invalid.Field("quota", "MaxStrangers", c.MaxStrangers, "at most 1000000, or negative for none")
 	}
 	c.Cost = max(c.Cost, 0)
 	return c, nil

@@ -1,9 +1,10 @@
 package ratelimit
 
 import (
-	"fmt"
 	"math"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 const (
@@ -63,15 +64,15 @@ func (c Config) terms() (*terms, error) {
 func (c Config) validate() error {
 	switch {
 	case !(c.Rate == 0 || c.Rate >= 1/day && c.Rate <= maxRate):
-		return fmt.Errorf("ratelimit: Rate is %v, must be 1/86400 to 1e6 per second, or negative for no limit", c.Rate)
+		return invalid.Field("ratelimit", "Rate", c.Rate, "1/86400 to 1e6 per second, or negative for no limit")
 	case !(c.BurstSeconds > 0 && c.BurstSeconds <= day):
-		return fmt.Errorf("ratelimit: BurstSeconds is %v, must be above 0 and at most 86400", c.BurstSeconds)
+		return invalid.Field("ratelimit", "BurstSeconds", c.BurstSeconds, "above 0 and at most 86400")
 	case c.Rate > 0 && c.BurstSeconds < 1/c.Rate:
-		return fmt.Errorf("ratelimit: BurstSeconds is %v, must be at least 1/Rate (%v), or the bucket holds no token", c.BurstSeconds, 1/c.Rate)
+		return invalid.Field("ratelimit", "BurstSeconds", c.BurstSeconds, "at least 1/Rate (%v), or the bucket holds no token", 1/c.Rate)
 	case c.QueueDepth < 0:
-		return fmt.Errorf("ratelimit: QueueDepth is %d, must not be negative", c.QueueDepth)
+		return invalid.Field("ratelimit", "QueueDepth", c.QueueDepth, "0 or more")
 	case float64(c.QueueDepth) > c.Rate*day && c.Rate > 0:
-		return fmt.Errorf("ratelimit: QueueDepth is %d, must be at most %.0f, a day's wait", c.QueueDepth, math.Floor(c.Rate*day))
+		return invalid.Field("ratelimit", "QueueDepth", c.QueueDepth, "at most %.0f, a day's wait", math.Floor(c.Rate*day))
 	}
 	return c.Exempt.validate()
 }

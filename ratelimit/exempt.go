@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Caller is what an adapter knows of a client that asks to be let in. A zero field is
@@ -70,17 +72,17 @@ func (e Exempt) hasApplication(name string) bool {
 func (e Exempt) validate() error {
 	for i, p := range e.CIDRs {
 		if !p.IsValid() {
-			return fmt.Errorf("ratelimit: Exempt.CIDRs[%d] is %v, must be a network such as 10.0.0.0/8", i, p)
+			return invalid.Field("ratelimit", fmt.Sprintf("Exempt.CIDRs[%d]", i), p, "a network such as 10.0.0.0/8")
 		}
 		if p.Addr().Is4In6() {
-			return fmt.Errorf("ratelimit: Exempt.CIDRs[%d] is %v, must be written as an IPv4 network", i, p)
+			return invalid.Field("ratelimit", fmt.Sprintf("Exempt.CIDRs[%d]", i), p, "written as an IPv4 network")
 		}
 	}
 	if i := slices.Index(e.Identities, ""); i >= 0 {
-		return fmt.Errorf("ratelimit: Exempt.Identities[%d] is empty, must name a caller", i)
+		return invalid.Field("ratelimit", fmt.Sprintf("Exempt.Identities[%d]", i), "", "the name of a caller")
 	}
 	if i := slices.Index(e.Applications, ""); i >= 0 {
-		return fmt.Errorf("ratelimit: Exempt.Applications[%d] is empty, must not be the prefix of every name", i)
+		return invalid.Field("ratelimit", fmt.Sprintf("Exempt.Applications[%d]", i), "", "a prefix that not every name has")
 	}
 	return nil
 }

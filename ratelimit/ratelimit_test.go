@@ -271,10 +271,10 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		"BurstSeconds is -1, must be above 0 and at most 86400":              {BurstSeconds: -1},
 		"BurstSeconds is 100000, must":                                       {Rate: 1, BurstSeconds: 1e5},
 		"BurstSeconds is 0.1, must be at least 1/Rate (0.2)":                 {Rate: 5, BurstSeconds: 0.1},
-		"QueueDepth is -1, must not be negative":                             {QueueDepth: -1},
+		"QueueDepth is -1, must be 0 or more":                                {QueueDepth: -1},
 		"QueueDepth is 86401, must be at most 86400, a day's wait":           {Rate: 1, QueueDepth: 86401},
-		"Exempt.Applications[1] is empty, must not be the prefix":            {Exempt: Exempt{Applications: []string{"a", ""}}},
-		"Exempt.Identities[0] is empty, must name a caller":                  {Exempt: Exempt{Identities: []string{""}}},
+		"Exempt.Applications[1] is \"\", must be a prefix":                   {Exempt: Exempt{Applications: []string{"a", ""}}},
+		"Exempt.Identities[0] is \"\", must be the name of a caller":         {Exempt: Exempt{Identities: []string{""}}},
 		"Exempt.CIDRs[0] is invalid Prefix, must be a network":               {Exempt: Exempt{CIDRs: prefixes(t, "")}},
 		"Exempt.CIDRs[0] is ::ffff:10.0.0.0/104, must be written as an IPv4": {Exempt: Exempt{CIDRs: prefixes(t, "::ffff:10.0.0.0/104")}},
 	} {

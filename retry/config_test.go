@@ -22,8 +22,8 @@ func TestBadConfig(t *testing.T) {
 		want string
 	}{
 		{standard(retry.StandardConfig{Revision: "3.0"}), `Revision is "3.0", must be "2.1" or "2.0"`},
-		{standard(retry.StandardConfig{Attempts: -1}), "Attempts is -1, must be positive"},
-		{standard(retry.StandardConfig{Base: -1}), "Base is -1ns, must not be negative"},
+		{standard(retry.StandardConfig{Attempts: -1}), "Attempts is -1, must be 0 or more"},
+		{standard(retry.StandardConfig{Base: -1}), "Base is -1ns, must be 0 or more"},
 		{standard(retry.StandardConfig{OverloadBase: -time.Second}), "OverloadBase is -1s"},
 		{standard(retry.StandardConfig{MaxBackoff: -1}), "MaxBackoff is -1ns"},
 		{standard(retry.StandardConfig{Prices: retry.Prices{Retry: math.NaN()}}), "Prices.Retry is NaN"},
@@ -31,10 +31,10 @@ func TestBadConfig(t *testing.T) {
 		{standard(retry.StandardConfig{Prices: retry.Prices{Timeout: 2e9}}), "Prices.Timeout is 2e+09"},
 		{standard(retry.StandardConfig{Prices: retry.Prices{Success: math.NaN()}}), "Prices.Success is NaN"},
 		{overload(retry.OverloadConfig{Revision: "2025"}), `Revision is "2025", must be "2026-02" or "2026-07"`},
-		{overload(retry.OverloadConfig{Backoff: retry.Backoff{Base: -1}}), "Backoff is -1ns to 0s, must not be negative"},
+		{overload(retry.OverloadConfig{Backoff: retry.Backoff{Base: -1}}), "Backoff.Base is -1ns, must be 0 or more"},
 		{budgeted(retry.BudgetedConfig{Attempts: -2}), "Attempts is -2"},
 		{budgeted(retry.BudgetedConfig{Ratio: math.NaN()}), "Ratio is NaN"},
-		{budgeted(retry.BudgetedConfig{Backoff: retry.Backoff{Max: -1}}), "Backoff is 0s to -1ns"},
+		{budgeted(retry.BudgetedConfig{Backoff: retry.Backoff{Max: -1}}), "Backoff.Max is -1ns"},
 	} {
 		if test.err == nil || !strings.HasPrefix(test.err.Error(), "retry: "+test.want) {
 			t.Errorf("%v, want an error with %q", test.err, test.want)

@@ -2,10 +2,10 @@ package retry
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // OverloadConfig configures an [Overload]. The zero OverloadConfig is the
@@ -86,7 +86,7 @@ func NewOverload(c OverloadConfig) (*Overload, error) {
 func (c *OverloadConfig) rules() (rules, error) {
 	r, ok := overloadRules[cmp.Or(c.Revision, "2026-02")]
 	if !ok {
-		return r, fmt.Errorf(`retry: Revision is %q, must be "2026-02" or "2026-07"`, c.Revision)
+		return r, invalid.Field("retry", "Revision", c.Revision, `"2026-02" or "2026-07"`)
 	}
 	r.overloadAttempts = cmp.Or(max(c.MaxRetries, -1), r.overloadAttempts-1) + 1
 	switch {

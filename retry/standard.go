@@ -2,10 +2,10 @@ package retry
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
@@ -92,7 +92,7 @@ func NewStandard(c StandardConfig) (*Standard, error) {
 func (c *StandardConfig) rules() (rules, error) {
 	r, ok := standardRules[cmp.Or(c.Revision, "2.1")]
 	if !ok {
-		return r, fmt.Errorf(`retry: Revision is %q, must be "2.1" or "2.0"`, c.Revision)
+		return r, invalid.Field("retry", "Revision", c.Revision, `"2.1" or "2.0"`)
 	}
 	var v validator
 	v.count("Attempts", c.Attempts, &r.attempts)

@@ -1,11 +1,11 @@
 package shed
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Shedder]. The zero Config is ready for use.
@@ -67,7 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Rand = rand.Float64
 	}
 	if c.MaxWait < time.Millisecond || c.MaxWait > 10*time.Second {
-		return c, fmt.Errorf("shed: MaxWait is %v, must be 1ms to 10s", c.MaxWait)
+		return c, invalid.Field("shed", "MaxWait", c.MaxWait, "1ms to 10s")
 	}
 	return c, checkThresholds(c.Thresholds)
 }

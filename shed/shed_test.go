@@ -60,7 +60,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 	}{
 		{shed.Config{MaxWait: -1}, "shed: MaxWait is -1ns, must be 1ms to 10s"},
 		{shed.Config{MaxWait: time.Minute}, "shed: MaxWait is 1m0s, must be 1ms to 10s"},
-		{shed.Config{Thresholds: [4]float64{0.5, 0.5, 0.9, 1}}, "shed: Thresholds[1] is 0.5, must be at least 0.05 above Thresholds[0] (0.5)"},
+		{shed.Config{Thresholds: [4]float64{0.5, 0.5, 0.9, 1}}, "shed: Thresholds[1] is 0.5, must be at least 0.05 above that of the class below (0.5)"},
 		{shed.Config{Thresholds: [4]float64{-0.5, 0.5, 0.9, 1}}, "shed: Thresholds[0] is -0.5, must be above 0.05 and at most 100"},
 	} {
 		if _, err := shed.New(row.config); err == nil || err.Error() != row.want {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // ramp is the span of utilization over which a class goes from served to rejected, and the
@@ -19,10 +20,10 @@ var DefaultThresholds = [spillway.Criticalities]float64{0.80, 0.87, 0.95, 1.00}
 func checkThresholds(t [spillway.Criticalities]float64) error {
 	for i, v := range t {
 		if !(v > ramp && v <= 100) {
-			return fmt.Errorf("shed: Thresholds[%d] is %v, must be above %v and at most 100", i, v, ramp)
+			return invalid.Field("shed", fmt.Sprintf("Thresholds[%d]", i), v, "above %v and at most 100", ramp)
 		}
 		if i > 0 && v < t[i-1]+ramp-1e-9 {
-			return fmt.Errorf("shed: Thresholds[%d] is %v, must be at least %v above Thresholds[%d] (%v)", i, v, ramp, i-1, t[i-1])
+			return invalid.Field("shed", fmt.Sprintf("Thresholds[%d]", i), v, "at least %v above that of the class below (%v)", ramp, t[i-1])
 		}
 	}
 	return nil

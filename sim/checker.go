@@ -3,23 +3,18 @@ package sim
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// A checker keeps the first complaint.
+// A checker keeps the first error.
 type checker struct{ err error }
 
-func (c *checker) failf(field, format string, args ...any) {
-	if c.err == nil {
-		c.err = &FieldError{field, fmt.Sprintf(format, args...)}
-	}
-}
-
-// ok complains unless good.
-func (c *checker) ok(good bool, field string, value any, want string) {
-	if !good {
-		c.failf(field, "is %v, must be %s", value, want)
+// ok reports the value of a field as wrong unless good.
+func (c *checker) ok(good bool, field string, value any, allowed string) {
+	if !good && c.err == nil {
+		c.err = invalid.Field("sim", field, value, "%s", allowed)
 	}
 }
 
@@ -36,43 +31,26 @@ func (c *checker) number(field string, v float64) {
 }
 
 func (c *checker) dist(field string, d Dist) {
-	if err := d.validate(); err != nil {
-		c.failf(field, "%s", strings.TrimPrefix(err.Error(), "sim: distribution "))
-	}
+	allowed := d.wrong()
+	c.ok(allowed == "", field, d, allowed)
 }
 
-// policy complains of what the constructor of a policy or a stack did not like. Such an
-// error names packages and fields down to the one that is wrong: "throttle: K is 1, must be
-// above 1", or "ingress: RateLimit: ratelimit: Rate is 1e9, must be at most 1e6".
+// policy takes an error of the constructor of a policy or a stack, which has its
+// configuration in field.
 func (c *checker) policy(field string, err error) {
-	if err == nil {
-		return
+	if c.err == nil {
+		c.err = invalid.In("sim", field, err)
 	}
-	text := err.Error()
-	for {
-		name, rest, ok := strings.Cut(text, ": ")
-		if !ok || strings.Contains(name, " ") {
-			break
-		}
-		if isField(name) {
-			field += "." + name
-		}
-		text = rest
-	}
-	if name, rest, ok := strings.Cut(text, " "); ok && isField(name) {
-		field, text = field+"."+name, rest
-	}
-	c.failf(field, "%s", text)
 }
 
-// isField reports whether a word is the name of a field, and not of a package.
-func isField(word string) bool { return word != "" && word[0] >= 'A' && word[0] <= 'Z' }
+// unset checks that a field is nil for which the simulator has a value of its own.
+func (c *checker) unset(isNil bool, field string) {
+	c.ok(isNil, field, struct{}{}, "nil: the simulator sets it")
+}
 
-// word complains of a word that is not one of those allowed.
+// word checks that a word is one of those allowed.
 func (c *checker) word(field string, word any, allowed ...any) {
-	if !slices.Contains(allowed, word) {
-		c.failf(field, "is %q, must be one of %v", word, allowed)
-	}
+	c.ok(slices.Contains(allowed, word), field, word, fmt.Sprintf("one of %v", allowed))
 }
 
 func defaults[T comparable](field *T, value T) {

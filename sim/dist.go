@@ -1,11 +1,12 @@
 package sim
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Dist is a distribution of lengths of time. The zero Dist is always zero. In
@@ -77,12 +78,12 @@ func ParseDist(text string) (Dist, error) {
 	}
 	numbers := max(len(words)-1, 0)
 	if int(d.shape) == len(shapeNames) || numbers != d.numbers() {
-		return Dist{}, fmt.Errorf("sim: distribution %.60q is none of: 10ms, exponential 10ms, uniform 5ms 15ms, "+
-			"lognormal 10ms 0.8, pareto 10ms 2.5, bimodal 1ms 100ms 0.05", text)
+		return Dist{}, invalid.Field("sim", "distribution", text, "one such as 10ms, exponential 10ms, uniform 5ms 15ms, "+
+			"lognormal 10ms 0.8, pareto 10ms 2.5, bimodal 1ms 100ms 0.05")
 	}
 	for i, word := range words[1:] {
 		if err := d.set(i, word); err != nil {
-			return Dist{}, fmt.Errorf("sim: distribution %.60q: %w", text, err)
+			return Dist{}, invalid.Field("sim", "distribution", text, "such that %.60q is a number or a duration", word)
 		}
 	}
 	return d, d.validate()
@@ -104,22 +105,27 @@ func (d *Dist) set(i int, word string) (err error) {
 }
 
 func (d Dist) validate() error {
-	bad := func(want string) error {
-		return fmt.Errorf("sim: distribution %v, %s", d, want)
-	}
-	switch {
-	case d.mean < 0 || d.other < 0 || d.mean > maxTime || d.other > maxTime:
-		return bad("times must be 0 to a year")
-	case d.shape == uniform && d.other < d.mean:
-		return bad("the second time must not be below the first")
-	case d.shape == lognormal && !(d.measure >= 0 && d.measure <= 5):
-		return bad("sigma must be 0 to 5")
-	case d.shape == pareto && !(d.measure > 1 && d.measure <= 100):
-		return bad("alpha must be above 1 and at most 100")
-	case d.shape == bimodal && !(d.measure >= 0 && d.measure <= 1):
-		return bad("the share must be 0 to 1")
+	if allowed := d.wrong(); allowed != "" {
+		return invalid.Field("sim", "distribution", d, "%s", allowed)
 	}
 	return nil
+}
+
+// wrong returns what d must be, empty if it is.
+func (d Dist) wrong() string {
+	switch {
+	case d.mean < 0 || d.other < 0 || d.mean > maxTime || d.other > maxTime:
+		return "of times of 0 to a year"
+	case d.shape == uniform && d.other < d.mean:
+		return "of a second time that is not below the first"
+	case d.shape == lognormal && !(d.measure >= 0 && d.measure <= 5):
+		return "of a sigma of 0 to 5"
+	case d.shape == pareto && !(d.measure > 1 && d.measure <= 100):
+		return "of an alpha above 1 and at most 100"
+	case d.shape == bimodal && !(d.measure >= 0 && d.measure <= 1):
+		return "of a share of 0 to 1"
+	}
+	return ""
 }
 
 // Mean returns the mean.

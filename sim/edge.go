@@ -86,7 +86,7 @@ func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 		Throttle: (*callerThrottle)(&e.caller), ThrottleMode: c.Egress.ThrottleMode,
 		Inflight: (*callerInflight)(&e.caller), InflightMode: c.Egress.InflightMode,
 	}
-	e.stack.Retry, _, _ = c.Retry.strategy((*purse)(&e.caller), s.stream().float) // was tried once
+	e.stack.Retry, _ = c.Retry.strategy((*purse)(&e.caller), s.stream().float) // was tried once
 	e.policies.configure(c.Egress, s.stream().float)
 	if e.to.config.AcceptRatio && e.policies.keep > 0 {
 		e.policies.keep = max(e.policies.keep, int64(throttle.AdviceLifetime))

@@ -179,7 +179,7 @@ func clientOf(t *testing.T, edge Edge) *egress.Client {
 		t.Fatal(err)
 	}
 	c := edge.Egress
-	if c.Retry, _, err = edge.Retry.strategy(b, shared(1, strategyStream)); err != nil {
+	if c.Retry, err = edge.Retry.strategy(b, shared(1, strategyStream)); err != nil {
 		t.Fatal(err)
 	}
 	c.Throttle.Rand = shared(1, throttleStream)

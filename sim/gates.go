@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
@@ -19,23 +20,22 @@ const examining = 10 * time.Microsecond
 // unknown is a caller: a task knows the customer only.
 var unknown ratelimit.Caller
 
-// newCore returns the server policies of a task, nil without any, or the field of s
-// that is wrong.
-func newCore(s *Service, random *stream, state func(time.Time) shed.State) (core *ingress.Core, field string, err error) {
+// newCore returns the server policies of a task, nil without any.
+func newCore(s *Service, random *stream, state func(time.Time) shed.State) (*ingress.Core, error) {
 	if s.Ingress == nil {
-		return nil, "", nil
+		return nil, nil //nolint:nilnil // there are none
 	}
 	c := *s.Ingress
 	c.Rand, c.Trust.Boundary = random.float, ingress.Internal
 	if s.Customers != nil {
 		local, err := quota.NewLocal(*s.Customers)
 		if err != nil {
-			return nil, "Customers", err
+			return nil, invalid.In("sim", "Customers", err)
 		}
 		c.Quota.Allocator = local
 	}
-	core, err = ingress.NewCore(c, state)
-	return core, "Ingress", err
+	core, err := ingress.NewCore(c, state)
+	return core, invalid.In("sim", "Ingress", err)
 }
 
 // examine asks the server policies about a request.

@@ -2,12 +2,11 @@ package sim
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/throttle"
@@ -15,7 +14,7 @@ import (
 
 // strategy returns the strategy of an edge, which all its callers share: it knows
 // nothing of them but the budget that it is given.
-func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, string, error) {
+func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy, error) {
 	if r.NoJitter {
 		random = func() float64 { return longestWait }
 	}
@@ -27,19 +26,19 @@ func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy,
 		c := r.Standard
 		c.Budget, c.Rand = b, random
 		s, err := retry.NewStandard(c)
-		return s, "Standard", err
+		return s, invalid.In("sim", "Standard", err)
 	case Overload:
 		c := r.Overload
 		c.Budget, c.Rand = b, random
 		s, err := retry.NewOverload(c)
-		return s, "Overload", err
+		return s, invalid.In("sim", "Overload", err)
 	case Budgeted:
 		c := r.Budgeted
 		c.Budget, c.Rand = b, random
 		s, err := retry.NewBudgeted(c)
-		return s, "Budgeted", err
+		return s, invalid.In("sim", "Budgeted", err)
 	}
-	return nil, "", fmt.Errorf("sim: Strategy is %q, must be budgeted, standard or overload", r.Strategy)
+	return nil, invalid.Field("sim", "Strategy", string(r.Strategy), "budgeted, standard or overload")
 }
 
 // longestWait is the greatest number below 1.
@@ -82,16 +81,16 @@ func (e *edge) bucketOf(caller int32) *budget.Bucket {
 }
 
 // check returns the field that is wrong, in front of the one that err names.
-func (e *Edge) check() (field string, err error) {
+func (e *Edge) check() error {
 	if _, err := throttle.New(e.Egress.Throttle); err != nil {
-		return "Egress.Throttle", err
+		return invalid.In("sim", "Egress.Throttle", err)
 	}
 	if _, err := inflight.New(inflight.Config{MaxRequests: e.Egress.MaxRequests}); err != nil {
-		return "Egress", err
+		return invalid.In("sim", "Egress", err)
 	}
-	if _, field, err := e.Retry.strategy(retry.Unlimited{}, nil); err != nil {
-		return strings.TrimSuffix("Retry."+field, "."), err
+	if _, err := e.Retry.strategy(retry.Unlimited{}, nil); err != nil {
+		return invalid.In("sim", "Retry", err)
 	}
-	_, err = budget.New(e.Retry.bucket())
-	return "Retry.Budget", err
+	_, err := budget.New(e.Retry.bucket())
+	return invalid.In("sim", "Retry.Budget", err)
 }

@@ -104,7 +104,7 @@ func (s *Sim) newService(c *Service) *service {
 		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
 		t.ready.discipline = c.Discipline
-		t.core, _, _ = newCore(c, policy, t.state) // was tried once
+		t.core, _ = newCore(c, policy, t.state) // was tried once
 		v.tasks = append(v.tasks, t)
 	}
 	return v

@@ -50,7 +50,8 @@ type witness struct {
 // epoch is the time at which every simulation starts.
 var epoch = time.Unix(1_000_000_000, 0).UTC()
 
-// New returns a system that nothing has happened to, or a [FieldError].
+// New returns a system that nothing has happened to, or an error that
+// wraps a [spillway.FieldError].
 func New(c Config) (*Sim, error) {
 	c, err := c.withDefaults()
 	if err != nil {

@@ -10,15 +10,6 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A FieldError says which field of a [Config] is wrong. Field is its path in the
-// words of Go, such as Clients[0].Call.Egress.Throttle.K.
-type FieldError struct {
-	Field   string
-	Problem string // such as "is 1, must be above 1"
-}
-
-func (e *FieldError) Error() string { return "sim: " + e.Field + " " + e.Problem }
-
 // The most that a Config may ask for.
 const (
 	maxSlots   = 100_000
@@ -29,7 +20,8 @@ const (
 	maxCells   = 10_000_000 // slots of all series
 )
 
-// withDefaults returns c with its zero fields filled, or a [FieldError].
+// withDefaults returns c with its zero fields filled, or an error that wraps a
+// [spillway.FieldError].
 func (c Config) withDefaults() (Config, error) {
 	if c.Step == 0 {
 		c.Step = time.Second
@@ -64,7 +56,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, v.err
 }
 
-// Validate returns a [FieldError] for the first field that is wrong.
+// Validate returns an error for the first field that is wrong. It wraps a
+// [spillway.FieldError], whose path is such as Clients[0].Call.Egress.Throttle.K.
 func (c Config) Validate() error {
 	_, err := c.withDefaults()
 	return err
@@ -96,7 +89,7 @@ func (c *checker) windows(config *Config) {
 		if w.To == 0 {
 			w.To = config.Duration
 		}
-		c.ok(w.Name != "", at+".Name", `""`, "a name")
+		c.ok(w.Name != "", at+".Name", w.Name, "a name")
 		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, fmt.Sprintf("0 to before To (%v)", w.To))
 		c.ok(w.To <= config.Duration, at+".To", w.To, fmt.Sprintf("at most Duration (%v)", config.Duration))
 		same := slices.IndexFunc(config.Windows[:i], func(o Window) bool { return o.Name == w.Name })
@@ -108,7 +101,7 @@ func (c *checker) windows(config *Config) {
 func (c *checker) names(config *Config) {
 	seen := map[string]bool{}
 	check := func(field, name string) {
-		c.ok(name != "" && !strings.ContainsAny(name, ". \t\n@"), field, fmt.Sprintf("%q", name), "a name without dots and blanks")
+		c.ok(name != "" && !strings.ContainsAny(name, ". \t\n@"), field, name, "a name without dots and blanks")
 		c.ok(!seen[name], field, name, "different from the others")
 		seen[name] = true
 	}
@@ -154,11 +147,13 @@ func (c *checker) service(config *Config, i int) {
 		c.edge(config, &s.Calls[j], fmt.Sprintf("%s.Calls[%d]", at, j))
 	}
 	c.ingress(s, at)
+	_, err := newCore(s, newStream(0, 0), nil)
+	c.policy(at, err)
 }
 
 func (c *checker) ingress(s *Service, at string) {
 	if s.Ingress == nil {
-		c.ok(s.Customers == nil, at+".Customers", "set", "left out where there is no Ingress")
+		c.ok(s.Customers == nil, at+".Customers", s.Customers, "nil where there is no Ingress")
 		c.ok(!s.AcceptRatio, at+".AcceptRatio", s.AcceptRatio, "false where there is no Ingress")
 		return
 	}
@@ -175,11 +170,13 @@ func (c *checker) ingress(s *Service, at string) {
 	} {
 		c.ok(m.mode != spillway.Observe, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
 	}
-	made := s.Ingress.Quota.Allocator != nil || s.Ingress.Load.Signals != nil || s.Ingress.Exempt != nil ||
-		s.Ingress.Rand != nil || s.Ingress.Observer != nil || s.Ingress.Shed.Rand != nil
-	c.ok(!made, at+".Ingress", "given an allocator, signals, exemptions, randomness or an observer", "without: they are made here")
-	_, field, err := newCore(s, newStream(0, 0), nil)
-	c.policy(at+"."+field, err)
+	at += ".Ingress"
+	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
+	c.unset(s.Ingress.Load.Signals == nil, at+".Load.Signals")
+	c.unset(s.Ingress.Exempt == nil, at+".Exempt")
+	c.unset(s.Ingress.Rand == nil, at+".Rand")
+	c.unset(s.Ingress.Shed.Rand == nil, at+".Shed.Rand")
+	c.unset(s.Ingress.Observer == nil, at+".Observer")
 }
 
 func (c *checker) clients(config *Config, i int) {
@@ -201,7 +198,7 @@ func (c *checker) clients(config *Config, i int) {
 	if g.Loop {
 		c.ok(g.Rate == 0 && g.Rates == nil && g.Trace == nil, at+".Loop", true, "false where there is a Rate or a Trace")
 	}
-	c.ok(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", "given", "left out where there is a Rate")
+	c.ok(g.Trace == nil || g.Rate == 0 && g.Rates == nil, at+".Trace", g.Trace, "nil where there is a Rate")
 	total := 0.0
 	for j, share := range g.Classes {
 		c.number(fmt.Sprintf("%s.Classes[%d]", at, j), share)
@@ -219,7 +216,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	defaults(&e.Retry.Strategy, Budgeted)
 	to := config.service(e.To)
 	if to < 0 {
-		c.failf(at+".To", "is %q, which is no service", e.To)
+		c.ok(false, at+".To", e.To, "the name of a service")
 		return
 	}
 	tasks := max(config.Services[to].Tasks, 1)
@@ -235,12 +232,12 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	if config.Services[to].Connect > 0 {
 		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
 	}
-	keys := len(e.Egress.MaxRequestsByKey)
-	c.ok(keys == 0, at+".Egress.MaxRequestsByKey", fmt.Sprintf("has %d keys", keys), "empty: all calls of an edge have one key")
-	c.ok(e.Egress.Retry == nil && e.Egress.Inflight == nil && e.Egress.Observer == nil && e.Egress.Throttle.Rand == nil,
-		at+".Egress", "given a strategy, a limiter, randomness or an observer", "without: they are made here")
-	field, err := e.check()
-	c.policy(at+"."+field, err)
+	c.ok(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", e.Egress.MaxRequestsByKey, "nil: all calls of an edge have one key")
+	c.unset(e.Egress.Retry == nil, at+".Egress.Retry")
+	c.unset(e.Egress.Inflight == nil, at+".Egress.Inflight")
+	c.unset(e.Egress.Observer == nil, at+".Egress.Observer")
+	c.unset(e.Egress.Throttle.Rand == nil, at+".Egress.Throttle.Rand")
+	c.policy(at, e.check())
 }
 
 func (c *checker) fault(config *Config, i int) {
@@ -250,12 +247,12 @@ func (c *checker) fault(config *Config, i int) {
 	c.time(at+".For", f.For)
 	if f.Kind == Herd {
 		known := slices.ContainsFunc(config.Clients, func(g Clients) bool { return g.Name == f.Clients })
-		c.ok(known, at+".Clients", fmt.Sprintf("%q", f.Clients), "the name of clients")
+		c.ok(known, at+".Clients", f.Clients, "the name of clients")
 		c.count(at+".Calls", f.Calls, maxClients)
 		return
 	}
 	to := config.service(f.Service)
-	c.ok(to >= 0, at+".Service", fmt.Sprintf("%q", f.Service), "the name of a service")
+	c.ok(to >= 0, at+".Service", f.Service, "the name of a service")
 	if to >= 0 {
 		c.count(at+".Tasks", f.Tasks, config.Services[to].Tasks)
 		if f.Tasks == 0 {
@@ -285,7 +282,8 @@ func (c *checker) circles(config *Config) {
 		for j := range s.Calls {
 			to := config.service(s.Calls[j].To)
 			if state[to] == begun {
-				c.failf(fmt.Sprintf("Services[%d].Calls[%d].To", i, j), "closes a circle: %s", strings.Join(append(way, s.Calls[j].To), " → "))
+				c.ok(false, fmt.Sprintf("Services[%d].Calls[%d].To", i, j), s.Calls[j].To,
+					"a service that does not call this one: "+strings.Join(append(way, s.Calls[j].To), " → "))
 			}
 			if state[to] == 0 {
 				visit(to, way)

@@ -2,10 +2,11 @@ package spillaws
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Install makes a Retryer for all clients that are made from cfg from now on: it
@@ -20,7 +21,7 @@ import (
 // Retryer is one such: the SDK has not read the settings above for it.
 func Install(cfg *aws.Config, c Config) (*Retryer, error) {
 	if cfg.Retryer != nil {
-		return nil, errors.New("spillaws: aws.Config.Retryer is set, must be nil")
+		return nil, invalid.Field("spillaws", "aws.Config.Retryer", cfg.Retryer, "nil")
 	}
 	c.Mode = cmp.Or(c.Mode, cfg.RetryMode)
 	c.MaxAttempts = cmp.Or(c.MaxAttempts, cfg.RetryMaxAttempts)

@@ -2,12 +2,12 @@ package spillaws
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -36,7 +36,7 @@ var _ sdkretry.RateLimiter = (*RateLimiter)(nil)
 // must not be nil. Budgets that keep no accounts ignore the key.
 func NewRateLimiter(b retry.Budget, key string) (*RateLimiter, error) {
 	if b == nil {
-		return nil, errors.New("spillaws: the budget is nil, must be set")
+		return nil, invalid.Field("spillaws", "budget", nil, "set")
 	}
 	return &RateLimiter{budget: b, key: key}, nil
 }

@@ -3,7 +3,6 @@ package spillaws
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -66,10 +66,10 @@ var _ aws.RetryerV2 = (*Retryer)(nil)
 //	})
 func New(c Config) (*Retryer, error) {
 	if c.MaxAttempts < 0 {
-		return nil, fmt.Errorf("spillaws: MaxAttempts is %d, must not be negative", c.MaxAttempts)
+		return nil, invalid.Field("spillaws", "MaxAttempts", c.MaxAttempts, "0 or more")
 	}
 	if c.Strategy != nil && c.Budget != nil {
-		return nil, errors.New("spillaws: Budget is set beside a Strategy, must be given to the Strategy")
+		return nil, invalid.Field("spillaws", "Budget", c.Budget, "nil where a Strategy is set: give the budget to the Strategy")
 	}
 	r := &Retryer{strategy: c.Strategy, maxAttempts: c.MaxAttempts, retryAfter: c.RetryAfter}
 	switch c.Mode {
@@ -77,7 +77,7 @@ func New(c Config) (*Retryer, error) {
 	case aws.RetryModeAdaptive:
 		r.sender = sdkretry.NewAdaptiveMode()
 	default:
-		return nil, fmt.Errorf("spillaws: Mode is %.32q, must be %q or %q", c.Mode, aws.RetryModeStandard, aws.RetryModeAdaptive)
+		return nil, invalid.Field("spillaws", "Mode", c.Mode, "%q or %q", aws.RetryModeStandard, aws.RetryModeAdaptive)
 	}
 	if err := r.standard(c.Budget); err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func (r *Retryer) standard(b retry.Budget) error {
 	}
 	s, err := retry.NewStandard(retry.StandardConfig{Attempts: r.maxAttempts, Budget: b})
 	if err != nil {
-		return fmt.Errorf("spillaws: %w", err)
+		return invalid.In("spillaws", "", err)
 	}
 	r.strategy = s
 	return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/serviceconfig"
 
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // BalancerConfig is what a service config says to the policy of [NewBalancer]:
@@ -49,7 +50,7 @@ type BalancerConfig struct {
 func (c BalancerConfig) ServiceConfig() (string, error) {
 	text, err := json.Marshal(map[string]any{"loadBalancingConfig": []any{map[string]any{BalancerName: c}}})
 	if err != nil {
-		return "", fmt.Errorf("spillgrpc: ChildPolicy: %w", err)
+		return "", invalid.In("spillgrpc", "ChildPolicy", err)
 	}
 	return string(text), nil
 }

@@ -2,8 +2,6 @@ package spillgrpc
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // ClientConfig configures a [Client]. The zero ClientConfig is ready for use: all
@@ -54,11 +53,11 @@ type Client struct {
 // NewClient returns a Client, or an error that names the field of c that is wrong.
 func NewClient(c ClientConfig) (*Client, error) {
 	if c.MaxBackends < 0 {
-		return nil, fmt.Errorf("spillgrpc: MaxBackends is %d, must not be negative", c.MaxBackends)
+		return nil, invalid.Field("spillgrpc", "MaxBackends", c.MaxBackends, "0 or more")
 	}
 	if c.Imported != nil {
 		if c.Egress.Retry != nil {
-			return nil, errors.New("spillgrpc: Egress.Retry is set, must be nil where Imported is given")
+			return nil, invalid.Field("spillgrpc", "Egress.Retry", c.Egress.Retry, "nil where Imported is given")
 		}
 		c.Egress.Retry = c.Imported.strategy
 	}
@@ -67,7 +66,7 @@ func NewClient(c ClientConfig) (*Client, error) {
 	}
 	pool, err := egress.NewPool(c.Egress, c.MaxBackends)
 	if err != nil {
-		return nil, fmt.Errorf("spillgrpc: Egress: %w", err)
+		return nil, invalid.In("spillgrpc", "Egress", err)
 	}
 	return &Client{
 		pool: pool, classify: c.Classify, imported: c.Imported, external: c.External,

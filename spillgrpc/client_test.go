@@ -72,8 +72,8 @@ func TestClientConfig(t *testing.T) {
 		want   string
 	}{
 		{ClientConfig{}, ""},
-		{ClientConfig{MaxBackends: -1}, "MaxBackends is -1, must not be negative"},
-		{ClientConfig{Egress: egress.Config{ThrottleMode: 7}}, "spillgrpc: Egress: egress: ThrottleMode is 7"},
+		{ClientConfig{MaxBackends: -1}, "MaxBackends is -1, must be 0 or more"},
+		{ClientConfig{Egress: egress.Config{ThrottleMode: 7}}, "spillgrpc: Egress.ThrottleMode is Mode(7)"},
 		{ClientConfig{Egress: eager, Imported: must(ImportServiceConfig("{}"))}, "Egress.Retry is set, must be nil where Imported is given"},
 	} {
 		_, err := NewClient(row.config)

@@ -2,7 +2,6 @@ package spillgrpc
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
@@ -74,7 +74,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	if s.ingress == nil {
 		var err error
 		if s.ingress, err = ingress.New(ingress.Config{}); err != nil {
-			return nil, fmt.Errorf("spillgrpc: Ingress: %w", err)
+			return nil, invalid.In("spillgrpc", "Ingress", err)
 		}
 		s.owned = true
 	}

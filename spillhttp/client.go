@@ -2,12 +2,12 @@ package spillhttp
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // TransportConfig configures a [Transport]. The zero TransportConfig is ready for
@@ -55,7 +55,7 @@ type Transport struct {
 // is wrong.
 func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.MaxHosts < 0 {
-		return nil, fmt.Errorf("spillhttp: MaxHosts is %d, must not be negative", c.MaxHosts)
+		return nil, invalid.Field("spillhttp", "MaxHosts", c.MaxHosts, "0 or more")
 	}
 	if c.Base == nil {
 		c.Base = http.DefaultTransport
@@ -65,7 +65,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	}
 	pool, err := egress.NewPool(c.Egress, c.MaxHosts)
 	if err != nil {
-		return nil, fmt.Errorf("spillhttp: Egress: %w", err)
+		return nil, invalid.In("spillhttp", "Egress", err)
 	}
 	return &Transport{base: c.Base, pool: pool, key: c.Key, route: c.Route, internal: c.Internal}, nil
 }
@@ -77,7 +77,7 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 // Transport keeps its own. Calls under way end as they began.
 func (t *Transport) Update(c egress.Config) error {
 	if err := t.pool.Update(c); err != nil {
-		return fmt.Errorf("spillhttp: Egress: %w", err)
+		return invalid.In("spillhttp", "Egress", err)
 	}
 	return nil
 }

@@ -18,8 +18,8 @@ func TestTransportConfig(t *testing.T) {
 		config TransportConfig
 		want   string
 	}{
-		{TransportConfig{MaxHosts: -1}, "MaxHosts is -1, must not be negative"},
-		{TransportConfig{Egress: egress.Config{ThrottleMode: 7}}, "ThrottleMode is 7"},
+		{TransportConfig{MaxHosts: -1}, "MaxHosts is -1, must be 0 or more"},
+		{TransportConfig{Egress: egress.Config{ThrottleMode: 7}}, "ThrottleMode is Mode(7)"},
 		{TransportConfig{}, ""},
 	} {
 		_, err := NewTransport(row.config)
@@ -163,7 +163,7 @@ func TestTransportUpdate(t *testing.T) {
 	if resp.StatusCode != 200 {
 		t.Errorf("%d, want the answer to the retry by the strategy that the call began with", resp.StatusCode)
 	}
-	if err := rt.Update(egress.Config{MaxRequests: 9, ThrottleMode: 9}); err == nil || !strings.HasPrefix(err.Error(), "spillhttp: Egress: egress: ThrottleMode is 9") {
+	if err := rt.Update(egress.Config{MaxRequests: 9, ThrottleMode: 9}); err == nil || !strings.HasPrefix(err.Error(), "spillhttp: Egress.ThrottleMode is Mode(9)") {
 		t.Errorf("%v, want an error about ThrottleMode", err)
 	}
 	if _, err := rt.RoundTrip(newRequest(t, t.Context(), "GET", nil)); !errors.Is(err, spillway.ErrRejected) {

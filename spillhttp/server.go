@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -88,11 +89,11 @@ const lookOn = 1000
 // wrong.
 func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if next == nil {
-		return nil, errors.New("spillhttp: next is nil, must be a Handler")
+		return nil, invalid.Field("spillhttp", "next", nil, "a Handler")
 	}
 	for i, path := range c.HealthPaths {
 		if u, err := url.Parse(path); err != nil || u.Path != path || path == "" || path[0] != '/' {
-			return nil, fmt.Errorf("spillhttp: HealthPaths[%d] is %.64q, must be a path such as /healthz, without escapes or a query", i, path)
+			return nil, invalid.Field("spillhttp", fmt.Sprintf("HealthPaths[%d]", i), path, "a path such as /healthz, without escapes or a query")
 		}
 	}
 	h := &Handler{
@@ -104,7 +105,7 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	if h.ingress == nil {
 		var err error
 		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {
-			return nil, fmt.Errorf("spillhttp: Ingress: %w", err)
+			return nil, invalid.In("spillhttp", "Ingress", err)
 		}
 		h.owned = true
 	}

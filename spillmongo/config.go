@@ -1,7 +1,6 @@
 package spillmongo
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -142,11 +142,11 @@ func supported(o *options.ClientOptions) error {
 	deployment, crypt := deployed(o)
 	switch {
 	case o.AutoEncryptionOptions != nil:
-		return errors.New("spillmongo: AutoEncryptionOptions is set, must be nil: its helpers would share the client's servers (use explicit encryption)")
-	case crypt:
-		return errors.New("spillmongo: Crypt is set, must be nil")
-	case deployment:
-		return errors.New("spillmongo: Deployment is set, must be nil: a Retrier brings its own")
+		return invalid.Field("spillmongo", "AutoEncryptionOptions", o.AutoEncryptionOptions, "nil: its helpers would share the client's servers (use explicit encryption)")
+	case crypt != nil:
+		return invalid.Field("spillmongo", "Crypt", crypt, "nil")
+	case deployment != nil:
+		return invalid.Field("spillmongo", "Deployment", deployment, "nil: a Retrier brings its own")
 	default:
 		return o.Validate()
 	}
@@ -164,10 +164,10 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	}
 	if n := o.MaxAdaptiveRetries; n != nil {
 		if !later {
-			return fmt.Errorf("spillmongo: MaxAdaptiveRetries is %d, must not be set in revision 2026-02 (use Revision 2026-07)", *n)
+			return invalid.Field("spillmongo", "MaxAdaptiveRetries", *n, "nil in revision 2026-02 (use Revision 2026-07)")
 		}
 		if *n > maxRetries {
-			return fmt.Errorf("spillmongo: MaxAdaptiveRetries is %d, must be at most %d", *n, maxRetries)
+			return invalid.Field("spillmongo", "MaxAdaptiveRetries", *n, "at most %d", maxRetries)
 		}
 		if oc.MaxRetries = int(*n); *n == 0 {
 			oc.MaxRetries = -1
@@ -175,7 +175,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	}
 	if b := o.EnableOverloadRetargeting; b != nil {
 		if !later {
-			return fmt.Errorf("spillmongo: EnableOverloadRetargeting is %v, must not be set in revision 2026-02, which always does", *b)
+			return invalid.Field("spillmongo", "EnableOverloadRetargeting", *b, "nil in revision 2026-02, which always does it")
 		}
 		oc.Retarget = *b
 	}
@@ -185,7 +185,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	}
 	var err error
 	if r.strategy, err = retry.NewOverload(oc); err != nil {
-		return fmt.Errorf("spillmongo: %w", err)
+		return invalid.In("spillmongo", "", err)
 	}
 	oc.NoReads, oc.NoWrites = false, false
 	r.ends, err = retry.NewOverload(oc)

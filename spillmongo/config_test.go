@@ -22,13 +22,13 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		options *options.ClientOptions
 		config  spillmongo.Config
 	}{
-		`Revision is "2025"`:                  {options.Client(), spillmongo.Config{Revision: "2025"}},
-		"AutoEncryptionOptions is set":        {options.Client().SetAutoEncryptionOptions(options.AutoEncryption()), spillmongo.Config{}},
-		"MaxAdaptiveRetries is 3, must not":   {options.Client().SetMaxAdaptiveRetries(3), spillmongo.Config{}},
-		"MaxAdaptiveRetries is 2000, must be": {options.Client().SetMaxAdaptiveRetries(2000), spillmongo.Config{Revision: "2026-07"}},
-		"EnableOverloadRetargeting is true":   {options.Client().SetEnableOverloadRetargeting(true), spillmongo.Config{}},
-		"Deployment is set":                   {must(spillmongo.New(nil, spillmongo.Config{})).ClientOptions(), spillmongo.Config{}},
-		"srvMaxHosts":                         {options.Client().SetSRVMaxHosts(1).SetReplicaSet("x"), spillmongo.Config{}},
+		`Revision is "2025"`:                   {options.Client(), spillmongo.Config{Revision: "2025"}},
+		"AutoEncryptionOptions is set":         {options.Client().SetAutoEncryptionOptions(options.AutoEncryption()), spillmongo.Config{}},
+		"MaxAdaptiveRetries is 3, must be nil": {options.Client().SetMaxAdaptiveRetries(3), spillmongo.Config{}},
+		"MaxAdaptiveRetries is 2000, must be":  {options.Client().SetMaxAdaptiveRetries(2000), spillmongo.Config{Revision: "2026-07"}},
+		"EnableOverloadRetargeting is true":    {options.Client().SetEnableOverloadRetargeting(true), spillmongo.Config{}},
+		"Deployment is set":                    {must(spillmongo.New(nil, spillmongo.Config{})).ClientOptions(), spillmongo.Config{}},
+		"srvMaxHosts":                          {options.Client().SetSRVMaxHosts(1).SetReplicaSet("x"), spillmongo.Config{}},
 	} {
 		r, err := spillmongo.New(row.options, row.config)
 		if r != nil || err == nil || !strings.Contains(err.Error(), want) {

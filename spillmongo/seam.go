@@ -48,8 +48,8 @@ import (
 var knownDrivers = []string{"2.9.3"}
 
 // deployed reports whether o brings its own servers or its own encryption.
-func deployed(o *options.ClientOptions) (deployment, crypt bool) {
-	return o.Deployment != nil, o.Crypt != nil //nolint:staticcheck // as above
+func deployed(o *options.ClientOptions) (deployment, crypt any) {
+	return o.Deployment, o.Crypt //nolint:staticcheck // as above
 }
 
 // deploy gives o a Deployment of ours, with the servers that it names.

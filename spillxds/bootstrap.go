@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/xds/bootstrap"
 	"google.golang.org/protobuf/types/known/structpb"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // The environment variables of gRPC: the name of a bootstrap file, which comes
@@ -85,7 +87,7 @@ func ParseBootstrap(text []byte) (*Bootstrap, error) {
 		return nil, fmt.Errorf("spillxds: bootstrap: %w", withoutValues(err))
 	}
 	if len(parsed.Servers) == 0 || parsed.Servers[0].URI == "" {
-		return nil, errors.New("spillxds: bootstrap: xds_servers[0].server_uri is empty, must be the address of the control plane")
+		return nil, invalid.Field("spillxds", "xds_servers[0].server_uri", "", "the address of the control plane")
 	}
 	if n := len(parsed.Servers); n > 1 {
 		return nil, fmt.Errorf("spillxds: bootstrap: xds_servers has %d entries, must have 1: fallback to a second control plane (gRFC A71) is not supported; "+

@@ -32,7 +32,7 @@ func TestBootstrapErrorsTellNoValues(t *testing.T) {
 		`"xds_servers.server_uri"`:                     `{"xds_servers":[{"server_uri":["` + secret + `"]}]}`,
 		`"node.id"`:                                    `{"node":{"id":{"` + secret + `":1}}}`,
 		"node.metadata":                                `{"node":{"metadata":"` + secret + `"}}`,
-		"server_uri is empty":                          `{"xds_servers":[{"channel_creds":[{"type":"insecure","config":"` + secret + `"}]}]}`,
+		`server_uri is ""`:                             `{"xds_servers":[{"channel_creds":[{"type":"insecure","config":"` + secret + `"}]}]}`,
 		"no type that is known":                        `{"xds_servers":[{"server_uri":"x","channel_creds":[{"type":"` + secret + `"}]}]}`,
 		"xds_servers has 2 entries":                    `{"xds_servers":[{"server_uri":"x"},{"server_uri":"` + secret + `"}]}`,
 		"channel_creds has no":                         `{"xds_servers":[{"server_uri":"x"}]}`,
@@ -74,14 +74,14 @@ func TestBootstrapFromEnvironment(t *testing.T) {
 
 func TestBadConfig(t *testing.T) {
 	for want, c := range map[string]spillxds.Config{
-		"DoesNotExist is 2h0m0s":       {DoesNotExist: 2 * time.Hour},
-		"BackoffBase is -1s":           {BackoffBase: -time.Second},
-		"BackoffMax is 500ms, must no": {BackoffMax: 500 * time.Millisecond},
-		"MinReportInterval is 1ms":     {MinReportInterval: time.Millisecond},
-		"FlushTimeout is 2m0s":         {FlushTimeout: 2 * time.Minute},
-		"MaxClusters is -1":            {MaxClusters: -1},
-		"Deleted is 2":                 {Deleted: 2},
-		"Reports is 3":                 {Reports: 3},
+		"DoesNotExist is 2h0m0s":                            {DoesNotExist: 2 * time.Hour},
+		"BackoffBase is -1s":                                {BackoffBase: -time.Second},
+		"BackoffMax is 500ms, must be at least BackoffBase": {BackoffMax: 500 * time.Millisecond},
+		"MinReportInterval is 1ms":                          {MinReportInterval: time.Millisecond},
+		"FlushTimeout is 2m0s":                              {FlushTimeout: 2 * time.Minute},
+		"MaxClusters is -1":                                 {MaxClusters: -1},
+		"Deleted is 2":                                      {Deleted: 2},
+		"Reports is 3":                                      {Reports: 3},
 	} {
 		if client, err := spillxds.New(c); client != nil || err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("New: %v, want an error with %q", err, want)

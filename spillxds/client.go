@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // maxResponse bounds a response in memory. A control plane that sends everything
@@ -87,11 +88,11 @@ func New(config Config) (*Client, error) {
 func (c *Client) Cluster(key inflight.Key) (*Cluster, error) {
 	switch {
 	case key.Cluster == "" || len(key.Cluster) > maxName:
-		return nil, fmt.Errorf("spillxds: Key.Cluster has %d bytes, must have 1 to %d", len(key.Cluster), maxName)
+		return nil, invalid.Field("spillxds", "Key.Cluster", key.Cluster, "1 to %d bytes long", maxName)
 	case len(key.Service) > maxName:
-		return nil, fmt.Errorf("spillxds: Key.Service has %d bytes, must have at most %d", len(key.Service), maxName)
+		return nil, invalid.Field("spillxds", "Key.Service", key.Service, "at most %d bytes long", maxName)
 	case strings.HasPrefix(key.Cluster, "xdstp:"):
-		return nil, fmt.Errorf("spillxds: Key.Cluster is %.100q, must be a plain name: names of the form xdstp: (gRFC A47) are not supported", key.Cluster)
+		return nil, invalid.Field("spillxds", "Key.Cluster", key.Cluster, "a plain name: names of the form xdstp: (gRFC A47) are not supported")
 	case c.ctx.Err() != nil:
 		return nil, errors.New("spillxds: the Client is closed")
 	}

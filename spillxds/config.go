@@ -1,12 +1,12 @@
 package spillxds
 
 import (
-	"fmt"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Client]. The zero Config is ready for use where gRPC's
@@ -112,7 +112,7 @@ func (c Config) withDefaults() (Config, error) {
 			*d.value = d.preset
 		}
 		if *d.value < d.least || *d.value > d.great {
-			return c, fmt.Errorf("spillxds: %s is %v, must be %v to %v", d.field, *d.value, max(d.least, 0), d.great)
+			return c, invalid.Field("spillxds", d.field, *d.value, "%v to %v", max(d.least, 0), d.great)
 		}
 	}
 	if c.MaxClusters == 0 {
@@ -120,13 +120,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case c.BackoffMax < c.BackoffBase:
-		return c, fmt.Errorf("spillxds: BackoffMax is %v, must not be below BackoffBase (%v)", c.BackoffMax, c.BackoffBase)
+		return c, invalid.Field("spillxds", "BackoffMax", c.BackoffMax, "at least BackoffBase (%v)", c.BackoffBase)
 	case c.MaxClusters < 0:
-		return c, fmt.Errorf("spillxds: MaxClusters is %d, must be positive", c.MaxClusters)
+		return c, invalid.Field("spillxds", "MaxClusters", c.MaxClusters, "above 0")
 	case c.Deleted > DefaultLimit:
-		return c, fmt.Errorf("spillxds: Deleted is %d, must be KeepLimit or DefaultLimit", c.Deleted)
+		return c, invalid.Field("spillxds", "Deleted", c.Deleted, "KeepLimit or DefaultLimit")
 	case c.Reports > Never:
-		return c, fmt.Errorf("spillxds: Reports is %d, must be AsTold, Always or Never", c.Reports)
+		return c, invalid.Field("spillxds", "Reports", c.Reports, "AsTold, Always or Never")
 	}
 	if c.Registry == nil {
 		c.Registry = new(inflight.Registry)

@@ -2,8 +2,6 @@ package spillxds
 
 import (
 	"encoding/base64"
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
 )
 
@@ -60,14 +59,14 @@ func (c OrcaConfig) withDefaults() (OrcaConfig, error) {
 			*d.value = d.preset
 		}
 		if *d.value < d.least || *d.value > d.great {
-			return c, fmt.Errorf("spillxds: %s is %v, must be %v to %v", d.field, *d.value, d.least, d.great)
+			return c, invalid.Field("spillxds", d.field, *d.value, "%v to %v", d.least, d.great)
 		}
 	}
 	if c.Utilization == nil {
 		c.Utilization = busiest
 	}
 	if c.Server == nil {
-		return c, errors.New("spillxds: Server is nil, must be an ingress.Server")
+		return c, invalid.Field("spillxds", "Server", nil, "an ingress.Server")
 	}
 	return c, nil
 }

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Throttle]. The zero Config is ready for use.
@@ -65,11 +65,11 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	switch {
 	case !(c.K > 1 && c.K <= 100):
-		return c, fmt.Errorf("throttle: K is %v, must be above 1 and at most 100", c.K)
+		return c, invalid.Field("throttle", "K", c.K, "above 1 and at most 100")
 	case c.Window < time.Second || c.Window > time.Hour:
-		return c, fmt.Errorf("throttle: Window is %v, must be 1s to 1h", c.Window)
+		return c, invalid.Field("throttle", "Window", c.Window, "1s to 1h")
 	case c.ProbeInterval < time.Millisecond || c.ProbeInterval > c.Window:
-		return c, fmt.Errorf("throttle: ProbeInterval is %v, must be 1ms to Window (%v)", c.ProbeInterval, c.Window)
+		return c, invalid.Field("throttle", "ProbeInterval", c.ProbeInterval, "1ms to Window (%v)", c.Window)
 	}
 	return c, nil
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Rule is how a limit is moved, or why.
@@ -163,11 +165,11 @@ func (c *Config) validate() error {
 		{"MaxDelta", c.MaxDelta, 0, most, true},
 	} {
 		if !(f.value >= f.lo && f.value <= f.hi) || f.above && f.value == f.lo {
-			return fmt.Errorf("tune: %s is %v, must be %s", f.name, f.value, between(f.lo, f.hi, f.above))
+			return invalid.Field("tune", f.name, f.value, "%s", between(f.lo, f.hi, f.above))
 		}
 	}
 	if c.Rule > Proportional {
-		return fmt.Errorf("tune: Rule is %d, must be AIMD or Proportional", c.Rule)
+		return invalid.Field("tune", "Rule", int(c.Rule), "AIMD or Proportional")
 	}
 	if err := c.validateWhole(); err != nil {
 		return err
@@ -194,11 +196,11 @@ func (c *Config) validateWhole() error {
 		value float64
 	}{{"Limit", c.Limit}, {"Min", c.Min}, {"Max", c.Max}} {
 		if f.value != math.Trunc(f.value) {
-			return fmt.Errorf("tune: %s is %v, must be a whole number", f.name, f.value)
+			return invalid.Field("tune", f.name, f.value, "a whole number")
 		}
 	}
 	if c.MaxDelta < 1 {
-		return fmt.Errorf("tune: MaxDelta is %v, must be 1 or more for a whole number", c.MaxDelta)
+		return invalid.Field("tune", "MaxDelta", c.MaxDelta, "1 or more for a whole number")
 	}
 	return nil
 }
@@ -210,7 +212,7 @@ func (c *Config) validateTimes() error {
 		value, lo, hi time.Duration
 	}{{"Reaction", c.Reaction, ms, hour}, {"Persist", c.Persist, 0, hour}, {"Stale", c.Stale, ms, 24 * hour}} {
 		if f.value < f.lo || f.value > f.hi {
-			return fmt.Errorf("tune: %s is %v, must be %v to %v", f.name, f.value, f.lo, f.hi)
+			return invalid.Field("tune", f.name, f.value, "%v to %v", f.lo, f.hi)
 		}
 	}
 	return nil
@@ -218,17 +220,17 @@ func (c *Config) validateTimes() error {
 
 func (c *Config) validateSignals() error {
 	if n := len(c.Signals); n < 1 || n > maxSignals {
-		return fmt.Errorf("tune: Signals are %d, must be 1 to %d", n, maxSignals)
+		return invalid.Field("tune", "Signals", n, "1 to %d signals", maxSignals)
 	}
 	for i, s := range c.Signals {
 		same := func(o Signal) bool { return o.Name == s.Name }
 		switch {
 		case s.Name == "":
-			return fmt.Errorf("tune: Signals[%d].Name is empty", i)
+			return invalid.Field("tune", fmt.Sprintf("Signals[%d].Name", i), "", "a name")
 		case slices.ContainsFunc(c.Signals[:i], same):
-			return fmt.Errorf("tune: Signals[%d].Name is %.64q, as that of another one", i, s.Name)
+			return invalid.Field("tune", fmt.Sprintf("Signals[%d].Name", i), s.Name, "different from the others")
 		case !(s.Target > 0 && s.Target <= most):
-			return fmt.Errorf("tune: Signals[%d].Target is %v, must be above 0 and at most %v", i, s.Target, float64(most))
+			return invalid.Field("tune", fmt.Sprintf("Signals[%d].Target", i), s.Target, "above 0 and at most %v", float64(most))
 		}
 	}
 	return nil

@@ -262,10 +262,10 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		{func(c *tune.Config) { c.Rule = tune.Fallback }, "Rule is 2, must be AIMD or Proportional"},
 		{func(c *tune.Config) { c.Whole, c.Max = true, 200.5 }, "Max is 200.5, must be a whole number"},
 		{func(c *tune.Config) { c.Whole, c.MaxDelta = true, 0.5 }, "MaxDelta is 0.5, must be 1 or more"},
-		{func(c *tune.Config) { c.Signals = nil }, "Signals are 0, must be 1 to 16"},
-		{func(c *tune.Config) { c.Signals = []tune.Signal{{Target: 1}} }, "Signals[0].Name is empty"},
+		{func(c *tune.Config) { c.Signals = nil }, "Signals is 0, must be 1 to 16"},
+		{func(c *tune.Config) { c.Signals = []tune.Signal{{Target: 1}} }, `Signals[0].Name is "", must be a name`},
 		{func(c *tune.Config) { c.Signals = []tune.Signal{{Name: "a"}} }, "Signals[0].Target is 0"},
-		{func(c *tune.Config) { c.Signals = append(c.Signals, c.Signals[0]) }, `Signals[1].Name is "latency", as that of another one`},
+		{func(c *tune.Config) { c.Signals = append(c.Signals, c.Signals[0]) }, `Signals[1].Name is "latency", must be different from the others`},
 	} {
 		c := good
 		row.change(&c)

@@ -5,6 +5,7 @@ type level int
 
 const (
 	words       level = iota // what all share
+	helpers                  // what policies share, made of words
 	policies                 // one decision each
 	stacks                   // policies in their order
 	edges                    // adapters, the simulator, the test kits
@@ -12,7 +13,7 @@ const (
 	comparisons              // programs made of another one
 )
 
-var levelNames = [...]string{"L0 words", "L1 policies", "L2 stacks", "L3 edges", "L4 programs", "L5 comparisons"}
+var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L3 edges", "L4 programs", "L5 comparisons"}
 
 func (l level) String() string { return levelNames[l] }
 
@@ -36,6 +37,7 @@ var table = map[string]row{
 	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
 	"internal/ejection":    {level: policies},                                   // which stands on the words
 	"internal/final":       {level: policies},                                   // likewise
+	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},
 	"internal/place":       {level: policies}, // as final
 	"internal/spacesaving": {level: words},

@@ -12,6 +12,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -114,11 +115,11 @@ func NewController(ctx context.Context, c ControllerConfig) (*Controller, error)
 	k := &Controller{config: c, signals: c.Targets.signals()}
 	switch {
 	case c.Requests == nil && c.Connections == nil:
-		return nil, errors.New("mongotune: Requests and Connections are nil, at least one limit must be given")
+		return nil, invalid.Field("mongotune", "Requests", nil, "set where Connections is nil")
 	case len(k.signals) == 0:
-		return nil, errors.New("mongotune: Targets are all zero, at least one must be given")
+		return nil, invalid.Field("mongotune", "Targets", c.Targets, "above 0 in at least one field")
 	case c.Reaction < 100*time.Millisecond || c.Reaction > time.Hour:
-		return nil, fmt.Errorf("mongotune: Reaction is %v, must be 100ms to 1h", c.Reaction)
+		return nil, invalid.Field("mongotune", "Reaction", c.Reaction, "100ms to 1h")
 	}
 	for _, l := range []struct {
 		limit  Limit

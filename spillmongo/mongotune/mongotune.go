@@ -9,6 +9,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Limit is one of the two limiters.
@@ -82,11 +84,11 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	}
 	switch {
 	case c.Client == nil:
-		return nil, errors.New("mongotune: Client is nil")
+		return nil, invalid.Field("mongotune", "Client", nil, "a client")
 	case c.Limit > Connections:
-		return nil, fmt.Errorf("mongotune: Limit is %d, must be Requests or Connections", c.Limit)
+		return nil, invalid.Field("mongotune", "Limit", c.Limit, "Requests or Connections")
 	case !(c.BurstSeconds > 0 && c.BurstSeconds <= math.MaxFloat64):
-		return nil, fmt.Errorf("mongotune: BurstSeconds is %v, must be positive", c.BurstSeconds)
+		return nil, invalid.Field("mongotune", "BurstSeconds", c.BurstSeconds, "above 0")
 	}
 	s := &Server{config: c, database: c.Client.Database("admin"), names: parameters[c.Limit], latency: math.NaN()}
 	_, err := s.Settings(ctx)

@@ -1,9 +1,10 @@
 package balance
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // Config configures a [Set]. The zero Config is ready for use.
@@ -95,7 +96,7 @@ func number(err *error, field string, value *float64, preset, least, most float6
 		*value = preset
 	}
 	if *err == nil && !(*value >= least && *value <= most) {
-		*err = fmt.Errorf("balance: %s is %v, must be %v to %v", field, *value, least, most)
+		*err = invalid.Field("balance", field, *value, "%v to %v", least, most)
 	}
 }
 
@@ -105,7 +106,7 @@ func length(err *error, field string, value *time.Duration, preset, least, most 
 		*value = preset
 	}
 	if *err == nil && (*value < least || *value > most) {
-		*err = fmt.Errorf("balance: %s is %v, must be %v to %v", field, *value, least, most)
+		*err = invalid.Field("balance", field, *value, "%v to %v", least, most)
 	}
 }
 
@@ -161,7 +162,7 @@ func (o *Outliers) fill(err *error) {
 		o.SuccessRateRequestVolume = 100
 	}
 	if *err == nil && o.SuccessRateRequestVolume < 1 {
-		*err = fmt.Errorf("balance: Outliers.SuccessRateRequestVolume is %d, must be 1 or more", o.SuccessRateRequestVolume)
+		*err = invalid.Field("balance", "Outliers.SuccessRateRequestVolume", o.SuccessRateRequestVolume, "1 or more")
 	}
 	number(err, "Outliers.SuccessRateStdevFactor", &o.SuccessRateStdevFactor, 1.9, 0.01, 100)
 }

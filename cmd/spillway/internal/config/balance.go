@@ -1,10 +1,13 @@
 package config
 
 import (
+	"errors"
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // Balance says how the endpoint of a request is chosen.
@@ -116,8 +119,7 @@ func (k *checker) balancing(at string, x *Cluster) {
 	if s := x.Balance.SlowStart; s != nil && !(s.MinWeightPercent == 0 || s.MinWeightPercent >= 0.1 && s.MinWeightPercent <= 100) {
 		k.failf(at+".balance.slow_start.min_weight_percent", "is %v, must be 0.1 to 100", s.MinWeightPercent)
 	}
-	if err := x.Balancing().Check(); err != nil {
-		field, problem, _ := strings.Cut(strings.TrimPrefix(err.Error(), "balance: "), " ")
-		k.failf(at+"."+snake(balanceFields.Replace(field)), "%s", problem)
+	if e, ok := errors.AsType[*spillway.FieldError](x.Balancing().Check()); ok {
+		k.failf(at+"."+strict.Path(balanceFields.Replace(e.Path)), "%s", e.Problem())
 	}
 }

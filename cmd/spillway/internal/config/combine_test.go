@@ -100,7 +100,7 @@ func TestShedOfTheFile(t *testing.T) {
 		t.Errorf("%+v %+v", in.Shed, in.Load)
 	}
 	for _, row := range []struct{ from, to, want string }{
-		{"sheddable_plus: 0.6, critical: 0.7, critical_plus: 0.8}", "sheddable_plus: 0.52, critical: 0.7, critical_plus: 0.8}", "clusters[0].shed.thresholds.sheddable_plus is 0.52, must be at least 0.05 above Thresholds.sheddable"},
+		{"sheddable_plus: 0.6, critical: 0.7, critical_plus: 0.8}", "sheddable_plus: 0.52, critical: 0.7, critical_plus: 0.8}", "clusters[0].shed.thresholds.sheddable_plus is 0.52, must be at least 0.05 above that of the class below"},
 		{"memory: {", "disk: {", `clusters[0].shed.load`},
 		{"max(memory", "max(disk", `clusters[0].shed.load.combine`},
 		{"cpu: 0.9", "cpu: -1", `clusters[0].shed.load`},

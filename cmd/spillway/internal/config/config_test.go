@@ -115,7 +115,7 @@ func TestWrongFiles(t *testing.T) {
 		"wrong port":          {`"127.0.0.1:8081"`, `"127.0.0.1:0"`, `clusters[0].endpoints[1] is "127.0.0.1:0"`},
 		"wrong class":         {"others: SHEDDABLE", "others: LOW", `listeners[1].others is "LOW"`},
 		"wrong rate":          {"rate: 500", "rate: 5e9", "listeners[0].connection_rate.rate is 5e+09"},
-		"wrong quota":         {"weight: 2", "weight: -2", `clusters[0].quota.customers["acme"].weight is -2`},
+		"wrong quota":         {"weight: 2", "weight: -2", `clusters[0].quota.customers.acme.weight is -2`},
 		"wrong network":       {"10.0.0.0/8", "10.0.0.0", `listeners[0].connection_rate.exempt[0] is "10.0.0.0"`},
 		"wrong batch":         {"connections: 8", "connections: 1", "clusters[1].batch.connections is 1, must be 2"},
 		"wrong retry":         {"ratio: 0.05", "ratio: 2000000000", "clusters[0].retry.ratio"},

@@ -1,15 +1,15 @@
 package config
 
 import (
-	"fmt"
+	"errors"
 	"net/netip"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/tokens"
@@ -160,7 +160,7 @@ func (c *Config) retries(x *Cluster) (*Retries, error) {
 	if r.Budget, err = budget.New(budget.Config{
 		Capacity: savedCalls * b.Ratio, Empty: true, Credit: tokens.CreditCalls * b.Ratio,
 	}); err != nil {
-		return nil, fmt.Errorf("retry: Ratio is %v, must be at most 1e6", b.Ratio)
+		return nil, &spillway.FieldError{Path: "Ratio", Value: b.Ratio, Allowed: "at most 1e6"}
 	}
 	b.Budget = r.Budget
 	r.Budgeted, err = retry.NewBudgeted(b)
@@ -182,33 +182,15 @@ func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
 // Retries reports whether requests to a cluster are sent again.
 func (c *Config) Retries(x *Cluster) bool { return x.Retry.Mode.mode(c.Mode) == spillway.Enforce }
 
-// policyError makes the error of a field of what a policy says of its own:
-// "throttle: K is 1, must be …" becomes "throttle.k is 1, must be …".
+// policyError makes the error of a field of the error that a policy has with its Config,
+// which is at a place in the file: Backoff.Max becomes retry.max.
 func policyError(at string, err error) error {
-	text := err.Error()
-	for {
-		before, after, ok := strings.Cut(text, ": ")
-		if !ok || strings.Contains(before, " ") {
-			break
-		}
-		text = after
+	e, ok := errors.AsType[*spillway.FieldError](err)
+	if !ok {
+		return failf(at, "is wrong: %v", err)
 	}
-	field, problem, _ := strings.Cut(text, " ")
-	return failf(at+"."+snake(field), "%s", problem)
-}
-
-// snake returns how files spell a field of a policy.
-func snake(field string) string {
-	var b strings.Builder
-	previous := '.'
-	for _, r := range field {
-		if unicode.IsUpper(r) && unicode.IsLower(previous) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-		previous = r
-	}
-	return b.String()
+	path := strings.TrimPrefix(e.Path, "Backoff.")
+	return failf(at+"."+strict.Path(path), "%s", e.Problem())
 }
 
 // Defaulted returns x with the values that its zero fields stand for.

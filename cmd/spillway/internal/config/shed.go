@@ -1,12 +1,8 @@
 package config
 
 import (
-	"errors"
-	"fmt"
-	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/shed"
@@ -78,27 +74,14 @@ func (k *checker) shed(at string, x *Shed) {
 	}
 	s, l := x.config()
 	_, err := shed.New(s)
-	k.policy(at, named(err))
+	k.policy(at, err)
 	if _, err := parseCombination(x.Load.Combine); err != nil {
 		k.failf(at+".load.combine", "%v", err)
 	}
 	m, err := load.New(l)
 	if err != nil {
-		k.failf(at+".load", "%s", strings.TrimPrefix(err.Error(), "load: "))
+		k.policy(at+".load", err)
 		return
 	}
 	_ = m.Close() // it was only tried
-}
-
-// named returns err with the names of classes instead of their indexes.
-func named(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	for i := range spillway.Criticalities {
-		class := strings.ToLower((spillway.Criticality(i) + spillway.Sheddable).String())
-		text = strings.ReplaceAll(text, fmt.Sprintf("Thresholds[%d]", i), "Thresholds."+class)
-	}
-	return errors.New(text)
 }

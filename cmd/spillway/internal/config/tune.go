@@ -2,7 +2,7 @@ package config
 
 import (
 	"cmp"
-	"strings"
+	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -160,7 +160,8 @@ func (k *checker) tuning(at string, given *Tune, c tune.Config, r ratelimit.Conf
 // bound wants a limiter to be able to have a rate, unless that is zero: not given.
 func (k *checker) bound(field, is string, rate float64, r ratelimit.Config) {
 	r.Rate = rate
-	if _, err := ratelimit.New(r); err != nil && rate != 0 {
-		k.failf(field, "%s %v, with which %s", is, rate, strings.TrimPrefix(err.Error(), "ratelimit: "))
+	_, err := ratelimit.New(r)
+	if e, ok := errors.AsType[*spillway.FieldError](err); ok && rate != 0 {
+		k.failf(field, "%s %v, with which %v", is, rate, e)
 	}
 }

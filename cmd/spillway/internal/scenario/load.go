@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
@@ -47,10 +46,10 @@ func Parse(name string, text []byte) (*Scenario, error) {
 // dist reads a distribution.
 var dist = strict.Text(func(s string) (sim.Dist, error) {
 	d, err := sim.ParseDist(s)
-	if err != nil {
-		return d, errors.New(strings.TrimPrefix(err.Error(), "sim: "))
+	if e, ok := errors.AsType[*spillway.FieldError](err); ok {
+		return d, errors.New("must be " + e.Allowed)
 	}
-	return d, nil
+	return d, err
 })
 
 // check tries all that the file says.
@@ -80,8 +79,8 @@ func (s *Scenario) Locate(err error) error {
 	if e, ok := errors.AsType[*fieldError](err); ok {
 		return s.source.At(e.field, e.problem)
 	}
-	if e, ok := errors.AsType[*sim.FieldError](err); ok {
-		return s.source.At(spelled(e.Field), e.Problem)
+	if e, ok := errors.AsType[*spillway.FieldError](err); ok {
+		return s.source.At(spelled(e.Path), e.Problem())
 	}
 	return &Error{File: s.source.Name, Problem: err.Error()}
 }
@@ -89,26 +88,12 @@ func (s *Scenario) Locate(err error) error {
 // flattened are the parts of a path in sim.Config that files do without.
 var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload|Load)\b`)
 
-// byClass are the lists that files have as fields.
-var byClass = regexp.MustCompile(`\.(Classes|Thresholds|Shares)\[([0-3])\]`)
-
 // spelled returns how files spell a path of sim.Config.
 func spelled(path string) string {
 	path = flattened.ReplaceAllString(path, "")
-	path = strings.NewReplacer("ThrottleMode", "Throttle.Mode", "Retry.MaxBackoff", "Retry.Max").Replace(path)
-	path = byClass.ReplaceAllStringFunc(path, func(part string) string {
-		list, i := part[:len(part)-len("[0]")], int(part[len(part)-len("0]")]-'0')
-		return list + "." + (spillway.Criticality(i) + spillway.Sheddable).String()
-	})
-	path = regexp.MustCompile(`\.Customers\.`).ReplaceAllString(path, ".Ingress.Quota.")
-	var b strings.Builder
-	previous := '.'
-	for _, r := range path {
-		if unicode.IsUpper(r) && unicode.IsLower(previous) {
-			b.WriteByte('_')
-		}
-		b.WriteRune(unicode.ToLower(r))
-		previous = r
-	}
-	return b.String()
+	return strict.Path(renamed.Replace(path))
 }
+
+// renamed are the parts of a path that files call otherwise.
+var renamed = strings.NewReplacer("ThrottleMode", "Throttle.Mode", "Retry.MaxBackoff", "Retry.Max", "Backoff.", "",
+	".Customers.", ".Ingress.Quota.")

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/sim"
 )
 
@@ -84,8 +85,8 @@ type change struct {
 
 // explain says of an error that its field has this value only here.
 func (c *change) explain(err error) error {
-	if e, ok := errors.AsType[*sim.FieldError](err); ok && c.name != "" {
-		return &sim.FieldError{Field: e.Field, Problem: fmt.Sprintf("%s (in %q)", e.Problem, c.name)}
+	if e, ok := errors.AsType[*spillway.FieldError](err); ok && c.name != "" {
+		return &fieldError{spelled(e.Path), fmt.Sprintf("%s (in %q)", e.Problem(), c.name)}
 	}
 	return err
 }
