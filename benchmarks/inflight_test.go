@@ -37,7 +37,7 @@ func newLimiter(tb testing.TB) *inflight.Limiter {
 
 type ourLimit struct{ *inflight.Limiter }
 
-func (l ourLimit) acquire() bool { return l.Acquire() }
+func (l ourLimit) acquire() bool { return l.TryAcquire() }
 func (l ourLimit) release()      { l.Release() }
 
 // A ticketLimit is the same by way of the Ticket, which settles once only. It

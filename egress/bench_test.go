@@ -37,7 +37,7 @@ func BenchmarkRefused(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	l.Acquire()
+	l.TryAcquire()
 	client := must(b, egress.Config{Inflight: l})
 	ctx := context.Background()
 	b.ReportAllocs()

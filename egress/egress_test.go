@@ -73,7 +73,7 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Acquire()
+		l.TryAcquire()
 		return l
 	}
 	for name, row := range map[string]struct {

@@ -159,11 +159,15 @@ type Failurer interface{ Failure() Failure }
 
 // Of returns what err, and all that it wraps, has to say. Of an error that
 // implements none of the interfaces nothing is known, except that a cancelled
-// context is Canceled and an expired one is a Timeout. It is safe for concurrent
-// use and panics for no error.
+// context is Canceled, an expired one is a Timeout, a connection that was not made (dial,
+// DNS, connection refused) is Unprocessed, and a malformed address or URL is No. It is safe
+// for concurrent use and panics for no error.
 func Of(err error) Failure {
 	var k knowledge
 	k.ask(err)
+	if err != nil {
+		k.system(err)
+	}
 	if !k.whole && errors.Is(err, context.Canceled) {
 		k.Canceled = true
 	}

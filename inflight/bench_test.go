@@ -10,22 +10,22 @@ import (
 
 // gate is what the benchmarks compare.
 type gate interface {
-	Acquire() bool
+	TryAcquire() bool
 	Release()
 }
 
 // floor does what no limiter can do without: one CAS and one Add.
 type floor struct{ word atomic.Int64 }
 
-func (f *floor) Acquire() bool { s := f.word.Load(); return f.word.CompareAndSwap(s, s+one) }
-func (f *floor) Release()      { f.word.Add(-one) }
+func (f *floor) TryAcquire() bool { s := f.word.Load(); return f.word.CompareAndSwap(s, s+one) }
+func (f *floor) Release()         { f.word.Add(-one) }
 
 type mutex struct {
 	mu       sync.Mutex
 	n, limit int
 }
 
-func (m *mutex) Acquire() bool {
+func (m *mutex) TryAcquire() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.n >= m.limit {
@@ -39,7 +39,7 @@ func (m *mutex) Release() { m.mu.Lock(); m.n--; m.mu.Unlock() }
 
 type semaphore chan struct{}
 
-func (s semaphore) Acquire() bool {
+func (s semaphore) TryAcquire() bool {
 	select {
 	case s <- struct{}{}:
 		return true
@@ -67,7 +67,7 @@ func BenchmarkAcquireRelease(b *testing.B) {
 			g := peers(b, DefaultMaxRequests)[name]
 			b.ReportAllocs()
 			for b.Loop() {
-				if g.Acquire() {
+				if g.TryAcquire() {
 					g.Release()
 				}
 			}
@@ -82,7 +82,7 @@ func BenchmarkAcquireReleaseParallel(b *testing.B) {
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if g.Acquire() {
+					if g.TryAcquire() {
 						g.Release()
 					}
 				}
@@ -95,10 +95,10 @@ func BenchmarkRefuse(b *testing.B) {
 	for _, name := range peerNames[1:] {
 		b.Run(name, func(b *testing.B) {
 			g := peers(b, 1)[name]
-			g.Acquire()
+			g.TryAcquire()
 			b.ReportAllocs()
 			for b.Loop() {
-				g.Acquire()
+				g.TryAcquire()
 			}
 		})
 	}
@@ -115,7 +115,7 @@ func BenchmarkAdmitSettle(b *testing.B) {
 
 func BenchmarkAdmitRefused(b *testing.B) {
 	l := mustNew(b, 1)
-	l.Acquire()
+	l.TryAcquire()
 	b.ReportAllocs()
 	for b.Loop() {
 		_, _ = l.Admit(t0, spillway.Call{})

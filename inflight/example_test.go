@@ -36,6 +36,6 @@ func ExampleRegistry() {
 	defer release2()
 
 	channel1.SetMaxRequests(2) // from the control plane
-	fmt.Println(channel1.Acquire(), channel2.Acquire(), channel1.Acquire())
+	fmt.Println(channel1.TryAcquire(), channel2.TryAcquire(), channel1.TryAcquire())
 	// Output: true true false
 }

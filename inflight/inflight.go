@@ -91,11 +91,19 @@ type Config struct {
 	// sooner and refuses more in a burst. To refuse everything, which xDS spells
 	// 0, use [Limiter.SetMaxRequests].
 	MaxRequests int
+	// QueueDepth is how many callers of [Limiter.Acquire] may wait at once. More of it
+	// rejects less in a burst, and has callers wait longer: the last one waits for about
+	// QueueDepth / MaxRequests times as long as a request takes. Zero means the
+	// value of MaxRequests, which makes that once; negative means that no caller waits. It must be at
+	// most 2147483647.
+	QueueDepth int
 }
 
 // limit returns what c asks for as a limit, or an error that names the field.
 func (c Config) limit() (uint32, error) {
 	switch {
+	case c.QueueDepth > noLimit:
+		return 0, invalid.Field("inflight", "QueueDepth", c.QueueDepth, "at most %d, or negative for no queue", noLimit)
 	case c.MaxRequests == 0:
 		return DefaultMaxRequests, nil
 	case c.MaxRequests < 0:
@@ -113,7 +121,9 @@ func (c Config) limit() (uint32, error) {
 type Limiter struct {
 	_    [64]byte     // every request writes word; keep it on a cache line of its own
 	word atomic.Int64 // count in the upper half, limit in the lower
-	_    [64]byte
+	// queue begins with what every release reads.
+	queue queue
+	_     [64]byte
 
 	// What follows is touched by refusals, limit changes and reports only.
 	drops    atomic.Uint64 // all drops ever
@@ -141,17 +151,18 @@ func New(config Config) (*Limiter, error) {
 		return nil, err
 	}
 	l := &Limiter{classes: new(classes)}
+	l.queue.depth = config.QueueDepth
 	l.set(limit)
 	l.origin.live = config.MaxRequests != 0
 	return l, nil
 }
 
-// Acquire takes a place in flight and reports whether there was one. If so, the
+// TryAcquire takes a place in flight and reports whether there was one. If so, the
 // caller must call [Limiter.Release] exactly once; if not, a drop was counted. It belongs to
 // no class: it takes any place that is free.
-// Acquire and Release are for callers that settle by themselves; all others use
-// [Limiter.Admit], whose Ticket cannot be settled twice.
-func (l *Limiter) Acquire() bool {
+// TryAcquire, [Limiter.Acquire] and Release are for callers that settle by themselves; all
+// others use [Limiter.Admit], whose Ticket cannot be settled twice.
+func (l *Limiter) TryAcquire() bool {
 	if l.acquire(0) {
 		return true
 	}
@@ -172,13 +183,20 @@ func (l *Limiter) acquire(reserved uint32) bool {
 	}
 }
 
-// Release gives back a place taken by [Limiter.Acquire]. If nothing is in flight
+// Release gives back a place taken by [Limiter.Acquire] or [Limiter.TryAcquire]. If a caller
+// waits for one, that caller gets it. If nothing is in flight
 // it changes nothing and counts the mistake in [Stats.Surplus]; otherwise a
 // Release too many gives away the place of another request, which no count can
 // tell.
 func (l *Limiter) Release() {
+	if l.queue.waiting.Load() > 0 && l.handOver() {
+		return
+	}
 	if l.word.Add(-one) < 0 {
 		l.takeBack()
+	}
+	if l.queue.waiting.Load() > 0 {
+		l.wake()
 	}
 }
 
@@ -232,7 +250,7 @@ func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 }
 
 // Full reports whether a request would be refused now. It writes to nothing and
-// promises nothing: to get in, call Acquire or Admit. It lets a caller refuse,
+// promises nothing: to get in, call TryAcquire or Admit. It lets a caller refuse,
 // with [Limiter.Refuse], before it spends work on choosing an endpoint.
 func (l *Limiter) Full() bool { return full(l.word.Load(), 0) }
 
@@ -284,8 +302,11 @@ func (l *Limiter) set(n uint32) {
 	for {
 		s := l.word.Load()
 		if l.word.CompareAndSwap(s, s&^math.MaxUint32|int64(n)) {
-			return
+			break
 		}
+	}
+	if l.queue.waiting.Load() > 0 {
+		l.wake()
 	}
 }
 
@@ -293,10 +314,14 @@ func (l *Limiter) set(n uint32) {
 // changes nothing and returns an error.
 func (l *Limiter) Update(config Config) error {
 	limit, err := config.limit()
-	if err == nil {
-		l.SetMaxRequests(limit)
+	if err != nil {
+		return err
 	}
-	return err
+	l.queue.mu.Lock()
+	l.queue.depth = config.QueueDepth
+	l.queue.mu.Unlock()
+	l.SetMaxRequests(limit)
+	return nil
 }
 
 // TakeDrops returns how many requests were refused since the last call, for a
@@ -322,6 +347,8 @@ type Stats struct {
 	// InFlight is how many requests are in flight. It is above MaxRequests
 	// where the limit was lowered below it.
 	InFlight int
+	// Waiting is how many callers of Acquire wait for a place.
+	Waiting int
 	// Drops is how many requests were ever refused. TakeDrops does not change it.
 	Drops uint64
 	// Surplus is how often Release found nothing in flight. Above zero, some
@@ -335,6 +362,7 @@ func (l *Limiter) Stats() Stats {
 	return Stats{
 		MaxRequests: int(uint32(s)),
 		InFlight:    int(max(s>>32, 0)), // below 0 for the instant of a surplus Release
+		Waiting:     int(l.queue.waiting.Load()),
 		Drops:       l.drops.Load(),
 		Surplus:     l.surplus.Load(),
 	}

@@ -30,10 +30,10 @@ func mustNew(t testing.TB, maxRequests int) *Limiter {
 	return l
 }
 
-// acquire calls Acquire n times and returns how many succeeded.
+// acquire calls TryAcquire n times and returns how many succeeded.
 func acquire(l *Limiter, n uint32) (admitted int) {
 	for range n {
-		if l.Acquire() {
+		if l.TryAcquire() {
 			admitted++
 		}
 	}
@@ -207,8 +207,8 @@ func TestSurplusRelease(t *testing.T) {
 		if got := l.Stats(); got != want {
 			t.Errorf("limit %d: %+v after two surplus releases, want %+v", limit, got, want)
 		}
-		if got := l.Acquire(); got != (limit > 0) {
-			t.Errorf("limit %d: Acquire is %v after surplus releases", limit, got)
+		if got := l.TryAcquire(); got != (limit > 0) {
+			t.Errorf("limit %d: TryAcquire is %v after surplus releases", limit, got)
 		}
 	}
 }
@@ -222,9 +222,9 @@ func TestDropsForReports(t *testing.T) {
 	if got := l.TakeDrops(); got != 0 {
 		t.Fatalf("took %d drops again", got)
 	}
-	l.Acquire()
+	l.TryAcquire()
 	l.PutBackDrops(3) // the report did not get through
-	l.Acquire()
+	l.TryAcquire()
 	if got := l.TakeDrops(); got != 5 {
 		t.Errorf("took %d drops after a failed report, want 5", got)
 	}
@@ -235,14 +235,14 @@ func TestDropsForReports(t *testing.T) {
 
 func TestNoAllocation(t *testing.T) {
 	open, full := mustNew(t, 0), mustNew(t, 1)
-	full.Acquire()
+	full.TryAcquire()
 	for name, f := range map[string]func(){
-		"acquire": func() { open.Acquire(); open.Release() },
+		"acquire": func() { open.TryAcquire(); open.Release() },
 		"admit": func() {
 			ticket, _ := open.Admit(t0, spillway.Call{})
 			ticket.Settle(t0, spillway.Served)
 		},
-		"drop":   func() { full.Acquire() },
+		"drop":   func() { full.TryAcquire() },
 		"refuse": func() { full.Admit(t0, spillway.Call{}) },
 		"peek":   func() { full.Full(); full.Refuse() },
 		"report": func() { full.PutBackDrops(full.TakeDrops()) },

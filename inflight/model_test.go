@@ -13,7 +13,7 @@ type model struct {
 	limit, inFlight          int
 	drops, unreported, spare uint64
 	tickets                  []spillway.Ticket // of the real Limiter, not settled yet
-	bare                     int               // places taken by Acquire
+	bare                     int               // places taken by TryAcquire
 }
 
 // play runs ops, two bytes each, on a Limiter and on the model, and fails at the
@@ -43,8 +43,8 @@ func play(t *testing.T, ops []byte) {
 func (m *model) step(t *testing.T, l *Limiter, op, arg byte) {
 	switch op % 8 {
 	case 0:
-		if got := l.Acquire(); got != m.admit() {
-			t.Fatalf("Acquire is %v with %d of %d", got, m.inFlight, m.limit)
+		if got := l.TryAcquire(); got != m.admit() {
+			t.Fatalf("TryAcquire is %v with %d of %d", got, m.inFlight, m.limit)
 		} else if got {
 			m.bare++
 		}

@@ -58,7 +58,7 @@ func TestNeverAboveTheLimit(t *testing.T) {
 	var inside gauge
 	var admitted atomic.Int64
 	stop := crowd(8, func() {
-		if !l.Acquire() {
+		if !l.TryAcquire() {
 			runtime.Gosched()
 			return
 		}
@@ -94,7 +94,7 @@ func TestNoTransient(t *testing.T) {
 	const limit = 3
 	l := mustNew(t, limit)
 	acquire(l, limit)
-	stop := crowd(4, func() { l.Acquire() })
+	stop := crowd(4, func() { l.TryAcquire() })
 	defer stop()
 	for range 200_000 {
 		if got := l.Stats().InFlight; got != limit {
@@ -110,7 +110,7 @@ func TestRoomForAll(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for range 20_000 {
-				if !l.Acquire() {
+				if !l.TryAcquire() {
 					t.Error("refused with room for all")
 					return
 				}

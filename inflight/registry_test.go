@@ -25,7 +25,7 @@ func TestRegistryShares(t *testing.T) {
 	}
 
 	a.SetMaxRequests(7)
-	b.Acquire()
+	b.TryAcquire()
 	releaseA()
 	releaseA() // does nothing: the reference of b is not a's to give up
 	again, releaseAgain := r.Share(Key{"cluster", "service"})
@@ -60,7 +60,7 @@ func TestRegistryConcurrent(t *testing.T) {
 		all.Go(func() {
 			for range 2_000 {
 				l, release := r.Share(Key{Cluster: string('a' + rune(rand.N(3)))})
-				if l.Acquire() {
+				if l.TryAcquire() {
 					l.Release()
 				}
 				var twice sync.WaitGroup

@@ -78,17 +78,25 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 // Config.QueueDepth callers wait, or refuses. If the Reservation says to wait,
 // [Reservation.End] must be called on it exactly once. Reserve never blocks, and
 // allocates nothing.
-func (l *Limiter) Reserve(now time.Time) (Reservation, error) {
+func (l *Limiter) Reserve(now time.Time) (Reservation, error) { return l.reserve(now, math.MaxInt64) }
+
+// reserve is Reserve, but for a wait that is longer than most.
+func (l *Limiter) reserve(now time.Time, most time.Duration) (Reservation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at, most := l.bucket.see(now), time.Duration(0)
-	if _, t := l.bucket.load(); l.stats.Waiting < t.depth {
-		most = math.MaxInt64
+	at := l.bucket.see(now)
+	_, t := l.bucket.load()
+	full := l.stats.Waiting >= t.depth
+	if full {
+		most = 0
 	}
-	wait, t, ok := l.bucket.take(at, most)
+	wait, t, ok := l.bucket.take(at, max(0, most))
 	switch {
 	case !ok:
 		l.rejected.Add(1)
+		if !full {
+			return Reservation{}, tooLate
+		}
 		return Reservation{}, t.refusal(wait)
 	case wait <= 0:
 		l.admitted.Add(1)
@@ -126,7 +134,11 @@ func (r *Reservation) End(now time.Time) bool {
 func (l *Limiter) end(now time.Time, start, wait time.Duration) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	at := l.bucket.see(now)
+	return l.endAt(l.bucket.see(now), start, wait)
+}
+
+// endAt is end at a time since the first one that was seen. The lock is held.
+func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 	queued := at - start
 	l.stats.Waiting--
 	l.stats.TimeQueued += queued

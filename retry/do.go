@@ -9,7 +9,10 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// Do calls f until it succeeds or s gives up, and waits in between as s says.
+// Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s is one
+// that all callers of this process share: a [Budgeted] with a [Backoff] of 100 ms to 10 s.
+// Use a strategy for each backend where a process calls several, so that one that fails does
+// not use up the budget of the others.
 //
 // What f returns is nil for success, or an error that [fault.Of] understands. The
 // deadline is that of call or of ctx, whichever is earlier; f should
@@ -27,6 +30,9 @@ import (
 // clock once for each failure, and allocates nothing if the first attempt
 // succeeds.
 func Do(ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.Context, a *Attempt) error) error {
+	if s == nil {
+		s = standard()
+	}
 	if d, ok := ctx.Deadline(); ok && (call.Deadline.IsZero() || d.Before(call.Deadline)) {
 		call.Deadline = d
 	}

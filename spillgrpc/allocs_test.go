@@ -34,7 +34,7 @@ func TestAllocations(t *testing.T) {
 	}
 	child := pickerFunc(func(balancer.PickInfo) (balancer.PickResult, error) { return balancer.PickResult{}, nil })
 	full := must(inflight.New(inflight.Config{MaxRequests: 1}))
-	full.Acquire()
+	full.TryAcquire()
 	p := &picker{child: child, limiter: full, drops: &drops{}, ready: true}
 	for _, row := range []struct {
 		name string

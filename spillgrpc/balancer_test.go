@@ -122,7 +122,7 @@ func TestPick(t *testing.T) {
 // even where it is full.
 func TestPickUncounted(t *testing.T) {
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
-	l.Acquire()
+	l.TryAcquire()
 	broken := errors.New("broken")
 	for _, row := range []struct {
 		name string
@@ -143,7 +143,7 @@ func TestPickUncounted(t *testing.T) {
 // TestPickDiscarded wants the child to get back a pick that finds no place.
 func TestPickDiscarded(t *testing.T) {
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
-	l.Acquire()
+	l.TryAcquire()
 	child := &counting{}
 	p := &picker{child: child, limiter: l, drops: &drops{}} // not ready: it asks the child first
 	if _, err := p.Pick(balancer.PickInfo{}); !errors.Is(err, spillway.ErrRejected) {

@@ -109,7 +109,7 @@ func BenchmarkPick(b *testing.B) {
 			l := must(inflight.New(inflight.Config{MaxRequests: bench.limit}))
 			p := &picker{child: turns, limiter: l, drops: &drops{}, ready: true, ejections: bench.ejections}
 			if bench.limit == 1 {
-				l.Acquire()
+				l.TryAcquire()
 			}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -247,7 +247,7 @@ func cancels(ctx context.Context) (context.Context, context.CancelFunc) {
 func TestLocalRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		l := must(inflight.New(inflight.Config{MaxRequests: 1}))
-		l.Acquire()
+		l.TryAcquire()
 		c := eager
 		c.Inflight = l
 		answer, attempts := script()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway/fault"
 )
@@ -14,7 +15,7 @@ import (
 // A StatusError is an answer of the backend that was a failure. [Transport]
 // returns such an answer as a response wherever it can; the error replaces it
 // where a retry had been decided on, for which the response was given up, and
-// the retry was then not made.
+// the retry was then not made. [CheckResponse] returns one, too.
 type StatusError struct {
 	// StatusCode and Header come from the answer. Its body is lost.
 	StatusCode int
@@ -34,6 +35,21 @@ func (e *StatusError) Error() string {
 
 // Failure implements [fault.Failurer].
 func (e *StatusError) Failure() fault.Failure { return e.failure }
+
+// CheckResponse returns nil for a status below 400, and else a [StatusError], which says
+// whether the call may be retried: it is the link between an [http.Client] and [retry.Do]. An
+// answer that speaks of the request and not of the server, such as 404, is never retried. The
+// body stays open: the caller closes it in both cases. A [Transport] needs no CheckResponse.
+func CheckResponse(resp *http.Response) error {
+	if resp.StatusCode < http.StatusBadRequest {
+		return nil
+	}
+	f, failed := failureOf(resp.StatusCode, resp.Header, time.Now())
+	if !failed {
+		f = fault.Failure{Party: fault.Client, Safety: fault.No}
+	}
+	return &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: f}
+}
 
 // transportError is an attempt that brought no answer, and what it means.
 type transportError struct {

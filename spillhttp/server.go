@@ -34,6 +34,17 @@ type HandlerConfig struct {
 	// of which it may be shown only the head, without the context that the server
 	// gives it, and that twice. Nil means that nothing is known.
 	Classify func(*http.Request) spillway.Call
+	// Key names the route of a request: routes have concurrency limits of their own. It is
+	// called as Classify is, where Classify has set no Key. Nil means r.Pattern, which a
+	// router in front of the Handler has set, or else the pattern that matches, if the next
+	// handler is an [http.ServeMux]. For a mux behind other handlers, and for other routers,
+	// ask the router here:
+	//
+	//	Key: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
+	//
+	// Clients must not be able to choose keys freely: a path with the name of an object is
+	// none. Keys beyond [concurrency.Config.Keys] share one limit.
+	Key func(*http.Request) string
 	// Identity returns who the caller has proven to be, or nothing; never what it
 	// just says. It is called as Classify is. Nil means the first URI, else the
 	// first DNS name, else the common name of a client certificate that was
@@ -72,6 +83,7 @@ type Handler struct {
 	ingress  *ingress.Server
 	owned    bool
 	classify func(*http.Request) spillway.Call
+	key      func(*http.Request) string // nil: r.Pattern
 	identity func(*http.Request) string
 	exempt   func(*http.Request) bool // nil: as the boundary has it
 	health   []string
@@ -97,9 +109,12 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 		}
 	}
 	h := &Handler{
-		next: next, ingress: c.Ingress, classify: c.Classify, identity: c.Identity, exempt: c.Exempt,
+		next: next, ingress: c.Ingress, classify: c.Classify, key: c.Key, identity: c.Identity, exempt: c.Exempt,
 		health: slices.Clone(c.HealthPaths),
-		plain:  c.Classify == nil && c.Identity == nil && c.Exempt == nil,
+		plain:  c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil,
+	}
+	if mux, ok := next.(*http.ServeMux); ok && h.key == nil {
+		h.key = patternIn(mux)
 	}
 	h.closer.paced()
 	if h.ingress == nil {
@@ -198,7 +213,7 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 		a.call = h.classify(r)
 	}
 	if a.call.Key == "" {
-		a.call.Key = r.Pattern // known behind a ServeMux
+		a.call.Key = h.keyOf(r)
 	}
 	trust := h.ingress.Trust()
 	var claims ingress.Claims

@@ -100,12 +100,12 @@ func TestOutageKeepsLimitsAndReportsItsDrops(t *testing.T) {
 		limitOf(t, users, 2)
 		eventually(t, "a stream of reports", func() bool { return p.loads.streams() == 1 })
 		l := users.Limiter()
-		l.Acquire()
-		l.Acquire()
+		l.TryAcquire()
+		l.TryAcquire()
 		before := uint64(0)
 		refuse := func(n int) {
 			for range n {
-				if l.Acquire() {
+				if l.TryAcquire() {
 					t.Fatal("admitted above the limit")
 				}
 				before++
@@ -291,17 +291,17 @@ func TestCountIsKeptWhenTheLimitFalls(t *testing.T) {
 	limitOf(t, users, 105)
 	l := users.Limiter()
 	for range 105 {
-		l.Acquire()
+		l.TryAcquire()
 	}
 	p.push(cluster("users", 100))
 	limitOf(t, users, 100)
 	for i := range 6 {
-		if l.Acquire() {
+		if l.TryAcquire() {
 			t.Fatalf("admitted with %d in flight of 100", 105-i)
 		}
 		l.Release()
 	}
-	if !l.Acquire() {
+	if !l.TryAcquire() {
 		t.Error("refused with 99 in flight of 100")
 	}
 }

@@ -158,7 +158,7 @@ func TestPutBack(t *testing.T) {
 			}
 			<-st.requests
 			st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(5 * time.Second)})
-			users.Limiter().Acquire()
+			users.Limiter().TryAcquire()
 			load.Begin()
 			load.End(n%2 == 0)
 			if n%3 != 0 { // the stream ends before the report is due
@@ -283,7 +283,7 @@ func TestDropsAloneMakeAValidReport(t *testing.T) {
 		if err := r.ValidateAll(); err != nil || said(r, "users").GetTotalDroppedRequests() != 1 {
 			t.Errorf("%v: %v", err, r)
 		}
-		users.Limiter().Acquire()
+		users.Limiter().TryAcquire()
 		r = <-st.requests
 		if got := said(r, "users").GetUpstreamLocalityStats()[0].GetTotalRequestsInProgress(); got != 1 {
 			t.Errorf("%d in progress where only the limiter counts", got)

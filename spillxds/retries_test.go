@@ -55,7 +55,7 @@ func TestAllowedRetries(t *testing.T) {
 	} {
 		s := newStrategy(t, row.limits)
 		for range row.inflight {
-			s.inflight.Acquire()
+			s.inflight.TryAcquire()
 		}
 		if got := s.allowed(); got != row.want {
 			t.Errorf("%+v with %d in flight: %d, want %d", row.limits, row.inflight, got, row.want)

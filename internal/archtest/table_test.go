@@ -42,14 +42,15 @@ var table = map[string]row{
 	"internal/place":       {level: policies}, // as final
 	"internal/spacesaving": {level: words},
 	"internal/tokens":      {level: words},
+	"internal/unsent":      {level: words},
 
 	"attempts":    {level: policies},
 	"budget":      {level: policies},
 	"concurrency": {level: policies},
-	"inflight":    {level: policies},
+	"inflight":    {level: policies, waits: "inflight/acquire.go"},
 	"load":        {level: policies},
 	"quota":       {level: policies},
-	"ratelimit":   {level: policies},
+	"ratelimit":   {level: policies, waits: "ratelimit/wait.go"},
 	"retry":       {level: policies, waits: "retry/do.go"},
 	"shed":        {level: policies},
 	"throttle":    {level: policies},

@@ -1,0 +1,185 @@
+package inflight
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A queue has the callers of [Limiter.Acquire] that wait, for each class in the order of
+// their arrival.
+//
+// No wake-up is lost: a caller first counts itself as waiting and then looks for a free
+// place, and a release first frees its place and then looks for waiting callers.
+type queue struct {
+	waiting atomic.Int32 // how many are in the queue, or about to enter it
+
+	mu      sync.Mutex
+	depth   int // Config.QueueDepth
+	size    int
+	classes [spillway.Criticalities]fifo
+}
+
+// A fifo is a list of waiters. The zero fifo is empty.
+type fifo struct{ first, last *waiter }
+
+// A waiter is one caller that waits.
+type waiter struct {
+	before, after *waiter
+	class         int
+	queued        bool
+	result        chan error // receives one value when the waiter has left the queue: nil for a place
+}
+
+// push adds a waiter. The lock is held.
+func (q *queue) push(w *waiter) {
+	l := &q.classes[w.class]
+	w.queued, w.before = true, l.last
+	if l.last == nil {
+		l.first = w
+	} else {
+		l.last.after = w
+	}
+	l.last = w
+	q.size++
+}
+
+// remove removes a waiter. The lock is held.
+func (q *queue) remove(w *waiter) {
+	l := &q.classes[w.class]
+	if w.before == nil {
+		l.first = w.after
+	} else {
+		w.before.after = w.after
+	}
+	if w.after == nil {
+		l.last = w.before
+	} else {
+		w.after.before = w.before
+	}
+	w.before, w.after, w.queued = nil, nil, false
+	q.size--
+	q.waiting.Add(-1)
+}
+
+// next returns the waiter that gets the next place: the first one of the highest class. It
+// returns nil if the queue is empty. The lock is held.
+func (q *queue) next() *waiter {
+	for i := len(q.classes) - 1; i >= 0; i-- {
+		if w := q.classes[i].first; w != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// lowest returns the last waiter of the lowest class below one, or nil. The lock is held.
+func (q *queue) lowest(class int) *waiter {
+	for i := range class {
+		if w := q.classes[i].last; w != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// enter takes a place for a caller, or has it wait, or rejects it.
+func (l *Limiter) enter(class int) (*waiter, error) {
+	q := &l.queue
+	if q.waiting.Load() == 0 && l.acquire(0) {
+		return nil, nil //nolint:nilnil // neither waits nor is rejected
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting.Add(1)
+	if q.size == 0 && l.acquire(0) {
+		q.waiting.Add(-1)
+		return nil, nil //nolint:nilnil // likewise
+	}
+	if err := l.makeRoom(class); err != nil {
+		q.waiting.Add(-1)
+		return nil, err
+	}
+	w := &waiter{class: class, result: make(chan error, 1)}
+	q.push(w)
+	return w, nil
+}
+
+// makeRoom makes room for one more waiter of a class, if need be by rejecting one of a lower
+// class, or returns the rejection of the caller. The lock is held.
+func (l *Limiter) makeRoom(class int) error {
+	limit := uint32(l.word.Load())
+	depth := l.queue.depth
+	if depth == 0 {
+		depth = int(limit)
+	}
+	switch {
+	case limit == 0, depth < 0:
+		return l.Refuse()
+	case l.queue.size < depth:
+		return nil
+	}
+	l.drops.Add(1)
+	w := l.queue.lowest(class)
+	if w == nil {
+		return queueFull
+	}
+	l.queue.remove(w)
+	w.result <- queueFull
+	return nil
+}
+
+// handOver gives a place that is about to be released to the next waiter, and reports
+// whether there was one. The place is counted all the time, so no other caller can take it.
+func (l *Limiter) handOver() bool {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	s := l.word.Load()
+	w := l.queue.next()
+	if w == nil || s < one || uint32(s>>32) > uint32(s) {
+		return false // nobody waits, nothing is in flight, or more than the limit
+	}
+	l.queue.remove(w)
+	w.result <- nil
+	return true
+}
+
+// wake gives places that are free to waiters. With a limit of 0 it rejects them.
+func (l *Limiter) wake() {
+	l.queue.mu.Lock()
+	defer l.queue.mu.Unlock()
+	for w := l.queue.next(); w != nil; w = l.queue.next() {
+		switch {
+		case uint32(l.word.Load()) == 0:
+			l.queue.remove(w)
+			w.result <- l.Refuse()
+		case l.acquire(0):
+			l.queue.remove(w)
+			w.result <- nil
+		default:
+			return
+		}
+	}
+}
+
+// leave ends the wait of a caller that gives up. A place that it has got meanwhile is
+// released.
+func (l *Limiter) leave(w *waiter) {
+	l.queue.mu.Lock()
+	queued := w.queued
+	if queued {
+		l.queue.remove(w)
+	}
+	l.queue.mu.Unlock()
+	if !queued && <-w.result == nil {
+		l.Release()
+	}
+}
+
+// queueFull is the rejection of a caller that finds no place in the queue.
+var queueFull = &spillway.RejectedError{
+	Policy: "inflight",
+	Reason: spillway.ReasonQueueFull,
+	Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxRequests if the backend can do more",
+}

@@ -1,0 +1,37 @@
+package retry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// DoValue is [Do] for a func with a result. It returns the result of the attempt that has
+// succeeded, or the zero value and the error of Do.
+//
+// What is retried depends on the error, and on the call. An error that proves that nothing
+// was sent, such as a refused connection, is always retried. Any other error, such as a
+// connection that was cut, is retried only if call is Idempotent or a Read. [fault.Of] knows
+// the errors of packages context, net, net/url and syscall. For an answer of HTTP use
+// CheckResponse of package spillhttp.
+func DoValue[T any](ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.Context, a *Attempt) (T, error)) (T, error) {
+	var value T
+	err := Do(ctx, s, call, func(ctx context.Context, a *Attempt) (err error) {
+		value, err = f(ctx, a)
+		return err
+	})
+	if err != nil {
+		var zero T
+		return zero, err
+	}
+	return value, nil
+}
+
+// standard returns the strategy of Do where none is given. It waits as MongoDB's
+// retry policy for overload does, since there may be no other task to go to.
+var standard = sync.OnceValue(func() *Budgeted {
+	s, _ := NewBudgeted(BudgetedConfig{Backoff: Backoff{Base: 100 * time.Millisecond, Max: 10 * time.Second}})
+	return s // no field is out of range
+})
