@@ -118,9 +118,11 @@ func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller
 		by, state := c.shedder(gate, now, st)
 		if err := by.Refuse(now, *call, c.flowAt(by, call, from), state); err != nil {
 			st.observe(now, call)
-			a := Admission{settings: st, call: *call, start: now}
-			a.reportRejection(gate, err)
-			return a.Refusal(err)
+			if st.config.Observer != nil {
+				a := Admission{settings: st, call: *call, start: now}
+				a.reportRejection(gate, err)
+			}
+			return c.refusal(st, now, call, err)
 		}
 	}
 	return Refusal{}

@@ -53,8 +53,12 @@ func (r Refusal) Scope() fault.Scope {
 // Refusal returns the answer to a request that a [Step] rejects with err, and counts it:
 // call it exactly once.
 func (a *Admission) Refusal(err error) Refusal {
-	c, st := a.settings.core, a.settings
-	r := Refusal{Outcome: spillway.Abandoned, Err: err}
+	return a.settings.core.refusal(a.settings, a.start, &a.call, err)
+}
+
+// refusal returns the answer to a call that is rejected with err, and counts it.
+func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err error) (r Refusal) {
+	r.Outcome, r.Err = spillway.Abandoned, err
 	rejected, ok := errors.AsType[*spillway.RejectedError](err)
 	switch {
 	case !ok: // the client has left
@@ -67,8 +71,8 @@ func (a *Admission) Refusal(err error) Refusal {
 	if !ok {
 		return r
 	}
-	r.AcceptRatio = c.acceptRatio(st, a.call.Criticality).String()
-	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(a.start, &a.call)
+	r.AcceptRatio = c.acceptRatio(st, call.Criticality).String()
+	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
 	jitter := st.config.Rand()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -16,120 +17,153 @@ type framing struct {
 	method, target int // where they end
 	head           int // length of the head, with the empty line
 	body           int64
-	hosts, lengths int // how many there were
+	hosts, lengths int  // how many there were
+	repeats        bool // a claim comes more than once
+	claims         [claimKinds]span
 }
+
+// span is where the value of a field is; the zero span is that of none.
+type span struct{ from, to int }
 
 // frame finds the end of the request that b begins with. It is stricter than
 // net/http, and than RFC 9112: ok means that the head is complete, that net/http
 // reads it as the same one request and keeps the connection, and that nothing is
 // unusual about it.
 func frame(b []byte) (f framing, ok bool) {
-	line, rest, ok := cutLine(b)
-	if !ok || !f.requestLine(line) {
-		return f, false
-	}
-	for {
-		if line, rest, ok = cutLine(rest); !ok {
-			return f, false
-		}
-		if len(line) == 0 {
-			f.head = len(b) - len(rest)
+	for at := f.requestLine(b); at > 0; at = f.field(b, at) {
+		if end, ok := lineEnd(b, at); ok {
+			f.head = end
 			return f, f.hosts == 1
 		}
-		if !f.field(line) {
-			return f, false
-		}
 	}
+	return f, false
 }
 
-// cutLine returns the first line of b without its end, which must be CRLF, and
-// what follows.
-func cutLine(b []byte) (line, rest []byte, ok bool) {
-	i := bytes.IndexByte(b, '\n')
-	if i < 1 || b[i-1] != '\r' {
-		return nil, nil, false
-	}
-	return b[:i-1], b[i+1:], true
+// lineEnd reports whether a line ends at b[at], and returns where the next begins.
+func lineEnd(b []byte, at int) (next int, ok bool) {
+	return at + 2, at+1 < len(b) && b[at] == '\r' && b[at+1] == '\n'
 }
 
-// requestLine takes in a line like "GET /path HTTP/1.1".
-func (f *framing) requestLine(line []byte) bool {
-	const version = " HTTP/1.1"
-	if !bytes.HasSuffix(line, []byte(version)) {
-		return false
+// requestLine takes in a line like "GET /path HTTP/1.1", and returns where the next begins,
+// or 0.
+func (f *framing) requestLine(b []byte) (next int) {
+	const version = " HTTP/1.1\r\n"
+	i := 0
+	for i < len(b) && b[i] >= 'A' && b[i] <= 'Z' {
+		i++
 	}
-	f.method, f.target = bytes.IndexByte(line, ' '), len(line)-len(version)
-	if f.method < 1 || f.method+1 >= f.target || line[f.method+1] != '/' {
-		return false
+	f.method = i
+	if i == 0 || i+1 >= len(b) || b[i] != ' ' || b[i+1] != '/' || string(b[:i]) == http.MethodConnect {
+		return 0
 	}
-	for _, c := range line[:f.method] {
-		if c < 'A' || c > 'Z' {
-			return false
-		}
+	for i++; i < len(b) && targetBytes[b[i]]; {
+		i++
 	}
-	for _, c := range line[f.method+1 : f.target] {
-		if c <= ' ' || c == 0x7f {
-			return false
-		}
+	f.target = i
+	if next = i + len(version); next > len(b) || string(b[i:next]) != version {
+		return 0
 	}
-	return string(line[:f.method]) != http.MethodConnect
+	return next
 }
 
-// field takes in a line like "Name: value".
-func (f *framing) field(line []byte) bool {
-	colon := bytes.IndexByte(line, ':')
-	if colon < 1 {
-		return false
+// field takes in the line like "Name: value" at b[at], and returns where the next begins,
+// or 0.
+func (f *framing) field(b []byte, at int) (next int) {
+	i := at
+	for i < len(b) && nameBytes[b[i]] {
+		i++
 	}
-	name, value := line[:colon], bytes.Trim(line[colon+1:], " \t")
-	for _, c := range name {
-		if !nameBytes[c] {
-			return false
-		}
+	if i == at || i >= len(b) || b[i] != ':' {
+		return 0
 	}
-	for _, c := range value {
-		if c < ' ' && c != '\t' || c == 0x7f {
-			return false
-		}
+	name := b[at:i]
+	for i++; i < len(b) && isBlank(b[i]); {
+		i++
 	}
-	return f.meaning(name, value)
+	value := span{i, i}
+	for i < len(b) && valueBytes[b[i]] {
+		i++
+	}
+	next, ok := lineEnd(b, i)
+	for value.to = i; value.to > value.from && isBlank(b[value.to-1]); {
+		value.to--
+	}
+	if !ok || !f.meaning(b, name, value) {
+		return 0
+	}
+	return next
 }
 
-// The fields that say where a request ends, and whether the connection is kept.
-var (
-	fieldHost       = []byte("Host")
-	fieldLength     = []byte("Content-Length")
-	fieldConnection = []byte("Connection")
-	fieldKeepAlive  = []byte("keep-alive")
-	fieldsUnusual   = [][]byte{[]byte("Transfer-Encoding"), []byte("Upgrade"), []byte("Expect"), []byte("Trailer")}
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }
+
+// What a field means here: a claim, or one of these.
+const (
+	fieldHost = claimKinds + iota
+	fieldLength
+	fieldConnection
+	fieldUnusual
+	fieldOther
 )
 
-// meaning takes in what a field says of the framing, and reports whether that is
-// usual.
-func (f *framing) meaning(name, value []byte) bool {
-	switch len(name) {
-	case len("Host"):
-		if bytes.EqualFold(name, fieldHost) {
-			f.hosts++
-			return plainHost(value)
-		}
-	case len("Content-Length"):
-		if bytes.EqualFold(name, fieldLength) {
-			f.lengths++
-			return f.lengths == 1 && f.length(value)
-		}
-	case len("Connection"):
-		if bytes.EqualFold(name, fieldConnection) {
-			return bytes.EqualFold(value, fieldKeepAlive)
-		}
+// known are the fields that mean something here, by the length of their names.
+var known = func() (table [32][]knownField) {
+	add := func(name string, meaning int) {
+		table[len(name)] = append(table[len(name)], knownField{name, meaning})
 	}
-	for _, unusual := range fieldsUnusual {
-		if len(name) == len(unusual) && bytes.EqualFold(name, unusual) {
-			return false
-		}
+	for i, name := range claimHeaders {
+		add(name, i)
 	}
-	return true
+	add("Host", fieldHost)
+	add("Content-Length", fieldLength)
+	add("Connection", fieldConnection)
+	for _, name := range [...]string{"Transfer-Encoding", "Upgrade", "Expect", "Trailer"} {
+		add(name, fieldUnusual)
+	}
+	return table
+}()
+
+type knownField struct {
+	name    string
+	meaning int
 }
+
+// meaningOf returns what the field with that name means, whatever the case of its letters.
+func meaningOf(name []byte) int {
+	if len(name) < len(known) {
+		for i := range known[len(name)] {
+			k := &known[len(name)][i]
+			if string(name) == k.name || (name[0]|' ') == (k.name[0]|' ') && bytes.EqualFold(name, []byte(k.name)) {
+				return k.meaning
+			}
+		}
+	}
+	return fieldOther
+}
+
+// meaning takes in what a field means, and reports whether that is usual.
+func (f *framing) meaning(b, name []byte, value span) bool {
+	text := b[value.from:value.to]
+	switch meaning := meaningOf(name); meaning {
+	case fieldOther:
+		return true
+	case fieldHost:
+		f.hosts++
+		return plainHost(text)
+	case fieldLength:
+		f.lengths++
+		return f.lengths == 1 && f.length(text)
+	case fieldConnection:
+		return bytes.EqualFold(text, fieldKeepAlive)
+	case fieldUnusual:
+		return false
+	default:
+		f.repeats = f.repeats || f.claims[meaning] != span{}
+		f.claims[meaning] = value
+		return true
+	}
+}
+
+var fieldKeepAlive = []byte("keep-alive")
 
 // length takes in a Content-Length, of at most 15 digits.
 func (f *framing) length(digits []byte) bool {
@@ -156,6 +190,9 @@ const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 var (
 	nameBytes = bytesOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2, token
 	hostBytes = bytesOf(alphanumeric + ".-_:[]")
+
+	targetBytes = visible() // without controls and blanks
+	valueBytes  = visible(' ', '\t')
 )
 
 func bytesOf(s string) (set [256]bool) {
@@ -165,31 +202,46 @@ func bytesOf(s string) (set [256]bool) {
 	return set
 }
 
+// visible returns all bytes but blanks and controls, and also those in more.
+func visible(more ...byte) (set [256]bool) {
+	for c := range set {
+		set[c] = c > ' ' && c != 0x7f
+	}
+	for _, c := range more {
+		set[c] = true
+	}
+	return set
+}
+
 // A head is a request without a body, and a buffer for the answer. It is used again for
 // other requests.
 type head struct {
 	request http.Request
-	url     url.URL
-	header  http.Header
-	values  []string // of the header
+	values  []string // of its header
 	answer  []byte
+
+	said  claimFields // of a glance
+	texts [claimKinds]string
 }
 
-var heads = sync.Pool{New: func() any { return &head{header: make(http.Header)} }}
+var heads = sync.Pool{New: func() any { return &head{request: http.Request{Header: make(http.Header)}} }}
 
 // read makes the request of what frame has accepted, as net/http would. It
 // reports whether that is possible.
-func (x *head) read(b []byte, f framing, remoteAddr string) bool {
+func (x *head) read(b []byte, f *framing, remoteAddr string) bool {
 	text := string(b[:f.head])
 	target := text[f.method+1 : f.target]
 	u, err := url.ParseRequestURI(target)
 	if err != nil {
 		return false
 	}
-	x.begin(http.Request{
+	header := x.request.Header
+	clear(header)
+	x.values = x.values[:0]
+	x.request = http.Request{
 		Method: text[:f.method], URL: u, RequestURI: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Body: http.NoBody, RemoteAddr: remoteAddr,
-	})
+		Header: header, Body: http.NoBody, RemoteAddr: remoteAddr,
+	}
 	_, fields, _ := strings.Cut(text, "\r\n")
 	for line, rest, _ := strings.Cut(fields, "\r\n"); line != ""; line, rest, _ = strings.Cut(rest, "\r\n") {
 		name, value, _ := strings.Cut(line, ":")
@@ -198,64 +250,58 @@ func (x *head) read(b []byte, f framing, remoteAddr string) bool {
 	return true
 }
 
-// glance is read for a [Handler] that looks at nothing but the path and the claims
-// of a request, and at the address: no more than these is made.
-func (x *head) glance(b []byte, f framing, remoteAddr string) bool {
-	path, _, _ := bytes.Cut(b[f.method+1:f.target], []byte{'?'})
-	if bytes.IndexByte(path, '%') >= 0 {
-		return x.read(b, f, remoteAddr)
+// glance is read for a [Handler] that looks at nothing but the path and the claims of a
+// request, and at the address: it only puts the claims into x. It returns the path. It
+// reports false if the whole request must be read.
+func (x *head) glance(b []byte, f *framing) (path []byte, ok bool) {
+	path, _, _ = bytes.Cut(b[f.method+1:f.target], []byte{'?'})
+	if f.repeats || bytes.IndexByte(path, '%') >= 0 {
+		return nil, false
 	}
-	if x.url.Path != string(path) {
-		x.url = url.URL{Path: string(path)}
-	}
-	x.begin(http.Request{Method: methodOf(b[:f.method]), URL: &x.url, RemoteAddr: remoteAddr})
-	_, rest, _ := cutLine(b[:f.head])
-	for line, rest, _ := cutLine(rest); len(line) > 0; line, rest, _ = cutLine(rest) {
-		name, value, _ := bytes.Cut(line, []byte{':'})
-		if key := claimOf(name); key != "" {
-			x.add(key, string(bytes.Trim(value, " \t")))
+	x.said = claimFields{}
+	for i, value := range &f.claims {
+		if value != (span{}) {
+			x.texts[i] = textOf(b[value.from:value.to], x.texts[i])
+			x.said[i] = x.texts[i : i+1]
 		}
 	}
-	return true
-}
-
-// methodOf returns a method. Common ones need no memory.
-func methodOf(b []byte) string {
-	switch string(b) {
-	case http.MethodGet:
-		return http.MethodGet
-	case http.MethodPost:
-		return http.MethodPost
-	default:
-		return string(b)
+	if string(b[:f.method]) != http.MethodPost {
+		x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
 	}
+	return path, true
 }
 
-// begin forgets the last request and begins another one.
-func (x *head) begin(r http.Request) {
-	clear(x.header)
-	x.values = x.values[:0]
-	x.request = r
-	x.request.Header = x.header
+// textOf returns b as a text. That of the request before, and common ones, need no memory.
+func textOf(b []byte, before string) string {
+	if string(b) == before {
+		return before
+	}
+	for c := spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
+		if string(b) == c.String() {
+			return c.String()
+		}
+	}
+	return string(b)
 }
 
 func (x *head) add(key, value string) {
-	switch values, again := x.header[key]; {
+	h := x.request.Header
+	switch values, again := h[key]; {
 	case key == "Host":
 		x.request.Host = value
 	case again:
-		x.header[key] = append(values, value)
+		h[key] = append(values, value)
 	default:
 		n := len(x.values)
 		x.values = append(x.values, value)
-		x.header[key] = x.values[n : n+1 : n+1]
+		h[key] = x.values[n : n+1 : n+1]
 	}
 }
 
 // refusal returns the whole answer that says why, byte for byte as HTTP/1.1 has
 // it. Early, that is overload and nothing else. Only a Date is missing, which an
 // answer of this kind can do without.
-func (x *head) refusal(why ingress.Refusal) []byte {
+func (x *head) refusal(why *ingress.Refusal) []byte {
 	x.answer = append(x.answer[:0], "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"+headerOverloaded+": true\r\n"...)
 	if why.DontRetry {
 		x.answer = append(x.answer, headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)

@@ -6,8 +6,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/ratelimit"
 )
 
 // A Listener refuses requests for overload before net/http has read them. Its
@@ -87,6 +90,7 @@ type conn struct {
 	head  []byte    // what has come of a head that came in pieces
 	began time.Time // the spell; zero outside one
 	peer  string
+	addr  netip.Addr // of peer; what is no address is the zero Addr
 }
 
 // enter takes in a change of state. A request ends where nothing was read after
@@ -95,6 +99,7 @@ func (c *conn) enter(state http.ConnState) {
 	switch state {
 	case http.StateNew:
 		c.peer = c.RemoteAddr().String()
+		c.addr = addressOf(c.peer)
 		c.owed.Store(atBoundary)
 	case http.StateIdle:
 		if !c.owed.CompareAndSwap(0, atBoundary) && !c.owed.CompareAndSwap(ahead, inHead) {
@@ -133,7 +138,7 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) examine(b []byte) (refused bool, err error) {
 	if c.handler.looks.Load() > 0 {
 		if f, ok := frame(b); ok && f.head == len(b) && f.body == 0 {
-			refused, err = c.refuse(b, f)
+			refused, err = c.refuse(b, &f)
 		}
 	}
 	if !refused {
@@ -195,32 +200,43 @@ func orUntracked(owed int64) int64 {
 }
 
 // refuse answers the request in b, if it is to be refused.
-func (c *conn) refuse(b []byte, f framing) (refused bool, err error) {
-	now := time.Now()
+func (c *conn) refuse(b []byte, f *framing) (refused bool, err error) {
+	now := c.handler.clock.Now()
 	if !c.began.IsZero() && now.Sub(c.began) >= spell {
 		return false, nil
 	}
 	x := heads.Get().(*head)
 	defer heads.Put(x)
-	if !c.read(x, b, f) {
+	a := arrival{caller: ratelimit.Caller{Addr: c.addr}}
+	if !c.judge(now, x, b, f, &a) {
 		return false, nil
 	}
-	why := c.handler.early(now, &x.request)
+	why := c.handler.early(now, &a)
 	if !why.Refused() {
 		return false, nil
 	}
 	if err = c.beginSpell(now); err == nil {
-		_, err = c.Conn.Write(x.refusal(why))
+		_, err = c.Conn.Write(x.refusal(&why))
 	}
 	return true, err
 }
 
-// read makes as much of the request in b as the Handler looks at.
-func (c *conn) read(x *head, b []byte, f framing) bool {
-	if c.handler.plain {
-		return x.glance(b, f, c.peer)
+// judge finds out what the request in b is. It reports false if it passes unseen or cannot
+// be read. A Handler that is plain needs only the path and the claims.
+func (c *conn) judge(now time.Time, x *head, b []byte, f *framing, a *arrival) bool {
+	h := c.handler
+	if h.plain {
+		if path, ok := x.glance(b, f); ok {
+			trust := h.ingress.Trust()
+			a.believe(now, &trust, &x.said)
+			return !h.isHealth(path, &trust)
+		}
 	}
-	return x.read(b, f, c.peer)
+	if !x.read(b, f, c.peer) || h.unseen(&x.request) {
+		return false
+	}
+	h.judge(now, &x.request, a)
+	return true
 }
 
 // beginSpell bounds how long answers may take that the client does not read. In

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/seed90641741/spillway/ingress"
 )
 
 // TestEarlyRefusal: which requests net/http does not even see, and that the client
@@ -245,6 +248,33 @@ func TestLooks(t *testing.T) {
 	})
 }
 
+// TestEarlyRefusalAllocatesNothing, whatever the length of the path, and for labels that
+// clients use.
+func TestEarlyRefusalAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("pools lose what they hold")
+	}
+	inside := swamped
+	inside.Trust = internal.Trust
+	for name, config := range map[string]ingress.Config{"edge": swamped, "internal": inside} {
+		c := &conn{Conn: repeat(""), handler: mustHandler(t, echo, config, HandlerConfig{}), addr: netip.MustParseAddr("10.0.0.1")}
+		c.handler.looks.Store(lookOn)
+		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
+			text := []byte("GET /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
+				headerCriticality + ": " + class + "\r\n" + headerDeadline + ": 250\r\n\r\n")
+			n := testing.AllocsPerRun(100, func() {
+				c.owed.Store(atBoundary)
+				if refused, err := c.examine(text); !refused || err != nil {
+					t.Fatalf("refused: %v, %v", refused, err)
+				}
+			})
+			if n != 0 {
+				t.Errorf("%s, %s: %v allocations", name, class, n)
+			}
+		}
+	}
+}
+
 func BenchmarkEarlyRefusal(b *testing.B) {
 	const text = "GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
 		headerCriticality + ": SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n"
@@ -254,7 +284,7 @@ func BenchmarkEarlyRefusal(b *testing.B) {
 		handler *Handler
 	}{{"plain", plain}, {"classified", half(b, echo)}} {
 		b.Run(bench.name, func(b *testing.B) {
-			c := &conn{Conn: repeat(""), handler: bench.handler, peer: "10.0.0.1:1"}
+			c := &conn{Conn: repeat(""), handler: bench.handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 			bench.handler.looks.Store(1 << 40)
 			c.owed.Store(atBoundary)
 			buf := make([]byte, 4096)

@@ -22,17 +22,17 @@ import (
 )
 
 // HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
-// sheds by criticality when the process is overloaded, and trusts nobody.
+// sheds by criticality when the process is overloaded, and trusts no client.
 type HandlerConfig struct {
-	// Ingress decides. All that serves the same process should share one, whose
-	// Trust, modes and limits can be changed at any time with its Update. Nil means
-	// one of the zero [ingress.Config], which [Handler.Close] closes.
+	// Ingress decides. All handlers of a process should share one Server: its Trust, modes
+	// and limits can be changed at any time with its Update. Nil means a Server with the
+	// zero [ingress.Config], which [Handler.Close] closes.
 	Ingress *ingress.Server
-	// Classify says what the server itself knows of a request: the class of the
-	// route, the customer once it is authenticated, a deadline of its own. It must
-	// be quick, safe for concurrent use, and neither change nor keep the request,
-	// of which it may be shown only the head, without the context that the server
-	// gives it, and that twice. Nil means that nothing is known.
+	// Classify returns what the server itself knows about a request: the class of the
+	// route, the customer once it is authenticated, a deadline of the server. It must
+	// be quick, safe for concurrent use, and must not change or keep the request. It may
+	// be called twice for a request, once with the head only and without the context of
+	// the server. Nil means that nothing is known.
 	Classify func(*http.Request) spillway.Call
 	// Key names the route of a request: routes have concurrency limits of their own. It is
 	// called as Classify is, where Classify has set no Key. Nil means r.Pattern, which a
@@ -53,9 +53,9 @@ type HandlerConfig struct {
 	// HealthPaths are paths of health checks, such as "/healthz", which pass unseen, as
 	// if there were no Handler: a busy server must not look dead. A request matches
 	// only with the whole path, written without escapes. Anybody who can connect can
-	// ask for them as often as they like, so what they do must be cheap.
+	// ask for them without limit, so what they do must be cheap.
 	HealthPaths []string
-	// Exempt reports whether a request passes unseen, besides those to HealthPaths.
+	// Exempt reports whether a request passes unseen, in addition to requests to HealthPaths.
 	// It is called as Classify is. Nil means [DefaultExempt] at an internal boundary,
 	// and that nothing else passes at an edge.
 	Exempt func(*http.Request) bool
@@ -65,16 +65,10 @@ type HandlerConfig struct {
 // /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
 // than most requests.
 func DefaultExempt(r *http.Request) bool {
-	if r.URL.RawPath != "" {
-		return false
-	}
-	switch r.URL.Path {
-	case "/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch":
-		return true
-	default:
-		return false
-	}
+	return r.URL.RawPath == "" && slices.Contains(healthPaths[:], r.URL.Path)
 }
+
+var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}
 
 // A Handler is an [http.Handler] that protects another one from more requests
 // than it can serve. It is safe for concurrent use; make one with [NewHandler].
@@ -190,9 +184,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	returned = true
 }
 
-// passages are places for those of requests without a body, and for those that are
-// refused. They are used again when the handler has returned, after which the answer is
-// not written to any more. Bodies may be read on by whoever sends them elsewhere.
+// passages are places for the passages of requests without a body, and of rejected
+// requests. A place is used again when the handler has returned: then nothing is written to
+// the answer any more. A body may be read for longer, if the handler sends it elsewhere.
 var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
 
 // An arrival is what there is to know of a request when it comes. It is handed on
@@ -206,8 +200,7 @@ type arrival struct {
 	hurried  bool // its deadline is one that a stranger has set
 }
 
-// judge finds out what r is, with as much of its claims as is believed. At an edge
-// a label counts only if it has lowered the class: any other is dropped.
+// judge finds out what r is, with as much of its claims as is believed.
 func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if h.classify != nil {
 		a.call = h.classify(r)
@@ -215,48 +208,61 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if a.call.Key == "" {
 		a.call.Key = h.keyOf(r)
 	}
+	a.caller.Identity = h.identity(r)
 	trust := h.ingress.Trust()
-	var claims ingress.Claims
-	a.baggage = h.claims(r, &a.call, trust.Boundary, &claims)
-	a.caller.Identity = claims.Identity
+	var f claimFields
+	f.read(r, a.counts(&trust))
+	a.believe(now, &trust, &f)
+}
+
+// counts reports whether the attempt number of a request counts.
+func (a *arrival) counts(t *ingress.Trust) bool {
+	return t.Boundary == ingress.Internal || a.call.Customer != ""
+}
+
+// claims returns what a request says of itself, as far as anything needs to know it.
+func (a *arrival) claims(trust *ingress.Trust, f *claimFields) (c ingress.Claims) {
+	c.Identity, c.Timeout = a.caller.Identity, f.timeout()
+	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
+	if a.counts(trust) {
+		c.Attempt = f.attempt()
+	}
+	return c
+}
+
+// believe takes in what a request says of itself. At an edge a label counts only if it has
+// lowered the class: any other is dropped.
+func (a *arrival) believe(now time.Time, trust *ingress.Trust, f *claimFields) {
+	c := a.claims(trust, f)
 	own := a.call.Deadline
-	trust.Apply(now, &a.call, &claims)
+	trust.Apply(now, &a.call, &c)
+	a.baggage = f[claimBaggage]
 	a.hurried = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
-	a.labelled = a.call.Criticality != spillway.Critical || claims.Labelled && trust.Boundary == ingress.Internal
+	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
 }
 
 // find finds out who the caller is, where the Server needs to know.
 func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	if h.ingress.WantsCaller() {
 		c.Application = first(r.Header, "User-Agent")
-		c.Addr = addressOf(r)
+		c.Addr = addressOf(r.RemoteAddr)
 	}
-}
-
-// claims finds out what r says of itself, and returns its baggage.
-func (h *Handler) claims(r *http.Request, call *spillway.Call, b ingress.Boundary, c *ingress.Claims) (baggage []string) {
-	c.Identity = h.identity(r)
-	baggage = r.Header[headerBaggage]
-	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], baggage)
-	c.Timeout = timeoutOf(r)
-	if b == ingress.Internal || call.Customer != "" { // else nobody wants to know
-		c.Attempt = attemptOf(r)
-	}
-	return baggage
 }
 
 // Judge returns what the Handler would take a request for that came now, and what the
-// request claims of itself. Nothing is decided or counted: it is for those who explain
+// request claims of itself. Nothing is decided or counted: it is for tools that explain
 // decisions.
-func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, claims ingress.Claims) {
+func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
 	var a arrival
 	h.judge(now, r, &a)
-	h.claims(r, &a.call, h.ingress.Trust().Boundary, &claims)
-	return a.call, claims
+	trust := h.ingress.Trust()
+	var f claimFields
+	f.read(r, a.counts(&trust))
+	return a.call, a.claims(&trust, &f)
 }
 
-func addressOf(r *http.Request) netip.Addr {
-	a, _ := netip.ParseAddrPort(r.RemoteAddr) // what is no address matches no exemption
+func addressOf(remote string) netip.Addr {
+	a, _ := netip.ParseAddrPort(remote) // what is no address matches no exemption
 	return a.Addr()
 }
 
@@ -287,14 +293,8 @@ func (h *Handler) busy() {
 	}
 }
 
-// early decides on a request of which only the head has come.
-func (h *Handler) early(now time.Time, r *http.Request) ingress.Refusal {
-	if h.unseen(r) {
-		return ingress.Refusal{}
-	}
-	var a arrival
-	h.judge(now, r, &a)
-	h.find(r, &a.caller)
+// early decides on a request when only its head has come.
+func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
 	refusal := h.ingress.RefuseAt(now, a.call, &a.caller)
 	if refusal.Refused() {
 		h.busy()
@@ -304,8 +304,23 @@ func (h *Handler) early(now time.Time, r *http.Request) ingress.Refusal {
 	return refusal
 }
 
-// outcomeOf tells what became of a request that was answered with a status, while
-// its context had an error or none.
+// isHealth is unseen for a Handler that is plain.
+func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
+	return oneOf(path, h.health) || trust.Boundary == ingress.Internal && oneOf(path, healthPaths[:])
+}
+
+// oneOf reports whether a path is one of those, without memory for it.
+func oneOf(path []byte, those []string) bool {
+	for _, text := range those {
+		if string(path) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// outcomeOf returns the outcome of a request from the status of its answer and the error
+// of its context, which may be nil.
 func outcomeOf(err error, status int) spillway.Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):

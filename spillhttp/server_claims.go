@@ -1,7 +1,6 @@
 package spillhttp
 
 import (
-	"bytes"
 	"math"
 	"net/http"
 	"strings"
@@ -14,33 +13,56 @@ import (
 // whose calls are all POST requests, are looked for in those only: each look costs
 // more than what else is decided.
 
-// claimHeaders are those that are read below.
-var claimHeaders = [...]string{
-	headerCriticality, headerBaggage, headerDeadline, headerGRPCTimeout, headerAttempt, headerGRPCAttempts, headerSDKRequest,
+// The fields that are read, by their place in claimFields.
+const (
+	claimCriticality = iota
+	claimBaggage
+	claimDeadline
+	claimAttempt
+	claimSDKRequest
+	claimGRPCTimeout
+	claimGRPCAttempts
+	claimKinds
+)
+
+// claimHeaders are their names.
+var claimHeaders = [claimKinds]string{
+	headerCriticality, headerBaggage, headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
-// claimOf returns the name of a header that is read here in canonical form, or
-// nothing for that of any other.
-func claimOf(name []byte) string {
-	for _, key := range &claimHeaders {
-		if len(key) == len(name) && bytes.EqualFold(name, []byte(key)) {
-			return key
-		}
+// claimFields are the values of these fields in one request.
+type claimFields [claimKinds][]string
+
+// read takes the fields from r. Attempts are read only if asked for: a lookup costs more
+// than what the Handler decides.
+func (f *claimFields) read(r *http.Request, attempts bool) {
+	h := r.Header
+	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
+	if r.Method == http.MethodPost {
+		f[claimGRPCTimeout] = h[headerGRPCTimeout]
 	}
-	return ""
+	if attempts {
+		f.readAttempts(r)
+	}
 }
 
-// attemptOf returns which attempt r says that it is, from 0.
-func attemptOf(r *http.Request) (n int) {
-	for _, v := range r.Header[headerAttempt] {
+func (f *claimFields) readAttempts(r *http.Request) {
+	h := r.Header
+	f[claimAttempt], f[claimSDKRequest] = h[headerAttempt], h[headerSDKRequest]
+	if r.Method == http.MethodPost {
+		f[claimGRPCAttempts] = h[headerGRPCAttempts]
+	}
+}
+
+// attempt returns which attempt the request says that it is, from 0.
+func (f *claimFields) attempt() (n int) {
+	for _, v := range f[claimAttempt] {
 		n = max(n, count(v)-1)
 	}
-	if r.Method == http.MethodPost {
-		for _, v := range r.Header[headerGRPCAttempts] {
-			n = max(n, count(v))
-		}
+	for _, v := range f[claimGRPCAttempts] {
+		n = max(n, count(v))
 	}
-	for _, v := range r.Header[headerSDKRequest] {
+	for _, v := range f[claimSDKRequest] {
 		for more := true; more; {
 			var part string
 			part, v, more = strings.Cut(v, ";")
@@ -52,22 +74,27 @@ func attemptOf(r *http.Request) (n int) {
 	return n
 }
 
+// attemptOf returns which attempt r says that it is, from 0.
+func attemptOf(r *http.Request) int {
+	var f claimFields
+	f.readAttempts(r)
+	return f.attempt()
+}
+
 // count returns the whole number in text, however long, or 0.
 func count(text string) int {
 	n, _ := units(text, 1)
 	return int(min(n, math.MaxInt32))
 }
 
-// timeoutOf returns how long r says that the caller will wait, or 0.
-func timeoutOf(r *http.Request) (least time.Duration) {
-	for _, v := range r.Header[headerDeadline] {
+// timeout returns how long the request says that the caller will wait, or 0.
+func (f *claimFields) timeout() (least time.Duration) {
+	for _, v := range f[claimDeadline] {
 		d, _ := units(v, time.Millisecond)
 		least = shorter(least, d)
 	}
-	if r.Method == http.MethodPost {
-		for _, v := range r.Header[headerGRPCTimeout] {
-			least = shorter(least, timeoutOfGRPC(v))
-		}
+	for _, v := range f[claimGRPCTimeout] {
+		least = shorter(least, timeoutOfGRPC(v))
 	}
 	return least
 }

@@ -41,7 +41,9 @@ func TestAttemptAndTimeout(t *testing.T) {
 		if got := attemptOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.attempt {
 			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)
 		}
-		if got := timeoutOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.timeout {
+		var f claimFields
+		f.read(&http.Request{Method: http.MethodPost, Header: row.header}, false)
+		if got := f.timeout(); got != row.timeout {
 			t.Errorf("%.80q: timeout %v, want %v", row.header, got, row.timeout)
 		}
 	}
@@ -53,6 +55,13 @@ func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimi
 	h.judge(now, r, &a)
 	h.find(r, &a.caller)
 	return a.call, a.caller, a.labelled
+}
+
+// early has a Handler decide on a request of which only the head has come.
+func early(h *Handler, now time.Time, r *http.Request) ingress.Refusal {
+	var a arrival
+	h.judge(now, r, &a)
+	return h.early(now, &a)
 }
 
 // TestTrust: the same claims at an edge and inside.
@@ -166,7 +175,7 @@ func FuzzForgedHeaders(f *testing.F) {
 			t.Errorf("inside: %+v", call)
 		}
 		for _, h := range []*Handler{edge, known, inside} {
-			h.early(now, r)
+			early(h, now, r)
 			h.ServeHTTP(nowhere{http.Header{}}, r)
 			nothingLeft(t, h)
 		}
