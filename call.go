@@ -51,19 +51,22 @@ const (
 	Overloaded
 	// TimedOut means that no answer came before the deadline.
 	TimedOut
-	// Abandoned means that the caller left, or that the call was never sent:
-	// nothing is learnt of the backend.
+	// Abandoned means that the caller left: nothing is learnt of the backend.
 	Abandoned
 	// OverQuota means that the backend refused this customer, whatever its load:
 	// nothing is learnt of the load of the backend.
 	OverQuota
+	// NotStarted means that a gate admitted the call and nothing was done for it: a later
+	// gate of this process rejected it, or its caller left before it was sent or served.
+	// Nothing is learnt of the backend, and a gate gives back what it took for the call.
+	NotStarted
 	outcomes
 )
 
 // Outcomes is how many values an [Outcome] can have, the invalid 0 included, for tables.
 const Outcomes = int(outcomes)
 
-var outcomeNames = [Outcomes]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned", "over quota"}
+var outcomeNames = [Outcomes]string{"invalid", "served", "failed", "overloaded", "timed out", "abandoned", "over quota", "not started"}
 
 // String returns a lower-case word for o.
 func (o Outcome) String() string {
@@ -73,9 +76,9 @@ func (o Outcome) String() string {
 	return outcomeNames[o]
 }
 
-// Informs reports whether o says anything of the load of the backend. What does not
-// informs no throttle.
-func (o Outcome) Informs() bool { return o != Abandoned && o != OverQuota }
+// Informs reports whether o says anything about the load of the backend. A throttle
+// ignores the outcomes that do not.
+func (o Outcome) Informs() bool { return o != Abandoned && o != OverQuota && o != NotStarted }
 
 // Accepted reports whether the backend took the call on: whether it had the
 // capacity for it, however the call then ended.

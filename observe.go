@@ -71,7 +71,7 @@ type Event struct {
 	// Level and Limit are as in the [RejectedError], in its Unit. Both are zero
 	// where the policy has no such measure, and where nothing was rejected.
 	Level, Limit float64
-	// Outcome is the result of an admitted attempt. It is Abandoned where an
+	// Outcome is the result of an admitted attempt. It is NotStarted where an
 	// attempt was admitted here and rejected further on. Zero for a rejection.
 	Outcome Outcome
 	// Mode is that of the gate. A rejection in the mode Observe is one that would

@@ -127,6 +127,7 @@ func TestOutcome(t *testing.T) {
 		spillway.Overloaded: {"overloaded", false},
 		spillway.TimedOut:   {"timed out", false},
 		spillway.Abandoned:  {"abandoned", false},
+		spillway.NotStarted: {"not started", false},
 		200:                 {"invalid", false},
 	} {
 		if o.String() != want.text || o.Accepted() != want.accepted {

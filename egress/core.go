@@ -91,7 +91,7 @@ func (f *Flow) Resume(now time.Time) Step {
 	f.Start = now
 	f.accepts = 1
 	if err := f.admit(); err != nil {
-		f.settle(now, spillway.Abandoned, err)
+		f.settle(now, spillway.NotStarted, err)
 		return Step{Action: ActionReject, Err: f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil).Err}
 	}
 	return Step{Action: ActionRun}

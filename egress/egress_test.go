@@ -88,7 +88,7 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 		},
 		"no place in flight": {
 			egress.Config{Inflight: full()}, works,
-			"inflight refused, throttle abandoned, retry abandoned",
+			"inflight refused, throttle not started, retry not started",
 		},
 		"no place in flight, observed": {
 			egress.Config{Inflight: full(), InflightMode: spillway.Observe}, works,

@@ -23,7 +23,9 @@ func repeatable(err error) bool {
 // outcomeOf returns what a failure says about the backend's load.
 func outcomeOf(f fault.Failure) spillway.Outcome {
 	switch {
-	case f.Unsent, f.Canceled:
+	case f.Unsent:
+		return spillway.NotStarted
+	case f.Canceled:
 		return spillway.Abandoned
 	case f.OverQuota():
 		return spillway.OverQuota

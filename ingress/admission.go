@@ -160,7 +160,7 @@ func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) St
 // reject ends a request that a gate did not admit.
 func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	a.reportRejection(gate, step.Err)
-	step.Wake = a.end(now, spillway.Overloaded, spillway.Abandoned, step.Err) || step.Wake
+	step.Wake = a.end(now, spillway.NotStarted, step.Err) || step.Wake
 }
 
 // observe asks a gate that observes, unless one before has rejected the request, or it
@@ -216,14 +216,14 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 	if a.settings == nil {
 		return false
 	}
-	wake = a.end(now, o, o, nil)
+	wake = a.end(now, o, nil)
 	a.settings = nil
 	return wake
 }
 
-// end settles each gate that admitted the request with the outcome o, and reports the
-// outcome told, with the rejection by a later gate if err is one.
-func (a *Admission) end(now time.Time, o, told spillway.Outcome, err error) (wake bool) {
+// end settles each gate that admitted the request with the outcome, and reports it. err is
+// why the request was not started, if it was not.
+func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool) {
 	a.quota.Settle(now, o)
 	if a.flight.By != nil || a.shed.By != nil {
 		a.flight.Settle(now, o)
@@ -233,12 +233,12 @@ func (a *Admission) end(now time.Time, o, told spillway.Outcome, err error) (wak
 	if a.settings.config.Observer != nil {
 		for gate, admitted := range a.admitted {
 			if admitted {
-				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: told, Err: err})
+				a.report(gate, spillway.Event{Latency: now.Sub(a.start), Outcome: o, Err: err})
 			}
 		}
 	}
 	if a.observed != nil && a.observed.last.Verdict == shed.Run {
-		wake = a.observed.end(now, o, told, err) || wake
+		wake = a.observed.end(now, o, err) || wake
 	}
 	return wake
 }

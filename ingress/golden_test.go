@@ -153,7 +153,7 @@ func (g *goldenTrace) add(at time.Time, short, long string) {
 }
 
 func (g *goldenTrace) observe(e spillway.Event) {
-	word := map[spillway.Outcome]string{spillway.Served: "+", spillway.Failed: "-", spillway.Abandoned: "~"}[e.Outcome]
+	word := map[spillway.Outcome]string{spillway.Served: "+", spillway.Failed: "-", spillway.Abandoned: "~", spillway.NotStarted: "_"}[e.Outcome]
 	if e.Refused {
 		word = ":" + e.Reason.String()
 	}

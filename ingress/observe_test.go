@@ -144,7 +144,7 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 			Config{InFlightMode: spillway.Off},
 			[]string{
 				"rejected recently", "for the maximum time", "fastest", "full", "threshold", "shed: served", "shed: failed",
-				"quota: spillway", "quota: abandoned",
+				"quota: spillway", "quota: not started",
 			},
 		},
 		"inflight": {
@@ -156,7 +156,7 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 		for seed := range uint64(4) {
 			t.Run(fmt.Sprint(name, seed), func(t *testing.T) { all += observeAsEnforce(t, newTrace(seed), row.config) })
 		}
-		for _, kind := range append(row.kinds, "ratelimit: spillway", "before a token", "ratelimit: abandoned") {
+		for _, kind := range append(row.kinds, "ratelimit: spillway", "before a token", "ratelimit: not started") {
 			if n := strings.Count(all, kind); n < 12 {
 				t.Errorf("%s: %q occurs %d times, which tests nothing", name, kind, n)
 			}
@@ -252,7 +252,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 		})
 		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
 		for _, want := range []string{
-			"shed refused, ratelimit abandoned (observe)",
+			"shed refused, ratelimit not started (observe)",
 			"shed refused", // the rest once there is a token
 		} {
 			if _, r := enter(s, spillway.Call{}); !r.Refused() {
@@ -263,7 +263,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			}
 		}
 		s.shadows.Wait()
-		if got := seen.take(); got != "ratelimit abandoned (observe)" {
+		if got := seen.take(); got != "ratelimit not started (observe)" {
 			t.Errorf("%s", got)
 		}
 	})

@@ -68,7 +68,7 @@ func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller)
 	}
 	r := a.Refusal(step.Err)
 	if p.shadow != nil {
-		p.shadow.end(a.start, spillway.Overloaded, spillway.Abandoned, step.Err)
+		p.shadow.end(a.start, spillway.NotStarted, step.Err)
 	}
 	*p = Passage{}
 	return r
@@ -129,6 +129,6 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 		s.wakeWaiters()
 	}
 	if p.shadow != nil {
-		p.shadow.end(now, o, o, nil)
+		p.shadow.end(now, o, nil)
 	}
 }

@@ -84,7 +84,7 @@ func TestGatesRefuse(t *testing.T) {
 				Quota: perCustomer(t, 1000), RetryAfter: 2 * time.Second,
 				Rand: func() float64 { return 0.75 },
 			}, spillway.Overloaded, 2500 * time.Millisecond,
-			"shed refused, quota abandoned",
+			"shed refused, quota not started",
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -162,7 +162,7 @@ func TestMaxInFlight(t *testing.T) {
 		if waited := time.Since(start); r.Outcome != spillway.Overloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
 			t.Errorf("%+v after %v", r, waited)
 		}
-		if got := seen.take(); got != "inflight refused, quota abandoned" {
+		if got := seen.take(); got != "inflight refused, quota not started" {
 			t.Errorf("events: %s", got)
 		}
 		held[1].Done(spillway.Served)

@@ -24,9 +24,9 @@ type shadow struct {
 
 // ending is the result of a request.
 type ending struct {
-	took    time.Duration
-	o, told spillway.Outcome
-	err     error // the rejection, if it is one
+	took time.Duration
+	o    spillway.Outcome
+	err  error // why it was not started, if it was not
 }
 
 // cast returns the shadow that goes the way of a, which is to wait.
@@ -60,7 +60,7 @@ func (x *shadow) follow(ctx context.Context, step Step, from *ratelimit.Caller) 
 	_ = pause(ctx, time.Until(begin.Add(e.took))) // it ends either way
 	x.mu.lock()
 	defer x.mu.unlock()
-	if x.admission.end(time.Now(), e.o, e.told, e.err) {
+	if x.admission.end(time.Now(), e.o, e.err) {
 		s.wakeWaiters()
 	}
 }
@@ -98,8 +98,8 @@ func (x *shadow) resume(now time.Time) {
 }
 
 // end reports the result of the request at the time now.
-func (x *shadow) end(now time.Time, o, told spillway.Outcome, err error) {
-	x.ended <- ending{now.Sub(x.came), o, told, err}
+func (x *shadow) end(now time.Time, o spillway.Outcome, err error) {
+	x.ended <- ending{now.Sub(x.came), o, err}
 	if o == spillway.Abandoned {
 		x.leave()
 	}

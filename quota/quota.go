@@ -110,8 +110,7 @@ func (q *Quota) Update(c Config) error {
 // for calls of this criticality. It implements [spillway.Gate], and allocates
 // nothing but a place for a newcomer.
 //
-// Settling with [spillway.Overloaded] gives the cost back: a later gate refused the
-// call, and nothing was used. Any other outcome leaves it.
+// Settling with [spillway.NotStarted] gives the cost back. Any other outcome leaves it.
 func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	class := call.Criticality.Index()
 	q.mu.Lock()
@@ -129,7 +128,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
-	if o != spillway.Overloaded {
+	if o != spillway.NotStarted {
 		return
 	}
 	q.mu.Lock()

@@ -195,10 +195,10 @@ func TestHint(t *testing.T) {
 	}
 }
 
-func TestOverloadedGivesTheCostBackOnce(t *testing.T) {
+func TestNotStartedGivesTheCostBackOnce(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 100}})
 	for o, want := range map[spillway.Outcome]float64{
-		spillway.Served: 0.1, spillway.Failed: 0.1, spillway.TimedOut: 0.1, spillway.Abandoned: 0.1, spillway.Overloaded: 0,
+		spillway.Served: 0.1, spillway.Failed: 0.1, spillway.TimedOut: 0.1, spillway.Abandoned: 0.1, spillway.Overloaded: 0.1, spillway.NotStarted: 0,
 	} {
 		name := o.String()
 		for range 10 {
@@ -207,7 +207,7 @@ func TestOverloadedGivesTheCostBackOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			ticket.Settle(t0, o)
-			ticket.Settle(t0, spillway.Overloaded)
+			ticket.Settle(t0, spillway.NotStarted)
 		}
 		if got := statsOf(t, q, 0, name).Debt; math.Abs(got-want) > 1e-9 {
 			t.Errorf("after ten that are %s, debt is %v, want %v", name, got, want)
@@ -385,7 +385,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 	refuse := func() { _, _ = q.Admit(now, callOf("b", sheddable)) }
 	for name, f := range map[string]func(){
 		"served":          served,
-		"overloaded":      call("a", spillway.Overloaded),
+		"not started":     call("a", spillway.NotStarted),
 		"refused":         refuse,
 		"a new lease":     func() { now = now.Add(100 * ms); served() },
 		"without a place": func() { _, _ = q.Admit(now, callOf("too many", critical)) },

@@ -144,7 +144,7 @@ func codeOf(e *spillway.Event, policy int) Code {
 		return Admitted
 	case spillway.TimedOut:
 		return Late
-	case spillway.Abandoned:
+	case spillway.Abandoned, spillway.NotStarted:
 		if e.Err != nil && errors.Is(e.Err, spillway.ErrRejected) {
 			return Elsewhere
 		}

@@ -163,7 +163,7 @@ func outcomeOf(o spillway.Outcome) int {
 		return late
 	case spillway.Overloaded, spillway.OverQuota:
 		return declined
-	case spillway.Abandoned:
+	case spillway.Abandoned, spillway.NotStarted:
 		return left
 	default:
 		return failed

@@ -76,7 +76,7 @@
 // # What is told
 //
 // An observer hears the decisions of the gates on each attempt, and of the policy retry
-// once what became of each command that met them: Abandoned with the refusal of the gate
+// once the outcome of each command that the gates saw: NotStarted with the refusal of the gate
 // if it was refused here, with the attempts made in vain. An error that the server
 // answers is an answer, unless it is one of time or of the server's own state. The
 // latency ends where the answer begins; it is 0 where that tells nothing, as the command

@@ -73,11 +73,11 @@ func TestEnds(t *testing.T) {
 		{name: "declined", times: 1, aware: true, outcome: spillway.Overloaded, admitted: 1},
 		{name: "rescued", times: 2, outcome: spillway.Served, attempts: 2, admitted: 1},
 		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.Overloaded, attempts: 1, admitted: 1},
-		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.Abandoned, refused: true, admitted: 1},
+		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.NotStarted, refused: true, admitted: 1},
 		{name: "refused again", change: func(m *config.Mongo) {
 			limited(m)
 			m.Retry.MaxRetries = 1
-		}, ask: 2, outcome: spillway.Abandoned, attempts: 1, refused: true, admitted: 2},
+		}, ask: 2, outcome: spillway.NotStarted, attempts: 1, refused: true, admitted: 2},
 		{name: "waits for news", message: waiting, outcome: spillway.Served, timeless: true, admitted: 1},
 		{name: "wants no answer", flags: mongowire.MoreToCome, outcome: spillway.Served, timeless: true, admitted: 1},
 		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.Failed, admitted: 1},

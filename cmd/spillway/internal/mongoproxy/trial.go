@@ -135,7 +135,7 @@ func (t *trial) end(v verdict, no ingress.Refusal) {
 	case c.ctx.Err() != nil:
 		t.report(spillway.Abandoned, c.ctx.Err())
 	case no.Refused():
-		t.report(spillway.Abandoned, no.Err)
+		t.report(spillway.NotStarted, no.Err)
 	case t.why != nil:
 		t.report(v.fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
 	default:
@@ -176,7 +176,7 @@ func (t *trial) abandon() {
 }
 
 // report tells the observer once what became of the command, all attempts of it
-// together: Abandoned with the refusal if it was refused here. One whose client has left
+// together: NotStarted with the refusal if it was refused here. One whose client has left
 // before it was let in was never offered.
 func (t *trial) report(o spillway.Outcome, err error) {
 	observer := t.conn.listener.observer
