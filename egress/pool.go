@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // A Pool keeps a [Client] for each backend, made when the backend is first
@@ -67,12 +68,23 @@ func (p *Pool) Update(c Config) error {
 		c.Retry = p.standard
 	}
 	var err error
-	p.clients.Range(func(_, value any) bool {
-		err = value.(*pooled).Update(c)
+	p.clients.Range(func(key, value any) bool {
+		err = value.(*pooled).Update(c.of(key.(string)))
 		return err == nil
 	})
 	p.config = c
 	return err
+}
+
+// of returns c for the Client of a backend, whose key changes of state are reported with.
+func (c Config) of(key string) Config {
+	if hook := c.Throttle.OnStateChange; hook != nil {
+		c.Throttle.OnStateChange = func(s throttle.StateChange) {
+			s.Backend = key
+			hook(s)
+		}
+	}
+	return c
 }
 
 // For returns the Client of the backend named key. A full Pool first lets go of
@@ -103,7 +115,7 @@ func (p *Pool) add(key string) *Client {
 	if p.size >= p.max {
 		p.evict()
 	}
-	client, err := New(p.config)
+	client, err := New(p.config.of(key))
 	if err != nil { // cannot be: NewPool made one of the same configuration
 		return nil
 	}

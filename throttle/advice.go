@@ -42,7 +42,7 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 	}
 	at := t.clock.heard(now)
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	at = c.roll(at)
 	defer c.decide()
 	mean := (1 + ratio) / 2
@@ -74,7 +74,7 @@ func (t *Throttle) inherit(now time.Time, of *Throttle) {
 		c.advised.Store(true)
 		c.start(c.roll(at))
 		c.decide()
-		c.mu.Unlock()
+		c.unlock()
 	}
 }
 

@@ -54,6 +54,7 @@ type class struct {
 	probes      uint64        // let through past the limit, ever
 	advice      advice
 	advised     atomic.Bool // there is advice
+	change      change
 }
 
 func (c *class) probability() float64 { return math.Float64frombits(c.share.Load()) }
@@ -72,7 +73,7 @@ func (c *class) reject(at time.Duration, p, u float64) bool {
 // returns the share of calls that are rejected if this one is.
 func (c *class) admit(at time.Duration, u float64) (rejected float64) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	at = c.roll(at)
 	if c.probability() == noLimit {
 		return 0
@@ -184,6 +185,7 @@ func (c *class) decide() {
 		c.refusal.Store(refusal(c.criticality, p)) // before a rejection needs it
 	}
 	c.share.Store(math.Float64bits(p))
+	c.change.state = stateOf(p, l)
 }
 
 // depth is the most credit.
@@ -194,7 +196,7 @@ func (c *class) depth() float64 {
 // settle counts the result of a call that was sent at the given time.
 func (c *class) settle(at, sent time.Duration, accepted bool) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	at = c.roll(at)
 	l, was := &c.limiter, c.limiter.phase
 	if accepted {
@@ -249,21 +251,23 @@ func (c *class) begun(at time.Duration, was bool) {
 // configure takes a new configuration. A changed window starts empty.
 func (c *class) configure(cfg Config, criticality spillway.Criticality) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.criticality = criticality
 	if c.cfg.Window != cfg.Window {
 		c.window = window{width: cfg.Window / buckets}
 		c.limiter = limiter{}
 		c.share.Store(math.Float64bits(noLimit))
+		c.change.state = StateClosed
 	}
 	c.cfg = cfg
 }
 
 func (c *class) stats(at time.Duration) ClassStats {
 	c.mu.Lock()
-	defer c.mu.Unlock()
+	defer c.unlock()
 	c.roll(at)
 	s := ClassStats{
+		State:         c.change.state,
 		Probability:   max(0, c.probability()),
 		Limit:         math.Inf(1),
 		Requests:      c.window.sum.requests(),

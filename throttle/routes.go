@@ -79,15 +79,15 @@ func (t *Routes) Update(c Config) error {
 		return err
 	}
 	t.config = c
-	for _, x := range t.all {
-		if err := x.throttle.Update(c); err != nil {
+	for name, x := range t.all {
+		if err := x.throttle.Update(c.of(name)); err != nil {
 			return err
 		}
 	}
 	if t.few == nil {
 		return nil
 	}
-	return t.few.Update(c)
+	return t.few.Update(c.of(OtherRoutes))
 }
 
 func (t *Routes) find(name string) *route {
@@ -201,14 +201,14 @@ func (t *Routes) add(now time.Time, name string) {
 		return
 	}
 	x := new(route)
-	if x.throttle.Update(t.config) != nil {
+	if x.throttle.Update(t.config.of(name)) != nil {
 		return // it was tried: cannot be
 	}
 	x.failed.Store(now.UnixNano())
 	x.throttle.inherit(now, &t.backend)
 	if t.all == nil {
 		few := new(Throttle)
-		if few.Update(t.config) != nil {
+		if few.Update(t.config.of(OtherRoutes)) != nil {
 			return // likewise
 		}
 		few.inherit(now, &t.backend)
@@ -249,8 +249,8 @@ func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
 	}
 }
 
-// Stats returns what is known at the time now: the sums over all routes, and the greatest
-// probability.
+// Stats returns what is known at the time now: the sums over all routes, and the worst state
+// and greatest probability of any of them.
 func (t *Routes) Stats(now time.Time) Stats {
 	s := t.backend.Stats(now)
 	if t.known.Load() == 0 {
@@ -259,17 +259,27 @@ func (t *Routes) Stats(now time.Time) Stats {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	total(&s, t.gone)
-	total(&s, t.few.Stats(now))
+	few := t.few.Stats(now)
+	total(&s, few)
+	worst(&s, few)
 	for _, x := range t.all {
 		of := x.throttle.Stats(now)
 		total(&s, of)
+		worst(&s, of)
 		for i := range s {
 			s[i].Requests += of[i].Requests
 			s[i].Accepts += of[i].Accepts
-			s[i].Probability = max(s[i].Probability, of[i].Probability)
 		}
 	}
 	return s
+}
+
+// worst puts the state and the probability of a throttle into s where they are worse.
+func worst(s *Stats, of Stats) {
+	for i := range s {
+		s[i].State = max(s[i].State, of[i].State)
+		s[i].Probability = max(s[i].Probability, of[i].Probability)
+	}
 }
 
 // total adds the totals of a throttle to s.

@@ -34,6 +34,13 @@ type Config struct {
 	// before any is rejected. Zero means 10, negative means none.
 	MinRequests int
 
+	// OnStateChange, if not nil, is called when the [State] of a criticality changes. It is
+	// called on the path of a call, so it must be quick. Calls for one
+	// criticality follow one another, and the last one has the present state. Changes that are
+	// undone while a call lasts are not reported. It must not call methods of the throttle that
+	// calls it. Time alone changes nothing: a state ends with the next call or Stats.
+	OnStateChange func(StateChange)
+
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
 	// [rand.Float64].
 	Rand func() float64
@@ -148,6 +155,7 @@ type Stats [spillway.Criticalities]ClassStats
 
 // ClassStats says what a [Throttle] knows of one criticality.
 type ClassStats struct {
+	State         State   // in one word
 	Probability   float64 // with which a call is rejected now
 	Limit         float64 // calls per second that may be sent; +Inf without a limit
 	Requests      float64 // in the window, including those rejected here
