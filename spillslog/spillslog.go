@@ -66,7 +66,9 @@ func New(c Config) (*Observer, error) {
 		c.Interval = defaultInterval
 	}
 	if c.Interval > 0 && c.Interval < minInterval {
-		return nil, fmt.Errorf("spillslog: Interval is %v, must be at least %v, or negative for no lines", c.Interval, minInterval)
+		return nil, fmt.Errorf("spillslog: %w", &spillway.FieldError{
+			Path: "Interval", Value: c.Interval, Allowed: fmt.Sprintf("at least %v, or negative for no lines", minInterval),
+		})
 	}
 	o := &Observer{config: c, start: time.Now()}
 	o.written.L = &o.mu

@@ -90,8 +90,8 @@ func TestOperators(t *testing.T) {
 	for range 5 {
 		fetch(t, address)
 	}
-	awaits(t, admin+"/metrics", `overload_requests_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""} 5`)
-	awaits(t, admin+"/metrics", `overload_requests_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="shed",reason=""} 5`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""} 5`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="shed",reason=""} 5`)
 	awaits(t, admin+"/api/v1/state", `"address": "`+address+`"`)
 	awaits(t, admin+"/debug/limits", upstream.Listener.Addr().String())
 	awaits(t, admin+"/readyz", "ready")
@@ -103,15 +103,15 @@ func TestOperators(t *testing.T) {
 		t.Errorf("with a token: %d %s", status, text)
 	}
 	r.waitFor(t, "the mode differs from the configuration")
-	awaits(t, admin+"/metrics", "overload_overrides 1")
+	awaits(t, admin+"/metrics", "spillway_overrides 1")
 	awaits(t, admin+"/debug/config", "the configuration says enforce")
 	fetch(t, address)
-	awaits(t, admin+"/metrics", `overload_requests_total{criticality="CRITICAL",mode="observe",outcome="admitted",policy="shed",reason=""} 1`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="observe",outcome="admitted",policy="shed",reason=""} 1`)
 	if status, text := told(t, http.MethodPost, admin+"/api/v1/reload", "", operatorToken); status != http.StatusOK {
 		t.Errorf("reload: %d %s", status, text)
 	}
 	r.waitFor(t, "a change over the API is dropped")
-	awaits(t, admin+"/metrics", "overload_overrides 0")
+	awaits(t, admin+"/metrics", "spillway_overrides 0")
 	if err := os.WriteFile(file, []byte("nonsense"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestOperators(t *testing.T) {
 
 	held := make(chan string, 1)
 	go func() { held <- fetch(t, address+"/hold") }()
-	awaits(t, admin+"/metrics", `overload_in_flight{cluster="web",listener="main"} 1`)
+	awaits(t, admin+"/metrics", `spillway_in_flight{cluster="web",listener="main"} 1`)
 	_ = r.cmd.Process.Signal(syscall.SIGTERM)
 	r.waitFor(t, "draining")
 	awaits(t, admin+"/readyz", "draining")

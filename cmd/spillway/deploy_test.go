@@ -17,8 +17,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 func deployed(t *testing.T, name string) []byte {
@@ -30,27 +30,17 @@ func deployed(t *testing.T, name string) []byte {
 	return text
 }
 
-// A metric is one that the program has.
+// A metric is one of the library or the proxy.
 type metric struct {
 	name, help string
+	scope      telemetry.Scope
 	labels     []string
 }
 
-var described = regexp.MustCompile(`^Desc\{fqName: "([^"]*)", help: "((?:[^"\\]|\\.)*)", (?:unit: "[^"]*", )?constLabels: \{\}, variableLabels: \{([^}]*)\}\}$`)
-
-// metricsOf returns the metrics that there are, as client_golang describes them.
-func metricsOf(t *testing.T) (all []metric) {
-	t.Helper()
-	for _, d := range admin.Descriptions() {
-		m := described.FindStringSubmatch(d.String())
-		if m == nil {
-			t.Fatalf("another form of description: %s", d)
-		}
-		x := metric{name: m[1], help: m[2]}
-		if m[3] != "" {
-			x.labels = strings.Split(m[3], ",")
-		}
-		all = append(all, x)
+// metricsOf returns the metrics of the library and the proxy.
+func metricsOf() (all []metric) {
+	for _, m := range telemetry.Metrics {
+		all = append(all, metric{m.Name, m.Help, m.Scope, m.Labels})
 	}
 	return all
 }
@@ -73,8 +63,8 @@ var (
 // wrongWith returns what an expression names and is not there.
 func wrongWith(t *testing.T, expression string) (wrong []string) {
 	t.Helper()
-	known, values := make(map[string]metric), admin.LabelValues()
-	for _, m := range metricsOf(t) {
+	known, values := make(map[string]metric), telemetry.LabelValues()
+	for _, m := range metricsOf() {
 		for _, suffix := range []string{"", "_sum", "_count", "_bucket"} {
 			known[m.name+suffix] = m
 		}
@@ -144,6 +134,7 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	rules := file.Groups[0].Rules
+	tested := string(deployed(t, "alerts_test.yaml"))
 	if len(rules) < 8 {
 		t.Errorf("%d rules", len(rules))
 	}
@@ -155,9 +146,35 @@ func TestAlerts(t *testing.T) {
 		if lower := strings.ToLower(string(guide)); !ok || !strings.Contains(lower, heading) && !strings.Contains(lower, section) {
 			t.Errorf("%s: the guide has no section %q", r.Alert, anchor)
 		}
+		if ofProxy(r.Expr) != (r.Labels["component"] == "proxy") {
+			t.Errorf("%s: the label component does not say whether the proxy alone has its metrics", r.Alert)
+		}
+		if !strings.Contains(tested, "- alertname: "+r.Alert+"\n") {
+			t.Errorf("%s never fires in alerts_test.yaml", r.Alert)
+		}
 		if r.Annotations["summary"] == "" || r.Labels["severity"] == "" || r.For == "" {
 			t.Errorf("%s lacks something: %+v", r.Alert, r)
 		}
+	}
+}
+
+// ofProxy reports whether an expression has a metric that only the proxy has.
+func ofProxy(expression string) bool {
+	return slices.ContainsFunc(metricsOf(), func(m metric) bool {
+		return m.scope == telemetry.Proxy && regexp.MustCompile(`\b`+m.name+`(_sum|_count|_bucket)?\b`).MatchString(expression)
+	})
+}
+
+// TestRules runs the unit tests of the alerts.
+func TestRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: it comes with Prometheus (Debian: the package prometheus)")
+	}
+	c := exec.Command(promtool, "test", "rules", "alerts_test.yaml")
+	c.Dir = filepath.Join("..", "..", "deploy")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
@@ -167,8 +184,9 @@ func TestDashboard(t *testing.T) {
 	var board struct {
 		Title  string
 		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
+			Title       string
+			Description string
+			Targets     []struct{ Expr string }
 		}
 		Templating struct {
 			List []struct{ Type, Query string }
@@ -183,6 +201,9 @@ func TestDashboard(t *testing.T) {
 		}
 		for _, x := range p.Targets {
 			checkExpression(t, p.Title, x.Expr)
+			if ofProxy(x.Expr) && !strings.Contains(strings.ToLower(p.Description), "proxy only") {
+				t.Errorf("%s does not say that the proxy alone has %s", p.Title, x.Expr)
+			}
 		}
 	}
 	for _, v := range board.Templating.List {
@@ -190,7 +211,7 @@ func TestDashboard(t *testing.T) {
 			checkExpression(t, "a variable", v.Query)
 		}
 	}
-	for _, m := range metricsOf(t) {
+	for _, m := range metricsOf() {
 		if !strings.Contains(string(text), m.name) {
 			t.Errorf("%s is on no panel", m.name)
 		}
@@ -200,8 +221,8 @@ func TestDashboard(t *testing.T) {
 // TestCheckOfExpressions: the check finds what is wrong.
 func TestCheckOfExpressions(t *testing.T) {
 	for _, bad := range []string{
-		`sum(rate(overload_request_total[5m]))`, `overload_limit{policy="shed"}`, `overload_requests_total{policy="shedder"}`,
-		`sum by (cluster) (overload_requests_total)`, `1 > 0`, `overload_endpoints{state!="gone"}`,
+		`sum(rate(spillway_decision_total[5m]))`, `spillway_limit{policy="shed"}`, `spillway_decisions_total{policy="shedder"}`,
+		`sum by (cluster) (spillway_decisions_total)`, `1 > 0`, `spillway_endpoints{state!="gone"}`,
 	} {
 		if len(wrongWith(t, bad)) == 0 {
 			t.Errorf("found nothing wrong with %s", bad)

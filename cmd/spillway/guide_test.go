@@ -38,7 +38,6 @@ func TestGuide(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := generated(t, string(text), "configuration", configReference(t))
-	want = generated(t, want, "metrics", metricsReference(t))
 	if *update {
 		if err := os.WriteFile(guide, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
@@ -170,16 +169,6 @@ func (r *reference) kind(of, key string, field yaml.MapSlice) string {
 		return "time"
 	}
 	return fmt.Sprint(get(field, "type"))
-}
-
-func metricsReference(t *testing.T) string {
-	t.Helper()
-	var b strings.Builder
-	b.WriteString("| metric | labels | is |\n|---|---|---|\n")
-	for _, m := range metricsOf(t) {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.name, strings.Join(m.labels, ", "), m.help)
-	}
-	return b.String()
 }
 
 // fences are the examples.

@@ -75,7 +75,7 @@ func (e *exporting) stop(t *testing.T) {
 	}
 }
 
-const served = `overload_requests_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""}`
+const served = `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""}`
 
 // TestOtelAgreesWithMetrics has a receiver see what /metrics says, and in the end the
 // requests that came after that.
@@ -105,8 +105,8 @@ func TestOtelAgreesWithMetrics(t *testing.T) {
 		fetch(t, address)
 	}
 	e.stop(t)
-	if x, _ := r.Last(); x.Figures[served] != 27 || x.Figures["overload_ready{}"] != 0 {
-		t.Errorf("the last export has %v, ready %v", x.Figures[served], x.Figures["overload_ready{}"])
+	if x, _ := r.Last(); x.Figures[served] != 27 || x.Figures["spillway_ready{}"] != 0 {
+		t.Errorf("the last export has %v, ready %v", x.Figures[served], x.Figures["spillway_ready{}"])
 	}
 }
 

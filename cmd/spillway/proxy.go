@@ -57,7 +57,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	}
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
-	collector := new(admin.Collector)
+	collector := admin.NewCollector()
 	p, err := proxy.Start(context.WithoutCancel(ctx), proxy.Config{
 		Config: wanted, Logger: logger, Observer: collector, Connect: new(xds.Connector).Connect,
 	})

@@ -12,6 +12,7 @@ import (
 var Policies = [...]string{"ratelimit", "quota", "shed", "batch", "throttle", "inflight", "retry", "other"}
 
 const (
+	shedPolicy  = 2
 	retryPolicy = 6
 	otherPolicy = len(Policies) - 1
 )
@@ -61,6 +62,9 @@ var reasons = [len(Policies)][]spillway.Reason{
 	{}, {},
 }
 
+// ReasonsOf returns the usual reasons of a policy.
+func ReasonsOf(policy string) []spillway.Reason { return reasons[policyOf(policy)] }
+
 // A Kind is a policy and a code: one combination of labels.
 type Kind uint8
 
@@ -99,15 +103,21 @@ func (k Kind) Reason() string {
 	}
 	c -= Rejected
 	switch {
-	case c == 0:
-		return "other"
 	case int(k)/int(codes) != retryPolicy:
-		return spillway.Reason(c).String()
+		return ReasonLabel(spillway.Reason(c))
 	case int(c) < len(stops):
 		return stops[c]
 	default:
 		return "other"
 	}
+}
+
+// ReasonLabel returns the label of a reason.
+func ReasonLabel(r spillway.Reason) string {
+	if r == spillway.ReasonNone || Rejected+Code(r) >= codes {
+		return "other"
+	}
+	return r.String()
 }
 
 // policyOf returns the index of a policy.
@@ -118,7 +128,7 @@ func policyOf(name string) int {
 	case "quota":
 		return 1
 	case "shed":
-		return 2
+		return shedPolicy
 	case "batch":
 		return 3
 	case "throttle":
@@ -144,7 +154,9 @@ func codeOf(e *spillway.Event, policy int) Code {
 		return Admitted
 	case spillway.TimedOut:
 		return Late
-	case spillway.Abandoned, spillway.NotStarted:
+	case spillway.NotStarted:
+		return Elsewhere
+	case spillway.Abandoned:
 		if e.Err != nil && errors.Is(e.Err, spillway.ErrRejected) {
 			return Elsewhere
 		}

@@ -30,6 +30,7 @@ func TestKindOf(t *testing.T) {
 		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed abandoned client_gone"},
 		{spillway.Event{Policy: "ratelimit", Outcome: spillway.NotStarted, Err: rejected}, "ratelimit abandoned other_policy"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.NotStarted, Err: rejected}, "retry abandoned other_policy"},
+		{spillway.Event{Policy: "quota", Outcome: spillway.NotStarted}, "quota abandoned other_policy"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Failed}, "retry failed failed"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 1)}, "retry failed budget"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonAttempts, 3)}, "retry failed attempts"},

@@ -87,7 +87,7 @@ func newScene(mode spillway.Mode) *scene {
 		}},
 	}}
 	s := &scene{proxy: f, now: noon, random: rand.New(rand.NewPCG(1, 2)), mode: mode, latency: 20 * time.Millisecond}
-	s.Server = newServer(Config{Collector: new(Collector), Proxy: f, Version: "test"}, noon)
+	s.Server = newServer(Config{Collector: NewCollector(), Proxy: f, Version: "test"}, noon)
 	s.offered = [...]int{60, 40, 80, 20}
 	s.admits = [...]float64{1, 1, 1, 1}
 	return s

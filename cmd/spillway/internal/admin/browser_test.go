@@ -190,7 +190,7 @@ func TestBrowser(t *testing.T) {
 	if p.RawRows != len(s.sampler.rows) {
 		t.Errorf("the data has %d rows, want %d", p.RawRows, len(s.sampler.rows))
 	}
-	if len(p.Reasons) != len(st.Reasons) || !strings.HasPrefix(p.Reasons[0], "shed outranked") {
+	if len(p.Reasons) != len(st.Reasons) || !strings.HasPrefix(p.Reasons[0], "shed higher_class") {
 		t.Errorf("reasons %q", p.Reasons)
 	}
 	if len(p.Clusters) != 3 || !strings.HasSuffix(p.Clusters[0], "2 of 2 up") {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // What becomes of requests: the fates.
@@ -18,21 +20,21 @@ const (
 	fateDeclined
 	fateLeft
 	fateRefused      // before it was let in
-	fateWithheld     // after: from the upstream, by a gate of the client's side or for want of a turn
+	fateWithheld     // after it: by a gate of the client, or by the queue of a batch cluster
 	fateIngressWould // a gate of the server's side would have refused it
 	fateEgressWould  // one of the client's side would have
 	fateCount
 )
 
-// A Collector counts what the policies decide. The zero Collector is ready for use.
-// It is safe for concurrent use, takes no lock but to keep a refusal, and then only
-// one that is free, and allocates nothing.
+// A Collector counts what the policies decide; make one with [NewCollector]. It is safe
+// for concurrent use, takes no lock but to count and keep a rejection, and allocates nothing.
 type Collector struct {
-	events    [2][kindCount][spillway.Criticalities]atomic.Uint64 // by mode: enforce, observe
+	events    telemetry.Counts
+	routes    *spacesaving.Table // rejections by route and reason
 	fates     [fateCount][spillway.Criticalities]atomic.Uint64
 	retries   atomic.Uint64
-	latency   histogram // of requests that were served or late
-	deadlines histogram // that requests brought with them
+	latency   [len(telemetry.Roles)]histogram // of requests that were served or late
+	deadlines histogram                       // that requests brought with them
 	slowest   atomic.Int64
 	byEnd     atomic.Pointer[[]string] // keys of calls
 
@@ -44,27 +46,38 @@ type Collector struct {
 // keptDecisions is how many of the last refusals are kept.
 const keptDecisions = 256
 
+// routesListed is how many pairs of a route and a reason have a metric of their own.
+const routesListed = 20
+
 var _ spillway.Observer = (*Collector)(nil)
+
+// NewCollector returns a Collector that has counted nothing.
+func NewCollector() *Collector {
+	routes, _ := spacesaving.New(routesListed) // which is in range
+	return &Collector{routes: routes}
+}
 
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
 	class := e.Call.Criticality.Index()
-	observes := 0
-	if e.Mode != spillway.Enforce {
-		observes = 1
+	kind := c.events.Add(&e)
+	if role := kind.Role(); role >= 0 && e.Latency > 0 {
+		c.latency[role].add(e.Latency)
 	}
-	c.events[observes][kindOf(&e)][class].Add(1)
+	if e.Refused && e.Mode == spillway.Enforce {
+		c.routes.Add(e.Call.Key, uint8(e.Reason))
+	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
 	switch {
-	case e.Refused && byEnd && (observes == 0 || e.Call.Attempt > 0):
+	case e.Refused && byEnd && (e.Mode == spillway.Enforce || e.Call.Attempt > 0):
 		c.keep(&e)
 	case e.Refused:
 		c.refused(&e, class)
-	case e.Policy == policies[retryPolicy]:
+	case e.Policy == "retry":
 		c.ended(&e, class, byEnd)
-	case e.Policy == policies[batchPolicy] && e.Outcome != spillway.Served:
-		c.fates[outcomeOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
+	case e.Policy == "batch" && e.Outcome != spillway.Served:
+		c.fates[fateOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
 	}
 }
 
@@ -79,7 +92,7 @@ func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 func (c *Collector) refused(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
-	case e.Mode == spillway.Enforce && e.Policy == policies[batchPolicy]:
+	case e.Mode == spillway.Enforce && e.Policy == "batch":
 		c.fates[fateWithheld][class].Add(1)
 	case e.Mode == spillway.Enforce && !attempt:
 		c.fates[fateRefused][class].Add(1)
@@ -94,7 +107,7 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 // ended counts a request whose call to the upstream has ended. A latency of zero is
 // none.
 func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
-	fate := outcomeOf(e.Outcome) // the fates begin as the plain kinds do
+	fate := fateOf(e.Outcome)
 	if fate == fateLeft && errors.Is(e.Err, spillway.ErrRejected) {
 		fate = fateWithheld
 		if byEnd && e.Call.Attempt == 0 {
@@ -108,7 +121,6 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	if fate > fateLate || e.Latency == 0 {
 		return
 	}
-	c.latency.add(e.Latency)
 	for most := c.slowest.Load(); int64(e.Latency) > most; most = c.slowest.Load() {
 		if c.slowest.CompareAndSwap(most, int64(e.Latency)) {
 			break
@@ -144,10 +156,12 @@ func (c *Collector) decisions(n int) []spillway.Event {
 
 // totals is what a Collector has counted up to some time.
 type totals struct {
-	events    [2][kindCount][spillway.Criticalities]uint64
+	events    telemetry.Totals
+	routes    []spacesaving.Count
+	unlisted  uint64 // rejections of other routes
 	fates     [fateCount][spillway.Criticalities]uint64
 	retries   uint64
-	latency   counts
+	latency   [len(telemetry.Roles)]counts
 	deadlines counts
 	slowest   time.Duration // since the last time that totals were read
 }
@@ -156,19 +170,16 @@ type totals struct {
 // off by the requests of that moment.
 func (c *Collector) read() *totals {
 	t := &totals{retries: c.retries.Load(), slowest: time.Duration(c.slowest.Swap(0))}
-	for mode := range c.events {
-		for k := range c.events[mode] {
-			for class := range c.events[mode][k] {
-				t.events[mode][k][class] = c.events[mode][k][class].Load()
-			}
-		}
-	}
+	c.events.Read(&t.events)
+	t.routes, t.unlisted = c.routes.Read()
 	for fate := range c.fates {
 		for class := range c.fates[fate] {
 			t.fates[fate][class] = c.fates[fate][class].Load()
 		}
 	}
-	c.latency.read(&t.latency)
+	for role := range c.latency {
+		c.latency[role].read(&t.latency[role])
+	}
 	c.deadlines.read(&t.deadlines)
 	return t
 }

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -21,7 +21,7 @@ func stopped(reason retry.Reason, attempts int) error {
 // TestKindsAndFates: each event is counted as one kind, and each request has one fate.
 func TestKindsAndFates(t *testing.T) {
 	const none = -1
-	throttled := &spillway.RejectedError{Policy: "throttle"}
+	throttled := &spillway.RejectedError{Policy: "throttle", Reason: spillway.ReasonThrottle}
 	for _, row := range []struct {
 		event           spillway.Event
 		policy, outcome string
@@ -29,20 +29,20 @@ func TestKindsAndFates(t *testing.T) {
 		fate            int
 	}{
 		{spillway.Event{Policy: "shed", Outcome: spillway.Served}, "shed", "admitted", "", none},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed", "abandoned", "left", none},
-		{rejected("shed", spillway.Enforce, outranked), "shed", "refused", "outranked", fateRefused},
-		{rejected("shed", spillway.Enforce, fmt.Errorf("x: %w", crowded)), "shed", "refused", "crowded", fateRefused},
-		{rejected("shed", spillway.Observe, crowded), "shed", "refused", "crowded", fateIngressWould},
-		{spillway.Event{Policy: "shed", Refused: true}, "shed", "refused", "other", fateRefused},
-		{spillway.Event{Policy: "ratelimit", Refused: true, Err: errors.New("x")}, "ratelimit", "refused", "rate", fateRefused},
-		{spillway.Event{Policy: "quota", Refused: true}, "quota", "refused", "quota", fateRefused},
-		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "refused", "queue_full", fateWithheld},
-		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "refused", "turn_late", fateWithheld},
+		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed", "abandoned", "client_gone", none},
+		{rejected("shed", spillway.Enforce, outranked), "shed", "rejected", "higher_class", fateRefused},
+		{rejected("shed", spillway.Enforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", fateRefused},
+		{rejected("shed", spillway.Observe, crowded), "shed", "rejected", "queue_full", fateIngressWould},
+		{spillway.Event{Policy: "shed", Refused: true}, "shed", "rejected", "other", fateRefused},
+		{spillway.Event{Policy: "ratelimit", Refused: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", fateRefused},
+		{spillway.Event{Policy: "quota", Refused: true}, "quota", "rejected", "other", fateRefused},
+		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", fateWithheld},
+		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", fateWithheld},
 		{spillway.Event{Policy: "batch", Outcome: spillway.Served}, "batch", "admitted", "", none},
 		{spillway.Event{Policy: "batch", Outcome: spillway.TimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", fateLate},
-		{spillway.Event{Policy: "batch", Outcome: spillway.Abandoned, Err: context.Canceled}, "batch", "abandoned", "left", fateLeft},
-		{spillway.Event{Policy: "throttle", Refused: true, Err: throttled}, "throttle", "refused", "probability", none}, // the end of the call tells
-		{spillway.Event{Policy: "throttle", Refused: true, Err: throttled, Mode: spillway.Observe}, "throttle", "refused", "probability", fateEgressWould},
+		{spillway.Event{Policy: "batch", Outcome: spillway.Abandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", fateLeft},
+		{rejected("throttle", spillway.Enforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
+		{rejected("throttle", spillway.Observe, throttled), "throttle", "rejected", "throttle", fateEgressWould},
 		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight", "late", "deadline", none},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Served}, "retry", "admitted", "", fateServed},
 		{spillway.Event{Policy: "retry", Outcome: spillway.TimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", fateLate},
@@ -53,23 +53,24 @@ func TestKindsAndFates(t *testing.T) {
 		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", fateFailed},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", fateDeclined},
 		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: throttled}, "retry", "abandoned", "left", fateWithheld},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: context.Canceled}, "retry", "abandoned", "left", fateLeft},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: throttled}, "retry", "abandoned", "other_policy", fateWithheld},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", fateLeft},
 		{spillway.Event{Policy: "a new one", Outcome: 77}, "other", "failed", "failed", none},
 	} {
-		var c Collector
+		c := NewCollector()
 		row.event.Call.Criticality = spillway.SheddablePlus
 		c.Observe(row.event)
 		all := c.read()
 		mode := min(int(row.event.Mode), 1)
 		for m := range all.events {
-			for k, classes := range all.events[m] {
+			for i, classes := range all.events[m] {
+				k := telemetry.Kind(i)
 				want := [spillway.Criticalities]uint64{}
-				if m == mode && kinds[k] == (kind{row.policy, row.outcome, row.reason}) {
+				if m == mode && [3]string{k.Policy(), k.Outcome(), k.Reason()} == [3]string{row.policy, row.outcome, row.reason} {
 					want[1] = 1
 				}
 				if classes != want {
-					t.Errorf("%+v: %v is counted as %v, want %v", row.event, kinds[k], classes, want)
+					t.Errorf("%+v: %v is counted as %v, want %v", row.event, k, classes, want)
 				}
 			}
 		}
@@ -88,7 +89,7 @@ func TestKindsAndFates(t *testing.T) {
 // TestByEnd: of a call that meets the gates once for each attempt, and may be refused
 // each time, the end tells the fate.
 func TestByEnd(t *testing.T) {
-	var c Collector
+	c := NewCollector()
 	c.ByEnd("mongo", "more")
 	served := spillway.Event{Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond}
 	say := func(e spillway.Event, key string, attempt int32) {
@@ -119,50 +120,25 @@ func TestByEnd(t *testing.T) {
 			t.Errorf("fate %d has %d, want %d", fate, got, n)
 		}
 	}
-	if all.latency.total() != 5 || all.retries != 6 || len(c.decisions(99)) != 13 {
-		t.Errorf("%d latencies, %d retries, %d decisions", all.latency.total(), all.retries, len(c.decisions(99)))
+	if all.latency[0].total() != 5 || all.retries != 6 || len(c.decisions(99)) != 13 {
+		t.Errorf("%d latencies, %d retries, %d decisions", all.latency[0].total(), all.retries, len(c.decisions(99)))
 	}
 }
 
 // TestNoLatency: a latency that nobody gives is none.
 func TestNoLatency(t *testing.T) {
-	var c Collector
+	c := NewCollector()
 	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served})
-	if all := c.read(); all.latency.total() != 0 || all.fates[fateServed][2] != 1 {
-		t.Errorf("%d latencies, %d served", all.latency.total(), all.fates[fateServed][2])
+	if all := c.read(); all.latency[0].total() != 0 || all.fates[fateServed][2] != 1 {
+		t.Errorf("%d latencies, %d served", all.latency[0].total(), all.fates[fateServed][2])
 	}
 }
 
-func TestKindsAreDistinct(t *testing.T) {
-	seen := make(map[kind]bool)
-	for _, k := range kinds {
-		if seen[k] || k.policy == "" || k.words() == "" {
-			t.Errorf("%+v is there twice, or not at all", k)
-		}
-		seen[k] = true
-	}
-	if kindsFrom[otherPolicy]+plainKinds+len(rejections[otherPolicy]) != kindCount {
-		t.Error("kindCount is not the number of kinds")
-	}
-	for i, name := range policies {
-		if policyOf(name) != i {
-			t.Errorf("policyOf(%q) is %d, want %d", name, policyOf(name), i)
-		}
-	}
-}
-
-// TestEveryReasonHasAKind: each reason of a rejection is counted apart by some policy.
-func TestEveryReasonHasAKind(t *testing.T) {
-	for why := spillway.ReasonNone; ; why++ {
-		if _, err := why.MarshalText(); err != nil {
-			break // there are no more
-		}
-		found := false
-		for _, all := range rejections {
-			found = found || slices.ContainsFunc(all, func(x rejection) bool { return x.why == why })
-		}
-		if !found {
-			t.Errorf("%v has no row", why)
+// TestReasonWords: each kind that the page shows has words.
+func TestReasonWords(t *testing.T) {
+	for k := range telemetry.Kind(telemetry.Kinds) {
+		if shown(k) && wordsOf(k) == "" {
+			t.Errorf("%s %s has no words", k.Policy(), k.Reason())
 		}
 	}
 }
@@ -174,7 +150,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 		mode, kind, class int
 	}
 	var (
-		c       Collector
+		c       = NewCollector()
 		mu      sync.Mutex
 		model   = make(map[cell]uint64)
 		retried uint64
@@ -185,7 +161,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			for range 2000 {
 				e := spillway.Event{
-					Policy: append(policies[:], "else")[r.IntN(len(policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Refused: r.IntN(3) == 0,
+					Policy: append(telemetry.Policies[:], "else")[r.IntN(len(telemetry.Policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Refused: r.IntN(3) == 0,
 					Mode: spillway.Mode(r.IntN(2)), Latency: time.Duration(r.Int64N(1e9)),
 					Call: spillway.Call{Criticality: spillway.Criticality(r.IntN(6) - 3), Attempt: int32(r.IntN(4))},
 					Err:  []error{nil, outranked, crowded, context.Canceled, stopped(retry.ReasonBudget, 1)}[r.IntN(5)],
@@ -195,7 +171,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 				}
 				c.Observe(e)
 				mu.Lock()
-				model[cell{int(e.Mode), kindOf(&e), e.Call.Criticality.Index()}]++
+				model[cell{int(e.Mode), int(telemetry.KindOf(&e)), e.Call.Criticality.Index()}]++
 				if e.Policy == "retry" && !e.Refused {
 					retried += uint64(e.Call.Attempt)
 				}
@@ -211,7 +187,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 			for class, n := range got.events[mode][k] {
 				sum += n
 				if want := model[cell{mode, k, class}]; n != want {
-					t.Errorf("%v of class %d in mode %d: %d, want %d", kinds[k], class, mode, n, want)
+					t.Errorf("%v of class %d in mode %d: %d, want %d", telemetry.Kind(k), class, mode, n, want)
 				}
 			}
 		}
@@ -225,7 +201,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 }
 
 func TestDecisionsAreTheLast(t *testing.T) {
-	var c Collector
+	c := NewCollector()
 	if got := c.decisions(5); len(got) != 0 {
 		t.Errorf("%d decisions of none", len(got))
 	}
@@ -242,7 +218,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	c := new(Collector)
+	c := NewCollector()
 	for name, e := range benchEvents() {
 		if n := testing.AllocsPerRun(100, func() { c.Observe(e) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -264,14 +240,14 @@ func benchEvents() map[string]spillway.Event {
 func BenchmarkObserve(b *testing.B) {
 	for name, e := range benchEvents() {
 		b.Run(name, func(b *testing.B) {
-			c := new(Collector)
+			c := NewCollector()
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Observe(e)
 			}
 		})
 		b.Run(name+"/parallel", func(b *testing.B) {
-			c := new(Collector)
+			c := NewCollector()
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

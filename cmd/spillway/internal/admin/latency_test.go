@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 func TestBucketsMeet(t *testing.T) {
@@ -54,7 +56,7 @@ func TestQuantiles(t *testing.T) {
 				t.Errorf("seed %d: quantile %v of %d is %v, want %v", seed, q, len(values), got, want)
 			}
 		}
-		for octave := firstOctave; octave <= lastOctave; octave++ {
+		for octave := telemetry.FirstOctave; octave <= telemetry.FirstOctave+telemetry.Buckets-1; octave++ {
 			want, _ := slices.BinarySearch(values, 1<<octave)
 			if got := d.below(octave); got != uint64(want) {
 				t.Errorf("seed %d: %d are below 2^%d, want %d", seed, got, octave, want)

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -64,8 +65,8 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 			for o := spillway.Served; o <= spillway.Abandoned; o++ {
 				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
 			}
-			for _, r := range rejections[policyOf(name)] {
-				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Reason: r.why})
+			for _, r := range telemetry.ReasonsOf(name) {
+				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Reason: r})
 			}
 		}
 		for r := range retry.Reasons {
@@ -101,7 +102,7 @@ func TestSeries(t *testing.T) {
 func TestSeriesOfNothing(t *testing.T) {
 	s := newScene(spillway.Observe)
 	m := scrape(t, s.Handler())
-	for _, name := range []string{"overload_limit", "overload_in_flight", "overload_in_flight_max", "overload_queue_length", "overload_retries_total", "overload_throttle_probability", "overload_criticality_missing_total", "overload_overrides", "overload_ready"} {
+	for _, name := range []string{"spillway_limit", "spillway_in_flight", "spillway_in_flight_max", "spillway_queue_length", "spillway_retries_total", "spillway_throttle_ratio", "spillway_criticality_missing_total", "spillway_overrides", "spillway_ready"} {
 		if m[name] == nil {
 			t.Errorf("there is no %s", name)
 		}
@@ -117,7 +118,7 @@ func TestListenersOfOneName(t *testing.T) {
 	s := newScene(spillway.Enforce)
 	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Refused: 2})
 	s.second()
-	open := scrape(t, s.Handler())["overload_connections"].GetMetric()
+	open := scrape(t, s.Handler())["spillway_connections"].GetMetric()
 	if len(open) != 1 || open[0].GetGauge().GetValue() != 15 {
 		t.Errorf("got %v, want 15 of main", open)
 	}
@@ -136,11 +137,11 @@ func TestMetricsAreWellFormed(t *testing.T) {
 		t.Errorf("%v, %v", problems, err)
 	}
 	m := scrape(t, s.Handler())
-	waits := m["overload_queue_wait_seconds"].GetMetric()
+	waits := m["spillway_queue_wait_seconds"].GetMetric()
 	if len(waits) != 2 || waits[0].GetSummary().GetSampleSum()+waits[1].GetSummary().GetSampleSum() != 9 {
 		t.Errorf("waits %v", waits)
 	}
-	if m["overload_overrides"].GetMetric()[0].GetGauge().GetValue() != 1 {
+	if m["spillway_overrides"].GetMetric()[0].GetGauge().GetValue() != 1 {
 		t.Error("the override does not show")
 	}
 	open := get(t, s.Handler(), "/metrics", "Accept", "application/openmetrics-text; version=1.0.0")

@@ -190,7 +190,7 @@ func TestOverrideShows(t *testing.T) {
 		s.sampler.tick(s.now)
 		return get(t, h, "/api/v1/state").Body.String() + get(t, h, "/debug/config").Body.String() + get(t, h, "/metrics").Body.String()
 	}
-	const shows, configured, metric = `"file": "observe"`, "the configuration says observe", "overload_overrides 1"
+	const shows, configured, metric = `"file": "observe"`, "the configuration says observe", "spillway_overrides 1"
 	ask(t, h, http.MethodPost, "/api/v1/mode", "enforce", "Authorization", "Bearer "+goodToken)
 	if text := look(); !strings.Contains(text, shows) || !strings.Contains(text, configured) || !strings.Contains(text, metric) {
 		t.Errorf("the override does not show:\n%s", text)
@@ -367,7 +367,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestServer(t *testing.T) {
 	quiet(t)
 	f := newScene(spillway.Enforce).proxy
-	s := New(Config{Collector: new(Collector), Proxy: f})
+	s := New(Config{Collector: NewCollector(), Proxy: f})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

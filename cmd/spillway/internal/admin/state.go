@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // A State is all there is to say of a proxy at one time. The page, the stream, the
@@ -106,18 +108,11 @@ type Reason struct {
 
 // Totals are counts since the start.
 type Totals struct {
-	Events  []EventCount
-	Retries uint64
-	Latency counts
-}
-
-// An EventCount is how many events were alike.
-type EventCount struct {
-	kind
-
-	Criticality spillway.Criticality
-	Mode        string
-	Count       uint64
+	Events   *telemetry.Totals
+	Routes   []spacesaving.Count // rejections, with the reason as the tag
+	Unlisted uint64              // rejections of other routes
+	Retries  uint64
+	Latency  [len(telemetry.Roles)]counts
 }
 
 // A sample is all that was read at one time.
@@ -181,7 +176,7 @@ func admissions(then, now *sample) (n uint64) {
 }
 
 func (f *Figures) latency(then, now *sample) {
-	ended := now.totals.latency.since(&then.totals.latency)
+	ended := now.totals.latency[0].since(&then.totals.latency[0])
 	f.Answers, f.Slowest = ended.total(), milliseconds(now.totals.slowest)
 	if f.Answers > 0 {
 		f.P50 = new(milliseconds(ended.quantile(0.5)))
@@ -234,12 +229,11 @@ func (f *Figures) levels(now *sample) {
 func reasons(then, now *totals) []Reason {
 	all := []Reason{}
 	for mode := range now.events {
-		for k, what := range kinds {
-			told := what.outcome == "refused" || what.policy == policies[retryPolicy] || what.policy == policies[batchPolicy]
-			if what.reason == "" || what.reason == "left" || !told {
+		for k := range telemetry.Kind(telemetry.Kinds) {
+			if !shown(k) {
 				continue
 			}
-			r := Reason{Policy: what.policy, Outcome: what.outcome, Reason: what.reason, Mode: modeName(mode), Words: what.words()}
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: modeName(mode), Words: wordsOf(k)}
 			for class := range r.Total {
 				r.Total[class] = float64(now.events[mode][k][class])
 				r.Minute[class] = r.Total[class] - float64(then.events[mode][k][class])
@@ -255,27 +249,9 @@ func reasons(then, now *totals) []Reason {
 
 func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
 
-// totalsOf returns all events that were ever counted, and for each policy that was
-// asked in a mode those that it would be asked about: what it admitted and refused.
-func totalsOf(now *totals) (t Totals) {
-	t.Retries, t.Latency = now.retries, now.latency
-	for mode := range now.events {
-		asked := make(map[string]bool)
-		for k := range kinds {
-			if now.events[mode][k] != ([spillway.Criticalities]uint64{}) {
-				asked[kinds[k].policy] = true
-			}
-		}
-		for k, what := range kinds {
-			known := asked[what.policy] && (what.outcome == "admitted" || what.outcome == "refused")
-			for class, n := range now.events[mode][k] {
-				if known || n > 0 {
-					t.Events = append(t.Events, EventCount{what, spillway.Criticality(class) + spillway.Sheddable, modeName(mode), n})
-				}
-			}
-		}
-	}
-	return t
+// totalsOf returns what the metrics have.
+func totalsOf(now *totals) Totals {
+	return Totals{Events: &now.events, Routes: now.routes, Unlisted: now.unlisted, Retries: now.retries, Latency: now.latency}
 }
 
 // clusterFigures returns the clusters with what was sent to each endpoint between

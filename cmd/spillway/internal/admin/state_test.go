@@ -180,7 +180,7 @@ func checkMetrics(t *testing.T, s *scene) {
 	t.Helper()
 	st, m := s.sampler.state.Load(), scrape(t, s.Handler())
 	bySum := make(map[string]float64)
-	for _, f := range m["overload_requests_total"].GetMetric() {
+	for _, f := range m["spillway_decisions_total"].GetMetric() {
 		bySum[label(f, "policy")+" "+label(f, "outcome")+" "+label(f, "reason")+" "+label(f, "mode")] += f.GetCounter().GetValue()
 	}
 	for _, r := range st.Reasons {
@@ -196,15 +196,15 @@ func checkMetrics(t *testing.T, s *scene) {
 		t.Errorf("metrics have %v served, want %v", got, served)
 	}
 	for name, want := range map[string]float64{
-		"overload_in_flight": float64(st.Mean.InFlight), "overload_in_flight_max": float64(st.Gates[0].Peak), "overload_limit": *st.Mean.Limit,
-		"overload_retry_budget_ratio": *st.Mean.Budget, "overload_throttle_probability": st.Mean.Throttle[0], "overload_baseline_seconds": 0.005,
+		"spillway_in_flight": float64(st.Mean.InFlight), "spillway_in_flight_max": float64(st.Gates[0].Peak), "spillway_limit": *st.Mean.Limit,
+		"spillway_retry_budget_ratio": *st.Mean.Budget, "spillway_throttle_ratio": st.Mean.Throttle[0], "spillway_base_latency_seconds": 0.005,
 	} {
 		if got := m[name].GetMetric()[0].GetGauge().GetValue(); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if got := m["overload_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != st.Totals.Latency.total() || got == 0 {
-		t.Errorf("%d latencies, want %d", got, st.Totals.Latency.total())
+	if got := m["spillway_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != st.Totals.Latency[0].total() || got == 0 {
+		t.Errorf("%d latencies, want %d", got, st.Totals.Latency[0].total())
 	}
 }
 

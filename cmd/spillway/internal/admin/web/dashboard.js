@@ -286,7 +286,7 @@
     }
     const order = [3, 2, 1, 0];
     const lines = state.reasons.map((r) => {
-      const what = r.outcome === "refused" ? (r.mode === "observe" ? "would be refused" : "refused") : r.outcome;
+      const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be refused" : "refused") : r.outcome;
       return [`${r.policy} ${r.reason}`, what, make("td", r.words, { class: "words" }), make("td", count(sum(r.minute)), { class: "all" }), ...order.map((i) => count(r.minute[i])), count(sum(r.total))];
     });
     box.replaceChildren(grid(["reason", "outcome", make("th", "", { class: "words" }), "all", ...order.map((i) => short[i]), "since start"], lines));

@@ -1,0 +1,124 @@
+package telemetry
+
+import "strings"
+
+// A Type is the type of a metric.
+type Type string
+
+// The types, by their names in the Prometheus text format.
+const (
+	Counter   Type = "counter"
+	Gauge     Type = "gauge"
+	Histogram Type = "histogram"
+	Summary   Type = "summary"
+)
+
+// A Scope says which observers report a metric.
+type Scope string
+
+// The scopes.
+const (
+	Both    Scope = "library, proxy"
+	Library Scope = "library"
+	Proxy   Scope = "proxy"
+)
+
+// A Metric is a row of the table of metrics. All observers make their metrics of it.
+type Metric struct {
+	Name   string // for Prometheus
+	Type   Type
+	Unit   string // UCUM, as OpenTelemetry has it
+	Labels []string
+	Scope  Scope
+	Help   string
+}
+
+// OTel returns the name for OpenTelemetry. An exporter that follows the specification
+// makes Name of it and of Unit.
+func (m *Metric) OTel() string {
+	name := strings.TrimPrefix(m.Name, "spillway_")
+	for _, suffix := range []string{"_total", "_seconds", "_ratio"} {
+		name = strings.TrimSuffix(name, suffix)
+	}
+	return "spillway." + name
+}
+
+var gate = []string{"listener", "cluster"}
+
+// The metrics.
+var (
+	Decisions = Metric{
+		"spillway_decisions_total", Counter, "{decision}",
+		[]string{"policy", "criticality", "outcome", "reason", "mode"}, Both,
+		"Decisions of each policy: one per request for policies of a server, one per attempt for throttle and inflight, " +
+			"one per call for retry. In the mode observe, rejected means that the request would have been rejected.",
+	}
+	Retries = Metric{"spillway_retries_total", Counter, "{retry}", nil, Both, "Attempts after the first of their call."}
+	Latency = Metric{
+		"spillway_latency_seconds", Histogram, "s", []string{"role"}, Both,
+		"Role client: time of a call with all its attempts, until the answer begins, of calls that were served or late. " +
+			"Role server: time from admission by the shedder to the end, of requests that were served or late.",
+	}
+	RouteRejected = Metric{
+		"spillway_route_rejected_total", Counter, "{request}", []string{"route", "reason"}, Both,
+		"Rejections of the routes with most rejections: the route pattern on a server, the backend on a client. " +
+			"An empty reason counts all routes that are not listed.",
+	}
+	CustomerRejected = Metric{
+		"spillway_customer_rejected_total", Counter, "{request}", []string{"customer", "reason"}, Library,
+		"Rejections of the customers with most rejections. An empty reason counts all customers that are not listed.",
+	}
+
+	Limit       = Metric{"spillway_limit", Gauge, "{request}", gate, Both, "Maximum number of requests in flight, as found by the shedder or configured for calls to the cluster."}
+	InFlight    = Metric{"spillway_in_flight", Gauge, "{request}", gate, Both, "Requests in flight, without those in a waiting queue."}
+	QueueLength = Metric{"spillway_queue_length", Gauge, "{request}", gate, Both, "Requests in waiting queues."}
+	BaseLatency = Metric{"spillway_base_latency_seconds", Gauge, "s", gate, Both, "Latency without a queue, from which the limit is computed."}
+	Utilization = Metric{"spillway_utilization_ratio", Gauge, "1", gate, Both, "Utilization of this process, as a share of its target."}
+	Throttle    = Metric{"spillway_throttle_ratio", Gauge, "1", []string{"cluster"}, Both, "Probability that the throttle rejects a call of the most throttled class."}
+	Budget      = Metric{"spillway_retry_budget_ratio", Gauge, "1", []string{"cluster"}, Both, "Tokens in the retry budget, as a share of its capacity."}
+
+	InFlightMax        = Metric{"spillway_in_flight_max", Gauge, "{request}", gate, Proxy, "Most requests at once in the last minute, including those in a waiting queue."}
+	QueueWait          = Metric{"spillway_queue_wait_seconds", Summary, "s", gate, Proxy, "Time that requests waited for a token of the rate limit or a batch connection."}
+	CriticalityMissing = Metric{"spillway_criticality_missing_total", Counter, "{request}", nil, Proxy, "Requests without a criticality."}
+	Endpoints          = Metric{"spillway_endpoints", Gauge, "{endpoint}", []string{"cluster", "state"}, Proxy, "Endpoints that receive requests (up) and that do not (down)."}
+	Connections        = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
+	ConnRejected       = Metric{"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener"}, Proxy, "Connections that were reset because of their rate or number."}
+	ClientRequests     = Metric{"spillway_client_requests", Gauge, "{request}", []string{"listener", "state"}, Proxy, "Requests of a listener that are working, or waiting for their client."}
+	ClientsEvicted     = Metric{"spillway_clients_evicted_total", Counter, "{request}", []string{"listener"}, Proxy, "Requests and connections that waited for their client and were closed for others."}
+	ClientsRejected    = Metric{"spillway_client_requests_rejected_total", Counter, "{request}", []string{"listener"}, Proxy, "Requests rejected because max_requests of the listener was reached."}
+	Mongo              = Metric{
+		"spillway_mongodb", Gauge, "1", []string{"listener", "name"}, Proxy,
+		"Counts of the ingress limiters of a MongoDB listener, by their names in serverStatus, and counts of the proxy.",
+	}
+	TunedLimit = Metric{"spillway_tuned_limit", Gauge, "1", []string{"name"}, Proxy, "A limit that is tuned by signals."}
+	Overrides  = Metric{"spillway_overrides", Gauge, "{setting}", nil, Proxy, "Settings that were changed over the API and differ from the configuration."}
+	Ready      = Metric{"spillway_ready", Gauge, "1", nil, Proxy, "1 if clients can be served, otherwise 0."}
+)
+
+// Metrics is the table of all metrics.
+var Metrics = []*Metric{
+	&Decisions, &Retries, &Latency, &RouteRejected, &CustomerRejected,
+	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget,
+	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
+	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit, &Overrides, &Ready,
+}
+
+// LabelValues returns the values of the labels that have a fixed set of them, by label.
+func LabelValues() map[string][]string {
+	all := map[string][]string{
+		"policy": Policies[:], "state": {"up", "down", "working", "waiting"}, "mode": {"enforce", "observe"},
+		"criticality": {"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"}, "role": {"client", "server"},
+	}
+	seen := make(map[string]bool)
+	add := func(label, value string) {
+		if at := label + " " + value; !seen[at] {
+			seen[at] = true
+			all[label] = append(all[label], value)
+		}
+	}
+	for k := range Kind(Kinds) {
+		add("outcome", k.Outcome())
+		add("reason", k.Reason())
+	}
+	return all
+}
