@@ -1,6 +1,10 @@
 package attempts
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
+)
 
 // Buckets is how many bars the histogram has. The last one holds all attempts
 // from Buckets−1 up, however large the number that the caller claims.
@@ -43,8 +47,8 @@ type segment struct {
 
 // window counts attempt numbers in recent history. The zero window is empty.
 type window struct {
-	base  time.Time     // the first time ever seen
-	at    time.Duration // the latest time seen, since base
+	clock elapsed.Clock
+	at    time.Duration // the latest time seen
 	ring  [segments]segment
 	first int // the oldest segment
 	used  int
@@ -53,10 +57,7 @@ type window struct {
 
 // see moves the window up to now; a time that steps back is the latest one seen.
 func (w *window) see(now time.Time, c *Config) {
-	if w.base.IsZero() {
-		w.base = now
-	}
-	w.at = max(w.at, now.Sub(w.base))
+	w.at = w.clock.See(now)
 	for w.used > 0 && w.ring[w.first].start+c.Window <= w.at {
 		w.drop()
 	}

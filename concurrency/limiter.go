@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // A Limiter decides how many requests may be at work at once: of each key, and of all
@@ -13,7 +14,7 @@ import (
 type Limiter struct {
 	mu     sync.Mutex
 	config Config
-	first  time.Time     // all others count from it
+	clock  elapsed.Clock
 	at     time.Duration // the clock: time in which this process ran
 	wall   time.Duration // latest time, by the caller's clock
 	full   time.Duration // no place for a new key before then
@@ -213,11 +214,8 @@ func (l *Limiter) unused() int {
 // advance moves the clock. It stands still for times that go back, and while this process
 // does not run: between two heartbeats it moves by at most late.
 func (l *Limiter) advance(now time.Time) {
-	if l.first.IsZero() {
-		l.first = now
-	}
-	wall := now.Sub(l.first)
-	if wall <= l.wall {
+	wall := l.clock.See(now)
+	if wall == l.wall {
 		return
 	}
 	l.at += wall - l.wall

@@ -1,11 +1,12 @@
 package load
 
 import (
-	"math"
 	"runtime/metrics"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // fresh is how long a reading of the executor is used again. Reading takes the
@@ -28,7 +29,7 @@ type executor struct {
 	mu        sync.Mutex
 	samples   []metrics.Sample
 	last      time.Time
-	smoothing float64 // seconds
+	smoothing time.Duration
 	average   float64
 }
 
@@ -39,7 +40,7 @@ func newExecutor(smoothing time.Duration) *executor {
 			{Name: "/sched/goroutines/runnable:goroutines"},
 			{Name: "/sched/gomaxprocs:threads"},
 		},
-		smoothing: smoothing.Seconds(),
+		smoothing: smoothing,
 	}
 	e.read()
 	return e
@@ -92,7 +93,7 @@ func (e *executor) read() {
 // smooth takes what was read into the average, for a time d.
 func (e *executor) smooth(d time.Duration) {
 	now := float64(e.running.Load()+e.runnable.Load()) / float64(e.processors.Load())
-	e.average += (now - e.average) * -math.Expm1(-d.Seconds()/e.smoothing)
+	e.average += (now - e.average) * elapsed.Weight(d, e.smoothing)
 }
 
 func (e *executor) load() float64 {
@@ -104,5 +105,5 @@ func (e *executor) load() float64 {
 func (e *executor) setSmoothing(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.smoothing = d.Seconds()
+	e.smoothing = d
 }

@@ -10,7 +10,7 @@ import (
 const maxDebt = 365 * 24 * time.Hour
 
 // bucket is a debt of time, and the mark that refusals have left on it. Both are
-// the time, since the base of the Quota, at which nothing of them remains.
+// the time, by the clock of the Quota, at which nothing of them remains.
 type bucket struct{ full, mark time.Duration }
 
 // wait returns how long it takes until the debt is below the threshold; zero or

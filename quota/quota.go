@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
@@ -73,8 +74,8 @@ type Quota struct {
 	mu        sync.Mutex
 	cfg       Config
 	burst     time.Duration
-	base      time.Time     // the first time ever seen
-	at        time.Duration // the latest time seen, since base
+	clock     elapsed.Clock
+	at        time.Duration // the latest time seen
 	customers []*customer   // the first is for all those without a place
 	places    map[string]int
 	strangers []int // the places of strangers, but for the first
@@ -184,10 +185,7 @@ func (q *Quota) owner(now time.Time, t *spillway.Ticket) (c *customer, ok bool) 
 
 // see takes note of the time. A time that steps back is the latest one seen.
 func (q *Quota) see(now time.Time) {
-	if q.base.IsZero() {
-		q.base = now
-	}
-	q.at = max(q.at, now.Sub(q.base))
+	q.at = q.clock.See(now)
 }
 
 // leased returns the customer at a place, with a lease that has not ended.
@@ -200,7 +198,7 @@ func (q *Quota) leased(place int) *customer {
 
 // renew asks the Allocator for the next lease.
 func (q *Quota) renew(place int) {
-	c, now := q.customers[place], q.base.Add(q.at)
+	c, now := q.customers[place], q.clock.Time(q.at)
 	if elapsed := q.at - c.leased; elapsed > 0 {
 		c.wants, c.offered = c.offered/elapsed.Seconds(), 0
 	}

@@ -1,11 +1,11 @@
 package shed
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // Stages is how many stages of degradation there are above none: from the one in
@@ -156,9 +156,9 @@ func (d *Degrader) Observe(now time.Time, p Pressure) {
 }
 
 func (d *Degrader) smooth(passed time.Duration, p *Pressure) {
-	weight := -math.Expm1(-float64(passed) / float64(pressureMemory))
+	weight := elapsed.Weight(passed, pressureMemory)
 	d.fill += float64((p.Fill - d.fill) * weight)
-	d.usual += float64((p.Fill - d.usual) * -math.Expm1(-float64(passed)/float64(trend)))
+	d.usual += float64((p.Fill - d.usual) * elapsed.Weight(passed, trend))
 	share := 0.0
 	if arrived := sum(&p.Offered) - sum(&d.offered); arrived > 0 {
 		share = float64(sum(&p.Rejected)-sum(&d.rejected)) / float64(arrived)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // A Shedder decides for one server process. It is safe for concurrent use; make
@@ -20,7 +21,7 @@ type Shedder struct {
 	rejections rejections
 
 	mu         sync.Mutex
-	first      time.Time // all times count from it
+	clock      elapsed.Clock
 	at         time.Duration
 	faded      time.Duration // when all cascades last advanced
 	queues     []*queue      // by scope; nil: nothing has waited there yet
@@ -179,10 +180,7 @@ func (s *Shedder) place(a *arrival, flow uint64) {
 }
 
 func (s *Shedder) advance(now time.Time) {
-	if s.first.IsZero() {
-		s.first = now
-	}
-	s.at = max(s.at, now.Sub(s.first))
+	s.at = s.clock.See(now)
 	if s.at-s.faded < forget {
 		return
 	}

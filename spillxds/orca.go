@@ -2,20 +2,19 @@ package spillxds
 
 import (
 	"encoding/base64"
-	"math"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	orcapb "github.com/cncf/xds/go/xds/data/orca/v3"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/elapsed"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 )
 
 // The trailer of gRPC, and the header of HTTP, that carries a report.
@@ -212,7 +211,7 @@ type rates struct {
 // next takes in totals at the time now, and returns how fast they grow per second.
 func (r *rates) next(now time.Time, totals [2]uint64) (all, refused float64) {
 	if d := now.Sub(r.at); !r.at.IsZero() && d > 0 {
-		k := -math.Expm1(-d.Seconds() / r.tau.Seconds())
+		k := elapsed.Weight(d, r.tau)
 		r.seen += (1 - r.seen) * k
 		for i, n := range totals {
 			r.average[i] += (float64(n-r.totals[i])/d.Seconds() - r.average[i]) * k

@@ -90,7 +90,7 @@ func short(v float64) string {
 // describe makes the Move to a limit by a rule, because of a signal.
 func (t *Tuner) describe(r Rule, to float64, cause int) Move {
 	m := Move{
-		Time: t.base.Add(t.at), From: t.limit, To: to, Rule: r,
+		Time: t.clock.Time(t.at), From: t.limit, To: to, Rule: r,
 		Signal: t.config.Signals[cause], Value: t.signals[cause].value,
 		Lasted: t.at - t.trend.since, Used: t.used, Applied: t.config.Enforce,
 	}

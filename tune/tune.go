@@ -4,6 +4,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
 )
 
 // A Tuner moves one limit. It is safe for concurrent use and must not be copied;
@@ -13,10 +15,9 @@ type Tuner struct {
 	config Config
 	limit  float64
 
-	base    time.Time     // the first time ever seen
-	at      time.Duration // the latest time seen, since base
-	moved   time.Duration // when the limit was last moved, since base
-	started bool          // time was seen
+	clock   elapsed.Clock
+	at      time.Duration // the latest time seen
+	moved   time.Duration // when the limit was last moved
 	hasLast bool          // moved is a time
 
 	signals  []signal
@@ -38,7 +39,7 @@ type Tuner struct {
 // A signal is what is known of a [Signal].
 type signal struct {
 	value float64       // NaN: not known now
-	known time.Duration // when it was last known, since base
+	known time.Duration // when it was last known
 }
 
 // A direction is where the pressure would have the limit go.
@@ -154,11 +155,8 @@ func isKnown(v float64) bool { return v >= 0 && v <= math.MaxFloat64 }
 // see takes note of the time, and returns what has passed since the last reading. A
 // time that steps back is the latest one seen.
 func (t *Tuner) see(now time.Time) (passed time.Duration) {
-	if !t.started {
-		t.base, t.started = now, true
-	}
 	before := t.at
-	t.at = max(t.at, now.Sub(t.base))
+	t.at = t.clock.See(now)
 	return t.at - before
 }
 
@@ -170,7 +168,7 @@ func (t *Tuner) use(passed time.Duration, used float64) {
 		return
 	}
 	t.readings++
-	share := -math.Expm1(-passed.Seconds() / (4 * t.config.Reaction).Seconds())
+	share := elapsed.Weight(passed, 4*t.config.Reaction)
 	if share = max(share, 1/float64(t.readings)); t.readings == 1 {
 		t.used = used
 	}

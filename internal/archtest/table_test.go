@@ -35,8 +35,9 @@ var table = map[string]row{
 	"fault":                {level: words},
 	"internal/archtest":    {level: words},
 	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
-	"internal/ejection":    {level: policies},                                   // which stands on the words
-	"internal/final":       {level: policies},                                   // likewise
+	"internal/elapsed":     {level: words},
+	"internal/ejection":    {level: policies}, // which stands on the words
+	"internal/final":       {level: policies}, // likewise
 	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},
 	"internal/place":       {level: policies}, // as final
