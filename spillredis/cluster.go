@@ -41,7 +41,7 @@ func (cluster) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-// final is an error that go-redis takes for none of its own.
+// final is an error that go-redis does not recognize.
 type final struct{ err error }
 
 func (e *final) Error() string { return "spillredis: " + e.err.Error() }

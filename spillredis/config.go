@@ -17,7 +17,7 @@ import (
 var backoff = retry.Backoff{Base: 50 * time.Millisecond, Max: time.Second}
 
 // NewClient returns a [redis.Client] whose commands pass the policies of c. It does not
-// change opt. The client of the copy makes no retries of its own: MaxRetries becomes -1
+// change opt. The client of the copy makes no retries: MaxRetries becomes -1
 // and DialerRetries 1. It fails if c is not valid.
 func NewClient(opt *redis.Options, c egress.Config) (*redis.Client, error) {
 	own := *opt
@@ -31,7 +31,7 @@ func NewClient(opt *redis.Options, c egress.Config) (*redis.Client, error) {
 }
 
 // NewClusterClient returns a [redis.ClusterClient] whose commands pass the policies of c,
-// as NewClient does. Each node has a throttle and an in-flight limit of its own, and all
+// as NewClient does. Each node has its own throttle and in-flight limit. All
 // share the retry budget. MaxRedirects is kept: go-redis follows MOVED and ASK.
 func NewClusterClient(opt *redis.ClusterOptions, c egress.Config) (*redis.ClusterClient, error) {
 	own := *opt

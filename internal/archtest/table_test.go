@@ -67,6 +67,7 @@ var table = map[string]row{
 	"sim":       {level: edges},
 	"spillhttp": {level: edges},
 	"spillslog": {level: edges},
+	"spillsql":  {level: edges},
 
 	"spillaws":   {level: edges, hosts: []string{"github.com/aws"}},
 	"spillgrpc":  {level: edges, hosts: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},

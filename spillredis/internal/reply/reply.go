@@ -26,7 +26,7 @@ var meanings = map[string]fault.Failure{
 	"ASK":   {Safety: fault.No},
 }
 
-// maxClients is the answer to a connection above maxclients. It has no code of its own.
+// maxClients is the answer to a connection above maxclients. It has no special code.
 const maxClients = "ERR max number of clients reached"
 
 // Meaning returns what the error answer text means. Of an answer with a code that is not

@@ -1,0 +1,152 @@
+package spillsql
+
+import (
+	"database/sql"
+	"errors"
+	"net"
+	"reflect"
+
+	"github.com/seed90641741/spillway/fault"
+)
+
+// A verdict is what an error of a driver means. answered says that it is an answer of the
+// database, so that the connection works.
+type verdict struct {
+	fault.Failure
+	answered bool
+	// fatal says that the database has ended the connection with this answer.
+	fatal bool
+	// refused says that the database has refused the connection.
+	refused bool
+}
+
+// The kinds of answers. Where the database says that it has rolled back a statement, a
+// retry is left to the user's say so, as the statement may be a list of statements.
+var (
+	full      = verdict{answered: true, Failure: fault.Failure{Overload: true, Party: fault.Server}}
+	fullDisk  = verdict{answered: true, Failure: fault.Failure{Overload: true, Safety: fault.No, Party: fault.Server}}
+	closed    = verdict{answered: true, fatal: true, Failure: fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}}
+	ended     = verdict{answered: true, fatal: true, Failure: fault.Failure{Party: fault.Server}}
+	conflict  = verdict{answered: true, Failure: fault.Failure{Safety: fault.No}}
+	timeout   = verdict{answered: true, Failure: fault.Failure{Timeout: true, Safety: fault.No}}
+	busy      = verdict{answered: true, Failure: fault.Failure{Overload: true, Unprocessed: true}}
+	wrong     = verdict{answered: true, Failure: fault.Failure{Safety: fault.No, Party: fault.Client}}
+	forbidden = verdict{answered: true, refused: true, Failure: fault.Failure{Safety: fault.No, Party: fault.Client}}
+)
+
+// sqlStates has the codes of PostgreSQL, and of databases that use them, in the words of
+// its documentation, appendix A. Two characters are a class.
+var sqlStates = map[string]verdict{
+	"08004": closed,    // the server rejected the connection
+	"08":    ended,     // connection exception
+	"28":    forbidden, // invalid authorization
+	"3D000": forbidden, // no such database
+	"40001": conflict,  // serialization failure
+	"40P01": conflict,  // deadlock detected
+	"55P03": conflict,  // lock not available
+	"53":    full,      // insufficient resources
+	"53100": fullDisk,
+	"53300": closed,  // too many connections
+	"57014": timeout, // canceled, such as by statement_timeout
+	"57P01": ended,   // the administrator shut it down
+	"57P02": ended,   // crash shutdown
+	"57P03": closed,  // cannot connect now: it starts or stops
+	"57P05": ended,   // idle session timeout
+}
+
+// mySQL has the error numbers of MySQL and MariaDB servers.
+var mySQL = map[int]verdict{
+	1021: fullDisk,
+	1037: full,   // out of memory
+	1038: full,   // out of memory for sorting
+	1040: closed, // too many connections
+	1203: closed, // too many connections of this user
+	1044: forbidden, 1045: forbidden, 1049: forbidden,
+	1053: ended,    // server shutdown in progress
+	1205: conflict, // lock wait timeout
+	1213: conflict, // deadlock
+	3024: timeout,  // max_execution_time
+}
+
+// sqlite has the primary result codes of SQLite.
+var sqlite = map[int]verdict{
+	5:  busy, // another connection has locked the database
+	6:  busy, // a table is locked
+	7:  full, // out of memory
+	13: fullDisk,
+}
+
+// classify returns what err means. conflicts says that conflicts may be retried.
+func classify(err error, conflicts bool) verdict {
+	v := answer(err)
+	if v.answered {
+		if v == conflict && conflicts {
+			v.Safety = fault.Yes
+		}
+		return v
+	}
+	v.Failure = fault.Of(err)
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		v.Unprocessed, v.Failure.Timeout = true, false
+	}
+	return v
+}
+
+// answer returns the meaning of err if it is an answer of a database.
+func answer(err error) verdict {
+	if e, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err); ok {
+		return ofState(e.SQLState())
+	}
+	for e := err; e != nil; e = errors.Unwrap(e) {
+		if codes, number, ok := numberOf(e); ok {
+			if v, ok := codes[number]; ok {
+				return v
+			}
+			return wrong
+		}
+	}
+	return verdict{}
+}
+
+func ofState(state string) verdict {
+	if v, ok := sqlStates[state]; ok {
+		return v
+	}
+	if len(state) == 5 {
+		if v, ok := sqlStates[state[:2]]; ok {
+			return v
+		}
+		return wrong
+	}
+	return verdict{}
+}
+
+// numberOf returns the error number of an error of a driver that has no method for it.
+func numberOf(err error) (codes map[int]verdict, number int, ok bool) {
+	v := reflect.Indirect(reflect.ValueOf(err))
+	switch v.Type().PkgPath() {
+	case "github.com/go-sql-driver/mysql":
+		if field := v.FieldByName("Number"); field.IsValid() && field.CanUint() {
+			return mySQL, int(field.Uint()), true
+		}
+	case "github.com/mattn/go-sqlite3":
+		if field := v.FieldByName("Code"); field.IsValid() && field.CanInt() {
+			return sqlite, int(field.Int()) & 0xff, true
+		}
+	case "modernc.org/sqlite":
+		if e, is := err.(interface{ Code() int }); is { //nolint:errorlint // the caller unwraps
+			return sqlite, e.Code() & 0xff, true
+		}
+	}
+	return nil, 0, false
+}
+
+// Classify returns what it means that a statement ended with err. The package
+// documentation has the rules. Statements of a Connector are classified already.
+func Classify(err error) fault.Failure { return classify(err, false).Failure }
+
+// success reports whether err is an answer that the statement asked for.
+func success(err error) bool { return err == nil || errors.Is(err, sql.ErrNoRows) }

@@ -1,0 +1,145 @@
+package spillsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// A Connector is a [driver.Connector] in front of another one, for [sql.OpenDB]. It is safe
+// for concurrent use; make one with [NewConnector]. Use it for one [sql.DB].
+type Connector struct {
+	base driver.Connector
+	gate *gate
+	pool *pool
+}
+
+var (
+	_ driver.Connector = (*Connector)(nil)
+	_ io.Closer        = (*Connector)(nil)
+)
+
+// NewConnector returns a Connector to the database of base, or an error that names the
+// field of c that is wrong. Most callers use [OpenDB].
+func NewConnector(base driver.Connector, c Config) (*Connector, error) {
+	g, err := c.build()
+	if err != nil {
+		return nil, err
+	}
+	p := &pool{limit: c.MaxConns, queue: queue{interval: c.QueueInterval}}
+	switch {
+	case p.limit == 0:
+		p.limit = DefaultMaxConns
+	case p.limit < 0:
+		p.limit = math.MaxInt32
+	}
+	if c.QueueInterval == 0 {
+		p.queue.interval = DefaultQueueInterval
+	}
+	p.queue.limit = p.limit
+	p.rejected = &spillway.RejectedError{
+		Policy: "spillsql", Reason: spillway.ReasonQueueFull,
+		Level: float64(p.limit), Limit: float64(p.limit), Unit: "connections in use",
+		Advice: fmt.Sprintf("the database is overloaded, or MaxConns (%d) is too low for it", p.limit),
+	}
+	return &Connector{base: base, gate: g, pool: p}, nil
+}
+
+// Driver returns the driver of the Connector below.
+func (c *Connector) Driver() driver.Driver { return c.base.Driver() }
+
+// Close closes the Connector below if that can be closed. [sql.DB.Close] calls it.
+func (c *Connector) Close() error {
+	if closer, ok := c.base.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// Connect waits until there may be one more connection, and returns it. database/sql calls
+// it when no connection is idle.
+func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
+	p, err := c.pool.acquire(ctx, spillway.CriticalityFrom(ctx))
+	if err != nil {
+		return nil, c.gate.rejected(ctx, err)
+	}
+	if p != nil && !p.reset(ctx) {
+		_ = p.Close() // the driver says that it is of no use
+		p = nil
+	}
+	if p == nil {
+		if p, err = c.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.wrap(p), nil
+}
+
+// open opens a connection. If that fails, it gives the right to open one back.
+func (c *Connector) open(ctx context.Context) (p *physical, err error) {
+	defer func() {
+		if p == nil { // failed, or panics
+			c.pool.free()
+		}
+	}()
+	err = c.gate.do(ctx, operation{
+		key: "connect",
+		send: func(ctx context.Context) error {
+			opened, err := c.base.Connect(ctx)
+			if err == nil {
+				p = &physical{Conn: opened}
+			}
+			return err
+		},
+		describe: func(err error, f fault.Failure) fault.Failure {
+			if network(err) && !f.Canceled {
+				f.Unprocessed = true // no statement was sent
+			}
+			return f
+		},
+	})
+	return p, err
+}
+
+// reset prepares a connection for its next user, as database/sql does with idle
+// connections, and reports whether it is good.
+func (p *physical) reset(ctx context.Context) bool {
+	if r, ok := p.Conn.(driver.SessionResetter); ok {
+		return !unsent(r.ResetSession(ctx))
+	}
+	return true
+}
+
+// Stats says how a [Connector] stands.
+type Stats struct {
+	// Throttle is the state of adaptive throttling.
+	Throttle throttle.Stats
+	// Inflight is the state of [Config.Inflight], if there is one.
+	Inflight inflight.Stats
+	// Open is how many connections are open or being opened, and MaxOpen the limit.
+	Open, MaxOpen int
+	// Waiting is how many callers wait for a connection now, and Rejected how many were
+	// ever rejected because too many waited.
+	Waiting  int
+	Rejected uint64
+}
+
+// Stats returns the levels of the policies at the time now.
+func (c *Connector) Stats(now time.Time) Stats {
+	s := Stats{Throttle: c.gate.routes.Stats(now), MaxOpen: c.pool.limit}
+	if l, ok := c.gate.policies.Inflight.(*inflight.Limiter); ok {
+		s.Inflight = l.Stats()
+	}
+	c.pool.mu.Lock()
+	defer c.pool.mu.Unlock()
+	s.Open, s.Waiting, s.Rejected = c.pool.open, c.pool.queue.length, c.pool.queue.rejected
+	return s
+}

@@ -1,0 +1,70 @@
+// Package spillsql puts the client policies of Spillway into database/sql, for any driver:
+// a limit on connections with a waiting queue by criticality, adaptive throttling, and
+// retries that are paid from a budget.
+//
+//	db, err := spillsql.Open("pgx", dsn, spillsql.Config{})
+//
+// The result is an ordinary [database/sql.DB]. The criticality of a statement is that of its
+// context ([spillway.WithCriticality]). The package needs the standard library only.
+//
+// # The queue for connections
+//
+// A [database/sql.DB] with SetMaxOpenConns lets callers wait without a bound and in
+// random order. Under overload all of them wait until they have almost no time left. So the
+// limit is here: [Config.MaxConns]. Callers wait by criticality and, within a class,
+// in the order of their arrival. A burst is not rejected. A queue that is not empty
+// for 100 ms ([Config.QueueInterval]) is cut to one caller for each connection,
+// the last ones of the lowest class first. The others get a [spillway.RejectedError] at
+// once.
+//
+// Do not call SetMaxOpenConns: the queue of database/sql would come first. A connection that
+// a caller waits for changes hands inside this package, with the statements that are prepared
+// on it. For database/sql it is then a new one: SetConnMaxLifetime counts from there.
+//
+// # Whose load
+//
+// An attempt is in progress from when it is sent until the database has answered; a query,
+// until its first row has arrived. Afterwards the database also waits for the caller to
+// read. A caller that keeps rows open for minutes holds a connection,
+// which MaxConns bounds, and no place of [Config.Inflight].
+//
+// A transaction passes the policies as a whole, when it begins, and ends with COMMIT or
+// ROLLBACK. Its statements are never rejected, as that would waste what was done before, and
+// never repeated. If one of them fails for overload, the transaction counts as overloaded.
+//
+// # Retries
+//
+// A statement outside transactions is sent again only if one of these holds:
+//
+//	the database has certainly not executed it       too many connections, SQLite busy
+//	its context is [Idempotent]                      also after a broken connection
+//	it is a conflict, and RetryConflicts is set      40001, 40P01, 55P03; MySQL 1205, 1213
+//
+// Each retry is paid from the budget of [Config.Retry]. Where the connection is broken,
+// database/sql sends the retry on another one. [driver.ErrBadConn] of a driver, by which it
+// says that nothing was sent, goes to database/sql as it is.
+//
+// # What an error means
+//
+//	                          PostgreSQL              MySQL             SQLite
+//	overloaded                53xxx                   1037, 1038        7
+//	  and not executed        53300, 57P03, 08004     1040, 1203        5, 6 (busy, locked)
+//	  and no retry            53100 (disk full)       1021              13
+//	timed out                 57014                   3024
+//	conflict                  40001, 40P01, 55P03     1205, 1213
+//	connection ended          08xxx, 57P01, 57P02     1053
+//	other answers             the statement is wrong: not repeated
+//
+// Errors with a method SQLState() string are read as SQLSTATE codes of PostgreSQL (pgx, lib/pq); errors
+// of github.com/go-sql-driver/mysql, modernc.org/sqlite and github.com/mattn/go-sqlite3 by
+// their number. [Config.Classify] reads any others. A connection that is refused counts as
+// overloaded, an expired deadline as a timeout, and a caller that leaves says nothing.
+// [database/sql.ErrNoRows] is a success.
+//
+// # What drivers and database/sql see
+//
+// A driver is called as database/sql calls it: with the same optional methods, arguments and
+// errors. A rejection closes no connection and is not repeated by database/sql. What
+// [database/sql.Conn.Raw] passes on is a connection of this package; [Unwrap] returns that
+// of the driver.
+package spillsql

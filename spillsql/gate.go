@@ -1,0 +1,188 @@
+package spillsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/clock"
+	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// A gate is the policies of a Connector with a clock: what each call has to pass.
+type gate struct {
+	policies  egress.Policies
+	routes    *throttle.Routes
+	classify  func(error) (fault.Failure, bool)
+	conflicts bool
+	clock     clock.Clock
+}
+
+// An operation is one call to the database: what is sent, and what it may be.
+type operation struct {
+	key  string
+	send func(context.Context) error
+	// describe returns what an error of send means. It is given the meaning as far as the
+	// error tells it.
+	describe func(error, fault.Failure) fault.Failure
+}
+
+// do makes a call, with its retries. It returns errors of send, of package retry, and
+// rejections.
+func (g *gate) do(ctx context.Context, op operation) error {
+	var f egress.Flow
+	err := g.drive(ctx, &f, op)
+	if err == nil {
+		f.Succeed(g.now(&f))
+	}
+	return err
+}
+
+// drive makes the attempts of a call until one succeeds. The caller then ends f.
+func (g *gate) drive(ctx context.Context, f *egress.Flow, op operation) error {
+	call := callOf(ctx, op.key)
+	step := f.Begin(&g.policies, &call, nil)
+	failed := time.Time{}
+	for {
+		switch step.Action {
+		case egress.ActionWait:
+			step = g.wait(ctx, f, step, failed, call.Deadline)
+		case egress.ActionRun:
+			err := g.run(ctx, f, op)
+			if err == nil {
+				return nil
+			}
+			if unsent(err) {
+				g.stop(f, err)
+				return err
+			}
+			failed = g.clock.Now()
+			step = g.fail(ctx, f, err, op.describe(err, g.meaning(ctx, err)), failed)
+		default:
+			if step.Final() {
+				final.Of(ctx).Set()
+			}
+			return step.Err
+		}
+	}
+}
+
+func (g *gate) wait(ctx context.Context, f *egress.Flow, step egress.Step, failed, deadline time.Time) egress.Step {
+	wait := retry.Step{Again: true, Wait: step.Wait}
+	if err := wait.Sleep(ctx, failed, deadline); err != nil {
+		return f.Stop(err)
+	}
+	return f.Resume(g.clock.Now())
+}
+
+// run makes one attempt. If the driver panics, what the attempt holds is given back.
+func (g *gate) run(ctx context.Context, f *egress.Flow, op operation) error {
+	returned := false
+	defer func() {
+		if !returned {
+			f.Abort()
+		}
+	}()
+	err := op.send(ctx)
+	returned = true
+	return err
+}
+
+// fail takes in that an attempt has failed.
+func (g *gate) fail(ctx context.Context, f *egress.Flow, err error, means fault.Failure, now time.Time) egress.Step {
+	e := egress.Failure{Err: err, Failure: means, Left: ctx.Err()}
+	e.Hurried = e.Timeout && claims.Hurried(ctx, f.Start, now)
+	return f.Fail(now, e)
+}
+
+// end ends a call with the failure of what is not repeated.
+func (g *gate) end(ctx context.Context, f *egress.Flow, err error, means fault.Failure) {
+	means.Safety, means.Unprocessed = fault.No, false
+	if step := g.fail(ctx, f, err, means, g.clock.Now()); step.Final() {
+		final.Of(ctx).Set()
+	}
+}
+
+// hold is do for calls whose answer goes on after send has returned. Its caller settles the
+// place in flight when the answer has ended.
+func (g *gate) hold(ctx context.Context, op operation) (spillway.Ticket, error) {
+	var f egress.Flow
+	if err := g.drive(ctx, &f, op); err != nil {
+		return spillway.Ticket{}, err
+	}
+	place := f.Hold()
+	f.Succeed(g.now(&f))
+	return place, nil
+}
+
+// rejected reports a rejection by the pool, which it returns.
+func (g *gate) rejected(ctx context.Context, err error) error {
+	if !errors.Is(err, spillway.ErrRejected) {
+		return err
+	}
+	final.Of(ctx).Set()
+	if o := g.policies.Observer; o != nil {
+		e := spillway.Rejection(err)
+		e.Time, e.Call, e.Policy = g.clock.Now(), callOf(ctx, "connect"), "spillsql"
+		o.Observe(e)
+	}
+	return err
+}
+
+// meaning returns what err means, as far as it does not depend on the operation.
+func (g *gate) meaning(ctx context.Context, err error) fault.Failure {
+	if g.classify != nil {
+		if f, ok := g.classify(err); ok {
+			return f
+		}
+	}
+	f := classify(err, g.conflicts)
+	if f.answered {
+		return f.Failure
+	}
+	switch ctx.Err() {
+	case context.Canceled:
+		return fault.Failure{Canceled: true}
+	case context.DeadlineExceeded:
+		return fault.Failure{Timeout: true}
+	}
+	return f.Failure
+}
+
+// stop ends a call that was not sent on this connection. The retry of a call that
+// database/sql sends on another connection stays paid for.
+func (g *gate) stop(f *egress.Flow, err error) {
+	why := fault.Failure{Unsent: true}
+	if f.Number > 0 {
+		why = fault.Failure{Canceled: true}
+	}
+	f.Fail(f.Start, egress.Failure{Err: err, Failure: why})
+}
+
+// now returns the time for ending f with a success.
+func (g *gate) now(f *egress.Flow) time.Time {
+	if f.Timed() {
+		return g.clock.Now()
+	}
+	return f.Start
+}
+
+// unsent reports whether err says that the driver has sent nothing, in words that
+// database/sql acts on: it must get exactly this error.
+func unsent(err error) bool {
+	return errors.Is(err, driver.ErrSkip) || errors.Is(err, driver.ErrBadConn)
+}
+
+func callOf(ctx context.Context, key string) spillway.Call {
+	call := spillway.Call{Key: key, Criticality: spillway.CriticalityFrom(ctx)}
+	call.Deadline, _ = ctx.Deadline()
+	call.Idempotent = ctx.Value(idempotentKey{}) != nil
+	return call
+}

@@ -1,0 +1,160 @@
+package spillsql
+
+import (
+	"context"
+	"database/sql/driver"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A pool bounds the open connections of a Connector. database/sql keeps the idle ones and
+// asks for another only if none is idle. Here the caller waits, in the queue, until a
+// connection is returned, which then changes hands: for database/sql the returned
+// one is invalid, and gets it again, as a new one, for the caller that waits.
+type pool struct {
+	limit    int
+	rejected *spillway.RejectedError
+
+	mu    sync.Mutex
+	queue queue
+	open  int     // connections, and rights to open one
+	idle  []*conn // kept by database/sql
+}
+
+// A physical is a connection of the driver. Not more than one conn has it.
+type physical struct {
+	driver.Conn
+	stmts map[string]driver.Stmt // prepared, and in use by nobody
+}
+
+// acquire returns a connection that has changed hands, or nil for the right to open one.
+// The caller uses that right with release, or with free if opening fails.
+func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physical, error) {
+	p.mu.Lock()
+	if n := len(p.idle); n > 0 { // returned since database/sql looked
+		c := p.idle[n-1]
+		p.idle = p.idle[:n-1]
+		taken := c.physical
+		c.physical = nil
+		p.mu.Unlock()
+		return taken, nil
+	}
+	if p.open < p.limit {
+		p.open++
+		p.mu.Unlock()
+		return nil, nil //nolint:nilnil // the right to open one
+	}
+	w := &waiter{class: class.Index(), ready: make(chan grant, 1)}
+	entered := p.queue.enter(time.Now(), w)
+	p.mu.Unlock()
+	if !entered {
+		return nil, p.rejected
+	}
+	select {
+	case g := <-w.ready:
+		return g.result(p)
+	case <-ctx.Done():
+		return nil, p.leave(ctx, w)
+	}
+}
+
+func (g grant) result(p *pool) (*physical, error) {
+	if g.rejected {
+		return nil, p.rejected
+	}
+	return g.physical, nil
+}
+
+// leave ends the wait of a caller whose context has ended, and passes on what it got.
+func (p *pool) leave(ctx context.Context, w *waiter) error {
+	p.mu.Lock()
+	waiting := p.queue.leave(w)
+	p.mu.Unlock()
+	if waiting {
+		return ctx.Err()
+	}
+	switch g := <-w.ready; {
+	case g.rejected:
+		return p.rejected
+	case g.physical == nil:
+		p.free()
+	default:
+		p.pass(g.physical)
+	}
+	return ctx.Err()
+}
+
+// pass gives a connection to the next caller, or closes it if no caller waits.
+func (p *pool) pass(c *physical) {
+	p.mu.Lock()
+	w := p.queue.next()
+	p.mu.Unlock()
+	if w != nil {
+		w.ready <- grant{physical: c}
+		return
+	}
+	_ = c.Close() // its caller has left
+	p.free()
+}
+
+// free gives the right to open a connection to the next caller, after one was closed.
+func (p *pool) free() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w := p.queue.next(); w != nil {
+		w.ready <- grant{}
+		return
+	}
+	p.open--
+}
+
+// put takes in that database/sql gets c back, and reports whether it may keep it. If not,
+// it closes c next.
+func (p *pool) put(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.queue.length > 0 {
+		c.leaving = true
+		return false
+	}
+	p.idle = append(p.idle, c)
+	return true
+}
+
+// take takes in that database/sql uses c again, and reports whether it still can.
+func (p *pool) take(c *conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.forget(c)
+	return c.physical != nil
+}
+
+// forget removes c from the idle ones. The lock is held.
+func (p *pool) forget(c *conn) {
+	for i := len(p.idle) - 1; i >= 0; i-- { // the last one is used first
+		if p.idle[i] == c {
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+			return
+		}
+	}
+}
+
+// discard takes in that database/sql closes c.
+func (p *pool) discard(c *conn) error {
+	p.mu.Lock()
+	p.forget(c)
+	connection := c.physical
+	c.physical = nil
+	p.mu.Unlock()
+	if connection == nil { // it has changed hands, or was closed
+		return nil
+	}
+	if c.leaving {
+		p.pass(connection)
+		return nil
+	}
+	defer p.free()
+	return connection.Close()
+}
