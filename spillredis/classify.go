@@ -3,7 +3,6 @@ package spillredis
 import (
 	"context"
 	"errors"
-	"net"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,9 +22,6 @@ func Classify(err error) fault.Failure {
 		return f
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return fault.Failure{Unsent: true} // limits of this process, which say nothing of the server
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		f.Unprocessed, f.Timeout = true, false
 	}
 	return f
 }

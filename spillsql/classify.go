@@ -3,7 +3,6 @@ package spillsql
 import (
 	"database/sql"
 	"errors"
-	"net"
 	"reflect"
 
 	"github.com/seed90641741/spillway/fault"
@@ -86,9 +85,6 @@ func classify(err error, conflicts bool) verdict {
 		return v
 	}
 	v.Failure = fault.Of(err)
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		v.Unprocessed, v.Failure.Timeout = true, false
-	}
 	return v
 }
 

@@ -71,7 +71,7 @@ func (c *Config) build() (*gate, error) {
 		mode  spillway.Mode
 	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
 		if m.mode > spillway.Off {
-			return nil, fmt.Errorf("spillsql: %s is %d, must be Enforce, Observe or Off", m.field, m.mode)
+			return nil, fmt.Errorf("spillsql: %w", &spillway.FieldError{Path: m.field, Value: uint8(m.mode), Allowed: "Enforce, Observe or Off"})
 		}
 	}
 	routes, err := throttle.NewRoutes(c.Throttle)
