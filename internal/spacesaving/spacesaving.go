@@ -116,6 +116,9 @@ func (t *Table) Read() (all []Count, others uint64) {
 	return all, t.others
 }
 
+// Text returns a key as Read does: cut to MaxKey bytes, and valid UTF-8.
+func Text(key string) string { return text([]byte(key[:min(len(key), MaxKey)])) }
+
 // text returns a kept key as it is shown.
 func text(key []byte) string {
 	s := string(key)

@@ -12,6 +12,7 @@ import (
 var Policies = [...]string{"ratelimit", "quota", "shed", "batch", "throttle", "inflight", "retry", "other"}
 
 const (
+	quotaPolicy = 1
 	shedPolicy  = 2
 	retryPolicy = 6
 	otherPolicy = len(Policies) - 1
@@ -23,7 +24,7 @@ type Code uint8
 // The codes. Those from Rejected on are a rejection for a [spillway.Reason]; for the
 // policy retry, they say why a failed call was not retried.
 const (
-	Admitted  Code = iota // and served in time
+	Admitted  Code = iota // and served in time; by ratelimit and quota, whatever the result
 	Late                  // the deadline passed first
 	Failed                // the backend failed or could not be reached
 	Declined              // the backend was overloaded
@@ -126,7 +127,7 @@ func policyOf(name string) int {
 	case "ratelimit":
 		return 0
 	case "quota":
-		return 1
+		return quotaPolicy
 	case "shed":
 		return shedPolicy
 	case "batch":
@@ -148,6 +149,9 @@ func codeOf(e *spillway.Event, policy int) Code {
 			return Rejected
 		}
 		return Rejected + Code(e.Reason)
+	}
+	if policy <= quotaPolicy && e.Outcome != spillway.Abandoned {
+		return Admitted // the result of the request is that of the shedder, and need not be counted again
 	}
 	switch e.Outcome {
 	case spillway.Served:

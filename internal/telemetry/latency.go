@@ -56,13 +56,19 @@ func (h *LatencyHistogram) Read() (cumulative [Buckets]uint64, count uint64, sum
 func (k Kind) Role() int {
 	switch k {
 	case retryPolicy*Kind(codes) + Kind(Admitted), retryPolicy*Kind(codes) + Kind(Late):
-		return 0
+		return RoleClient
 	case shedPolicy*Kind(codes) + Kind(Admitted), shedPolicy*Kind(codes) + Kind(Late):
-		return 1
+		return RoleServer
 	default:
 		return -1
 	}
 }
 
 // Roles are the values of the label role.
-var Roles = [...]string{"client", "server"}
+var Roles = [...]string{RoleClient: "client", RoleServer: "server"}
+
+// The roles: of calls to backends, and of requests that are served here.
+const (
+	RoleClient = iota
+	RoleServer
+)

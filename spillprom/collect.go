@@ -1,0 +1,167 @@
+package spillprom
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
+
+// descriptions are those of the metrics of the library, by name.
+var descriptions = describe()
+
+func describe() map[string]*prometheus.Desc {
+	all := make(map[string]*prometheus.Desc)
+	for _, m := range telemetry.Metrics {
+		if m.Scope != telemetry.Proxy {
+			all[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+		}
+	}
+	return all
+}
+
+// Describe implements [prometheus.Collector].
+func (x *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions {
+		to <- d
+	}
+}
+
+// Collect implements [prometheus.Collector]. It reads the levels of all servers and clients.
+func (x *Collector) Collect(to chan<- prometheus.Metric) {
+	m := sink{to}
+	var totals telemetry.Totals
+	x.counts.Read(&totals)
+	totals.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
+		m.count(&telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String())
+	})
+	m.count(&telemetry.Retries, x.retries.Load())
+	for role := range x.latency {
+		x.collectLatency(m, role)
+	}
+	m.table(&telemetry.RouteRejected, x.routes)
+	m.table(&telemetry.CustomerRejected, x.customers)
+	x.collectLevels(m)
+}
+
+func (x *Collector) collectLatency(m sink, role int) {
+	cumulative, count, sum := x.latency[role].Read()
+	if count == 0 {
+		return
+	}
+	buckets := make(map[float64]uint64, len(cumulative))
+	for i, n := range cumulative {
+		buckets[telemetry.Bounds[i]] = n
+	}
+	h := prometheus.MustNewConstHistogram(descriptions[telemetry.Latency.Name], count, sum.Seconds(), buckets, telemetry.Roles[role])
+	var exemplars []prometheus.Exemplar
+	for i := range x.exemplars[role] {
+		if e, ok := x.exemplars[role][i].get(); ok {
+			exemplars = append(exemplars, e)
+		}
+	}
+	if len(exemplars) > 0 {
+		if with, err := prometheus.NewMetricWithExemplars(h, exemplars...); err == nil {
+			h = with
+		}
+	}
+	m.to <- h
+}
+
+// collectLevels reports the levels. The lock is not held while they are read.
+func (x *Collector) collectLevels(m sink) {
+	x.mu.Lock()
+	servers, clients, budgets := maps.Clone(x.servers), slices.Clone(x.clients), maps.Clone(x.budgets)
+	x.mu.Unlock()
+	now := time.Now()
+	for name, s := range servers {
+		m.server(now, name, s)
+	}
+	for _, b := range backends(clients, x.config.Backends) {
+		m.level(&telemetry.InFlight, b.inFlight, "", b.key)
+		m.level(&telemetry.Limit, b.limit, "", b.key)
+		m.level(&telemetry.Throttle, b.throttle, b.key)
+	}
+	for cluster, b := range budgets {
+		if s := b.Stats(); s.Capacity > 0 {
+			m.level(&telemetry.Budget, s.Tokens/s.Capacity, cluster)
+		}
+	}
+}
+
+// A backend has the levels of a client's calls to one backend.
+type backend struct {
+	key                       string
+	inFlight, limit, throttle float64
+}
+
+// backends returns the n backends that matter most.
+func backends(clients []Client, n int) []backend {
+	if n < 0 {
+		return nil
+	}
+	byKey := make(map[string]backend)
+	for _, c := range clients {
+		for key, s := range c.Stats() {
+			key = spacesaving.Text(key)
+			b := byKey[key]
+			b.key = key
+			b.inFlight += float64(s.Inflight.InFlight)
+			b.limit += float64(s.Inflight.MaxRequests)
+			for class := range s.Throttle {
+				b.throttle = max(b.throttle, s.Throttle[class].Probability)
+			}
+			byKey[key] = b
+		}
+	}
+	all := slices.SortedFunc(maps.Values(byKey), func(a, b backend) int {
+		return cmp.Or(cmp.Compare(b.throttle, a.throttle), cmp.Compare(b.inFlight, a.inFlight), cmp.Compare(a.key, b.key))
+	})
+	return all[:min(n, len(all))]
+}
+
+// A sink is where metrics are sent to.
+type sink struct{ to chan<- prometheus.Metric }
+
+// server reports the levels of a server. Where there is no limit there is no metric of it.
+func (m sink) server(now time.Time, name string, s Server) {
+	st := s.Stats(now)
+	tightest := st.Concurrency.Tightest()
+	m.level(&telemetry.InFlight, float64(st.Shed.InFlight), name, "")
+	m.level(&telemetry.QueueLength, float64(st.Shed.Waiting+st.InFlight.Waiting+st.RateLimit.Waiting), name, "")
+	m.level(&telemetry.Utilization, st.Load.Utilization, name, "")
+	m.level(&telemetry.Limit, tightest.Limit, name, "")
+	if tightest.BaseLatency > 0 {
+		m.level(&telemetry.BaseLatency, tightest.BaseLatency.Seconds(), name, "")
+	}
+}
+
+func (m sink) level(x *telemetry.Metric, v float64, labels ...string) {
+	if math.IsInf(v, 0) || math.IsNaN(v) {
+		return
+	}
+	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.GaugeValue, v, labels...)
+}
+
+func (m sink) count(x *telemetry.Metric, n uint64, labels ...string) {
+	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
+}
+
+// table reports the keys of a table, and all others together.
+func (m sink) table(x *telemetry.Metric, t *spacesaving.Table) {
+	if t == nil {
+		return
+	}
+	all, others := t.Read()
+	for _, c := range all {
+		m.count(x, c.Count, c.Key, telemetry.ReasonLabel(spillway.Reason(c.Tag)))
+	}
+	m.count(x, others, "", "")
+}

@@ -1,0 +1,129 @@
+package spillprom
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
+
+// A Collector counts decisions and reports them to Prometheus. It is safe for concurrent
+// use; make one with [New].
+type Collector struct {
+	config    Config
+	counts    telemetry.Counts
+	retries   atomic.Uint64
+	latency   [len(telemetry.Roles)]telemetry.LatencyHistogram
+	exemplars [len(telemetry.Roles)][telemetry.Buckets + 1]exemplar
+	routes    *spacesaving.Table // nil: none
+	customers *spacesaving.Table // nil: none
+
+	mu      sync.Mutex
+	servers map[string]Server
+	clients []Client
+	budgets map[string]Budget
+}
+
+var (
+	_ spillway.Observer    = (*Collector)(nil)
+	_ prometheus.Collector = (*Collector)(nil)
+)
+
+// New returns a Collector, or an error that names the field of c that is wrong.
+func New(c Config) (*Collector, error) {
+	c = c.withDefaults()
+	x := &Collector{config: c, servers: make(map[string]Server), budgets: make(map[string]Budget)}
+	var err error
+	if x.routes, err = table("Routes", c.Routes); err != nil {
+		return nil, err
+	}
+	if x.customers, err = table("Customers", c.Customers); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// A Server has the levels of the server side. [ingress.Server] is one.
+type Server interface {
+	Stats(now time.Time) ingress.Stats
+}
+
+// A Client has the levels of the client side, by backend. The Transport of package
+// spillhttp and the Client of package spillgrpc are Clients.
+type Client interface {
+	Stats() map[string]egress.Stats
+}
+
+// A Budget has the level of a retry budget. [budget.Bucket] is one.
+type Budget interface {
+	Stats() budget.Stats
+}
+
+// AddServer reports the levels of s from now on, with the label listener. It replaces a
+// server with the same name.
+func (x *Collector) AddServer(listener string, s Server) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.servers[listener] = s
+}
+
+// AddClient reports the levels of c from now on, with the key of each backend as the label
+// cluster. Backends with the same key in several clients are added up.
+func (x *Collector) AddClient(c Client) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.clients = append(x.clients, c)
+}
+
+// AddBudget reports the level of b from now on, with the label cluster. It replaces a
+// budget with the same name.
+func (x *Collector) AddBudget(cluster string, b Budget) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.budgets[cluster] = b
+}
+
+// Observe implements [spillway.Observer].
+func (x *Collector) Observe(e spillway.Event) {
+	k := x.counts.Add(&e)
+	if e.Refused {
+		x.rejected(&e)
+		return
+	}
+	role := k.Role()
+	if role < 0 {
+		return
+	}
+	if role == telemetry.RoleClient && e.Call.Attempt > 0 {
+		x.retries.Add(uint64(e.Call.Attempt))
+	}
+	if e.Latency <= 0 {
+		return
+	}
+	bucket := x.latency[role].Add(e.Latency)
+	if x.config.Exemplar != nil && e.Context != nil {
+		x.exemplars[role][bucket].offer(&e, x.config.Exemplar)
+	}
+}
+
+// rejected counts a rejection by route and by customer. Those of gates that observe are no
+// rejections.
+func (x *Collector) rejected(e *spillway.Event) {
+	if e.Mode != spillway.Enforce {
+		return
+	}
+	if x.routes != nil {
+		x.routes.Add(e.Call.Key, uint8(e.Reason))
+	}
+	if x.customers != nil && e.Call.Customer != "" {
+		x.customers.Add(e.Call.Customer, uint8(e.Reason))
+	}
+}
