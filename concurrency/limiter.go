@@ -22,6 +22,7 @@ type Limiter struct {
 	shared *limit
 	keys   []key          // the first is for what has no place of its own
 	index  map[string]int // in keys
+	latest int            // the place of the key that was last looked up
 
 	beats    bool          // somebody calls Beat
 	beat     time.Duration // when, on the clock
@@ -167,12 +168,20 @@ func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {
 // slot returns the place of a key, and advances the clock, that key and what all share.
 func (l *Limiter) slot(now time.Time, name string) int {
 	l.advance(now)
-	slot, ok := l.index[name]
-	if !ok {
-		slot = l.place(name)
+	slot := l.latest
+	if slot == 0 || l.keys[slot].name != name {
+		slot = l.find(name)
+		l.latest = slot
 	}
 	l.moveOn(slot)
 	return slot
+}
+
+func (l *Limiter) find(name string) int {
+	if slot, ok := l.index[name]; ok {
+		return slot
+	}
+	return l.place(name)
 }
 
 func (l *Limiter) moveOn(slot int) {

@@ -65,8 +65,8 @@ func (c *Core) Update(config Config) error {
 }
 
 // Enter asks all gates in turn whether a request may be served, until one says to wait
-// or rejects. a must be zero, and belongs to the request until it has ended. Enter keeps
-// neither call nor from, which is what is known of the caller. It allocates nothing
+// or rejects. a must be zero or have ended, and belongs to the request until that has
+// ended. Enter keeps neither call nor from, which is what is known of the caller. It allocates nothing
 // unless the request waits or a gate observes.
 func (c *Core) Enter(a *Admission, now time.Time, call *spillway.Call, from *ratelimit.Caller) Step {
 	step := Step{Verdict: shed.Run}
@@ -83,6 +83,7 @@ func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
 		return false
 	}
 	a.settings, a.call, a.start = st, *call, now
+	a.gate, a.admitted, a.observed = 0, [gates]bool{}, nil // an Admission that has ended has no more
 	return true
 }
 

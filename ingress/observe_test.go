@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -116,8 +117,9 @@ func (v visit) visit(s *Server) (refused bool) {
 	if v.limit > 0 {
 		call.Deadline = time.Now().Add(v.limit)
 	}
-	p, r := enter(s, call)
-	if r.Refused() {
+	p := usedPassages.Get().(*Passage)
+	defer usedPassages.Put(p)
+	if p.EnterAt(context.Background(), s, time.Now(), &call, &ratelimit.Caller{}).Refused() {
 		return true
 	}
 	outcome := spillway.Failed
@@ -131,6 +133,9 @@ func (v visit) visit(s *Server) (refused bool) {
 	outcome = spillway.Served
 	return false
 }
+
+// usedPassages are used again for other requests, as adapters do.
+var usedPassages = sync.Pool{New: func() any { return new(Passage) }}
 
 // TestObserveReportsWhatEnforceDoes: with all gates in Observe no request is
 // refused, and what each gate reports of each is what it does in Enforce. One waiting queue

@@ -24,7 +24,7 @@ type Passage struct {
 func (p *Passage) Call() spillway.Call { return p.admission.call }
 
 // EnterAt is [Server.EnterAt] of s, for callers that have memory for the Passage, which
-// must be zero: nothing of it, of the call or of the caller is copied twice. It
+// must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
 func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
 	a := &p.admission
@@ -130,5 +130,6 @@ func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
 	}
 	if p.shadow != nil {
 		p.shadow.end(now, o, nil)
+		p.shadow = nil
 	}
 }

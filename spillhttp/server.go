@@ -177,7 +177,6 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		passage.DoneAt(end, outcome)
 		v.passage = nil
-		*place = ingress.Passage{}
 		passages.Put(place)
 	}()
 	h.next.ServeHTTP(v.writer(r), next)
