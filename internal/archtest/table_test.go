@@ -66,6 +66,7 @@ var table = map[string]row{
 
 	"sim":       {level: edges},
 	"spillhttp": {level: edges},
+	"spilltest": {level: edges, kit: true},
 	"spillslog": {level: edges},
 	"spillsql":  {level: edges},
 

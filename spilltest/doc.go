@@ -1,0 +1,13 @@
+// Package spilltest tests that a gate, a stack of gates or an adapter keeps its contract.
+// Call it from a test, as testing/slogtest:
+//
+//   - [TestGate] tests a [spillway.Gate]: rejections are typed, a ticket counts once,
+//     any call and any time is accepted without a panic, nothing is allocated.
+//   - [TestStack] tests whatever runs calls under a limit on calls in flight: package
+//     ingress or egress, or an adapter for a client or a server. Each call is settled
+//     exactly once, also if it panics, fails, is canceled, or if the limit changes while it
+//     runs, and the mode observe decides as the mode enforce does.
+//
+// Each clause of a contract is a subtest, whose name is the clause. Both run the tested
+// code in several goroutines: run the tests with the race detector, too.
+package spilltest
