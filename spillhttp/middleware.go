@@ -14,19 +14,23 @@ import "net/http"
 //
 // A [Listener] needs a [Handler]: use NewHandler for early refusals.
 func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
-	first, err := NewHandler(http.DefaultServeMux, c) // so that none fails below
+	first, err := NewHandler(http.NotFoundHandler(), c) // so that none fails below
 	if err != nil {
 		return nil, err
 	}
-	c.Ingress = first.ingress
-	return func(next http.Handler) http.Handler {
-		if next == nil {
-			next = http.DefaultServeMux
-		}
-		h, err := NewHandler(next, c)
-		if err != nil { // cannot be: c is as above
-			return next
-		}
-		return h
-	}, nil
+	return first.with, nil
+}
+
+// with returns a Handler in front of next that shares all but what it has learnt of next. It
+// is cheap, as some routers call it for each request.
+func (h *Handler) with(next http.Handler) http.Handler {
+	if next == nil {
+		next = http.DefaultServeMux
+	}
+	other := &Handler{
+		next: next, ingress: h.ingress, classify: h.classify, key: h.key, identity: h.identity, exempt: h.exempt,
+		health: h.health, closer: h.closer, plain: h.plain,
+	}
+	other.route()
+	return other
 }

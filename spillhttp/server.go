@@ -82,8 +82,8 @@ type Handler struct {
 	exempt   func(*http.Request) bool // nil: as the boundary has it
 	health   []string
 	clock    clock.Clock
-	closer   closer
-	plain    bool         // the three are those of this package, which look at little
+	closer   *closer
+	plain    bool         // classify, key, identity and exempt are the defaults, which read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
 }
 
@@ -104,13 +104,11 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	}
 	h := &Handler{
 		next: next, ingress: c.Ingress, classify: c.Classify, key: c.Key, identity: c.Identity, exempt: c.Exempt,
-		health: slices.Clone(c.HealthPaths),
-		plain:  c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil,
-	}
-	if mux, ok := next.(*http.ServeMux); ok && h.key == nil {
-		h.key = patternIn(mux)
+		health: slices.Clone(c.HealthPaths), closer: new(closer),
+		plain: c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil,
 	}
 	h.closer.paced()
+	h.route()
 	if h.ingress == nil {
 		var err error
 		if h.ingress, err = ingress.New(ingress.Config{}); err != nil {

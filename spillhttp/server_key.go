@@ -10,6 +10,13 @@ func (h *Handler) keyOf(r *http.Request) string {
 	return h.key(r)
 }
 
+// route finds out what names the routes of requests, where the configuration does not say.
+func (h *Handler) route() {
+	if mux, ok := h.next.(*http.ServeMux); ok && h.key == nil {
+		h.key, h.plain = patternIn(mux), false
+	}
+}
+
 // patternIn returns what names the route of a request that mux is about to serve. All names
 // are patterns that are registered there, so clients cannot make more of them.
 func patternIn(mux *http.ServeMux) func(*http.Request) string {

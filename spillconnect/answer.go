@@ -1,0 +1,151 @@
+package spillconnect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// attemptError is the error of an attempt, and what it means.
+type attemptError struct {
+	error
+
+	failure fault.Failure
+}
+
+func (e *attemptError) Unwrap() error          { return e.error }
+func (e *attemptError) Failure() fault.Failure { return e.failure }
+
+// failureOf returns the error of an attempt with what it means, or nil for one that is an
+// answer of the backend, such as not_found.
+func failureOf(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, spillway.ErrRejected) {
+		return err
+	}
+	f, failed := ofCode(ctx, err)
+	if !failed {
+		return nil
+	}
+	if e, ok := errors.AsType[*connect.Error](err); ok {
+		readDetails(&f, e)
+		readMeta(&f, e.Meta())
+	}
+	if f.HasRetryAfter && f.Overload && f.Safety == fault.Maybe {
+		f.Safety = fault.Yes
+	}
+	return &attemptError{err, f}
+}
+
+// ofCode returns what the code of an error means, and whether it is a failure at all.
+func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
+	switch ctx.Err() {
+	case context.Canceled:
+		return fault.Failure{Canceled: true}, true
+	case context.DeadlineExceeded:
+		return fault.Failure{Timeout: true}, true
+	}
+	switch connect.CodeOf(err) {
+	case connect.CodeUnavailable:
+		f = fault.Failure{Overload: true, Party: fault.Server}
+		if e, ok := errors.AsType[*connect.Error](err); ok && !connect.IsWireError(err) {
+			f.Unprocessed = fault.Of(e.Unwrap()).Unprocessed // a connection that was not made
+		}
+		return f, true
+	case connect.CodeResourceExhausted:
+		if strings.Contains(err.Error(), "larger than") || strings.Contains(err.Error(), "exceeds") { // a message that is too large has the same code
+			return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+		}
+		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
+	case connect.CodeDeadlineExceeded:
+		return fault.Failure{Timeout: true, Party: fault.Server}, true
+	case connect.CodeUnknown, connect.CodeInternal:
+		return fault.Failure{Party: fault.Server}, true
+	case connect.CodeDataLoss:
+		return fault.Failure{Party: fault.Server, Safety: fault.No}, true
+	case connect.CodeCanceled: // not by the caller
+		return fault.Failure{}, true
+	default:
+		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+	}
+}
+
+// readDetails adds to f what the details of an error say.
+func readDetails(f *fault.Failure, e *connect.Error) {
+	for _, d := range e.Details() {
+		v, err := d.Value()
+		if err != nil {
+			continue // of a type that this program does not know
+		}
+		switch v := v.(type) {
+		case *errdetails.RetryInfo:
+			if after := v.GetRetryDelay(); after != nil && after.AsDuration() >= 0 {
+				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), maxHint), true
+			}
+		case *errdetails.QuotaFailure:
+			f.Overload, f.Scope = true, fault.ScopeCustomer
+		case *errdetails.ErrorInfo:
+			if v.GetDomain() == errorDomain {
+				f.DontRetry = f.DontRetry || v.GetReason() == reasonDontRetry
+				scoped(f, v.GetMetadata()[metadataScope])
+			}
+		}
+	}
+}
+
+// readMeta adds to f what the metadata of an error say. Pushback overrides RetryInfo.
+func readMeta(f *fault.Failure, h http.Header) {
+	scoped(f, h.Get(headerScope))
+	if strings.EqualFold(h.Get(headerShouldRetry), "false") {
+		f.DontRetry = true
+	}
+	if values := h[headerPushback]; len(values) > 0 {
+		ms, err := strconv.ParseInt(values[0], 10, 64)
+		f.HasRetryAfter = len(values) == 1 && err == nil && ms >= 0
+		f.RetryAfter, f.DontRetry = 0, f.DontRetry || !f.HasRetryAfter // gRFC A6
+		if f.HasRetryAfter {
+			f.RetryAfter = time.Duration(min(ms, maxHint.Milliseconds())) * time.Millisecond
+		}
+	}
+}
+
+// scoped adds to f the scope that the server names of an overload. A rejection of a
+// customer stays one, and text that is no scope is ignored.
+func scoped(f *fault.Failure, text string) {
+	s := fault.ParseScope(text)
+	if s == fault.ScopeUnknown || !f.Overload || f.Scope == fault.ScopeCustomer {
+		return
+	}
+	f.Scope = s
+	f.DontRetry = f.DontRetry || s == fault.ScopeService
+	f.Unprocessed = f.Unprocessed || s == fault.ScopeTask
+}
+
+// errorOf returns the error of a call as its caller gets it: a [connect.Error], or one that
+// wraps it.
+func errorOf(err error) error {
+	stopped, retried := errors.AsType[*retry.Error](err)
+	switch {
+	case err == nil:
+		return nil
+	case retried && errors.Is(stopped.Why, context.Canceled):
+		return connect.NewError(connect.CodeCanceled, err)
+	case retried && errors.Is(stopped.Why, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, err)
+	case errors.Is(err, spillway.ErrRejected):
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	if e, ok := err.(*attemptError); ok { //nolint:errorlint // as connect-go has made it
+		return e.error
+	}
+	return err
+}

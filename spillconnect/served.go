@@ -1,0 +1,103 @@
+package spillconnect
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/final"
+)
+
+// An inheritance is what the outgoing calls of a handler inherit from its call, and what
+// they report back.
+type inheritance struct {
+	labelled bool // they inherit the class
+	edge     bool // the deadline is one that an untrusted client has set
+	mark     final.Mark
+}
+
+// context returns the context of a call that is served, and what ends it.
+func (i *inheritance) context(ctx context.Context, call spillway.Call) (context.Context, context.CancelFunc) {
+	ctx = context.WithValue(ctx, final.Key{}, &i.mark)
+	if i.labelled {
+		ctx = spillway.WithCriticality(ctx, call.Criticality)
+	}
+	d, ok := ctx.Deadline()
+	if ok && i.edge {
+		ctx = context.WithValue(ctx, claims.DeadlineKey{}, d)
+	}
+	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, call.Deadline)
+}
+
+// answer returns the error of a handler as its client gets it. If an outgoing call must not
+// be repeated, neither must this one. What another server said of its own load is removed.
+func (i *inheritance) answer(err error) error {
+	if err == nil {
+		return nil
+	}
+	isFinal := (i.mark.IsSet() || final.Error(err)) && repeatable(connect.CodeOf(err))
+	passedOn := connect.IsWireError(err)
+	if !isFinal && !passedOn {
+		return err
+	}
+	own := withoutOthers(err)
+	if isFinal {
+		dontRetry(own, &errdetails.ErrorInfo{Domain: errorDomain, Reason: reasonDontRetry})
+	}
+	return own
+}
+
+// repeatable reports whether clients repeat calls with such an error.
+func repeatable(c connect.Code) bool {
+	switch c {
+	case connect.CodeUnknown, connect.CodeDeadlineExceeded, connect.CodeResourceExhausted, connect.CodeAborted,
+		connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss:
+		return true
+	default:
+		return false
+	}
+}
+
+// withoutOthers returns err with the code, the message and the details that it has, but
+// without metadata and details by which another server speaks of itself.
+func withoutOthers(err error) *connect.Error {
+	e, ok := errors.AsType[*connect.Error](err)
+	if !ok {
+		return connect.NewError(connect.CodeOf(err), err)
+	}
+	own := connect.NewError(e.Code(), errors.New(e.Message()))
+	for _, d := range e.Details() {
+		if !ofAnother(d) {
+			own.AddDetail(d)
+		}
+	}
+	if !connect.IsWireError(err) {
+		for key, values := range e.Meta() {
+			own.Meta()[key] = values
+		}
+	}
+	return own
+}
+
+func ofAnother(d *connect.ErrorDetail) bool {
+	switch v, _ := d.Value(); v := v.(type) {
+	case *errdetails.RetryInfo:
+		return true
+	case *errdetails.ErrorInfo:
+		return v.GetDomain() == errorDomain
+	default:
+		return false
+	}
+}
+
+// maxHint bounds the hints of a server, so that no sum with one overflows. How long a hint
+// counts is for the retry strategy to decide.
+const maxHint = 365 * 24 * time.Hour

@@ -1,0 +1,121 @@
+package spillconnect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"connectrpc.com/connect"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+)
+
+// WrapStreamingClient implements [connect.Interceptor]. A stream is throttled and counts as
+// in flight until it has ended: until Receive has returned an error, CloseResponse was
+// called, or its context has ended. It is never retried.
+func (c *Client) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return func(ctx context.Context, spec connect.Spec) connect.StreamingClientConn {
+		ctx, call := c.call(ctx, spec, nil)
+		conn := next(ctx, spec)
+		s := &clientStream{StreamingClientConn: conn, ended: make(chan error, 1)}
+		admitted := make(chan error, 1)
+		go func() {
+			admitted <- c.pool.For(conn.Peer().Addr).Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
+				_, labelled := spillway.LookupCriticality(ctx)
+				label(conn.RequestHeader(), spillway.CriticalityFrom(ctx), labelled, a.Number, c.external)
+				admitted <- nil
+				return s.wait(ctx)
+			})
+		}()
+		s.rejected = errorOf(<-admitted)
+		return s
+	}
+}
+
+// A clientStream is a stream that reports its end.
+type clientStream struct {
+	connect.StreamingClientConn
+
+	rejected error // by a policy of this process
+	once     sync.Once
+	ended    chan error // receives the end
+}
+
+// wait waits for the end of the stream, and returns what it means.
+func (s *clientStream) wait(ctx context.Context) error {
+	var err error
+	select {
+	case err = <-s.ended:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	failure := failureOf(ctx, err)
+	if e, ok := errors.AsType[*attemptError](failure); ok {
+		e.failure.Safety, e.failure.Unprocessed = fault.No, false // what was sent is not kept
+	}
+	return failure
+}
+
+func (s *clientStream) end(err error) {
+	s.once.Do(func() { s.ended <- err })
+}
+
+// Send implements [connect.StreamingClientConn].
+func (s *clientStream) Send(m any) error {
+	if s.rejected != nil {
+		return s.rejected
+	}
+	return s.StreamingClientConn.Send(m)
+}
+
+// Receive implements [connect.StreamingClientConn].
+func (s *clientStream) Receive(m any) error {
+	if s.rejected != nil {
+		return s.rejected
+	}
+	err := s.StreamingClientConn.Receive(m)
+	switch {
+	case errors.Is(err, io.EOF):
+		s.end(nil)
+	case err != nil:
+		s.end(err)
+	}
+	return err
+}
+
+// CloseRequest implements [connect.StreamingClientConn].
+func (s *clientStream) CloseRequest() error {
+	if s.rejected != nil {
+		return nil
+	}
+	return s.StreamingClientConn.CloseRequest()
+}
+
+// CloseResponse implements [connect.StreamingClientConn].
+func (s *clientStream) CloseResponse() error {
+	if s.rejected != nil {
+		return nil
+	}
+	defer s.end(nil)
+	return s.StreamingClientConn.CloseResponse()
+}
+
+// ResponseHeader implements [connect.StreamingClientConn].
+func (s *clientStream) ResponseHeader() http.Header {
+	if s.rejected != nil {
+		return http.Header{}
+	}
+	return s.StreamingClientConn.ResponseHeader()
+}
+
+// ResponseTrailer implements [connect.StreamingClientConn].
+func (s *clientStream) ResponseTrailer() http.Header {
+	if s.rejected != nil {
+		return http.Header{}
+	}
+	return s.StreamingClientConn.ResponseTrailer()
+}
