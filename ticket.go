@@ -46,6 +46,8 @@ type Ticket struct {
 	// Suspended is how many Suspend calls have had no Resume. It is for the Gate
 	// alone.
 	Suspended uint16
+	// Account is for a waiting queue before the Gate alone.
+	Account uint32
 }
 
 // Suspend reports, at the time now, that the request waits for its client. Calls

@@ -118,6 +118,19 @@ func (l *limit) limit(bounds *Config) float64 {
 	return min(max(l.window, float64(bounds.Min)), bounds.most())
 }
 
+// wait returns how long a request waits in the queue that was found.
+func (l *limit) wait() time.Duration {
+	if l.state != Limiting {
+		return 0
+	}
+	return seconds(max(0, l.latency.mean-l.base))
+}
+
+// left returns how many may start.
+func (l *limit) left(bounds *Config) float64 {
+	return math.Ceil(l.limit(bounds)) - float64(l.flight.working())
+}
+
 // work returns how many seconds a request takes once it runs, as far as is known.
 func (l *limit) work() float64 {
 	if l.state == Limiting {

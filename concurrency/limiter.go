@@ -113,6 +113,9 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	} else {
 		decides = l.shared
 	}
+	p.Left = l.left(slot)
+	p.Usual = l.keys[slot].work()
+	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned
 	return p
 }
@@ -153,6 +156,15 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 func (l *Limiter) free(slot int) bool {
 	own := l.shared.state != Open || l.keys[slot].free(&l.config)
 	return l.shared.free(&l.config) && own
+}
+
+// left returns how many more of a key may start, by both limits.
+func (l *Limiter) left(slot int) float64 {
+	left := l.shared.left(&l.config)
+	if l.shared.state == Open {
+		left = min(left, l.keys[slot].left(&l.config))
+	}
+	return left
 }
 
 func (l *Limiter) enter(slot int, class spillway.Criticality) spillway.Ticket {

@@ -25,9 +25,9 @@ type Config struct {
 	Thresholds [spillway.Criticalities]float64
 
 	// Limit is the limit on requests at work, usually a concurrency.Limiter. Requests that it
-	// does not admit wait in the Shedder. Nil means no limit. Without one, tickets are empty,
-	// deadlines are not compared with response times, and requests do not run while other
-	// goroutines keep all processors busy.
+	// does not admit wait in the Shedder. Nil means no limit. Without one, deadlines
+	// are not compared with response times, requests do not run while other goroutines keep
+	// all processors busy, and tickets are empty while no caller is counted.
 	Limit Limit
 
 	// Policy is the name under which rejections are reported, and Advice what they advise
@@ -42,6 +42,8 @@ type Config struct {
 // A Limit says how many requests may be at work. It is safe for concurrent use and
 // does not call the Shedder.
 type Limit interface {
+	// A Ticket of Enter and of Take is settled, suspended and resumed with these methods.
+	spillway.Suspender
 	// Ask reports whether one more request of a key may start at the time now, and what
 	// is known of the limit that decides. Scopes are small numbers: there is one queue for
 	// each, and it is kept.

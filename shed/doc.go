@@ -24,26 +24,29 @@
 //
 // # Fairness
 //
-// Within a class, the callers that ask for most are rejected first. [Waiter.Flow] says who
-// the caller is. While requests of a class are rejected in a queue:
+// Within a class, the callers that use most are rejected first. [Waiter.Flow] says who the
+// caller is. While requests of a class are rejected in a queue:
 //
-//  1. The requests of each caller and all admissions are counted, over about two seconds.
-//  2. The fair share is the level at which demands, cut to it, add up to the admissions
-//     (max-min fairness).
-//  3. Callers that ask for no more than the fair share form a rank of their own above the
-//     rest of their class. Ranks are treated as classes above. So these callers have a deep
-//     queue of their own, and lose nothing to others of their class.
+//  1. The use of a caller is its requests at work, integrated over time. Its demand is what it
+//     would use if all its requests were admitted: requests times their mean time at work. The
+//     time of a key is assumed until a request of the caller has ended.
+//  2. The fair share is the level at which demands, cut to it, add up to all use (max-min
+//     fairness). Callers that demand no more form a rank above the rest of their class. Ranks
+//     are treated as classes: these callers lose nothing to others of their class.
+//  3. They need not wait for the slow requests of others: the other callers leave them the
+//     places of a limit that they needed at once in the last two seconds, minus the places
+//     that become free in time. Where processors are busy, they get one after a time slice.
 //  4. While requests below that rank are rejected, a request of another caller that would have
-//     to wait is rejected with probability 1 - 2·share/demand. So these callers get about
-//     the same.
-//  5. In a full queue, a request replaces a waiter of the same rank whose caller has at
-//     least two places more. Before there are counts, nothing else is known of callers.
+//     to wait is rejected with probability 1 - 2·share/demand. In a full queue, a request
+//     replaces a waiter of the same rank whose caller has at least two places more.
 //
-// Callers are counted by name in a table of 512 places, 12 kB, for each class in which
-// requests are rejected. A place is for a caller that asks for more than about 1/512 of all
-// requests. All other callers together get what eight callers get. So a client gains
-// nothing by new names beyond eight shares; with k names in constant use it gets k shares.
-// Requests are counted, not their cost. While nothing is rejected, no request is counted.
+// A request is not charged while it is suspended or parked, or for the wait behind a limit,
+// which is the same for all callers. Callers are counted by name in a table of 512 places,
+// 41 kB, for each class in which requests are rejected. A place is for a caller with more than
+// about 1/512 of all requests. All other callers together get what eight callers get. So a
+// client gains nothing by new names beyond eight shares; with k names in constant use it gets
+// k shares. While nothing is rejected, nothing is counted. Use counts as place-time, also where
+// processors are short: the processor time of a request is not known in Go.
 //
 // # Contract
 //
@@ -57,7 +60,7 @@
 //
 // Sources for fairness: Stoica, Shenker and Zhang, "Core-Stateless Fair Queueing" (SIGCOMM
 // 1998), for the share; McKenney, "Stochastic Fairness Queueing" (INFOCOM 1990), for the full
-// queue; API Priority and Fairness of Kubernetes.
+// queue; API Priority and Fairness of Kubernetes, for seats times duration.
 //
 // Sources: Site Reliability Engineering, chapter 21, "Criticality" and "Utilization
 // Signals"; for the order within a class, adaptive LIFO in Facebook's "Fail at Scale". The

@@ -15,8 +15,10 @@ type group struct {
 	callers int
 	rate    float64 // of each, as a share of the capacity
 	class   spillway.Criticality
-	names   func() uint64 // of each request; nil: each caller has one
-	burst   int           // requests at once; 0: 1
+	names   func() uint64  // of each request; nil: each caller has one
+	burst   int            // requests at once; 0: 1
+	key     string         // of the requests
+	handler func() []phase // of each request; nil: the server's
 
 	offered, served int
 }
@@ -55,7 +57,11 @@ func (s *server) compete(capacity float64, length time.Duration, groups ...*grou
 						name = g.names()
 						of[name] = g
 					}
-					s.arriveAs(g.class, name)
+					handler := s.handler
+					if g.handler != nil {
+						handler = g.handler()
+					}
+					s.arriveWith(g.class, name, g.key, handler)
 				}
 				s.after(time.Duration(s.rand.ExpFloat64()/(g.rate*capacity)*float64(max(1, g.burst))*float64(time.Second)), next)
 			}
@@ -219,5 +225,37 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations for a new name", n)
+	}
+}
+
+// While callers are counted, an admission, a suspension and the end of a request allocate nothing.
+func TestChargingAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
+	now := t0
+	filler := s.Arrive(now, spillway.Call{}, idle, nil)
+	for range 1000 { // so that requests are rejected, and callers counted
+		now = now.Add(time.Millisecond)
+		s.Arrive(now, spillway.Call{}, idle, &shed.Waiter{})
+	}
+	filler.Ticket.Settle(now, spillway.Served)
+	for w, _ := s.Next(now, idle); w != nil; w, _ = s.Next(now, idle) {
+		w.Ticket.Settle(now, spillway.Served)
+	}
+	now = now.Add(500 * time.Millisecond)
+	w := &shed.Waiter{Flow: 7}
+	if n := testing.AllocsPerRun(1000, func() {
+		now = now.Add(time.Millisecond)
+		d := s.Arrive(now, spillway.Call{}, idle, w)
+		if d.Ticket.Account == 0 {
+			t.Fatalf("%+v is not charged", d)
+		}
+		d.Ticket.Suspend(now)
+		d.Ticket.Resume(now)
+		d.Ticket.Settle(now, spillway.Served)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

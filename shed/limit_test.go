@@ -34,6 +34,9 @@ func (k *keyed) Take(time.Time, string, spillway.Criticality, time.Time) (spillw
 func (k *keyed) Working() (working, parked int)                      { return 1, 0 }
 func (k *keyed) Settle(time.Time, spillway.Ticket, spillway.Outcome) {}
 
+func (k *keyed) Suspend(_ time.Time, t spillway.Ticket) spillway.Ticket { return t }
+func (k *keyed) Resume(_ time.Time, t spillway.Ticket) spillway.Ticket  { return t }
+
 func newKeyed(t *testing.T) (*keyed, *shed.Shedder) {
 	k := &keyed{scopes: map[string]int{}, free: map[string]bool{}}
 	return k, must(t, shed.Config{Limit: k})

@@ -40,16 +40,19 @@ type queue struct {
 	n       int
 	cascade cascade
 	callers [spillway.Criticalities]callers
-	limited bool     // requests wait for a limit, not for a processor
-	full    standing // the limit is
-	served  float64  // requests in MaxWait, as of the limit's throughput; 0: unknown
-	leaving bool     // clients leave before they are answered
-	left    float64  // share of waiters whose clients have left
+	limited bool          // requests wait for a limit, not for a processor
+	full    standing      // the limit is
+	served  float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
+	leaving bool          // clients leave before they are answered
+	left    float64       // share of waiters whose clients have left
+	delay   time.Duration // of each request behind the limit
+	parked  time.Duration // age from which a request at work does not count; 0: none
 }
 
 // list holds the waiters of a rank in the order of their arrival.
 type list struct {
 	oldest, newest *Waiter
+	n              int
 	held           [bins]uint16 // places in the queue that callers hold, by bin
 }
 
@@ -77,6 +80,7 @@ func (q *queue) add(w *Waiter, rank int) {
 	} else {
 		next.prev = w
 	}
+	l.n++
 	q.n++
 }
 
@@ -94,6 +98,7 @@ func (q *queue) remove(w *Waiter) {
 		w.next.prev = w.prev
 	}
 	w.waiting, w.prev, w.next = false, nil, nil
+	l.n--
 	q.n--
 }
 
@@ -176,10 +181,36 @@ func (q *queue) first() *Waiter {
 	return q.ranks[rank].oldest
 }
 
-// calm reports whether no request is rejected, nor will be because of its wait: the queue is
-// served within four fifths of MaxWait.
+// calm reports whether no request is rejected, nor will be because of its wait: no caller has a
+// fair share, and the queue is served within four fifths of MaxWait.
 func (q *queue) calm() bool {
+	for i := range q.callers {
+		if q.callers[i].shares() {
+			return false
+		}
+	}
 	return q.cascade.pressed <= noise && (q.served == 0 || float64(q.n) <= 0.8*q.served)
+}
+
+// within returns how many requests of callers within the fair share are at work.
+func (q *queue) within() (n int) {
+	for i := range q.callers {
+		n += q.callers[i].groups[1].held()
+	}
+	return n
+}
+
+// keeps reports whether a request of a rank must leave the free places to callers within the
+// fair share of its class and of higher classes. So many are left.
+func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
+	if math.IsInf(left, 1) {
+		return false
+	}
+	kept := 0.0
+	for class := (rank + 1) / 2; class < len(q.callers); class++ {
+		kept += q.callers[class].kept(at, wait, left)
+	}
+	return kept > 0 && left <= kept
 }
 
 // last returns the waiter of a rank that runs last, if it does, of those in a bin, or of all

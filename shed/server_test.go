@@ -29,6 +29,7 @@ type server struct {
 	leave      bool                                         // clients leave then, and the work goes on
 	forwards   func() float64                               // CPU, of a server that only passes requests on; nil: it does the work
 	ended      func(r *request, refused bool)
+	preempts   bool // the scheduler looks for waiters every 10 ms, also while no processor is idle
 
 	now     time.Time
 	events  events
@@ -150,7 +151,11 @@ const examining = 10 * time.Microsecond
 func (s *server) arrive(class spillway.Criticality) { s.arriveAs(class, 0) }
 
 func (s *server) arriveAs(class spillway.Criticality, flow uint64) {
-	r := &request{arrived: s.now, class: class, handler: s.handler}
+	s.arriveWith(class, flow, "", s.handler)
+}
+
+func (s *server) arriveWith(class spillway.Criticality, flow uint64, key string, handler []phase) {
+	r := &request{key: key, arrived: s.now, class: class, handler: handler}
 	if s.vary != nil {
 		r.handler = s.vary()
 	}
@@ -353,6 +358,9 @@ func (s *server) heartbeat() {
 	s.after(interval, func() {
 		s.spawn(time.Microsecond, func() {
 			s.limit.Beat(s.now, s.state().CPU > 0.75 && s.forwards == nil)
+			if s.preempts {
+				s.dispatch()
+			}
 			s.heartbeat()
 		})
 	})

@@ -33,6 +33,7 @@ type Shedder struct {
 	processors int           // as last seen
 	busy       standing      // the processors are
 	counts     [spillway.Criticalities]ClassStats
+	accounts   accounts
 	evicted    uint64
 	expired    uint64
 }
@@ -73,7 +74,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 		flow = w.Flow
 	}
 	a := s.examine(now, &call, flow, state, c)
-	a.queue.callers[a.class].count(flow)
+	a.queue.callers[a.class].count(flow, a.pace.Usual)
 	if why := s.reject(&a, c.Rand); why != admitted {
 		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
 	}
@@ -81,7 +82,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 		s.hurried = s.at
 	}
 	if s.runsAtOnce(&a) || w == nil {
-		return Decision{Verdict: Run, Ticket: s.run(now, call, a.queue, a.rank, s.idle(&a))}
+		return Decision{Verdict: Run, Ticket: s.run(now, call, start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
 	}
 	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
 	if s.full(&a) {
@@ -110,7 +111,7 @@ func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state S
 	defer s.mu.Unlock()
 	a := s.examine(now, &call, flow, state, c)
 	if why := s.reject(&a, certain); why != admitted {
-		a.queue.callers[a.class].count(flow)
+		a.queue.callers[a.class].count(flow, a.pace.Usual)
 		return s.rejections[why][a.class]
 	}
 	return nil
@@ -138,12 +139,15 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 	s.advance(now)
 	s.processors = state.processors()
 	s.levels.set(state.Utilization, &c.Thresholds)
-	a.class, a.state, a.pace = call.Criticality.Index(), state, spillway.Pace{Free: true}
+	a.class, a.state, a.pace = call.Criticality.Index(), state, spillway.Pace{Free: true, Left: math.Inf(1)}
 	if c.Limit != nil {
 		a.pace = c.Limit.Ask(now, call.Key)
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(&a, flow)
+	if a.pace.Free && a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) {
+		a.pace.Free = false
+	}
 	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
 	if !s.runsAtOnce(&a) {
 		s.disturb()
@@ -159,6 +163,7 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 			a.patience = max(a.patience, burst)
 		}
 	}
+	a.queue.parked, a.queue.delay = a.pace.Parked, a.pace.Wait
 	if a.pace.Throughput > 0 {
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
 	}
@@ -172,7 +177,7 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 // place finds out which rank a caller has in its class. In all of a class that is not
 // rejected, and where the caller is unknown, it is the lower one.
 func (s *Shedder) place(a *arrival, flow uint64) {
-	modest, pass := a.queue.callers[a.class].judge(flow)
+	modest, pass := a.queue.callers[a.class].judge(flow, s.at)
 	a.rank, a.flow, a.pass = 2*a.class, flow, pass
 	if modest {
 		a.rank++
@@ -192,7 +197,7 @@ func (s *Shedder) advance(now time.Time) {
 		}
 		q.cascade.advance(now)
 		for i := range q.callers {
-			q.callers[i].advance(s.at)
+			q.callers[i].advance(s.at, q.parked)
 			told = told || q.callers[i].active
 		}
 	}
@@ -316,26 +321,37 @@ func (s *Shedder) count(q *queue, rank int, why reason) {
 	default:
 		return
 	}
-	q.callers[rank/2].rejected(s.at)
+	q.callers[rank/2].rejected(s.at, rank%2)
 	s.told.Store(true)
 }
 
+// start is how a request begins to work.
+type start struct {
+	queue   *queue
+	rank    int
+	flow    uint64
+	starved bool          // the server was idle
+	delay   time.Duration // for which it will wait for other requests
+}
+
 // run takes a request into flight.
-func (s *Shedder) run(now time.Time, call spillway.Call, q *queue, rank int, starved bool) spillway.Ticket {
-	s.counts[rank/2].AdmittedTotal++
-	q.callers[rank/2].admit()
-	q.cascade.note(rank, 0)
+func (s *Shedder) run(now time.Time, call spillway.Call, from start) (t spillway.Ticket) {
+	q := from.queue
+	s.counts[from.rank/2].AdmittedTotal++
+	q.callers[from.rank/2].admit()
+	q.cascade.note(from.rank, 0)
 	if q == s.queues[0] {
-		s.depth.note(starved, q.cascade.pressed)
+		s.depth.note(from.starved, q.cascade.pressed)
 	}
-	if starved && q.full.lasts == 0 {
+	if from.starved && q.full.lasts == 0 {
 		q.cascade.spare(s.at)
 	}
 	s.began = s.at
 	if limit := s.config.Load().Limit; limit != nil {
-		return limit.Enter(now, call)
+		t = limit.Enter(now, call)
 	}
-	return spillway.Ticket{}
+	s.charge(&t, &from)
+	return t
 }
 
 // drop takes a waiter out of its queue and rejects it.
@@ -385,12 +401,16 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if w = s.best(now, c); w == nil {
 		return nil, false
 	}
-	if state.Runnable >= state.processors() && !s.stalled(c, state) {
-		return nil, true
+	from := start{queue: w.queue, rank: w.rank, flow: w.Flow, delay: w.queue.delay}
+	if state.Runnable >= state.processors() {
+		if !s.stalled(c, state, w) {
+			return nil, true
+		}
+		from.delay = max(from.delay, slice) // it waits for a processor
 	}
 	s.leave(w, 0)
 	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable}
-	w.Ticket, w.Err = s.run(now, call, w.queue, w.rank, false), nil
+	w.Ticket, w.Err = s.run(now, call, from), nil
 	return w, false
 }
 
@@ -422,6 +442,9 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 		}
 		pace := c.Limit.Ask(now, w.key)
 		if pace.Free {
+			if q.keeps(w.rank, s.at, c.MaxWait, pace.Left) {
+				return nil
+			}
 			return w
 		}
 		to := s.queue(pace.Scope)
@@ -447,12 +470,16 @@ func (s *Shedder) excess() *Waiter {
 }
 
 // stalled reports whether other goroutines keep the processors busy: no request began for a
-// time slice, and fewer requests than processors are at work. Then a waiter runs.
-func (s *Shedder) stalled(c *Config, state State) bool {
+// time slice, and fewer requests than processors are at work. Then the waiter runs. For a
+// caller within its fair share, only requests of such callers count.
+func (s *Shedder) stalled(c *Config, state State, w *Waiter) bool {
 	if s.at-s.began < slice || c.Limit == nil {
 		return false
 	}
 	working, _ := c.Limit.Working()
+	if w.rank%2 == 1 {
+		working = w.queue.within()
+	}
 	return working < state.processors()
 }
 

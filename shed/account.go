@@ -1,0 +1,140 @@
+package shed
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// account is a request at work whose time is charged to its caller.
+type account struct {
+	class   *callers
+	who     *caller
+	episode uint64        // of class
+	taken   uint64        // as of who
+	turn    int           // of class, as it began
+	within  int           // 1 if the caller was within its share, else 0
+	began   time.Duration // to work, after the last suspension
+	delay   time.Duration // behind the limit: the fault of no single caller, and not charged
+	next    uint32        // of the free list
+}
+
+// accounts are the requests that are charged. A [spillway.Ticket] has the number of its account.
+type accounts struct {
+	all  []account // the first is not used
+	free uint32    // list of unused ones; 0: none
+}
+
+// open returns the number of a new account. It allocates only if more requests are charged at
+// the same time than ever before.
+func (a *accounts) open(of account) uint32 {
+	if len(a.all) == 0 {
+		a.all = make([]account, 1, 256)
+	}
+	n := a.free
+	if n == 0 {
+		n = uint32(len(a.all)) //nolint:gosec // fewer requests are in flight
+		a.all = append(a.all, of)
+		return n
+	}
+	a.free = a.all[n].next
+	a.all[n] = of
+	return n
+}
+
+func (a *accounts) close(n uint32) {
+	a.all[n] = account{next: a.free}
+	a.free = n
+}
+
+// charge has the time of a request charged to its caller from now on, while its class counts.
+func (s *Shedder) charge(t *spillway.Ticket, from *start) {
+	class := &from.queue.callers[from.rank/2]
+	if !class.active {
+		return
+	}
+	who, _ := class.who(from.flow)
+	a := account{class: class, who: who, episode: class.episode, taken: who.taken, within: from.rank % 2, began: s.at, delay: from.delay}
+	a.enter()
+	class.need(s.at, 0)
+	t.By, t.Account = s, s.accounts.open(a)
+}
+
+// enter counts a request that begins to work, if its caller is still counted.
+func (a *account) enter() {
+	if a.class.episode != a.episode {
+		return
+	}
+	a.turn = a.class.turns
+	in := (a.began + a.delay - a.class.began).Seconds()
+	a.class.groups[a.within].enter(in)
+	if a.who.taken == a.taken {
+		a.who.enter(in)
+	}
+}
+
+// leave counts a request that stops to work.
+func (a *account) leave(at time.Duration) {
+	c := a.class
+	if c.episode != a.episode || c.turns-a.turn > 1 {
+		return // it is parked
+	}
+	took := max(0, at-a.began-a.delay)
+	in := a.began + a.delay + took - c.began
+	fresh := c.turns == a.turn
+	c.groups[a.within].leave(in.Seconds(), took.Seconds(), fresh)
+	if a.who.taken == a.taken {
+		a.who.leave(in.Seconds(), took.Seconds(), fresh)
+	}
+}
+
+// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
+func (s *Shedder) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
+	s.mu.Lock()
+	s.advance(now)
+	if t.Suspended == 0 {
+		s.accounts.all[t.Account].leave(s.at)
+	}
+	s.accounts.close(t.Account)
+	s.mu.Unlock()
+	if limit := s.config.Load().Limit; limit != nil {
+		limit.Settle(now, t, o)
+	}
+}
+
+// Suspend implements [spillway.Suspender]; use [spillway.Ticket.Suspend].
+func (s *Shedder) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
+	first := t.Suspended == 0
+	if limit := s.config.Load().Limit; limit != nil {
+		t = limit.Suspend(now, t)
+	} else {
+		t.Suspended++
+	}
+	if first {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.advance(now)
+		s.accounts.all[t.Account].leave(s.at)
+	}
+	return t
+}
+
+// Resume implements [spillway.Suspender]; use [spillway.Ticket.Resume].
+func (s *Shedder) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
+	if limit := s.config.Load().Limit; limit != nil {
+		t = limit.Resume(now, t)
+	} else {
+		t.Suspended--
+	}
+	if t.Suspended == 0 {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.advance(now)
+		a := &s.accounts.all[t.Account]
+		a.began = s.at
+		a.enter()
+	}
+	return t
+}
+
+var _ spillway.Suspender = (*Shedder)(nil)
