@@ -51,7 +51,8 @@ func named(kind byte, name string) uint64 {
 
 // addressed returns the hash of the part of an address that a client cannot change.
 func addressed(a netip.Addr) uint64 {
-	return max(1, maphash.Comparable(seed, claims.Network(a)))
+	b := claims.Network(a).Addr().As16()
+	return max(1, maphash.Bytes(seed, b[:]))
 }
 
 // sameFlow is flowOf with a hash that is the same in each process, for clients that are not

@@ -30,37 +30,47 @@ type span struct{ from, to int }
 // reads it as the same one request and keeps the connection, and that nothing is
 // unusual about it.
 func frame(b []byte) (f framing, ok bool) {
-	for at := f.requestLine(b); at > 0; at = f.field(b, at) {
-		if end, ok := lineEnd(b, at); ok {
-			f.head = end
-			return f, f.hosts == 1
-		}
-	}
-	return f, false
+	ok = f.read(b)
+	return f, ok
 }
 
-// lineEnd reports whether a line ends at b[at], and returns where the next begins.
-func lineEnd(b []byte, at int) (next int, ok bool) {
-	return at + 2, at+1 < len(b) && b[at] == '\r' && b[at+1] == '\n'
+// read is frame for a framing that is zero.
+func (f *framing) read(b []byte) bool {
+	for at := f.requestLine(b); at > 0; at = f.field(b, at) {
+		if startsLine(b[at:]) {
+			f.head = at + len(crlf)
+			return f.hosts == 1
+		}
+	}
+	return false
+}
+
+const crlf = "\r\n"
+
+// startsLine reports whether b begins with the end of a line.
+func startsLine(b []byte) bool { return len(b) >= len(crlf) && b[0] == crlf[0] && b[1] == crlf[1] }
+
+// span returns how many bytes at the start of b are in the set.
+func (set *byteSet) span(b []byte) int {
+	for i, c := range b {
+		if !set[c] {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // requestLine takes in a line like "GET /path HTTP/1.1", and returns where the next begins,
 // or 0.
 func (f *framing) requestLine(b []byte) (next int) {
-	const version = " HTTP/1.1\r\n"
-	i := 0
-	for i < len(b) && b[i] >= 'A' && b[i] <= 'Z' {
-		i++
-	}
-	f.method = i
-	if i == 0 || i+1 >= len(b) || b[i] != ' ' || b[i+1] != '/' || string(b[:i]) == http.MethodConnect {
+	const version = " HTTP/1.1" + crlf
+	f.method = methodBytes.span(b)
+	target := f.method + 1
+	if f.method == 0 || target >= len(b) || b[f.method] != ' ' || b[target] != '/' || string(b[:f.method]) == http.MethodConnect {
 		return 0
 	}
-	for i++; i < len(b) && targetBytes[b[i]]; {
-		i++
-	}
-	f.target = i
-	if next = i + len(version); next > len(b) || string(b[i:next]) != version {
+	f.target = target + targetBytes.span(b[target:])
+	if next = f.target + len(version); next > len(b) || string(b[f.target:next]) != version {
 		return 0
 	}
 	return next
@@ -69,26 +79,23 @@ func (f *framing) requestLine(b []byte) (next int) {
 // field takes in the line like "Name: value" at b[at], and returns where the next begins,
 // or 0.
 func (f *framing) field(b []byte, at int) (next int) {
-	i := at
-	for i < len(b) && nameBytes[b[i]] {
-		i++
-	}
-	if i == at || i >= len(b) || b[i] != ':' {
+	colon := at + nameBytes.span(b[at:])
+	if colon == at || colon >= len(b) || b[colon] != ':' {
 		return 0
 	}
-	name := b[at:i]
-	for i++; i < len(b) && isBlank(b[i]); {
-		i++
+	from := colon + 1
+	for from < len(b) && isBlank(b[from]) {
+		from++
 	}
-	value := span{i, i}
-	for i < len(b) && valueBytes[b[i]] {
-		i++
+	to := from + valueBytes.span(b[from:])
+	if !startsLine(b[to:]) {
+		return 0
 	}
-	next, ok := lineEnd(b, i)
-	for value.to = i; value.to > value.from && isBlank(b[value.to-1]); {
-		value.to--
+	next = to + len(crlf)
+	for to > from && isBlank(b[to-1]) {
+		to--
 	}
-	if !ok || !f.meaning(b, name, value) {
+	if !f.meaning(b, b[at:colon], span{from, to}) {
 		return 0
 	}
 	return next
@@ -176,26 +183,25 @@ func (f *framing) length(digits []byte) bool {
 	return len(digits) >= 1 && len(digits) <= 15
 }
 
-func plainHost(host []byte) bool {
-	for _, c := range host {
-		if !hostBytes[c] {
-			return false
-		}
-	}
-	return len(host) > 0
-}
+func plainHost(host []byte) bool { return len(host) > 0 && hostBytes.span(host) == len(host) }
 
-const alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+// A byteSet is a set of bytes.
+type byteSet [256]bool
+
+const (
+	capitals     = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	alphanumeric = "0123456789abcdefghijklmnopqrstuvwxyz" + capitals
+)
 
 var (
-	nameBytes = bytesOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2, token
-	hostBytes = bytesOf(alphanumeric + ".-_:[]")
-
+	methodBytes = bytesOf(capitals)
+	nameBytes   = bytesOf(alphanumeric + "!#$%&'*+-.^_`|~") // RFC 9110, section 5.6.2, token
+	hostBytes   = bytesOf(alphanumeric + ".-_:[]")
 	targetBytes = visible() // without controls and blanks
 	valueBytes  = visible(' ', '\t')
 )
 
-func bytesOf(s string) (set [256]bool) {
+func bytesOf(s string) (set byteSet) {
 	for _, c := range []byte(s) {
 		set[c] = true
 	}
@@ -203,7 +209,7 @@ func bytesOf(s string) (set [256]bool) {
 }
 
 // visible returns all bytes but blanks and controls, and also those in more.
-func visible(more ...byte) (set [256]bool) {
+func visible(more ...byte) (set byteSet) {
 	for c := range set {
 		set[c] = c > ' ' && c != 0x7f
 	}

@@ -137,7 +137,8 @@ func (c *conn) Read(p []byte) (int, error) {
 // examine refuses the request in b, or tracks what is passed through.
 func (c *conn) examine(b []byte) (refused bool, err error) {
 	if c.handler.looks.Load() > 0 {
-		if f, ok := frame(b); ok && f.head == len(b) && f.body == 0 {
+		var f framing
+		if f.read(b) && f.head == len(b) && f.body == 0 {
 			refused, err = c.refuse(b, &f)
 		}
 	}
