@@ -76,7 +76,19 @@ func BenchmarkRoundTrip(b *testing.B) {
 	}
 }
 
-// BenchmarkLoopback is the same against a real server, to see what it is worth.
+// BenchmarkRoundTripParallel shows what goroutines that share a Transport cost each other.
+func BenchmarkRoundTripParallel(b *testing.B) {
+	protected := mustTransport(b, TransportConfig{Base: instant{"hello"}})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		req := labelled(b)
+		for pb.Next() {
+			roundTrip(b, protected, req)
+		}
+	})
+}
+
+// BenchmarkLoopback is BenchmarkRoundTrip against a real server, to see what it is worth.
 func BenchmarkLoopback(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()

@@ -33,3 +33,15 @@ func BenchmarkHandler(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkHandlerParallel shows what goroutines that share a Handler cost each other.
+func BenchmarkHandlerParallel(b *testing.B) {
+	h := mustHandler(b, bare, internal, HandlerConfig{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		w, r := nowhere{http.Header{}}, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")
+		for pb.Next() {
+			h.ServeHTTP(w, r)
+		}
+	})
+}
