@@ -103,21 +103,20 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	return a.advance(from, step)
 }
 
-// Refuse reports whether a request would be rejected for overload if it came now: it asks
-// the gates that Enter asks, and stops where Enter would admit the request or have it
-// wait. If the answer is a Refusal, that is counted and reported; if not, nothing was
-// counted, and the request must still Enter.
+// Refuse reports whether a request would be rejected if it came now: it asks the gates
+// that Enter asks, in the same order, until one would have the request wait. If the answer
+// is a Refusal, that is counted and reported; if not, nothing was counted or taken, and the
+// request must still Enter.
 func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
 	st := c.settings.Load()
 	if st.exempt(call) {
 		return Refusal{}
 	}
-	for _, gate := range [...]int{flightGate, shedGate} {
-		if st.modes[gate] != spillway.Enforce {
+	for gate, mode := range st.modes {
+		if mode != spillway.Enforce {
 			continue
 		}
-		by, state := c.shedder(gate, now, st)
-		if err := by.Refuse(now, *call, c.flowAt(by, call, from), state); err != nil {
+		if err := c.refuses(st, gate, now, call, from); err != nil {
 			st.observe(now, call)
 			if st.config.Observer != nil {
 				a := Admission{settings: st, call: *call, start: now}
@@ -127,6 +126,22 @@ func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller
 		}
 	}
 	return Refusal{}
+}
+
+// refuses returns the rejection of one gate.
+func (c *Core) refuses(st *settings, gate int, now time.Time, call *spillway.Call, from *ratelimit.Caller) error {
+	switch gate {
+	case limitGate:
+		if from.Application == "" && len(st.config.RateLimit.Exempt.Applications) > 0 {
+			return nil // not known yet: the gate is asked when it is
+		}
+		return st.limiter.Refuse(now, *from)
+	case quotaGate:
+		return st.quota.Refuse(now, *call)
+	default:
+		by, state := c.shedder(gate, now, st)
+		return by.Refuse(now, *call, c.flowAt(by, call, from), state)
+	}
 }
 
 // Next returns the next Waiter that leaves a queue: its request must Proceed. Ask again

@@ -51,6 +51,17 @@ type customer struct {
 // admit charges the cost of a call, or returns how long calls of its class will
 // be refused.
 func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait time.Duration) {
+	if wait = c.refuse(at, burst, class); wait > 0 {
+		return wait
+	}
+	c.calls[class].Admitted++
+	c.charge(at, class, cost)
+	return 0
+}
+
+// refuse returns how long calls of a class will be refused, and counts one if they are. It
+// returns 0 if they are not.
+func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duration) {
 	for i := class; i < len(c.buckets); i++ {
 		limit := threshold(burst, class, i)
 		w := c.buckets[i].wait(at, limit)
@@ -64,11 +75,8 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 	}
 	if wait > 0 {
 		c.calls[class].Refused++
-		return wait
 	}
-	c.calls[class].Admitted++
-	c.charge(at, class, cost)
-	return 0
+	return wait
 }
 
 func (c *customer) charge(at time.Duration, class int, cost float64) {

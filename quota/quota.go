@@ -127,6 +127,23 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
 }
 
+// Refuse returns the rejection that Admit would return at the time now, and counts it. It
+// returns nil, and neither charges nor counts, where Admit would admit the call. Refuse
+// allocates as Admit does.
+func (q *Quota) Refuse(now time.Time, call spillway.Call) error {
+	class := call.Criticality.Index()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.see(now)
+	c := q.leased(q.place(call.Customer))
+	wait := c.refuse(q.at, q.burst, class)
+	if wait == 0 {
+		return nil
+	}
+	c.offered += q.cfg.Cost
+	return refusal(class, wait)
+}
+
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	if o != spillway.NotStarted {

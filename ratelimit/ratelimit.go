@@ -107,6 +107,25 @@ func (l *Limiter) reserve(now time.Time, most time.Duration) (Reservation, error
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
 }
 
+// Refuse returns the rejection that Reserve would return at the time now, and counts it. It
+// returns nil, and neither takes a token nor counts, where the caller is exempt and where
+// Reserve would admit the call or have it wait. Refuse allocates nothing.
+func (l *Limiter) Refuse(now time.Time, from Caller) error {
+	at := l.bucket.see(now)
+	w, t := l.bucket.load()
+	wait := w.debt(at) + t.interval - t.burst
+	if wait <= 0 || t.exempt.Match(from) {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stats.Waiting < t.depth {
+		return nil
+	}
+	l.rejected.Add(1)
+	return t.refusal(wait)
+}
+
 // A Reservation is a place in the queue of a [Limiter], or an admission if Wait
 // is zero. It must not be copied once End may be called, and is not safe for
 // concurrent use.

@@ -21,7 +21,7 @@ type tapped struct{}
 // come, before there is a goroutine for it and before its message is read, which
 // halves what a refusal costs. It begins when an interceptor has refused a call
 // for overload, and ends a thousand calls after the last. It never waits, and asks
-// the shedder only.
+// all gates that the interceptors ask.
 //
 // An answer of a tap has no trailer, and so says when to come back in its
 // RetryInfo only, and cannot say "don't retry" to clients that do not know

@@ -1,0 +1,71 @@
+package ingress
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// TestRefuseDecidesAsEnter asks Refuse, then Enter at the same instant: without a queue both
+// decide alike, by the same gate, for the same reason. What Refuse asks is not taken.
+func TestRefuseDecidesAsEnter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		exempt := netip.MustParseAddr("192.0.2.1")
+		s := must(t, Config{
+			RateLimit: ratelimit.Config{Rate: 20, Exempt: ratelimit.Exempt{CIDRs: []netip.Prefix{netip.PrefixFrom(exempt, 32)}}},
+			Quota:     perCustomer(t, 8),
+		})
+		random := rand.New(rand.NewPCG(1, 2))
+		decisions := map[string]int{}
+		for range 2000 {
+			time.Sleep(time.Duration(random.ExpFloat64() * float64(30*time.Millisecond)))
+			call := spillway.Call{Customer: fmt.Sprint(random.IntN(3)), Criticality: spillway.Criticality(random.IntN(4)) + spillway.Sheddable}
+			var from ratelimit.Caller
+			if random.IntN(4) == 0 {
+				from.Addr = exempt
+			}
+			early := s.Refuse(call, from)
+			passage, late := s.Enter(t.Context(), call, from)
+			passage.Done(spillway.Served)
+			if a, b := decisionOf(early), decisionOf(late); a != b {
+				t.Fatalf("%+v from %v: Refuse says %s, Enter %s", call, from, a, b)
+			}
+			decisions[decisionOf(late)]++
+		}
+		for _, d := range []string{"admitted", "overloaded by ratelimit: rate_limit", "over quota by quota: quota"} {
+			if decisions[d] < 100 {
+				t.Errorf("%d of 2000 requests are %s, which tests little: %v", decisions[d], d, decisions)
+			}
+		}
+		if got := s.Stats(time.Now()).RateLimit; got.Exempted > 700 || got.Rejected == 0 {
+			t.Errorf("exempt requests count twice, or rejections do not: %+v", got)
+		}
+	})
+}
+
+// TestRefuseWithoutApplication: who asks early may not know the application, which may be
+// exempt.
+func TestRefuseWithoutApplication(t *testing.T) {
+	s := must(t, Config{RateLimit: ratelimit.Config{Rate: 1, Exempt: ratelimit.Exempt{Applications: []string{"backup"}}}})
+	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{Application: "web"})
+	p.Done(spillway.Served)
+	for application, want := range map[string]bool{"web": true, "backup": false, "": false} {
+		if r := s.Refuse(spillway.Call{}, ratelimit.Caller{Application: application}); r.Refused() != want {
+			t.Errorf("application %q: %+v, want a refusal: %v", application, r, want)
+		}
+	}
+}
+
+func decisionOf(r Refusal) string {
+	if e, ok := errors.AsType[*spillway.RejectedError](r.Err); ok {
+		return fmt.Sprintf("%v by %s: %v", r.Outcome, e.Policy, e.Reason)
+	}
+	return "admitted"
+}
