@@ -16,11 +16,14 @@ OLD       ?= old
 NEW       ?= new
 PKG       ?= work
 
+# For make release.
+VERSION   ?= v0.1.0
+
 LINT_VERSION := v2.15.0
 LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
 
 # each runs a command in every module, without the workspace.
-each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && export GOWORK=off && $(1)) || bad=1; done; [ -z "$$bad" ]
+each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]
 
 .PHONY: all
 all: build vet test ## Build, vet, test: the fast loop
@@ -130,6 +133,10 @@ hostile: ## Attack the proxy: the table of ROWS, each for HOSTILE, then all for 
 	@mkdir -p dist
 	@go test -count 1 -timeout 2h -v -run 'TestTable/($(ROWS))|TestMix' ./cmd/spillway/internal/hostile -hostile.full -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
 	grep -v "^=== " dist/hostile.txt; exit $$status
+
+.PHONY: release
+release: ## Make the modules and the program of VERSION ready to publish, in dist/release; VERIFY=1 builds each program twice
+	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify)
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

@@ -8,7 +8,7 @@ require (
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-kratos/aegis v0.2.0
 	github.com/hashicorp/go-retryablehttp v0.7.8
-	github.com/seed90641741/spillway v0.0.0
+	github.com/seed90641741/spillway v0.1.0
 	golang.org/x/sync v0.24.0
 	golang.org/x/time v0.16.0
 )

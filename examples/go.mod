@@ -15,12 +15,12 @@ require (
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-chi/chi/v5 v5.5.0
 	github.com/labstack/echo/v4 v4.16.0
-	github.com/seed90641741/spillway v0.0.0
-	github.com/seed90641741/spillway/spillaws v0.0.0-00010101000000-000000000000
-	github.com/seed90641741/spillway/spillconnect v0.0.0-00010101000000-000000000000
-	github.com/seed90641741/spillway/spillgrpc v0.0.0-00010101000000-000000000000
-	github.com/seed90641741/spillway/spillmongo v0.0.0-00010101000000-000000000000
-	github.com/seed90641741/spillway/spillxds v0.0.0
+	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/spillaws v0.1.0
+	github.com/seed90641741/spillway/spillconnect v0.1.0
+	github.com/seed90641741/spillway/spillgrpc v0.1.0
+	github.com/seed90641741/spillway/spillmongo v0.1.0
+	github.com/seed90641741/spillway/spillxds v0.1.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 	golang.org/x/sync v0.24.0

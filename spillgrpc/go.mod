@@ -3,7 +3,7 @@ module github.com/seed90641741/spillway/spillgrpc
 go 1.26.0
 
 require (
-	github.com/seed90641741/spillway v0.0.0
+	github.com/seed90641741/spillway v0.1.0
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b
 	google.golang.org/grpc v1.85.0
 	google.golang.org/protobuf v1.36.12

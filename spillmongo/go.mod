@@ -2,7 +2,7 @@ module github.com/seed90641741/spillway/spillmongo
 
 go 1.26.0
 
-require github.com/seed90641741/spillway v0.0.0
+require github.com/seed90641741/spillway v0.1.0
 
 require (
 	github.com/klauspost/compress v1.19.2

@@ -4,7 +4,7 @@ go 1.26.0
 
 require github.com/redis/go-redis/v9 v9.23.0
 
-require github.com/seed90641741/spillway v0.0.0
+require github.com/seed90641741/spillway v0.1.0
 
 require (
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect

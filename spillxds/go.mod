@@ -2,7 +2,7 @@ module github.com/seed90641741/spillway/spillxds
 
 go 1.26.0
 
-require github.com/seed90641741/spillway v0.0.0
+require github.com/seed90641741/spillway v0.1.0
 
 require (
 	github.com/cncf/xds/go v0.0.0-20260202195803-dba9d589def2

@@ -4,9 +4,9 @@ go 1.26.0
 
 require (
 	github.com/alecthomas/kong v1.17.0
-	github.com/seed90641741/spillway v0.0.0
-	github.com/seed90641741/spillway/spillmongo v0.0.0
-	github.com/seed90641741/spillway/spillxds v0.0.0
+	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/spillmongo v0.1.0
+	github.com/seed90641741/spillway/spillxds v0.1.0
 )
 
 require (
@@ -72,10 +72,4 @@ require (
 	golang.org/x/text v0.42.0 // indirect
 	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
-)
-
-replace (
-	github.com/seed90641741/spillway => ../..
-	github.com/seed90641741/spillway/spillmongo => ../../spillmongo
-	github.com/seed90641741/spillway/spillxds => ../../spillxds
 )

@@ -9,8 +9,8 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/dynamodb v1.73.0
 	github.com/aws/aws-sdk-go-v2/service/sqs v1.52.9
 	github.com/aws/smithy-go v1.28.8
-	github.com/seed90641741/spillway v0.0.0
-	github.com/seed90641741/spillway/spillaws v0.0.0
+	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/spillaws v0.1.0
 )
 
 require (

@@ -3,9 +3,9 @@ module github.com/seed90641741/spillway/cmd/spillway/drivers
 go 1.26.0
 
 require (
-	github.com/seed90641741/spillway v0.0.0
-	github.com/seed90641741/spillway/cmd/spillway v0.0.0
-	github.com/seed90641741/spillway/spillmongo v0.0.0
+	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/cmd/spillway v0.1.0
+	github.com/seed90641741/spillway/spillmongo v0.1.0
 	go.mongodb.org/mongo-driver v1.17.10
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )

@@ -6,7 +6,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/go-kratos/aegis v0.2.0
-	github.com/seed90641741/spillway/cmd/spillway v0.0.0
+	github.com/seed90641741/spillway/cmd/spillway v0.1.0
 	github.com/zeromicro/go-zero v1.10.3
 	golang.org/x/sys v0.48.0
 )
@@ -21,7 +21,7 @@ require (
 	github.com/mattn/go-colorable v0.1.13 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/power-devops/perfstat v0.0.0-20221212215047-62379fc7944b // indirect
-	github.com/seed90641741/spillway v0.0.0 // indirect
+	github.com/seed90641741/spillway v0.1.0 // indirect
 	github.com/shirou/gopsutil/v3 v3.23.2 // indirect
 	github.com/spaolacci/murmur3 v1.1.0 // indirect
 	github.com/tklauser/go-sysconf v0.3.11 // indirect
