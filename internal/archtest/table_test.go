@@ -81,6 +81,7 @@ var table = map[string]row{
 	"benchmarks":   {level: programs},
 	"cmd/spillway": {level: programs},
 	"examples":     {level: programs},
+	"tools":        {level: programs}, // what builds and checks a release
 
 	"spillaws/awstest": {level: programs}, // tests of spillaws with clients of services
 
