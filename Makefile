@@ -22,6 +22,9 @@ VERSION   ?= v0.1.0
 LINT_VERSION := v2.15.0
 LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
 
+VULN_VERSION := v1.9.0
+VULN         := dist/bin/govulncheck-$(VULN_VERSION)
+
 # each runs a command in every module, without the workspace.
 each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]
 
@@ -71,8 +74,16 @@ $(LINT):
 	@GOBIN="$(CURDIR)/dist/bin" go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
 	@mv dist/bin/golangci-lint $@
 
+.PHONY: vulncheck
+vulncheck: $(VULN) ## Look for known vulnerabilities; says SKIPPED where their database cannot be reached
+	@tools/vulncheck $(CURDIR)/$(VULN)
+
+$(VULN):
+	@GOBIN="$(CURDIR)/dist/bin" go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
+	@mv dist/bin/govulncheck $@
+
 .PHONY: tools
-tools: $(LINT) ## Build the linters ahead of time
+tools: $(LINT) $(VULN) ## Build the linters ahead of time
 	@go tool -n staticcheck >/dev/null
 
 .PHONY: fmt
