@@ -13,15 +13,16 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // ServerConfig configures a [Server]. The zero ServerConfig is ready for use: it
-// sheds by criticality when the process is overloaded, and trusts nobody.
+// sheds by criticality when the process is overloaded, and trusts no client.
 type ServerConfig struct {
-	// Ingress decides. All that serves the same process should share one, whose
-	// Trust, modes and limits can be changed at any time with its Update. Nil means
-	// one of the zero [ingress.Config], which [Server.Close] closes.
+	// Ingress decides. All servers of a process should share one: its Trust, modes and
+	// limits can be changed at any time with its Update. Nil means one with the zero
+	// [ingress.Config], which [Server.Close] closes.
 	Ingress *ingress.Server
 	// Classify says what the server itself knows of a call to a method, given by its
 	// full name: its class, the customer once they are authenticated, a deadline of
@@ -34,10 +35,10 @@ type ServerConfig struct {
 	Identity func(ctx context.Context) string
 	// HealthMethods are full names of methods, such as "/grpc.health.v1.Health/Check",
 	// to which calls pass unseen, as if there were no Server: a busy server must not
-	// look dead. Anybody who can connect can call them as often as they like, so what
+	// look dead. Anybody who can connect can call them without limit, so what
 	// they do must be cheap.
 	HealthMethods []string
-	// Exempt reports whether calls to a method pass unseen, besides HealthMethods. It
+	// Exempt reports whether calls to a method pass unseen, in addition to HealthMethods. It
 	// is called as Classify is. Nil means [DefaultExempt] at an internal boundary, and
 	// that nothing else passes at an edge.
 	Exempt func(method string) bool
@@ -66,6 +67,7 @@ type Server struct {
 	looks    atomic.Int64 // how many calls the tap is to look at
 	handed   atomic.Bool  // it has left a refusal for the interceptors before
 	timers   timers
+	clock    clock.Clock
 }
 
 // NewServer returns a Server, or an error that says what is wrong.
@@ -108,8 +110,8 @@ func (s *Server) Close() error {
 // Options returns what [grpc.NewServer] needs for its calls to go through s:
 // [Server.Tap], [Server.UnaryInterceptor] and [Server.StreamInterceptor].
 // Interceptors that are given before these see all calls, those given after see
-// those that are served. As grpc takes one tap only, a program with one of its own
-// gives the interceptors, and asks Tap from there.
+// the calls that are served. grpc takes one tap only: a program that has a tap
+// gives the two interceptors, and calls Tap from its tap.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(s.Tap),
@@ -125,7 +127,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	if s.exempt(info.FullMethod) {
 		return handler(ctx, req)
 	}
-	now := time.Now()
+	now := s.clock.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
 	var passage ingress.Passage
 	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Refused() {
@@ -153,16 +155,16 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 }
 
 // StreamInterceptor is a [grpc.StreamServerInterceptor]: it does for streams what
-// UnaryInterceptor does for other calls. A stream counts once, for as long as its
-// handler runs.
+// UnaryInterceptor does for other calls. A stream counts once, until its
+// handler returns.
 func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	if s.exempt(info.FullMethod) {
 		return handler(srv, ss)
 	}
 	ctx := ss.Context()
-	now := time.Now()
+	now := s.clock.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
-	stream := &serverStream{ServerStream: ss}
+	stream := &serverStream{ServerStream: ss, clock: &s.clock}
 	if refusal := s.enter(ctx, now, &stream.passage, &call, &caller); refusal.Refused() {
 		a := s.refuse(ctx, refusal)
 		ss.SetTrailer(a.trailer)
@@ -194,26 +196,27 @@ type serverStream struct {
 	grpc.ServerStream
 
 	ctx     context.Context //nolint:containedctx // as in the streams of grpc
+	clock   *clock.Clock
 	passage ingress.Passage
 }
 
 // RecvMsg implements [grpc.ServerStream].
 func (s *serverStream) RecvMsg(m any) error {
-	s.passage.Suspend(time.Now())
-	defer func() { s.passage.Resume(time.Now()) }()
+	s.passage.Suspend(s.clock.Now())
+	defer func() { s.passage.Resume(s.clock.Now()) }()
 	return s.ServerStream.RecvMsg(m)
 }
 
 // SendMsg implements [grpc.ServerStream].
 func (s *serverStream) SendMsg(m any) error {
-	s.passage.Suspend(time.Now())
-	defer func() { s.passage.Resume(time.Now()) }()
+	s.passage.Suspend(s.clock.Now())
+	defer func() { s.passage.Resume(s.clock.Now()) }()
 	return s.ServerStream.SendMsg(m)
 }
 
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// outcomeOf tells what became of a call that a handler has answered with err.
+// outcomeOf returns the outcome of a call that a handler has answered with err.
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {
 		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // whether the client's clock or ours was first

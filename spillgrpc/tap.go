@@ -33,7 +33,7 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if !looks && !claims.HasBaggage(info.Header[keyBaggage]) || s.exempt(info.FullMethodName) {
 		return ctx, nil
 	}
-	now := time.Now()
+	now := s.clock.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethodName)
 	ctx = restate(ctx, &call, legacy) // before stats handlers read the baggage
 	if !looks {
