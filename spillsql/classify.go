@@ -96,12 +96,27 @@ func answer(err error) verdict {
 	}](err); ok {
 		return ofState(e.SQLState())
 	}
-	for e := err; e != nil; e = errors.Unwrap(e) {
-		if codes, number, ok := numberOf(e); ok {
-			if v, ok := codes[number]; ok {
+	return ofNumber(err)
+}
+
+// ofNumber looks for an error with a number in err and all that it wraps.
+func ofNumber(err error) verdict {
+	if codes, number, ok := numberOf(err); ok {
+		if v, ok := codes[number]; ok {
+			return v
+		}
+		return wrong
+	}
+	switch u := err.(type) { //nolint:errorlint // as errors.As does
+	case interface{ Unwrap() error }:
+		if e := u.Unwrap(); e != nil {
+			return ofNumber(e)
+		}
+	case interface{ Unwrap() []error }:
+		for _, e := range u.Unwrap() {
+			if v := ofNumber(e); v.answered {
 				return v
 			}
-			return wrong
 		}
 	}
 	return verdict{}

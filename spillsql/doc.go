@@ -11,11 +11,11 @@
 //
 // A [database/sql.DB] with SetMaxOpenConns lets callers wait without a bound and in
 // random order. Under overload all of them wait until they have almost no time left. So the
-// limit is here: [Config.MaxConns]. Callers wait by criticality and, within a class,
-// in the order of their arrival. A burst is not rejected. A queue that is not empty
-// for 100 ms ([Config.QueueInterval]) is cut to one caller for each connection,
-// the last ones of the lowest class first. The others get a [spillway.RejectedError] at
-// once.
+// limit is here: [Config.MaxConns]. Callers wait by criticality and, within a class, in the
+// order of their arrival. A queue that has not been empty for 100 ms
+// ([Config.QueueInterval]) is cut to one caller for each connection: callers of the lowest
+// class leave it, the first ones first, with a [spillway.RejectedError]. While that
+// happens, the last caller of a class is served first, as it has the most time left.
 //
 // Do not call SetMaxOpenConns: the queue of database/sql would come first. A connection that
 // a caller waits for changes hands inside this package, with the statements that are prepared

@@ -89,7 +89,7 @@ func (p *pool) leave(ctx context.Context, w *waiter) error {
 // pass gives a connection to the next caller, or closes it if no caller waits.
 func (p *pool) pass(c *physical) {
 	p.mu.Lock()
-	w := p.queue.next()
+	w := p.queue.next(time.Now())
 	p.mu.Unlock()
 	if w != nil {
 		w.ready <- grant{physical: c}
@@ -103,7 +103,7 @@ func (p *pool) pass(c *physical) {
 func (p *pool) free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.queue.next(); w != nil {
+	if w := p.queue.next(time.Now()); w != nil {
 		w.ready <- grant{}
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -95,7 +96,7 @@ func TestClasses(t *testing.T) {
 			_, err := db.ExecContext(ctx, query)
 			return err
 		}
-		var errs [4]error
+		var errs [5]error
 		var all sync.WaitGroup
 		start := func(i int, c spillway.Criticality) {
 			all.Go(func() { errs[i] = call(spillway.WithCriticality(t.Context(), c), fmt.Sprint(i)) })
@@ -103,11 +104,12 @@ func TestClasses(t *testing.T) {
 		}
 		start(0, spillway.Critical)
 		start(1, spillway.Sheddable)
-		time.Sleep(200 * time.Millisecond) // now the queue stands
-		start(2, spillway.Sheddable)       // which 1 was, too, and first
-		start(3, spillway.CriticalPlus)    // in place of 1
+		time.Sleep(80 * time.Millisecond)
+		start(2, spillway.Sheddable)    // now the queue stands, and the first one leaves it
+		start(3, spillway.CriticalPlus) // as does the second one
+		start(4, spillway.Sheddable)
 		all.Wait()
-		for i, want := range []bool{false, true, true, false} {
+		for i, want := range []bool{false, true, true, false, true} {
 			if rejected := errors.Is(errs[i], spillway.ErrRejected); rejected != want {
 				t.Errorf("%d: %v", i, errs[i])
 			}
@@ -187,4 +189,21 @@ func TestPoolModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Callers that wait for long statements are not rejected while there are few of them, and
+// are served in the order of their arrival.
+func TestLongStatements(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &worker{takes: 10 * time.Second}
+		db, _ := open(t, w, Config{MaxConns: 4})
+		errs := each(8, func(i int) error {
+			time.Sleep(time.Duration(i) * time.Second)
+			_, err := db.ExecContext(t.Context(), fmt.Sprint(i))
+			return err
+		})
+		if n := failures(errs); n > 0 || !slices.IsSorted(w.order) {
+			t.Errorf("%d failed; executed %v", n, w.order)
+		}
+	})
 }

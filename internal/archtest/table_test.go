@@ -84,6 +84,7 @@ var table = map[string]row{
 	"tools":        {level: programs}, // what builds and checks a release
 
 	"spillaws/awstest": {level: programs}, // tests of spillaws with clients of services
+	"spillsql/sqltest": {level: programs}, // tests of spillsql with drivers and databases
 
 	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
 	"cmd/spillway/overload": {level: comparisons, hosts: []string{
