@@ -1,7 +1,6 @@
 package spillprom
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -14,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// descriptions are those of the metrics of the library, by name.
+// descriptions describe the metrics of the library, by name.
 var descriptions = describe()
 
 func describe() map[string]*prometheus.Desc {
@@ -38,16 +37,16 @@ func (x *Collector) Describe(to chan<- *prometheus.Desc) {
 func (x *Collector) Collect(to chan<- prometheus.Metric) {
 	m := sink{to}
 	var totals telemetry.Totals
-	x.counts.Read(&totals)
+	x.recorder.Read(&totals)
 	totals.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
 		m.count(&telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String())
 	})
-	m.count(&telemetry.Retries, x.retries.Load())
+	m.count(&telemetry.Retries, x.recorder.Retries.Load())
 	for role := range x.latency {
 		x.collectLatency(m, role)
 	}
-	m.table(&telemetry.RouteRejected, x.routes)
-	m.table(&telemetry.CustomerRejected, x.customers)
+	m.table(&telemetry.RouteRejected, x.recorder.Routes)
+	m.table(&telemetry.CustomerRejected, x.recorder.Customers)
 	x.collectLevels(m)
 }
 
@@ -85,9 +84,9 @@ func (x *Collector) collectLevels(m sink) {
 		m.server(now, name, s)
 	}
 	for _, b := range backends(clients, x.config.Backends) {
-		m.level(&telemetry.InFlight, b.inFlight, "", b.key)
-		m.level(&telemetry.Limit, b.limit, "", b.key)
-		m.level(&telemetry.Throttle, b.throttle, b.key)
+		m.level(&telemetry.InFlight, b.InFlight, "", b.Key)
+		m.level(&telemetry.Limit, b.Limit, "", b.Key)
+		m.level(&telemetry.Throttle, b.Throttle, b.Key)
 	}
 	for cluster, b := range budgets {
 		if s := b.Stats(); s.Capacity > 0 {
@@ -96,35 +95,19 @@ func (x *Collector) collectLevels(m sink) {
 	}
 }
 
-// A backend has the levels of a client's calls to one backend.
-type backend struct {
-	key                       string
-	inFlight, limit, throttle float64
-}
-
 // backends returns the n backends that matter most.
-func backends(clients []Client, n int) []backend {
-	if n < 0 {
-		return nil
-	}
-	byKey := make(map[string]backend)
+func backends(clients []Client, n int) []telemetry.Backend {
+	var all telemetry.Backends
 	for _, c := range clients {
 		for key, s := range c.Stats() {
-			key = spacesaving.Text(key)
-			b := byKey[key]
-			b.key = key
-			b.inFlight += float64(s.Inflight.InFlight)
-			b.limit += float64(s.Inflight.MaxRequests)
+			b := telemetry.Backend{Key: key, InFlight: float64(s.Inflight.InFlight), Limit: float64(s.Inflight.MaxRequests)}
 			for class := range s.Throttle {
-				b.throttle = max(b.throttle, s.Throttle[class].Probability)
+				b.Throttle = max(b.Throttle, s.Throttle[class].Probability)
 			}
-			byKey[key] = b
+			all.Add(b)
 		}
 	}
-	all := slices.SortedFunc(maps.Values(byKey), func(a, b backend) int {
-		return cmp.Or(cmp.Compare(b.throttle, a.throttle), cmp.Compare(b.inFlight, a.inFlight), cmp.Compare(a.key, b.key))
-	})
-	return all[:min(n, len(all))]
+	return all.Top(n)
 }
 
 // A sink is where metrics are sent to.

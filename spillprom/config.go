@@ -1,12 +1,6 @@
 package spillprom
 
-import (
-	"context"
-	"fmt"
-
-	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/spacesaving"
-)
+import "context"
 
 // Config configures a [Collector]. The zero Config is ready for use.
 type Config struct {
@@ -24,37 +18,4 @@ type Config struct {
 	// exemplars. It is called about once per second for each bucket, on the path of the
 	// call: it must be quick and safe for concurrent use. Nil means no exemplars.
 	Exemplar func(context.Context) string
-}
-
-const (
-	defaultRoutes    = 20
-	defaultCustomers = 10
-	defaultBackends  = 10
-)
-
-func (c Config) withDefaults() Config {
-	if c.Routes == 0 {
-		c.Routes = defaultRoutes
-	}
-	if c.Customers == 0 {
-		c.Customers = defaultCustomers
-	}
-	if c.Backends == 0 {
-		c.Backends = defaultBackends
-	}
-	return c
-}
-
-// table returns a table of n entries, nil if n is negative.
-func table(field string, n int) (*spacesaving.Table, error) {
-	if n < 0 {
-		return nil, nil //nolint:nilnil // there is no table
-	}
-	t, err := spacesaving.New(n)
-	if err != nil {
-		return nil, fmt.Errorf("spillprom: %w", &spillway.FieldError{
-			Path: field, Value: n, Allowed: fmt.Sprintf("at most %d, or negative for none", spacesaving.MaxEntries),
-		})
-	}
-	return t, nil
 }

@@ -7,8 +7,8 @@
 //
 // A [Collector] is a [spillway.Observer], which counts each decision as it is made, and a
 // [prometheus.Collector], which reads the levels of servers and clients when Prometheus
-// asks for them. Names, labels and meanings are in docs/metrics.md; they are those of the
-// proxy.
+// asks for them. Names, labels and meanings are in docs/metrics.md; the proxy has the
+// same.
 //
 // # Cardinality
 //

@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -34,7 +35,7 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 }
 
 // tables is how many series the tables of routes and customers have by default.
-const tables = defaultRoutes + 1 + defaultCustomers + 1
+const tables = telemetry.DefaultRoutes + 1 + telemetry.DefaultCustomers + 1
 
 // TestSeries: clients that make up a customer and a path for each request, with all
 // classes, against a real server with a quota, and calls to as many backends.
@@ -138,7 +139,7 @@ func TestBackends(t *testing.T) {
 	}
 	x.AddClient(l)
 	got := values(gather(t, x)["spillway_in_flight"])
-	if len(got) != defaultBackends || got["cluster=backend17\uFFFD listener="] != 17 || got["cluster=backend4999\uFFFD listener="] != 4999 {
+	if len(got) != telemetry.DefaultBackends || got["cluster=backend17\uFFFD listener="] != 17 || got["cluster=backend4999\uFFFD listener="] != 4999 {
 		t.Errorf("got %v", got)
 	}
 }

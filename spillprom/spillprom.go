@@ -1,8 +1,8 @@
 package spillprom
 
 import (
+	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,7 +11,6 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -19,12 +18,9 @@ import (
 // use; make one with [New].
 type Collector struct {
 	config    Config
-	counts    telemetry.Counts
-	retries   atomic.Uint64
+	recorder  *telemetry.Recorder
 	latency   [len(telemetry.Roles)]telemetry.LatencyHistogram
 	exemplars [len(telemetry.Roles)][telemetry.Buckets + 1]exemplar
-	routes    *spacesaving.Table // nil: none
-	customers *spacesaving.Table // nil: none
 
 	mu      sync.Mutex
 	servers map[string]Server
@@ -39,16 +35,11 @@ var (
 
 // New returns a Collector, or an error that names the field of c that is wrong.
 func New(c Config) (*Collector, error) {
-	c = c.withDefaults()
-	x := &Collector{config: c, servers: make(map[string]Server), budgets: make(map[string]Budget)}
-	var err error
-	if x.routes, err = table("Routes", c.Routes); err != nil {
-		return nil, err
+	r, err := telemetry.NewRecorder(c.Routes, c.Customers)
+	if err != nil {
+		return nil, fmt.Errorf("spillprom: %w", err)
 	}
-	if x.customers, err = table("Customers", c.Customers); err != nil {
-		return nil, err
-	}
-	return x, nil
+	return &Collector{config: c, recorder: r, servers: make(map[string]Server), budgets: make(map[string]Budget)}, nil
 }
 
 // A Server has the levels of the server side. [ingress.Server] is one.
@@ -93,37 +84,12 @@ func (x *Collector) AddBudget(cluster string, b Budget) {
 
 // Observe implements [spillway.Observer].
 func (x *Collector) Observe(e spillway.Event) {
-	k := x.counts.Add(&e)
-	if e.Refused {
-		x.rejected(&e)
-		return
-	}
-	role := k.Role()
-	if role < 0 {
-		return
-	}
-	if role == telemetry.RoleClient && e.Call.Attempt > 0 {
-		x.retries.Add(uint64(e.Call.Attempt))
-	}
-	if e.Latency <= 0 {
+	role := x.recorder.Record(&e).Role()
+	if role < 0 || e.Latency <= 0 {
 		return
 	}
 	bucket := x.latency[role].Add(e.Latency)
 	if x.config.Exemplar != nil && e.Context != nil {
 		x.exemplars[role][bucket].offer(&e, x.config.Exemplar)
-	}
-}
-
-// rejected counts a rejection by route and by customer. Those of gates that observe are no
-// rejections.
-func (x *Collector) rejected(e *spillway.Event) {
-	if e.Mode != spillway.Enforce {
-		return
-	}
-	if x.routes != nil {
-		x.routes.Add(e.Call.Key, uint8(e.Reason))
-	}
-	if x.customers != nil && e.Call.Customer != "" {
-		x.customers.Add(e.Call.Customer, uint8(e.Reason))
 	}
 }

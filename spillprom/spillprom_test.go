@@ -112,7 +112,7 @@ func everything(x *Collector, policies ...string) {
 	}
 }
 
-// TestTable: the metrics are those of the table, with its types and labels, and the linter
+// TestTable: the metrics match the table: its types and labels, and the linter
 // of Prometheus (promtool check metrics) finds nothing.
 func TestTable(t *testing.T) {
 	x := collector(t, Config{})

@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 	if !ok || !also {
 		t.Fatalf("%s has no place for the table", page)
 	}
-	want := head + begin + "\n" + table() + "\n" + end + tail
+	want := head + begin + "\n" + markdown() + "\n" + end + tail
 	if *update {
 		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func table() string {
+func markdown() string {
 	var b strings.Builder
 	b.WriteString("| Prometheus | OpenTelemetry | type | unit | labels | in | meaning |\n|---|---|---|---|---|---|---|\n")
 	for _, m := range Metrics {
