@@ -30,11 +30,11 @@ func indented(v any) printer {
 
 // tell prints a result, then writes it and all others to their files.
 func (o *output) tell(w streams, text, json printer, others ...file) error {
-	print := text
+	wanted := text
 	if o.Output == "json" {
-		print = json
+		wanted = json
 	}
-	if err := print(w.stdout); err != nil {
+	if err := wanted(w.stdout); err != nil {
 		return err
 	}
 	for _, f := range append(others, file{"json-file", o.JSONFile, json}) {

@@ -44,7 +44,6 @@ func (r *release) build(proxy, out string, verify bool) error {
 			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), filepath.Base(name))
 		}
 	}
-	fmt.Print(sums.String())
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)
 }
 
@@ -55,7 +54,7 @@ func (r *release) reproduce(proxy, name, system, arch string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = os.RemoveAll(dir) }()
 	again := filepath.Join(dir, "spillway")
 	if err := r.install(proxy, again, system, arch, filepath.Join(dir, "cache")); err != nil {
 		return err
@@ -82,17 +81,18 @@ func (r *release) install(proxy, name, system, arch, cache string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(gopath)
+	defer func() { _ = os.RemoveAll(gopath) }()
 	env, err := installEnv(proxy, gopath, r.prefix)
 	if err != nil {
 		return err
 	}
 	cmd := exec.Command("go", "install", "-trimpath", "-modcacherw", "-buildvcs=false", "-ldflags=-s -w", r.prefix+"/cmd/spillway@"+r.version)
 	cmd.Dir = gopath
-	cmd.Env = append(env, "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
+	env = append(env, "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+arch)
 	if cache != "" {
-		cmd.Env = append(cmd.Env, "GOCACHE="+cache)
+		env = append(env, "GOCACHE="+cache)
 	}
+	cmd.Env = env
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("go install: %w\n%s", err, text)
 	}

@@ -47,7 +47,7 @@ func run(version, out string, binaries, verify, dirty bool) error {
 		if err := r.publish(m, proxy); err != nil {
 			return fmt.Errorf("%s: %w", m.path, err)
 		}
-		fmt.Printf("%s@%s\n", m.path, version)
+		fmt.Fprintf(os.Stdout, "%s@%s\n", m.path, version)
 	}
 	if !binaries {
 		return nil

@@ -110,10 +110,7 @@ func (r *release) publish(m released, proxy string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	info, err := json.Marshal(struct {
-		Version string
-		Time    time.Time
-	}{r.version, r.time.UTC()})
+	info, err := json.Marshal(map[string]any{"Version": r.version, "Time": r.time.UTC()})
 	if err != nil {
 		return err
 	}
