@@ -1,6 +1,7 @@
 package concurrency
 
 import (
+	"maps"
 	"math"
 
 	"github.com/seed90641741/spillway/internal/invalid"
@@ -14,6 +15,11 @@ type Config struct {
 	// Max is the most requests of all keys together that may be in flight, also while no
 	// queue was found. Zero and negative mean no such bound; it must be at least Min.
 	Max int
+	// MaxByKey is the most requests of single keys that may be in flight, for example to cap
+	// streams apart from quick calls. Parked requests count, and suspended ones do not. These
+	// keys have a limit in addition to Keys, which other keys cannot take. Nil means no such
+	// bound; the values must be at least 1.
+	MaxByKey map[string]int
 	// Fixed says that nothing is learnt: Max is the limit, in the order of the caller's
 	// waiting queue.
 	Fixed bool
@@ -34,10 +40,11 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid.Field("concurrency", "Min", c.Min, "1 to 1000000")
 	case c.Max > 0 && c.Max < c.Min:
 		return c, invalid.Field("concurrency", "Max", c.Max, "at least Min (%d)", c.Min)
-	case c.Keys < 1 || c.Keys > 4096:
-		return c, invalid.Field("concurrency", "Keys", c.Keys, "1 to 4096")
+	case c.Keys < 1 || c.Keys > mostKeys:
+		return c, invalid.Field("concurrency", "Keys", c.Keys, "1 to %d", mostKeys)
 	}
-	return c, nil
+	c.MaxByKey = maps.Clone(c.MaxByKey)
+	return c, c.checkCaps()
 }
 
 func (c *Config) most() float64 {

@@ -17,6 +17,7 @@ type Limiter struct {
 	clock  elapsed.Clock
 	at     time.Duration // the clock: time in which this process ran
 	wall   time.Duration // latest time, by the caller's clock
+	named  int           // keys in MaxByKey
 	full   time.Duration // no place for a new key before then
 
 	shared *limit
@@ -38,6 +39,7 @@ type key struct {
 	*limit
 	name string
 	held int           // tickets that are not settled
+	max  int           // as in MaxByKey; 0: none
 	used time.Duration // when one last was handed out
 }
 
@@ -54,6 +56,7 @@ func New(c Config) (*Limiter, error) {
 	}
 	l := &Limiter{config: c, runs: 1, shared: newLimit(0, true), index: map[string]int{}}
 	l.keys = append(make([]key, 0, c.Keys+1), key{limit: newLimit(0, false), name: Others})
+	l.cap()
 	return l, nil
 }
 
@@ -71,6 +74,7 @@ func (l *Limiter) Update(c Config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.config = c
+	l.cap()
 	if c.Fixed {
 		for i := range l.keys {
 			l.keys[i].open()
@@ -108,7 +112,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	slot := l.slot(now, key)
 	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.fastest.value()}
 	decides := l.keys[slot].limit
-	if l.shared.state == Open && decides.state != Open {
+	if l.shared.state == Open && decides.state != Open || l.keys[slot].spare() <= 0 {
 		p.Scope = slot + 1
 	} else {
 		decides = l.shared
@@ -155,12 +159,12 @@ func (l *Limiter) Take(now time.Time, key string, class spillway.Criticality, de
 // wait for the same thing.
 func (l *Limiter) free(slot int) bool {
 	own := l.shared.state != Open || l.keys[slot].free(&l.config)
-	return l.shared.free(&l.config) && own
+	return l.shared.free(&l.config) && own && l.keys[slot].spare() > 0
 }
 
 // left returns how many more of a key may start, by both limits.
 func (l *Limiter) left(slot int) float64 {
-	left := l.shared.left(&l.config)
+	left := min(l.shared.left(&l.config), l.keys[slot].spare())
 	if l.shared.state == Open {
 		left = min(left, l.keys[slot].left(&l.config))
 	}
@@ -205,7 +209,7 @@ func (l *Limiter) moveOn(slot int) {
 // all others.
 func (l *Limiter) place(name string) int {
 	slot := len(l.keys)
-	if slot <= l.config.Keys {
+	if slot <= l.config.Keys+l.named {
 		l.keys = append(l.keys, key{})
 	} else if slot = l.unused(); slot == 0 {
 		return 0
@@ -224,7 +228,7 @@ func (l *Limiter) unused() int {
 		return 0
 	}
 	for slot := range l.keys[1:] {
-		if k := &l.keys[slot+1]; k.held == 0 && l.at-k.used > 6*memory {
+		if k := &l.keys[slot+1]; k.held == 0 && k.max == 0 && l.at-k.used > 6*memory {
 			return slot + 1
 		}
 	}
@@ -292,45 +296,6 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	if l.shared.state != Open && k.state != Open {
 		k.open()
 	}
-}
-
-// Suspend implements [spillway.Suspender]; use [spillway.Ticket.Suspend].
-func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t.Suspended++; t.Suspended == 1 {
-		l.advance(now)
-		began := time.Duration(t.Epoch)
-		l.count(t, began, -1)
-		t.Epoch = uint64(l.at - began) // what it has worked
-	}
-	return t
-}
-
-// Resume implements [spillway.Suspender]; use [spillway.Ticket.Resume].
-func (l *Limiter) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if t.Suspended--; t.Suspended == 0 {
-		t = l.resume(now, t)
-	}
-	return t
-}
-
-// resume takes a request back into flight, as if it had begun later.
-func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
-	l.advance(now)
-	began := l.at - time.Duration(t.Epoch)
-	l.count(t, began, 1)
-	t.Epoch = uint64(began)
-	return t
-}
-
-func (l *Limiter) count(t spillway.Ticket, began time.Duration, by int) {
-	slot, _, _ := unpack(t.State)
-	l.moveOn(slot)
-	l.keys[slot].flight.add(began, by)
-	l.shared.flight.add(began, by)
 }
 
 // pack keeps the place of a key, and what a request found in flight, in one word.

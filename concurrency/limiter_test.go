@@ -38,6 +38,9 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		{Config{Min: 8, Max: 7}, "concurrency: Max is 7, must be at least Min (8)"},
 		{Config{Keys: -1}, "concurrency: Keys is -1, must be 1 to 4096"},
 		{Config{Keys: 4097}, "concurrency: Keys is 4097, must be 1 to 4096"},
+		{Config{MaxByKey: map[string]int{"a": 1, "b": math.MaxInt32}}, ""},
+		{Config{MaxByKey: map[string]int{"a": 1, "b": 0}}, `concurrency: MaxByKey["b"] is 0, must be 1 to 2147483647`},
+		{Config{MaxByKey: map[string]int{"": -1}}, `concurrency: MaxByKey[""] is -1, must be 1 to 2147483647`},
 	} {
 		_, err := New(row.config)
 		if got := errorText(err); got != row.want {
@@ -241,5 +244,67 @@ func TestParkedAfterAnIdleHour(t *testing.T) {
 	l.Enter(t0.Add(time.Hour), call("a"))
 	if working, parked := l.Working(); working != 1 || parked != 100 {
 		t.Errorf("%d working, %d parked, want 1 and 100", working, parked)
+	}
+}
+
+// Caps of keys bound these keys only, also while they are streams that last for long.
+func TestMaxByKey(t *testing.T) {
+	l := must(t, Config{Keys: 1, MaxByKey: map[string]int{"streams": 2}})
+	l.Enter(at(0), call("other")) // has the only place that is not reserved
+	var streams []spillway.Ticket
+	for i := range 4 {
+		p := l.Ask(at(1), "streams")
+		if want := i < 2; p.Free != want || p.Left != float64(2-min(i, 2)) {
+			t.Fatalf("stream %d: %+v", i, p)
+		} else if want {
+			streams = append(streams, l.Enter(at(1), call("streams")))
+		}
+	}
+	if p, q := l.Ask(at(2), "streams"), l.Ask(at(2), "quick"); p.Scope == q.Scope || !q.Free {
+		t.Errorf("%+v for streams and %+v for quick calls", p, q)
+	}
+	if _, ok := l.Take(at(2), "streams", spillway.Critical, time.Time{}); ok {
+		t.Error("Take admits more than the cap")
+	}
+	if _, err := l.Admit(at(2), call("streams")); !errors.Is(err, spillway.ErrRejected) {
+		t.Errorf("Admit returns %v", err)
+	}
+	if l.Ask(at(3_600_000), "streams").Free {
+		t.Error("a stream of an hour no longer counts")
+	}
+	streams[0].Suspend(at(3_600_001))
+	if !l.Ask(at(3_600_002), "streams").Free {
+		t.Error("a suspended stream counts")
+	}
+	streams[0].Resume(at(3_600_003))
+	streams[1].Settle(at(3_600_004), spillway.Served)
+	if p := l.Ask(at(3_600_005), "streams"); !p.Free || p.Left != 1 {
+		t.Errorf("%+v after the end of a stream", p)
+	}
+}
+
+// The caps can be changed in use. Many other names cannot take the place of a key with a cap.
+func TestUpdateOfMaxByKey(t *testing.T) {
+	l := must(t, Config{Keys: 2})
+	for i := range 10 {
+		l.Enter(at(0), call(strconv.Itoa(i)))
+	}
+	caps := map[string]int{"0": 1, "new": 1}
+	if err := l.Update(Config{Keys: 2, MaxByKey: caps}); err != nil {
+		t.Fatal(err)
+	}
+	caps["new"] = 100 // the Limiter has a copy
+	if l.Ask(at(1), "0").Free || !l.Ask(at(1), "new").Free {
+		t.Error("the caps are not in effect")
+	}
+	l.Enter(at(1), call("new"))
+	for i := range 10 {
+		l.Ask(at(200_000), strconv.Itoa(100+i)) // takes the places of keys that were not used for long
+	}
+	if l.Ask(at(200_001), "new").Free || !l.Ask(at(200_001), "5").Free {
+		t.Error("the cap of a key is lost, or another key has it")
+	}
+	if err := l.Update(Config{Keys: 2}); err != nil || !l.Ask(at(200_002), "new").Free {
+		t.Errorf("%v; the cap is still in effect", err)
 	}
 }

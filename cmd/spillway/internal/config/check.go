@@ -305,6 +305,7 @@ func (k *checker) admission(at string, x *Cluster) {
 		}
 	}
 	k.shed(at+".shed", &x.Shed)
+	k.maxByKey(at+".shed.max_by_key", x)
 	_, err := attempts.New(attempts.Config(x.Attempts))
 	k.policy(at+".attempts", err)
 	if x.RetryAfter != 0 && (x.RetryAfter < time.Millisecond || x.RetryAfter > time.Hour) {

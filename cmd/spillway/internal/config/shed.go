@@ -10,12 +10,13 @@ import (
 
 // Shed is shed.Config, and the load that it uses.
 type Shed struct {
-	Mode        Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
-	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
-	MinInFlight int           `yaml:"min_in_flight" jsonschema_description:"Least value of the adaptive limits on requests at work; 0 is 1."`
-	MaxInFlight int           `yaml:"max_in_flight" jsonschema_description:"Most requests at work at once, over all routes; 0 is no bound but the adaptive limits."`
-	Thresholds  Classes       `yaml:"thresholds" jsonschema_description:"Utilization from which each class begins to be rejected; all of it is 0.05 above. They ascend by 0.05 at least. All 0 is 0.8, 0.87, 0.95 and 1."`
-	Load        Load          `yaml:"load" jsonschema_description:"How the utilization of this process is measured."`
+	Mode        Mode           `yaml:"mode" jsonschema_description:"off, observe or enforce; the default of a batch cluster is off."`
+	MaxWait     time.Duration  `yaml:"max_wait" jsonschema_description:"Longest wait before a refusal; 0 is 60ms."`
+	MinInFlight int            `yaml:"min_in_flight" jsonschema_description:"Least value of the adaptive limits on requests at work; 0 is 1."`
+	MaxInFlight int            `yaml:"max_in_flight" jsonschema_description:"Most requests at work at once, over all routes; 0 is no bound but the adaptive limits."`
+	MaxByKey    map[string]int `yaml:"max_by_key" jsonschema_description:"Most requests at work at once of single routes, to cap streams apart from quick calls. The key of a route is its cluster, a colon and a space, host and path, and the methods: web: example.com/stream GET,POST. Without host and path it is the cluster alone."`
+	Thresholds  Classes        `yaml:"thresholds" jsonschema_description:"Utilization from which each class begins to be rejected; all of it is 0.05 above. They ascend by 0.05 at least. All 0 is 0.8, 0.87, 0.95 and 1."`
+	Load        Load           `yaml:"load" jsonschema_description:"How the utilization of this process is measured."`
 }
 
 // Load is load.Config.
@@ -60,7 +61,7 @@ func (x *Shed) config() (shed.Config, load.Config) {
 
 // limits are the operator's bounds of the adaptive limits.
 func (x *Shed) limits() concurrency.Config {
-	return concurrency.Config{Min: x.MinInFlight, Max: x.MaxInFlight}
+	return concurrency.Config{Min: x.MinInFlight, Max: x.MaxInFlight, MaxByKey: x.MaxByKey}
 }
 
 // shed checks the shedder and its load.

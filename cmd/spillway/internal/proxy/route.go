@@ -29,7 +29,7 @@ type route struct {
 type header struct{ name, value, field string }
 
 func newRoute(l *config.Listener, c *config.Route, g *gate) *route {
-	r := &route{config: c, gate: g, key: limitKey(c), header: http.CanonicalHeaderKey(c.Customer.Header), bounds: boundsOf(l, c)}
+	r := &route{config: c, gate: g, key: c.LimitKey(), header: http.CanonicalHeaderKey(c.Customer.Header), bounds: boundsOf(l, c)}
 	r.exact = c.Exact || c.Exempt && !c.Prefix
 	r.named = !c.Customer.Identity && r.header != "" && (c.Customer.Trusted || l.Boundary == "internal")
 	r.class, _ = c.Criticality.Criticality() // Check has seen that it is one, or empty
@@ -39,22 +39,9 @@ func newRoute(l *config.Listener, c *config.Route, g *gate) *route {
 	return r
 }
 
-// limitKey names the limit on the requests at work that a route has for itself: the cluster,
-// and what requests of the route have in common. There are as many as routes, whatever
-// clients ask for.
-func limitKey(c *config.Route) string {
-	key := c.Cluster + keySeparator + c.Host + c.Path
-	if len(c.Methods) > 0 {
-		key += " " + strings.Join(c.Methods, ",")
-	}
-	return strings.TrimSuffix(key, keySeparator)
-}
-
-const keySeparator = ": "
-
 // clusterOf returns the cluster of the key of a call.
 func clusterOf(key string) string {
-	cluster, _, _ := strings.Cut(key, keySeparator)
+	cluster, _, _ := strings.Cut(key, config.KeySeparator)
 	return cluster
 }
 

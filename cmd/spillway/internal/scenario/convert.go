@@ -7,6 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/load"
@@ -147,6 +148,7 @@ func (g *Ingress) config(p *reader) (*ingress.Config, *quota.LocalConfig) {
 		RateLimit:     ratelimit.Config{Rate: g.RateLimit.Rate, BurstSeconds: g.RateLimit.BurstSeconds, QueueDepth: g.RateLimit.QueueDepth},
 		RateLimitMode: p.mode("ingress.rate_limit.mode", g.RateLimit.Mode),
 		Shed:          shed.Config{MaxWait: g.Shed.MaxWait, Thresholds: g.Shed.Thresholds.array()},
+		Concurrency:   concurrency.Config{MaxByKey: g.Shed.MaxByKey},
 		ShedMode:      p.mode("ingress.shed.mode", g.Shed.Mode),
 		Attempts:      attempts.Config(g.Attempts),
 		RetryAfter:    g.RetryAfter,

@@ -190,9 +190,10 @@ type Limit struct {
 
 // Shed is shed.Config.
 type Shed struct {
-	Mode       Mode          `yaml:"mode" jsonschema_description:"enforce, observe or off."`
-	MaxWait    time.Duration `yaml:"max_wait" jsonschema_description:"Longest wait in the room; 0 is 50ms."`
-	Thresholds Classes       `yaml:"thresholds" jsonschema_description:"Utilization from which each class is refused."`
+	Mode       Mode           `yaml:"mode" jsonschema_description:"enforce, observe or off."`
+	MaxWait    time.Duration  `yaml:"max_wait" jsonschema_description:"Longest wait in the room; 0 is 50ms."`
+	Thresholds Classes        `yaml:"thresholds" jsonschema_description:"Utilization from which each class is refused."`
+	MaxByKey   map[string]int `yaml:"max_by_key" jsonschema_description:"Most requests at work at once of single keys; the key of a call is the name of the service."`
 }
 
 // Attempts is attempts.Config.

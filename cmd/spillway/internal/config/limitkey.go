@@ -1,0 +1,55 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// KeySeparator separates the cluster from the rest of a limit key.
+const KeySeparator = ": "
+
+// LimitKey names the limit on the requests at work that a route has for itself: the cluster,
+// and what requests of the route have in common. There are as many as routes, whatever
+// clients ask for.
+func (r *Route) LimitKey() string {
+	key := r.Cluster + KeySeparator + r.Host + r.Path
+	if len(r.Methods) > 0 {
+		key += " " + strings.Join(r.Methods, ",")
+	}
+	return strings.TrimSuffix(key, KeySeparator)
+}
+
+// limitKeys returns the limit keys of the routes to a cluster.
+func (c *Config) limitKeys(cluster string) (keys []string) {
+	routes := c.Routes
+	if len(routes) == 0 {
+		routes = []Route{{}}
+	}
+	for i := range routes {
+		r := routes[i]
+		if r.Cluster == "" && len(c.Clusters) == 1 {
+			r.Cluster = cluster
+		}
+		if r.Cluster == cluster {
+			keys = append(keys, r.LimitKey())
+		}
+	}
+	return keys
+}
+
+// maxByKey checks the caps of the routes to a cluster.
+func (k *checker) maxByKey(at string, x *Cluster) {
+	known := k.config.limitKeys(x.Name)
+	for _, name := range slices.Sorted(maps.Keys(x.Shed.MaxByKey)) {
+		field := fmt.Sprintf("%s[%q]", at, name)
+		if !slices.Contains(known, name) {
+			k.failf(field, "is the limit key of no route to %s, must be one of %q", x.Name, known)
+		}
+		if n := x.Shed.MaxByKey[name]; n < 1 || n > math.MaxInt32 {
+			k.failf(field, "is %d, must be 1 to %d", n, math.MaxInt32)
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package concurrency
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/seed90641741/spillway/internal/invalid"
+)
+
+// mostKeys is how many keys may have an entry in MaxByKey, and how many others a limit.
+const mostKeys = 4096
+
+// checkCaps checks MaxByKey.
+func (c *Config) checkCaps() error {
+	if len(c.MaxByKey) > mostKeys {
+		return invalid.Field("concurrency", "MaxByKey", len(c.MaxByKey), "at most %d keys", mostKeys)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.MaxByKey)) {
+		if n := c.MaxByKey[name]; n < 1 || n > math.MaxInt32 {
+			return invalid.Field("concurrency", fmt.Sprintf("MaxByKey[%q]", name), n, "1 to %d", math.MaxInt32)
+		}
+	}
+	return nil
+}
+
+// cap gives the keys of MaxByKey their caps, and a place each. So other keys cannot use up the
+// places before.
+func (l *Limiter) cap() {
+	for i := range l.keys {
+		l.keys[i].max = 0
+	}
+	l.named = len(l.config.MaxByKey)
+	for _, name := range slices.Sorted(maps.Keys(l.config.MaxByKey)) {
+		slot, ok := l.index[name]
+		if !ok {
+			slot = len(l.keys)
+			l.keys = append(l.keys, key{limit: newLimit(l.at, false), name: name, used: l.at})
+			l.index[name] = slot
+		}
+		l.keys[slot].max = l.config.MaxByKey[name]
+	}
+}
+
+// spare returns how many more requests the cap of a key admits. Requests that take long count, too.
+func (k *key) spare() float64 {
+	if k.max == 0 {
+		return math.Inf(1)
+	}
+	return float64(k.max - k.flight.working() - k.flight.parked)
+}

@@ -1,0 +1,144 @@
+package concurrency
+
+import (
+	"math"
+	"time"
+)
+
+// watch looks for evidence of a queue: latency grows with what is in flight. Where it jumps
+// while requests find as much in flight as before, that is not why. A few in flight need no
+// limit.
+func (l *limit) watch(stall float64) {
+	flight, rate := l.measured()
+	_, sigmas := l.fit.slope()
+	e, working := l.fit.elasticity(), float64(l.flight.working())
+	base := l.latency.least()
+	switch {
+	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < sudden && !l.wasClear(flight) &&
+		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
+		l.base, l.rate = base, rate
+		l.probe(working, max(rate*base, 1))
+	case l.ended >= max(2*round, int(turns*flight)):
+		l.rate = rate
+		l.peak.add(l.at, -rate)
+		l.restart()
+	}
+}
+
+// wasClear reports whether about as many in flight were found to be no queue.
+func (l *limit) wasClear(flight float64) bool {
+	return l.at-l.clearAt < memory && flight < doubled*l.cleared
+}
+
+// probe lets nothing start until no more than window is left.
+func (l *limit) probe(flight, window float64) {
+	_, rate := l.measured()
+	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
+	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
+	l.state, l.window, l.stays = Draining, max(1, window), 0
+	l.restart()
+}
+
+// throughputFell reports whether throughput fell when nothing started: there is no queue.
+func (l *limit) throughputFell() bool {
+	took := inSeconds(l.at - l.begin)
+	return !l.before.limiting && took > 2*round/l.before.rate && float64(l.served) < half*l.before.done*took
+}
+
+// fellShort reports whether so few requests end in a probe that the rest of it tells nothing
+// more.
+func (l *limit) fellShort() bool {
+	took := (l.at - l.begin).Seconds()
+	expected := l.before.done * took
+	return !l.before.limiting && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
+}
+
+// measure begins the round of a probe.
+func (l *limit) measure() {
+	l.state = Probing
+	l.restart()
+}
+
+// probeCalls is how many completions a probe takes. A first probe is short: new requests
+// wait for it.
+func (l *limit) probeCalls() float64 {
+	if l.before.limiting {
+		return 2 * round
+	}
+	return round
+}
+
+// conclude ends a probe. If throughput fell with what was in flight, that was at work.
+func (l *limit) conclude() {
+	flight, rate := l.measured()
+	flight = max(flight-l.stays, 0.1)
+	done := rate * float64(l.served) / float64(max(1, l.ended))
+	l.base = flight / rate
+	missing := max(0, 1-float64(l.ended)/l.probeCalls())
+	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
+	l.latency.reset(l.at, l.base)
+	fell := done/l.before.done < math.Sqrt(flight/l.before.flight)
+	if fell && !l.before.limiting && gain*max(l.rate, -l.peak.value())*l.base > l.before.flight {
+		l.clear()
+		return
+	}
+	l.rate = max(l.rate, rate)
+	l.bdp = l.rate * l.base
+	l.state = Limiting
+	l.resize()
+}
+
+func (l *limit) clear() {
+	l.cleared, l.clearAt = l.before.flight, l.at
+	l.open()
+}
+
+func (l *limit) open() {
+	l.state, l.window, l.stays = Open, math.Inf(1), 0
+	l.restart()
+}
+
+// resize sets the limit by the bandwidth-delay product.
+func (l *limit) resize() {
+	l.window = float64(gain*l.rate*l.base) + float64(l.rate*brief.Seconds()) + 1 + l.stays
+	l.restart()
+}
+
+// follow takes the throughput of a round in which the limit held.
+func (l *limit) follow() {
+	flight, rate := l.measured()
+	held := l.held >= l.begin
+	if held || rate > l.rate {
+		l.rate += float64(smooth * (rate - l.rate))
+	}
+	if held && (l.at-l.probed > memory || l.rate*l.base < half*l.bdp) {
+		l.probe(flight, lean*rate*l.base)
+		return
+	}
+	l.resize()
+}
+
+// idle ends a round in which there was not enough to do.
+func (l *limit) idle() {
+	if l.at-l.held > memory {
+		l.open()
+		return
+	}
+	l.restart()
+}
+
+func (l *limit) restart() {
+	l.begin, l.beginArea, l.ended, l.served, l.fit, l.came, l.candidates = l.at, l.area, 0, 0, fit{}, fit{}, 0
+}
+
+// measured returns the mean in flight and the throughput of the round.
+func (l *limit) measured() (flight, rate float64) {
+	took := max(inSeconds(l.at-l.begin), 1e-9)
+	return (l.area - l.beginArea) / took, max(0.5, float64(l.ended)) / took
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// inSeconds is Duration.Seconds without its integer divisions, which cost more than the
+// rest of a request.
+func inSeconds(d time.Duration) float64 { return float64(d) * 1e-9 }

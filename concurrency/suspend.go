@@ -1,0 +1,46 @@
+package concurrency
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Suspend implements [spillway.Suspender]; use [spillway.Ticket.Suspend].
+func (l *Limiter) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.Suspended++; t.Suspended == 1 {
+		l.advance(now)
+		began := time.Duration(t.Epoch)
+		l.count(t, began, -1)
+		t.Epoch = uint64(l.at - began) // what it has worked
+	}
+	return t
+}
+
+// Resume implements [spillway.Suspender]; use [spillway.Ticket.Resume].
+func (l *Limiter) Resume(now time.Time, t spillway.Ticket) spillway.Ticket {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.Suspended--; t.Suspended == 0 {
+		t = l.resume(now, t)
+	}
+	return t
+}
+
+// resume takes a request back into flight, as if it had begun later.
+func (l *Limiter) resume(now time.Time, t spillway.Ticket) spillway.Ticket {
+	l.advance(now)
+	began := l.at - time.Duration(t.Epoch)
+	l.count(t, began, 1)
+	t.Epoch = uint64(began)
+	return t
+}
+
+func (l *Limiter) count(t spillway.Ticket, began time.Duration, by int) {
+	slot, _, _ := unpack(t.State)
+	l.moveOn(slot)
+	l.keys[slot].flight.add(began, by)
+	l.shared.flight.add(began, by)
+}

@@ -1,0 +1,72 @@
+package shed
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// arrival is the input of a decision on a request.
+type arrival struct {
+	class    int
+	rank     int
+	flow     uint64
+	pass     float64 // share of the requests of the caller that may wait
+	state    State
+	pace     spillway.Pace
+	queue    *queue
+	patience time.Duration
+	behind   bool // a waiter must run first
+	late     bool // the deadline is closer than the fastest recent response
+	expired  bool
+}
+
+func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state State, c *Config) (a arrival) {
+	s.advance(now)
+	s.processors = state.processors()
+	s.levels.set(state.Utilization, &c.Thresholds)
+	a.class, a.state, a.pace = call.Criticality.Index(), state, spillway.Pace{Free: true, Left: math.Inf(1)}
+	if c.Limit != nil {
+		a.pace = c.Limit.Ask(now, call.Key)
+	}
+	a.queue = s.queue(a.pace.Scope)
+	s.place(&a, flow)
+	if a.pace.Free && a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) {
+		a.pace.Free = false
+	}
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
+	if !s.runsAtOnce(&a) {
+		s.disturb()
+	}
+	a.queue.limited = !a.pace.Free
+	a.queue.full.see(s.at, a.pace.Free, math.MaxInt64)
+	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
+	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
+	a.patience = patience(now, call, a.pace.Latency, c.MaxWait)
+	if a.pace.Free {
+		a.patience = min(a.patience, c.MaxWait)
+		if s.bursts() && call.Deadline.IsZero() {
+			a.patience = max(a.patience, burst)
+		}
+	}
+	a.queue.parked, a.queue.delay = a.pace.Parked, a.pace.Wait
+	if a.pace.Throughput > 0 {
+		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
+	}
+	if !call.Deadline.IsZero() {
+		a.late = call.Deadline.Sub(now).Seconds() <= a.pace.Fastest
+		a.expired = !now.Before(call.Deadline)
+	}
+	return a
+}
+
+// place finds out which rank a caller has in its class. In all of a class that is not
+// rejected, and where the caller is unknown, it is the lower one.
+func (s *Shedder) place(a *arrival, flow uint64) {
+	modest, pass := a.queue.callers[a.class].judge(flow, s.at)
+	a.rank, a.flow, a.pass = 2*a.class, flow, pass
+	if modest {
+		a.rank++
+	}
+}

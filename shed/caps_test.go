@@ -1,0 +1,49 @@
+package shed_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
+)
+
+// Requests of a key with a cap of 24 places ask for five times that, all classes alike. The highest
+// class gets all that fits, and the lowest next to nothing. Requests of another key lose nothing.
+func TestCapByKeyHandsOutPlacesByClass(t *testing.T) {
+	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"capped": 24}}}
+	s := k.server(t, 1, *seed)
+	const capacity = 24 / 0.02
+	groups := []*group{{callers: 1, rate: 0.2, key: "quick"}}
+	for c := range spillway.Criticalities {
+		class := spillway.Sheddable + spillway.Criticality(c)
+		groups = append(groups, &group{callers: 20, rate: 5.0 / 4 / 20, class: class, key: "capped"})
+	}
+	s.compete(capacity, 4*time.Second, groups...)
+	quick, lowest, highest := groups[0], groups[1], groups[4]
+	fits := float64(highest.served) / 4 / capacity
+	t.Logf("quick %.4f, highest class %.4f of the cap, lowest %.4f", quick.share(), fits, lowest.share())
+	if quick.share() < 1 {
+		t.Errorf("%.4f of the requests of another key served", quick.share())
+	}
+	if fits < 0.97 || lowest.share() > 0.005 {
+		t.Errorf("%.4f of the cap for the highest class, and %.4f of the requests of the lowest class", fits, lowest.share())
+	}
+}
+
+// Streams with a cap leave quick calls alone, and the cap is not exceeded.
+func TestCapOfStreams(t *testing.T) {
+	k := kind{handler: []phase{{sleep: 5 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"streams": 10}}}
+	s := k.server(t, 1, *seed)
+	s.deadline = time.Minute
+	streams := &group{callers: 50, rate: 0.2, key: "streams", handler: func() []phase { return []phase{{sleep: 5 * time.Second}} }}
+	quick := &group{callers: 5, rate: 100}
+	s.compete(1, 20*time.Second, streams, quick)
+	t.Logf("%d of %d streams, %.4f of the quick calls served", streams.served, streams.offered, quick.share())
+	if quick.share() < 1 {
+		t.Errorf("%.4f of the quick calls served", quick.share())
+	}
+	if most := 10 * (20 + 5) / 5; streams.served > most || streams.served < 20 {
+		t.Errorf("%d streams served, at most %d fit", streams.served, most)
+	}
+}
