@@ -25,6 +25,11 @@ LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
 VULN_VERSION := v1.9.0
 VULN         := dist/bin/govulncheck-$(VULN_VERSION)
 
+# For make mutants: each package alone, by its own tests.
+MUTANTS_VERSION := v0.6.0
+MUTANTS         := dist/bin/gremlins-$(MUTANTS_VERSION)
+MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota attempts tune egress ingress spillhttp
+
 # each runs a command in every module, without the workspace.
 each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]
 
@@ -81,6 +86,17 @@ vulncheck: $(VULN) ## Look for known vulnerabilities; says SKIPPED where their d
 $(VULN):
 	@GOBIN="$(CURDIR)/dist/bin" go install golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION)
 	@mv dist/bin/govulncheck $@
+
+.PHONY: mutants
+mutants: $(MUTANTS) ## Mutation tests of MUTATED packages (hours for all); survivors are in dist/mutants
+	@mkdir -p dist/mutants; bad=; for pkg in $(MUTATED); do \
+		out=dist/mutants/$$(echo $$pkg | tr / -); \
+		GOWORK=off GOFLAGS=-short nice $(MUTANTS) unleash ./$$pkg --workers 1 --timeout-coefficient 30 --threshold-efficacy 95 \
+			--output-statuses lct > $$out || bad=1; echo "$$pkg:"; tail -n 4 $$out; done; [ -z "$$bad" ]
+
+$(MUTANTS):
+	@GOBIN="$(CURDIR)/dist/bin" go install github.com/go-gremlins/gremlins/cmd/gremlins@$(MUTANTS_VERSION)
+	@mv dist/bin/gremlins $@
 
 .PHONY: tools
 tools: $(LINT) $(VULN) ## Build the linters ahead of time

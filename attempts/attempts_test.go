@@ -287,3 +287,24 @@ func TestConcurrentUse(t *testing.T) {
 		t.Errorf("afterwards %+v", s)
 	}
 }
+
+// TestAsManyFirstAttempts: the window keeps FirstAttempts of them, no fewer and no more.
+func TestAsManyFirstAttempts(t *testing.T) {
+	h, err := New(Config{FirstAttempts: parts, MinRequests: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range 3 * parts {
+		h.Observe(now, 0)
+		if n := h.Stats(now).Counts[0]; n != uint64(min(i+1, parts)) {
+			t.Fatalf("after %d first attempts the window has %d, want at most %d", i+1, n, parts)
+		}
+	}
+}
+
+func TestMostCustomers(t *testing.T) {
+	if _, err := NewCustomers(Config{}, maxCustomers); err != nil {
+		t.Error(err)
+	}
+}

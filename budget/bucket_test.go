@@ -224,3 +224,34 @@ func TestNoAllocation(t *testing.T) {
 		}
 	}
 }
+
+// TestCreditFits: what a bucket starts with on credit is never above its capacity.
+func TestCreditFits(t *testing.T) {
+	b, err := budget.New(budget.Config{Capacity: 10, Empty: true, Credit: 10, MinPerSecond: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := b.Stats(); s.Tokens != 10 {
+		t.Errorf("%+v, want 10 tokens", s)
+	}
+}
+
+// TestReserveIsCountedInSteps: time earns tokens in steps of 1000 units, of which 1e9 are a
+// token, from the first full step on.
+func TestReserveIsCountedInSteps(t *testing.T) {
+	b, err := budget.New(budget.Config{Capacity: 100, Empty: true, MinPerSecond: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	b.Withdraw(now, "", 10)
+	for _, row := range []struct {
+		at   time.Duration
+		want float64
+	}{{999, 0}, {1000, 1000e-9}, {1999, 1000e-9}, {2000, 2000e-9}} {
+		b.Withdraw(now.Add(row.at), "", 1)
+		if got := b.Stats().Tokens; got != row.want {
+			t.Errorf("after %v: %v tokens, want %v", row.at, got, row.want)
+		}
+	}
+}

@@ -274,6 +274,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		"QueueDepth is -1, must be 0 or more":                                {QueueDepth: -1},
 		"QueueDepth is 86401, must be at most 86400, a day's wait":           {Rate: 1, QueueDepth: 86401},
 		"Exempt.Applications[1] is \"\", must be a prefix":                   {Exempt: Exempt{Applications: []string{"a", ""}}},
+		"Exempt.Applications[0] is \"\", must be a prefix":                   {Exempt: Exempt{Applications: []string{""}}},
 		"Exempt.Identities[0] is \"\", must be the name of a caller":         {Exempt: Exempt{Identities: []string{""}}},
 		"Exempt.CIDRs[0] is invalid Prefix, must be a network":               {Exempt: Exempt{CIDRs: prefixes(t, "")}},
 		"Exempt.CIDRs[0] is ::ffff:10.0.0.0/104, must be written as an IPv4": {Exempt: Exempt{CIDRs: prefixes(t, "::ffff:10.0.0.0/104")}},

@@ -24,6 +24,24 @@ func TestLevel(t *testing.T) {
 	if left := l.Drop(7); left != 0 {
 		t.Errorf("Drop(7) of 1 = %d", left)
 	}
+	l.Set(5)
+	if left := l.Drop(3); left != 2 || l.Load() != 2 {
+		t.Errorf("Drop(3) of 5 = %d, and the level is %d", left, l.Load())
+	}
+	if l.Drop(2); l.Load() != 0 {
+		t.Errorf("Drop(2) of 2 leaves %d", l.Load())
+	}
+}
+
+// TestCredit: what is added first repays the credit, to the last unit.
+func TestCredit(t *testing.T) {
+	var l tokens.Level
+	l.Credit(10)
+	for i, row := range []struct{ add, want int64 }{{4, 10}, {5, 10}, {3, 12}, {1, 13}, {100, 20}} {
+		if l.Add(row.add, 20); l.Load() != row.want {
+			t.Errorf("row %d: Add(%d) makes %d, want %d", i, row.add, l.Load(), row.want)
+		}
+	}
 }
 
 func TestUnits(t *testing.T) {
