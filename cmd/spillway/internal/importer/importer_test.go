@@ -356,6 +356,37 @@ func FuzzEnvoy(f *testing.F) {
 	})
 }
 
+// TestNoSecretIsShown has secrets wherever a configuration of Envoy can have them, in both
+// spellings, and looks for them in all that the import returns.
+func TestNoSecretIsShown(t *testing.T) {
+	const canary = "c4nary"
+	headers := func(field, header string) string {
+		return fmt.Sprintf(`%q: [{"header": {"key": "x-auth", %q: %q}, "append": true}]`, field, header, canary)
+	}
+	added := headers("request_headers_to_add", "value") + "," + headers("responseHeadersToAdd", "rawValue")
+	secret := `{"@type": "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret", "name": "` + canary + `",
+		"unknown_field": {"deep": ["` + canary + `", {"x": "` + canary + `"}]}, "tlsCertificate": {"privateKey": {"inlineString": "` + canary + `"}}}`
+	for name, text := range map[string]string{
+		"virtual host":    `{"virtual_hosts": [{"domains": ["*"], ` + added + `, "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "a"}}]}]}`,
+		"route":           `{"virtualHosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "a"}, ` + added + `}]}]}`,
+		"weighted":        `{"virtual_hosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"weightedClusters": {"clusters": [{"name": "a", "weight": 1, ` + added + `}]}}}]}]}`,
+		"table":           `{` + headers("requestHeadersToAdd", "value") + `, "virtual_hosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/"}, "route": {"cluster": "a"}}]}]}`,
+		"typed secret":    `{"resources": [` + secret + `], "static_resources": {"clusters": [{"name": "a", "connect_timeout": "1s"}]}}`,
+		"in typed config": `{"static_resources": {"clusters": [{"name": "a", "transport_socket": {"name": "tls", "typed_config": {"nested": ` + secret + `}}}]}}`,
+		"list of secrets": `{"static_resources": {"secrets": [` + secret + `], "clusters": [{"name": "a"}]}}`,
+		"match of header": `{"virtual_hosts": [{"domains": ["*"], "routes": [{"match": {"prefix": "/", "headers": [{"name": "x", "stringMatch": {"safeRegex": {"regex": "` + canary + `"}}}]}, "route": {"cluster": "a"}}]}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, err := Envoy([]Document{{"x", []byte(text)}}, Options{})
+			if shown := fmt.Sprintf("%+v %v", r, err); strings.Contains(shown, canary) {
+				t.Errorf("a secret is shown: %s", shown)
+			} else if r != nil && !strings.Contains(shown, "(not shown)") {
+				t.Errorf("the secret was not seen: %s", shown)
+			}
+		})
+	}
+}
+
 // TestSecretsAreNotShown goes by paths as they are in configurations of Envoy.
 func TestSecretsAreNotShown(t *testing.T) {
 	const vhost = "static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0]."
@@ -368,6 +399,11 @@ func TestSecretsAreNotShown(t *testing.T) {
 		vhost + "routes[0].match.headers[1].string_match.exact":                                      true,
 		vhost + "routes[0].match.headers[1].exact_match":                                             true,
 		vhost + "routes[0].match.headers[1].name":                                                    false,
+		"virtualHosts[0].requestHeadersToAdd[0].header.value":                                        true,
+		"virtualHosts[0].requestHeadersToAdd[0].header.rawValue":                                     true,
+		"virtualHosts[0].requestHeadersToAdd[0].appendAction":                                        false,
+		"virtualHosts[0].routes[0].match.headers[1].stringMatch.safeRegex.regex":                     true,
+		"tlsCertificate.privateKey.environmentVariable":                                              true,
 		"static_resources.secrets[0].generic_secret.secret.inline_string":                            true,
 		"static_resources.secrets[0].session_ticket_keys.keys[0].filename":                           true,
 		"static_resources.secrets[0].name":                                                           true,

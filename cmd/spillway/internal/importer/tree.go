@@ -24,6 +24,14 @@ type cursor struct {
 	report *report
 	path   string
 	value  any
+	hidden bool // in a typed secret
+}
+
+// part returns a part of c.
+func (c cursor) part(path string, value any) cursor {
+	m, _ := c.value.(map[string]any)
+	kind, _ := m["@type"].(string)
+	return cursor{c.report, path, value, c.hidden || strings.HasSuffix(kind, ".Secret")}
 }
 
 // read returns the root of a document. Of several, each has its name in its paths.
@@ -37,7 +45,7 @@ func (r *report) read(d Document) (cursor, error) {
 	}
 	switch value.(type) {
 	case map[string]any, []any:
-		return cursor{r, "", value}, nil
+		return cursor{report: r, value: value}, nil
 	default:
 		return cursor{}, fmt.Errorf("%s must be an object or a list", d.Name)
 	}
@@ -140,7 +148,7 @@ func (c cursor) get(name string) cursor {
 	m, _ := c.value.(map[string]any)
 	for _, key := range []string{name, camel(name)} {
 		if v, ok := m[key]; ok {
-			return cursor{c.report, join(c.path, key), v}
+			return c.part(join(c.path, key), v)
 		}
 	}
 	return cursor{}
@@ -182,7 +190,7 @@ func join(path, key string) string {
 func (c cursor) list() (all []cursor) {
 	l, _ := c.value.([]any)
 	for i, v := range l {
-		all = append(all, cursor{c.report, fmt.Sprintf("%s[%d]", c.path, i), v})
+		all = append(all, c.part(fmt.Sprintf("%s[%d]", c.path, i), v))
 	}
 	return all
 }
@@ -191,7 +199,7 @@ func (c cursor) list() (all []cursor) {
 func (c cursor) fields() (all []cursor) {
 	m, _ := c.value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
-		all = append(all, cursor{c.report, join(c.path, key), m[key]})
+		all = append(all, c.part(join(c.path, key), m[key]))
 	}
 	return all
 }
@@ -272,19 +280,26 @@ func (c cursor) leave(why, instead string) {
 	})
 }
 
-// secret are paths whose values are not shown: what is called a secret and all that is in
+// upper is where a word begins in camel case.
+var upper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+// secret are paths, in snake case, whose values are not shown: what is called a secret and all that is in
 // it, and what is called a token.
 var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticket_?keys|access_?key|` +
 	`inline_?(string|bytes|code)|authorization|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
 
-// headerValue are paths of what headers are set to or must be: often a token, whatever the
+// tokens are paths of tokens in a bucket.
+var tokens = regexp.MustCompile(`(?i)(^|\.)retry_throttling\.(max_tokens|token_ratio)$`)
+
+// headerValue are paths, in snake case, of what headers are set to or must be: often a token, whatever the
 // header is called. Their names are shown.
 var headerValue = regexp.MustCompile(`(?i)headers?(_to_[a-z_]+)?\[\d+\]\.(.*\.)?` +
 	`(value|raw_value|exact_match|prefix_match|suffix_match|contains_match|exact|prefix|suffix|contains|regex)$`)
 
 // shown is the value of a leaf as it may be told.
 func (c cursor) shown() string {
-	if headerValue.MatchString(c.path) || secret.MatchString(c.path) && !strings.HasSuffix(c.path, "retryThrottling.tokenRatio") {
+	path := upper.ReplaceAllString(c.path, "${1}_${2}") // Envoy reads both
+	if c.hidden || headerValue.MatchString(path) || secret.MatchString(path) && !tokens.MatchString(path) {
 		return "(not shown)"
 	}
 	switch v := c.value.(type) {
