@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -74,10 +74,10 @@ func Install(client redis.UniversalClient, c egress.Config) (*egress.Pool, error
 	case *redis.Ring:
 		retries, add = client.Options().MaxRetries, func() { client.OnNewNode(node) }
 	default:
-		return nil, fmt.Errorf("spillredis: client is a %T, must be a *redis.Client, *redis.ClusterClient or *redis.Ring", client)
+		return nil, invalid.Field("spillredis", "client", fmt.Sprintf("%T", client), "a *redis.Client, *redis.ClusterClient or *redis.Ring")
 	}
 	if retries > 0 {
-		return nil, fmt.Errorf("spillredis: MaxRetries of the client is %d, must be -1: only one layer may retry", retries)
+		return nil, invalid.Field("spillredis", "Options.MaxRetries", retries, "-1: only one layer may retry")
 	}
 	add()
 	return pool, nil

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/invalid"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -94,15 +95,15 @@ type Command struct {
 func (c Config) validate() error {
 	switch {
 	case c.Topology < ReplicaSet || c.Topology > LoadBalanced:
-		return fmt.Errorf("mongotest: Topology is %d, must be ReplicaSet, Standalone, Sharded or LoadBalanced", int(c.Topology))
+		return invalid.Field("mongotest", "Topology", int(c.Topology), "ReplicaSet, Standalone, Sharded or LoadBalanced")
 	case c.Nodes < 0 || c.Nodes > maxNodes:
-		return fmt.Errorf("mongotest: Nodes is %d, must be 1 to %d, or 0 for 1", c.Nodes, maxNodes)
+		return invalid.Field("mongotest", "Nodes", c.Nodes, "1 to %d, or 0 for 1", maxNodes)
 	case c.Topology == Standalone && c.Nodes > 1:
-		return fmt.Errorf("mongotest: Nodes is %d, must be 1 for a standalone", c.Nodes)
+		return invalid.Field("mongotest", "Nodes", c.Nodes, "1 for a standalone")
 	case c.Work.Tickets < 0 || c.Work.Command < 0 || c.Work.Connect < 0:
-		return fmt.Errorf("mongotest: Work is %+v, must not be negative", c.Work)
+		return invalid.Field("mongotest", "Work", fmt.Sprintf("%+v", c.Work), "0 or more in all fields")
 	case c.MaxBytes < 0:
-		return fmt.Errorf("mongotest: MaxBytes is %d, must not be negative", c.MaxBytes)
+		return invalid.Field("mongotest", "MaxBytes", c.MaxBytes, "0 or more")
 	}
 	return nil
 }
