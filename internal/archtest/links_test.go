@@ -24,7 +24,7 @@ func TestLinks(t *testing.T) {
 func TestDeadLinksAreFound(t *testing.T) {
 	dead, err := deadLinks(fstest.MapFS{
 		"README.md":    {Data: []byte("[a](docs/a.md#top) [web](https://example.org/x) [here](#here) ![b](docs/b.png)")},
-		"docs/a.md":    {Data: []byte("[up](../README.md) [dir](../docs) [gone](README.md)")},
+		"docs/a.md":    {Data: []byte("[up](../README.md) [dir](../docs) [gone](README.md)\n```go\nf[T](x)\n```\n")},
 		"docs/b.png":   {},
 		"dist/skip.md": {Data: []byte("[gone](gone.md)")},
 	})
@@ -39,6 +39,9 @@ func TestDeadLinksAreFound(t *testing.T) {
 // link matches the target of a link to a file of this repository.
 var link = regexp.MustCompile(`\]\(([^):#]+)(?:#[^)]*)?\)`)
 
+// fence matches a block of code, in which type arguments look like links.
+var fence = regexp.MustCompile("(?ms)^```.*?^```")
+
 // deadLinks returns the relative links of all Markdown files that lead to no
 // file, each after the name of its document.
 func deadLinks(fsys fs.FS) (dead []string, err error) {
@@ -47,7 +50,7 @@ func deadLinks(fsys fs.FS) (dead []string, err error) {
 			return nil
 		}
 		text, err := fs.ReadFile(fsys, name)
-		for _, match := range link.FindAllSubmatch(text, -1) {
+		for _, match := range link.FindAllSubmatch(fence.ReplaceAll(text, nil), -1) {
 			to := string(match[1])
 			if _, err := fs.Stat(fsys, path.Join(path.Dir(name), to)); err != nil {
 				dead = append(dead, name+": "+to)
