@@ -35,5 +35,7 @@
 // time that steps back as none, so the outcome counts into their present, and a
 // second clock read is saved but for timeouts and routes that have failed recently.
 //
+// [Hedged] sends a second attempt of a call that takes long, within the same policies.
+//
 // A [Pool] keeps a Client for each of a bounded number of backends.
 package egress

@@ -53,11 +53,11 @@ func (l *Loop) Fail(now time.Time, err error, f fault.Failure, left error) Step 
 		_ = l.strategy.Release(l.token, f)
 		return Step{Err: Explain(l.last, err, l.sent)}
 	}
-	before := l.token.Attempt().before // until the token is used
+	before, sent := l.token.Attempt().before, l.token.Attempt().Number+1 // until the token is used
 	next, why := l.strategy.Refresh(now, l.token, f)
 	last := l.last
 	l.last = err
-	l.sent++
+	l.sent = max(l.sent+1, sent)
 	switch {
 	case why == nil:
 		l.token = next

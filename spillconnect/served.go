@@ -23,6 +23,7 @@ type inheritance struct {
 
 // context returns the context of a call that is served, and what ends it.
 func (i *inheritance) context(ctx context.Context, call spillway.Call) (context.Context, context.CancelFunc) {
+	i.mark.Repeated = call.Attempt > 0
 	ctx = context.WithValue(ctx, final.Key{}, &i.mark)
 	if i.labelled {
 		ctx = spillway.WithCriticality(ctx, call.Criticality)

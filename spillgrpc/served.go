@@ -58,6 +58,7 @@ func (s *servedCall) Value(key any) any {
 // which at an edge is known for that of a stranger, and what ends it.
 func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, *servedCall, context.CancelFunc) {
 	s := &servedCall{Context: ctx, class: call.Criticality, labelled: l.labelled}
+	s.final.Repeated = call.Attempt > 0
 	d, ok := ctx.Deadline()
 	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
 		if ok && l.edge {

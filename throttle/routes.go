@@ -124,6 +124,12 @@ func (t *Routes) decides(of Route) *Throttle {
 	}
 }
 
+// Closed reports whether nothing limits the calls of a class to a route: [StateClosed]. It
+// counts nothing, and takes no lock but to find a route that has failed.
+func (t *Routes) Closed(c spillway.Criticality, of Route) bool {
+	return t.decides(of).classes[c.Index()].probability() == noLimit
+}
+
 // Timed reports whether Settle needs the exact time at which a call with this outcome has
 // ended. For all others Settle takes the time at which the call was sent, and any other may
 // be passed.

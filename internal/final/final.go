@@ -17,7 +17,12 @@ import (
 // A Mark remembers that a call for a request must not be repeated by the caller of
 // that request. It is never cleared. The zero Mark is not set; it is safe for
 // concurrent use, also after the request has ended.
-type Mark struct{ set atomic.Bool }
+type Mark struct {
+	set atomic.Bool
+	// Repeated says that the request is a retry or a hedge of its client, so that its own
+	// calls are not hedged. It is set before the request is served.
+	Repeated bool
+}
 
 // Key is the key under which a context holds the *Mark of its request.
 type Key struct{}

@@ -1,0 +1,348 @@
+package egress_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/retry"
+)
+
+func hedge(t *testing.T, c retry.HedgeConfig) *retry.Hedge {
+	t.Helper()
+	h, err := retry.NewHedge(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+var read = spillway.Call{Key: "read", Kind: spillway.Read}
+
+// sleep waits as a backend would that ends with its client.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// warm makes calls that earn what n hedges cost.
+func warm(t *testing.T, h *retry.Hedge, c *egress.Client, n int) {
+	t.Helper()
+	for range 10 * n {
+		if _, err := egress.Hedged(t.Context(), h, c, read, func(context.Context, *egress.Attempt) (int, error) { return 0, nil }, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkIdle(t *testing.T, c *egress.Client) {
+	t.Helper()
+	synctest.Wait()
+	if n := c.Stats(time.Now()).Inflight.InFlight; n != 0 {
+		t.Errorf("%d in flight at the end", n)
+	}
+}
+
+// A call to a slow task is answered by the hedge, and the first attempt is canceled.
+func TestHedgeWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, h, c, 1)
+		start := time.Now()
+		var canceled atomic.Bool
+		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			if a.Number == 0 {
+				err := sleep(ctx, time.Second)
+				canceled.Store(err != nil)
+				return 0, err
+			}
+			return a.Number, sleep(ctx, 10*time.Millisecond)
+		}, nil)
+		if v != 1 || err != nil || time.Since(start) != 60*time.Millisecond || !canceled.Load() {
+			t.Errorf("%d, %v after %v, first attempt canceled: %v; want the hedge after 60ms", v, err, time.Since(start), canceled.Load())
+		}
+		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 1 {
+			t.Errorf("%+v", s)
+		}
+		checkIdle(t, c)
+	})
+}
+
+// A hedge that loses is canceled, informs no throttle, and its result is discarded.
+func TestHedgeLoses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, h, c, 1)
+		before := c.Stats(time.Now()).Throttle[spillway.Critical.Index()]
+		discarded := make(chan int, 1)
+		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			if a.Number == 0 {
+				return 7, sleep(ctx, 100*time.Millisecond)
+			}
+			<-ctx.Done() // and succeeds all the same
+			return 8, nil
+		}, func(v int) { discarded <- v })
+		if v != 7 || err != nil {
+			t.Errorf("%d, %v, want the answer of the first attempt", v, err)
+		}
+		if d := <-discarded; d != 8 {
+			t.Errorf("discarded %d", d)
+		}
+		after := c.Stats(time.Now()).Throttle[spillway.Critical.Index()]
+		if after.Accepts != before.Accepts+1 || after.Requests != before.Requests+1 {
+			t.Errorf("the throttle counted %v of %v, want one call", after.Accepts-before.Accepts, after.Requests-before.Requests)
+		}
+		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 0 {
+			t.Errorf("%+v", s)
+		}
+		checkIdle(t, c)
+	})
+}
+
+// If the first attempt fails while its hedge is under way, the hedge may still answer. If both
+// fail, they count as two of the three attempts of the call.
+func TestHedgeAfterFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, h, c, 2)
+		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			_ = sleep(ctx, 100*time.Millisecond)
+			if a.Number == 0 {
+				return 0, errBackend
+			}
+			return 9, nil
+		}, nil)
+		if v != 9 || err != nil {
+			t.Errorf("%d, %v, want the answer of the hedge", v, err)
+		}
+		var sent atomic.Int32
+		_, err = egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			sent.Add(1)
+			_ = sleep(ctx, 100*time.Millisecond)
+			return 0, errBackend
+		}, nil)
+		stopped, ok := errors.AsType[*retry.Error](err)
+		if !ok || stopped.Attempts != 3 || sent.Load() != 3 {
+			t.Errorf("%v after %d attempts, want 3", err, sent.Load())
+		}
+		checkIdle(t, c)
+	})
+}
+
+// What must not be hedged is not: writes, retries, calls for a request that is itself a retry or
+// a hedge, calls that the throttle limits, and calls for which there is no place in flight.
+func TestHedgeNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := func(ctx context.Context, a *egress.Attempt) (int, error) {
+			return a.Number, sleep(ctx, time.Second)
+		}
+		repeated := context.WithValue(t.Context(), final.Key{}, &final.Mark{Repeated: true})
+		for name, row := range map[string]struct {
+			config egress.Config
+			ctx    context.Context
+			call   spillway.Call
+		}{
+			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.Write}},
+			"repeated": {egress.Config{}, repeated, read},
+			"place":    {egress.Config{MaxRequests: 1}, t.Context(), read},
+		} {
+			c, h := must(t, row.config), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, h, c, 10)
+			if _, err := egress.Hedged(row.ctx, h, c, row.call, slow, nil); err != nil || h.Stats().SentTotal != 0 {
+				t.Errorf("%s: %v, %+v", name, err, h.Stats())
+			}
+			checkIdle(t, c)
+		}
+		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		for range 200 {
+			_, _ = egress.Hedged(t.Context(), h, c, read, func(context.Context, *egress.Attempt) (int, error) { return 0, overloaded{} }, nil)
+		}
+		for range 1000 {
+			_, _ = egress.Hedged(t.Context(), h, c, read, slow, nil)
+			if c.Stats(time.Now()).Throttle[spillway.Critical.Index()].Probability == 0 {
+				break
+			}
+		}
+		if s := h.Stats(); s.SentTotal > 1 {
+			t.Errorf("while the throttle limits calls: %+v", s)
+		}
+		checkIdle(t, c)
+	})
+}
+
+// One call in fifty is slow. With hedges after the 95th percentile the 99th falls by a factor
+// of ten or more, for about one request in twenty more.
+func TestHedgeTail(t *testing.T) {
+	for name, hedged := range map[string]bool{"without": false, "with": true} {
+		synctest.Test(t, func(t *testing.T) {
+			c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Percentile: 0.95})
+			random := rand.New(rand.NewPCG(1, 2))
+			var mu sync.Mutex
+			var sent int
+			send := func(ctx context.Context, _ *egress.Attempt) (int, error) {
+				mu.Lock()
+				sent++
+				d := 5*time.Millisecond + time.Duration(random.Float64()*float64(5*time.Millisecond))
+				if random.IntN(50) == 0 {
+					d = time.Second
+				}
+				mu.Unlock()
+				return 0, sleep(ctx, d)
+			}
+			const calls = 4000
+			var took []time.Duration
+			for i := range calls {
+				start := time.Now()
+				var err error
+				if hedged {
+					_, err = egress.Hedged(t.Context(), h, c, read, send, nil)
+				} else {
+					_, err = send(t.Context(), nil)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if i >= calls/2 {
+					took = append(took, time.Since(start))
+				}
+			}
+			slices.Sort(took)
+			p99, more := took[len(took)*99/100], float64(sent)/calls-1
+			t.Logf("%s hedges: p99 %v, %.1f %% more requests, %+v", name, p99, 100*more, h.Stats())
+			if !hedged && p99 != time.Second || hedged && (p99 > 100*time.Millisecond || more > 0.1) {
+				t.Errorf("%s hedges: p99 %v, %.1f %% more requests", name, p99, 100*more)
+			}
+			checkIdle(t, c)
+		})
+	}
+}
+
+// An overloaded server that refuses nothing: one queue, and more calls than it serves. Every
+// call is slower than the delay, and a hedge only waits behind the call that it doubles. Hedges
+// add 1 % of load at most, after the first ten.
+func TestHedgeOverload(t *testing.T) {
+	for name, config := range map[string]retry.HedgeConfig{"delay": {Delay: 20 * time.Millisecond}, "percentile": {Percentile: 0.95}} {
+		synctest.Test(t, func(t *testing.T) {
+			strategy, err := retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, Attempts: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, h := must(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.Off}), hedge(t, config)
+			worker := make(chan struct{}, 1)
+			var sent, served atomic.Int32
+			send := func(ctx context.Context, _ *egress.Attempt) (int, error) {
+				sent.Add(1)
+				select {
+				case worker <- struct{}{}: // in the order of arrival
+				case <-ctx.Done():
+					return 0, ctx.Err()
+				}
+				time.Sleep(10 * time.Millisecond) // the server does not notice that its client has left
+				<-worker
+				served.Add(1)
+				return 0, ctx.Err()
+			}
+			var all sync.WaitGroup
+			const calls = 4000
+			for range calls { // 200 per second, twice what is served
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					_, _ = egress.Hedged(ctx, h, c, read, send, nil)
+				})
+				time.Sleep(5 * time.Millisecond)
+			}
+			all.Wait()
+			synctest.Wait()
+			t.Logf("%s: %d calls sent %d requests, %d served: %+v", name, calls, sent.Load(), served.Load(), h.Stats())
+			if more := sent.Load() - calls; more > calls/100+15 {
+				t.Errorf("%s: hedges added %d requests to %d calls of an overloaded server", name, more, calls)
+			}
+			checkIdle(t, c)
+		})
+	}
+}
+
+// Three layers that all hedge, above a backend where every call is slow: hedges of the layers
+// add up to three times 10 %, and do not multiply.
+func TestHedgeLayers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var bottom atomic.Int32
+		var layer func(depth int) func(context.Context) error
+		layer = func(depth int) func(context.Context) error {
+			if depth == 0 {
+				return func(ctx context.Context) error {
+					if bottom.Add(1)%2 == 0 { // so that hedges win
+						return nil
+					}
+					return sleep(ctx, 100*time.Millisecond)
+				}
+			}
+			next := layer(depth - 1)
+			c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 10 * time.Millisecond})
+			return func(ctx context.Context) error {
+				_, err := egress.Hedged(ctx, h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+					// as a server marks the request that it serves
+					return 0, next(context.WithValue(ctx, final.Key{}, &final.Mark{Repeated: a.Number > 0 || repeats(ctx)}))
+				}, nil)
+				return err
+			}
+		}
+		top := layer(3)
+		const calls = 2000
+		for range calls {
+			if err := top(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Logf("%d calls, %d requests at the bottom", calls, bottom.Load())
+		if n := bottom.Load(); n > calls*13/10 || n == calls {
+			t.Errorf("%d calls of three layers that hedge are %d requests, want at most 30 %% more", calls, n)
+		}
+	})
+}
+
+func repeats(ctx context.Context) bool {
+	m := final.Of(ctx)
+	return m != nil && m.Repeated
+}
+
+// "Don't retry" of the hedge counts.
+func TestHedgeDontRetry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, h, c, 1)
+		var sent atomic.Int32
+		_, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+			sent.Add(1)
+			_ = sleep(ctx, 100*time.Millisecond)
+			if a.Number == 1 {
+				return 0, dontRetry{}
+			}
+			return 0, errBackend
+		}, nil)
+		if !fault.Of(err).DontRetry || sent.Load() != 2 {
+			t.Errorf("%v after %d attempts, want the hedge's answer to be final", err, sent.Load())
+		}
+		checkIdle(t, c)
+	})
+}
+
+type dontRetry struct{}
+
+func (dontRetry) Error() string          { return "overloaded; don't retry" }
+func (dontRetry) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }

@@ -1,0 +1,189 @@
+package retry
+
+import (
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/tokens"
+)
+
+// HedgeConfig configures a [Hedge]. Delay or Percentile must be set.
+type HedgeConfig struct {
+	// Delay is after how long without an answer a hedge is sent, and the least delay if
+	// Percentile is set. A shorter one sends more hedges, which the budgets then bound. Zero
+	// means none; otherwise it must be at least 1 ms: below, a hedge costs more than it saves.
+	Delay time.Duration
+	// Percentile is the share of calls that are answered before a hedge is sent, such as 0.95
+	// ("The Tail at Scale"). The delay follows the latency of recent calls. Zero means none;
+	// otherwise it must be 0.5 to 0.999.
+	Percentile float64
+}
+
+// A Hedge decides when a call that has no answer yet is sent a second time, to another task,
+// so that the quicker answer counts. A hedge is a retry that is paid in advance. All of these
+// must hold:
+//
+//   - It is due: Delay or the percentile has passed. The percentile is known after 100 calls,
+//     5 of them above the 95th.
+//   - Its own budget pays: hedges are at most 10 % of the calls, as retries are.
+//   - The budget of the [Strategy] pays for it as for a retry. What is spent on hedges is not
+//     there for retries.
+//   - Hedges help. One costs 1 of 10 tokens, and one that wins returns it; a call that is
+//     answered before its hedge is due adds 0.01. So where all tasks are slow, and hedges only
+//     wait behind the calls that they double, they add 1 % of load after the first 10.
+//
+// Use one Hedge for the calls to one backend. It is safe for concurrent use; make it with
+// [NewHedge]. Package egress sends hedges.
+//
+// Source: Dean and Barroso, "The Tail at Scale", hedged requests; gRFC A6, hedging policy.
+// Departures: gRPC sends up to 5 attempts and bounds them by retryThrottling only.
+type Hedge struct {
+	least      time.Duration
+	percentile float64
+
+	budget   tokens.Level
+	evidence tokens.Level
+	mu       sync.Mutex
+	samples  int
+	estimate float64 // of the percentile, in nanoseconds
+
+	sent, won, rejected uint64 // with mu
+}
+
+// The constants of a Hedge; its comment has the reasons.
+const (
+	hedgeSamples  = 100
+	hedgeEarned   = tokens.Unit / 10
+	hedgeBudget   = 10 * tokens.Unit // as many hedges at once as 100 calls earn
+	hedgeEvidence = 10 * tokens.Unit
+	hedgeInTime   = tokens.Unit / 100
+	// hedgeStep is the share of itself by which the estimate moves at most: it follows a latency that
+	// has doubled within 15 calls, and one that has halved within 300.
+	hedgeStep = 0.05
+)
+
+// NewHedge returns a Hedge, or an error that names the field of c that is out of range.
+func NewHedge(c HedgeConfig) (*Hedge, error) {
+	switch {
+	case c.Delay != 0 && c.Delay < time.Millisecond:
+		return nil, invalid.Field("retry", "Delay", c.Delay, "0, or 1ms or more")
+	case c.Percentile != 0 && !(c.Percentile >= 0.5 && c.Percentile <= 0.999):
+		return nil, invalid.Field("retry", "Percentile", c.Percentile, "0, or 0.5 to 0.999")
+	case c.Delay == 0 && c.Percentile == 0:
+		return nil, invalid.Field("retry", "Delay", c.Delay, "set if Percentile is not")
+	}
+	h := &Hedge{least: max(c.Delay, time.Millisecond), percentile: c.Percentile}
+	h.evidence.Set(hedgeEvidence)
+	return h, nil
+}
+
+// Delay returns after how long without an answer a hedge is due, and whether that is known.
+func (h *Hedge) Delay() (d time.Duration, known bool) {
+	if h.percentile == 0 {
+		return h.least, true
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return max(h.least, time.Duration(h.estimate)), h.samples >= hedgeSamples
+}
+
+// Begin counts a call that could be hedged.
+func (h *Hedge) Begin() { h.budget.Add(hedgeEarned, hedgeBudget) }
+
+// Answered takes in after how long a call was answered, and whether its hedge was due by then.
+// Call it at most once for each Begin; a call that failed says nothing.
+func (h *Hedge) Answered(latency time.Duration, due bool) {
+	if !due {
+		h.evidence.Add(hedgeInTime, hedgeEvidence)
+	}
+	if h.percentile == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	x := float64(max(latency, 1))
+	h.samples++
+	switch {
+	case h.samples <= hedgeSamples: // the greatest of them is a percentile above all that are allowed
+		h.estimate = max(h.estimate, x)
+	case x > h.estimate:
+		h.estimate *= 1 + float64(hedgeStep*h.percentile)
+	default:
+		h.estimate *= 1 - float64(hedgeStep*(1-h.percentile))
+	}
+}
+
+// Pay pays for a hedge of call at the time now, out of all budgets or none, and reports whether
+// it may be sent. If so, call Settle once.
+func (h *Hedge) Pay(now time.Time, s Strategy, call *spillway.Call) bool {
+	ok := h.pay(now, s, call)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ok {
+		h.sent++
+	} else {
+		h.rejected++
+	}
+	return ok
+}
+
+func (h *Hedge) pay(now time.Time, s Strategy, call *spillway.Call) bool {
+	payer, ok := s.(interface {
+		payHedge(now time.Time, key string) bool
+	})
+	if !ok {
+		return false // a strategy of another package, whose budget is not known
+	}
+	if _, ok := h.evidence.Take(tokens.Unit); !ok {
+		return false
+	}
+	if _, ok := h.budget.Take(tokens.Unit); !ok {
+		h.evidence.Add(tokens.Unit, hedgeEvidence)
+		return false
+	}
+	if !payer.payHedge(now, call.Key) {
+		h.evidence.Add(tokens.Unit, hedgeEvidence)
+		h.budget.Add(tokens.Unit, hedgeBudget)
+		return false
+	}
+	return true
+}
+
+// Settle ends a hedge that was paid for, and says whether its answer was the one that counted.
+func (h *Hedge) Settle(won bool) {
+	if !won {
+		return
+	}
+	h.evidence.Add(tokens.Unit, hedgeEvidence)
+	h.mu.Lock()
+	h.won++
+	h.mu.Unlock()
+}
+
+// HedgeStats says what a [Hedge] has decided since the start.
+type HedgeStats struct {
+	SentTotal     uint64        // hedges that were sent
+	WonTotal      uint64        // hedges whose answer counted
+	RejectedTotal uint64        // hedges that were due, and that a budget did not pay for
+	Delay         time.Duration // after which one is due now; zero while that is not known
+}
+
+// Stats returns what was decided so far.
+func (h *Hedge) Stats() HedgeStats {
+	d, known := h.Delay()
+	if !known {
+		d = 0
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return HedgeStats{SentTotal: h.sent, WonTotal: h.won, RejectedTotal: h.rejected, Delay: d}
+}
+
+// payHedge takes the price of a retry out of the budget. Where some retries are free a hedge
+// is not, as nothing has failed.
+func (e *engine) payHedge(now time.Time, key string) bool {
+	_, _, ok := e.budget.Withdraw(now, key, max(e.cost, e.overloadCost))
+	return ok
+}
