@@ -331,7 +331,7 @@ func TestHedgeDontRetry(t *testing.T) {
 			sent.Add(1)
 			_ = sleep(ctx, 100*time.Millisecond)
 			if a.Number == 1 {
-				return 0, dontRetry{}
+				return 0, finalAnswer{}
 			}
 			return 0, errBackend
 		}, nil)
@@ -342,7 +342,7 @@ func TestHedgeDontRetry(t *testing.T) {
 	})
 }
 
-type dontRetry struct{}
+type finalAnswer struct{}
 
-func (dontRetry) Error() string          { return "overloaded; don't retry" }
-func (dontRetry) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }
+func (finalAnswer) Error() string          { return "overloaded; don't retry" }
+func (finalAnswer) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }
