@@ -216,7 +216,7 @@ func (s *serverStream) SendMsg(m any) error {
 
 func (s *serverStream) Context() context.Context { return s.ctx }
 
-// outcomeOf returns the outcome of a call that a handler has answered with err.
+// outcomeOf returns how a call ended that a handler has answered with err.
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {
 		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // whether the client's clock or ours was first

@@ -205,11 +205,13 @@ func agreesAtAGlance(t *testing.T, x *head, b []byte, found *framing, want *http
 	if string(path) != want.URL.Path {
 		t.Fatalf("%q: at a glance %q, by net/http %q", b, path, want.URL.Path)
 	}
-	var said claimFields
-	said.read(want, true)
-	for i, values := range said {
+	for i, key := range claimHeaders {
+		values := want.Header[key]
+		if i >= claimGRPCTimeout && want.Method != http.MethodPost {
+			values = nil
+		}
 		if !slices.Equal(x.said[i], values) {
-			t.Fatalf("%q: at a glance %s: %q, by net/http %q", b, claimHeaders[i], x.said[i], values)
+			t.Fatalf("%q: at a glance %s: %q, by net/http %q", b, key, x.said[i], values)
 		}
 	}
 }

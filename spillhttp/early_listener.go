@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -229,7 +230,9 @@ func (c *conn) judge(now time.Time, x *head, b []byte, f *framing, a *arrival) b
 	if h.plain {
 		if path, ok := x.glance(b, f); ok {
 			trust := h.ingress.Trust()
-			a.believe(now, &trust, &x.said)
+			var said ingress.Claims
+			x.said.read(&said, a.counts(&trust))
+			a.believe(now, &trust, &said)
 			return !h.isHealth(path, &trust)
 		}
 	}

@@ -65,10 +65,20 @@ type HandlerConfig struct {
 // /livez, /readyz, or the health service of gRPC. Metrics are not exempt: they cost more
 // than most requests.
 func DefaultExempt(r *http.Request) bool {
-	return r.URL.RawPath == "" && slices.Contains(healthPaths[:], r.URL.Path)
+	return r.URL.RawPath == "" && isHealth(r.URL.Path)
 }
 
-var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch"}
+func isHealth(path string) bool {
+	switch path {
+	case "/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch":
+		return true
+	default:
+		return false
+	}
+}
+
+// longestHealth is the length of the longest of these. So short a text needs no memory.
+const longestHealth = len("/grpc.health.v1.Health/Check")
 
 // A Handler is an [http.Handler] that protects another one from more requests
 // than it can serve. It is safe for concurrent use; make one with [NewHandler].
@@ -205,11 +215,10 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if a.call.Key == "" {
 		a.call.Key = h.keyOf(r)
 	}
-	a.caller.Identity = h.identity(r)
 	trust := h.ingress.Trust()
-	var f claimFields
-	f.read(r, a.counts(&trust))
-	a.believe(now, &trust, &f)
+	c := ingress.Claims{Identity: h.identity(r)}
+	a.baggage = claimsOf(r, &c, a.counts(&trust))
+	a.believe(now, &trust, &c)
 }
 
 // counts reports whether the attempt number of a request counts.
@@ -217,23 +226,12 @@ func (a *arrival) counts(t *ingress.Trust) bool {
 	return t.Boundary == ingress.Internal || a.call.Customer != ""
 }
 
-// claims returns what a request says of itself, as far as anything needs to know it.
-func (a *arrival) claims(trust *ingress.Trust, f *claimFields) (c ingress.Claims) {
-	c.Identity, c.Timeout = a.caller.Identity, f.timeout()
-	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
-	if a.counts(trust) {
-		c.Attempt = f.attempt()
-	}
-	return c
-}
-
 // believe takes in what a request says of itself. At an edge a label counts only if it has
 // lowered the class: any other is dropped.
-func (a *arrival) believe(now time.Time, trust *ingress.Trust, f *claimFields) {
-	c := a.claims(trust, f)
+func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims) {
+	a.caller.Identity = c.Identity
 	own := a.call.Deadline
-	trust.Apply(now, &a.call, &c)
-	a.baggage = f[claimBaggage]
+	trust.Apply(now, &a.call, c)
 	a.hurried = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
 	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
 }
@@ -253,9 +251,9 @@ func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, sai
 	var a arrival
 	h.judge(now, r, &a)
 	trust := h.ingress.Trust()
-	var f claimFields
-	f.read(r, a.counts(&trust))
-	return a.call, a.claims(&trust, &f)
+	said.Identity = h.identity(r)
+	claimsOf(r, &said, a.counts(&trust))
+	return a.call, said
 }
 
 func addressOf(remote string) netip.Addr {
@@ -303,17 +301,12 @@ func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
 
 // isHealth is unseen for a Handler that is plain.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
-	return oneOf(path, h.health) || trust.Boundary == ingress.Internal && oneOf(path, healthPaths[:])
-}
-
-// oneOf reports whether a path is one of those, without memory for it.
-func oneOf(path []byte, those []string) bool {
-	for _, text := range those {
-		if string(path) == text {
+	for _, health := range h.health {
+		if string(path) == health {
 			return true
 		}
 	}
-	return false
+	return trust.Boundary == ingress.Internal && len(path) <= longestHealth && isHealth(string(path))
 }
 
 // outcomeOf returns the outcome of a request from the status of its answer and the error

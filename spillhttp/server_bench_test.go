@@ -23,6 +23,7 @@ func BenchmarkHandler(b *testing.B) {
 		{"deadline", inside, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")},
 		{"exempt", edge, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/healthz", nil)},
 		{"over quota", refusing, incoming(b)},
+		{"overloaded", mustHandler(b, bare, swamped, HandlerConfig{}), incoming(b, headerCriticality, "SHEDDABLE")},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
 			w := nowhere{http.Header{}}

@@ -5,6 +5,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // What a request says of itself is read from its header. Where it says several
@@ -30,39 +33,46 @@ var claimHeaders = [claimKinds]string{
 	headerCriticality, headerBaggage, headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
-// claimFields are the values of these fields in one request.
+// claimFields are the values of these fields in one request. Those of gRPC are only set for
+// POST requests.
 type claimFields [claimKinds][]string
 
-// read takes the fields from r. Attempts are read only if asked for: a lookup costs more
-// than what the Handler decides.
-func (f *claimFields) read(r *http.Request, attempts bool) {
-	h := r.Header
-	f[claimCriticality], f[claimBaggage], f[claimDeadline] = h[headerCriticality], h[headerBaggage], h[headerDeadline]
-	if r.Method == http.MethodPost {
-		f[claimGRPCTimeout] = h[headerGRPCTimeout]
-	}
+// read takes into c what the request says of itself. The attempt is only looked for if it
+// counts.
+func (f *claimFields) read(c *ingress.Claims, attempts bool) {
+	c.Criticality, c.Labelled = claims.Criticality(f[claimCriticality], f[claimBaggage])
+	c.Timeout = shorter(timeout(f[claimDeadline]), timeoutOfGRPC(f[claimGRPCTimeout]))
 	if attempts {
-		f.readAttempts(r)
+		c.Attempt = max(attemptIn(f[claimAttempt], f[claimSDKRequest]), attemptOfGRPC(f[claimGRPCAttempts]))
 	}
 }
 
-func (f *claimFields) readAttempts(r *http.Request) {
-	h := r.Header
-	f[claimAttempt], f[claimSDKRequest] = h[headerAttempt], h[headerSDKRequest]
+// claimsOf does for r what [claimFields.read] does, and returns the baggage of r. It looks up
+// each field by its name: a table of them costs more than the lookups.
+func claimsOf(r *http.Request, c *ingress.Claims, attempts bool) (baggage []string) {
+	baggage = r.Header[headerBaggage]
+	c.Criticality, c.Labelled = claims.Criticality(r.Header[headerCriticality], baggage)
+	c.Timeout = timeoutOf(r)
+	if attempts {
+		c.Attempt = attemptOf(r)
+	}
+	return baggage
+}
+
+// attemptOf returns which attempt r says that it is, from 0.
+func attemptOf(r *http.Request) int {
+	n := attemptIn(r.Header[headerAttempt], r.Header[headerSDKRequest])
 	if r.Method == http.MethodPost {
-		f[claimGRPCAttempts] = h[headerGRPCAttempts]
+		n = max(n, attemptOfGRPC(r.Header[headerGRPCAttempts]))
 	}
+	return n
 }
 
-// attempt returns which attempt the request says that it is, from 0.
-func (f *claimFields) attempt() (n int) {
-	for _, v := range f[claimAttempt] {
+func attemptIn(own, sdk []string) (n int) {
+	for _, v := range own {
 		n = max(n, count(v)-1)
 	}
-	for _, v := range f[claimGRPCAttempts] {
-		n = max(n, count(v))
-	}
-	for _, v := range f[claimSDKRequest] {
+	for _, v := range sdk {
 		for more := true; more; {
 			var part string
 			part, v, more = strings.Cut(v, ";")
@@ -74,11 +84,11 @@ func (f *claimFields) attempt() (n int) {
 	return n
 }
 
-// attemptOf returns which attempt r says that it is, from 0.
-func attemptOf(r *http.Request) int {
-	var f claimFields
-	f.readAttempts(r)
-	return f.attempt()
+func attemptOfGRPC(values []string) (n int) {
+	for _, v := range values {
+		n = max(n, count(v))
+	}
+	return n
 }
 
 // count returns the whole number in text, however long, or 0.
@@ -87,14 +97,19 @@ func count(text string) int {
 	return int(min(n, math.MaxInt32))
 }
 
-// timeout returns how long the request says that the caller will wait, or 0.
-func (f *claimFields) timeout() (least time.Duration) {
-	for _, v := range f[claimDeadline] {
+// timeoutOf returns how long r says that the caller will wait, or 0.
+func timeoutOf(r *http.Request) time.Duration {
+	least := timeout(r.Header[headerDeadline])
+	if r.Method == http.MethodPost {
+		least = shorter(least, timeoutOfGRPC(r.Header[headerGRPCTimeout]))
+	}
+	return least
+}
+
+func timeout(values []string) (least time.Duration) {
+	for _, v := range values {
 		d, _ := units(v, time.Millisecond)
 		least = shorter(least, d)
-	}
-	for _, v := range f[claimGRPCTimeout] {
-		least = shorter(least, timeoutOfGRPC(v))
 	}
 	return least
 }
@@ -107,12 +122,15 @@ func shorter(a, b time.Duration) time.Duration {
 	return a
 }
 
-// timeoutOfGRPC reads a number of at most 8 digits and its unit.
-func timeoutOfGRPC(text string) (d time.Duration) {
-	if last := len(text) - 1; last >= 1 && last <= 8 {
-		d, _ = units(text[:last], unitsOfGRPC[text[last]])
+// timeoutOfGRPC reads numbers of at most 8 digits, each with its unit.
+func timeoutOfGRPC(values []string) (least time.Duration) {
+	for _, text := range values {
+		if last := len(text) - 1; last >= 1 && last <= 8 {
+			d, _ := units(text[:last], unitsOfGRPC[text[last]])
+			least = shorter(least, d)
+		}
 	}
-	return d
+	return least
 }
 
 var unitsOfGRPC = [256]time.Duration{

@@ -41,10 +41,16 @@ func TestAttemptAndTimeout(t *testing.T) {
 		if got := attemptOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.attempt {
 			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)
 		}
-		var f claimFields
-		f.read(&http.Request{Method: http.MethodPost, Header: row.header}, false)
-		if got := f.timeout(); got != row.timeout {
+		if got := timeoutOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.timeout {
 			t.Errorf("%.80q: timeout %v, want %v", row.header, got, row.timeout)
+		}
+		var f claimFields
+		for i, key := range claimHeaders {
+			f[i] = row.header[key]
+		}
+		var said ingress.Claims
+		if f.read(&said, true); said.Attempt != row.attempt || said.Timeout != row.timeout {
+			t.Errorf("%.80q: attempt %d and timeout %v, want %d and %v", row.header, said.Attempt, said.Timeout, row.attempt, row.timeout)
 		}
 	}
 }

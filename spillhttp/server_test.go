@@ -371,7 +371,7 @@ func TestHandlerAllocations(t *testing.T) {
 		{"labelled", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerAttempt, "2"), 1},
 		{"deadline", inside, incoming(t, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000"), 1},
 		{"body", inside, posting, 1},
-		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 3},
+		{"refused", refusing, incoming(t, headerCriticality, "SHEDDABLE"), 1},
 	} {
 		if n := count(row.handler, row.request); n > row.most {
 			t.Errorf("%s: %v allocations, want at most %v", row.name, n, row.most)
