@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
@@ -305,24 +306,36 @@ func (x *head) add(key, value string) {
 }
 
 // refusal returns the whole answer that says why, byte for byte as HTTP/1.1 has
-// it. Early, that is overload and nothing else. Only a Date is missing, which an
-// answer of this kind can do without.
+// it, with what answerTo says. Only a Date is missing, which an answer of this kind can do
+// without.
 func (x *head) refusal(why *ingress.Refusal) []byte {
-	x.answer = append(x.answer[:0], "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n"+headerOverloaded+": true\r\n"...)
-	if why.DontRetry {
-		x.answer = append(x.answer, headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
-	} else {
-		x.answer = append(x.answer, headerScope+": task\r\n"+headerRetryAfter+": "...)
-		x.answer = append(x.answer, seconds(why.RetryAfter)...)
-		x.answer = append(x.answer, "\r\n"+headerRetryAfterMs+": "...)
-		x.answer = append(x.answer, milliseconds(why.RetryAfter)...)
-		x.answer = append(x.answer, "\r\n"...)
+	x.answer = x.answer[:0]
+	switch {
+	case why.Outcome == spillway.OverQuota:
+		x.write("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n"+headerScope+": customer\r\n"+
+			headerRateLimited+": true\r\n"+headerRateLimit+": ", valueUsedUp[0], ";t=", seconds(why.RetryAfter), crlf)
+		x.writeRetryAfter(why.RetryAfter)
+	case why.DontRetry:
+		x.write(overloaded + headerScope + ": service\r\n" + headerShouldRetry + ": false\r\n")
+	default:
+		x.write(overloaded + headerScope + ": task\r\n")
+		x.writeRetryAfter(why.RetryAfter)
 	}
 	if why.AcceptRatio != "" {
-		x.answer = append(x.answer, headerAcceptRatio+": "...)
-		x.answer = append(x.answer, why.AcceptRatio...)
-		x.answer = append(x.answer, "\r\n"...)
+		x.write(headerAcceptRatio+": ", why.AcceptRatio, crlf)
 	}
-	x.answer = append(x.answer, "\r\n"...)
+	x.write(crlf)
 	return x.answer
+}
+
+const overloaded = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" + headerOverloaded + ": true\r\n"
+
+func (x *head) writeRetryAfter(d time.Duration) {
+	x.write(headerRetryAfter+": ", seconds(d), "\r\n"+headerRetryAfterMs+": ", milliseconds(d), crlf)
+}
+
+func (x *head) write(texts ...string) {
+	for _, text := range texts {
+		x.answer = append(x.answer, text...)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -100,6 +101,27 @@ func TestEarlyRefusalAtAGlance(t *testing.T) {
 	}
 }
 
+// TestEarlyRefusalOverQuota: a customer over its quota gets the answer of the handler, which
+// says that no other customer is concerned.
+func TestEarlyRefusalOverQuota(t *testing.T) {
+	const get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	synctest.Test(t, func(t *testing.T) {
+		config := ingress.Config{Quota: none(), Rand: func() float64 { return 0.5 }}
+		h := mustHandler(t, echo, config, HandlerConfig{Classify: func(*http.Request) spillway.Call { return spillway.Call{Customer: "alice"} }})
+		play(t, newSender(get), h, false) // which uses up the quota
+		h.looks.Store(lookOn)
+		got, seen := play(t, newSender(get, get), h, true)
+		want, _ := play(t, newSender(get, get), h, false)
+		if unify(t, got) != unify(t, want) || seen != 0 || strings.Count(got, "429 Too Many Requests") != 2 {
+			t.Errorf("net/http saw %d requests, want none; answers\n%swant\n%s", seen, unify(t, got), unify(t, want))
+		}
+		if h.looks.Load() != lookOn-2 {
+			t.Errorf("%d requests more are looked at, want %d: no request was refused for overload", h.looks.Load(), lookOn-2)
+		}
+		nothingLeft(t, h)
+	})
+}
+
 // TestWithoutConnState: a Listener that is not told where requests end refuses
 // nothing.
 func TestWithoutConnState(t *testing.T) {
@@ -183,7 +205,7 @@ func TestSpell(t *testing.T) {
 }
 
 // TestSentAhead: a client that sends its next request while the last one is being
-// answered, of which net/http then reads the first byte, is refused early again as
+// answered, and whose first byte net/http then reads, is refused early again as
 // soon as it has an answer before it asks.
 func TestSentAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -291,7 +291,7 @@ func (h *Handler) busy() {
 // early decides on a request when only its head has come.
 func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
 	refusal := h.ingress.RefuseAt(now, a.call, &a.caller)
-	if refusal.Refused() {
+	if refusal.Outcome == spillway.Overloaded {
 		h.busy()
 	} else {
 		h.looks.Add(-1)
