@@ -3,7 +3,7 @@ module github.com/seed90641741/spillway/spillotel
 go 1.26.0
 
 require (
-	github.com/seed90641741/spillway v0.0.0
+	github.com/seed90641741/spillway v0.1.0
 	go.opentelemetry.io/otel v1.47.0
 	go.opentelemetry.io/otel/metric v1.47.0
 	go.opentelemetry.io/otel/sdk v1.47.0
