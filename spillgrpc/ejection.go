@@ -131,7 +131,7 @@ func (e *ejections) any() (now time.Time, some bool) {
 // count returns how many endpoints are out. It counts again after an ejection and every 10 ms.
 func (e *ejections) count(now time.Time, all []*endpoint) int {
 	last, at := e.counted.Load(), now.UnixNano()
-	if at-last >= int64(10*time.Millisecond) && e.counted.CompareAndSwap(last, at) {
+	if d := at - last; (d < 0 || d >= int64(10*time.Millisecond)) && e.counted.CompareAndSwap(last, at) {
 		n := int64(0)
 		for _, x := range all {
 			if x.Active(now) {

@@ -68,12 +68,13 @@ func (e *endpoints) enter(client netip.Addr, now time.Time, tried []*endpoint) (
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	p := e.clients[client]
-	since := now.Add(-avoidFor).UnixNano()
+	at := now.UnixNano()
+	since := at - int64(avoidFor)
 	rank := func(x *endpoint) int {
 		switch {
 		case p != nil && p.at == x:
 			return -1
-		case x.trouble.Load() > since:
+		case x.trouble.Load() > since && x.trouble.Load() <= at: // later is before the clock was set back
 			return x.conns + 1<<30
 		}
 		return x.conns

@@ -19,8 +19,7 @@ func (c *conn) relay() error {
 	}
 	c.down.r = c.down.w
 	c.down.give()
-	r := &relaying{idle: c.settings.config.IdleTimeout, stall: c.settings.config.StallTimeout}
-	r.moved.Store(time.Now().UnixNano())
+	r := &relaying{began: time.Now(), idle: c.settings.config.IdleTimeout, stall: c.settings.config.StallTimeout}
 	var both sync.WaitGroup
 	both.Go(func() { c.kill(r.copy(c.up, c.down, Left)) })
 	end := r.copy(c.down, c.up, HungUp)
@@ -32,7 +31,8 @@ func (c *conn) relay() error {
 // A relaying is the two directions of a connection that is not understood.
 type relaying struct {
 	idle, stall time.Duration // not above zero: no limit
-	moved       atomic.Int64  // when something was copied last, in either direction
+	began       time.Time
+	moved       atomic.Int64 // when something was copied last, in either direction: nanoseconds since began
 }
 
 // relayLook is how often a read is interrupted at least, to see whether the connection is
@@ -60,7 +60,7 @@ func (r *relaying) copy(to, from *link, over Reason) *end {
 		n, err := io.CopyN(to.conn, from.conn, piece)
 		now := time.Now()
 		if n > 0 {
-			r.moved.Store(now.UnixNano())
+			r.moved.Store(int64(now.Sub(r.began)))
 		}
 		switch {
 		case err == nil:
@@ -68,7 +68,7 @@ func (r *relaying) copy(to, from *link, over Reason) *end {
 			return &end{over, err}
 		case !giveUp.IsZero() && !now.Before(giveUp):
 			return &end{Stalled, err}
-		case r.idle > 0 && now.Sub(time.Unix(0, r.moved.Load())) >= r.idle:
+		case r.idle > 0 && now.Sub(r.began)-time.Duration(r.moved.Load()) >= r.idle:
 			return &end{Idle, err}
 		}
 	}
