@@ -64,7 +64,8 @@ func Install(client redis.UniversalClient, c egress.Config) (*egress.Pool, error
 	if err != nil {
 		return nil, fmt.Errorf("spillredis: %w", err)
 	}
-	retries, add := 0, func() {}
+	var retries int
+	var add func()
 	node := func(n *redis.Client) { n.AddHook(&hook{pool: pool, address: n.Options().Addr}) }
 	switch client := client.(type) {
 	case *redis.Client:

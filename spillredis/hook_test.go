@@ -37,7 +37,7 @@ func TestAnswers(t *testing.T) {
 				if err == nil {
 					t.Fatal("no error")
 				}
-				if n := s.count("set"); n != c.sent {
+				if n := s.sets(); n != c.sent {
 					t.Errorf("sent %d times, want %d (%v)", n, c.sent, err)
 				}
 				if got := seen.first("throttle") == spillway.Overloaded; got != c.overload {

@@ -57,10 +57,11 @@ func (s *server) serve(conn net.Conn) {
 	}
 }
 
-func (s *server) count(name string) int {
+// sets returns how many SET commands have arrived.
+func (s *server) sets() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.seen[name]
+	return s.seen["set"]
 }
 
 func readCommand(r *bufio.Reader) ([]string, error) {

@@ -127,8 +127,8 @@ func TestThrottle(t *testing.T) {
 				rejected++
 			}
 		}
-		if rejected < 300 || s.count("set") != 500-rejected {
-			t.Errorf("%d of 500 rejected, %d sent", rejected, s.count("set"))
+		if rejected < 300 || s.sets() != 500-rejected {
+			t.Errorf("%d of 500 rejected, %d sent", rejected, s.sets())
 		}
 		_ = client.Close()
 	})
@@ -163,7 +163,7 @@ func TestCluster(t *testing.T) {
 			if _, ok := errors.AsType[redis.Error](err); !ok {
 				t.Errorf("%q: %v", answer, err)
 			}
-			if n := s.count("set"); n != sent {
+			if n := s.sets(); n != sent {
 				t.Errorf("%q: sent %d times, want %d: %v", answer, n, sent, err)
 			}
 			_ = client.Close()

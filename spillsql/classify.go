@@ -148,7 +148,7 @@ func numberOf(err error) (codes map[int]verdict, number int, ok bool) {
 			return sqlite, int(field.Int()) & 0xff, true
 		}
 	case "modernc.org/sqlite":
-		if e, is := err.(interface{ Code() int }); is { //nolint:errorlint // the caller unwraps
+		if e, is := err.(interface{ Code() int }); is {
 			return sqlite, e.Code() & 0xff, true
 		}
 	}

@@ -162,7 +162,7 @@ func (c *conn) operation(key string, repeatable bool, send func(context.Context)
 // caller gets the error that broke the connection.
 type elsewhere struct{ error }
 
-func (e *elsewhere) Is(target error) bool { return target == driver.ErrBadConn } //nolint:errorlint // as errors.Is asks
+func (e *elsewhere) Is(target error) bool { return target == driver.ErrBadConn }
 func (e *elsewhere) Unwrap() error        { return e.error }
 
 // breaks reports whether err certainly ends the connection.
@@ -184,7 +184,7 @@ type execer struct{ c *conn }
 
 func executes(c driver.Conn) bool {
 	_, with := c.(driver.ExecerContext)
-	_, without := c.(driver.Execer) //nolint:staticcheck // drivers have it
+	_, without := c.(oldExecer)
 	return with || without
 }
 
@@ -205,7 +205,7 @@ func execute(ctx context.Context, c driver.Conn, query string, args []driver.Nam
 	if err != nil {
 		return nil, err
 	}
-	return c.(driver.Execer).Exec(query, values) //nolint:staticcheck,forcetypeassert // it has one
+	return c.(oldExecer).Exec(query, values) //nolint:forcetypeassert // it has one
 }
 
 // queryer is the QueryContext of connections whose driver has one.
@@ -213,7 +213,7 @@ type queryer struct{ c *conn }
 
 func asks(c driver.Conn) bool {
 	_, with := c.(driver.QueryerContext)
-	_, without := c.(driver.Queryer) //nolint:staticcheck // drivers have it
+	_, without := c.(oldQueryer)
 	return with || without
 }
 
@@ -230,7 +230,7 @@ func ask(ctx context.Context, c driver.Conn, query string, args []driver.NamedVa
 	if err != nil {
 		return nil, err
 	}
-	return c.(driver.Queryer).Query(query, values) //nolint:staticcheck,forcetypeassert // it has one
+	return c.(oldQueryer).Query(query, values) //nolint:forcetypeassert // it has one
 }
 
 // query makes a call that returns rows. They keep the place in flight until the first one

@@ -3,6 +3,7 @@ package spillsql
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"sync"
 	"time"
 
@@ -133,11 +134,8 @@ func (p *pool) take(c *conn) bool {
 
 // forget removes c from the idle ones. The lock is held.
 func (p *pool) forget(c *conn) {
-	for i := len(p.idle) - 1; i >= 0; i-- { // the last one is used first
-		if p.idle[i] == c {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
-			return
-		}
+	if i := slices.Index(p.idle, c); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -72,9 +73,7 @@ func same(t *testing.T, f fake, fail map[string]error) {
 
 func copied(m map[string]error) map[string]error {
 	c := make(map[string]error)
-	for k, v := range m {
-		c[k] = v
-	}
+	maps.Copy(c, m)
 	return c
 }
 
@@ -98,7 +97,7 @@ func script(db *sql.DB) (said []string) {
 		say("stmt exec named", resultOf(r), err)
 		rows, err := prepared.QueryContext(ctx, 4)
 		say("stmt query", rowsOf(rows), err)
-		say("stmt close", prepared.Close())
+		say("stmt close", prepared.Close()) //nolint:sqlclosecheck // what it returns is compared
 	}
 	for _, o := range []*sql.TxOptions{nil, {Isolation: sql.LevelSerializable}, {ReadOnly: true}} {
 		tx, err := db.BeginTx(ctx, o)

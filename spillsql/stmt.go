@@ -26,7 +26,7 @@ var (
 // A convertingStmt is a stmt whose driver converts arguments by column.
 type convertingStmt struct {
 	*stmt
-	by driver.ColumnConverter //nolint:staticcheck // drivers have it
+	by oldConverter
 }
 
 // ColumnConverter implements [driver.ColumnConverter].
@@ -56,7 +56,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 
 func (c *conn) prepared(s driver.Stmt, query string) driver.Stmt {
 	own := &stmt{Stmt: s, conn: c, query: query}
-	if converter, ok := s.(driver.ColumnConverter); ok { //nolint:staticcheck // drivers have it
+	if converter, ok := s.(oldConverter); ok {
 		return convertingStmt{own, converter}
 	}
 	return own
@@ -114,7 +114,7 @@ func (s *stmt) exec(ctx context.Context, args []driver.NamedValue) (driver.Resul
 	if err != nil {
 		return nil, err
 	}
-	return s.Stmt.Exec(values) //nolint:staticcheck // there is no other
+	return oldStmt(s.Stmt).Exec(values)
 }
 
 // QueryContext implements [driver.StmtQueryContext].
@@ -127,6 +127,6 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 		if err != nil {
 			return nil, err
 		}
-		return s.Stmt.Query(values) //nolint:staticcheck // there is no other
+		return oldStmt(s.Stmt).Query(values)
 	})
 }

@@ -52,7 +52,7 @@ func begin(ctx context.Context, c driver.Conn, options driver.TxOptions) (driver
 	if options.ReadOnly {
 		return nil, errors.New("sql: driver does not support read-only transactions")
 	}
-	t, err := c.Begin() //nolint:staticcheck // there is no other
+	t, err := oldConn(c).Begin()
 	if err == nil && ctx.Err() != nil {
 		_ = t.Rollback() // the caller has left
 		return nil, ctx.Err()

@@ -22,7 +22,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer db.Close()
+	defer db.Close() //nolint:errcheck // the program ends
 	text, err := run(context.Background(), db)
 	if err != nil {
 		log.Fatal(err)
