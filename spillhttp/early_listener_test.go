@@ -279,7 +279,7 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 	inside := swamped
 	inside.Trust = internal.Trust
 	for name, config := range map[string]ingress.Config{"edge": swamped, "internal": inside} {
-		c := &conn{Conn: repeat(""), handler: mustHandler(t, echo, config, HandlerConfig{}), addr: netip.MustParseAddr("10.0.0.1")}
+		c := &conn{Conn: repeat(""), handler: mustHandler(t, echo, config, HandlerConfig{HealthPaths: []string{"/healthz"}}), addr: netip.MustParseAddr("10.0.0.1")}
 		c.handler.looks.Store(lookOn)
 		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
 			text := []byte("GET /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +

@@ -301,10 +301,8 @@ func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
 
 // isHealth is unseen for a Handler that is plain.
 func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
-	for _, health := range h.health {
-		if string(path) == health {
-			return true
-		}
+	if slices.ContainsFunc(h.health, func(health string) bool { return health == string(path) }) {
+		return true
 	}
 	return trust.Boundary == ingress.Internal && len(path) <= longestHealth && isHealth(string(path))
 }
