@@ -253,8 +253,7 @@ func TestHedgeOverload(t *testing.T) {
 				}
 				time.Sleep(10 * time.Millisecond) // the server does not notice that its client has left
 				<-worker
-				served.Add(1)
-				return 0, ctx.Err()
+				return int(served.Add(1)), ctx.Err()
 			}
 			var all sync.WaitGroup
 			const calls = 4000
@@ -331,7 +330,7 @@ func TestHedgeDontRetry(t *testing.T) {
 			sent.Add(1)
 			_ = sleep(ctx, 100*time.Millisecond)
 			if a.Number == 1 {
-				return 0, finalAnswer{}
+				return 0, finalError{}
 			}
 			return 0, errBackend
 		}, nil)
@@ -342,7 +341,7 @@ func TestHedgeDontRetry(t *testing.T) {
 	})
 }
 
-type finalAnswer struct{}
+type finalError struct{}
 
-func (finalAnswer) Error() string          { return "overloaded; don't retry" }
-func (finalAnswer) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }
+func (finalError) Error() string          { return "overloaded; don't retry" }
+func (finalError) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }

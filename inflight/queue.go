@@ -123,10 +123,10 @@ func (l *Limiter) makeRoom(class int) error {
 	l.drops.Add(1)
 	w := l.queue.lowest(class)
 	if w == nil {
-		return queueFull
+		return errQueueFull
 	}
 	l.queue.remove(w)
-	w.result <- queueFull
+	w.result <- errQueueFull
 	return nil
 }
 
@@ -177,8 +177,8 @@ func (l *Limiter) leave(w *waiter) {
 	}
 }
 
-// queueFull is the rejection of a caller that finds no place in the queue.
-var queueFull = &spillway.RejectedError{
+// errQueueFull is the rejection of a caller that finds no place in the queue.
+var errQueueFull = &spillway.RejectedError{
 	Policy: "inflight",
 	Reason: spillway.ReasonQueueFull,
 	Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxRequests if the backend can do more",

@@ -23,7 +23,7 @@ func (l *Limiter) Wait(ctx context.Context) error {
 		return unsent.Error("ratelimit", "a token", err)
 	}
 	now := time.Now()
-	r, err := l.reserveBy(now, ctx)
+	r, err := l.reserveBy(ctx, now)
 	if err != nil || r.Wait <= 0 {
 		return err
 	}
@@ -48,7 +48,7 @@ func (l *Limiter) granted(r *Reservation) {
 }
 
 // reserveBy is Reserve for a token that is due before the deadline of ctx.
-func (l *Limiter) reserveBy(now time.Time, ctx context.Context) (Reservation, error) {
+func (l *Limiter) reserveBy(ctx context.Context, now time.Time) (Reservation, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		return l.Reserve(now)
@@ -56,8 +56,8 @@ func (l *Limiter) reserveBy(now time.Time, ctx context.Context) (Reservation, er
 	return l.reserve(now, deadline.Sub(now))
 }
 
-// tooLate is the rejection of a call whose token is due after its deadline.
-var tooLate = &spillway.RejectedError{
+// errTooLate is the rejection of a call whose token is due after its deadline.
+var errTooLate = &spillway.RejectedError{
 	Policy: "ratelimit",
 	Reason: spillway.ReasonDeadline,
 	Advice: "the next free token is due after the deadline of the call; send less, or allow more time",

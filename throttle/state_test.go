@@ -11,11 +11,11 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// send makes n calls at the given interval, which the backend answers with the outcome, and
+// send makes n calls 10 ms apart, which the backend answers with the outcome, and
 // returns the time after the last.
-func send(t *throttle.Throttle, now time.Time, n int, every time.Duration, o spillway.Outcome) time.Time {
+func send(t *throttle.Throttle, now time.Time, n int, o spillway.Outcome) time.Time {
 	for range n {
-		now = now.Add(every)
+		now = now.Add(10 * time.Millisecond)
 		if ticket, err := t.Admit(now, spillway.Call{}); err == nil {
 			ticket.Settle(now, o)
 		}
@@ -35,7 +35,7 @@ func TestState(t *testing.T) {
 	}
 	state := func(now time.Time) throttle.State { return th.Stats(now)[spillway.Critical.Index()].State }
 	now := time.Unix(1e9, 0)
-	if now = send(th, now, 1000, 10*time.Millisecond, spillway.Served); state(now) != throttle.StateClosed || changes != nil {
+	if now = send(th, now, 1000, spillway.Served); state(now) != throttle.StateClosed || changes != nil {
 		t.Errorf("healthy: %v, %v", state(now), changes)
 	}
 	last := now
@@ -52,10 +52,10 @@ func TestState(t *testing.T) {
 	if s := th.Stats(now)[spillway.Critical.Index()]; s.State != throttle.StateThrottling || s.Probability <= 0 || s.Probability >= 1 {
 		t.Errorf("a quarter is accepted: %v at %v", s.State, s.Probability)
 	}
-	if now = send(th, now, 10000, 10*time.Millisecond, spillway.Overloaded); state(now) != throttle.StateProbing {
+	if now = send(th, now, 10000, spillway.Overloaded); state(now) != throttle.StateProbing {
 		t.Errorf("nothing is accepted: %v", state(now))
 	}
-	if now = send(th, now, 3000, 10*time.Millisecond, spillway.Served); state(now) != throttle.StateClosed {
+	if now = send(th, now, 3000, spillway.Served); state(now) != throttle.StateClosed {
 		t.Errorf("recovered: %v", state(now))
 	}
 	was := throttle.StateClosed
@@ -68,7 +68,7 @@ func TestState(t *testing.T) {
 	if len(changes) < 3 || was != throttle.StateClosed {
 		t.Errorf("changes %+v", changes)
 	}
-	now = send(th, now, 1000, 10*time.Millisecond, spillway.Overloaded)
+	now = send(th, now, 1000, spillway.Overloaded)
 	if s := state(now.Add(time.Hour)); s != throttle.StateClosed {
 		t.Errorf("an hour later: %v, want that the throttle has forgotten", s)
 	}
@@ -131,7 +131,7 @@ func TestStateConcurrent(t *testing.T) {
 				if (i+j)%3 == 0 {
 					o = spillway.Overloaded
 				}
-				now = send(th, now, 200, 10*time.Millisecond, o)
+				now = send(th, now, 200, o)
 			}
 		})
 	}
@@ -151,7 +151,7 @@ func TestStatePanic(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	func() {
 		defer func() { _ = recover() }()
-		send(th, now, 1000, 10*time.Millisecond, spillway.Overloaded)
+		send(th, now, 1000, spillway.Overloaded)
 		t.Error("no panic")
 	}()
 	if s := th.Stats(now.Add(5 * time.Second)); s[spillway.Critical.Index()].State == throttle.StateClosed {
