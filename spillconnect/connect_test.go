@@ -20,10 +20,7 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-type (
-	message = wrapperspb.StringValue
-	unary   = func(context.Context, *connect.Request[message]) (*connect.Response[message], error)
-)
+type message = wrapperspb.StringValue
 
 const procedure = "/test.v1.Echo/Say"
 
@@ -103,9 +100,9 @@ func TestRejections(t *testing.T) {
 			fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer, Safety: fault.Yes, RetryAfter: 2 * time.Second, HasRetryAfter: true},
 		},
 	} {
-		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, unary(func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
+		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
 			return nil, reject(ctx, row.why)
-		}))})
+		})})
 		for name, options := range protocols {
 			err := caller(s, procedure, options...)(t.Context())
 			if connect.CodeOf(err) != row.code {
@@ -170,11 +167,11 @@ func TestCriticality(t *testing.T) {
 		var got atomic.Int32
 		var attempts atomic.Value
 		server := newServer(t, ServerConfig{}, ingress.Config{Trust: ingress.Trust{Boundary: boundary, Others: spillway.CriticalPlus}})
-		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, unary(func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
+		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			got.Store(int32(spillway.CriticalityFrom(ctx)))
 			attempts.Store(req.Header().Get("Grpc-Previous-Rpc-Attempts"))
 			return echo(ctx, req)
-		}), connect.WithInterceptors(server))})
+		}, connect.WithInterceptors(server))})
 		for name, options := range protocols {
 			call := caller(s, procedure, append(options, connect.WithInterceptors(newClient(t, ClientConfig{})))...)
 			for class, want := range map[spillway.Criticality]spillway.Criticality{spillway.CriticalPlus: want, spillway.Sheddable: spillway.Sheddable} {
@@ -198,7 +195,7 @@ func TestCriticality(t *testing.T) {
 func TestRetry(t *testing.T) {
 	for name, options := range protocols {
 		var calls atomic.Int32
-		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, unary(func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
+		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			if calls.Add(1) == 1 {
 				return nil, reject(ctx, ingress.Refusal{Outcome: spillway.Overloaded, RetryAfter: time.Hour})
 			}
@@ -206,7 +203,7 @@ func TestRetry(t *testing.T) {
 				t.Errorf("%s: attempt %q", name, n)
 			}
 			return echo(ctx, req)
-		}))})
+		})})
 		client := newClient(t, ClientConfig{})
 		if err := caller(s, procedure, append(options, connect.WithInterceptors(client))...)(t.Context()); err != nil || calls.Load() != 2 {
 			t.Errorf("%s: %v after %d attempts, want success after 2", name, err, calls.Load())
@@ -223,19 +220,19 @@ func TestRetry(t *testing.T) {
 func TestOneLayerRetries(t *testing.T) {
 	for name, options := range protocols {
 		var back, front atomic.Int32
-		backend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, unary(func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
+		backend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
 			back.Add(1)
 			return nil, reject(ctx, ingress.Refusal{Outcome: spillway.Overloaded, RetryAfter: time.Millisecond})
-		}))})
+		})})
 		call := caller(backend, procedure, append(options, connect.WithInterceptors(newClient(t, ClientConfig{})))...)
 		server := newServer(t, ServerConfig{}, ingress.Config{})
-		frontend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, unary(func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
+		frontend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			front.Add(1)
 			if err := call(ctx); err != nil {
 				return nil, err
 			}
 			return echo(ctx, req)
-		}), connect.WithInterceptors(server))})
+		}, connect.WithInterceptors(server))})
 		err := caller(frontend, procedure, append(options, connect.WithInterceptors(newClient(t, ClientConfig{})))...)(t.Context())
 		if err == nil || front.Load() != 1 || back.Load() < 2 {
 			t.Errorf("%s: %v; the frontend was called %d times, the backend %d times, want 1 and 2 or more", name, err, front.Load(), back.Load())
@@ -252,10 +249,10 @@ func TestServer(t *testing.T) {
 	const health = "/grpc.health.v1.Health/Check"
 	server := newServer(t, ServerConfig{HealthProcedures: []string{health}}, ingress.Config{RateLimit: ratelimit.Config{Rate: 1e-3, BurstSeconds: 2e3}})
 	s := start(t, map[string]http.Handler{
-		procedure: connect.NewUnaryHandler(procedure, unary(func(context.Context, *connect.Request[message]) (*connect.Response[message], error) {
+		procedure: connect.NewUnaryHandler(procedure, func(context.Context, *connect.Request[message]) (*connect.Response[message], error) {
 			panic(http.ErrAbortHandler)
-		}), connect.WithInterceptors(server)),
-		health: connect.NewUnaryHandler(health, unary(echo), connect.WithInterceptors(server)),
+		}, connect.WithInterceptors(server)),
+		health: connect.NewUnaryHandler(health, echo, connect.WithInterceptors(server)),
 	})
 	call := caller(s, procedure, connect.WithGRPC())
 	for i := range 4 {

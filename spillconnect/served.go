@@ -3,6 +3,7 @@ package spillconnect
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"connectrpc.com/connect"
@@ -81,9 +82,7 @@ func withoutOthers(err error) *connect.Error {
 		}
 	}
 	if !connect.IsWireError(err) {
-		for key, values := range e.Meta() {
-			own.Meta()[key] = values
-		}
+		maps.Copy(own.Meta(), e.Meta())
 	}
 	return own
 }

@@ -128,7 +128,9 @@ func (s *Server) serve(
 }
 
 // judge returns what a call is, with the claims of its headers that are trusted.
-func (s *Server) judge(ctx context.Context, now time.Time, spec connect.Spec, peer connect.Peer, h http.Header) (spillway.Call, ratelimit.Caller, *inheritance) {
+func (s *Server) judge(
+	ctx context.Context, now time.Time, spec connect.Spec, peer connect.Peer, h http.Header,
+) (spillway.Call, ratelimit.Caller, *inheritance) {
 	var call spillway.Call
 	if s.classify != nil {
 		call = s.classify(ctx, spec, h)

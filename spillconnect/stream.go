@@ -90,7 +90,7 @@ func (s *clientStream) Receive(m any) error {
 // CloseRequest implements [connect.StreamingClientConn].
 func (s *clientStream) CloseRequest() error {
 	if s.rejected != nil {
-		return nil
+		return nil //nolint:nilerr // Send and Receive report it
 	}
 	return s.StreamingClientConn.CloseRequest()
 }

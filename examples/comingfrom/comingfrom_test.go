@@ -126,12 +126,12 @@ func TestRetry(t *testing.T) {
 }
 
 func TestBreaker(t *testing.T) {
-	for name, make := range map[string]func(func(string)) (func(string) (*http.Response, error), error){
+	for name, program := range map[string]func(func(string)) (func(string) (*http.Response, error), error){
 		"before": func(log func(string)) (func(string) (*http.Response, error), error) { return beforeBreaker(log), nil },
 		"after":  afterBreaker,
 	} {
 		var log []string
-		get, err := make(func(s string) { log = append(log, s) })
+		get, err := program(func(s string) { log = append(log, s) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,10 +156,10 @@ func TestBreaker(t *testing.T) {
 }
 
 func TestFailsafe(t *testing.T) {
-	for name, make := range map[string]func() (*http.Client, error){
+	for name, program := range map[string]func() (*http.Client, error){
 		"before": func() (*http.Client, error) { return beforeFailsafe(), nil }, "after": afterFailsafe,
 	} {
-		client, err := make()
+		client, err := program()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -57,6 +57,13 @@ func TestLines(t *testing.T) {
 	}
 }
 
+// The programs without Spillway compile, too.
+var (
+	_ = beforeServer
+	_ = beforeClient
+	_ = beforeGRPC
+)
+
 func newMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(http.ResponseWriter, *http.Request) {})
