@@ -64,10 +64,9 @@ func values(f *dto.MetricFamily) map[string]float64 {
 
 // levels are what a server, a client and a budget have.
 type levels struct {
-	server  ingress.Stats
-	client  map[string]egress.Stats
-	tokens  budget.Stats
-	limited float64
+	server ingress.Stats
+	client map[string]egress.Stats
+	tokens budget.Stats
 }
 
 func (l *levels) Stats() map[string]egress.Stats { return l.client }

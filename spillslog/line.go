@@ -39,7 +39,8 @@ func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
 	if len(o.queue) >= maxQueue {
 		return false
 	}
-	l.attrs = append(attrs, slog.Uint64("left_out", s.leftOut.Swap(0)))
+	attrs = append(attrs, slog.Uint64("left_out", s.leftOut.Swap(0)))
+	l.attrs = attrs
 	o.queue = append(o.queue, l)
 	if !o.writing {
 		o.writing = true

@@ -1,7 +1,7 @@
 // Slog is a protected server that logs why it rejects requests.
 //
 //	go run ./examples/slog
-//	curl -H 'X-Request-Id: 17' http://127.0.0.1:8080/carts/7
+//	curl -H 'X-Request-ID: 17' http://127.0.0.1:8080/carts/7
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -23,17 +24,18 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(http.ListenAndServe("127.0.0.1:8080", handler))
+	server := &http.Server{Addr: "127.0.0.1:8080", Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(server.ListenAndServe())
 }
 
-func cart(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "cart", r.PathValue("id")) }
+func cart(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "a cart") }
 
 type requestID struct{}
 
 // withID is the middleware that gives requests their id.
 func withID(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestID{}, r.Header.Get("X-Request-Id"))))
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestID{}, r.Header.Get("X-Request-ID"))))
 	})
 }
 

@@ -32,8 +32,10 @@ const (
 	Gone                  // the client went away
 	Elsewhere             // another policy rejected the request
 	Rejected
-	codes = Rejected + Code(spillway.ReasonFairShare) + 1
 )
+
+// codes is how many codes exist.
+const codes = Rejected + Code(spillway.ReasonFairShare) + 1
 
 // plain are the outcomes and reasons of the codes before Rejected.
 var plain = [Rejected]struct{ outcome, reason string }{

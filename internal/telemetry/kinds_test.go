@@ -21,33 +21,33 @@ func TestKindOf(t *testing.T) {
 		e    spillway.Event
 		want string
 	}{
-		{spillway.Event{Policy: "shed", Outcome: spillway.Served}, "shed admitted "},
-		{spillway.Event{Policy: "quota", Outcome: spillway.TimedOut}, "quota admitted "},
-		{spillway.Event{Policy: "ratelimit", Outcome: spillway.Abandoned}, "ratelimit abandoned client_gone"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight late deadline"},
-		{spillway.Event{Policy: "throttle", Outcome: spillway.Overloaded}, "throttle failed overloaded"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.OverQuota}, "inflight failed over_quota"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 2)}, "inflight failed failed"},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned, Err: context.Canceled}, "shed abandoned client_gone"},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed abandoned client_gone"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.NotStarted, Err: rejected}, "inflight abandoned other_policy"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.NotStarted, Err: rejected}, "retry abandoned other_policy"},
-		{spillway.Event{Policy: "quota", Outcome: spillway.NotStarted}, "quota admitted "},
-		{spillway.Event{Policy: "shed", Outcome: spillway.NotStarted}, "shed abandoned other_policy"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed}, "retry failed failed"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 1)}, "retry failed budget"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonAttempts, 3)}, "retry failed attempts"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonAttempts, 1)}, "retry failed overloaded"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonRetryAfter, 1)}, "retry failed retry_after"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonDeadline, 2)}, "retry failed no_time"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonNotRetryable, 1)}, "retry failed over_quota"},
-		{spillway.Event{Policy: "retry", Refused: true, Reason: spillway.ReasonQuota}, "retry failed other"},
-		{spillway.Event{Policy: "mine", Refused: true}, "other rejected other"},
-		{spillway.Event{Policy: "mine", Refused: true, Reason: 200}, "other rejected other"},
-		{spillway.Event{}, "other failed failed"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.Served}, "shed/admitted/"},
+		{spillway.Event{Policy: "quota", Outcome: spillway.TimedOut}, "quota/admitted/"},
+		{spillway.Event{Policy: "ratelimit", Outcome: spillway.Abandoned}, "ratelimit/abandoned/client_gone"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight/late/deadline"},
+		{spillway.Event{Policy: "throttle", Outcome: spillway.Overloaded}, "throttle/failed/overloaded"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OverQuota}, "inflight/failed/over_quota"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 2)}, "inflight/failed/failed"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned, Err: context.Canceled}, "shed/abandoned/client_gone"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed/abandoned/client_gone"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.NotStarted, Err: rejected}, "inflight/abandoned/other_policy"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.NotStarted, Err: rejected}, "retry/abandoned/other_policy"},
+		{spillway.Event{Policy: "quota", Outcome: spillway.NotStarted}, "quota/admitted/"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.NotStarted}, "shed/abandoned/other_policy"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Failed}, "retry/failed/failed"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 1)}, "retry/failed/budget"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonAttempts, 3)}, "retry/failed/attempts"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonAttempts, 1)}, "retry/failed/overloaded"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonRetryAfter, 1)}, "retry/failed/retry_after"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonDeadline, 2)}, "retry/failed/no_time"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonNotRetryable, 1)}, "retry/failed/over_quota"},
+		{spillway.Event{Policy: "retry", Refused: true, Reason: spillway.ReasonQuota}, "retry/failed/other"},
+		{spillway.Event{Policy: "mine", Refused: true}, "other/rejected/other"},
+		{spillway.Event{Policy: "mine", Refused: true, Reason: 200}, "other/rejected/other"},
+		{spillway.Event{}, "other/failed/failed"},
 	} {
 		k := KindOf(&row.e)
-		if got := k.Policy() + " " + k.Outcome() + " " + k.Reason(); got != row.want {
+		if got := k.Policy() + "/" + k.Outcome() + "/" + k.Reason(); got != row.want {
 			t.Errorf("%+v: got %q, want %q", row.e, got, row.want)
 		}
 	}

@@ -69,30 +69,60 @@ var (
 		"Rejections of the customers with most rejections. An empty reason counts all customers that are not listed.",
 	}
 
-	Limit       = Metric{"spillway_limit", Gauge, "{request}", gate, Both, "Maximum number of requests in flight, as found by the shedder or configured for calls to the cluster."}
+	Limit = Metric{
+		"spillway_limit", Gauge, "{request}", gate, Both,
+		"Maximum number of requests in flight, as found by the shedder or configured for calls to the cluster.",
+	}
 	InFlight    = Metric{"spillway_in_flight", Gauge, "{request}", gate, Both, "Requests in flight, without those in a waiting queue."}
 	QueueLength = Metric{"spillway_queue_length", Gauge, "{request}", gate, Both, "Requests in waiting queues."}
 	BaseLatency = Metric{"spillway_base_latency_seconds", Gauge, "s", gate, Both, "Latency without a queue, from which the limit is computed."}
 	Utilization = Metric{"spillway_utilization_ratio", Gauge, "1", gate, Both, "Utilization of this process, as a share of its target."}
-	Throttle    = Metric{"spillway_throttle_ratio", Gauge, "1", []string{"cluster"}, Both, "Probability that the throttle rejects a call of the most throttled class."}
-	Budget      = Metric{"spillway_retry_budget_ratio", Gauge, "1", []string{"cluster"}, Both, "Tokens in the retry budget, as a share of its capacity."}
+	Throttle    = Metric{
+		"spillway_throttle_ratio", Gauge, "1", []string{"cluster"}, Both,
+		"Probability that the throttle rejects a call of the most throttled class.",
+	}
+	Budget = Metric{"spillway_retry_budget_ratio", Gauge, "1", []string{"cluster"}, Both, "Tokens in the retry budget, as a share of its capacity."}
 
-	InFlightMax        = Metric{"spillway_in_flight_max", Gauge, "{request}", gate, Proxy, "Most requests at once in the last minute, including those in a waiting queue."}
-	QueueWait          = Metric{"spillway_queue_wait_seconds", Summary, "s", gate, Proxy, "Time that requests waited for a token of the rate limit or a batch connection."}
+	InFlightMax = Metric{
+		"spillway_in_flight_max", Gauge, "{request}", gate, Proxy,
+		"Most requests at once in the last minute, including those in a waiting queue.",
+	}
+	QueueWait = Metric{
+		"spillway_queue_wait_seconds", Summary, "s", gate, Proxy,
+		"Time that requests waited for a token of the rate limit or a batch connection.",
+	}
 	CriticalityMissing = Metric{"spillway_criticality_missing_total", Counter, "{request}", nil, Proxy, "Requests without a criticality."}
-	Endpoints          = Metric{"spillway_endpoints", Gauge, "{endpoint}", []string{"cluster", "state"}, Proxy, "Endpoints that receive requests (up) and that do not (down)."}
-	Connections        = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
-	ConnRejected       = Metric{"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener"}, Proxy, "Connections that were reset because of their rate or number."}
-	ClientRequests     = Metric{"spillway_client_requests", Gauge, "{request}", []string{"listener", "state"}, Proxy, "Requests of a listener that are working, or waiting for their client."}
-	ClientsEvicted     = Metric{"spillway_clients_evicted_total", Counter, "{request}", []string{"listener"}, Proxy, "Requests and connections that waited for their client and were closed for others."}
-	ClientsRejected    = Metric{"spillway_client_requests_rejected_total", Counter, "{request}", []string{"listener"}, Proxy, "Requests rejected because max_requests of the listener was reached."}
-	Mongo              = Metric{
+	Endpoints          = Metric{
+		"spillway_endpoints", Gauge, "{endpoint}", []string{"cluster", "state"}, Proxy,
+		"Endpoints that receive requests (up) and that do not (down).",
+	}
+	Connections  = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
+	ConnRejected = Metric{
+		"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener"}, Proxy,
+		"Connections that were reset because of their rate or number.",
+	}
+	ClientRequests = Metric{
+		"spillway_client_requests", Gauge, "{request}", []string{"listener", "state"}, Proxy,
+		"Requests of a listener that are working, or waiting for their client.",
+	}
+	ClientsEvicted = Metric{
+		"spillway_clients_evicted_total", Counter, "{request}", []string{"listener"}, Proxy,
+		"Requests and connections that waited for their client and were closed for others.",
+	}
+	ClientsRejected = Metric{
+		"spillway_client_requests_rejected_total", Counter, "{request}", []string{"listener"}, Proxy,
+		"Requests rejected because max_requests of the listener was reached.",
+	}
+	Mongo = Metric{
 		"spillway_mongodb", Gauge, "1", []string{"listener", "name"}, Proxy,
 		"Counts of the ingress limiters of a MongoDB listener, by their names in serverStatus, and counts of the proxy.",
 	}
 	TunedLimit = Metric{"spillway_tuned_limit", Gauge, "1", []string{"name"}, Proxy, "A limit that is tuned by signals."}
-	Overrides  = Metric{"spillway_overrides", Gauge, "{setting}", nil, Proxy, "Settings that were changed over the API and differ from the configuration."}
-	Ready      = Metric{"spillway_ready", Gauge, "1", nil, Proxy, "1 if clients can be served, otherwise 0."}
+	Overrides  = Metric{
+		"spillway_overrides", Gauge, "{setting}", nil, Proxy,
+		"Settings that were changed over the API and differ from the configuration.",
+	}
+	Ready = Metric{"spillway_ready", Gauge, "1", nil, Proxy, "1 if clients can be served, otherwise 0."}
 )
 
 // Metrics is the table of all metrics.
