@@ -52,7 +52,8 @@ func (c *Config) checkCombination() error {
 	}
 	for name, t := range c.Thresholds {
 		if !slices.Contains(measureNames[:], name) && !slices.ContainsFunc(c.Signals, func(s Signal) bool { return s.Name == name }) {
-			return invalid.Field("load", fmt.Sprintf("Thresholds[%q]", name), t, "left out: there is no such measure (the measures are %v and the names of Signals)", measureNames)
+			return invalid.Field("load", fmt.Sprintf("Thresholds[%q]", name), t,
+				"left out: there is no such measure (the measures are %v and the names of Signals)", measureNames)
 		}
 		if err := t.check(fmt.Sprintf("Thresholds[%q]", name)); err != nil {
 			return err

@@ -142,7 +142,8 @@ func supported(o *options.ClientOptions) error {
 	deployment, crypt := deployed(o)
 	switch {
 	case o.AutoEncryptionOptions != nil:
-		return invalid.Field("spillmongo", "AutoEncryptionOptions", o.AutoEncryptionOptions, "nil: its helpers would share the client's servers (use explicit encryption)")
+		return invalid.Field("spillmongo", "AutoEncryptionOptions", o.AutoEncryptionOptions,
+			"nil: its helpers would share the client's servers (use explicit encryption)")
 	case crypt != nil:
 		return invalid.Field("spillmongo", "Crypt", crypt, "nil")
 	case deployment != nil:

@@ -1,5 +1,7 @@
 package spillsql
 
+//lint:file-ignore SA1019 drivers have these methods still
+
 import (
 	"context"
 	"database/sql/driver"

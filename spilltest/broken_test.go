@@ -177,7 +177,7 @@ func TestBrokenStack(t *testing.T) {
 
 // TestFaultsAreFound: each fault fails the clause that it breaks.
 func TestFaultsAreFound(t *testing.T) {
-	run := exec.Command(os.Args[0], "-test.run=^TestBroken(Gate|Stack)$", "-test.v") //nolint:gosec // this binary
+	run := exec.Command(os.Args[0], "-test.run=^TestBroken(Gate|Stack)$", "-test.v")
 	run.Env = append(os.Environ(), brokenEnv+"=1")
 	out, err := run.CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {

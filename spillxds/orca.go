@@ -8,13 +8,14 @@ import (
 	"time"
 
 	orcapb "github.com/cncf/xds/go/xds/data/orca/v3"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/elapsed"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/protobuf/proto"
 )
 
 // The trailer of gRPC, and the header of HTTP, that carries a report.
