@@ -52,21 +52,21 @@ func TestEventsHaveTimeAndContext(t *testing.T) {
 	})
 }
 
-// noBody is the failure of an attempt that was never sent.
-type noBody struct{ error }
+// unsentError is the failure of an attempt that was never sent.
+type unsentError struct{ error }
 
-func (noBody) Unsent() bool { return true }
+func (unsentError) Unsent() bool { return true }
 
-// dontRetry is the answer of a backend that says so.
-type dontRetry struct{ error }
+// finalError is the answer of a backend that says so.
+type finalError struct{ error }
 
-func (dontRetry) DontRetry() bool { return true }
+func (finalError) DontRetry() bool { return true }
 
 // TestFinalIsMarked: which ends of a call the context of the request above remembers.
 func TestFinalIsMarked(t *testing.T) {
 	full := &spillway.RejectedError{Policy: "inflight", Reason: spillway.ReasonMaxInFlight}
 	unsent := func(attempts int, reason retry.Reason, why error) error {
-		return &retry.Error{Attempts: attempts, Reason: reason, Why: why, Err: noBody{errBackend}}
+		return &retry.Error{Attempts: attempts, Reason: reason, Why: why, Err: unsentError{errBackend}}
 	}
 	for name, row := range map[string]struct {
 		answer error
@@ -75,13 +75,13 @@ func TestFinalIsMarked(t *testing.T) {
 		"served":                     {nil, false},
 		"broken":                     {errBackend, false},
 		"rejected":                   {full, true},
-		"don't retry":                {dontRetry{errBackend}, true},
+		"don't retry":                {finalError{errBackend}, true},
 		"canceled":                   {context.Canceled, false},
 		"unsent at once":             {unsent(1, retry.ReasonUnsent, errBackend), false},
 		"unsent at the second":       {unsent(2, retry.ReasonUnsent, errBackend), true},
 		"unsent for another reason":  {unsent(1, retry.ReasonDontRetry, errBackend), true},
 		"unsent as it was rejected":  {unsent(1, retry.ReasonUnsent, full), true},
-		"unsent without a strategy":  {noBody{errBackend}, true},
+		"unsent without a strategy":  {unsentError{errBackend}, true},
 		"wrapped unsent at once":     {fmt.Errorf("call: %w", unsent(1, retry.ReasonUnsent, errBackend)), false},
 		"wrapped unsent as rejected": {fmt.Errorf("call: %w", unsent(1, retry.ReasonUnsent, full)), true},
 	} {

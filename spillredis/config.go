@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/retry"

@@ -190,14 +190,14 @@ func TestPlaceInFlight(t *testing.T) {
 				t.Errorf("%s: %+v, want %d in flight", when, s, n)
 			}
 		}
-		rows, err := db.QueryContext(t.Context(), "query") //nolint:rowserrcheck // only the place in flight matters
+		rows, err := db.QueryContext(t.Context(), "query")
 		if err != nil {
 			t.Fatal(err)
 		}
 		want("before the first row", 1)
 		rows.Next()
 		want("after the first row", 0)
-		if err := rows.Close(); err != nil { //nolint:sqlclosecheck // before the end of the test
+		if err := rows.Close(); err != nil {
 			t.Error(err)
 		}
 		tx, err := db.BeginTx(t.Context(), nil)

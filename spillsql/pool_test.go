@@ -170,9 +170,9 @@ func TestPoolModel(t *testing.T) {
 							_ = tx.Rollback()
 						}
 					case 1:
-						if rows, err := db.QueryContext(ctx, "rows"); err == nil { //nolint:rowserrcheck // whatever it is
+						if rows, err := db.QueryContext(ctx, "rows"); err == nil {
 							time.Sleep(time.Millisecond)
-							_ = rows.Close() //nolint:sqlclosecheck // after a pause
+							_ = rows.Close()
 						}
 					default:
 						_, _ = db.ExecContext(ctx, "work")

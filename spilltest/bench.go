@@ -230,7 +230,9 @@ func testConcurrent(b *bench) {
 	work := func(ctx context.Context) error {
 		n := running.Add(1)
 		defer running.Add(-1)
-		for h := highest.Load(); n > h && !highest.CompareAndSwap(h, n); h = highest.Load() {
+		h := highest.Load()
+		for n > h && !highest.CompareAndSwap(h, n) {
+			h = highest.Load()
 		}
 		if n%2 == 0 {
 			return fails(ctx)

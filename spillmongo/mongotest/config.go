@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed90641741/spillway/internal/invalid"
 	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/seed90641741/spillway/internal/invalid"
 )
 
 // A Topology is what the nodes of a [Deployment] are to one another.
