@@ -58,9 +58,9 @@ type unsentError struct{ error }
 func (unsentError) Unsent() bool { return true }
 
 // finalError is the answer of a backend that says so.
-type finalError struct{ error }
+type lastError struct{ error }
 
-func (finalError) DontRetry() bool { return true }
+func (lastError) DontRetry() bool { return true }
 
 // TestFinalIsMarked: which ends of a call the context of the request above remembers.
 func TestFinalIsMarked(t *testing.T) {

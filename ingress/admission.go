@@ -210,6 +210,17 @@ func (a *Admission) Resume(now time.Time) {
 	}
 }
 
+// Charge adds cost, at the time now, to what the request costs the quota of its customer; see
+// [Passage.Charge]. Without a quota, and after Done, it does nothing.
+func (a *Admission) Charge(now time.Time, cost float64) {
+	if a.settings != nil && a.settings.quota != nil {
+		a.settings.quota.Charge(now, &a.quota, cost)
+	}
+	if a.observed != nil {
+		a.observed.Charge(now, cost)
+	}
+}
+
 // Done ends the request with its outcome at the time now. Any second call does nothing.
 // It reports whether requests may leave their queues: then ask [Core.Next].
 func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {

@@ -105,6 +105,22 @@ func (p *Passage) Resume(now time.Time) {
 	}
 }
 
+// Charge adds cost, at the time now, to what the request costs the quota of its customer, or
+// gives it back where cost is negative: what the request was found to cost, less
+// [quota.Config.Cost]. See [quota.Quota.Charge]. Charge is safe for concurrent use, also with
+// Done, after which it does nothing, as without a quota.
+func (p *Passage) Charge(now time.Time, cost float64) {
+	p.mu.lock()
+	defer p.mu.unlock()
+	if p.server == nil {
+		return
+	}
+	p.admission.Charge(now, cost)
+	if p.shadow != nil {
+		p.shadow.charge(now, cost)
+	}
+}
+
 // Done ends the request with its outcome: [spillway.Served], or
 // [spillway.Failed] for a failure of the server's own, [spillway.TimedOut] if the
 // deadline passed, [spillway.Abandoned] if the client left. Any second call does

@@ -18,8 +18,9 @@ type shadow struct {
 	leave     context.CancelFunc
 	mu        spinlock // guards what follows once the request runs
 	admission *Admission
-	runs      bool // it has waited
-	suspended int  // how often the request was suspended while the shadow waited
+	runs      bool    // it has waited
+	suspended int     // how often the request was suspended while the shadow waited
+	charged   float64 // what the request was charged meanwhile
 }
 
 // ending is the result of a request.
@@ -72,6 +73,18 @@ func (x *shadow) begin(now time.Time) {
 	x.runs = true
 	for range x.suspended {
 		x.admission.Suspend(now)
+	}
+	x.admission.Charge(now, x.charged)
+}
+
+// charge is [Passage.Charge].
+func (x *shadow) charge(now time.Time, cost float64) {
+	x.mu.lock()
+	defer x.mu.unlock()
+	if x.runs {
+		x.admission.Charge(now, cost)
+	} else {
+		x.charged += cost
 	}
 }
 

@@ -35,6 +35,16 @@ type Demand struct {
 	Wants float64
 	// Has is the Rate of the last Grant. Zero for a newcomer.
 	Has float64
+	// Offered is the cost, since the last lease, of all calls of each criticality,
+	// rejected calls included, by [spillway.Criticality.Index]. Charges that belong
+	// to no call count as CRITICAL_PLUS. Unlike Wants it is a sum, not a rate.
+	Offered [spillway.Criticalities]float64
+	// Used is the cost that was charged since the last lease. It is negative if
+	// more was given back than charged.
+	Used float64
+	// Elapsed is the time since the last lease. Zero if no time has passed; Offered
+	// and Used are then zero too, and part of the next Demand.
+	Elapsed time.Duration
 }
 
 // A Grant is the lease of a rate. The zero Grant refuses everything.
@@ -47,6 +57,14 @@ type Grant struct {
 	// means that they have no limit of their own. The last is of no effect: all
 	// together may use Rate.
 	Shares [spillway.Criticalities]float64
+	// LeastClass is the lowest criticality, by [spillway.Criticality.Index], that
+	// is admitted. Lower ones are rejected even if the bucket is full, for example
+	// because a higher class is rejected in another task. Zero admits all.
+	LeastClass int
+	// LeastDepth is the cost that the bucket holds at least, where
+	// Config.BurstSeconds at a low Rate would hold less. It must be finite; what is
+	// not above zero has no effect.
+	LeastDepth float64
 	// Until is when the lease ends. The grant is used up to the first call after
 	// that, which asks again, and for a year at most. Where it has passed already,
 	// each call asks.

@@ -9,6 +9,10 @@ import (
 // maxDebt bounds what a charge can do to a bucket, and how long a lease is.
 const maxDebt = 365 * 24 * time.Hour
 
+// maxDepth bounds the depth of a bucket that Grant.LeastDepth asks for. It is the
+// largest Config.BurstSeconds.
+const maxDepth = time.Hour
+
 // bucket is a debt of time, and the mark that refusals have left on it. Both are
 // the time, by the clock of the Quota, at which nothing of them remains.
 type bucket struct{ full, mark time.Duration }
@@ -28,6 +32,12 @@ func (b *bucket) charge(at time.Duration, nanoseconds float64) {
 	b.full = at + time.Duration(min(max(debt, 0), float64(maxDebt)))
 }
 
+// scale multiplies what is left of the debt and of the mark.
+func (b *bucket) scale(at time.Duration, by float64) {
+	b.full = at + time.Duration(min(float64(max(0, b.full-at))*by, float64(maxDebt)))
+	b.mark = at + time.Duration(min(float64(max(0, b.mark-at))*by, float64(maxDebt)))
+}
+
 // threshold is that of a class in the bucket that limits the classes up to i.
 func threshold(burst time.Duration, class, i int) time.Duration {
 	return burst * time.Duration(class+1) / time.Duration(i+1)
@@ -41,8 +51,11 @@ type customer struct {
 	leased     time.Duration
 	until      time.Duration // end of the lease
 	rate       float64
+	deep       time.Duration                      // the least depth of the buckets, in debt
+	least      int                                // the lowest class that is admitted
 	wants      float64                            // when last reported
-	offered    float64                            // cost since then, refused calls included
+	used       float64                            // cost charged since then
+	offered    [spillway.Criticalities]float64    // cost since then, refused calls included
 	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
 	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
 	calls      [spillway.Criticalities]ClassStats // for Stats
@@ -62,10 +75,11 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 // refuse returns how long calls of a class will be refused, and counts one if they are. It
 // returns 0 if they are not.
 func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duration) {
+	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
-		limit := threshold(burst, class, i)
+		limit := threshold(depth, class, i)
 		w := c.buckets[i].wait(at, limit)
-		if c.rate == 0 {
+		if c.rate == 0 || class < c.least && i == len(c.buckets)-1 {
 			w = max(w, c.until-at, 1)
 		}
 		if w > 0 {
@@ -80,23 +94,57 @@ func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duratio
 }
 
 func (c *customer) charge(at time.Duration, class int, cost float64) {
+	c.used += cost
 	for i := class; i < len(c.buckets); i++ {
 		c.buckets[i].charge(at, float64(cost*c.perToken[i]))
 	}
 }
 
+// demand says what the customer would use, and resets the counters.
+func (c *customer) demand(at time.Duration) Demand {
+	d := Demand{Customer: c.name, Has: c.rate, Elapsed: at - c.leased}
+	if d.Elapsed > 0 {
+		d.Offered, d.Used = c.offered, c.used
+		sum := 0.
+		for _, cost := range c.offered {
+			sum += cost
+		}
+		c.wants = sum / d.Elapsed.Seconds()
+		c.offered, c.used = [spillway.Criticalities]float64{}, 0
+	}
+	d.Wants = c.wants
+	return d
+}
+
 // lease takes a new grant. Debts stay what they are in seconds, so that a bucket
 // stays as full as it is.
-func (c *customer) lease(at time.Duration, until time.Duration, g Grant) {
-	c.leased, c.until, c.rate = at, until, 0
+func (c *customer) lease(at, until, burst time.Duration, g Grant) {
+	c.leased, c.until, c.rate, c.least = at, until, 0, g.LeastClass
 	if g.Rate > 0 {
 		c.rate = g.Rate
 	}
+	c.deepen(at, burst, g.LeastDepth)
 	g.Shares[len(g.Shares)-1] = 1
 	for i, share := range g.Shares {
 		c.perToken[i] = 0
 		if c.rate > 0 && share > 0 {
 			c.perToken[i] = float64(time.Second) / (c.rate * share)
+		}
+	}
+}
+
+// deepen sets the least depth of the buckets to the time that a cost takes at the
+// rate. Debts are scaled with the depth, so that a bucket stays as full as it is.
+func (c *customer) deepen(at, burst time.Duration, least float64) {
+	before := max(burst, c.deep)
+	c.deep = 0
+	if c.rate > 0 && least > 0 {
+		c.deep = time.Duration(min(least/c.rate*float64(time.Second), float64(maxDepth)))
+	}
+	if after := max(burst, c.deep); after != before {
+		scale := float64(after) / float64(before)
+		for i := range c.buckets {
+			c.buckets[i].scale(at, scale)
 		}
 	}
 }
@@ -114,5 +162,5 @@ func (c *customer) idle(at time.Duration) bool {
 // debt returns how much of c's bucket is used, as a share.
 func (c *customer) debt(at, burst time.Duration) float64 {
 	b := c.buckets[spillway.Criticalities-1]
-	return float64(max(0, b.full-at)) / float64(burst)
+	return float64(max(0, b.full-at)) / float64(max(burst, c.deep))
 }

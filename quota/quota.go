@@ -119,7 +119,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	q.see(now)
 	place := q.place(call.Customer)
 	c := q.leased(place)
-	c.offered += q.cfg.Cost
+	c.offered[class] += q.cfg.Cost
 	if wait := c.admit(q.at, q.burst, class, q.cfg.Cost); wait > 0 {
 		return spillway.Ticket{}, refusal(class, wait)
 	}
@@ -140,7 +140,7 @@ func (q *Quota) Refuse(now time.Time, call spillway.Call) error {
 	if wait == 0 {
 		return nil
 	}
-	c.offered += q.cfg.Cost
+	c.offered[class] += q.cfg.Cost
 	return refusal(class, wait)
 }
 
@@ -173,8 +173,9 @@ func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	if !ok {
 		c, amount = q.leased(0), max(amount, 0)
 	}
-	c.offered = max(0, c.offered+amount)
-	c.charge(q.at, t.Criticality.Index(), amount)
+	class := t.Criticality.Index()
+	c.offered[class] = max(0, c.offered[class]+amount)
+	c.charge(q.at, class, amount)
 }
 
 // ChargeCustomer charges amount to a customer for what it costs apart from calls, such as TLS
@@ -189,7 +190,7 @@ func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
 	defer q.mu.Unlock()
 	q.see(now)
 	c := q.leased(q.place(customer))
-	c.offered += amount
+	c.offered[spillway.Criticalities-1] += amount
 	c.charge(q.at, spillway.Criticalities-1, amount)
 }
 
@@ -216,11 +217,8 @@ func (q *Quota) leased(place int) *customer {
 // renew asks the Allocator for the next lease.
 func (q *Quota) renew(place int) {
 	c, now := q.customers[place], q.clock.Time(q.at)
-	if elapsed := q.at - c.leased; elapsed > 0 {
-		c.wants, c.offered = c.offered/elapsed.Seconds(), 0
-	}
-	g := q.cfg.Allocator.Lease(now, Demand{Customer: c.name, Wants: c.wants, Has: c.rate})
-	c.lease(q.at, q.at+min(g.Until.Sub(now), maxDebt), g)
+	g := q.cfg.Allocator.Lease(now, c.demand(q.at))
+	c.lease(q.at, q.at+min(g.Until.Sub(now), maxDebt), q.burst, g)
 	if place > 0 {
 		q.know(place, q.cfg.Allocator.Known(c.name))
 	}

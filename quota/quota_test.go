@@ -306,7 +306,8 @@ func TestLeases(t *testing.T) {
 	}
 	g.rate = 10
 	admit(q, 100*ms, "c", criticalPlus)
-	if want := (Demand{"c", 510, 100}); len(g.demands) != 2 || g.demands[1] != want {
+	want := Demand{Customer: "c", Wants: 510, Has: 100, Offered: [4]float64{criticalPlus: 51}, Used: 51, Elapsed: 100 * ms}
+	if len(g.demands) != 2 || g.demands[1] != want {
 		t.Fatalf("at the end of the lease: %+v, want %+v", g.demands, want)
 	}
 	// 50 of 100 used, 10 paid off: the bucket stays as full as it is, and one call takes a tenth now.

@@ -61,8 +61,11 @@ var table = map[string]row{
 
 	"internal/telemetry": {level: stacks}, // which knows why a call was not retried
 
-	"egress":  {level: stacks},
-	"ingress": {level: stacks},
+	"egress":      {level: stacks},
+	"ingress":     {level: stacks},
+	"quota/fleet": {level: stacks}, // a rule on top of quota, and the loop that syncs
+
+	"quota/fleet/boardtest": {level: edges, kit: true},
 
 	"sim":       {level: edges},
 	"spillhttp": {level: edges},

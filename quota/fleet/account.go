@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"math"
+	"slices"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// An account is one customer, over all tasks.
+type account struct {
+	name     string
+	limit    quota.Limit
+	listed   bool
+	round    uint64                            // of the last report that had it
+	wants    float64                           // cost per second, of the tasks that are not silent
+	parts    [spillway.Criticalities][]float64 // by class, what each task needs
+	used     float64                           // cost, since the last round
+	reserved float64                           // cost per second, for silent tasks
+	rate     float64                           // in all tasks
+	debt     float64                           // of the bucket that all tasks share
+	level    Level                             // of the last round
+}
+
+// reset begins a round.
+func (a *account) reset() {
+	a.wants, a.used, a.reserved = 0, 0, 0
+	for class := range a.parts {
+		a.parts[class] = a.parts[class][:0]
+	}
+}
+
+// useful returns the demand of the customer, as far as its limit lets it.
+func (a *account) useful() float64 { return min(a.wants+a.reserved, a.limit.Rate) }
+
+// divide sets the rate of each account: its limit, or its part of the capacity. All
+// unlisted customers are one claim among the listed ones, and share what it gets. It
+// returns the weight of all claims, and the rate of an unlisted newcomer.
+func (t *Table) divide() (weight, unlisted float64) {
+	all := &account{limit: effective(t.cfg.Limits.Strangers)}
+	if len(t.unlisted) == 0 {
+		weight = fill(t.listed, t.cfg.maximum)
+		all.rate = min(all.limit.Rate, t.cfg.maximum*all.limit.Weight/(weight+all.limit.Weight))
+	} else {
+		for _, a := range t.unlisted {
+			all.wants += a.useful()
+		}
+		weight = fill(append(slices.Clone(t.listed), all), t.cfg.maximum)
+		fill(t.unlisted, all.rate)
+	}
+	if !math.IsInf(all.rate, 1) {
+		unlisted = all.rate / float64(len(t.unlisted)+1)
+	}
+	return weight, unlisted
+}
+
+// fill sets the rates of claims that share a capacity, and returns their weight. With
+// more demand than capacity each may use up to the same level per weight. With less,
+// each has its demand and its part of the rest, but at least its fair share.
+func fill(claims []*account, capacity float64) (weight float64) {
+	for _, a := range claims {
+		weight += a.limit.Weight
+		a.rate = a.limit.Rate
+	}
+	if math.IsInf(capacity, 1) {
+		return weight
+	}
+	order := slices.SortedFunc(slices.Values(claims), byDemand)
+	spare, left := capacity, weight
+	for _, a := range order {
+		left = max(left, a.limit.Weight) // but for rounding it is
+		if a.useful() > spare*a.limit.Weight/left {
+			for _, a := range claims {
+				a.rate = min(a.limit.Rate, spare/left*a.limit.Weight)
+			}
+			return weight
+		}
+		spare -= a.useful()
+		left -= a.limit.Weight
+	}
+	for _, a := range claims {
+		part := a.limit.Weight / weight
+		a.rate = min(a.limit.Rate, max(capacity*part, a.useful()+float64(max(0, spare)*part)))
+	}
+	return weight
+}
+
+// settle adds to the debt what was used, and takes what time has paid.
+func (a *account) settle(t *Table, dt float64) {
+	if math.IsInf(a.rate, 1) {
+		a.debt = 0
+		return
+	}
+	if t.learning && t.expected > 0 {
+		return // most of what the tasks have used since the last levels is not known yet
+	}
+	most := float64(2*t.cfg.window*a.rate) + float64(t.cfg.LeastDepth*float64(len(t.tasks)))
+	a.debt = min(max(a.debt+a.used-float64(a.rate*dt), 0), most)
+}
+
+// share hands out the rate of a customer by class, from the top.
+func (a *account) share(s *settings, tasks int) Level {
+	l := Level{Rate: a.rate, Debt: a.debt, Marginal: -1, name: a.name}
+	left := max(0, s.steered(a.rate, a.debt)-a.reserved)
+	for class := spillway.Criticalities - 1; class >= 0; class-- {
+		sum := 0.
+		for _, part := range a.parts[class] {
+			sum += part
+		}
+		if sum > left {
+			l.Marginal, l.Share = class, waterLevel(a.parts[class], left)
+			return l
+		}
+		left -= sum
+	}
+	l.Share = left / float64(tasks)
+	return l
+}
+
+// waterLevel returns the level at which the parts, each cut off at it, add up to a
+// total that is less than their sum. It sorts the parts.
+func waterLevel(parts []float64, total float64) float64 {
+	slices.Sort(parts)
+	for i, part := range parts {
+		if level := total / float64(len(parts)-i); level <= part {
+			return level
+		}
+		total -= part
+	}
+	return 0
+}

@@ -1,0 +1,198 @@
+package fleet
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// Config configures a [Fleet] or a [Table].
+type Config struct {
+	// Limits are what customers may use in all tasks together. They must be the same
+	// in all tasks; Stats.ConfigConflict reports tasks that differ. Names must be at
+	// most 255 bytes. Interval has no effect, and neither have Shares.
+	Limits quota.LocalConfig
+
+	// Task is the name of this task, different from that of all others. It must be at
+	// most 255 bytes. Empty means one made of random bits. A [Table] ignores it.
+	Task string
+
+	// Tasks is how many tasks are expected. A task without a word from the board grants
+	// limit/Tasks, or less if the last word was that there are more. Zero means 10; it
+	// must be 1 to 1000000.
+	Tasks int
+
+	// Interval is how often a task reports. Shorter ones follow demand sooner, and cost
+	// the board more. Zero means 200 ms; it must be 50 ms to 10 s.
+	Interval time.Duration
+
+	// BurstSeconds is how many seconds' worth of its rate an idle customer saves up, in
+	// all tasks together; the same as quota.Config.BurstSeconds. Zero means 1; it must
+	// be 0.01 to 3600.
+	BurstSeconds float64
+
+	// LeastDepth is the cost that a customer's bucket in one task holds at least. With
+	// less, single calls decide where a share is below a call per second. Zero means 3,
+	// negative means none; it must be at most 1e6.
+	LeastDepth float64
+
+	// Hold is how long a task keeps its last share without a word. Zero means 2 s, or 10
+	// intervals if that is longer; it must be 5 intervals to 10 min.
+	Hold time.Duration
+
+	// Grace is the time without a word after which a task has limit/tasks, and the
+	// others no longer reserve anything for it. More lets fewer calls through when tasks
+	// are cut off from the board; less gives the share of a crashed task to the others
+	// sooner. Zero means 5·Hold; it must be above Hold and at most 1 h.
+	Grace time.Duration
+
+	// MaxUnlisted is how many customers that are not in Limits.Customers a task reports
+	// by name. What comes on top is one customer, with the name "". Zero means 1000,
+	// negative means none; it must be at most 100000.
+	MaxUnlisted int
+}
+
+// settings is a Config with defaults, and what follows from it.
+type settings struct {
+	Config
+	hash    uint64        // of the limits
+	settle  float64       // T of the package comment, in seconds
+	window  float64       // B of the package comment
+	lease   time.Duration // of a Grant
+	forget  time.Duration // after which an idle customer is not reported
+	maximum float64       // that Limits.Capacity allows a customer
+	weight  float64       // of all customers, listed or not
+	local   *quota.Local  // this task's part of all limits
+}
+
+// withDefaults returns c with its zero fields filled, or an error that names the
+// first bad field.
+func (c Config) withDefaults() (*settings, error) {
+	orInt(&c.Tasks, 10)
+	orInt(&c.MaxUnlisted, 1000)
+	orInt(&c.Interval, 200*time.Millisecond)
+	orInt(&c.Hold, max(2*time.Second, 10*c.Interval))
+	orInt(&c.Grace, 5*c.Hold)
+	if c.BurstSeconds == 0 {
+		c.BurstSeconds = 1
+	}
+	if c.LeastDepth == 0 {
+		c.LeastDepth = 3
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	c.LeastDepth, c.MaxUnlisted = max(c.LeastDepth, 0), max(c.MaxUnlisted, 0)
+	c.Limits.Customers = maps.Clone(c.Limits.Customers)
+	weight := effective(c.Limits.Strangers).Weight
+	for _, l := range c.Limits.Customers {
+		weight += effective(l).Weight
+	}
+	settle := max(1, 5*c.Interval.Seconds())
+	s := &settings{
+		Config: c, hash: c.hash(), settle: settle, window: max(c.BurstSeconds, settle),
+		lease: c.Interval / 4, forget: max(5*time.Second, 3*c.Interval),
+		maximum: orNone(c.Limits.Capacity), weight: weight,
+	}
+	local, err := s.alone()
+	s.local = local
+	return s, err
+}
+
+// orInt sets a field that is zero.
+func orInt[T int | time.Duration](field *T, value T) {
+	if *field == 0 {
+		*field = value
+	}
+}
+
+func (c *Config) validate() error {
+	_, err := quota.NewLocal(quota.LocalConfig{
+		Capacity: c.Limits.Capacity, Customers: c.Limits.Customers,
+		Stranger: c.Limits.Stranger, Strangers: c.Limits.Strangers,
+	})
+	bad := func(path string, value any, format string, args ...any) error {
+		return invalid.Field("fleet", path, value, format, args...)
+	}
+	switch {
+	case err != nil:
+		return invalid.In("fleet", "Limits", err)
+	case len(c.Task) > maxName:
+		return bad("Task", c.Task, "at most %d bytes", maxName)
+	case c.Tasks < 1 || c.Tasks > maxTasks:
+		return bad("Tasks", c.Tasks, "1 to %d", maxTasks)
+	case c.Interval < 50*time.Millisecond || c.Interval > 10*time.Second:
+		return bad("Interval", c.Interval, "50ms to 10s")
+	case !(c.BurstSeconds >= 0.01 && c.BurstSeconds <= 3600):
+		return bad("BurstSeconds", c.BurstSeconds, "0.01 to 3600")
+	case !(c.LeastDepth <= 1e6):
+		return bad("LeastDepth", c.LeastDepth, "at most 1e6, or negative for none")
+	case c.Hold < 5*c.Interval || c.Hold > 10*time.Minute:
+		return bad("Hold", c.Hold, "5 intervals (%v) to 10m", 5*c.Interval)
+	case c.Grace <= c.Hold || c.Grace > time.Hour:
+		return bad("Grace", c.Grace, "above Hold (%v) and at most 1h", c.Hold)
+	case c.MaxUnlisted > 1e5:
+		return bad("MaxUnlisted", c.MaxUnlisted, "at most 100000, or negative for none")
+	}
+	for name := range c.Limits.Customers {
+		if name == "" || len(name) > maxName {
+			return bad("Limits.Customers", name, "names of 1 to %d bytes", maxName)
+		}
+	}
+	return nil
+}
+
+// keep returns how long a board remembers what does not change.
+func (s *settings) keep() time.Duration { return max(30*time.Second, 2*s.Grace) }
+
+// limit returns what a customer may use, and whether it is listed by name.
+func (s *settings) limit(name string) (l quota.Limit, listed bool) {
+	if l, listed = s.Limits.Customers[name]; !listed {
+		l, l.Weight = s.Limits.Stranger, 1
+	}
+	return effective(l), listed
+}
+
+// effective returns l with its zero fields filled.
+func effective(l quota.Limit) quota.Limit {
+	l.Rate = orNone(l.Rate)
+	if l.Weight == 0 {
+		l.Weight = 1
+	}
+	return l
+}
+
+// orNone returns what a rate of zero means.
+func orNone(rate float64) float64 {
+	if rate == 0 {
+		return math.Inf(1)
+	}
+	return rate
+}
+
+// hash tells configurations apart that share differently.
+func (c *Config) hash() uint64 {
+	h := fnv.New64a()
+	var b [8]byte
+	number := func(all ...float64) {
+		for _, x := range all {
+			binary.LittleEndian.PutUint64(b[:], math.Float64bits(x))
+			_, _ = h.Write(b[:])
+		}
+	}
+	number(c.Limits.Capacity, c.BurstSeconds, c.Interval.Seconds(), c.Hold.Seconds(), c.Grace.Seconds())
+	number(c.Limits.Stranger.Rate, c.Limits.Strangers.Rate, c.Limits.Strangers.Weight)
+	for _, name := range slices.Sorted(maps.Keys(c.Limits.Customers)) {
+		l := c.Limits.Customers[name]
+		_, _ = io.WriteString(h, name)
+		number(float64(len(name)), l.Rate, l.Weight)
+	}
+	return h.Sum64()
+}

@@ -1,0 +1,240 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// The board is lost, and comes back with nothing.
+func TestBoardComesBackEmpty(t *testing.T) {
+	for _, gone := range []time.Duration{300 * ms, 3 * time.Second} {
+		s := newService(t, 20, mail(1000), skewed(3000))
+		s.events = func(at time.Duration) {
+			switch at {
+			case 5 * time.Second:
+				s.board = nil
+			case 5*time.Second + gone:
+				s.board = NewMemory(s.now)
+			}
+		}
+		s.run(14 * time.Second)
+		least, most := s.extremes(4*time.Second, 14*time.Second)
+		within(t, gone.String()+": least second", least/1000, 0.85, 1)
+		within(t, gone.String()+": most second", most/1000, 1, 1.15)
+		for i, n := range s.nodes {
+			if st := n.fleet.Stats(s.now()); st.Epoch != 2 || st.Age > 2*n.fleet.cfg.Interval {
+				t.Errorf("task %d: %+v, want levels of epoch 2", i, st)
+			}
+		}
+	}
+}
+
+// The board is gone for good. Later demand moves to other tasks, whose buckets may be full.
+func TestBoardGoneForGood(t *testing.T) {
+	for _, demand := range []float64{900, 3000} {
+		s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+			if at > 18*time.Second {
+				i = 19 - i
+			}
+			return skewed(demand)(i, at)
+		})
+		s.events = func(at time.Duration) {
+			if at == 5*time.Second {
+				s.board = nil
+			}
+		}
+		s.run(30 * time.Second)
+		least, most := s.extremes(5*time.Second, 18*time.Second)
+		within(t, "least second", least/1000, 0.5, 1)
+		within(t, "most second", most/1000, 0, 1.1)
+		within(t, "after the move", s.admitted(18*time.Second, 30*time.Second)/1000, 0.5, 1.05)
+		for i := range s.nodes {
+			c := s.sum(20*time.Second, 30*time.Second, func(k int) bool { return k == i })
+			if total(c.admitted) < min(demand*zipf(19-i), 50)*0.8 {
+				t.Errorf("task %d admits %v of %v", i, total(c.admitted), demand*zipf(19-i))
+			}
+		}
+	}
+}
+
+// A board that is lost while demand is low does not leave behind grants for a burst.
+func TestDemandRisesWithoutBoard(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		if at < 6*time.Second {
+			return even(300, 20)(i, at)
+		}
+		return even(3000, 20)(i, at)
+	})
+	s.events = func(at time.Duration) {
+		if at == 5*time.Second {
+			s.board = nil
+		}
+	}
+	s.run(20 * time.Second)
+	within(t, "admitted but for the first burst", s.admitted(8*time.Second, 20*time.Second)/1000, 0.9, 1.1)
+}
+
+// Half of the tasks lose the board, for longer than Grace.
+func TestHalfOfTheTasksAreCutOff(t *testing.T) {
+	s := newService(t, 20, mail(1000), even(2000, 20))
+	s.events = func(at time.Duration) {
+		for _, n := range s.nodes[:10] {
+			n.link.cut = at >= 5*time.Second && at < 20*time.Second
+		}
+	}
+	s.run(30 * time.Second)
+	within(t, "until Grace", s.admitted(5*time.Second, 15*time.Second)/1000, 0.92, 1.05)
+	_, most := s.extremes(5*time.Second, 15*time.Second)
+	within(t, "most second until Grace", most/1000, 0.9, 1.05)
+	// 1.5 is the limit and half of it; the shared bucket was not quite used up.
+	within(t, "after Grace", s.admitted(16*time.Second, 20*time.Second)/1000, 1.45, 1.515)
+	within(t, "healed", s.admitted(22*time.Second, 30*time.Second)/1000, 0.95, 1.02)
+}
+
+// The demand is all at the tasks that are cut off, and comes to the others too.
+func TestAllDemandIsCutOff(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		if i < 10 || at > 5*time.Second {
+			return even(4000, 20)(i, at)
+		}
+		return nil
+	})
+	s.events = func(at time.Duration) {
+		for _, n := range s.nodes[:10] {
+			n.link.cut = at >= 4*time.Second
+		}
+	}
+	s.run(14 * time.Second)
+	within(t, "until Grace", s.admitted(5*time.Second, 14*time.Second)/1000, 0.9, 1.12)
+}
+
+// Five of twenty tasks crash without a goodbye; their load goes to the others.
+func TestCrash(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		if at >= 5*time.Second {
+			return even(2000, 15)(i, at)
+		}
+		return even(2000, 20)(i, at)
+	})
+	s.events = func(at time.Duration) {
+		for _, n := range s.nodes[:5] {
+			n.down = at >= 5*time.Second
+		}
+	}
+	s.run(22 * time.Second)
+	within(t, "until Grace", s.admitted(5*time.Second, 15*time.Second)/1000, 0.7, 1.02)
+	within(t, "after Grace", s.admitted(18*time.Second, 22*time.Second)/1000, 0.96, 1.03)
+	_, most := s.extremes(5*time.Second, 22*time.Second)
+	within(t, "most second", most/1000, 0, 1.25)
+	if tasks := s.nodes[19].fleet.Stats(s.now()).Tasks; tasks != 15 {
+		t.Errorf("the leader knows of %d tasks, want 15", tasks)
+	}
+}
+
+// The same with a goodbye: the share is free at once.
+func TestLeave(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		if at >= 5*time.Second {
+			return even(2000, 15)(i, at)
+		}
+		return even(2000, 20)(i, at)
+	})
+	s.events = func(at time.Duration) {
+		if at == 5*time.Second {
+			for _, n := range s.nodes[:5] { // one of them leads
+				n.down = true
+				if err := n.fleet.Leave(context.Background(), n.link); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	s.run(10 * time.Second)
+	within(t, "admitted", s.admitted(7*time.Second, 10*time.Second)/1000, 0.95, 1.06)
+}
+
+// Ten tasks join ten others, and double the load. As with one bucket for all, its one
+// second of burst is admitted on top.
+func TestJoin(t *testing.T) {
+	s := newService(t, 10, mail(1000), func(int, time.Duration) []stream { return even(1000, 10)(0, 0) })
+	s.run(5 * time.Second)
+	for range 10 {
+		s.start()
+	}
+	s.run(10 * time.Second)
+	_, most := s.extremes(2*time.Second, 10*time.Second)
+	within(t, "most second", most/1000, 0.9, 2)
+	within(t, "with the burst", s.admitted(5*time.Second, 10*time.Second)/1000, 1, 1.2)
+	joined := s.sum(7*time.Second, 10*time.Second, func(i int) bool { return i >= 10 })
+	within(t, "part of those that joined", total(joined.admitted)/1000, 0.4, 0.6)
+}
+
+// The leader hangs before it publishes, time and again. What it publishes when another
+// leads is refused, and no task takes it.
+func TestLateWordOfALeader(t *testing.T) {
+	s := newService(t, 20, mail(1000), skewed(3000))
+	hung, late := -1, 0
+	s.events = func(at time.Duration) {
+		switch at % (3 * time.Second) {
+		case 2 * time.Second:
+			for i, n := range s.nodes {
+				if n.fleet.Stats(s.now()).Leader {
+					hung = i
+					n.link.hold = true
+				}
+			}
+		case 2*time.Second + 300*ms:
+			s.nodes[hung].down = true // for two seconds
+		case time.Second:
+			if hung < 0 {
+				return
+			}
+			n := s.nodes[hung]
+			for _, p := range n.link.held {
+				if err := n.link.board.Publish(context.Background(), p); !errors.Is(err, ErrFenced) {
+					t.Errorf("at %v: publishing late: %v, want ErrFenced", at, err)
+				}
+				late++
+			}
+			n.link.hold, n.link.held, n.down = false, nil, false
+		}
+	}
+	s.run(14 * time.Second)
+	if late < 4 {
+		t.Errorf("only %d publications were late", late)
+	}
+	_, most := s.extremes(2*time.Second, 14*time.Second)
+	within(t, "most second", most/1000, 0.7, 1.15)
+	within(t, "epochs", float64(s.nodes[0].fleet.Stats(s.now()).Epoch), 4, 6)
+}
+
+// Clocks of the tasks are up to an hour apart.
+func TestClocksApart(t *testing.T) {
+	s := newService(t, 0, mail(1000), skewed(3000))
+	for i := range 20 {
+		s.start().skew = time.Duration(i-10) * 6 * time.Minute
+	}
+	s.run(12 * time.Second)
+	within(t, "admitted", s.admitted(4*time.Second, 12*time.Second)/1000, 0.97, 1.01)
+}
+
+// The clock of the board steps by an hour, forward and back.
+func TestBoardClockSteps(t *testing.T) {
+	step := time.Duration(0)
+	s := newService(t, 20, mail(1000), skewed(3000))
+	s.board.now = func() time.Time { return s.now().Add(step) }
+	s.events = func(at time.Duration) {
+		switch at {
+		case 5 * time.Second:
+			step = time.Hour
+		case 9 * time.Second:
+			step = -time.Hour
+		}
+	}
+	s.run(14 * time.Second)
+	least, most := s.extremes(4*time.Second, 14*time.Second)
+	within(t, "least second", least/1000, 0.85, 1)
+	within(t, "most second", most/1000, 0.9, 1.15)
+}

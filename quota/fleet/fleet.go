@@ -1,0 +1,181 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// A Fleet is one task's part of quotas that many tasks share. It implements
+// [quota.Allocator]; one Fleet may serve several quotas of a process. [Fleet.Sync]
+// exchanges words with the board; [Run] calls it regularly. A Fleet without a word
+// works, see the package comment. It is safe for concurrent use and must not be copied;
+// make one with [New].
+type Fleet struct {
+	task   string
+	urgent chan struct{} // has room for one signal that Sync should not wait
+
+	mu      sync.Mutex
+	cfg     *settings
+	entries map[string]*entry
+	order   []*entry  // as in the report
+	names   int       // of unlisted customers
+	word    *word     // nil before the first
+	fence   uint64    // the highest epoch seen
+	raised  time.Time // when it was last raised
+
+	syncing     sync.Mutex // guards what follows, which only Sync uses
+	incarnation uint64
+	seq         uint64
+	said        time.Time
+	table       *Table // nil if another task leads
+	epoch       uint64 // of the table
+
+	stats Stats // guarded by mu
+}
+
+// word is the last that came from the leader.
+type word struct {
+	*Levels
+	heard time.Time
+}
+
+// entry is a customer in this task.
+type entry struct {
+	name    string
+	bounds  bounds
+	listed  bool
+	seen    time.Time
+	since   uint64                          // the first report that has it
+	offered [spillway.Criticalities]float64 // cost since the last report
+	covered time.Duration                   // the time that this is over
+	used    float64                         // cost since the entry exists
+	wants   [spillway.Criticalities]float64 // cost per second, smoothed
+	fresh   [spillway.Criticalities]float64 // the same, when the last word came
+	word    *word                           // that level is of
+	level   Level
+	leveled bool // whether the leader knows of demand
+	idle    bool // about to be forgotten
+}
+
+// bounds are what follows from the configuration alone, whatever the board says.
+type bounds struct {
+	most float64 // cost per second; +Inf for no limit
+	fair float64 // the least that the customer can have in all tasks
+}
+
+// New returns a Fleet without a word from the board, or an error that names the field
+// of c that is out of range.
+func New(c Config) (*Fleet, error) {
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails
+	if c.Task == "" {
+		c.Task = rand.Text()
+	}
+	cfg, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{
+		task: c.Task, cfg: cfg, entries: make(map[string]*entry), urgent: make(chan struct{}, 1),
+		incarnation: binary.LittleEndian.Uint64(random[:]),
+	}, nil
+}
+
+// Update changes the configuration of a Fleet in use, or returns an error that names
+// the field that is out of range and changes nothing. It must come to all tasks soon.
+// Task has no effect.
+func (f *Fleet) Update(c Config) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c.Task = f.task
+	cfg, err := c.withDefaults()
+	if err != nil {
+		return err
+	}
+	f.cfg, f.names = cfg, 0
+	for _, e := range f.order {
+		e.bounds, e.listed = cfg.bounds(e.name)
+		if !e.listed {
+			f.names++
+		}
+	}
+	return nil
+}
+
+// bounds returns the bounds of a customer, and whether it is listed by name.
+func (s *settings) bounds(name string) (b bounds, listed bool) {
+	limit, listed := s.limit(name)
+	b.most = min(limit.Rate, s.maximum)
+	if !listed {
+		b.most = min(b.most, orNone(s.Limits.Strangers.Rate))
+		limit.Weight = effective(s.Limits.Strangers).Weight / float64(s.MaxUnlisted+1)
+	}
+	b.fair = b.most // what is not bounded by the capacity
+	if !math.IsInf(s.maximum, 1) {
+		b.fair = min(b.most, s.maximum*limit.Weight/s.weight)
+	}
+	return b, listed
+}
+
+// Known implements [quota.Allocator]: it reports whether the customer is one of
+// Limits.Customers.
+func (f *Fleet) Known(customer string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, ok := f.cfg.Limits.Customers[customer]
+	return ok
+}
+
+// Lease implements [quota.Allocator]. It takes note of the demand, and grants this
+// task's share for a quarter of an interval. It allocates nothing but an entry for a
+// newcomer.
+func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.entry(d.Customer)
+	e.seen = now
+	e.used += d.Used
+	e.covered += d.Elapsed
+	reported, sum := 0., 0.
+	for class, cost := range d.Offered {
+		e.offered[class] += cost
+		sum += e.offered[class]
+		reported += e.wants[class]
+	}
+	rate, least := f.share(now, e, d)
+	if d.Wants > rate && d.Wants > 2*reported && sum >= urgentCost {
+		select {
+		case f.urgent <- struct{}{}:
+		default:
+		}
+	}
+	return quota.Grant{Rate: rate, LeastClass: least, LeastDepth: f.cfg.LeastDepth, Until: now.Add(f.cfg.lease)}
+}
+
+// urgentCost is how much must be wanted before a jump in demand is believed to be one:
+// below, the noise of independent calls is above a third.
+const urgentCost = 10
+
+// entry returns the entry of a customer, or of all others if there are too many.
+func (f *Fleet) entry(name string) *entry {
+	if e := f.entries[name]; e != nil {
+		return e
+	}
+	b, listed := f.cfg.bounds(name)
+	if !listed && name != "" && (f.names >= f.cfg.MaxUnlisted || len(name) > maxName) {
+		return f.entry("")
+	}
+	e := &entry{name: name, bounds: b, listed: listed}
+	if !listed && name != "" {
+		f.names++
+	}
+	f.entries[name] = e
+	f.order = append(f.order, e)
+	return e
+}

@@ -1,0 +1,35 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/quota"
+)
+
+// Shards is an allocator for more customers than one leader or one engine can take: each
+// customer belongs to one of several Fleets, by the hash of its name, and each Fleet has
+// its own board. They do not share a capacity. It must not be empty, and must be of
+// the same length in all tasks.
+type Shards []*Fleet
+
+// Known implements [quota.Allocator].
+func (s Shards) Known(customer string) bool { return s.of(customer).Known(customer) }
+
+// Lease implements [quota.Allocator].
+func (s Shards) Lease(now time.Time, d quota.Demand) quota.Grant {
+	return s.of(d.Customer).Lease(now, d)
+}
+
+// of returns the Fleet that a customer belongs to.
+func (s Shards) of(customer string) *Fleet {
+	hash := uint32(2166136261) // FNV-1a, the same in all tasks
+	for i := range len(customer) {
+		hash = (hash ^ uint32(customer[i])) * 16777619
+	}
+	return s[hash%uint32(len(s))]
+}
+
+var (
+	_ quota.Allocator = (*Fleet)(nil)
+	_ quota.Allocator = Shards(nil)
+)

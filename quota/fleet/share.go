@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"github.com/seed90641741/spillway/quota"
+)
+
+// share returns what this task may grant a customer, and the lowest class. Whatever
+// the board says, it is at most what the configuration allows, and not zero.
+func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, least int) {
+	if math.IsInf(e.bounds.most, 1) {
+		return e.bounds.most, 0
+	}
+	w := f.word
+	if w == nil {
+		return f.cfg.local.Lease(now, d).Rate, 0
+	}
+	if e.word != w {
+		e.word = w
+		e.level, e.leveled = w.customers[e.name]
+	}
+	age := now.Sub(w.heard)
+	rate, least = f.granted(w, e, age)
+	if age > f.cfg.Hold {
+		equal := f.cfg.local.Lease(now, d).Rate * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
+		rate, least = decayed(f.cfg, rate, equal, age), 0
+	}
+	// A count of tasks that is out of all proportion does not take away the floor.
+	tasks := min(max(w.Tasks, f.cfg.Tasks), 10*f.cfg.Tasks)
+	return min(max(rate, floor*e.bounds.fair/float64(tasks)), e.bounds.most), least
+}
+
+// granted returns what the last word grants, that is so old.
+func (f *Fleet) granted(w *word, e *entry, age time.Duration) (rate float64, least int) {
+	if !e.leveled {
+		return f.newcomer(w, e) / float64(w.Tasks), 0
+	}
+	if age <= late*f.cfg.Interval {
+		return e.level.grant(&e.wants, w.Tasks)
+	}
+	// The others do not hear either what is new here, nor can the leader steer.
+	rate, least = e.level.grant(&e.fresh, w.Tasks)
+	if sum := f.cfg.steered(e.level.Rate, e.level.Debt); sum > e.level.Rate {
+		rate *= e.level.Rate / sum
+	}
+	return rate, least
+}
+
+// newcomer returns what all tasks together may grant a customer that the leader did
+// not know.
+func (f *Fleet) newcomer(w *word, e *entry) float64 {
+	switch {
+	case !e.listed && w.unlisted > 0:
+		return min(e.bounds.most, w.unlisted)
+	case e.listed && !math.IsInf(f.cfg.maximum, 1):
+		limit, _ := f.cfg.limit(e.name)
+		return min(e.bounds.most, f.cfg.maximum*limit.Weight/(w.weight+limit.Weight))
+	}
+	return e.bounds.most
+}
+
+// alone returns an allocator of this task's part of all limits.
+func (s *settings) alone() (*quota.Local, error) {
+	tasks := float64(s.Tasks)
+	c := quota.LocalConfig{
+		Capacity:  s.Limits.Capacity / tasks,
+		Stranger:  s.Limits.Stranger,
+		Strangers: s.Limits.Strangers,
+		Customers: maps.Clone(s.Limits.Customers),
+	}
+	c.Stranger.Rate /= tasks
+	c.Strangers.Rate /= tasks
+	for name, limit := range c.Customers {
+		limit.Rate /= tasks
+		c.Customers[name] = limit
+	}
+	return quota.NewLocal(c)
+}

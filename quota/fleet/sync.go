@@ -1,0 +1,246 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Sync leaves a report on the board and takes home the levels, in one round trip. A task
+// that leads publishes new levels, in a second one. Everything on the way is taken for
+// as old as now. It returns the error of the board, ErrFenced if another task leads
+// meanwhile, or an error for levels that cannot be read; the Fleet goes on in any case.
+// [Run] calls it; calls wait for one another.
+func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	heard, err := b.Sync(ctx, f.say(now))
+	if err == nil {
+		var p Publication
+		var levels *Levels
+		if p, levels, err = f.hear(now, heard); levels != nil {
+			if publishing := b.Publish(ctx, p); publishing == nil {
+				f.mu.Lock()
+				f.take(now, levels)
+				f.mu.Unlock()
+			} else {
+				err = errors.Join(err, publishing)
+			}
+		}
+	}
+	f.count(err)
+	return err
+}
+
+// count counts a round trip.
+func (f *Fleet) count(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stats.Syncs++
+	switch {
+	case errors.Is(err, ErrFenced):
+		f.stats.Fenced++
+	case err != nil:
+		f.stats.Errors++
+	}
+}
+
+// Leave says goodbye to the board, so that the others have this task's share at once. The
+// caller must not call Sync any more.
+func (f *Fleet) Leave(ctx context.Context, b Board) error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	f.table = nil
+	return b.Leave(ctx, f.task)
+}
+
+// say makes a report.
+func (f *Fleet) say(now time.Time) Said {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	dt := max(now.Sub(f.said), time.Millisecond)
+	if f.said.IsZero() {
+		dt = f.cfg.Interval
+	}
+	f.said = now
+	f.seq++
+	s := Said{Task: f.task, Report: f.report(now, dt), Lease: 5 * f.cfg.Interval, Keep: f.cfg.keep()}
+	if f.fence < maxEpoch/2 { // a board that lied about it must not make another one exceed the range
+		s.Epoch = f.fence
+	}
+	if f.word != nil {
+		s.Has = f.word.Version
+	}
+	f.stats.ReportBytes, f.stats.Customers = len(s.Report), len(f.order)
+	return s
+}
+
+// report encodes what customers need and have used. Customers that have not come for
+// a while are forgotten.
+func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
+	b := newReport(report{incarnation: f.incarnation, seq: f.seq, config: f.cfg.hash})
+	for i, e := range f.order {
+		if i%256 == 255 {
+			f.mu.Unlock() // lets calls through
+			f.mu.Lock()
+		}
+		e.smooth(dt)
+		if e.idle = now.Sub(e.seen) > f.cfg.forget; e.idle {
+			delete(f.entries, e.name)
+			if !e.listed && e.name != "" {
+				f.names--
+			}
+			continue
+		}
+		if e.since == 0 {
+			e.since = f.seq
+		}
+		b = appendUsage(b, &usage{name: e.name, age: f.seq - e.since, used: e.used, wants: e.wants})
+	}
+	f.order = slices.DeleteFunc(f.order, func(e *entry) bool { return e.idle })
+	return b
+}
+
+// smooth takes what was offered in dt into the demand of the customer.
+func (e *entry) smooth(dt time.Duration) {
+	over := dt.Seconds()
+	if covered := e.covered.Seconds(); covered >= over/2 && covered <= over*3/2 {
+		over = covered // the leases that ended in dt do not fill it exactly
+	}
+	for class, n := range e.offered {
+		w := e.wants[class]
+		a := max(max(n, float64(w*over))/24, dt.Seconds()/2)
+		w += float64(min(a, 1) * (n/over - w))
+		if w < 0.01 {
+			w = 0
+		}
+		e.wants[class] = w
+	}
+	e.offered, e.covered = [spillway.Criticalities]float64{}, 0
+}
+
+// hear takes in what the board says. A leader gets levels to publish.
+func (f *Fleet) hear(now time.Time, h Heard) (p Publication, levels *Levels, err error) {
+	if h.Epoch == 0 || h.Epoch > maxEpoch {
+		return p, nil, errors.New("fleet: the epoch of the board is out of range")
+	}
+	var got *Levels
+	if h.Levels != nil {
+		got, err = parseLevels(h.Levels, f.levels())
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	late := h.Epoch < f.fence
+	if late && now.Sub(f.raised) > f.cfg.Grace && (f.word == nil || now.Sub(f.word.heard) > f.cfg.Grace) {
+		f.fence, late = 0, false // the board may have lied about the epoch before
+	}
+	if got != nil {
+		f.take(now, got)
+	}
+	f.raise(now, h.Epoch)
+	f.stats.Leader = h.Leader && !late
+	if !h.Leader || late {
+		f.table = nil
+		f.stats.ConfigConflict = false
+		return p, nil, err
+	}
+	p, levels = f.lead(h)
+	return p, levels, err
+}
+
+// lead computes levels as the leader of an epoch.
+func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
+	if f.table == nil || f.epoch != h.Epoch || f.table.cfg != f.cfg {
+		var prior *Levels
+		if f.word != nil {
+			prior = f.word.Levels
+		}
+		f.table, f.epoch = newTable(f.cfg, prior), h.Epoch
+	}
+	table := f.table
+	f.mu.Unlock() // lets calls through; only Sync uses the table
+	levels, ok := table.Levels(h.Now, h.Reports)
+	if ok {
+		levels.Epoch = h.Epoch
+		p = Publication{
+			Task: f.task, Version: levels.Version, Levels: encodeLevels(levels),
+			Keep: table.cfg.keep(), Forget: table.silent(h.Now, h.Reports),
+		}
+	} else {
+		levels = nil
+	}
+	f.mu.Lock()
+	f.stats.ConfigConflict = table.conflict()
+	return p, levels
+}
+
+// levels returns the last ones, or nil.
+func (f *Fleet) levels() *Levels {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.word == nil {
+		return nil
+	}
+	return f.word.Levels
+}
+
+// take makes levels the last word, unless they are not newer. Levels of a lower epoch
+// come from a leader that was replaced, or from a board that has lost its last writes.
+// The caller holds the lock.
+func (f *Fleet) take(now time.Time, l *Levels) {
+	if l.Epoch < f.fence {
+		return
+	}
+	if w := f.word; w != nil && l.Epoch == w.Epoch && l.Seq <= w.Seq {
+		return
+	}
+	f.raise(now, l.Epoch)
+	f.word = &word{Levels: l, heard: now}
+	for _, e := range f.order {
+		e.fresh = e.wants
+	}
+}
+
+// raise takes note of an epoch.
+func (f *Fleet) raise(now time.Time, epoch uint64) {
+	if epoch > f.fence {
+		f.fence, f.raised = epoch, now
+	}
+}
+
+// Stats say how a Fleet stands. Counts are since it was made.
+type Stats struct {
+	Syncs, Errors, Fenced uint64 // round trips that were begun, that failed, and levels that came too late
+	Leader                bool
+	Epoch                 uint64        // of the last leader that is known; 0 without a word
+	Tasks                 int           // that the leader knows of; 0 without a word
+	Age                   time.Duration // of the last word; negative without one
+	Customers             int           // in the last report
+	ReportBytes           int
+	ConfigConflict        bool // the leader has other limits than this task, or another task has
+}
+
+// Stats returns how the Fleet stands.
+func (f *Fleet) Stats(now time.Time) Stats {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.stats
+	s.Age = -1
+	if f.word != nil {
+		s.Epoch, s.Tasks, s.Age = f.word.Epoch, f.word.Tasks, now.Sub(f.word.heard)
+		s.ConfigConflict = s.ConfigConflict || f.word.config != f.cfg.hash
+	}
+	return s
+}
+
+// Level returns what the leader said last of a customer, and whether it said anything.
+func (f *Fleet) Level(customer string) (Level, bool) {
+	l := f.levels()
+	if l == nil {
+		return Level{}, false
+	}
+	return l.Customer(customer)
+}

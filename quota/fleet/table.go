@@ -1,0 +1,306 @@
+package fleet
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A Table computes levels from the reports of all tasks. A [Fleet] has one while it
+// leads; a quota service uses it directly. All times are of one clock, that of the
+// board. It must not be used concurrently; make one with [NewTable].
+type Table struct {
+	cfg       *settings
+	began     time.Duration // when it began to learn
+	last      time.Duration
+	started   bool
+	learning  bool
+	seq       uint64
+	round     uint64
+	prior     map[string]Level // of the last leader, while this one learns
+	expected  int              // tasks that the last leader knew
+	live      int              // tasks, in the last round
+	tasks     map[string]*member
+	customers map[string]*account
+	listed    []*account // by name
+	unlisted  []*account
+	sorted    bool // whether these two have all customers
+}
+
+// NewTable returns a Table that knows no task, or an error that names the field of c
+// that is out of range. It continues from the levels of the last leader, which may be
+// nil.
+func NewTable(c Config, prior *Levels) (*Table, error) {
+	cfg, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return newTable(cfg, prior), nil
+}
+
+func newTable(cfg *settings, prior *Levels) *Table {
+	t := &Table{cfg: cfg, live: cfg.Tasks, tasks: make(map[string]*member), customers: make(map[string]*account)}
+	if prior != nil {
+		t.prior, t.expected, t.live = prior.customers, prior.Tasks, prior.Tasks
+	}
+	return t
+}
+
+// Levels returns the levels at a time, given the reports of all tasks. It returns
+// false while it learns: until then the tasks should keep the levels that they have.
+// A report that cannot be read is ignored. Epoch of the result is for the caller to set.
+func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
+	dt := t.advance(now)
+	t.receive(reports)
+	t.count(now, dt)
+	weight, unlisted := t.divide()
+	live := max(len(t.tasks), 1)
+	t.live = live
+	t.learning = now-t.began < 2*t.cfg.Interval || now-t.began < t.cfg.Hold && live < t.expected
+	t.seq++
+	l := &Levels{
+		Version: Version{Seq: t.seq}, Tasks: live, config: t.cfg.hash, weight: weight, unlisted: unlisted,
+		customers: make(map[string]Level, len(t.customers)),
+	}
+	for _, all := range [][]*account{t.listed, t.unlisted} {
+		for _, a := range all {
+			a.settle(t, dt)
+			if !math.IsInf(a.rate, 1) {
+				a.level = a.share(t.cfg, live)
+				l.customers[a.name] = a.level
+			}
+		}
+	}
+	if !t.learning {
+		t.prior = nil
+	}
+	return l, !t.learning
+}
+
+// Silent returns the tasks that have not reported for longer than Grace.
+func (t *Table) silent(now time.Duration, reports []Stamped) (names []string) {
+	for _, r := range reports {
+		if now-r.At > t.cfg.Grace {
+			names = append(names, r.Task)
+		}
+	}
+	return names
+}
+
+// conflict reports whether a task has other limits than the leader.
+func (t *Table) conflict() bool {
+	for _, m := range t.tasks {
+		if m.config != t.cfg.hash {
+			return true
+		}
+	}
+	return false
+}
+
+// advance returns the time since the last levels, in seconds. After a pause, or a step
+// of the clock, the Table learns again.
+func (t *Table) advance(now time.Duration) (dt float64) {
+	if gap := now - t.last; !t.started || gap < 0 || gap > t.cfg.Hold {
+		t.started, t.began, t.last = true, now, now
+	}
+	dt = (now - t.last).Seconds()
+	t.last = now
+	return dt
+}
+
+// receive takes in new reports, and forgets tasks that have none any more.
+func (t *Table) receive(reports []Stamped) {
+	t.round++
+	for _, r := range reports {
+		age := t.last - r.At
+		if age > t.cfg.Grace || age < -t.cfg.Hold || len(r.Task) > maxName {
+			continue
+		}
+		m := t.tasks[r.Task]
+		switch {
+		case m != nil:
+		case len(t.tasks) >= maxTasks:
+			continue
+		default:
+			m = &member{rows: make(map[string]*row)}
+		}
+		if m.at != r.At || m.seq == 0 {
+			if !m.receive(t, r) {
+				continue
+			}
+			t.tasks[r.Task] = m
+		}
+		m.round = t.round
+	}
+	maps.DeleteFunc(t.tasks, func(_ string, m *member) bool { return m.round != t.round })
+}
+
+// count sums up over tasks what each customer needs and has used.
+func (t *Table) count(now time.Duration, dt float64) {
+	for _, a := range t.customers {
+		a.reset()
+	}
+	names := slices.Sorted(maps.Keys(t.tasks)) // sums must not depend on the order of a map
+	for _, name := range names {
+		m := t.tasks[name]
+		for _, r := range m.order {
+			r.account.round = t.round
+			r.count(t.cfg, now-m.at, dt, len(t.tasks))
+		}
+	}
+	maps.DeleteFunc(t.customers, func(_ string, a *account) bool {
+		gone := a.round != t.round && a.debt == 0
+		t.sorted = t.sorted && !gone
+		return gone
+	})
+	if !t.sorted {
+		t.sort()
+	}
+}
+
+// sort lists the accounts by name.
+func (t *Table) sort() {
+	t.listed, t.unlisted, t.sorted = t.listed[:0], t.unlisted[:0], true
+	for _, name := range slices.Sorted(maps.Keys(t.customers)) {
+		if a := t.customers[name]; a.listed {
+			t.listed = append(t.listed, a)
+		} else {
+			t.unlisted = append(t.unlisted, a)
+		}
+	}
+}
+
+// account returns the account of a customer, or that of all others if there are too many.
+func (t *Table) account(name string) *account {
+	if a := t.customers[name]; a != nil {
+		return a
+	}
+	limit, listed := t.cfg.limit(name)
+	if !listed && len(t.customers) >= maxEntries-1 && name != "" {
+		return t.account("")
+	}
+	a := &account{name: name, limit: limit, listed: listed, level: Level{Marginal: -1}}
+	if before, ok := t.prior[name]; ok {
+		a.level, a.debt = before, before.Debt
+	}
+	t.customers[name], t.sorted = a, false
+	return a
+}
+
+// A member is a task, as its last report shows it.
+type member struct {
+	report
+	at    time.Duration
+	round uint64
+	rows  map[string]*row
+	order []*row // as in the report
+}
+
+// receive takes in a report, and returns false if it cannot be read. A report that is
+// older than the last one, or the same, says nothing new but that the task is alive.
+func (m *member) receive(t *Table, s Stamped) bool {
+	head, err := parseReport(s.Report, func([]byte, *usage) {})
+	if err != nil {
+		return false
+	}
+	known := m.seq > 0 && m.incarnation == head.incarnation
+	if known && head.seq <= m.seq {
+		m.at = s.At
+		return true
+	}
+	if !known {
+		m.rows, m.order, m.seq = make(map[string]*row), nil, 0
+	}
+	last, i := m.order, 0
+	m.order = make([]*row, 0, len(last))
+	_, _ = parseReport(s.Report, func(name []byte, u *usage) {
+		var r *row
+		if i < len(last) && last[i].name == string(name) {
+			r = last[i]
+		} else {
+			r = m.rows[string(name)]
+		}
+		i++
+		if r != nil && r.seq == head.seq {
+			return // named twice
+		}
+		m.order = append(m.order, m.update(t, r, name, u, &head))
+	})
+	for _, r := range last {
+		if r.seq != head.seq {
+			delete(m.rows, r.name)
+		}
+	}
+	m.report, m.at = head, s.At
+	return true
+}
+
+// update takes in one usage. A row that began after the last report that is known has
+// been used from zero. Otherwise, a leader that is new counts from here on.
+func (m *member) update(t *Table, r *row, name []byte, u *usage, head *report) *row {
+	began := head.seq - min(u.age, head.seq-1)
+	if r == nil || began > m.seq && m.seq > 0 {
+		if r == nil {
+			r = &row{name: string(name), account: t.account(string(name))}
+			m.rows[r.name] = r
+		}
+		r.used, r.assumed = u.used, 0
+		if began > m.seq && (m.seq > 0 || u.age == 0) {
+			r.used = 0
+		}
+	}
+	r.fresh += u.used - r.used - r.assumed
+	r.used, r.assumed, r.wants, r.seq = u.used, 0, u.wants, head.seq
+	r.granted, _ = r.account.level.grant(&r.wants, t.live)
+	return r
+}
+
+// A row is what one task needs and uses of one customer's quota.
+type row struct {
+	name    string
+	account *account
+	seq     uint64 // of the report
+	wants   [spillway.Criticalities]float64
+	granted float64 // by the levels that the task took home when it reported
+	used    float64 // as reported
+	fresh   float64 // what of it the account has not counted
+	assumed float64 // what the account has counted since, without a report
+}
+
+// count adds a row to its account, with a report of an age. A task that is late has
+// not heard new levels either: it uses what it was granted, and what that decays to.
+func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
+	a, sum := r.account, 0.
+	a.used += r.fresh
+	r.fresh = 0
+	for class, w := range r.wants {
+		if sum += w; w > 0 && age <= late*s.Interval {
+			a.parts[class] = append(a.parts[class], ample(w))
+		}
+	}
+	if age <= late*s.Interval {
+		a.wants += sum
+		return
+	}
+	equal := a.level.Rate / float64(max(tasks, s.Tasks))
+	uses := min(sum, decayed(s, r.granted, equal, age))
+	r.assumed += float64(uses * dt)
+	a.used += float64(uses * dt)
+	a.reserved += uses
+}
+
+// decayed returns what is left of a share without a word for so long: all of it until
+// Hold, the equal share from Grace on.
+func decayed(s *settings, share, equal float64, age time.Duration) float64 {
+	left := min(max(float64(s.Grace-age)/float64(s.Grace-s.Hold), 0), 1)
+	return float64(share*left) + float64(equal*(1-left))
+}
+
+// byDemand orders accounts by demand per weight.
+func byDemand(a, b *account) int {
+	return cmp.Compare(a.useful()/a.limit.Weight, b.useful()/b.limit.Weight)
+}
