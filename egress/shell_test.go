@@ -57,7 +57,7 @@ type unsentError struct{ error }
 
 func (unsentError) Unsent() bool { return true }
 
-// finalError is the answer of a backend that says so.
+// lastError is the answer of a backend that says so.
 type lastError struct{ error }
 
 func (lastError) DontRetry() bool { return true }
@@ -75,7 +75,7 @@ func TestFinalIsMarked(t *testing.T) {
 		"served":                     {nil, false},
 		"broken":                     {errBackend, false},
 		"rejected":                   {full, true},
-		"don't retry":                {finalError{errBackend}, true},
+		"don't retry":                {lastError{errBackend}, true},
 		"canceled":                   {context.Canceled, false},
 		"unsent at once":             {unsent(1, retry.ReasonUnsent, errBackend), false},
 		"unsent at the second":       {unsent(2, retry.ReasonUnsent, errBackend), true},

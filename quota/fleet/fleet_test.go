@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -225,16 +226,16 @@ func TestRun(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); Run(ctx, f, board) }()
 		time.Sleep(10100 * ms)
-		if n := board.syncs; n < 50 || n > 53 {
+		if n := board.syncs.Load(); n < 50 || n > 53 {
 			t.Errorf("%d round trips in 10.1 s, want one per 200 ms", n)
 		}
-		before := board.syncs
+		before := board.syncs.Load()
 		for range 4 {
 			ask(f, time.Since(t0), "mail", 5000)
 			time.Sleep(10 * ms)
 		}
 		time.Sleep(50 * ms)
-		if board.syncs == before {
+		if board.syncs.Load() == before {
 			t.Error("no round trip within 90 ms of urgent demand")
 		}
 		cancel()
@@ -260,11 +261,11 @@ func TestRunWithABoardThatHangs(t *testing.T) {
 
 type counting struct {
 	*Memory
-	syncs int
+	syncs atomic.Int64
 }
 
 func (c *counting) Sync(ctx context.Context, s Said) (Heard, error) {
-	c.syncs++
+	c.syncs.Add(1)
 	return c.Memory.Sync(ctx, s)
 }
 

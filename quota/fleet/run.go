@@ -9,8 +9,9 @@ import (
 // Run calls [Fleet.Sync] once per interval until ctx ends, and then [Fleet.Leave], which
 // takes a second at most. The first call comes at once, and the next at a random time
 // within the interval, so that tasks that start together do not report together; each
-// interval varies by 5 %. When demand jumps, it does not wait for the end of the interval, but for a quarter of it.
-// A round trip is given up after two intervals. Errors are counted in Stats.
+// interval varies by 5 %. When demand jumps, it does not wait for the end of the interval,
+// but for a quarter of it. A round trip is given up after two intervals. Errors are counted
+// in Stats.
 func Run(ctx context.Context, f *Fleet, b Board) {
 	for first := true; ; first = false {
 		began := time.Now()
