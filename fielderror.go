@@ -39,10 +39,17 @@ func (e *FieldError) value() string {
 			return "set"
 		}
 	case reflect.String:
-		if !hasText {
-			return fmt.Sprintf("%.64q", v.String())
-		}
+		return quoted(fmt.Sprint(e.Value))
 	default:
 	}
 	return fmt.Sprintf("%.100s", fmt.Sprint(e.Value))
+}
+
+// quoted returns a string in quotes. Of a long one it is the start, and the length.
+func quoted(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%.*q... (%d bytes)", most, s, len(s))
 }

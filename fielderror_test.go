@@ -23,7 +23,7 @@ func TestFieldError(t *testing.T) {
 		{int64(1) << 40, "K is 1099511627776, must be x"},
 		{90 * time.Second, "K is 1m30s, must be x"},
 		{"a\nb", `K is "a\nb", must be x`},
-		{word(strings.Repeat("w", 1000)), `K is "` + strings.Repeat("w", 64) + `", must be x`},
+		{word(strings.Repeat("w", 1000)), `K is "` + strings.Repeat("w", 64) + `"... (1000 bytes), must be x`},
 		{spillway.Mode(7), "K is Mode(7), must be x"},
 		{netip.MustParsePrefix("10.0.0.0/8"), "K is 10.0.0.0/8, must be x"},
 		{[2]int{1, 2}, "K is [1 2], must be x"},

@@ -463,7 +463,7 @@ func TestConfig(t *testing.T) {
 		{spillaws.Config{MaxAttempts: 5, Mode: aws.RetryModeAdaptive}, ""},
 		{spillaws.Config{MaxAttempts: -1}, "MaxAttempts is -1"},
 		{spillaws.Config{Mode: "legacy"}, `Mode is "legacy", must be "standard" or "adaptive"`},
-		{spillaws.Config{Strategy: spying(nil), Budget: retry.Unlimited{}}, "Budget is set beside a Strategy"},
+		{spillaws.Config{Strategy: spying(nil), Budget: retry.Unlimited{}}, "Budget is set, must be nil where a Strategy is set"},
 	} {
 		r, err := spillaws.New(test.config)
 		if got := fmt.Sprint(err); (err == nil) != (test.want == "") || !strings.Contains(got, test.want) {
