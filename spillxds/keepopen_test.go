@@ -111,9 +111,9 @@ func TestSilentControlPlane(t *testing.T) {
 func TestUnsupportedNames(t *testing.T) {
 	played(t, spillxds.Config{}, func(t *testing.T, _ *script, c *spillxds.Client) {
 		for want, key := range map[string]inflight.Key{
-			`Key.Cluster is "", must be 1 to`:      {},
-			"xdstp: (gRFC A47)":                    {Cluster: "xdstp://authority/envoy.config.cluster.v3.Cluster/users"},
-			`xx", must be at most 4096 bytes long`: {Cluster: "users", Service: strings.Repeat("x", 5000)},
+			`Key.Cluster is "", must be 1 to`:                      {},
+			"xdstp: (gRFC A47)":                                    {Cluster: "xdstp://authority/envoy.config.cluster.v3.Cluster/users"},
+			`xx"... (5000 bytes), must be at most 4096 bytes long`: {Cluster: "users", Service: strings.Repeat("x", 5000)},
 		} {
 			if _, err := c.Cluster(key); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error %v, want one with %q", err, want)
