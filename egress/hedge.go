@@ -19,14 +19,14 @@ import (
 // Only calls that are Idempotent or a Read are hedged, and only if the throttle limits nothing,
 // the in-flight limit has a place for the hedge, and all budgets of h pay for it. A call for a
 // request that is itself a retry or a hedge is not hedged, so hedges of several layers add up
-// and do not multiply. Only the first attempt of a
-// call is hedged. If it and its hedge fail, both count as attempts of the call. The throttle
-// counts them as one, and observers see one; [retry.Hedge.Stats] has the hedges.
+// and do not multiply. Only the first attempt of a call is hedged. If it and its hedge fail,
+// both count as attempts of the call. The throttle counts them as one, and observers see one;
+// [retry.Hedge.Stats] has the hedges.
 //
 // send is called from two goroutines at once. It must not change what the two share, must not
-// panic, and must return soon after its context has ended. The context of the result is canceled when its place
-// in flight is given back ([Attempt.Hold]). discard, if not nil, frees the result of an attempt
-// that succeeded too late.
+// panic, and must return soon after its context has ended. The context of the result is
+// canceled when its place in flight is given back ([Attempt.Hold]). discard, if not nil, frees
+// the result of an attempt that succeeded too late.
 func Hedged[T any](
 	ctx context.Context, h *retry.Hedge, c *Client, call spillway.Call, send func(context.Context, *Attempt) (T, error), discard func(T),
 ) (T, error) {

@@ -1,5 +1,5 @@
 // Package spillconnect puts the policies of Spillway into connect-go: a [Server] and a
-// [Client], both of which are a [connect.Interceptor]. They work with all three protocols
+// [Client]. Both are a [connect.Interceptor]. They work with all three protocols
 // of connect-go: Connect, gRPC and gRPC-Web.
 //
 //	server, err := spillconnect.NewServer(spillconnect.ServerConfig{})

@@ -40,7 +40,7 @@ func (i *inheritance) context(ctx context.Context, call spillway.Call) (context.
 }
 
 // answer returns the error of a handler as its client gets it. If an outgoing call must not
-// be repeated, neither must this one. What another server said of its own load is removed.
+// be repeated, neither must this one. Statements of another server about its load are removed.
 func (i *inheritance) answer(err error) error {
 	if err == nil {
 		return nil

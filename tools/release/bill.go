@@ -9,12 +9,12 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// billSuffix is what the name of a bill of materials has more than that of its program.
+// billSuffix follows the name of the program in the name of its bill of materials.
 const billSuffix = ".cdx.json"
 
-// writeBill writes the bill of materials of a program beside it, in the JSON of CycloneDX:
-// the modules that the program itself says it was built from. It has the time of the
-// commit and no serial number, so that the same commit gives the same bytes.
+// writeBill writes the bill of materials of a program to a file in the same directory, in
+// the JSON of CycloneDX: the modules that the program itself says it was built from. It has
+// the time of the commit and no serial number, so that the same commit gives the same bytes.
 func (r *release) writeBill(name string) error {
 	info, err := buildinfo.ReadFile(name)
 	if err != nil {

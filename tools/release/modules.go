@@ -227,7 +227,7 @@ func (textInfo) ModTime() time.Time { return time.Time{} }
 func (textInfo) IsDir() bool        { return false }
 func (textInfo) Sys() any           { return nil }
 
-// git runs git in dir, whoever owns it.
+// git runs git in dir. The files may belong to another user.
 func git(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", append([]string{"-c", "safe.directory=*"}, args...)...)
 	cmd.Dir = dir
