@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -47,11 +46,7 @@ type Observer struct {
 	counters map[*telemetry.Metric]metric.Int64ObservableCounter
 	gauges   map[*telemetry.Metric]metric.Float64ObservableGauge
 	callback metric.Registration
-
-	mu      sync.Mutex
-	servers map[string]Server
-	clients []Client
-	budgets map[string]Budget
+	sources  telemetry.Sources
 }
 
 var _ spillway.Observer = (*Observer)(nil)
@@ -63,7 +58,7 @@ func New(c Config) (*Observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spillotel: %w", err)
 	}
-	o := &Observer{config: c, recorder: r, servers: make(map[string]Server), budgets: make(map[string]Budget)}
+	o := &Observer{config: c, recorder: r}
 	if o.config.Meter == nil {
 		o.config.Meter = otel.Meter(scope)
 	}
@@ -133,25 +128,19 @@ type Budget interface {
 // AddServer reports the levels of s from now on, with the attribute listener. It replaces
 // a server with the same name.
 func (o *Observer) AddServer(listener string, s Server) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.servers[listener] = s
+	o.sources.AddServer(listener, s)
 }
 
 // AddClient reports the levels of c from now on, with the key of each backend as the
 // attribute cluster. Backends with the same key in several clients are added up.
 func (o *Observer) AddClient(c Client) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.clients = append(o.clients, c)
+	o.sources.AddClient(c)
 }
 
 // AddBudget reports the level of b from now on, with the attribute cluster. It replaces a
 // budget with the same name.
 func (o *Observer) AddBudget(cluster string, b Budget) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.budgets[cluster] = b
+	o.sources.AddBudget(cluster, b)
 }
 
 // Observe implements [spillway.Observer].

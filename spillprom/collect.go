@@ -1,11 +1,6 @@
 package spillprom
 
 import (
-	"maps"
-	"math"
-	"slices"
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed90641741/spillway"
@@ -47,7 +42,7 @@ func (x *Collector) Collect(to chan<- prometheus.Metric) {
 	}
 	m.table(&telemetry.RouteRejected, x.recorder.Routes)
 	m.table(&telemetry.CustomerRejected, x.recorder.Customers)
-	x.collectLevels(m)
+	x.sources.Levels(x.config.Backends, m.level)
 }
 
 func (x *Collector) collectLatency(m sink, role int) {
@@ -74,62 +69,10 @@ func (x *Collector) collectLatency(m sink, role int) {
 	m.to <- h
 }
 
-// collectLevels reports the levels. The lock is not held while they are read.
-func (x *Collector) collectLevels(m sink) {
-	x.mu.Lock()
-	servers, clients, budgets := maps.Clone(x.servers), slices.Clone(x.clients), maps.Clone(x.budgets)
-	x.mu.Unlock()
-	now := time.Now()
-	for name, s := range servers {
-		m.server(now, name, s)
-	}
-	for _, b := range backends(clients, x.config.Backends) {
-		m.level(&telemetry.InFlight, b.InFlight, "", b.Key)
-		m.level(&telemetry.Limit, b.Limit, "", b.Key)
-		m.level(&telemetry.Throttle, b.Throttle, b.Key)
-	}
-	for cluster, b := range budgets {
-		if s := b.Stats(); s.Capacity > 0 {
-			m.level(&telemetry.Budget, s.Tokens/s.Capacity, cluster)
-		}
-	}
-}
-
-// backends returns the n backends that matter most.
-func backends(clients []Client, n int) []telemetry.Backend {
-	var all telemetry.Backends
-	for _, c := range clients {
-		for key, s := range c.Stats() {
-			b := telemetry.Backend{Key: key, InFlight: float64(s.Inflight.InFlight), Limit: float64(s.Inflight.MaxRequests)}
-			for class := range s.Throttle {
-				b.Throttle = max(b.Throttle, s.Throttle[class].Probability)
-			}
-			all.Add(b)
-		}
-	}
-	return all.Top(n)
-}
-
 // A sink is where metrics are sent to.
 type sink struct{ to chan<- prometheus.Metric }
 
-// server reports the levels of a server. Where there is no limit there is no metric of it.
-func (m sink) server(now time.Time, name string, s Server) {
-	st := s.Stats(now)
-	tightest := st.Concurrency.Tightest()
-	m.level(&telemetry.InFlight, float64(st.Shed.InFlight), name, "")
-	m.level(&telemetry.QueueLength, float64(st.Shed.Waiting+st.InFlight.Waiting+st.RateLimit.Waiting), name, "")
-	m.level(&telemetry.Utilization, st.Load.Utilization, name, "")
-	m.level(&telemetry.Limit, tightest.Limit, name, "")
-	if tightest.BaseLatency > 0 {
-		m.level(&telemetry.BaseLatency, tightest.BaseLatency.Seconds(), name, "")
-	}
-}
-
 func (m sink) level(x *telemetry.Metric, v float64, labels ...string) {
-	if math.IsInf(v, 0) || math.IsNaN(v) {
-		return
-	}
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.GaugeValue, v, labels...)
 }
 

@@ -2,7 +2,6 @@ package spillprom
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,11 +20,7 @@ type Collector struct {
 	recorder  *telemetry.Recorder
 	latency   [len(telemetry.Roles)]telemetry.LatencyHistogram
 	exemplars [len(telemetry.Roles)][telemetry.Buckets + 1]exemplar
-
-	mu      sync.Mutex
-	servers map[string]Server
-	clients []Client
-	budgets map[string]Budget
+	sources   telemetry.Sources
 }
 
 var (
@@ -39,7 +34,7 @@ func New(c Config) (*Collector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spillprom: %w", err)
 	}
-	return &Collector{config: c, recorder: r, servers: make(map[string]Server), budgets: make(map[string]Budget)}, nil
+	return &Collector{config: c, recorder: r}, nil
 }
 
 // A Server has the levels of the server side. [ingress.Server] is one.
@@ -61,25 +56,19 @@ type Budget interface {
 // AddServer reports the levels of s from now on, with the label listener. It replaces a
 // server with the same name.
 func (x *Collector) AddServer(listener string, s Server) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.servers[listener] = s
+	x.sources.AddServer(listener, s)
 }
 
 // AddClient reports the levels of c from now on, with the key of each backend as the label
 // cluster. Backends with the same key in several clients are added up.
 func (x *Collector) AddClient(c Client) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.clients = append(x.clients, c)
+	x.sources.AddClient(c)
 }
 
 // AddBudget reports the level of b from now on, with the label cluster. It replaces a
 // budget with the same name.
 func (x *Collector) AddBudget(cluster string, b Budget) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.budgets[cluster] = b
+	x.sources.AddBudget(cluster, b)
 }
 
 // Observe implements [spillway.Observer].

@@ -8,12 +8,13 @@ const (
 	helpers                  // what policies share, made of words
 	policies                 // one decision each
 	stacks                   // policies in their order
+	reports                  // what adapters share that read the figures of stacks
 	edges                    // adapters, the simulator, the test kits
 	programs                 // everything with a main package
 	comparisons              // programs made of another one
 )
 
-var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L3 edges", "L4 programs", "L5 comparisons"}
+var levelNames = [...]string{"L0 words", "L0 helpers", "L1 policies", "L2 stacks", "L2 reports", "L3 edges", "L4 programs", "L5 comparisons"}
 
 func (l level) String() string { return levelNames[l] }
 
@@ -59,7 +60,7 @@ var table = map[string]row{
 
 	"internal/claims": {level: policies}, // which stands on the words, too
 
-	"internal/telemetry": {level: stacks}, // which knows why a call was not retried
+	"internal/telemetry": {level: reports},
 
 	"egress":      {level: stacks},
 	"ingress":     {level: stacks},

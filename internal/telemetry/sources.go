@@ -1,0 +1,112 @@
+package telemetry
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// What has levels: the observers have exported interfaces with the same methods.
+type (
+	server interface{ Stats(time.Time) ingress.Stats }
+	client interface {
+		Stats() map[string]egress.Stats
+	}
+	retryBudget  interface{ Stats() budget.Stats }
+	levelHandler = func(x *Metric, value float64, labels ...string)
+)
+
+// Sources are the servers, clients and budgets whose levels are reported. The zero Sources
+// is ready for use, and safe for concurrent use.
+type Sources struct {
+	mu      sync.Mutex
+	servers map[string]server
+	clients []client
+	budgets map[string]retryBudget
+}
+
+// AddServer adds a server, in place of one with the same name.
+func (s *Sources) AddServer(listener string, x server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.servers == nil {
+		s.servers = make(map[string]server)
+	}
+	s.servers[listener] = x
+}
+
+// AddClient adds a client.
+func (s *Sources) AddClient(x client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clients = append(s.clients, x)
+}
+
+// AddBudget adds a budget, in place of one with the same name.
+func (s *Sources) AddBudget(cluster string, x retryBudget) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.budgets == nil {
+		s.budgets = make(map[string]retryBudget)
+	}
+	s.budgets[cluster] = x
+}
+
+// Levels reports all levels that there are, those of the given number of backends. The lock
+// is not held while they are read.
+func (s *Sources) Levels(backends int, report levelHandler) {
+	s.mu.Lock()
+	servers, clients, budgets := maps.Clone(s.servers), slices.Clone(s.clients), maps.Clone(s.budgets)
+	s.mu.Unlock()
+	level := func(x *Metric, value float64, labels ...string) {
+		if !math.IsInf(value, 0) && !math.IsNaN(value) { // no limit is no metric
+			report(x, value, labels...)
+		}
+	}
+	now := time.Now()
+	for name, x := range servers {
+		serverLevels(x.Stats(now), name, level)
+	}
+	for _, b := range top(clients, backends) {
+		level(&InFlight, b.InFlight, "", b.Key)
+		level(&Limit, b.Limit, "", b.Key)
+		level(&Throttle, b.Throttle, b.Key)
+	}
+	for cluster, x := range budgets {
+		if b := x.Stats(); b.Capacity > 0 {
+			level(&Budget, b.Tokens/b.Capacity, cluster)
+		}
+	}
+}
+
+func serverLevels(s ingress.Stats, name string, level levelHandler) {
+	tightest := s.Concurrency.Tightest()
+	level(&InFlight, float64(s.Shed.InFlight), name, "")
+	level(&QueueLength, float64(s.Shed.Waiting+s.InFlight.Waiting+s.RateLimit.Waiting), name, "")
+	level(&Utilization, s.Load.Utilization, name, "")
+	level(&Limit, tightest.Limit, name, "")
+	if tightest.BaseLatency > 0 {
+		level(&BaseLatency, tightest.BaseLatency.Seconds(), name, "")
+	}
+}
+
+// top returns the n backends that matter most.
+func top(clients []client, n int) []Backend {
+	var all Backends
+	for _, c := range clients {
+		for key, s := range c.Stats() {
+			b := Backend{Key: key, InFlight: float64(s.Inflight.InFlight), Limit: float64(s.Inflight.MaxRequests)}
+			for class := range s.Throttle {
+				b.Throttle = max(b.Throttle, s.Throttle[class].Probability)
+			}
+			all.Add(b)
+		}
+	}
+	return all.Top(n)
+}
