@@ -3,8 +3,6 @@ package spillprom
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -31,17 +29,10 @@ func (x *Collector) Describe(to chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector]. It reads the levels of all servers and clients.
 func (x *Collector) Collect(to chan<- prometheus.Metric) {
 	m := sink{to}
-	var totals telemetry.Totals
-	x.recorder.Read(&totals)
-	totals.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
-		m.count(&telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String())
-	})
-	m.count(&telemetry.Retries, x.recorder.Retries.Load())
+	x.recorder.Report(m.count)
 	for role := range x.latency {
 		x.collectLatency(m, role)
 	}
-	m.table(&telemetry.RouteRejected, x.recorder.Routes)
-	m.table(&telemetry.CustomerRejected, x.recorder.Customers)
 	x.sources.Levels(x.config.Backends, m.level)
 }
 
@@ -78,16 +69,4 @@ func (m sink) level(x *telemetry.Metric, v float64, labels ...string) {
 
 func (m sink) count(x *telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
-}
-
-// table reports the keys of a table, and all others together.
-func (m sink) table(x *telemetry.Metric, t *spacesaving.Table) {
-	if t == nil {
-		return
-	}
-	all, others := t.Read()
-	for _, c := range all {
-		m.count(x, c.Count, c.Key, telemetry.ReasonLabel(spillway.Reason(c.Tag)))
-	}
-	m.count(x, others, "", "")
 }
