@@ -32,9 +32,9 @@ type Kind uint8
 
 // The kinds of a Call.
 const (
-	Unknown Kind = iota // a command of which nothing is known
-	Read
-	Write
+	KindUnknown Kind = iota // a command of which nothing is known
+	KindRead
+	KindWrite
 )
 
 // Outcome says what a finished call tells about the load of its backend.
@@ -42,24 +42,24 @@ type Outcome uint8
 
 // The results of a call. The zero Outcome is not valid.
 const (
-	// Served means that the backend did the work.
-	Served Outcome = iota + 1
-	// Failed means that the backend answered, but not for lack of capacity.
-	Failed
-	// Overloaded means that the backend, or something on the way to it,
+	// OutcomeServed means that the backend did the work.
+	OutcomeServed Outcome = iota + 1
+	// OutcomeFailed means that the backend answered, but not for lack of capacity.
+	OutcomeFailed
+	// OutcomeOverloaded means that the backend, or something on the way to it,
 	// refused the call before doing any of its work.
-	Overloaded
-	// TimedOut means that no answer came before the deadline.
-	TimedOut
-	// Abandoned means that the caller left: nothing is learnt of the backend.
-	Abandoned
-	// OverQuota means that the backend refused this customer, whatever its load:
+	OutcomeOverloaded
+	// OutcomeTimedOut means that no answer came before the deadline.
+	OutcomeTimedOut
+	// OutcomeAbandoned means that the caller left: nothing is learnt of the backend.
+	OutcomeAbandoned
+	// OutcomeOverQuota means that the backend refused this customer, whatever its load:
 	// nothing is learnt of the load of the backend.
-	OverQuota
-	// NotStarted means that a gate admitted the call and nothing was done for it: a later
+	OutcomeOverQuota
+	// OutcomeNotStarted means that a gate admitted the call and nothing was done for it: a later
 	// gate of this process rejected it, or its caller left before it was sent or served.
 	// Nothing is learnt of the backend, and a gate gives back what it took for the call.
-	NotStarted
+	OutcomeNotStarted
 	outcomes
 )
 
@@ -78,8 +78,10 @@ func (o Outcome) String() string {
 
 // Informs reports whether o says anything about the load of the backend. A throttle
 // ignores the outcomes that do not.
-func (o Outcome) Informs() bool { return o != Abandoned && o != OverQuota && o != NotStarted }
+func (o Outcome) Informs() bool {
+	return o != OutcomeAbandoned && o != OutcomeOverQuota && o != OutcomeNotStarted
+}
 
 // Accepted reports whether the backend took the call on: whether it had the
 // capacity for it, however the call then ended.
-func (o Outcome) Accepted() bool { return o == Served || o == Failed }
+func (o Outcome) Accepted() bool { return o == OutcomeServed || o == OutcomeFailed }

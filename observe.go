@@ -10,14 +10,14 @@ import (
 // Mode says how far a gate goes.
 type Mode uint8
 
-// The modes of a gate. The zero Mode is Enforce.
+// The modes of a gate. The zero Mode is ModeEnforce.
 const (
-	// Enforce decides, reports, and refuses.
-	Enforce Mode = iota
-	// Observe decides and reports, and lets every call through.
-	Observe
-	// Off does not ask the gate at all.
-	Off
+	// ModeEnforce decides, reports, and refuses.
+	ModeEnforce Mode = iota
+	// ModeObserve decides and reports, and lets every call through.
+	ModeObserve
+	// ModeOff does not ask the gate at all.
+	ModeOff
 )
 
 var modeNames = [...]string{"enforce", "observe", "off"}
@@ -71,14 +71,14 @@ type Event struct {
 	// Level and Limit are as in the [RejectedError], in its Unit. Both are zero
 	// where the policy has no such measure, and where nothing was rejected.
 	Level, Limit float64
-	// Outcome is the result of an admitted attempt. It is NotStarted where an
+	// Outcome is the result of an admitted attempt. It is OutcomeNotStarted where an
 	// attempt was admitted here and rejected further on. Zero for a rejection.
 	Outcome Outcome
-	// Mode is that of the gate. A rejection in the mode Observe is one that would
+	// Mode is that of the gate. A rejection in the mode ModeObserve is one that would
 	// have been made; the attempt went on, and there is no other event of it
 	// from this policy.
 	Mode Mode
-	// Refused says that the policy rejected, or in the mode Observe would have.
+	// Refused says that the policy rejected, or in the mode ModeObserve would have.
 	Refused bool
 	// Reason is why. It is [ReasonNone] where nothing was rejected.
 	Reason Reason

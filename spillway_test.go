@@ -107,13 +107,13 @@ func (s *settlements) Settle(_ time.Time, t spillway.Ticket, o spillway.Outcome)
 func TestTicketSettlesOnce(t *testing.T) {
 	var s settlements
 	ticket := spillway.Ticket{By: &s}
-	ticket.Settle(time.Time{}, spillway.Served)
-	ticket.Settle(time.Time{}, spillway.Overloaded)
-	if len(s) != 1 || s[0] != spillway.Served {
+	ticket.Settle(time.Time{}, spillway.OutcomeServed)
+	ticket.Settle(time.Time{}, spillway.OutcomeOverloaded)
+	if len(s) != 1 || s[0] != spillway.OutcomeServed {
 		t.Errorf("settled %v, want once", s)
 	}
 	var zero spillway.Ticket
-	zero.Settle(time.Time{}, spillway.Served)
+	zero.Settle(time.Time{}, spillway.OutcomeServed)
 }
 
 func TestOutcome(t *testing.T) {
@@ -121,14 +121,14 @@ func TestOutcome(t *testing.T) {
 		text     string
 		accepted bool
 	}{
-		0:                   {"invalid", false},
-		spillway.Served:     {"served", true},
-		spillway.Failed:     {"failed", true},
-		spillway.Overloaded: {"overloaded", false},
-		spillway.TimedOut:   {"timed out", false},
-		spillway.Abandoned:  {"abandoned", false},
-		spillway.NotStarted: {"not started", false},
-		200:                 {"invalid", false},
+		0:                          {"invalid", false},
+		spillway.OutcomeServed:     {"served", true},
+		spillway.OutcomeFailed:     {"failed", true},
+		spillway.OutcomeOverloaded: {"overloaded", false},
+		spillway.OutcomeTimedOut:   {"timed out", false},
+		spillway.OutcomeAbandoned:  {"abandoned", false},
+		spillway.OutcomeNotStarted: {"not started", false},
+		200:                        {"invalid", false},
 	} {
 		if o.String() != want.text || o.Accepted() != want.accepted {
 			t.Errorf("Outcome %d: %q, accepted %v; want %q, %v", uint8(o), o, o.Accepted(), want.text, want.accepted)
@@ -155,7 +155,7 @@ func TestRejectedError(t *testing.T) {
 }
 
 func TestModeText(t *testing.T) {
-	for m, want := range map[spillway.Mode]string{spillway.Enforce: "enforce", spillway.Observe: "observe", spillway.Off: "off"} {
+	for m, want := range map[spillway.Mode]string{spillway.ModeEnforce: "enforce", spillway.ModeObserve: "observe", spillway.ModeOff: "off"} {
 		text, err := m.MarshalText()
 		if err != nil || string(text) != want || m.String() != want {
 			t.Errorf("%d: %q, %v", m, text, err)
@@ -165,8 +165,8 @@ func TestModeText(t *testing.T) {
 			t.Errorf("UnmarshalText(%q) = %v, %v", text, back, err)
 		}
 	}
-	m := spillway.Observe
-	if err := m.UnmarshalText([]byte("on")); err == nil || m != spillway.Observe {
+	m := spillway.ModeObserve
+	if err := m.UnmarshalText([]byte("on")); err == nil || m != spillway.ModeObserve {
 		t.Errorf("UnmarshalText of an unknown word: %v, now %v", err, m)
 	}
 	if _, err := spillway.Mode(7).MarshalText(); err == nil {

@@ -56,7 +56,7 @@ func (l *ticketLimit) acquire() bool {
 	return true
 }
 
-func (l *ticketLimit) release() { l.ticket.Settle(time.Time{}, spillway.Served) }
+func (l *ticketLimit) release() { l.ticket.Settle(time.Time{}, spillway.OutcomeServed) }
 
 type failsafeLimit struct{ bulkhead.Bulkhead[any] }
 

@@ -44,9 +44,9 @@ func (t ourThrottle) call(served bool) bool {
 	if err != nil {
 		return false
 	}
-	outcome := spillway.Overloaded
+	outcome := spillway.OutcomeOverloaded
 	if served {
-		outcome = spillway.Served
+		outcome = spillway.OutcomeServed
 	}
 	ticket.Settle(now, outcome)
 	return true

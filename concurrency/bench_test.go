@@ -17,7 +17,7 @@ func BenchmarkServed(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
 		ticket, _ := l.Admit(now, spillway.Call{Key: "key"})
-		ticket.Settle(now, spillway.Served)
+		ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
 
@@ -29,7 +29,7 @@ func BenchmarkServedParallel(b *testing.B) {
 		for pb.Next() {
 			now = now.Add(time.Microsecond)
 			ticket, _ := l.Admit(now, spillway.Call{Key: "key"})
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		}
 	})
 }
@@ -55,7 +55,7 @@ func BenchmarkManyNames(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		now = now.Add(time.Microsecond)
 		ticket, _ := l.Admit(now, spillway.Call{Key: names[i%len(names)]})
-		ticket.Settle(now, spillway.Served)
+		ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
 
@@ -72,11 +72,11 @@ func TestNoAllocations(t *testing.T) {
 		"Ask": func() { l.Ask(t0, "key") },
 		"Admit, Settle": func() {
 			ticket, _ := l.Admit(t0, spillway.Call{Key: "key"})
-			ticket.Settle(t0, spillway.Served)
+			ticket.Settle(t0, spillway.OutcomeServed)
 		},
 		"Enter, Settle": func() {
 			ticket := l.Enter(t0, spillway.Call{Key: "key"})
-			ticket.Settle(t0, spillway.TimedOut)
+			ticket.Settle(t0, spillway.OutcomeTimedOut)
 		},
 		"Suspend, Resume": func() { ticket.Suspend(t0); ticket.Resume(t0) },
 		"reject": func() {
@@ -114,7 +114,7 @@ func TestMemory(t *testing.T) {
 		list[i] = must(t, Config{})
 		for _, name := range names {
 			ticket := list[i].Enter(t0, spillway.Call{Key: name})
-			ticket.Settle(t0.Add(time.Millisecond), spillway.Served)
+			ticket.Settle(t0.Add(time.Millisecond), spillway.OutcomeServed)
 		}
 	}
 	used := (heap() - before) / limiters

@@ -27,7 +27,7 @@ func ExampleLimiter() {
 	}
 	// Run the query here.
 	now = now.Add(10 * time.Millisecond)
-	ticket.Settle(now, spillway.Served)
+	ticket.Settle(now, spillway.OutcomeServed)
 
 	key := limiter.Stats(now).Keys[1]
 	fmt.Println(key.Key, key.State, key.InFlight, "in flight")

@@ -284,7 +284,7 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	l.advance(now)
 	l.moveOn(slot)
 	k := &l.keys[slot]
-	began, abandoned := time.Duration(t.Epoch), o == spillway.Abandoned
+	began, abandoned := time.Duration(t.Epoch), o == spillway.OutcomeAbandoned
 	k.held--
 	k.leave(began, own, abandoned)
 	l.shared.leave(began, all, abandoned)

@@ -118,7 +118,7 @@ func TestKeysAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ticket.Settle(t0, spillway.Served)
+		ticket.Settle(t0, spillway.OutcomeServed)
 	}
 	s := l.Stats(t0)
 	if len(s.Keys) != 9 || len(l.index) != 8 || s.Keys[0].Key != Others {
@@ -142,7 +142,7 @@ func TestKeysAreBounded(t *testing.T) {
 	if fresh != 7 || s.Keys[0].InFlight != 13 {
 		t.Errorf("%d of 7 places taken over, %d in the rest, want 13", fresh, s.Keys[0].InFlight)
 	}
-	held.Settle(later, spillway.Served)
+	held.Settle(later, spillway.OutcomeServed)
 	if working, parked := l.Working(); working != 20 || parked != 0 {
 		t.Errorf("%d working, %d parked, want 20 and 0", working, parked)
 	}
@@ -167,8 +167,8 @@ func TestClockStepsBack(t *testing.T) {
 	b := l.Enter(at(0), call("a"))
 	b.Suspend(at(500))
 	b.Resume(at(200))
-	a.Settle(at(-5000), spillway.Served)
-	b.Settle(at(900), spillway.Served)
+	a.Settle(at(-5000), spillway.OutcomeServed)
+	b.Settle(at(900), spillway.OutcomeServed)
 	k := l.Stats(at(0)).Keys[1]
 	if k.InFlight != 0 || k.Parked != 0 || k.Latency != 0 || math.IsNaN(k.Throughput) {
 		t.Errorf("%+v", k)
@@ -186,8 +186,8 @@ func TestSuspended(t *testing.T) {
 	if err != nil {
 		t.Fatalf("beside a suspended request: %v", err)
 	}
-	b.Settle(at(20), spillway.Abandoned)
-	b.Settle(at(20), spillway.Served)
+	b.Settle(at(20), spillway.OutcomeAbandoned)
+	b.Settle(at(20), spillway.OutcomeServed)
 	a.Resume(at(30))
 	if working, _ := l.Working(); working != 0 {
 		t.Errorf("%d working after one of two Resume, want 0", working)
@@ -197,14 +197,14 @@ func TestSuspended(t *testing.T) {
 	if working, _ := l.Working(); working != 1 {
 		t.Errorf("%d working after Resume, want 1", working)
 	}
-	a.Settle(at(1010), spillway.Served)
+	a.Settle(at(1010), spillway.OutcomeServed)
 	k := l.Stats(at(1010)).Keys[1]
 	if k.InFlight != 0 || k.Latency != 20*time.Millisecond {
 		t.Errorf("%d in flight, latency %v, want none and 20ms", k.InFlight, k.Latency)
 	}
 	c := l.Enter(at(1010), call("a"))
 	c.Suspend(at(1010))
-	c.Settle(at(5000), spillway.Served)
+	c.Settle(at(5000), spillway.OutcomeServed)
 	c.Suspend(at(5000))
 	c.Resume(at(5000))
 	if working, parked := l.Working(); working != 0 || parked != 0 {
@@ -221,13 +221,13 @@ func TestParked(t *testing.T) {
 	}
 	for i := range 200 { // with a usual latency of 5 ms requests are parked after 1 s
 		ticket := l.Enter(at(float64(20*i)), call("a"))
-		ticket.Settle(at(float64(20*i+5)), spillway.Served)
+		ticket.Settle(at(float64(20*i+5)), spillway.OutcomeServed)
 	}
 	if working, parked := l.Working(); working != 0 || parked != 100 {
 		t.Errorf("%d working, %d parked, want 0 and 100", working, parked)
 	}
 	for i := range tickets {
-		tickets[i].Settle(at(5000), spillway.Served)
+		tickets[i].Settle(at(5000), spillway.OutcomeServed)
 	}
 	k := l.Stats(at(5000)).Keys[1]
 	if k.InFlight != 0 || k.Parked != 0 || k.Latency > 6*time.Millisecond {
@@ -277,7 +277,7 @@ func TestMaxByKey(t *testing.T) {
 		t.Error("a suspended stream counts")
 	}
 	streams[0].Resume(at(3_600_003))
-	streams[1].Settle(at(3_600_004), spillway.Served)
+	streams[1].Settle(at(3_600_004), spillway.OutcomeServed)
 	if p := l.Ask(at(3_600_005), "streams"); !p.Free || p.Left != 1 {
 		t.Errorf("%+v after the end of a stream", p)
 	}

@@ -61,7 +61,7 @@ func drive(t *testing.T, next func() uint32, ops int) {
 		m.forget()
 	}
 	for _, r := range m.requests {
-		r.operate(now, 7, spillway.Served)
+		r.operate(now, 7, spillway.OutcomeServed)
 	}
 	m.compare(t, l, now)
 	if working, parked := l.Working(); working != 0 || parked != 0 {

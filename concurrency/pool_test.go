@@ -68,7 +68,7 @@ func (p *pool) finish() {
 			return false
 		}
 		p.served++
-		b.ticket.Settle(p.now, spillway.Served)
+		b.ticket.Settle(p.now, spillway.OutcomeServed)
 		return true
 	})
 }

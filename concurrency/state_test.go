@@ -165,7 +165,7 @@ func TestAbandoned(t *testing.T) {
 	l := must(t, Config{})
 	for i := range 110 {
 		ticket := l.Enter(at(float64(10*i)), call("a"))
-		ticket.Settle(at(float64(10*i+5)), spillway.Abandoned)
+		ticket.Settle(at(float64(10*i+5)), spillway.OutcomeAbandoned)
 	}
 	p := l.Ask(at(1100), "a")
 	if p.Latency != 0 || p.Fastest != 0 || p.Throughput < 90 || p.Throughput > 110 || p.Abandoned < 0.9 || p.Abandoned > 1 {

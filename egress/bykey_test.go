@@ -48,7 +48,7 @@ func TestLimitByKey(t *testing.T) {
 		t.Errorf("under a raised limit: %v", err)
 	}
 	for i := range held {
-		held[i].Settle(time.Now(), spillway.Served)
+		held[i].Settle(time.Now(), spillway.OutcomeServed)
 	}
 	want("all have ended", 0, 0, 0)
 }
@@ -78,5 +78,5 @@ func TestPoolKeepsClientsInUse(t *testing.T) {
 	if pool.For("busy") != busy {
 		t.Error("the client with a call under way was let go")
 	}
-	held.Settle(time.Now(), spillway.Served)
+	held.Settle(time.Now(), spillway.OutcomeServed)
 }

@@ -50,7 +50,7 @@ func (c *Config) build() (*policies, error) {
 		field string
 		mode  spillway.Mode
 	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
-		if m.mode > spillway.Off {
+		if m.mode > spillway.ModeOff {
 			return nil, invalid.Field("egress", m.field, m.mode, "Enforce, Observe or Off")
 		}
 	}

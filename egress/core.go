@@ -91,7 +91,7 @@ func (f *Flow) Resume(now time.Time) Step {
 	f.Start = now
 	f.accepts = 1
 	if err := f.admit(); err != nil {
-		f.settle(now, spillway.NotStarted, err)
+		f.settle(now, spillway.OutcomeNotStarted, err)
 		return Step{Action: ActionReject, Err: f.loop.Fail(now, err, fault.Failure{Unsent: true}, nil).Err}
 	}
 	return Step{Action: ActionRun}
@@ -100,12 +100,12 @@ func (f *Flow) Resume(now time.Time) Step {
 // Timed reports whether Succeed needs the exact time. Otherwise that at which the attempt
 // was sent will do, and a clock need not be read.
 func (f *Flow) Timed() bool {
-	return f.policies.Observer != nil || f.policies.Throttle.Timed(spillway.Served)
+	return f.policies.Observer != nil || f.policies.Throttle.Timed(spillway.OutcomeServed)
 }
 
 // Succeed ends the call: the attempt has succeeded by the time now.
 func (f *Flow) Succeed(now time.Time) Step {
-	f.end(now, spillway.Served, nil)
+	f.end(now, spillway.OutcomeServed, nil)
 	f.loop.Succeed()
 	return Step{Action: ActionDone}
 }
@@ -123,8 +123,8 @@ type Failure struct {
 // Fail takes in that the attempt has failed by the time now.
 func (f *Flow) Fail(now time.Time, e Failure) Step {
 	o := outcomeOf(e.Failure)
-	if o == spillway.TimedOut && e.Hurried { // too short a deadline says nothing about the backend
-		o = spillway.Abandoned
+	if o == spillway.OutcomeTimedOut && e.Hurried { // too short a deadline says nothing about the backend
+		o = spillway.OutcomeAbandoned
 	}
 	f.end(now, o, e.Err)
 	f.failed = now
@@ -143,14 +143,14 @@ func (f *Flow) Stop(why error) Step {
 
 // Abort gives back what the attempt holds, after a panic.
 func (f *Flow) Abort() {
-	f.settle(f.Start, spillway.Abandoned, nil)
+	f.settle(f.Start, spillway.OutcomeAbandoned, nil)
 	f.loop.Abort(fault.Failure{})
 }
 
 // admit asks each gate in turn, until one refuses.
 func (f *Flow) admit() error {
 	p := f.policies
-	if p.ThrottleMode != spillway.Off {
+	if p.ThrottleMode != spillway.ModeOff {
 		t, err := p.Throttle.Admit(f.Start, f.call, f.route)
 		if err == nil {
 			f.tickets[throttleGate] = t
@@ -159,7 +159,7 @@ func (f *Flow) admit() error {
 			return err
 		}
 	}
-	if p.InflightMode == spillway.Off {
+	if p.InflightMode == spillway.ModeOff {
 		return nil
 	}
 	gate := p.Inflight
@@ -188,13 +188,13 @@ func (f *Flow) rejected(policy string, mode spillway.Mode, err error) bool {
 		e.Time, e.Context, e.Call, e.Policy, e.Mode = f.Start, f.ctx, f.call, policy, mode
 		o.Observe(e)
 	}
-	return mode == spillway.Enforce
+	return mode == spillway.ModeEnforce
 }
 
 // end ends an attempt that was made.
 func (f *Flow) end(now time.Time, o spillway.Outcome, err error) {
 	// Where no answer came there is nothing to tell.
-	if f.admitted[throttleGate] && (o.Accepted() || o == spillway.Overloaded && f.accepts < 1) {
+	if f.admitted[throttleGate] && (o.Accepted() || o == spillway.OutcomeOverloaded && f.accepts < 1) {
 		f.policies.Throttle.Advise(f.Start, f.call.Criticality, f.accepts)
 	}
 	f.settle(now, o, err)

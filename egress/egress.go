@@ -223,7 +223,7 @@ func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 // callEvent is the one event of the retry policy.
 func callEvent(ctx context.Context, start time.Time, call spillway.Call, err error) spillway.Event {
 	call.Attempt = 0
-	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.Served}
+	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.OutcomeServed}
 	if err != nil {
 		e.Outcome = outcomeOf(fault.Of(err))
 	}

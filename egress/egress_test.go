@@ -58,7 +58,7 @@ func (e *events) trace() string {
 		word := ev.Outcome.String()
 		if ev.Refused {
 			word = "refused"
-			if ev.Mode == spillway.Observe {
+			if ev.Mode == spillway.ModeObserve {
 				word = "would refuse"
 			}
 		}
@@ -91,14 +91,14 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 			"inflight refused, throttle not started, retry not started",
 		},
 		"no place in flight, observed": {
-			egress.Config{Inflight: full(), InflightMode: spillway.Observe}, works,
+			egress.Config{Inflight: full(), InflightMode: spillway.ModeObserve}, works,
 			"inflight would refuse, throttle served, retry served",
 		},
 		"no place in flight, off": {
-			egress.Config{Inflight: full(), InflightMode: spillway.Off}, works,
+			egress.Config{Inflight: full(), InflightMode: spillway.ModeOff}, works,
 			"throttle served, retry served",
 		},
-		"throttle off": {egress.Config{ThrottleMode: spillway.Off}, works, "inflight served, retry served"},
+		"throttle off": {egress.Config{ThrottleMode: spillway.ModeOff}, works, "inflight served, retry served"},
 		"a hung backend": {
 			egress.Config{}, func(context.Context, *egress.Attempt) error { return context.DeadlineExceeded },
 			"throttle timed out, inflight timed out, retry timed out",
@@ -224,8 +224,8 @@ func TestHoldKeepsThePlaceInFlight(t *testing.T) {
 	if n := client.Stats(time.Now()).Inflight.InFlight; n != 1 {
 		t.Errorf("%d in flight while the answer goes on, want 1", n)
 	}
-	held.Settle(time.Now(), spillway.Served)
-	held.Settle(time.Now(), spillway.Served)
+	held.Settle(time.Now(), spillway.OutcomeServed)
+	held.Settle(time.Now(), spillway.OutcomeServed)
 	if n := client.Stats(time.Now()).Inflight.InFlight; n != 0 {
 		t.Errorf("%d in flight after the answer has ended", n)
 	}
@@ -324,7 +324,7 @@ func TestPoolIsBounded(t *testing.T) {
 	if pool.For("busy") != busy {
 		t.Error("a client with calls in flight was let go before idle ones")
 	}
-	held.Settle(time.Now(), spillway.Served)
+	held.Settle(time.Now(), spillway.OutcomeServed)
 }
 
 func TestConcurrentUseLeavesNothing(t *testing.T) {

@@ -48,7 +48,7 @@ func attemptHedged[T any](
 	ctx context.Context, h *retry.Hedge, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T),
 ) (T, error) {
 	mark := final.Of(ctx)
-	if a.Number > 0 || !call.Idempotent && call.Kind != spillway.Read || mark != nil && mark.Repeated {
+	if a.Number > 0 || !call.Idempotent && call.Kind != spillway.KindRead || mark != nil && mark.Repeated {
 		return send(ctx, a)
 	}
 	h.Begin()
@@ -171,7 +171,7 @@ func (r *race[T]) fire() {
 		r.first()
 	}
 	r.mu.Unlock()
-	o := spillway.Abandoned // the throttle is not told, and the limit takes any
+	o := spillway.OutcomeAbandoned // the throttle is not told, and the limit takes any
 	r.attempt.tickets[inflightGate].Settle(r.attempt.Start, o)
 	close(r.done)
 	if late && err == nil && r.discard != nil {
@@ -189,7 +189,7 @@ func (r *race[T]) begin() (context.Context, bool) {
 	}
 	call := r.call
 	call.Attempt = 1
-	if p.InflightMode != spillway.Off {
+	if p.InflightMode != spillway.ModeOff {
 		t, err := p.gate(call.Key).Admit(now, call)
 		if err != nil {
 			return nil, false // neither the throttle nor an observer hears of it
@@ -197,7 +197,7 @@ func (r *race[T]) begin() (context.Context, bool) {
 		r.attempt.tickets[inflightGate] = t
 	}
 	if !r.hedge.Pay(now, p.Retry, &call) {
-		r.attempt.tickets[inflightGate].Settle(now, spillway.Abandoned)
+		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
 		return nil, false
 	}
 	ctx, cancel := context.WithCancel(r.ctx)

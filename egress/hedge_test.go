@@ -27,7 +27,7 @@ func hedge(t *testing.T, c retry.HedgeConfig) *retry.Hedge {
 	return h
 }
 
-var read = spillway.Call{Key: "read", Kind: spillway.Read}
+var read = spillway.Call{Key: "read", Kind: spillway.KindRead}
 
 // sleep waits as a backend would that ends with its client.
 func sleep(ctx context.Context, d time.Duration) error {
@@ -156,7 +156,7 @@ func TestHedgeNever(t *testing.T) {
 			ctx    context.Context
 			call   spillway.Call
 		}{
-			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.Write}},
+			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.KindWrite}},
 			"repeated": {egress.Config{}, repeated, read},
 			"place":    {egress.Config{MaxRequests: 1}, t.Context(), read},
 		} {
@@ -241,7 +241,7 @@ func TestHedgeOverload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, h := must(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.Off}), hedge(t, config)
+			c, h := must(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.ModeOff}), hedge(t, config)
 			worker := make(chan struct{}, 1)
 			var sent, served atomic.Int32
 			send := func(ctx context.Context, _ *egress.Attempt) (int, error) {

@@ -24,16 +24,16 @@ func repeatable(err error) bool {
 func outcomeOf(f fault.Failure) spillway.Outcome {
 	switch {
 	case f.Unsent:
-		return spillway.NotStarted
+		return spillway.OutcomeNotStarted
 	case f.Canceled:
-		return spillway.Abandoned
+		return spillway.OutcomeAbandoned
 	case f.OverQuota():
-		return spillway.OverQuota
+		return spillway.OutcomeOverQuota
 	case f.Overload, f.Unprocessed:
-		return spillway.Overloaded
+		return spillway.OutcomeOverloaded
 	case f.Timeout:
-		return spillway.TimedOut
+		return spillway.OutcomeTimedOut
 	default:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	}
 }

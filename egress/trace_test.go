@@ -97,7 +97,7 @@ func (s *script) call(ctx context.Context, client *egress.Client, j *journal, i 
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable+spillway.Criticality(r.IntN(spillway.Criticalities)))
 	ctx, cancel := context.WithTimeout(ctx, time.Second+time.Duration(r.Float64()*float64(time.Second)))
 	defer cancel()
-	call := spillway.Call{Key: "route" + strconv.Itoa(i%3), Customer: name, Kind: spillway.Read}
+	call := spillway.Call{Key: "route" + strconv.Itoa(i%3), Customer: name, Kind: spillway.KindRead}
 	err := client.Do(ctx, call, func(ctx context.Context, a *egress.Attempt) error {
 		j.addf(name, "attempt %d: run, not at %v", a.Number, a.Deprioritized())
 		a.Use("task" + strconv.Itoa(r.IntN(3)))
@@ -112,7 +112,7 @@ func (s *script) call(ctx context.Context, client *egress.Client, j *journal, i 
 		}
 		if r.IntN(10) == 0 {
 			ticket := a.Hold()
-			time.AfterFunc(took, func() { ticket.Settle(time.Now(), spillway.Served) })
+			time.AfterFunc(took, func() { ticket.Settle(time.Now(), spillway.OutcomeServed) })
 		}
 		return err
 	})
@@ -209,19 +209,19 @@ func mustStrategy(c retry.BudgetedConfig) retry.Strategy {
 // what it decided when testdata was written.
 func TestDecisions(t *testing.T) {
 	quick := throttle.Config{Window: 2 * time.Second, ProbeInterval: 200 * time.Millisecond, MinRequests: 3}
-	observing := egress.Config{ThrottleMode: spillway.Observe, InflightMode: spillway.Observe, MaxRequests: 2, Throttle: quick}
+	observing := egress.Config{ThrottleMode: spillway.ModeObserve, InflightMode: spillway.ModeObserve, MaxRequests: 2, Throttle: quick}
 	for name, s := range map[string]*script{
 		"throttle": {config: egress.Config{Retry: eager(), Throttle: quick}, calls: 80, every: 5 * time.Millisecond, answer: overloads},
 		"inflight": {
 			config: egress.Config{Retry: eager(), MaxRequests: 2, MaxRequestsByKey: map[string]int{"route1": 1}},
 			calls:  60, every: 5 * time.Millisecond, answer: overloads,
 		},
-		"failures": {config: egress.Config{Retry: eager(), ThrottleMode: spillway.Off}, calls: 60, every: 20 * time.Millisecond, answer: hints},
+		"failures": {config: egress.Config{Retry: eager(), ThrottleMode: spillway.ModeOff}, calls: 60, every: 20 * time.Millisecond, answer: hints},
 		"budget":   {config: egress.Config{Retry: thrifty(), Throttle: quick}, calls: 100, every: 5 * time.Millisecond, answer: hints},
 		"observe":  {config: observing, calls: 60, every: 5 * time.Millisecond, answer: overloads},
 		"update": {
 			config: observing, calls: 60, every: 5 * time.Millisecond, answer: overloads,
-			halfway: &egress.Config{MaxRequests: 1, InflightMode: spillway.Enforce, Throttle: quick, MaxRequestsByKey: map[string]int{"route2": 1}},
+			halfway: &egress.Config{MaxRequests: 1, InflightMode: spillway.ModeEnforce, Throttle: quick, MaxRequestsByKey: map[string]int{"route2": 1}},
 		},
 	} {
 		if s.config.Retry == nil {

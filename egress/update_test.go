@@ -21,7 +21,7 @@ func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).Inflight.Drops 
 func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		always := throttle.Config{Rand: func() float64 { return 0 }}
-		client := must(t, egress.Config{ThrottleMode: spillway.Observe}) // rejects nothing
+		client := must(t, egress.Config{ThrottleMode: spillway.ModeObserve}) // rejects nothing
 		update := func(c egress.Config) {
 			t.Helper()
 			if err := client.Update(c); err != nil {
@@ -34,7 +34,7 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 				sent++
 				return overloaded{}
 			})
-			update(egress.Config{ThrottleMode: spillway.Observe})
+			update(egress.Config{ThrottleMode: spillway.ModeObserve})
 		}
 		if sent < 540 || sent > 500+150 {
 			t.Errorf("%d attempts at 500 calls, want a retry for each ten", sent)
@@ -43,7 +43,7 @@ func TestUpdateKeepsWhatWasLearnt(t *testing.T) {
 		if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) {
 			t.Errorf("%v, want the refusal of a throttle that has seen failures only", err)
 		}
-		update(egress.Config{Throttle: always, ThrottleMode: spillway.Observe})
+		update(egress.Config{Throttle: always, ThrottleMode: spillway.ModeObserve})
 		if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
 			t.Errorf("the throttle observes, and refuses: %v", err)
 		}
@@ -71,7 +71,7 @@ func TestUpdateOfTheLimit(t *testing.T) {
 	if err := client.Do(t.Context(), spillway.Call{}, works); !errors.Is(err, spillway.ErrRejected) {
 		t.Errorf("%v: an Update that failed has changed the limit", err)
 	}
-	held.Settle(time.Now(), spillway.Served)
+	held.Settle(time.Now(), spillway.OutcomeServed)
 	if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
 		t.Error(err)
 	}

@@ -109,7 +109,7 @@ func BenchmarkAdmitSettle(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		ticket, _ := l.Admit(t0, spillway.Call{})
-		ticket.Settle(t0, spillway.Served)
+		ticket.Settle(t0, spillway.OutcomeServed)
 	}
 }
 

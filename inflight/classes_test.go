@@ -96,7 +96,7 @@ func (x *trial) run(offered load, d time.Duration) (admitted load) {
 func (x *trial) finish() {
 	for len(x.running) > 0 && !x.running[0].at.After(x.now) {
 		e := heap.Pop(&x.running).(end)
-		e.ticket.Settle(x.now, spillway.Served)
+		e.ticket.Settle(x.now, spillway.OutcomeServed)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestClassesConcurrent(t *testing.T) {
 				now := t0.Add(time.Duration(i) * 10 * time.Millisecond)
 				ticket, err := l.Admit(now, spillway.Call{Criticality: all[(g+i)%4]})
 				if err == nil {
-					ticket.Settle(now, spillway.Served)
+					ticket.Settle(now, spillway.OutcomeServed)
 				}
 			}
 		})
@@ -270,7 +270,7 @@ func TestClassesAllocateNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		for range 3 {
 			ticket, _ := l.Admit(t0, spillway.Call{Criticality: spillway.Sheddable})
-			ticket.Settle(t0, spillway.Served)
+			ticket.Settle(t0, spillway.OutcomeServed)
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)

@@ -146,12 +146,12 @@ func TestAdmit(t *testing.T) {
 	if !errors.Is(err, spillway.ErrRejected) {
 		t.Fatalf("second of one admitted, or wrong error: %v", err)
 	}
-	refused.Settle(t0, spillway.Abandoned) // the zero Ticket settles nothing
+	refused.Settle(t0, spillway.OutcomeAbandoned) // the zero Ticket settles nothing
 	if got := l.Stats().InFlight; got != 1 {
 		t.Fatalf("%d in flight after settling a refusal, want 1", got)
 	}
-	ticket.Settle(t0, spillway.Failed)
-	ticket.Settle(t0, spillway.Served) // spent
+	ticket.Settle(t0, spillway.OutcomeFailed)
+	ticket.Settle(t0, spillway.OutcomeServed) // spent
 	if got := l.Stats(); got.InFlight != 0 || got.Surplus != 0 {
 		t.Fatalf("%+v after settling twice, want nothing in flight and no surplus", got)
 	}
@@ -240,7 +240,7 @@ func TestNoAllocation(t *testing.T) {
 		"acquire": func() { open.TryAcquire(); open.Release() },
 		"admit": func() {
 			ticket, _ := open.Admit(t0, spillway.Call{})
-			ticket.Settle(t0, spillway.Served)
+			ticket.Settle(t0, spillway.OutcomeServed)
 		},
 		"drop":   func() { full.TryAcquire() },
 		"refuse": func() { full.Admit(t0, spillway.Call{}) },

@@ -33,7 +33,7 @@ func play(t *testing.T, ops []byte) {
 		l.Release()
 	}
 	for i := range m.tickets {
-		m.tickets[i].Settle(t0, spillway.Served)
+		m.tickets[i].Settle(t0, spillway.OutcomeServed)
 	}
 	if got := l.Stats().InFlight; got != 0 {
 		t.Fatalf("%d in flight after everything ended", got)
@@ -68,7 +68,7 @@ func (m *model) step(t *testing.T, l *Limiter, op, arg byte) {
 		if n := len(m.tickets); n > 0 {
 			ticket := &m.tickets[int(arg)%n]
 			ticket.Settle(t0, spillway.Outcome(arg))
-			ticket.Settle(t0, spillway.Served)
+			ticket.Settle(t0, spillway.OutcomeServed)
 			*ticket = m.tickets[n-1]
 			m.tickets = m.tickets[:n-1]
 			m.inFlight--

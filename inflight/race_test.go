@@ -143,12 +143,12 @@ func TestChaos(t *testing.T) {
 			refused.Add(1)
 			return
 		}
-		defer ticket.Settle(t0, spillway.Failed)
+		defer ticket.Settle(t0, spillway.OutcomeFailed)
 		switch rand.N(3) {
 		case 0:
 			panic("handler")
 		case 1:
-			ticket.Settle(t0, spillway.Abandoned)
+			ticket.Settle(t0, spillway.OutcomeAbandoned)
 		}
 		runtime.Gosched()
 	}

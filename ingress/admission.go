@@ -136,7 +136,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 				a.reject(a.start, gate, step)
 			}
 			return false
-		case spillway.Observe:
+		case spillway.ModeObserve:
 			a.observed.observe(gate, a.start, from, step)
 		default: // not asked
 		}
@@ -160,7 +160,7 @@ func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) St
 // reject ends a request that a gate did not admit.
 func (a *Admission) reject(now time.Time, gate int, step *Step) {
 	a.reportRejection(gate, step.Err)
-	step.Wake = a.end(now, spillway.NotStarted, step.Err) || step.Wake
+	step.Wake = a.end(now, spillway.OutcomeNotStarted, step.Err) || step.Wake
 }
 
 // observe asks a gate that observes, unless one before has rejected the request, or it
@@ -269,7 +269,7 @@ func (a *Admission) reportRejection(gate int, err error) {
 	}
 	e := spillway.Rejection(err)
 	if e.Reason == spillway.ReasonNone { // the client has left
-		e = spillway.Event{Outcome: spillway.Abandoned, Err: err}
+		e = spillway.Event{Outcome: spillway.OutcomeAbandoned, Err: err}
 	}
 	a.report(gate, e)
 }

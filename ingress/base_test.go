@@ -76,7 +76,7 @@ func (l *log) take() string {
 		if e.Refused {
 			word = "refused"
 		}
-		if e.Mode == spillway.Observe {
+		if e.Mode == spillway.ModeObserve {
 			word += " (observe)"
 		}
 		all = append(all, e.Policy+" "+word)

@@ -19,7 +19,7 @@ func BenchmarkAdmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		p, _ := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 	}
 }
 

@@ -84,7 +84,7 @@ func (c Config) withDefaults() (Config, error) {
 		field string
 		mode  spillway.Mode
 	}{{"RateLimitMode", c.RateLimitMode}, {"QuotaMode", c.QuotaMode}, {"InFlightMode", c.InFlightMode}, {"ShedMode", c.ShedMode}} {
-		if m.mode > spillway.Off {
+		if m.mode > spillway.ModeOff {
 			return c, invalid.Field("ingress", m.field, m.mode, "Enforce, Observe or Off")
 		}
 	}
@@ -122,13 +122,13 @@ func build(c Config) (*settings, error) {
 		limitGate: c.RateLimitMode, quotaGate: c.QuotaMode, flightGate: c.InFlightMode, shedGate: c.ShedMode,
 	}}
 	if c.RateLimit.Rate <= 0 {
-		s.modes[limitGate] = spillway.Off
+		s.modes[limitGate] = spillway.ModeOff
 	}
 	if s.limiter, err = ratelimit.New(c.RateLimit); err != nil {
 		return nil, invalid.In("ingress", "RateLimit", err)
 	}
 	if c.Quota.Allocator == nil {
-		s.modes[quotaGate] = spillway.Off
+		s.modes[quotaGate] = spillway.ModeOff
 	} else if s.quota, err = quota.New(c.Quota); err != nil {
 		return nil, invalid.In("ingress", "Quota", err)
 	}
@@ -136,10 +136,10 @@ func build(c Config) (*settings, error) {
 		return nil, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
 	}
 	if c.MaxInFlight <= 0 {
-		s.modes[flightGate] = spillway.Off
+		s.modes[flightGate] = spillway.ModeOff
 	}
-	s.observes = slices.Contains(s.modes[:], spillway.Observe)
-	s.queues = s.modes[flightGate] != spillway.Off || s.modes[shedGate] != spillway.Off
+	s.observes = slices.Contains(s.modes[:], spillway.ModeObserve)
+	s.queues = s.modes[flightGate] != spillway.ModeOff || s.modes[shedGate] != spillway.ModeOff
 	if s.shed, err = newShedder(c.Shed, c.Concurrency); err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	c, st := a.settings.core, a.settings
 	if st.observes {
 		a.observed = &observed{
-			Admission: Admission{settings: st, ctx: a.ctx, call: a.call, start: a.start, mode: spillway.Observe},
+			Admission: Admission{settings: st, ctx: a.ctx, call: a.call, start: a.start, mode: spillway.ModeObserve},
 			last:      Step{Verdict: shed.Run},
 		}
 	}
@@ -113,7 +113,7 @@ func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller
 		return Refusal{}
 	}
 	for gate, mode := range st.modes {
-		if mode != spillway.Enforce {
+		if mode != spillway.ModeEnforce {
 			continue
 		}
 		if err := c.refuses(st, gate, now, call, from); err != nil {

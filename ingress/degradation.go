@@ -77,7 +77,7 @@ func (s *Server) Degradation(c spillway.Criticality) spillway.DegradationLevel {
 }
 
 func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
-	if s.core.settings.Load().modes[shedGate] != spillway.Enforce {
+	if s.core.settings.Load().modes[shedGate] != spillway.ModeEnforce {
 		return spillway.DegradationNone
 	}
 	return s.core.signals.degrader.Level(c)
@@ -102,7 +102,7 @@ func (c *Core) AcceptRatio(class spillway.Criticality) shed.Ratio {
 }
 
 func (c *Core) acceptRatio(st *settings, class spillway.Criticality) shed.Ratio {
-	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.Enforce {
+	if st.config.Trust.Boundary != Internal || st.modes[shedGate] != spillway.ModeEnforce {
 		return shed.RatioOne
 	}
 	return shed.Ratio(c.signals.accepts[class.Index()].Load())

@@ -34,7 +34,7 @@ func Example() {
 			fmt.Println(customer, "is refused:", refusal.Outcome)
 			return
 		}
-		defer passage.Done(spillway.Served)
+		defer passage.Done(spillway.OutcomeServed)
 		fmt.Println(customer, "is served as", passage.Call().Criticality)
 	}
 	for range 3 {

@@ -35,12 +35,12 @@ func goldenScenarios() []goldenScenario {
 		Trust:     Trust{Boundary: Internal},
 	}
 	observe, inFlight, mixed, updated, queue := base, base, base, base, base
-	observe.RateLimitMode, observe.QuotaMode, observe.ShedMode = spillway.Observe, spillway.Observe, spillway.Observe
-	inFlight.MaxInFlight, inFlight.ShedMode = 5, spillway.Off
-	inFlight.QuotaMode = spillway.Observe
-	mixed.RateLimitMode = spillway.Observe
-	queue.RateLimit.QueueDepth, queue.QuotaMode, queue.ShedMode = 5, spillway.Off, spillway.Off
-	updated.MaxInFlight, updated.RateLimitMode, updated.QuotaMode, updated.ShedMode = 3, spillway.Off, spillway.Observe, spillway.Off
+	observe.RateLimitMode, observe.QuotaMode, observe.ShedMode = spillway.ModeObserve, spillway.ModeObserve, spillway.ModeObserve
+	inFlight.MaxInFlight, inFlight.ShedMode = 5, spillway.ModeOff
+	inFlight.QuotaMode = spillway.ModeObserve
+	mixed.RateLimitMode = spillway.ModeObserve
+	queue.RateLimit.QueueDepth, queue.QuotaMode, queue.ShedMode = 5, spillway.ModeOff, spillway.ModeOff
+	updated.MaxInFlight, updated.RateLimitMode, updated.QuotaMode, updated.ShedMode = 3, spillway.ModeOff, spillway.ModeObserve, spillway.ModeOff
 	return []goldenScenario{
 		{name: "enforce", config: base},
 		{name: "observe", config: observe},
@@ -80,7 +80,7 @@ func goldenVisits() (all []goldenVisit) {
 		case 1:
 			v.leaves = time.Duration(r.IntN(int(20*time.Millisecond))) + 1
 		case 2:
-			v.outcome = spillway.Failed
+			v.outcome = spillway.OutcomeFailed
 		}
 		all = append(all, v)
 	}
@@ -153,12 +153,12 @@ func (g *goldenTrace) add(at time.Time, short, long string) {
 }
 
 func (g *goldenTrace) observe(e spillway.Event) {
-	word := map[spillway.Outcome]string{spillway.Served: "+", spillway.Failed: "-", spillway.Abandoned: "~", spillway.NotStarted: "_"}[e.Outcome]
+	word := map[spillway.Outcome]string{spillway.OutcomeServed: "+", spillway.OutcomeFailed: "-", spillway.OutcomeAbandoned: "~", spillway.OutcomeNotStarted: "_"}[e.Outcome]
 	if e.Refused {
 		word = ":" + e.Reason.String()
 	}
 	short := e.Policy[:1] + word
-	if e.Mode == spillway.Observe {
+	if e.Mode == spillway.ModeObserve {
 		short = "(" + short + ")"
 	}
 	g.add(e.Time, short, fmt.Sprint(short, e.Call.Customer, e.Call.Criticality, e.Latency, e.Reason))
@@ -192,12 +192,12 @@ func (g *goldenTrace) visit(s *Server, v goldenVisit, early bool) {
 		g.add(time.Now(), short, fmt.Sprint(short, call.Customer, refusal.RetryAfter, refusal.AcceptRatio, spillway.Rejection(refusal.Err).Reason))
 		return
 	}
-	outcome := spillway.Served
+	outcome := spillway.OutcomeServed
 	if v.outcome != 0 {
 		outcome = v.outcome
 	}
 	if pause(ctx, v.takes) != nil {
-		outcome = spillway.Abandoned
+		outcome = spillway.OutcomeAbandoned
 	}
 	p.Done(outcome)
 }

@@ -122,7 +122,7 @@ func (v visit) visit(s *Server) (refused bool) {
 	if p.EnterAt(context.Background(), s, time.Now(), &call, &ratelimit.Caller{}).Refused() {
 		return true
 	}
-	outcome := spillway.Failed
+	outcome := spillway.OutcomeFailed
 	defer func() {
 		p.Done(outcome)
 		_ = recover()
@@ -130,7 +130,7 @@ func (v visit) visit(s *Server) (refused bool) {
 	if time.Sleep(v.takes); v.panics {
 		panic("on purpose")
 	}
-	outcome = spillway.Served
+	outcome = spillway.OutcomeServed
 	return false
 }
 
@@ -146,14 +146,14 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 		kinds  []string
 	}{
 		"shed": {
-			Config{InFlightMode: spillway.Off},
+			Config{InFlightMode: spillway.ModeOff},
 			[]string{
 				"rejected recently", "for the maximum time", "fastest", "full", "threshold", "shed: served", "shed: failed",
 				"quota: spillway", "quota: not started",
 			},
 		},
 		"inflight": {
-			Config{ShedMode: spillway.Off, MaxInFlight: 5},
+			Config{ShedMode: spillway.ModeOff, MaxInFlight: 5},
 			[]string{"for the maximum time", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
 		},
 	} {
@@ -176,15 +176,15 @@ func observeAsEnforce(t *testing.T, tr trace, c Config) string {
 	c.Attempts, c.Shed = attempts.Config{Share: -1}, shed.Config{MaxWait: 30 * time.Millisecond}
 	play := func(mode spillway.Mode) ([]string, int) {
 		for _, m := range []*spillway.Mode{&c.RateLimitMode, &c.QuotaMode, &c.InFlightMode, &c.ShedMode} {
-			if *m != spillway.Off {
+			if *m != spillway.ModeOff {
 				*m = mode
 			}
 		}
 		c.Quota = perCustomer(t, 45)
 		return tr.play(t, c)
 	}
-	enforced, refusals := play(spillway.Enforce)
-	observed, answers := play(spillway.Observe)
+	enforced, refusals := play(spillway.ModeEnforce)
+	observed, answers := play(spillway.ModeObserve)
 	if answers != 0 || refusals == 0 {
 		t.Errorf("observe mode refused %d requests, enforce %d", answers, refusals)
 	}
@@ -213,15 +213,15 @@ func TestShadows(t *testing.T) {
 		ends    time.Duration // when the shadow does
 		events  string
 	}{
-		{"in vain", forever, spillway.Served, 60 * ms, "shed refused (observe)"},
-		{"until the client leaves", forever, spillway.Abandoned, 10 * ms, "shed abandoned (observe)"},
-		{"and is in flight as long as the request was", 20 * ms, spillway.Served, 30 * ms, "shed served (observe)"},
-		{"less long than the request is served", 5 * ms, spillway.Failed, 15 * ms, "shed failed (observe)"},
+		{"in vain", forever, spillway.OutcomeServed, 60 * ms, "shed refused (observe)"},
+		{"until the client leaves", forever, spillway.OutcomeAbandoned, 10 * ms, "shed abandoned (observe)"},
+		{"and is in flight as long as the request was", 20 * ms, spillway.OutcomeServed, 30 * ms, "shed served (observe)"},
+		{"less long than the request is served", 5 * ms, spillway.OutcomeFailed, 15 * ms, "shed failed (observe)"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var seen log
-				s := must(t, Config{ShedMode: spillway.Observe, Observer: &seen})
+				s := must(t, Config{ShedMode: spillway.ModeObserve, Observer: &seen})
 				first := occupy(t, s)
 				start := time.Now()
 				s.core.state = func(now time.Time) shed.State {
@@ -240,7 +240,7 @@ func TestShadows(t *testing.T) {
 				if got := seen.take(); got != row.events || time.Since(start) != row.ends {
 					t.Errorf("%s after %v, want %s after %v", got, time.Since(start), row.events, row.ends)
 				}
-				first.Done(spillway.Served)
+				first.Done(spillway.OutcomeServed)
 			})
 		})
 	}
@@ -252,7 +252,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen log
 		s := must(t, Config{
-			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.Observe,
+			RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 5}, RateLimitMode: spillway.ModeObserve,
 			Observer: &seen,
 		})
 		s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} }
@@ -278,7 +278,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 // observe, whether their shadows were admitted at once or have waited.
 func TestSuspendedShadows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := must(t, Config{InFlightMode: spillway.Observe, MaxInFlight: 1, ShedMode: spillway.Off})
+		s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
 		inFlight := func(want, waiting int) {
@@ -302,8 +302,8 @@ func TestSuspendedShadows(t *testing.T) {
 		inFlight(2, 0)
 		second.Suspend(time.Now())
 		inFlight(1, 0)
-		first.Done(spillway.Served)
-		second.Done(spillway.Served)
+		first.Done(spillway.OutcomeServed)
+		second.Done(spillway.OutcomeServed)
 		s.shadows.Wait()
 		inFlight(0, 0)
 	})

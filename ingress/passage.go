@@ -68,7 +68,7 @@ func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller)
 	}
 	r := a.Refusal(step.Err)
 	if p.shadow != nil {
-		p.shadow.end(a.start, spillway.NotStarted, step.Err)
+		p.shadow.end(a.start, spillway.OutcomeNotStarted, step.Err)
 	}
 	*p = Passage{}
 	return r
@@ -121,9 +121,9 @@ func (p *Passage) Charge(now time.Time, cost float64) {
 	}
 }
 
-// Done ends the request with its outcome: [spillway.Served], or
-// [spillway.Failed] for a failure of the server's own, [spillway.TimedOut] if the
-// deadline passed, [spillway.Abandoned] if the client left. Any second call does
+// Done ends the request with its outcome: [spillway.OutcomeServed], or
+// [spillway.OutcomeFailed] for a failure of the server's own, [spillway.OutcomeTimedOut] if the
+// deadline passed, [spillway.OutcomeAbandoned] if the client left. Any second call does
 // nothing.
 func (p *Passage) Done(o spillway.Outcome) {
 	if p.server != nil {

@@ -13,9 +13,9 @@ import (
 type Refusal struct {
 	// Outcome is what the client learns. Zero means that the request was not
 	// rejected; otherwise it is one of
-	//   - [spillway.Overloaded]: this server has too much to do, others may not;
-	//   - [spillway.OverQuota]: this customer asks for too much, of all servers;
-	//   - [spillway.Abandoned]: the client went away, or its deadline passed,
+	//   - [spillway.OutcomeOverloaded]: this server has too much to do, others may not;
+	//   - [spillway.OutcomeOverQuota]: this customer asks for too much, of all servers;
+	//   - [spillway.OutcomeAbandoned]: the client went away, or its deadline passed,
 	//     while the request waited. No client reads the answer.
 	Outcome spillway.Outcome
 	// DontRetry says that the other servers seem to be overloaded as well: the
@@ -39,9 +39,9 @@ func (r Refusal) Refused() bool { return r.Outcome != 0 }
 // Scope returns how far r reaches, which the answer must state.
 func (r Refusal) Scope() fault.Scope {
 	switch {
-	case r.Outcome == spillway.OverQuota:
+	case r.Outcome == spillway.OutcomeOverQuota:
 		return fault.ScopeCustomer
-	case r.Outcome != spillway.Overloaded:
+	case r.Outcome != spillway.OutcomeOverloaded:
 		return fault.ScopeUnknown
 	case r.DontRetry:
 		return fault.ScopeService
@@ -58,21 +58,21 @@ func (a *Admission) Refusal(err error) Refusal {
 
 // refusal returns the answer to a call that is rejected with err, and counts it.
 func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err error) (r Refusal) {
-	r.Outcome, r.Err = spillway.Abandoned, err
+	r.Outcome, r.Err = spillway.OutcomeAbandoned, err
 	rejected, ok := errors.AsType[*spillway.RejectedError](err)
 	switch {
 	case !ok: // the client has left
 	case rejected.Reason == spillway.ReasonQuota:
-		r.Outcome = spillway.OverQuota
+		r.Outcome = spillway.OutcomeOverQuota
 	default:
-		r.Outcome = spillway.Overloaded
+		r.Outcome = spillway.OutcomeOverloaded
 	}
 	c.refused[r.Outcome].Add(1)
 	if !ok {
 		return r
 	}
 	r.AcceptRatio = c.acceptRatio(st, call.Criticality).String()
-	r.DontRetry = r.Outcome == spillway.Overloaded && st.dontRetry(now, call)
+	r.DontRetry = r.Outcome == spillway.OutcomeOverloaded && st.dontRetry(now, call)
 	r.RetryAfter = st.config.RetryAfter
 	// The hint of a limit is exact: earlier makes no sense, later does not matter.
 	jitter := st.config.Rand()

@@ -33,7 +33,7 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 			}
 			early := s.Refuse(call, from)
 			passage, late := s.Enter(t.Context(), call, from)
-			passage.Done(spillway.Served)
+			passage.Done(spillway.OutcomeServed)
 			if a, b := decisionOf(early), decisionOf(late); a != b {
 				t.Fatalf("%+v from %v: Refuse says %s, Enter %s", call, from, a, b)
 			}
@@ -55,7 +55,7 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 func TestRefuseWithoutApplication(t *testing.T) {
 	s := must(t, Config{RateLimit: ratelimit.Config{Rate: 1, Exempt: ratelimit.Exempt{Applications: []string{"backup"}}}})
 	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{Application: "web"})
-	p.Done(spillway.Served)
+	p.Done(spillway.OutcomeServed)
 	for application, want := range map[string]bool{"web": true, "backup": false, "": false} {
 		if r := s.Refuse(spillway.Call{}, ratelimit.Caller{Application: application}); r.Refused() != want {
 			t.Errorf("application %q: %+v, want a refusal: %v", application, r, want)

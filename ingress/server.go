@@ -72,7 +72,7 @@ func (s *Server) Trust() Trust { return s.core.settings.Load().config.Trust }
 // need not find out.
 func (s *Server) WantsCaller() bool {
 	c := &s.core
-	return c.settings.Load().modes[limitGate] != spillway.Off || c.shed.TellsCallersApart() || c.flight.TellsCallersApart()
+	return c.settings.Load().modes[limitGate] != spillway.ModeOff || c.shed.TellsCallersApart() || c.flight.TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for
@@ -115,7 +115,7 @@ func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Cal
 // [quota.Config.Cost]: a request, by default. See [quota.Quota.ChargeCustomer]. Without a quota
 // it does nothing.
 func (s *Server) Charge(now time.Time, customer string, cost float64) {
-	if st := s.core.settings.Load(); st.quota != nil && st.modes[quotaGate] != spillway.Off {
+	if st := s.core.settings.Load(); st.quota != nil && st.modes[quotaGate] != spillway.ModeOff {
 		st.quota.ChargeCustomer(now, customer, cost)
 	}
 }

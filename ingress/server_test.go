@@ -53,8 +53,8 @@ func TestAdmission(t *testing.T) {
 	if n := s.Stats(time.Now()).Concurrency.Shared.InFlight; n != 1 {
 		t.Errorf("%d in flight", n)
 	}
-	p.Done(spillway.Served)
-	p.Done(spillway.Failed)
+	p.Done(spillway.OutcomeServed)
+	p.Done(spillway.OutcomeFailed)
 	if got := seen.take(); got != "quota served, shed served" {
 		t.Errorf("events: %s", got)
 	}
@@ -72,18 +72,18 @@ func TestGatesRefuse(t *testing.T) {
 		events string
 	}{
 		{
-			"ratelimit", Config{RateLimit: ratelimit.Config{Rate: 1}}, spillway.Overloaded, 0,
+			"ratelimit", Config{RateLimit: ratelimit.Config{Rate: 1}}, spillway.OutcomeOverloaded, 0,
 			"ratelimit refused",
 		},
 		{
-			"quota", Config{Quota: perCustomer(t, 1)}, spillway.OverQuota, 0,
+			"quota", Config{Quota: perCustomer(t, 1)}, spillway.OutcomeOverQuota, 0,
 			"quota refused",
 		},
 		{
 			"shed", Config{
 				Quota: perCustomer(t, 1000), RetryAfter: 2 * time.Second,
 				Rand: func() float64 { return 0.75 },
-			}, spillway.Overloaded, 2500 * time.Millisecond,
+			}, spillway.OutcomeOverloaded, 2500 * time.Millisecond,
 			"shed refused, quota not started",
 		},
 	} {
@@ -102,7 +102,7 @@ func TestGatesRefuse(t *testing.T) {
 				if p, r = enter(s, call); r.Refused() {
 					break
 				}
-				p.Done(spillway.Served)
+				p.Done(spillway.OutcomeServed)
 			}
 			if r.Outcome != row.reason || !errors.Is(r.Err, spillway.ErrRejected) || r.RetryAfter <= 0 || r.DontRetry {
 				t.Errorf("%+v", r)
@@ -136,7 +136,7 @@ func TestMaxInFlight(t *testing.T) {
 				if !r.Refused() {
 					served <- c
 					time.Sleep(10 * time.Millisecond)
-					p.Done(spillway.Served)
+					p.Done(spillway.OutcomeServed)
 				}
 			}()
 			synctest.Wait()
@@ -144,7 +144,7 @@ func TestMaxInFlight(t *testing.T) {
 		if n := s.Stats(time.Now()).InFlight.Waiting; n != 3 {
 			t.Errorf("%d wait, want 3", n)
 		}
-		held[0].Done(spillway.Served)
+		held[0].Done(spillway.OutcomeServed)
 		for _, want := range []spillway.Criticality{spillway.CriticalPlus, spillway.Critical, spillway.Sheddable} {
 			if got := <-served; got != want {
 				t.Errorf("%v runs, want %v", got, want)
@@ -159,13 +159,13 @@ func TestMaxInFlight(t *testing.T) {
 		}
 		start := time.Now()
 		_, r := enter(s, spillway.Call{Customer: "c"})
-		if waited := time.Since(start); r.Outcome != spillway.Overloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
+		if waited := time.Since(start); r.Outcome != spillway.OutcomeOverloaded || r.RetryAfter <= 0 || waited != time.Second || !strings.Contains(r.Err.Error(), "MaxInFlight") {
 			t.Errorf("%+v after %v", r, waited)
 		}
 		if got := seen.take(); got != "inflight refused, quota not started" {
 			t.Errorf("events: %s", got)
 		}
-		held[1].Done(spillway.Served)
+		held[1].Done(spillway.OutcomeServed)
 		config.MaxInFlight = 0
 		if err := s.Update(config); err != nil {
 			t.Fatal(err)
@@ -174,7 +174,7 @@ func TestMaxInFlight(t *testing.T) {
 			if p, r := enter(s, spillway.Call{}); r.Refused() {
 				t.Fatalf("%+v without a limit", r)
 			} else {
-				p.Done(spillway.Served)
+				p.Done(spillway.OutcomeServed)
 			}
 		}
 		if n := s.Stats(time.Now()).InFlight.InFlight; n != 0 {
@@ -188,7 +188,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 	s := must(t, Config{Quota: perCustomer(t, 1)})
 	late := spillway.Call{Customer: "c", Deadline: time.Now().Add(-time.Second)}
 	for i := range 10 {
-		if _, r := enter(s, late); r.Outcome != spillway.Overloaded {
+		if _, r := enter(s, late); r.Outcome != spillway.OutcomeOverloaded {
 			t.Fatalf("request %d: %+v", i, r)
 		}
 	}
@@ -210,7 +210,7 @@ func TestExemptPassesAllGates(t *testing.T) {
 		if r.Refused() || s.Refuse(call, ratelimit.Caller{}).Refused() {
 			t.Fatalf("%+v", r)
 		}
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 	}
 	if got := seen.take(); got != "" {
 		t.Errorf("events: %s", got)
@@ -224,29 +224,29 @@ func TestModes(t *testing.T) {
 		refused     bool
 		events      string
 	}{
-		{spillway.Enforce, spillway.Enforce, true, "ratelimit refused"},
-		{spillway.Off, spillway.Enforce, true, "shed refused"},
-		{spillway.Off, spillway.Off, false, ""},
-		{spillway.Observe, spillway.Observe, false, "ratelimit refused (observe)"},
-		{spillway.Observe, spillway.Enforce, true, "ratelimit refused (observe), shed refused"},
-		{spillway.Off, spillway.Observe, false, "shed refused (observe)"},
+		{spillway.ModeEnforce, spillway.ModeEnforce, true, "ratelimit refused"},
+		{spillway.ModeOff, spillway.ModeEnforce, true, "shed refused"},
+		{spillway.ModeOff, spillway.ModeOff, false, ""},
+		{spillway.ModeObserve, spillway.ModeObserve, false, "ratelimit refused (observe)"},
+		{spillway.ModeObserve, spillway.ModeEnforce, true, "ratelimit refused (observe), shed refused"},
+		{spillway.ModeOff, spillway.ModeObserve, false, "shed refused (observe)"},
 	} {
 		var seen log
 		s := must(t, Config{
 			RateLimit: ratelimit.Config{Rate: 0.001, BurstSeconds: 1000}, Observer: &seen,
 			RateLimitMode: row.limit, ShedMode: row.shed,
 		})
-		if row.limit != spillway.Off {
+		if row.limit != spillway.ModeOff {
 			p, _ := enter(s, spillway.Call{})
-			p.Done(spillway.Served)
+			p.Done(spillway.OutcomeServed)
 		}
 		seen.take()
 		p, r := enter(s, spillway.Call{Deadline: past})
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 		if got := seen.take(); got != row.events || r.Refused() != row.refused {
 			t.Errorf("%v, %v: %s, refused %v; want %s, %v", row.limit, row.shed, got, r.Refused(), row.events, row.refused)
 		}
-		if early := s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}).Refused(); early != (row.shed == spillway.Enforce) {
+		if early := s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}).Refused(); early != (row.shed == spillway.ModeEnforce) {
 			t.Errorf("%v: early refusal %v", row.shed, early)
 		}
 	}
@@ -292,10 +292,10 @@ func TestUpdate(t *testing.T) {
 	if err := s.Update(Config{Quota: perCustomer(t, 1), Trust: Trust{Boundary: Internal}}); err != nil {
 		t.Fatal(err)
 	}
-	p.Done(spillway.Served)
+	p.Done(spillway.OutcomeServed)
 	refused := 0
 	for range 3 {
-		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Outcome == spillway.OverQuota {
+		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Outcome == spillway.OutcomeOverQuota {
 			refused++
 		}
 	}
@@ -330,7 +330,7 @@ func TestNothingIsLeft(t *testing.T) {
 				call := spillway.Call{Criticality: spillway.Criticality(r.IntN(4)) - 2}
 				if !s.Refuse(call, ratelimit.Caller{}).Refused() {
 					p, _ := s.Enter(ctx, call, ratelimit.Caller{})
-					p.Done(spillway.Served)
+					p.Done(spillway.OutcomeServed)
 				}
 				cancel()
 			}
@@ -364,7 +364,7 @@ func TestAllocations(t *testing.T) {
 	past := time.Now().Add(-time.Hour)
 	if n := testing.AllocsPerRun(1000, func() {
 		p, _ := s.Enter(ctx, spillway.Call{Customer: "c"}, ratelimit.Caller{})
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 	}); n != 0 {
 		t.Errorf("%v allocations to admit", n)
 	}

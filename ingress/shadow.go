@@ -113,7 +113,7 @@ func (x *shadow) resume(now time.Time) {
 // end reports the result of the request at the time now.
 func (x *shadow) end(now time.Time, o spillway.Outcome, err error) {
 	x.ended <- ending{now.Sub(x.came), o, err}
-	if o == spillway.Abandoned {
+	if o == spillway.OutcomeAbandoned {
 		x.leave()
 	}
 }

@@ -50,7 +50,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 				mu.Lock()
 				order = append(order, c)
 				mu.Unlock()
-				p.Done(spillway.Served)
+				p.Done(spillway.OutcomeServed)
 			}()
 		}
 		time.Sleep(time.Millisecond)
@@ -63,7 +63,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 			}
 			mu.Unlock()
 		}
-		first.Done(spillway.Served)
+		first.Done(spillway.OutcomeServed)
 		if want := []spillway.Criticality{1, 0, -1, -2}; !slices.Equal(order, want) {
 			t.Errorf("ran in the order %v", order)
 		}
@@ -94,7 +94,7 @@ func TestDispatcher(t *testing.T) {
 				runtime.Gosched()
 			}
 			inside.Add(-1)
-			p.Done(spillway.Served)
+			p.Done(spillway.OutcomeServed)
 		})
 	}
 	all.Wait()
@@ -110,7 +110,7 @@ func TestWaitHasAnEnd(t *testing.T) {
 		first := occupy(t, s)
 		start := time.Now()
 		_, r := enter(s, spillway.Call{})
-		if r.Outcome != spillway.Overloaded || time.Since(start) != 60*time.Millisecond {
+		if r.Outcome != spillway.OutcomeOverloaded || time.Since(start) != 60*time.Millisecond {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(context.Background())
@@ -120,10 +120,10 @@ func TestWaitHasAnEnd(t *testing.T) {
 		}()
 		start = time.Now()
 		_, r = s.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		if r.Outcome != spillway.Abandoned || r.Err != context.Canceled || time.Since(start) != 10*time.Millisecond {
+		if r.Outcome != spillway.OutcomeAbandoned || r.Err != context.Canceled || time.Since(start) != 10*time.Millisecond {
 			t.Errorf("%+v after %v", r, time.Since(start))
 		}
-		first.Done(spillway.Served)
+		first.Done(spillway.OutcomeServed)
 		want := "shed refused, shed abandoned, shed served"
 		if got := seen.take(); got != want {
 			t.Errorf("events: %s; want %s", got, want)
@@ -138,16 +138,16 @@ func TestWaitHasAnEnd(t *testing.T) {
 func TestEvictedWaiterIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := must(t, Config{Shed: shed.Config{MaxWait: 10 * time.Second}})
-		defer occupy(t, s).Done(spillway.Served)
+		defer occupy(t, s).Done(spillway.OutcomeServed)
 		var refused, left atomic.Int64
 		start := func(c spillway.Criticality, n int) context.CancelFunc {
 			ctx, cancel := context.WithCancel(context.Background())
 			for range n {
 				go func() {
 					switch _, r := s.Enter(ctx, spillway.Call{Criticality: c}, ratelimit.Caller{}); r.Outcome {
-					case spillway.Overloaded:
+					case spillway.OutcomeOverloaded:
 						refused.Add(1)
-					case spillway.Abandoned:
+					case spillway.OutcomeAbandoned:
 						left.Add(1)
 					}
 				}()
@@ -186,7 +186,7 @@ func TestRateLimitQueue(t *testing.T) {
 		for range 4 {
 			go func() {
 				p, r := enter(s, spillway.Call{})
-				p.Done(spillway.Served)
+				p.Done(spillway.OutcomeServed)
 				mu.Lock()
 				defer mu.Unlock()
 				if !r.Refused() {
@@ -201,10 +201,10 @@ func TestRateLimitQueue(t *testing.T) {
 		}
 		// Who leaves gives the token back.
 		p, _ := enter(s, spillway.Call{})
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(20*time.Millisecond, cancel)
-		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Outcome != spillway.Abandoned {
+		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Outcome != spillway.OutcomeAbandoned {
 			t.Errorf("%+v", r)
 		}
 		if st := s.Stats(time.Now()).RateLimit; st.GaveUp != 1 || st.Waiting != 0 {
@@ -221,21 +221,21 @@ func TestRateLimitQueueAndDeadline(t *testing.T) {
 		refused bool
 		want    string
 	}{
-		{spillway.Enforce, true, "ratelimit refused"},
-		{spillway.Observe, false, "ratelimit refused (observe)"},
+		{spillway.ModeEnforce, true, "ratelimit refused"},
+		{spillway.ModeObserve, false, "ratelimit refused (observe)"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var seen log
 			s := must(t, Config{
 				RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 2}, RateLimitMode: row.mode,
-				ShedMode: spillway.Off, Observer: &seen,
+				ShedMode: spillway.ModeOff, Observer: &seen,
 			})
 			first, _ := enter(s, spillway.Call{})
-			first.Done(spillway.Served)
+			first.Done(spillway.OutcomeServed)
 			seen.take()
 			start := time.Now()
 			p, r := enter(s, spillway.Call{Deadline: start.Add(50 * time.Millisecond)})
-			p.Done(spillway.Served)
+			p.Done(spillway.OutcomeServed)
 			if got := seen.take(); got != row.want || r.Refused() != row.refused || row.refused && r.RetryAfter <= 0 {
 				t.Errorf("%v: %s, %+v; want %s", row.mode, got, r, row.want)
 			}
@@ -269,7 +269,7 @@ func TestSuspendedIsNoWork(t *testing.T) {
 	if got := working(); got != 1 {
 		t.Errorf("%d work after as many Resume as Suspend, want 1", got)
 	}
-	p.Done(spillway.Served)
+	p.Done(spillway.OutcomeServed)
 	for range 100 {
 		p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
 		var group sync.WaitGroup
@@ -282,7 +282,7 @@ func TestSuspendedIsNoWork(t *testing.T) {
 				p.Suspend(time.Now())
 			})
 		}
-		group.Go(func() { p.Done(spillway.Served) })
+		group.Go(func() { p.Done(spillway.OutcomeServed) })
 		group.Wait()
 	}
 	if got := working(); got != 0 {

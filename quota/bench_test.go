@@ -30,7 +30,7 @@ func run(b *testing.B, q *Quota, calls []spillway.Call) {
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
 		if ticket, err := q.Admit(now, calls[i%len(calls)]); err == nil {
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		}
 		i++
 	}
@@ -58,7 +58,7 @@ func BenchmarkAdmitParallel(b *testing.B) {
 		for i := 0; pb.Next(); i++ {
 			now = now.Add(time.Microsecond)
 			if ticket, err := q.Admit(now, calls[i%16]); err == nil {
-				ticket.Settle(now, spillway.Served)
+				ticket.Settle(now, spillway.OutcomeServed)
 			}
 		}
 	})

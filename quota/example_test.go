@@ -34,7 +34,7 @@ func Example() {
 			continue
 		}
 		admitted++
-		ticket.Settle(now, spillway.Served)
+		ticket.Settle(now, spillway.OutcomeServed)
 	}
 	fmt.Println("admitted", admitted)
 	// Output: admitted 10
@@ -91,7 +91,7 @@ func ExampleQuota_Charge() {
 		return
 	}
 	q.Charge(now, &ticket, 2) // CPU-seconds
-	ticket.Settle(now, spillway.Served)
+	ticket.Settle(now, spillway.OutcomeServed)
 
 	_, err = q.Admit(now.Add(3*time.Second), spillway.Call{Customer: "mail"})
 	fmt.Println("after 3 s refused:", err != nil)

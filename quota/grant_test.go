@@ -32,9 +32,9 @@ func TestDemandByClassAndUse(t *testing.T) {
 	}
 	charged, _ := q.Admit(at(0), callOf("c", criticalPlus))
 	q.Charge(at(0), &charged, 0.5)
-	charged.Settle(at(0), spillway.Served)
+	charged.Settle(at(0), spillway.OutcomeServed)
 	back, _ := q.Admit(at(0), callOf("c", criticalPlus))
-	back.Settle(at(0), spillway.NotStarted)
+	back.Settle(at(0), spillway.OutcomeNotStarted)
 	q.ChargeCustomer(at(0), "c", 0.25)
 	admit(q, 0, "c", critical)
 	admit(q, 100*ms, "c", critical)

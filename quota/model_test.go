@@ -67,11 +67,11 @@ func drive(t *testing.T, ops []byte) {
 			k := int(arg) % len(tickets)
 			amount := -1.
 			if op == 1 {
-				tickets[k].Settle(t0.Add(now), spillway.NotStarted)
+				tickets[k].Settle(t0.Add(now), spillway.OutcomeNotStarted)
 			} else {
 				amount = float64(int8(arg)) / 16
 				q.Charge(t0.Add(now), &tickets[k], amount)
-				tickets[k].Settle(t0.Add(now), spillway.Served)
+				tickets[k].Settle(t0.Add(now), spillway.OutcomeServed)
 			}
 			m.tokens = min(m.capacity, m.tokens-amount)
 			tickets = slices.Delete(tickets, k, k+1)
@@ -130,7 +130,7 @@ func storm(t *testing.T, seed uint64, g *grants, change bool) []decision {
 			all = append(all, decision{now, class, err == nil})
 			if change && err == nil && r.IntN(4) == 0 {
 				q.Charge(t0.Add(now), &ticket, r.Float64()*4-2)
-				ticket.Settle(t0.Add(now), spillway.NotStarted)
+				ticket.Settle(t0.Add(now), spillway.OutcomeNotStarted)
 			}
 		}
 	}

@@ -111,7 +111,7 @@ func (q *Quota) Update(c Config) error {
 // for calls of this criticality. It implements [spillway.Gate], and allocates
 // nothing but a place for a newcomer.
 //
-// Settling with [spillway.NotStarted] gives the cost back. Any other outcome leaves it.
+// Settling with [spillway.OutcomeNotStarted] gives the cost back. Any other outcome leaves it.
 func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	class := call.Criticality.Index()
 	q.mu.Lock()
@@ -146,7 +146,7 @@ func (q *Quota) Refuse(now time.Time, call spillway.Call) error {
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
 func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
-	if o != spillway.NotStarted {
+	if o != spillway.OutcomeNotStarted {
 		return
 	}
 	q.mu.Lock()

@@ -147,7 +147,7 @@ func TestAnInvalidCriticalityIsCritical(t *testing.T) {
 		if (err == nil) != (i < 75) {
 			t.Fatalf("call %d: %v", i, err)
 		}
-		ticket.Settle(t0, spillway.Served)
+		ticket.Settle(t0, spillway.OutcomeServed)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestHint(t *testing.T) {
 func TestNotStartedGivesTheCostBackOnce(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 100}})
 	for o, want := range map[spillway.Outcome]float64{
-		spillway.Served: 0.1, spillway.Failed: 0.1, spillway.TimedOut: 0.1, spillway.Abandoned: 0.1, spillway.Overloaded: 0.1, spillway.NotStarted: 0,
+		spillway.OutcomeServed: 0.1, spillway.OutcomeFailed: 0.1, spillway.OutcomeTimedOut: 0.1, spillway.OutcomeAbandoned: 0.1, spillway.OutcomeOverloaded: 0.1, spillway.OutcomeNotStarted: 0,
 	} {
 		name := o.String()
 		for range 10 {
@@ -207,7 +207,7 @@ func TestNotStartedGivesTheCostBackOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			ticket.Settle(t0, o)
-			ticket.Settle(t0, spillway.NotStarted)
+			ticket.Settle(t0, spillway.OutcomeNotStarted)
 		}
 		if got := statsOf(t, q, 0, name).Debt; math.Abs(got-want) > 1e-9 {
 			t.Errorf("after ten that are %s, debt is %v, want %v", name, got, want)
@@ -236,7 +236,7 @@ func TestCharge(t *testing.T) {
 			t.Fatal(err)
 		}
 		q.Charge(t0.Add(at), &ticket, amount)
-		ticket.Settle(t0.Add(at), spillway.Served)
+		ticket.Settle(t0.Add(at), spillway.OutcomeServed)
 		q.Charge(t0.Add(at), &ticket, 1000) // settled: too late
 		if got := statsOf(t, q, at, "c").Debt; math.Abs(got-debt) > 1e-9 {
 			t.Errorf("debt is %v, want %v", got, debt)
@@ -382,11 +382,11 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 			ticket.Settle(now, o)
 		}
 	}
-	served := call("a", spillway.Served)
+	served := call("a", spillway.OutcomeServed)
 	refuse := func() { _, _ = q.Admit(now, callOf("b", sheddable)) }
 	for name, f := range map[string]func(){
 		"served":          served,
-		"not started":     call("a", spillway.NotStarted),
+		"not started":     call("a", spillway.OutcomeNotStarted),
 		"refused":         refuse,
 		"a new lease":     func() { now = now.Add(100 * ms); served() },
 		"without a place": func() { _, _ = q.Admit(now, callOf("too many", critical)) },

@@ -214,7 +214,7 @@ func (e *engine) final(s *State, f fault.Failure) Reason {
 		return ReasonDontRetry
 	case !f.Retryable(idempotent(&s.Call) && !(e.strict && f.Overload)):
 		return ReasonNotRetryable
-	case e.noReads && s.Call.Kind != spillway.Write, e.noWrites && s.Call.Kind != spillway.Read:
+	case e.noReads && s.Call.Kind != spillway.KindWrite, e.noWrites && s.Call.Kind != spillway.KindRead:
 		return ReasonDisabled
 	case e.limit(s) <= 1:
 		return ReasonDisabled

@@ -96,11 +96,11 @@ func TestRefusals(t *testing.T) {
 		{spillway.Call{}, fault.Failure{Safety: fault.Yes, DontRetry: true}, retry.ReasonDontRetry},
 		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Canceled: true}, retry.ReasonCanceled},
 		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Unsent: true}, retry.ReasonUnsent},
-		{spillway.Call{Kind: spillway.Write}, overload, retry.ReasonDisabled},
-		{spillway.Call{Kind: spillway.Read}, notOverload, retry.ReasonOther},
-		{spillway.Call{Kind: spillway.Read}, fault.Failure{Safety: fault.Yes, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},
+		{spillway.Call{Kind: spillway.KindWrite}, overload, retry.ReasonDisabled},
+		{spillway.Call{Kind: spillway.KindRead}, notOverload, retry.ReasonOther},
+		{spillway.Call{Kind: spillway.KindRead}, fault.Failure{Safety: fault.Yes, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},
 		{late, fault.Failure{Safety: fault.No}, retry.ReasonNotRetryable},
-		{spillway.Call{Kind: spillway.Read, Deadline: late.Deadline}, overload, retry.ReasonDeadline},
+		{spillway.Call{Kind: spillway.KindRead, Deadline: late.Deadline}, overload, retry.ReasonDeadline},
 	} {
 		b := bucket(10, 10)
 		s := must(retry.NewOverload(retry.OverloadConfig{NoWrites: true, Budget: b, Rand: noJitter}))

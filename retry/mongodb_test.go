@@ -231,13 +231,13 @@ func TestMongoDBReadsAndWrites(t *testing.T) {
 		noReads, noWrites bool
 		want              retry.Reason
 	}{
-		{spillway.Read, false, true, retry.ReasonOther},
-		{spillway.Read, true, false, retry.ReasonDisabled},
-		{spillway.Write, true, false, retry.ReasonOther},
-		{spillway.Write, false, true, retry.ReasonDisabled},
-		{spillway.Unknown, false, false, retry.ReasonOther},
-		{spillway.Unknown, true, false, retry.ReasonDisabled},
-		{spillway.Unknown, false, true, retry.ReasonDisabled},
+		{spillway.KindRead, false, true, retry.ReasonOther},
+		{spillway.KindRead, true, false, retry.ReasonDisabled},
+		{spillway.KindWrite, true, false, retry.ReasonOther},
+		{spillway.KindWrite, false, true, retry.ReasonDisabled},
+		{spillway.KindUnknown, false, false, retry.ReasonOther},
+		{spillway.KindUnknown, true, false, retry.ReasonDisabled},
+		{spillway.KindUnknown, false, true, retry.ReasonDisabled},
 	} {
 		s := must(retry.NewOverload(retry.OverloadConfig{NoReads: test.noReads, NoWrites: test.noWrites}))
 		for _, f := range []fault.Failure{overload, notOverload} {
@@ -252,7 +252,7 @@ func TestMongoDBReadsAndWrites(t *testing.T) {
 // TestMongoDBEligibility: an overload needs the server's word that a retry is
 // safe, whatever the call does; anything else goes by the call as well.
 func TestMongoDBEligibility(t *testing.T) {
-	read := spillway.Call{Kind: spillway.Read}
+	read := spillway.Call{Kind: spillway.KindRead}
 	for _, test := range []struct {
 		call spillway.Call
 		f    fault.Failure

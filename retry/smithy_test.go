@@ -84,8 +84,8 @@ var smithyCases = map[string]func(*testing.T, sound){
 			{spillway.Call{Idempotent: true}, fault.Client, retry.ReasonNotRetryable},
 			{spillway.Call{}, fault.Server, retry.ReasonNotRetryable},
 			{spillway.Call{Idempotent: true}, fault.Server, retry.ReasonOther},
-			{spillway.Call{Kind: spillway.Read}, fault.Other, retry.ReasonOther},
-			{spillway.Call{Kind: spillway.Write}, fault.Other, retry.ReasonNotRetryable},
+			{spillway.Call{Kind: spillway.KindRead}, fault.Other, retry.ReasonOther},
+			{spillway.Call{Kind: spillway.KindWrite}, fault.Other, retry.ReasonNotRetryable},
 		} {
 			s, _ := smithy(100)
 			token := s.Begin(c.call)

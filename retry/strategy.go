@@ -64,4 +64,4 @@ func (Unlimited) Deposit(string, float64) {}
 
 // idempotent reports whether doing the call twice has the effect of doing it
 // once, as far as is known.
-func idempotent(call *spillway.Call) bool { return call.Idempotent || call.Kind == spillway.Read }
+func idempotent(call *spillway.Call) bool { return call.Idempotent || call.Kind == spillway.KindRead }

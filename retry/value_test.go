@@ -24,12 +24,12 @@ func TestDoValue(t *testing.T) {
 		err      error
 		attempts int
 	}{
-		{"write, not sent", spillway.Call{Kind: spillway.Write}, refused, 3},
-		{"write, perhaps processed", spillway.Call{Kind: spillway.Write}, io.ErrUnexpectedEOF, 1},
-		{"idempotent write, perhaps processed", spillway.Call{Kind: spillway.Write, Idempotent: true}, io.ErrUnexpectedEOF, 3},
-		{"read", spillway.Call{Kind: spillway.Read}, io.ErrUnexpectedEOF, 3},
-		{"rejected here", spillway.Call{Kind: spillway.Read}, &spillway.RejectedError{}, 1},
-		{"canceled", spillway.Call{Kind: spillway.Read}, context.Canceled, 1},
+		{"write, not sent", spillway.Call{Kind: spillway.KindWrite}, refused, 3},
+		{"write, perhaps processed", spillway.Call{Kind: spillway.KindWrite}, io.ErrUnexpectedEOF, 1},
+		{"idempotent write, perhaps processed", spillway.Call{Kind: spillway.KindWrite, Idempotent: true}, io.ErrUnexpectedEOF, 3},
+		{"read", spillway.Call{Kind: spillway.KindRead}, io.ErrUnexpectedEOF, 3},
+		{"rejected here", spillway.Call{Kind: spillway.KindRead}, &spillway.RejectedError{}, 1},
+		{"canceled", spillway.Call{Kind: spillway.KindRead}, context.Canceled, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, err := retry.NewBudgeted(retry.BudgetedConfig{})
@@ -65,7 +65,7 @@ func TestDoValueDefault(t *testing.T) {
 		sent, longest := 0, time.Duration(0)
 		for range calls {
 			start, attempts := time.Now(), 0
-			_, err := retry.DoValue(t.Context(), nil, spillway.Call{Kind: spillway.Read}, func(context.Context, *retry.Attempt) (int, error) {
+			_, err := retry.DoValue(t.Context(), nil, spillway.Call{Kind: spillway.KindRead}, func(context.Context, *retry.Attempt) (int, error) {
 				sent++
 				attempts++
 				return 0, io.EOF

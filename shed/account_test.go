@@ -90,7 +90,7 @@ func (n *naive) leave(i int, suspends bool) {
 		r.ticket.Suspend(n.now()) // nested
 		return
 	}
-	r.ticket.Settle(n.now(), spillway.Served)
+	r.ticket.Settle(n.now(), spillway.OutcomeServed)
 	n.working = append(n.working[:i], n.working[i+1:]...)
 }
 
@@ -162,7 +162,7 @@ func TestAccountsOfAnOldEpisode(t *testing.T) {
 	c.rejected(time.Hour, 0)
 	c.count(7, 0.02)
 	c.count(7, 0.02)
-	ticket.Settle(t0.Add(time.Hour+time.Second), spillway.Served)
+	ticket.Settle(t0.Add(time.Hour+time.Second), spillway.OutcomeServed)
 	if who, _ := c.who(7); who.held() != 0 || who.used != 0 || c.groups[0].held() != 0 {
 		t.Errorf("%+v and %+v", *who, c.groups[0])
 	}

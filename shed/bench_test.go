@@ -15,7 +15,7 @@ func BenchmarkRun(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
 		d := s.Arrive(now, spillway.Call{}, idle, nil)
-		d.Ticket.Settle(now, spillway.Served)
+		d.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
 
@@ -28,7 +28,7 @@ func BenchmarkWait(b *testing.B) {
 		now = now.Add(time.Microsecond)
 		s.Arrive(now, spillway.Call{}, busy, w)
 		got, _ := s.Next(now, idle)
-		got.Ticket.Settle(now, spillway.Served)
+		got.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
 

@@ -53,8 +53,8 @@ func TestPassIsAShortCut(t *testing.T) {
 			}
 			if running > 0 && r.Float64() < 1/load { // one has ended
 				running--
-				got.Ticket.Settle(t0.Add(now), spillway.Served)
-				want.Ticket.Settle(t0.Add(now), spillway.Served)
+				got.Ticket.Settle(t0.Add(now), spillway.OutcomeServed)
+				want.Ticket.Settle(t0.Add(now), spillway.OutcomeServed)
 			}
 			state.Runnable = max(0, running-1)
 			for _, s := range []*shed.Shedder{quick, slow} {

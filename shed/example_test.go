@@ -32,7 +32,7 @@ func Example() {
 	now = now.Add(2 * time.Millisecond)
 	if w, _ := s.Next(now, shed.State{Processors: 1}); w != nil {
 		fmt.Println(w.Owner, "runs")
-		w.Ticket.Settle(now.Add(time.Millisecond), spillway.Served)
+		w.Ticket.Settle(now.Add(time.Millisecond), spillway.OutcomeServed)
 	}
 	// Output:
 	// true SHEDDABLE spillway: refused locally by shed: the waiting queue is full of requests that are no less critical

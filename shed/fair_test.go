@@ -240,9 +240,9 @@ func TestChargingAllocatesNothing(t *testing.T) {
 		now = now.Add(time.Millisecond)
 		s.Arrive(now, spillway.Call{}, idle, &shed.Waiter{})
 	}
-	filler.Ticket.Settle(now, spillway.Served)
+	filler.Ticket.Settle(now, spillway.OutcomeServed)
 	for w, _ := s.Next(now, idle); w != nil; w, _ = s.Next(now, idle) {
-		w.Ticket.Settle(now, spillway.Served)
+		w.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 	now = now.Add(500 * time.Millisecond)
 	w := &shed.Waiter{Flow: 7}
@@ -254,7 +254,7 @@ func TestChargingAllocatesNothing(t *testing.T) {
 		}
 		d.Ticket.Suspend(now)
 		d.Ticket.Resume(now)
-		d.Ticket.Settle(now, spillway.Served)
+		d.Ticket.Settle(now, spillway.OutcomeServed)
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

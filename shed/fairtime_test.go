@@ -193,14 +193,14 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 				b.overload(10 * ms)
 				if d := b.ask(); d.Verdict == shed.Run {
 					served++
-					d.Ticket.Settle(b.now, spillway.Served)
+					d.Ticket.Settle(b.now, spillway.OutcomeServed)
 				}
 			}
 			for i := range streams {
 				if suspended {
 					streams[i].Resume(b.now)
 				}
-				streams[i].Settle(b.now, spillway.Served)
+				streams[i].Settle(b.now, spillway.OutcomeServed)
 			}
 			if served < 95 {
 				t.Errorf("%d of 100 quick requests of a caller with %d streams served", served, len(streams))
@@ -239,7 +239,7 @@ func (b *crowded) ask() shed.Decision {
 
 // end ends the oldest request.
 func (b *crowded) end() {
-	b.flight[0].ticket.Settle(b.now, spillway.Served)
+	b.flight[0].ticket.Settle(b.now, spillway.OutcomeServed)
 	b.flight = b.flight[1:]
 }
 

@@ -351,11 +351,11 @@ func TestSuspendedWorkMakesPlace(t *testing.T) {
 		t.Errorf("%d at work after Resume, want 2", n)
 	}
 	_, waits := arrive(s, at(3), spillway.Critical, idle)
-	first.Ticket.Settle(at(4), spillway.Served)
+	first.Ticket.Settle(at(4), spillway.OutcomeServed)
 	if got, _ := s.Next(at(4), idle); got != nil {
 		t.Error("more run than the limit allows")
 	}
-	w.Ticket.Settle(at(5), spillway.Served)
+	w.Ticket.Settle(at(5), spillway.OutcomeServed)
 	if got, _ := s.Next(at(5), idle); got != waits {
 		t.Error("the last waiter does not run")
 	}
@@ -374,11 +374,11 @@ func TestAllocationsWithALimit(t *testing.T) {
 		d := s.Arrive(now, call, idle, nil)
 		s.Arrive(now, call, idle, w)
 		s.Next(now, idle)
-		d.Ticket.Settle(now, spillway.Served)
+		d.Ticket.Settle(now, spillway.OutcomeServed)
 		if got, _ := s.Next(now, idle); got != w {
 			t.Fatal("the waiter does not run")
 		}
-		w.Ticket.Settle(now, spillway.Served)
+		w.Ticket.Settle(now, spillway.OutcomeServed)
 	}); n != 0 {
 		t.Errorf("%v allocations before a limit", n)
 	}

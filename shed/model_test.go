@@ -121,7 +121,7 @@ func (m *model) settle(i int) {
 	}
 	i %= len(m.flight)
 	t := m.flight[i]
-	t.Settle(m.now, spillway.Served)
+	t.Settle(m.now, spillway.OutcomeServed)
 	m.flight = slices.Delete(m.flight, i, i+1)
 	m.settled++
 }

@@ -193,7 +193,7 @@ func (s *server) serve(r *request, i int) {
 		s.after(r.arrived.Add(s.deadline).Sub(s.now), func() {
 			if !r.ended {
 				r.ended = true
-				r.ticket.Settle(s.now, spillway.TimedOut)
+				r.ticket.Settle(s.now, spillway.OutcomeTimedOut)
 				s.count(&s.late, r)
 			}
 		})
@@ -234,7 +234,7 @@ func (s *server) end(r *request) {
 		return
 	}
 	r.ended = true
-	r.ticket.Settle(s.now, spillway.Served)
+	r.ticket.Settle(s.now, spillway.OutcomeServed)
 	took := s.now.Sub(r.arrived)
 	if took > s.deadline {
 		s.count(&s.late, r)

@@ -83,8 +83,8 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 		if d.Verdict != shed.Run || d.Ticket.By == nil || d.Err != nil {
 			t.Fatalf("request %d: %+v", i, d)
 		}
-		d.Ticket.Settle(at(float64(i)+0.5), spillway.Served)
-		d.Ticket.Settle(at(float64(i)+0.5), spillway.Served)
+		d.Ticket.Settle(at(float64(i)+0.5), spillway.OutcomeServed)
+		d.Ticket.Settle(at(float64(i)+0.5), spillway.OutcomeServed)
 	}
 	if st := s.Stats(); st.InFlight != 0 || st.Refused != 0 || st.Classes[0].AdmittedTotal != 100 {
 		t.Errorf("%+v", st)
@@ -122,7 +122,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 	if w, again := s.Next(at(10), busy); w != nil || !again {
 		t.Fatalf("a busy executor: %v, ask again %v", w, again)
 	}
-	first.Ticket.Settle(at(10), spillway.Served)
+	first.Ticket.Settle(at(10), spillway.OutcomeServed)
 	for _, want := range order {
 		w, _ := s.Next(at(10), idle)
 		if w != waiters[want] || w.Ticket.By == nil || w.Err != nil {
@@ -136,7 +136,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 		t.Errorf("%+v", st)
 	}
 	for _, w := range waiters {
-		w.Ticket.Settle(at(11), spillway.Served)
+		w.Ticket.Settle(at(11), spillway.OutcomeServed)
 	}
 }
 
@@ -144,7 +144,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 func TestBusyWithOtherThings(t *testing.T) {
 	s := pastBurst(limited(t, concurrency.Config{}))
 	done, _ := arrive(s, t0, spillway.Critical, idle)
-	done.Ticket.Settle(t0, spillway.Served)
+	done.Ticket.Settle(t0, spillway.OutcomeServed)
 	for range 3 {
 		arrive(s, t0, spillway.Critical, busy)
 	}
@@ -158,7 +158,7 @@ func TestBusyWithOtherThings(t *testing.T) {
 	if again, ask := s.Next(at(30), busy); again != nil || !ask {
 		t.Error("more runs than there are processors")
 	}
-	w.Ticket.Settle(at(30), spillway.Served)
+	w.Ticket.Settle(at(30), spillway.OutcomeServed)
 	if w, _ := s.Next(at(30), busy); w == nil {
 		t.Error("nothing runs after the first has ended")
 	}
@@ -243,7 +243,7 @@ func TestDeadline(t *testing.T) {
 	s := limited(t, concurrency.Config{})
 	for i := range 20 {
 		d, _ := arrive(s, at(float64(30*i)), spillway.Critical, idle)
-		d.Ticket.Settle(at(float64(30*i)+20), spillway.Served)
+		d.Ticket.Settle(at(float64(30*i)+20), spillway.OutcomeServed)
 	}
 	for ms := 700; ms < 1000; ms += 5 { // longer than a burst
 		_ = s.Refuse(at(float64(ms)), spillway.Call{}, 0, busy)
@@ -302,7 +302,7 @@ func TestThresholds(t *testing.T) {
 			d, _ := arrive(s, at(float64(i)), c, st)
 			if d.Verdict == shed.Run {
 				got += "y"
-				d.Ticket.Settle(at(float64(i)), spillway.Abandoned)
+				d.Ticket.Settle(at(float64(i)), spillway.OutcomeAbandoned)
 			} else {
 				got += "n"
 			}
@@ -355,9 +355,9 @@ func TestWithoutWaiter(t *testing.T) {
 func TestTimeThatStepsBack(t *testing.T) {
 	s := limited(t, concurrency.Config{})
 	d, _ := arrive(s, at(100), spillway.Critical, idle)
-	d.Ticket.Settle(at(50), spillway.Served)
+	d.Ticket.Settle(at(50), spillway.OutcomeServed)
 	d, _ = arrive(s, at(0), spillway.Critical, idle)
-	d.Ticket.Settle(at(101), spillway.Served)
+	d.Ticket.Settle(at(101), spillway.OutcomeServed)
 	if st := s.Stats(); st.InFlight != 0 || st.Parked != 0 {
 		t.Errorf("%+v", st)
 	}
@@ -382,14 +382,14 @@ func TestAllocations(t *testing.T) {
 	run := func() {
 		now = now.Add(time.Millisecond)
 		d := s.Arrive(now, spillway.Call{}, idle, nil)
-		d.Ticket.Settle(now.Add(time.Microsecond), spillway.Served)
+		d.Ticket.Settle(now.Add(time.Microsecond), spillway.OutcomeServed)
 	}
 	w := new(shed.Waiter)
 	wait := func() {
 		now = now.Add(time.Millisecond)
 		s.Arrive(now, spillway.Call{}, busy, w)
 		got, _ := s.Next(now, idle)
-		got.Ticket.Settle(now, spillway.Served)
+		got.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 	if n := testing.AllocsPerRun(1000, wait); n != 0 {
 		t.Errorf("%v allocations to wait", n)
@@ -422,9 +422,9 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 			if look.By != nil {
 				served++
 			}
-			look.Settle(at, spillway.Served)
+			look.Settle(at, spillway.OutcomeServed)
 			if now%work == 0 {
-				export.Settle(at, spillway.Served)
+				export.Settle(at, spillway.OutcomeServed)
 				export = s.Arrive(at, spillway.Call{}, idle, new(shed.Waiter)).Ticket
 			}
 			if now < 30*time.Second || now%every != 0 {
@@ -462,7 +462,7 @@ func TestShareIsRefusedOnce(t *testing.T) {
 		}
 		if d := s.Arrive(at, spillway.Call{}, half, nil); d.Verdict == shed.Run {
 			admitted++
-			d.Ticket.Settle(at, spillway.Served)
+			d.Ticket.Settle(at, spillway.OutcomeServed)
 		}
 	}
 	if admitted < n*45/100 || admitted > n*55/100 {

@@ -40,7 +40,7 @@ func (c *callerThrottle) Timed(o spillway.Outcome) bool {
 	if t := c.active().throttle; t != nil {
 		return t.Timed(o)
 	}
-	return o == spillway.TimedOut
+	return o == spillway.OutcomeTimedOut
 }
 
 // Limited implements [egress.Throttle].
@@ -101,7 +101,7 @@ func (a *active) remember() {
 	for _, p := range a.past[:a.known] {
 		at := epoch.Add(time.Duration(p >> 2))
 		t := a.throttle.Unseen(at, spillway.Criticality(p&3)+spillway.Sheddable)
-		a.throttle.Settle(at, at, &t, throttle.Route{}, spillway.Served)
+		a.throttle.Settle(at, at, &t, throttle.Route{}, spillway.OutcomeServed)
 	}
 	if !a.limited.IsZero() {
 		a.throttle.Limited(a.limited)

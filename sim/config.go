@@ -95,7 +95,7 @@ type Edge struct {
 	Egress egress.Config
 	// Retry is the strategy, with a budget of each caller's own.
 	Retry Retry
-	// Kind is that of the calls. The zero Kind means [spillway.Read]: calls may be
+	// Kind is that of the calls. The zero Kind means [spillway.KindRead]: calls may be
 	// repeated.
 	Kind spillway.Kind
 

@@ -92,10 +92,10 @@ func TestCallersDecideAsEgressDoes(t *testing.T) {
 		"standard":        {Retry: Retry{Strategy: Standard}},
 		"overload":        {Retry: Retry{Strategy: Overload, Budget: &budget.Config{Capacity: 30}}},
 		"unlimited":       {Retry: Retry{Strategy: Overload}},
-		"observing":       {Egress: egress.Config{MaxRequests: 1, ThrottleMode: spillway.Observe, InflightMode: spillway.Observe}},
-		"nothing":         {Egress: egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}, Retry: Retry{Unlimited: true}},
+		"observing":       {Egress: egress.Config{MaxRequests: 1, ThrottleMode: spillway.ModeObserve, InflightMode: spillway.ModeObserve}},
+		"nothing":         {Egress: egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}, Retry: Retry{Unlimited: true}},
 		"attempt timeout": {Timeout: 70 * time.Millisecond, Retry: Retry{Budgeted: retry.BudgetedConfig{Ratio: 1}}},
-		"writes":          {Kind: spillway.Write},
+		"writes":          {Kind: spillway.KindWrite},
 	} {
 		t.Run(name, func(t *testing.T) {
 			trace := traceOf(2500, 20*time.Millisecond)
@@ -157,7 +157,7 @@ func inEarnest(t *testing.T, edge Edge, trace []time.Duration) (all []decision) 
 			calls.Go(func() {
 				ctx, cancel := context.WithDeadline(t.Context(), start.Add(at+patience))
 				defer cancel()
-				err := client.Do(ctx, spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.Read)}, func(ctx context.Context, a *egress.Attempt) error {
+				err := client.Do(ctx, spillway.Call{Key: "db", Kind: cmp.Or(edge.Kind, spillway.KindRead)}, func(ctx context.Context, a *egress.Attempt) error {
 					note(at, fmt.Sprint("attempt ", a.Number))
 					return attemptOf(ctx, edge.Timeout, start)
 				})

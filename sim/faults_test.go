@@ -27,7 +27,7 @@ func TestFaultsAreFelt(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			c := server(100)
 			c.Duration = 30 * time.Second
-			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+			c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
 			c.Windows = []Window{{"before", 0, 8 * time.Second}, {"during", 10 * time.Second, 13 * time.Second}, {"after", 15 * time.Second, 29 * time.Second}}
 			f := row.fault
 			f.Kind, f.At, f.For = kind, 10*time.Second, 5*time.Second
@@ -91,7 +91,7 @@ func TestConnectionsAreRefused(t *testing.T) {
 		c.Clients[0].Trace = append(c.Clients[0].Trace, at)
 	}
 	c.Clients[0].Count = 1
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
 	c.Services[0].Connect = 50 * ms
 	c.Faults = []Fault{{Kind: Outage, Service: "db", At: 2 * time.Second, For: 5 * time.Second}}
 	l := run(t, c).Services[0].Windows[0]
@@ -117,7 +117,7 @@ func TestFewTasksAreLeft(t *testing.T) {
 // that it has no room for.
 func TestHangingTasksSayNothing(t *testing.T) {
 	c := server(200)
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
 	c.Services[0] = Service{Name: "db", CPU: Constant(ms), Wait: Constant(500 * ms), Queue: 150, Calls: []Edge{{To: "disk", Latency: Constant(50 * ms)}}}
 	c.Services = append(c.Services, Service{Name: "disk"})
 	c.Faults = []Fault{{Kind: Hang, Service: "db", At: 10 * time.Second, For: 5 * time.Second}}
@@ -148,7 +148,7 @@ func TestHangingTasksSayNothing(t *testing.T) {
 func TestTheDeadDoNotRetry(t *testing.T) {
 	c := server(0)
 	c.Duration, c.Clients[0].Deadline, c.Clients[0].Trace = time.Minute, 0, make([]time.Duration, 100)
-	c.Services[0].Calls = []Edge{{To: "disk", Egress: egress.Config{ThrottleMode: spillway.Observe}, Retry: Retry{
+	c.Services[0].Calls = []Edge{{To: "disk", Egress: egress.Config{ThrottleMode: spillway.ModeObserve}, Retry: Retry{
 		Unlimited: true, NoJitter: true, Budgeted: retry.BudgetedConfig{Attempts: 50, Backoff: retry.Backoff{Base: time.Second, Max: time.Second}},
 	}}}
 	c.Services = append(c.Services, Service{Name: "disk"})

@@ -134,7 +134,7 @@ func (t *task) withdraw(r *request) bool {
 		return true
 	}
 	if r.queues { // for a slot
-		t.wake(r.admission.Done(t.clock, spillway.Abandoned))
+		t.wake(r.admission.Done(t.clock, spillway.OutcomeAbandoned))
 	}
 	return r.queues
 }
@@ -146,7 +146,7 @@ func (t *task) reject(r *request, why ingress.Refusal) {
 	}
 	a := overloaded
 	switch {
-	case why.Outcome == spillway.OverQuota:
+	case why.Outcome == spillway.OutcomeOverQuota:
 		a = overQuota
 	case why.DontRetry:
 		a = hopeless

@@ -39,7 +39,7 @@ func TestTasksDecideAsIngressDoes(t *testing.T) {
 	local := &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 60}, "b": {Rate: 500}}}
 	one := concurrency.Config{Max: 1, Fixed: true}
 	noShed := func(c ingress.Config) ingress.Config {
-		c.ShedMode = spillway.Off
+		c.ShedMode = spillway.ModeOff
 		return c
 	}
 	for name, c := range map[string]struct {
@@ -88,10 +88,10 @@ func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalCon
 	edge := Edge{To: "db", Latency: Uniform(time.Millisecond, 3*time.Millisecond), Retry: Retry{
 		Unlimited: true, Budgeted: retry.BudgetedConfig{Attempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond}},
 	}}
-	edge.Egress.ThrottleMode = spillway.Off
+	edge.Egress.ThrottleMode = spillway.ModeOff
 	clients := func(name string, rate float64) Clients {
 		customer, deadline := name, time.Second
-		if c.ShedMode != spillway.Off || c.MaxInFlight > 0 {
+		if c.ShedMode != spillway.ModeOff || c.MaxInFlight > 0 {
 			rate *= 2
 			deadline = c.Shed.MaxWait
 			customer = "a" // which of two callers is treated as one depends on the process
@@ -179,7 +179,7 @@ func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 		return verdictOf(refusal, time.Since(begun))
 	}
 	time.Sleep(workTime)
-	p.Done(spillway.Served)
+	p.Done(spillway.OutcomeServed)
 	return fmt.Sprintf("served after %v", time.Since(begun))
 }
 

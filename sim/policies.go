@@ -56,7 +56,7 @@ func (p *policies) configure(c egress.Config, random func() float64) {
 	p.limit = inflight.Config{MaxRequests: c.MaxRequests}
 	window := cmp.Or(c.Throttle.Window, throttle.DefaultWindow)
 	p.keep = int64(window + window/10) // until the last bucket has left the window
-	if c.ThrottleMode == spillway.Off {
+	if c.ThrottleMode == spillway.ModeOff {
 		p.keep = 0
 	}
 }

@@ -299,12 +299,12 @@ func (t *task) waited(r *request) {
 
 // finish ends a request that was admitted.
 func (t *task) finish(r *request, a reply) {
-	o := spillway.Served
+	o := spillway.OutcomeServed
 	if a != served {
-		o = spillway.Failed
+		o = spillway.OutcomeFailed
 	}
 	if r.left {
-		o = spillway.Abandoned
+		o = spillway.OutcomeAbandoned
 	}
 	t.wake(r.admission.Done(t.clock, o))
 	if a == served {

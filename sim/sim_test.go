@@ -150,7 +150,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 // Callers who leave after an answer was lost take no request of others with them.
 func TestLeavingConcernsNobodyElse(t *testing.T) {
 	c := server(300)
-	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
 	patient := c.Clients[0]
 	patient.Name = "patient"
 	c.Clients = append(c.Clients, patient)
@@ -180,7 +180,7 @@ func TestLoopWithoutTime(t *testing.T) {
 func TestMemoryRunsOut(t *testing.T) {
 	c := server(5000)
 	c.Duration = 10 * time.Second
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
 	c.Services[0].Memory = Memory{Limit: 100, Base: 10, PerRequest: 1, Restart: time.Second}
 	r := run(t, c)
 	if n := r.Services[0].Crashes; n < 5 || n > 10 {
@@ -200,7 +200,7 @@ func TestDisciplines(t *testing.T) {
 		c := server(1500)
 		c.Clients[0].Deadline = 50 * ms
 		c.Clients[0].Classes = [4]float64{1, 0, 0, 1}
-		c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+		c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
 		c.Services[0].Discipline = d
 		return &run(t, c).Clients[0].Windows[0]
 	}
@@ -216,7 +216,7 @@ func TestDisciplines(t *testing.T) {
 func TestSlotsBoundWhoWaits(t *testing.T) {
 	c := server(1000)
 	c.Services[0] = Service{Name: "db", Wait: Constant(20 * ms), Slots: 8}
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
 	r := run(t, c)
 	if v := r.Services[0]; v.CapacityRPS != 400 || math.Abs(v.Windows[0].GoodputRatio-1) > 0.01 {
 		t.Errorf("capacity %v, %+v", v.CapacityRPS, v.Windows[0])
@@ -236,7 +236,7 @@ func TestClosedLoop(t *testing.T) {
 func TestConnectionsBoundWhatIsOnTheWay(t *testing.T) {
 	c := server(2000)
 	c.Clients[0].Count, c.Clients[0].Call.Connections = 1, 7
-	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+	c.Clients[0].Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
 	c.Clients[0].Deadline = 0
 	v := run(t, c).Services[0].Windows[0]
 	if v.Present < 5 || v.Present > 7 || v.GoodputRatio < 0.98 {
@@ -366,7 +366,7 @@ func TestFieldErrors(t *testing.T) {
 		"Clients[0].Call.Latency is uniform 1s 1ms, must be of a second": set(func(c *Config) { c.Clients[0].Call.Latency = Uniform(time.Second, ms) }),
 		"Services[0].Ingress.RateLimit.Rate is 1e+09":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimit: ratelimit.Config{Rate: 1e9}} }),
 		"Services[0].Ingress.RateLimitMode is Mode(9)":                   set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{RateLimitMode: 9} }),
-		"Services[0].Ingress.InFlightMode is observe":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{InFlightMode: spillway.Observe} }),
+		"Services[0].Ingress.InFlightMode is observe":                    set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{InFlightMode: spillway.ModeObserve} }),
 		"Services[0].Ingress.Concurrency.Min is -1":                      set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Concurrency: concurrency.Config{Min: -1}} }),
 		"Services[0].Ingress.Rand is set, must be nil":                   set(func(c *Config) { c.Services[0].Ingress = &ingress.Config{Rand: rand.Float64} }),
 		"Services[0].Queue is 1, must be 0 where there":                  set(func(c *Config) { c.Services[0].Queue = 1 }),
@@ -445,7 +445,7 @@ func TestUseOfProcessorsIsAShare(t *testing.T) {
 		c.Clients[0].Trace = append(c.Clients[0].Trace, at, at+900*ms, at+1010*ms) // the third one comes when the first is just done
 	}
 	c.Clients[0].Deadline = 0
-	c.Clients[0].Call.Egress.ThrottleMode = spillway.Off
+	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
 	c.Services[0].Processors = 4
 	c.Services[0].CPU, c.Services[0].Ingress = Constant(time.Second), new(ingress.Config)
 	c.Services[0].Ingress.Load.Targets.CPU = 0.9

@@ -168,7 +168,7 @@ func (c *checker) ingress(s *Service, at string) {
 		{"RateLimitMode", s.Ingress.RateLimitMode}, {"QuotaMode", s.Ingress.QuotaMode},
 		{"InFlightMode", s.Ingress.InFlightMode}, {"ShedMode", s.Ingress.ShedMode},
 	} {
-		c.ok(m.mode != spillway.Observe, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
+		c.ok(m.mode != spillway.ModeObserve, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
 	}
 	at += ".Ingress"
 	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
@@ -212,7 +212,7 @@ func (c *checker) clients(config *Config, i int) {
 
 func (c *checker) edge(config *Config, e *Edge, at string) {
 	defaults(&e.Balance, Random)
-	defaults(&e.Kind, spillway.Read)
+	defaults(&e.Kind, spillway.KindRead)
 	defaults(&e.Retry.Strategy, Budgeted)
 	to := config.service(e.To)
 	if to < 0 {

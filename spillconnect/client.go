@@ -35,9 +35,9 @@ func ClassifyBySpec(_ context.Context, spec connect.Spec) spillway.Call {
 	call := spillway.Call{Key: spec.Procedure}
 	switch spec.IdempotencyLevel {
 	case connect.IdempotencyNoSideEffects:
-		call.Kind, call.Idempotent = spillway.Read, true
+		call.Kind, call.Idempotent = spillway.KindRead, true
 	case connect.IdempotencyIdempotent:
-		call.Kind, call.Idempotent = spillway.Write, true
+		call.Kind, call.Idempotent = spillway.KindWrite, true
 	case connect.IdempotencyUnknown:
 	}
 	return call

@@ -19,7 +19,7 @@ import (
 // reject returns the error of a call that is not served.
 func reject(ctx context.Context, why ingress.Refusal) error {
 	switch {
-	case why.Outcome == spillway.Abandoned:
+	case why.Outcome == spillway.OutcomeAbandoned:
 		if err := ctx.Err(); err != nil {
 			return err // connect-go knows its code
 		}
@@ -29,7 +29,7 @@ func reject(ctx context.Context, why ingress.Refusal) error {
 		dontRetry(e, errorInfo(reasonDontRetry, fault.ScopeService))
 		e.Meta().Set(headerScope, fault.ScopeService.String())
 		return e
-	case why.Outcome == spillway.OverQuota:
+	case why.Outcome == spillway.OutcomeOverQuota:
 		e := connect.NewError(connect.CodeResourceExhausted, errors.New("over quota"))
 		over := &errdetails.QuotaFailure{Violations: []*errdetails.QuotaFailure_Violation{{Subject: "customer", Description: "sends more than its quota"}}}
 		return hinted(e, why.RetryAfter, fault.ScopeCustomer, over, errorInfo(reasonCustomer, fault.ScopeCustomer))

@@ -117,7 +117,7 @@ func (s *Server) serve(
 		return reject(ctx, refusal)
 	}
 	served, cancel := inherits.context(ctx, call)
-	outcome := spillway.Failed // unless handle returns
+	outcome := spillway.OutcomeFailed // unless handle returns
 	defer func() {
 		passage.Done(outcome)
 		cancel()
@@ -182,17 +182,17 @@ func (s *serverStream) Send(m any) error {
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {
 		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
-			return spillway.TimedOut
+			return spillway.OutcomeTimedOut
 		}
-		return spillway.Abandoned
+		return spillway.OutcomeAbandoned
 	}
 	if err == nil {
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 	switch connect.CodeOf(err) {
 	case connect.CodeUnknown, connect.CodeInternal, connect.CodeUnavailable, connect.CodeDataLoss, connect.CodeDeadlineExceeded:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	default:
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 }

@@ -208,7 +208,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	}
 	r, err := p.child.Pick(info)
 	if err != nil || r.SubConn == nil {
-		ticket.Settle(time.Time{}, spillway.Abandoned)
+		ticket.Settle(time.Time{}, spillway.OutcomeAbandoned)
 		return r, err
 	}
 	r = p.elsewhere(info, r)
@@ -248,7 +248,7 @@ type held struct {
 // settle gives back the place, once, and passes each call on to the child.
 func (h *held) settle(info balancer.DoneInfo) {
 	if !h.settled.Swap(true) {
-		h.ticket.Settle(time.Time{}, spillway.Served) // the limit keeps neither
+		h.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limit keeps neither
 		h.ejections.ended(h.endpoint, info)
 	}
 	if h.done != nil {

@@ -139,7 +139,7 @@ func dial(tb testing.TB, target string, opts ...grpc.DialOption) *grpc.ClientCon
 // is off, as it refuses at random.
 var eager = egress.Config{
 	Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
-	ThrottleMode: spillway.Off,
+	ThrottleMode: spillway.ModeOff,
 }
 
 // idempotent says of all calls that they are.

@@ -367,7 +367,7 @@ func TestClassifyByProto(t *testing.T) {
 	// services at hand has one, so what is found is tested by what is not.
 	for _, method := range []string{methodUnary, "/no.such.Service/Method", "malformed", ""} {
 		for range 2 {
-			if c := ClassifyByProto(t.Context(), method); c.Key != method || c.Idempotent || c.Kind != spillway.Unknown {
+			if c := ClassifyByProto(t.Context(), method); c.Key != method || c.Idempotent || c.Kind != spillway.KindUnknown {
 				t.Errorf("%q: %+v", method, c)
 			}
 		}

@@ -25,7 +25,7 @@ func TestGreedyCaller(t *testing.T) {
 	)
 	const capacity = places * float64(time.Second) / float64(takes)
 	inBubble(t, func(t *testing.T) {
-		s := mustServer(t, ingress.Config{MaxInFlight: places, ShedMode: spillway.Off}, ServerConfig{
+		s := mustServer(t, ingress.Config{MaxInFlight: places, ShedMode: spillway.ModeOff}, ServerConfig{
 			Classify: func(ctx context.Context, _ string) spillway.Call {
 				return spillway.Call{Customer: metadata.ValueFromIncomingContext(ctx, "customer")[0]}
 			},

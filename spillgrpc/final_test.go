@@ -35,7 +35,7 @@ func TestFinalAnswers(t *testing.T) {
 			{"its error, without retries", 1, func(err error) error { return err }, false},
 		} {
 			strategy := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: row.attempts, Budget: retry.Unlimited{}}))
-			client := mustClient(t, ClientConfig{Egress: egress.Config{ThrottleMode: spillway.Off, Retry: strategy}, Classify: idempotent})
+			client := mustClient(t, ClientConfig{Egress: egress.Config{ThrottleMode: spillway.ModeOff, Retry: strategy}, Classify: idempotent})
 			cc := below.dial(client.DialOptions()...)
 			_ = call(t.Context(), cc) // which may be let in
 			server := mustServer(t, ingress.Config{Shed: patient}, ServerConfig{})

@@ -26,7 +26,7 @@ func TestStrangersDoNotThrottleOthers(t *testing.T) {
 		t.Run(row.boundary.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := mustClient(t, ClientConfig{})
-				s := mustServer(t, ingress.Config{Trust: ingress.Trust{Boundary: row.boundary}, ShedMode: spillway.Off}, ServerConfig{})
+				s := mustServer(t, ingress.Config{Trust: ingress.Trust{Boundary: row.boundary}, ShedMode: spillway.ModeOff}, ServerConfig{})
 				call := func(timeout, takes time.Duration) error {
 					ctx, cancel := context.WithTimeout(incoming(t), timeout)
 					defer cancel()

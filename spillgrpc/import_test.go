@@ -173,7 +173,7 @@ func TestImportedClient(t *testing.T) {
 			}
 			return nil
 		}}).dial(mustClient(t, ClientConfig{
-			Imported: must(ImportServiceConfig(imported)), Egress: egress.Config{ThrottleMode: spillway.Off},
+			Imported: must(ImportServiceConfig(imported)), Egress: egress.Config{ThrottleMode: spillway.ModeOff},
 			Classify: func(context.Context, string) spillway.Call { return spillway.Call{Key: "mine"} },
 		}).DialOptions()...)
 		if err := call(t.Context(), cc); err != nil || calls.Load() != 3 {

@@ -60,7 +60,7 @@ func wantLimit(t *testing.T, l *inflight.Limiter, when string, n int) {
 // TestOneLimitInTwoPlaces gives a Client and the load balancing policy the same limit:
 // each attempt counts once, of calls and of streams.
 func TestOneLimitInTwoPlaces(t *testing.T) {
-	for _, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe, spillway.Off} {
+	for _, mode := range []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve, spillway.ModeOff} {
 		t.Run(mode.String(), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) { testOneLimit(t, mode) })
 		})

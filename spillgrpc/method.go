@@ -39,9 +39,9 @@ func classifyByProto(method string) spillway.Call {
 	if options, ok := d.Options().(*descriptorpb.MethodOptions); ok {
 		switch options.GetIdempotencyLevel() {
 		case descriptorpb.MethodOptions_NO_SIDE_EFFECTS:
-			c.Kind, c.Idempotent = spillway.Read, true
+			c.Kind, c.Idempotent = spillway.KindRead, true
 		case descriptorpb.MethodOptions_IDEMPOTENT:
-			c.Kind, c.Idempotent = spillway.Write, true
+			c.Kind, c.Idempotent = spillway.KindWrite, true
 		default:
 		}
 		methods.Store(method, &c)

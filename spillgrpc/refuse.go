@@ -35,10 +35,10 @@ func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Pass
 // it, it becomes a status without headers and messages, which alone clients may
 // retry.
 func (s *Server) refuse(ctx context.Context, why ingress.Refusal) *answer {
-	if why.Outcome == spillway.Abandoned {
+	if why.Outcome == spillway.OutcomeAbandoned {
 		return &answer{status.FromContextError(ctx.Err()), nil}
 	}
-	if why.Outcome == spillway.Overloaded {
+	if why.Outcome == spillway.OutcomeOverloaded {
 		s.looks.Store(lookOn)
 	}
 	a := s.answerTo(why)
@@ -96,7 +96,7 @@ func (s *Server) gateOf(why *ingress.Refusal) string {
 func (s *Server) answerTo(why ingress.Refusal) *answer {
 	key := answerKey{dontRetry: true, gate: s.gateOf(&why)}
 	if !why.DontRetry {
-		key.dontRetry, key.overQuota, key.ms = false, why.Outcome == spillway.OverQuota, milliseconds(why.RetryAfter)
+		key.dontRetry, key.overQuota, key.ms = false, why.Outcome == spillway.OutcomeOverQuota, milliseconds(why.RetryAfter)
 	}
 	if a, ok := answers.Load(key); ok {
 		return a.(*answer)

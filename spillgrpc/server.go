@@ -139,7 +139,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
 	ctx, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
-	outcome := spillway.Failed // unless the handler returns
+	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
 		cancel()
@@ -175,7 +175,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	}
 	inner, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	stream.ctx = inner
-	outcome := spillway.Failed // unless the handler returns
+	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		stream.passage.Done(outcome)
 		cancel()
@@ -220,14 +220,14 @@ func (s *serverStream) Context() context.Context { return s.ctx }
 func outcomeOf(ctx context.Context, err error) spillway.Outcome {
 	if ctx.Err() != nil {
 		if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) { // whether the client's clock or ours was first
-			return spillway.TimedOut
+			return spillway.OutcomeTimedOut
 		}
-		return spillway.Abandoned
+		return spillway.OutcomeAbandoned
 	}
 	switch status.Code(err) {
 	case codes.Unknown, codes.Internal, codes.Unavailable, codes.DataLoss, codes.DeadlineExceeded:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	default:
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 }

@@ -245,7 +245,7 @@ func TestStreamCountsWhileItWorks(t *testing.T) {
 			t.Error(err)
 		}
 		synctest.Wait()
-		if all := events.take(); len(all) != 1 || all[0].Outcome != spillway.Served || all[0].Latency < 10*time.Millisecond || all[0].Call.Key != methodDuplex {
+		if all := events.take(); len(all) != 1 || all[0].Outcome != spillway.OutcomeServed || all[0].Latency < 10*time.Millisecond || all[0].Call.Key != methodDuplex {
 			t.Errorf("%+v, want one event of the whole stream", all)
 		}
 		nothingLeft(t, s)
@@ -261,12 +261,12 @@ func TestOutcomes(t *testing.T) {
 		leave  func(context.Context) (context.Context, context.CancelFunc)
 		want   spillway.Outcome
 	}{
-		{"served", served, nil, spillway.Served},
-		{"not found", says(codes.NotFound), nil, spillway.Served},
-		{"failed", says(codes.Internal), nil, spillway.Failed},
-		{"a plain error", func(context.Context) error { return errors.New("plain") }, nil, spillway.Failed},
-		{"too late", sleeps, expires, spillway.TimedOut},
-		{"nobody waits", sleeps, cancels, spillway.Abandoned},
+		{"served", served, nil, spillway.OutcomeServed},
+		{"not found", says(codes.NotFound), nil, spillway.OutcomeServed},
+		{"failed", says(codes.Internal), nil, spillway.OutcomeFailed},
+		{"a plain error", func(context.Context) error { return errors.New("plain") }, nil, spillway.OutcomeFailed},
+		{"too late", sleeps, expires, spillway.OutcomeTimedOut},
+		{"nobody waits", sleeps, cancels, spillway.OutcomeAbandoned},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestServerHoldsItsLimit(t *testing.T) {
 				s = mustServer(t, ingress.Config{}, ServerConfig{})
 				opts = s.Options()
 			}
-			client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 100, ThrottleMode: spillway.Off}})
+			client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 100, ThrottleMode: spillway.ModeOff}})
 			cc := open(t, &service{unary: work}, opts...).dial(client.DialOptions()...)
 			most := 0
 			var calls sync.WaitGroup

@@ -85,7 +85,7 @@ func overload(t *testing.T, s *ingress.Server, c spillway.Criticality) {
 	for range 200 {
 		now = now.Add(20 * time.Millisecond)
 		p, _ := s.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, ratelimit.Caller{})
-		p.DoneAt(now, spillway.Served)
+		p.DoneAt(now, spillway.OutcomeServed)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 // is off, as it refuses at random.
 var eager = egress.Config{
 	Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
-	ThrottleMode: spillway.Off,
+	ThrottleMode: spillway.ModeOff,
 }
 
 func must[T any](v T, err error) T {

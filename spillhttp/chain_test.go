@@ -24,7 +24,7 @@ import (
 // undaunted is a client of which only attempts bound what is sent.
 func undaunted() egress.Config {
 	return egress.Config{
-		ThrottleMode: spillway.Off,
+		ThrottleMode: spillway.ModeOff,
 		Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
 	}
 }

@@ -120,10 +120,10 @@ func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.N
 // as RFC 9110, section 9.2, has it; a request with an idempotency key is too, by
 // the same headers by which net/http knows one.
 func callOf(key string, req *http.Request) spillway.Call {
-	call := spillway.Call{Key: key, Kind: spillway.Write}
+	call := spillway.Call{Key: key, Kind: spillway.KindWrite}
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		call.Kind, call.Idempotent = spillway.Read, true
+		call.Kind, call.Idempotent = spillway.KindRead, true
 	case http.MethodPut, http.MethodDelete:
 		call.Idempotent = true
 	default:

@@ -34,7 +34,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 			now = now.Add(20 * time.Millisecond)
 			for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.CriticalPlus} {
 				p, _ := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: c}, arrival{}.caller)
-				p.DoneAt(now, spillway.Served)
+				p.DoneAt(now, spillway.OutcomeServed)
 			}
 		}
 		w := httptest.NewRecorder()

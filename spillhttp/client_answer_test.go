@@ -144,7 +144,7 @@ func TestCallOf(t *testing.T) {
 			req.Header.Set(row.header, "1")
 		}
 		call := callOf("backend", req)
-		if call.Key != "backend" || (call.Kind == spillway.Read) != row.read || call.Idempotent != row.idempotent {
+		if call.Key != "backend" || (call.Kind == spillway.KindRead) != row.read || call.Idempotent != row.idempotent {
 			t.Errorf("%s %s: %+v", row.method, row.header, call)
 		}
 	}

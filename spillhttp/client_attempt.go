@@ -111,6 +111,6 @@ func (b *body) Close() error {
 // end gives back the place, once, however many calls of Read and Close race.
 func (b *body) end() {
 	if b.ended.CompareAndSwap(false, true) {
-		b.ticket.Settle(time.Time{}, spillway.Served) // the limit keeps no time
+		b.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limit keeps no time
 	}
 }

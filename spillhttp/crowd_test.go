@@ -37,17 +37,17 @@ func TestCrowd(t *testing.T) {
 		mode     spillway.Mode // of all gates
 		conns    int
 	}{
-		{"HTTP1", false, spillway.Observe, crowd(t, 10_000)},
-		{"HTTP1", true, spillway.Enforce, crowd(t, 10_000)},
-		{"h2c", false, spillway.Observe, crowd(t, 1_000)},
-		{"h2c", false, spillway.Enforce, crowd(t, 1_000)},
+		{"HTTP1", false, spillway.ModeObserve, crowd(t, 10_000)},
+		{"HTTP1", true, spillway.ModeEnforce, crowd(t, 10_000)},
+		{"h2c", false, spillway.ModeObserve, crowd(t, 1_000)},
+		{"h2c", false, spillway.ModeEnforce, crowd(t, 1_000)},
 	} {
 		t.Run(fmt.Sprintf("%s early %v %v", way.protocol, way.early, way.mode), func(t *testing.T) {
 			goroutines, files := runtime.NumGoroutine(), openFiles()
 			s := newCrowded(t, way.protocol, way.early, way.mode)
 			report := invite(t, s.listener.Addr().String(), way.protocol, way.conns)
 			t.Log(report)
-			if way.mode == spillway.Observe && !strings.Contains(report, " 0 refused") {
+			if way.mode == spillway.ModeObserve && !strings.Contains(report, " 0 refused") {
 				t.Error("some were refused")
 			}
 			s.settled(t)

@@ -311,7 +311,7 @@ func (x *head) add(key, value string) {
 func (x *head) refusal(why *ingress.Refusal) []byte {
 	x.answer = x.answer[:0]
 	switch {
-	case why.Outcome == spillway.OverQuota:
+	case why.Outcome == spillway.OutcomeOverQuota:
 		x.write("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n"+headerScope+": customer\r\n"+
 			headerRateLimited+": true\r\n"+headerRateLimit+": ", valueUsedUp[0], ";t=", seconds(why.RetryAfter), crlf)
 		x.writeRetryAfter(why.RetryAfter)

@@ -78,14 +78,14 @@ func TestRefusalBytes(t *testing.T) {
 	x := heads.Get().(*head)
 	for want, why := range map[string]ingress.Refusal{
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: task\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\n": {
-			Outcome: spillway.Overloaded, RetryAfter: 1250 * time.Millisecond,
+			Outcome: spillway.OutcomeOverloaded, RetryAfter: 1250 * time.Millisecond,
 		},
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: service\r\nX-Should-Retry: false\r\n\r\n": {
-			Outcome: spillway.Overloaded, RetryAfter: time.Second, DontRetry: true,
+			Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Second, DontRetry: true,
 		},
 		"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nX-Overload-Scope: customer\r\nX-Envoy-Ratelimited: true\r\n" +
 			"Ratelimit: \"quota\";r=0;t=2\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\nX-Request-Accept-Ratio: 0.50\r\n\r\n": {
-			Outcome: spillway.OverQuota, RetryAfter: 1250 * time.Millisecond, AcceptRatio: "0.50",
+			Outcome: spillway.OutcomeOverQuota, RetryAfter: 1250 * time.Millisecond, AcceptRatio: "0.50",
 		},
 	} {
 		if got := string(x.refusal(&why)); got != want {

@@ -61,7 +61,7 @@ func ExampleRefuse() {
 	backend := func() error { return spillway.ErrRejected } // as a call by a Transport may end
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := backend(); errors.Is(err, spillway.ErrRejected) {
-			spillhttp.Refuse(w, r, ingress.Refusal{Outcome: spillway.Overloaded, DontRetry: true})
+			spillhttp.Refuse(w, r, ingress.Refusal{Outcome: spillway.OutcomeOverloaded, DontRetry: true})
 			return
 		}
 		fmt.Fprintln(w, "served")

@@ -94,7 +94,7 @@ func TestGreedyCaller(t *testing.T) {
 		w.WriteHeader(http.StatusNoContent)
 	})
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
-		h := mustHandler(t, slow, ingress.Config{MaxInFlight: places, ShedMode: spillway.Off}, HandlerConfig{
+		h := mustHandler(t, slow, ingress.Config{MaxInFlight: places, ShedMode: spillway.ModeOff}, HandlerConfig{
 			Classify: func(r *http.Request) spillway.Call { return spillway.Call{Customer: r.URL.Path[1:]} },
 		})
 		s := open(t, protocol, h, early)

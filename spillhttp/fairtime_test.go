@@ -35,7 +35,7 @@ func TestQuickBesideSlow(t *testing.T) {
 	for _, callers := range []int{2, 20} {
 		t.Run(fmt.Sprint(callers), func(t *testing.T) {
 			everyWay(t, func(t *testing.T, protocol string, early bool) {
-				h := mustHandler(t, handler, ingress.Config{MaxInFlight: places, ShedMode: spillway.Off}, HandlerConfig{
+				h := mustHandler(t, handler, ingress.Config{MaxInFlight: places, ShedMode: spillway.ModeOff}, HandlerConfig{
 					Classify: func(r *http.Request) spillway.Call { return spillway.Call{Customer: r.URL.Path[1:]} },
 				})
 				s := open(t, protocol, h, early)

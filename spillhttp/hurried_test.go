@@ -47,7 +47,7 @@ func TestStrangersDoNotThrottleOthers(t *testing.T) {
 					default:
 						resp.Body.Close()
 					}
-				}), ingress.Config{Trust: ingress.Trust{Boundary: row.boundary}, ShedMode: spillway.Off}, HandlerConfig{})
+				}), ingress.Config{Trust: ingress.Trust{Boundary: row.boundary}, ShedMode: spillway.ModeOff}, HandlerConfig{})
 				get := func(path string, header http.Header) int {
 					r := httptest.NewRequest(http.MethodGet, path, nil)
 					r.Header = header

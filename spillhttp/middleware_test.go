@@ -17,7 +17,7 @@ import (
 func newIngress(t *testing.T, keys *[]string) *ingress.Server {
 	t.Helper()
 	s, err := ingress.New(ingress.Config{
-		RateLimitMode: spillway.Observe,
+		RateLimitMode: spillway.ModeObserve,
 		Observer: spillway.ObserverFunc(func(e spillway.Event) {
 			if e.Policy == "shed" {
 				*keys = append(*keys, e.Call.Key)

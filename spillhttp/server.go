@@ -177,7 +177,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v, next, passage := h.visitOf(w, r, &a, place)
 	returned := false
 	defer func() {
-		outcome := spillway.Failed
+		outcome := spillway.OutcomeFailed
 		end := now.Add(time.Since(now)) // which reads one clock, and time.Now two
 		err := leave(end, r, next)
 		if returned || err != nil { // who forwards requests panics when the client has left
@@ -263,7 +263,7 @@ func addressOf(remote string) netip.Addr {
 
 // refuse answers a request that is not served.
 func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
-	if why.Outcome == spillway.Overloaded {
+	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
 			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY
@@ -291,7 +291,7 @@ func (h *Handler) busy() {
 // early decides on a request when only its head has come.
 func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
 	refusal := h.ingress.RefuseAt(now, a.call, &a.caller)
-	if refusal.Outcome == spillway.Overloaded {
+	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {
 		h.looks.Add(-1)
@@ -312,13 +312,13 @@ func (h *Handler) isHealth(path []byte, trust *ingress.Trust) bool {
 func outcomeOf(err error, status int) spillway.Outcome {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return spillway.TimedOut
+		return spillway.OutcomeTimedOut
 	case err != nil:
-		return spillway.Abandoned
+		return spillway.OutcomeAbandoned
 	case status >= http.StatusInternalServerError:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	default:
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 }
 

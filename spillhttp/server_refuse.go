@@ -28,9 +28,9 @@ var (
 	grpcBusy      = []string{"14"} // UNAVAILABLE
 	grpcExhausted = []string{"8"}  // RESOURCE_EXHAUSTED
 	grpcMessages  = [...][]string{
-		spillway.Overloaded: {"overloaded"},
-		spillway.OverQuota:  {"over quota"},
-		spillway.Abandoned:  {"no place became free in time"},
+		spillway.OutcomeOverloaded: {"overloaded"},
+		spillway.OutcomeOverQuota:  {"over quota"},
+		spillway.OutcomeAbandoned:  {"no place became free in time"},
 	}
 )
 
@@ -40,13 +40,13 @@ var (
 // refused (spillway.ErrRejected), or the process is about to end. Nothing must have
 // been written to w before.
 //
-// A zero Outcome is taken for [spillway.Overloaded]. RetryAfter is told as it is, if it
+// A zero Outcome is taken for [spillway.OutcomeOverloaded]. RetryAfter is told as it is, if it
 // is above zero: who refuses many requests at once should add jitter. Say DontRetry
 // where the error of a call of one's own does (fault.Of): if each layer retried the
 // failures of the one below, they would multiply.
 func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 	if why.Outcome == 0 {
-		why.Outcome = spillway.Overloaded
+		why.Outcome = spillway.OutcomeOverloaded
 	}
 	refuse(w, r, why)
 }
@@ -72,7 +72,7 @@ func answerTo(h http.Header, why ingress.Refusal) (status int) {
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
 	}
-	if why.Outcome == spillway.OverQuota {
+	if why.Outcome == spillway.OutcomeOverQuota {
 		h[headerRateLimited] = valueTrue
 		h[headerRateLimit] = valueUsedUp
 		if why.RetryAfter > 0 {
@@ -110,7 +110,7 @@ func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy
-	if why.Outcome == spillway.OverQuota {
+	if why.Outcome == spillway.OutcomeOverQuota {
 		h[headerGRPCStatus] = grpcExhausted
 	}
 	h[headerGRPCMessage] = grpcMessages[why.Outcome]

@@ -188,14 +188,14 @@ func TestOutcomes(t *testing.T) {
 			want    spillway.Outcome
 			status  int // 0: no answer
 		}{
-			{"/", "", time.Hour, spillway.Served, 200},
-			{"/fails", "", time.Hour, spillway.Failed, 500},
-			{"/early-hints", "", time.Hour, spillway.Served, 404},
-			{"/panics", "", time.Hour, spillway.Failed, 0},
-			{"/aborts", "", time.Hour, spillway.Failed, 0},
-			{"/waits", "", time.Minute, spillway.Abandoned, 0},
-			{"/forwards", "", time.Minute, spillway.Abandoned, 0},
-			{"/waits", "2000", time.Hour, spillway.TimedOut, 200},
+			{"/", "", time.Hour, spillway.OutcomeServed, 200},
+			{"/fails", "", time.Hour, spillway.OutcomeFailed, 500},
+			{"/early-hints", "", time.Hour, spillway.OutcomeServed, 404},
+			{"/panics", "", time.Hour, spillway.OutcomeFailed, 0},
+			{"/aborts", "", time.Hour, spillway.OutcomeFailed, 0},
+			{"/waits", "", time.Minute, spillway.OutcomeAbandoned, 0},
+			{"/forwards", "", time.Minute, spillway.OutcomeAbandoned, 0},
+			{"/waits", "2000", time.Hour, spillway.OutcomeTimedOut, 200},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), row.leaves)
 			r := newRequest(t, ctx, http.MethodPost, nil) // which nobody sends again
@@ -228,7 +228,7 @@ func TestObserveChangesNothing(t *testing.T) {
 	}}
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		var refused [2]map[string]bool // by number
-		for i, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe} {
+		for i, mode := range []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve} {
 			var seen journal
 			config := busy
 			config.Observer, config.ShedMode, config.QuotaMode, config.RateLimitMode = &seen, mode, mode, mode
@@ -244,7 +244,7 @@ func TestObserveChangesNothing(t *testing.T) {
 					resp.Header.Del("Date")
 					return fmt.Sprint(resp.StatusCode, " ", headerText(resp.Header), " ", readAll(t, resp))
 				}
-				if got, want := exchange(protected), exchange(without); mode == spillway.Observe && got != want {
+				if got, want := exchange(protected), exchange(without); mode == spillway.ModeObserve && got != want {
 					t.Errorf("%q, want %q", got, want)
 				}
 			}
@@ -336,7 +336,7 @@ func TestUpdate(t *testing.T) {
 	for _, row := range []struct {
 		mode spillway.Mode
 		want int
-	}{{spillway.Enforce, 503}, {spillway.Observe, 204}, {spillway.Off, 204}, {spillway.Enforce, 503}} {
+	}{{spillway.ModeEnforce, 503}, {spillway.ModeObserve, 204}, {spillway.ModeOff, 204}, {spillway.ModeEnforce, 503}} {
 		config := swamped
 		config.ShedMode = row.mode
 		if err := h.ingress.Update(config); err != nil {

@@ -99,7 +99,7 @@ func TestDegradationOfRequests(t *testing.T) {
 		now = now.Add(20 * time.Millisecond)
 		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.caller)
 		if !r.Refused() {
-			p.DoneAt(now, spillway.Served)
+			p.DoneAt(now, spillway.OutcomeServed)
 		}
 	}
 	for class, want := range map[string]spillway.DegradationLevel{

@@ -25,16 +25,16 @@ var secret = map[string]bool{
 // kinds are the commands that the driver has a method for. Whatever else there is
 // comes from runCommand.
 var kinds = map[string]spillway.Kind{
-	"aggregate": spillway.Read, "count": spillway.Read, "distinct": spillway.Read, "find": spillway.Read,
-	"getMore": spillway.Read, "killCursors": spillway.Read, "listCollections": spillway.Read,
-	"listDatabases": spillway.Read, "listIndexes": spillway.Read, "listSearchIndexes": spillway.Read,
+	"aggregate": spillway.KindRead, "count": spillway.KindRead, "distinct": spillway.KindRead, "find": spillway.KindRead,
+	"getMore": spillway.KindRead, "killCursors": spillway.KindRead, "listCollections": spillway.KindRead,
+	"listDatabases": spillway.KindRead, "listIndexes": spillway.KindRead, "listSearchIndexes": spillway.KindRead,
 
-	"bulkWrite": spillway.Write, "create": spillway.Write, "createIndexes": spillway.Write,
-	"createSearchIndexes": spillway.Write, "delete": spillway.Write, "drop": spillway.Write,
-	"dropDatabase": spillway.Write, "dropIndexes": spillway.Write, "dropSearchIndex": spillway.Write,
-	"findAndModify": spillway.Write, "insert": spillway.Write, "update": spillway.Write,
-	"updateSearchIndex": spillway.Write,
-	"commitTransaction": spillway.Write, "abortTransaction": spillway.Write,
+	"bulkWrite": spillway.KindWrite, "create": spillway.KindWrite, "createIndexes": spillway.KindWrite,
+	"createSearchIndexes": spillway.KindWrite, "delete": spillway.KindWrite, "drop": spillway.KindWrite,
+	"dropDatabase": spillway.KindWrite, "dropIndexes": spillway.KindWrite, "dropSearchIndex": spillway.KindWrite,
+	"findAndModify": spillway.KindWrite, "insert": spillway.KindWrite, "update": spillway.KindWrite,
+	"updateSearchIndex": spillway.KindWrite,
+	"commitTransaction": spillway.KindWrite, "abortTransaction": spillway.KindWrite,
 }
 
 // A command is a message that asks for something, and what the retry policies
@@ -60,10 +60,10 @@ func parseCommand(wm []byte, runCommand bool) (c command, err error) {
 	c.wire, c.name = wm, firstKey(c.body)
 	c.kind = kinds[c.name]
 	if c.name == "aggregate" && writes(c.body) {
-		c.kind = spillway.Write
+		c.kind = spillway.KindWrite
 	}
 	if runCommand {
-		c.kind = spillway.Unknown
+		c.kind = spillway.KindUnknown
 	}
 	_, err = c.body.LookupErr("autocommit")
 	c.transaction = err == nil
@@ -77,17 +77,17 @@ func parseCommand(wm []byte, runCommand bool) (c command, err error) {
 func (c *command) isRetryable() bool {
 	switch {
 	case c.transaction:
-		return c.ends && c.kind == spillway.Write
-	case c.kind == spillway.Write:
+		return c.ends && c.kind == spillway.KindWrite
+	case c.kind == spillway.KindWrite:
 		_, err := c.body.LookupErr("txnNumber")
 		return err == nil
 	default:
-		return c.kind == spillway.Read && c.name != "getMore" && c.name != "killCursors"
+		return c.kind == spillway.KindRead && c.name != "getMore" && c.name != "killCursors"
 	}
 }
 
 // driverRetries reports whether the driver would retry the command by itself.
-func (c *command) driverRetries() bool { return c.retryable && c.kind == spillway.Write }
+func (c *command) driverRetries() bool { return c.retryable && c.kind == spillway.KindWrite }
 
 // writes reports whether the last stage of an aggregation writes its result.
 func writes(body bson.Raw) bool {
@@ -217,7 +217,7 @@ func callers(f func(name string) bool) {
 func callersKind() (kind spillway.Kind, ends bool) {
 	callers(func(name string) bool {
 		if strings.HasPrefix(name, "x/mongo/driver.(*BatchCursor).") || strings.HasPrefix(name, "mongo.(*ChangeStream).") {
-			kind = spillway.Read
+			kind = spillway.KindRead
 			return true
 		}
 		op, _ := strings.CutPrefix(name, "mongo.(*")
@@ -228,7 +228,7 @@ func callersKind() (kind spillway.Kind, ends bool) {
 		switch op = strings.TrimSuffix(op, "Op"); op {
 		case "aggregate":
 		case "clientBulkWrite":
-			kind = spillway.Write
+			kind = spillway.KindWrite
 		case "dropCollection":
 			kind = kinds["drop"]
 		default:

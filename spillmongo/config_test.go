@@ -206,7 +206,7 @@ func TestObserver(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			got = append(got, strings.Join([]string{e.Policy, e.Call.Key, e.Outcome.String(), strconv.Itoa(int(e.Call.Attempt))}, " "))
-			if e.Time.IsZero() || (e.Err == nil) != (e.Outcome == spillway.Served) {
+			if e.Time.IsZero() || (e.Err == nil) != (e.Outcome == spillway.OutcomeServed) {
 				t.Errorf("%+v", e)
 			}
 		})
@@ -252,7 +252,7 @@ func TestObserverOfAConnectionRefused(t *testing.T) {
 			t.Fatalf("%d events", len(got))
 		}
 		e := got[0]
-		if e.Policy != "retry" || e.Outcome != spillway.Overloaded || e.Err == nil || e.Call.Key != "" || e.Call.Attempt != 5 ||
+		if e.Policy != "retry" || e.Outcome != spillway.OutcomeOverloaded || e.Err == nil || e.Call.Key != "" || e.Call.Attempt != 5 ||
 			!e.Time.Equal(start) || e.Latency != 3100*time.Millisecond {
 			t.Errorf("%+v", e)
 		}

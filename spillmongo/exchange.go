@@ -131,7 +131,7 @@ func (c *conn) succeeded() {
 		c.call.use(c.address())
 		c.call.succeed()
 	case r.adaptive:
-		k := r.begin(r.strategy, spillway.Unknown, time.Time{})
+		k := r.begin(r.strategy, spillway.KindUnknown, time.Time{})
 		k.use(c.address())
 		k.succeed()
 	}

@@ -29,7 +29,7 @@ func (c *conn) judge(cmd *command, reply []byte, err error) (v verdict) {
 	}
 	v.reply = m.body
 	v.err = driver.ExtractErrorFromServerResponse(bsoncore.Document(m.body))
-	desc, write := c.face.Description(), cmd.kind == spillway.Write
+	desc, write := c.face.Description(), cmd.kind == spillway.KindWrite
 	if e, ok := errors.AsType[driver.Error](v.err); ok {
 		v.base, v.coded = e.BaseBackoff, e.Code != 0
 		v.again = !write && e.RetryableRead() || write && e.RetryableWrite(desc.WireVersion)

@@ -45,19 +45,19 @@ func document(t testing.TB, json string) bson.Raw {
 
 func TestParseCommand(t *testing.T) {
 	for json, want := range map[string]command{
-		`{"find": "c", "$db": "d"}`:                        {name: "find", kind: spillway.Read, retryable: true},
-		`{"getMore": 1, "$db": "d"}`:                       {name: "getMore", kind: spillway.Read},
+		`{"find": "c", "$db": "d"}`:                        {name: "find", kind: spillway.KindRead, retryable: true},
+		`{"getMore": 1, "$db": "d"}`:                       {name: "getMore", kind: spillway.KindRead},
 		`{"ping": 1}`:                                      {name: "ping"},
-		`{"insert": "c", "txnNumber": 1}`:                  {name: "insert", kind: spillway.Write, retryable: true},
-		`{"update": "c"}`:                                  {name: "update", kind: spillway.Write},
-		`{"aggregate": "c", "pipeline": [{"$match": {}}]}`: {name: "aggregate", kind: spillway.Read, retryable: true},
-		`{"aggregate": "c", "pipeline": [{"$match": {}}, {"$merge": {}}]}`: {name: "aggregate", kind: spillway.Write},
-		`{"aggregate": "c", "pipeline": [{"$out": "x"}], "pipeline": 1}`:   {name: "aggregate", kind: spillway.Write},
-		`{"aggregate": "c", "pipeline": [1]}`:                              {name: "aggregate", kind: spillway.Read, retryable: true},
-		`{"find": "c", "autocommit": false, "startTransaction": true}`:     {name: "find", kind: spillway.Read, transaction: true},
-		`{"insert": "c", "autocommit": false, "txnNumber": 1}`:             {name: "insert", kind: spillway.Write, transaction: true},
-		`{"commitTransaction": 1, "autocommit": false, "txnNumber": 1}`:    {name: "commitTransaction", kind: spillway.Write, transaction: true, ends: true, retryable: true},
-		`{"abortTransaction": 1, "autocommit": false, "txnNumber": 1}`:     {name: "abortTransaction", kind: spillway.Write, transaction: true, ends: true, retryable: true},
+		`{"insert": "c", "txnNumber": 1}`:                  {name: "insert", kind: spillway.KindWrite, retryable: true},
+		`{"update": "c"}`:                                  {name: "update", kind: spillway.KindWrite},
+		`{"aggregate": "c", "pipeline": [{"$match": {}}]}`: {name: "aggregate", kind: spillway.KindRead, retryable: true},
+		`{"aggregate": "c", "pipeline": [{"$match": {}}, {"$merge": {}}]}`: {name: "aggregate", kind: spillway.KindWrite},
+		`{"aggregate": "c", "pipeline": [{"$out": "x"}], "pipeline": 1}`:   {name: "aggregate", kind: spillway.KindWrite},
+		`{"aggregate": "c", "pipeline": [1]}`:                              {name: "aggregate", kind: spillway.KindRead, retryable: true},
+		`{"find": "c", "autocommit": false, "startTransaction": true}`:     {name: "find", kind: spillway.KindRead, transaction: true},
+		`{"insert": "c", "autocommit": false, "txnNumber": 1}`:             {name: "insert", kind: spillway.KindWrite, transaction: true},
+		`{"commitTransaction": 1, "autocommit": false, "txnNumber": 1}`:    {name: "commitTransaction", kind: spillway.KindWrite, transaction: true, ends: true, retryable: true},
+		`{"abortTransaction": 1, "autocommit": false, "txnNumber": 1}`:     {name: "abortTransaction", kind: spillway.KindWrite, transaction: true, ends: true, retryable: true},
 		`{}`: {},
 	} {
 		wm := opMessage(0, document(t, json))
@@ -72,7 +72,7 @@ func TestParseCommand(t *testing.T) {
 		if name := string(commandName(wm)); name != want.name {
 			t.Errorf("%s: the name is %q", json, name)
 		}
-		if got, _ = parseCommand(wm, true); got.kind != spillway.Unknown || got.retryable {
+		if got, _ = parseCommand(wm, true); got.kind != spillway.KindUnknown || got.retryable {
 			t.Errorf("runCommand %s: %+v", json, got)
 		}
 	}

@@ -85,14 +85,14 @@ func (r *Retrier) observe(cmd string, start time.Time, retries int, v verdict) {
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.served():
-		return spillway.Served
+		return spillway.OutcomeServed
 	case v.overloaded:
-		return spillway.Overloaded
+		return spillway.OutcomeOverloaded
 	case errors.Is(v.err, context.Canceled):
-		return spillway.Abandoned
+		return spillway.OutcomeAbandoned
 	case errors.Is(v.err, context.DeadlineExceeded):
-		return spillway.TimedOut
+		return spillway.OutcomeTimedOut
 	default:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	}
 }

@@ -10,12 +10,12 @@ import (
 
 func costs() map[string]spillway.Event {
 	now := time.Now()
-	served := spillway.Event{Time: now, Policy: "shed", Outcome: spillway.Served, Latency: time.Millisecond, Context: context.Background()}
+	served := spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Context: context.Background()}
 	rejected := rejection(now)
 	rejected.Context = context.Background()
 	return map[string]spillway.Event{
 		"served": served, "rejected": rejected,
-		"attempt": {Time: now, Policy: "inflight", Outcome: spillway.Served, Latency: time.Millisecond, Context: context.Background()},
+		"attempt": {Time: now, Policy: "inflight", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Context: context.Background()},
 	}
 }
 

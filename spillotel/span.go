@@ -57,7 +57,7 @@ func rejected(span trace.Span, e *spillway.Event, k telemetry.Kind) {
 		all = append(all, keyLevel.Float64(e.Level), keyLimit.Float64(e.Limit))
 	}
 	span.AddEvent("spillway.rejected", trace.WithTimestamp(e.Time), trace.WithAttributes(all...))
-	if e.Mode == spillway.Enforce {
+	if e.Mode == spillway.ModeEnforce {
 		span.SetAttributes(keyRejectedPolicy.String(k.Policy()), keyRejectedReason.String(k.Reason()))
 	}
 }

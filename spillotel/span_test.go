@@ -56,9 +56,9 @@ func TestRejectionOnSpan(t *testing.T) {
 		e := rejection(at)
 		e.Context = ctx
 		o.Observe(e)
-		e.Mode, e.Policy, e.Limit = spillway.Observe, "quota", 0
+		e.Mode, e.Policy, e.Limit = spillway.ModeObserve, "quota", 0
 		o.Observe(e)
-		o.Observe(spillway.Event{Time: at, Context: ctx, Policy: "shed", Outcome: spillway.Served, Latency: 1}) // says nothing
+		o.Observe(spillway.Event{Time: at, Context: ctx, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: 1}) // says nothing
 	})
 	events, attributes := texts(&s)
 	want := []string{

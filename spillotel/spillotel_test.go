@@ -132,7 +132,7 @@ func rejection(at time.Time) spillway.Event {
 }
 
 func call(at time.Time) spillway.Event {
-	e := spillway.Event{Time: at, Policy: "retry", Outcome: spillway.Served, Latency: 3 * time.Millisecond}
+	e := spillway.Event{Time: at, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 3 * time.Millisecond}
 	e.Call.Attempt = 2
 	return e
 }
@@ -147,7 +147,7 @@ func TestTable(t *testing.T) {
 	now := time.Now()
 	o.Observe(rejection(now))
 	o.Observe(call(now))
-	o.Observe(spillway.Event{Time: now, Policy: "shed", Outcome: spillway.TimedOut, Latency: time.Second})
+	o.Observe(spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeTimedOut, Latency: time.Second})
 	all := read(t, r)
 	for _, x := range telemetry.Metrics {
 		if x.Scope == telemetry.Proxy {
@@ -182,7 +182,7 @@ func TestValues(t *testing.T) {
 	o.AddBudget("none", bucket{&levels{}})
 	now := time.Now()
 	observed := rejection(now)
-	observed.Mode = spillway.Observe
+	observed.Mode = spillway.ModeObserve
 	for _, e := range []spillway.Event{rejection(now), rejection(now), observed, call(now)} {
 		o.Observe(e)
 	}

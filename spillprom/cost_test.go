@@ -17,7 +17,7 @@ func costs() map[string]func(i int) spillway.Event {
 		names[i] = fmt.Sprint("/carts/", i)
 	}
 	full := &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull}
-	served := spillway.Event{Time: now, Policy: "shed", Outcome: spillway.Served, Latency: time.Millisecond, Call: spillway.Call{Key: "GET /"}, Context: context.Background()}
+	served := spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "GET /"}, Context: context.Background()}
 	rejected := spillway.Rejection(full)
 	rejected.Time, rejected.Policy, rejected.Call = now, "shed", spillway.Call{Key: "GET /", Customer: "shop"}
 	return map[string]func(int) spillway.Event{

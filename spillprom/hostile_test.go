@@ -70,7 +70,7 @@ func TestSeries(t *testing.T) {
 			Key: fmt.Sprint("/carts/", i), Customer: fmt.Sprint("customer", i), Criticality: spillway.Sheddable + spillway.Criticality(i%4),
 		}
 		if passage, refusal := server.Enter(ctx, call, ratelimit.Caller{}); !refusal.Refused() {
-			passage.Done(spillway.Served)
+			passage.Done(spillway.OutcomeServed)
 		}
 		if i%10 == 0 {
 			_ = pool.For(fmt.Sprint("backend", i)).Do(ctx, call, func(context.Context, *egress.Attempt) error { return errBackend })

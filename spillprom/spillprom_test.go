@@ -96,7 +96,7 @@ func everything(x *Collector, policies ...string) {
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		call := spillway.Call{Criticality: class, Key: "GET /", Customer: "shop"}
 		for _, policy := range policies {
-			for o := spillway.Served; int(o) < spillway.Outcomes; o++ {
+			for o := spillway.OutcomeServed; int(o) < spillway.Outcomes; o++ {
 				x.Observe(spillway.Event{Time: now, Policy: policy, Call: call, Outcome: o, Latency: time.Second})
 			}
 			for _, why := range telemetry.ReasonsOf(policy) {
@@ -104,7 +104,7 @@ func everything(x *Collector, policies ...string) {
 			}
 		}
 		for why := range retry.Reasons {
-			x.Observe(spillway.Event{Time: now, Policy: "retry", Call: call, Outcome: spillway.Failed, Err: &retry.Error{
+			x.Observe(spillway.Event{Time: now, Policy: "retry", Call: call, Outcome: spillway.OutcomeFailed, Err: &retry.Error{
 				Err: errors.New("x"), Why: errors.New("y"), Reason: retry.Reason(why), Attempts: 2,
 			}})
 		}
@@ -175,13 +175,13 @@ func TestValues(t *testing.T) {
 	call := spillway.Call{Key: "GET /carts/{id}", Customer: "shop", Criticality: spillway.Sheddable}
 	rejected := spillway.Event{Time: now, Policy: "shed", Call: call, Refused: true, Reason: spillway.ReasonQueueFull}
 	observed := rejected
-	observed.Mode = spillway.Observe
-	retried := spillway.Event{Time: now, Policy: "retry", Outcome: spillway.Served, Latency: 3 * time.Millisecond}
+	observed.Mode = spillway.ModeObserve
+	retried := spillway.Event{Time: now, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 3 * time.Millisecond}
 	retried.Call.Attempt = 2
 	for _, e := range []spillway.Event{
 		rejected, rejected, observed, retried,
-		{Time: now, Policy: "shed", Outcome: spillway.TimedOut, Latency: time.Second},
-		{Time: now, Policy: "throttle", Outcome: spillway.Served, Latency: time.Second},
+		{Time: now, Policy: "shed", Outcome: spillway.OutcomeTimedOut, Latency: time.Second},
+		{Time: now, Policy: "throttle", Outcome: spillway.OutcomeServed, Latency: time.Second},
 	} {
 		x.Observe(e)
 	}
@@ -244,7 +244,7 @@ func TestExemplars(t *testing.T) {
 	}})
 	now := time.Now()
 	trace := func(at time.Duration, latency time.Duration, id string) {
-		e := spillway.Event{Time: now.Add(at), Policy: "shed", Outcome: spillway.Served, Latency: latency}
+		e := spillway.Event{Time: now.Add(at), Policy: "shed", Outcome: spillway.OutcomeServed, Latency: latency}
 		if id != "none" {
 			e.Context = context.WithValue(context.Background(), key{}, id)
 		}
@@ -290,7 +290,7 @@ func TestConcurrent(t *testing.T) {
 		all.Go(func() {
 			for n := range each {
 				x.Observe(spillway.Event{
-					Time: time.Now(), Policy: "quota", Refused: n%2 == 0, Reason: spillway.ReasonQuota, Outcome: spillway.Served,
+					Time: time.Now(), Policy: "quota", Refused: n%2 == 0, Reason: spillway.ReasonQuota, Outcome: spillway.OutcomeServed,
 					Call: spillway.Call{Customer: fmt.Sprint("c", n%100), Key: fmt.Sprint(i)}, Context: context.Background(),
 				})
 			}

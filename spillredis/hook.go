@@ -35,9 +35,9 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 			return next(ctx, cmd)
 		}
 		name := cmd.Name()
-		call := spillway.Call{Key: name, Kind: spillway.Write, LongPoll: waits(cmd)}
+		call := spillway.Call{Key: name, Kind: spillway.KindWrite, LongPoll: waits(cmd)}
 		if reply.Reads(name) {
-			call.Kind = spillway.Read
+			call.Kind = spillway.KindRead
 		}
 		again := !cmd.NoRetry()
 		return h.do(ctx, call, again, func(ctx context.Context, retry bool) error {
@@ -82,7 +82,7 @@ func (h *hook) do(ctx context.Context, call spillway.Call, again bool, send func
 		if call.LongPoll {
 			// From here on the command waits for other clients, which is no load.
 			place := a.Hold()
-			place.Settle(a.Start, spillway.Abandoned)
+			place.Settle(a.Start, spillway.OutcomeAbandoned)
 		}
 		answer = send(ctx, a.Number > 0)
 		if success(answer) {
@@ -131,8 +131,8 @@ func waits(cmd redis.Cmder) bool {
 func kindOf(cmds []redis.Cmder) spillway.Kind {
 	for _, cmd := range cmds {
 		if !reply.Reads(cmd.Name()) {
-			return spillway.Write
+			return spillway.KindWrite
 		}
 	}
-	return spillway.Read
+	return spillway.KindRead
 }

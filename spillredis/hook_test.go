@@ -40,7 +40,7 @@ func TestAnswers(t *testing.T) {
 				if n := s.sets(); n != c.sent {
 					t.Errorf("sent %d times, want %d (%v)", n, c.sent, err)
 				}
-				if got := seen.first("throttle") == spillway.Overloaded; got != c.overload {
+				if got := seen.first("throttle") == spillway.OutcomeOverloaded; got != c.overload {
 					t.Errorf("overloaded is %v, want %v", got, c.overload)
 				}
 				if stats := pool.Stats(time.Now())["127.0.0.1:6379"]; stats.Inflight.InFlight != 0 || stats.Inflight.Surplus != 0 {

@@ -107,7 +107,7 @@ func TestPipeline(t *testing.T) {
 				if last != c.sent {
 					t.Errorf("sent %d times, want %d: %v", last, c.sent, err)
 				}
-				if got := seen.first("throttle") == spillway.Overloaded; got != c.overload {
+				if got := seen.first("throttle") == spillway.OutcomeOverloaded; got != c.overload {
 					t.Errorf("overloaded is %v", got)
 				}
 				_ = client.Close()

@@ -22,7 +22,7 @@ type line struct {
 func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
 	l := line{logger: o.config.Logger, level: slog.LevelWarn, text: "request rejected"}
 	switch {
-	case e.Mode != spillway.Enforce:
+	case e.Mode != spillway.ModeEnforce:
 		l.level, l.text = slog.LevelInfo, "request would be rejected"
 	case !e.Refused:
 		l.text = "call not retried"

@@ -90,7 +90,7 @@ func (o *Observer) Observe(e spillway.Event) {
 		return
 	}
 	mode := 0
-	if e.Mode != spillway.Enforce {
+	if e.Mode != spillway.ModeEnforce {
 		mode = 1
 	}
 	s := &o.slots[mode][k]

@@ -56,16 +56,16 @@ func TestLine(t *testing.T) {
 	now := time.Now()
 	o.Observe(rejected(now))
 	observes := rejected(now)
-	observes.Mode, observes.Call, observes.Context = spillway.Observe, spillway.Call{}, nil
+	observes.Mode, observes.Call, observes.Context = spillway.ModeObserve, spillway.Call{}, nil
 	o.Observe(observes)
-	o.Observe(spillway.Event{Time: now, Policy: "retry", Outcome: spillway.Failed, Err: &retry.Error{
+	o.Observe(spillway.Event{Time: now, Policy: "retry", Outcome: spillway.OutcomeFailed, Err: &retry.Error{
 		Err: errors.New("GET https://user:hunter2@db/?token=hunter2"), Why: errors.New("hunter2"), Reason: retry.ReasonBudget, Attempts: 1,
 	}, Call: spillway.Call{Key: "db"}})
 	for _, quiet := range []spillway.Event{
-		{Policy: "shed", Outcome: spillway.Served},
-		{Policy: "retry", Outcome: spillway.Served},
-		{Policy: "retry", Outcome: spillway.Failed, Err: errors.New("hunter2")},
-		{Policy: "retry", Outcome: spillway.Abandoned, Err: spillway.ErrRejected},
+		{Policy: "shed", Outcome: spillway.OutcomeServed},
+		{Policy: "retry", Outcome: spillway.OutcomeServed},
+		{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("hunter2")},
+		{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: spillway.ErrRejected},
 	} {
 		o.Observe(quiet)
 	}
@@ -221,7 +221,7 @@ func TestAllocs(t *testing.T) {
 	now := time.Now()
 	o.Observe(rejected(now))
 	o.Flush()
-	again, served := rejected(now), spillway.Event{Policy: "shed", Outcome: spillway.Served, Time: now}
+	again, served := rejected(now), spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed, Time: now}
 	if n := testing.AllocsPerRun(100, func() { o.Observe(again); o.Observe(served) }); n > 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -230,7 +230,7 @@ func TestAllocs(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	o := observer(b, Config{Logger: slog.New(slog.DiscardHandler)})
 	for name, e := range map[string]spillway.Event{
-		"served":   {Policy: "shed", Outcome: spillway.Served, Time: time.Now()},
+		"served":   {Policy: "shed", Outcome: spillway.OutcomeServed, Time: time.Now()},
 		"rejected": rejected(time.Now()),
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -70,7 +70,7 @@ func (c *Config) build() (*gate, error) {
 		field string
 		mode  spillway.Mode
 	}{{"ThrottleMode", c.ThrottleMode}, {"InflightMode", c.InflightMode}} {
-		if m.mode > spillway.Off {
+		if m.mode > spillway.ModeOff {
 			return nil, fmt.Errorf("spillsql: %w", &spillway.FieldError{Path: m.field, Value: uint8(m.mode), Allowed: "Enforce, Observe or Off"})
 		}
 	}
@@ -86,7 +86,7 @@ func (c *Config) build() (*gate, error) {
 	}
 	g := &gate{classify: c.Classify, conflicts: c.RetryConflicts, routes: routes}
 	g.policies = egress.Policies{
-		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.Off,
+		Throttle: routes, ThrottleMode: c.ThrottleMode, InflightMode: spillway.ModeOff,
 		Retry: strategy, Observer: c.Observer,
 	}
 	if c.Inflight != nil {

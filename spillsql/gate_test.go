@@ -33,25 +33,25 @@ func TestRetries(t *testing.T) {
 		sent       int // three attempts are allowed
 		outcome    spillway.Outcome
 	}{
-		{"syntax", state("42601"), false, true, false, 1, spillway.Failed},
-		{"memory", state("53200"), false, false, false, 1, spillway.Overloaded},
-		{"memory", state("53200"), false, true, false, 3, spillway.Overloaded},
-		{"disk", state("53100"), false, true, false, 1, spillway.Overloaded},
-		{"conflict", state("40001"), false, true, false, 1, spillway.Failed},
-		{"conflict", state("40001"), false, false, true, 3, spillway.Failed},
-		{"deadlock", state("40P01"), false, false, true, 3, spillway.Failed},
-		{"timeout", state("57014"), false, true, false, 1, spillway.TimedOut},
-		{"unknown", errFake, false, false, false, 1, spillway.Failed},
-		{"unknown", errFake, false, true, false, 3, spillway.Failed},
-		{"reset", reset, false, false, false, 1, spillway.Failed},
-		{"reset", reset, false, true, false, 3, spillway.Failed},
-		{"end", io.ErrUnexpectedEOF, false, false, false, 1, spillway.Failed},
-		{"shutdown", state("57P01"), false, false, false, 1, spillway.Failed},
-		{"shutdown", state("57P01"), false, true, false, 3, spillway.Failed},
-		{"clients", state("53300"), true, false, false, 3, spillway.Overloaded},
-		{"starting", state("57P03"), true, false, false, 3, spillway.Overloaded},
-		{"password", state("28P01"), true, true, false, 1, spillway.Failed},
-		{"refused", refused, true, false, false, 3, spillway.Overloaded},
+		{"syntax", state("42601"), false, true, false, 1, spillway.OutcomeFailed},
+		{"memory", state("53200"), false, false, false, 1, spillway.OutcomeOverloaded},
+		{"memory", state("53200"), false, true, false, 3, spillway.OutcomeOverloaded},
+		{"disk", state("53100"), false, true, false, 1, spillway.OutcomeOverloaded},
+		{"conflict", state("40001"), false, true, false, 1, spillway.OutcomeFailed},
+		{"conflict", state("40001"), false, false, true, 3, spillway.OutcomeFailed},
+		{"deadlock", state("40P01"), false, false, true, 3, spillway.OutcomeFailed},
+		{"timeout", state("57014"), false, true, false, 1, spillway.OutcomeTimedOut},
+		{"unknown", errFake, false, false, false, 1, spillway.OutcomeFailed},
+		{"unknown", errFake, false, true, false, 3, spillway.OutcomeFailed},
+		{"reset", reset, false, false, false, 1, spillway.OutcomeFailed},
+		{"reset", reset, false, true, false, 3, spillway.OutcomeFailed},
+		{"end", io.ErrUnexpectedEOF, false, false, false, 1, spillway.OutcomeFailed},
+		{"shutdown", state("57P01"), false, false, false, 1, spillway.OutcomeFailed},
+		{"shutdown", state("57P01"), false, true, false, 3, spillway.OutcomeFailed},
+		{"clients", state("53300"), true, false, false, 3, spillway.OutcomeOverloaded},
+		{"starting", state("57P03"), true, false, false, 3, spillway.OutcomeOverloaded},
+		{"password", state("28P01"), true, true, false, 1, spillway.OutcomeFailed},
+		{"refused", refused, true, false, false, 3, spillway.OutcomeOverloaded},
 		{"bad", driver.ErrBadConn, false, false, false, 3, 0}, // by database/sql
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestBudget(t *testing.T) {
 				}
 				return err
 			}}
-			db, _ := open(t, w, Config{ThrottleMode: spillway.Off})
+			db, _ := open(t, w, Config{ThrottleMode: spillway.ModeOff})
 			for range 1000 {
 				_, _ = db.ExecContext(Idempotent(t.Context()), "statement")
 			}
@@ -134,7 +134,7 @@ func TestTransaction(t *testing.T) {
 		if err := tx.Rollback(); err != nil {
 			t.Error(err)
 		}
-		if w.sent["bad"] != 1 || seen.outcomes()[spillway.Overloaded] != 1 {
+		if w.sent["bad"] != 1 || seen.outcomes()[spillway.OutcomeOverloaded] != 1 {
 			t.Errorf("sent %v; outcomes %v", w.sent, seen.outcomes())
 		}
 	})
@@ -242,13 +242,13 @@ func TestContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Millisecond, cancel)
 		_, err := db.ExecContext(ctx, "left")
-		if !errors.Is(err, context.Canceled) || seen.outcomes()[spillway.Abandoned] != 1 {
+		if !errors.Is(err, context.Canceled) || seen.outcomes()[spillway.OutcomeAbandoned] != 1 {
 			t.Errorf("%v: %v", err, seen.outcomes())
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		_, err = db.ExecContext(ctx, "late")
-		if !errors.Is(err, context.DeadlineExceeded) || seen.outcomes()[spillway.TimedOut] != 1 {
+		if !errors.Is(err, context.DeadlineExceeded) || seen.outcomes()[spillway.OutcomeTimedOut] != 1 {
 			t.Errorf("%v: %v", err, seen.outcomes())
 		}
 	})

@@ -32,7 +32,7 @@ var (
 
 func wrapRows(r driver.Rows, place spillway.Ticket) *rows { return &rows{Rows: r, place: place} }
 
-func (r *rows) release() { r.place.Settle(time.Time{}, spillway.Served) }
+func (r *rows) release() { r.place.Settle(time.Time{}, spillway.OutcomeServed) }
 
 // Next implements [driver.Rows].
 func (r *rows) Next(dest []driver.Value) error {

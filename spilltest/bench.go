@@ -141,7 +141,7 @@ func (b *bench) overload() (all []decision) {
 	release := b.hold(b.setup.Limit)
 	defer release()
 	for range 3 {
-		if b.setup.Mode == spillway.Enforce {
+		if b.setup.Mode == spillway.ModeEnforce {
 			all = append(all, b.rejected())
 			continue
 		}
@@ -193,7 +193,7 @@ func (b *bench) settled() {
 	b.await("the end of all calls", func() bool { return b.InFlight() == 0 })
 	ran := func() map[string]int {
 		return b.count(func(e *spillway.Event) bool {
-			return !e.Refused && e.Outcome != spillway.NotStarted || e.Refused && e.Mode == spillway.Observe
+			return !e.Refused && e.Outcome != spillway.OutcomeNotStarted || e.Refused && e.Mode == spillway.ModeObserve
 		})
 	}
 	runs := int(b.runs.Load())

@@ -82,7 +82,7 @@ func (l *leaking) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 }
 
 func (l *leaking) Suspend(now time.Time, t spillway.Ticket) spillway.Ticket {
-	l.by.Settle(now, t, spillway.Served)
+	l.by.Settle(now, t, spillway.OutcomeServed)
 	return t
 }
 

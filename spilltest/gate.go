@@ -61,7 +61,7 @@ const byChance = "the gate decides by chance or by outcomes, not by the calls th
 func isFull(g spillway.Gate) bool {
 	for range 100 {
 		if ticket, err := g.Admit(start, call); err == nil {
-			ticket.Settle(start, spillway.NotStarted)
+			ticket.Settle(start, spillway.OutcomeNotStarted)
 			return false
 		}
 	}
@@ -83,7 +83,7 @@ func testRejections(t *testing.T, open func(t *testing.T) spillway.Gate) {
 
 // testTickets settles one ticket several times, which makes space for one call at most.
 func testTickets(t *testing.T, open func(t *testing.T) spillway.Gate) {
-	for o := spillway.Served; int(o) < spillway.Outcomes; o++ {
+	for o := spillway.OutcomeServed; int(o) < spillway.Outcomes; o++ {
 		g := open(t)
 		admitted, _ := fill(t, g)
 		if len(admitted) == 0 || !isFull(g) {
@@ -113,14 +113,14 @@ func testSuspended(t *testing.T, open func(t *testing.T) spillway.Gate) {
 	ticket.Suspend(start)
 	ticket.Suspend(start)
 	ticket.Resume(start)
-	ticket.Settle(start, spillway.Served)
+	ticket.Settle(start, spillway.OutcomeServed)
 	ticket.Resume(start)
 	ticket.Suspend(start)
 	again, _ := fill(t, g)
 	if n, want := len(again), len(admitted)-1; n > want || n < want-1 {
 		t.Errorf("while one call goes on, and after one that ended while it was suspended, %d calls fill the gate, must be %d or one less", n, want)
 	}
-	other.Settle(start, spillway.Served)
+	other.Settle(start, spillway.OutcomeServed)
 }
 
 func testAnyCall(t *testing.T, open func(t *testing.T) spillway.Gate) {
@@ -151,7 +151,7 @@ func testAllocations(t *testing.T, open func(t *testing.T) spillway.Gate) {
 		return func() {
 			now = now.Add(wait)
 			if ticket, err := g.Admit(now, call); err == nil {
-				ticket.Settle(now, spillway.Served)
+				ticket.Settle(now, spillway.OutcomeServed)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func overloaded() *throttle.Throttle {
 	now := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)
 	for range 2000 {
 		if ticket, err := t.Admit(now, spillway.Call{}); err == nil {
-			ticket.Settle(now, spillway.Overloaded)
+			ticket.Settle(now, spillway.OutcomeOverloaded)
 		}
 		now = now.Add(time.Millisecond)
 	}
@@ -67,11 +67,11 @@ func TestIngress(t *testing.T) {
 				if refusal.Refused() {
 					return refusal.Err
 				}
-				outcome := spillway.Failed
+				outcome := spillway.OutcomeFailed
 				defer func() { passage.Done(outcome) }()
 				err := work(ctx)
 				if err == nil {
-					outcome = spillway.Served
+					outcome = spillway.OutcomeServed
 				}
 				return err
 			},

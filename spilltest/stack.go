@@ -74,7 +74,7 @@ func testSettled(b *bench) {
 		}
 	}
 	b.settled()
-	for policy, n := range b.outcomes(spillway.Served) {
+	for policy, n := range b.outcomes(spillway.OutcomeServed) {
 		if n != 5 {
 			b.t.Errorf("%s reports %d of 10 calls as served, must be 5", policy, n)
 		}
@@ -88,7 +88,7 @@ func testPanic(b *bench) {
 		}
 	}
 	b.settled()
-	for policy, n := range b.outcomes(spillway.Served) {
+	for policy, n := range b.outcomes(spillway.OutcomeServed) {
 		b.t.Errorf("%s reports %d calls as served whose work has panicked", policy, n)
 	}
 	b.served()
@@ -161,7 +161,7 @@ func testUpdate(b *bench) {
 func testObserve(b *bench) {
 	enforced := b.overload()
 	b.settled()
-	observing := b.reopen(spillway.Observe)
+	observing := b.reopen(spillway.ModeObserve)
 	observed := observing.overload()
 	observing.settled()
 	for i, want := range enforced {

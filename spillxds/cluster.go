@@ -84,7 +84,7 @@ func (c *Cluster) Egress(config egress.Config) egress.Config {
 		inner = c.fallback
 	}
 	config.Retry = &strategy{inner, &c.retries}
-	if config.InflightMode == spillway.Observe {
+	if config.InflightMode == spillway.ModeObserve {
 		config.Observer = c.passing(config.Observer)
 	}
 	return config
@@ -94,7 +94,7 @@ func (c *Cluster) Egress(config egress.Config) egress.Config {
 // have not become any.
 func (c *Cluster) passing(next spillway.Observer) spillway.Observer {
 	return spillway.ObserverFunc(func(e spillway.Event) {
-		if e.Policy == "inflight" && e.Refused && e.Mode == spillway.Observe {
+		if e.Policy == "inflight" && e.Refused && e.Mode == spillway.ModeObserve {
 			c.passed.Add(1)
 		}
 		if next != nil {

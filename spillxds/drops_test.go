@@ -40,7 +40,7 @@ func TestDroppedIsWhatCallersSaw(t *testing.T) {
 	}))
 	defer backend.Close()
 	transport := must(spillhttp.NewTransport(spillhttp.TransportConfig{
-		Egress: users.Egress(egress.Config{ThrottleMode: spillway.Off}),
+		Egress: users.Egress(egress.Config{ThrottleMode: spillway.ModeOff}),
 		Base:   users.RoundTripper(nil),
 	}))
 	hc := &http.Client{Transport: transport}
@@ -116,7 +116,7 @@ func TestDroppedExactly(t *testing.T) {
 				}
 			}
 		})
-		limited := must(egress.New(users.Egress(egress.Config{ThrottleMode: spillway.Off})))
+		limited := must(egress.New(users.Egress(egress.Config{ThrottleMode: spillway.ModeOff})))
 		var callers sync.WaitGroup
 		for range 16 {
 			callers.Go(func() {
@@ -152,7 +152,7 @@ func TestObservedRefusalsAreNoDrops(t *testing.T) {
 		users.Limiter().SetMaxRequests(0)
 		var seen int
 		observing := must(egress.New(users.Egress(egress.Config{
-			InflightMode: spillway.Observe, Observer: spillway.ObserverFunc(func(spillway.Event) { seen++ }),
+			InflightMode: spillway.ModeObserve, Observer: spillway.ObserverFunc(func(spillway.Event) { seen++ }),
 		})))
 		enforcing := must(egress.New(users.Egress(egress.Config{})))
 		works := func(context.Context, *egress.Attempt) error { return nil }

@@ -173,7 +173,7 @@ func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 		all += c.AdmittedTotal
 		shed += c.AdmittedTotal + c.RefusedTotal
 	}
-	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[spillway.Overloaded]}
+	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[spillway.OutcomeOverloaded]}
 }
 
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }

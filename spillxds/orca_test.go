@@ -58,7 +58,7 @@ func newTask(t *testing.T, rate float64) *task {
 	k := new(task)
 	gates := must(ingress.New(ingress.Config{
 		Load:      load.Config{Interval: 10 * time.Millisecond, Targets: load.Targets{Memory: -1}, Signals: []load.Signal{{Name: "task", Read: k.signal()}}},
-		RateLimit: ratelimit.Config{Rate: rate}, ShedMode: spillway.Off,
+		RateLimit: ratelimit.Config{Rate: rate}, ShedMode: spillway.ModeOff,
 	}))
 	orca := must(spillxds.NewOrca(spillxds.OrcaConfig{
 		Server: gates, Interval: 10 * time.Millisecond, Smoothing: 200 * time.Millisecond, MinOutOfBand: 10 * time.Millisecond,
@@ -70,7 +70,7 @@ func newTask(t *testing.T, rate float64) *task {
 		if refusal.Refused() {
 			return status.Error(codes.Unavailable, "refused")
 		}
-		defer passage.Done(spillway.Served)
+		defer passage.Done(spillway.OutcomeServed)
 		k.served.Add(1)
 		return nil
 	}}
@@ -172,7 +172,7 @@ func TestWeightedRoundRobin(t *testing.T) {
 // newOrca returns an Orca of gates that refuse all but one request a day.
 func newOrca(t *testing.T, c spillxds.OrcaConfig) (*spillxds.Orca, *ingress.Server) {
 	t.Helper()
-	c.Server = must(ingress.New(ingress.Config{RateLimit: ratelimit.Config{Rate: 1. / 86400}, ShedMode: spillway.Off}))
+	c.Server = must(ingress.New(ingress.Config{RateLimit: ratelimit.Config{Rate: 1. / 86400}, ShedMode: spillway.ModeOff}))
 	orca := must(spillxds.NewOrca(c))
 	t.Cleanup(func() { orca.Close(); c.Server.Close() })
 	return orca, c.Server
@@ -186,7 +186,7 @@ func TestReportTellsRefusals(t *testing.T) {
 	}
 	for range 101 {
 		p, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
-		p.Done(spillway.Served)
+		p.Done(spillway.OutcomeServed)
 	}
 	if r := orca.Report(now.Add(50 * time.Millisecond)); r.GetEps() != 0 {
 		t.Errorf("made anew before its time: %v", r)
@@ -209,9 +209,9 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 		config  ingress.Config
 		refused bool
 	}{
-		"rate, observed":      {ingress.Config{RateLimit: limits, RateLimitMode: spillway.Observe, ShedMode: spillway.Off}, false},
-		"in flight":           {ingress.Config{MaxInFlight: 1, ShedMode: spillway.Off}, true},
-		"in flight, observed": {ingress.Config{MaxInFlight: 1, InFlightMode: spillway.Observe, ShedMode: spillway.Off}, false},
+		"rate, observed":      {ingress.Config{RateLimit: limits, RateLimitMode: spillway.ModeObserve, ShedMode: spillway.ModeOff}, false},
+		"in flight":           {ingress.Config{MaxInFlight: 1, ShedMode: spillway.ModeOff}, true},
+		"in flight, observed": {ingress.Config{MaxInFlight: 1, InFlightMode: spillway.ModeObserve, ShedMode: spillway.ModeOff}, false},
 	} {
 		gates := must(ingress.New(row.config))
 		orca := must(spillxds.NewOrca(spillxds.OrcaConfig{
@@ -224,7 +224,7 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 			if refusal.Refused() != row.refused {
 				t.Fatalf("%s: %+v", name, refusal)
 			}
-			p.Done(spillway.Served)
+			p.Done(spillway.OutcomeServed)
 		}
 		r := orca.Report(now.Add(time.Second))
 		if got := r.GetEps() > 50; got != row.refused {
@@ -233,7 +233,7 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 		if got := r.GetApplicationUtilization() > 1; got != row.refused {
 			t.Errorf("%s: a utilization of %v", name, r.GetApplicationUtilization())
 		}
-		held.Done(spillway.Served)
+		held.Done(spillway.OutcomeServed)
 		orca.Close()
 		gates.Close()
 	}

@@ -104,7 +104,7 @@ func TestSameLimitAsGRPC(t *testing.T) {
 	defer web.Close()
 	users := must(p.client(spillxds.Config{}).Cluster(key("users")))
 	hc := &http.Client{Transport: must(spillhttp.NewTransport(spillhttp.TransportConfig{
-		Egress: users.Egress(egress.Config{ThrottleMode: spillway.Off}), Base: users.RoundTripper(nil),
+		Egress: users.Egress(egress.Config{ThrottleMode: spillway.ModeOff}), Base: users.RoundTripper(nil),
 	}))}
 	openHTTP := func() (func(), bool) {
 		resp, err := hc.Get(web.URL)

@@ -47,7 +47,7 @@ func TestAdviceRows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ticket.Settle(t0, spillway.Served)
+			ticket.Settle(t0, spillway.OutcomeServed)
 		}
 		for _, a := range row.told {
 			th.Advise(t0.Add(a.at), spillway.Critical, a.ratio)
@@ -73,7 +73,7 @@ func TestAdviceThrottlesRareCalls(t *testing.T) {
 		}
 		sent++
 		th.Advise(now, spillway.Critical, 0.1)
-		ticket.Settle(now, spillway.Overloaded)
+		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
 	if share := float64(sent) / calls; share < 0.5 || share > 0.85 {
 		t.Errorf("%.2f of the calls were sent, want 0.5 to 0.85", share)
@@ -101,7 +101,7 @@ func TestAdviceOfAHostileServer(t *testing.T) {
 	for range 10 { // calls that the server does serve are proof
 		ticket, _ := th.Admit(now, spillway.Call{})
 		th.Advise(now, spillway.Critical, 0)
-		ticket.Settle(now, spillway.Served)
+		ticket.Settle(now, spillway.OutcomeServed)
 	}
 	if p := probability(th, now.Sub(t0)); p > 0.5 {
 		t.Errorf("with ten calls served the probability is %v", p)

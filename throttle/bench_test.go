@@ -17,7 +17,7 @@ func BenchmarkServed(b *testing.B) {
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
 		ticket, _ := th.Admit(now, spillway.Call{})
-		ticket.Settle(now, spillway.Served)
+		ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
 
@@ -29,7 +29,7 @@ func BenchmarkServedParallel(b *testing.B) {
 		for pb.Next() {
 			now = now.Add(time.Microsecond)
 			ticket, _ := th.Admit(now, spillway.Call{})
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		}
 	})
 }
@@ -41,7 +41,7 @@ func BenchmarkHalfOverloaded(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		now = now.Add(time.Microsecond)
 		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
-			ticket.Settle(now, spillway.Served+spillway.Outcome(i%2*2))
+			ticket.Settle(now, spillway.OutcomeServed+spillway.Outcome(i%2*2))
 		}
 	}
 }
@@ -73,7 +73,7 @@ func refusing(th *throttle.Throttle) time.Time {
 	now := time.Now() // with a monotonic reading, as in production
 	for range 1000 {
 		ticket, _ := th.Admit(now, spillway.Call{})
-		ticket.Settle(now, spillway.Overloaded)
+		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
 	return now
 }

@@ -25,7 +25,7 @@ func Example() {
 			continue
 		}
 		// Send the call, and settle its outcome.
-		ticket.Settle(now, spillway.Overloaded)
+		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
 	fmt.Println("sent", 100-refused)
 	// Output: sent 10

@@ -66,11 +66,11 @@ func drive(t *testing.T, next func() uint32, ops int) {
 		case err != nil:
 			m.add(now, false)
 		case i%7 == 0:
-			ticket.Settle(now, spillway.Overloaded)
+			ticket.Settle(now, spillway.OutcomeOverloaded)
 			m.add(now, false)
 		default:
 			ticket.Settle(now, o)
-			if o != spillway.Abandoned {
+			if o != spillway.OutcomeAbandoned {
 				m.add(now, o.Accepted())
 			}
 		}

@@ -20,7 +20,7 @@ func TestProbesAreCounted(t *testing.T) {
 		for range calls {
 			now = now.Add(10 * time.Millisecond)
 			if ticket, err := r.Admit(now, spillway.Call{}); err == nil {
-				ticket.Settle(now, spillway.Overloaded)
+				ticket.Settle(now, spillway.OutcomeOverloaded)
 				n++
 			}
 		}

@@ -223,12 +223,12 @@ func TestClockSetBack(t *testing.T) {
 			switch {
 			case err != nil:
 			case up:
-				ticket.Settle(now, spillway.Served)
+				ticket.Settle(now, spillway.OutcomeServed)
 				if at >= 32*time.Second {
 					served++
 				}
 			default:
-				ticket.Settle(now, spillway.Overloaded)
+				ticket.Settle(now, spillway.OutcomeOverloaded)
 			}
 		}
 		if served < calls*99/100 {
@@ -250,9 +250,9 @@ func TestCheapAcceptedCostlyRefused(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			o := spillway.Overloaded
+			o := spillway.OutcomeOverloaded
 			if r.Float64() < 0.15 {
-				o = spillway.Served
+				o = spillway.OutcomeServed
 			}
 			if at >= 10*time.Second {
 				sent++
@@ -284,10 +284,10 @@ func TestFromSparseToHot(t *testing.T) {
 			}
 			return sent, calls
 		}
-		run(0, spillway.Served)
-		refused, calls := run(length, spillway.Overloaded)
-		run(2*length, spillway.Served)
-		served, again := run(3*length, spillway.Served)
+		run(0, spillway.OutcomeServed)
+		refused, calls := run(length, spillway.OutcomeOverloaded)
+		run(2*length, spillway.OutcomeServed)
+		served, again := run(3*length, spillway.OutcomeServed)
 		if served != again {
 			t.Errorf("every %v: %d of %d calls sent after the outage", every, served, again)
 		}

@@ -134,7 +134,7 @@ func (t *Routes) Closed(c spillway.Criticality, of Route) bool {
 // ended. For all others Settle takes the time at which the call was sent, and any other may
 // be passed.
 func (t *Routes) Timed(o spillway.Outcome) bool {
-	return o == spillway.TimedOut || o.Accepted() && t.known.Load() > 0
+	return o == spillway.OutcomeTimedOut || o.Accepted() && t.known.Load() > 0
 }
 
 // Limited notes that the in-flight limit of the caller was reached at the time now. Calls
@@ -161,8 +161,8 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	name := of.name()
 	x := t.find(name)
 	switch {
-	case o == spillway.TimedOut && t.explains(x, sent, now.Sub(sent)):
-		ticket.Settle(now, spillway.Abandoned)
+	case o == spillway.OutcomeTimedOut && t.explains(x, sent, now.Sub(sent)):
+		ticket.Settle(now, spillway.OutcomeAbandoned)
 		return
 	case o.Accepted() && x != nil:
 		x.latency.add(sent, now.Sub(sent))
@@ -184,7 +184,7 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	}
 	if failed && !own && !few { // it was sent when nothing was known of the route
 		t.few.Settle(now, foreign, o)
-		o = spillway.Abandoned
+		o = spillway.OutcomeAbandoned
 	}
 	ticket.Settle(now, o)
 	x.ended.Add(1)

@@ -45,10 +45,10 @@ func TestRoutesAreApart(t *testing.T) {
 	bad, good := 0, 0
 	for i := range 10_000 {
 		if i%10 > 0 {
-			if b.call("bad", spillway.Overloaded) {
+			if b.call("bad", spillway.OutcomeOverloaded) {
 				bad++
 			}
-		} else if b.call("good", spillway.Served) {
+		} else if b.call("good", spillway.OutcomeServed) {
 			good++
 		}
 	}
@@ -66,7 +66,7 @@ func TestRoutesOfOneCall(t *testing.T) {
 	b := newBackend(t)
 	sent := 0
 	for i := range 5000 {
-		if b.call(fmt.Sprint("route ", i), spillway.Overloaded) {
+		if b.call(fmt.Sprint("route ", i), spillway.OutcomeOverloaded) {
 			sent++
 		}
 	}
@@ -82,10 +82,10 @@ func TestRoutesAreBounded(t *testing.T) {
 	rejected := uint64(0)
 	for i := range 200 {
 		for range 40 {
-			if !b.call(fmt.Sprint("route ", i), spillway.Overloaded) {
+			if !b.call(fmt.Sprint("route ", i), spillway.OutcomeOverloaded) {
 				rejected++
 			}
-			b.call("good", spillway.Served)
+			b.call("good", spillway.OutcomeServed)
 		}
 	}
 	if n := len(b.all); n != MaxRoutes {
@@ -104,7 +104,7 @@ func TestRoutesAreBounded(t *testing.T) {
 func TestRoutesAndOutcomes(t *testing.T) {
 	b := newBackend(t)
 	for range 1000 {
-		for _, o := range []spillway.Outcome{spillway.OverQuota, spillway.Abandoned} {
+		for _, o := range []spillway.Outcome{spillway.OutcomeOverQuota, spillway.OutcomeAbandoned} {
 			if !b.call("route", o) {
 				t.Fatalf("rejected after outcome %v", o)
 			}
@@ -118,7 +118,7 @@ func TestRoutesAndOutcomes(t *testing.T) {
 func TestRoutesUpdate(t *testing.T) {
 	b := newBackend(t)
 	for range 100 {
-		b.call("bad", spillway.Overloaded)
+		b.call("bad", spillway.OutcomeOverloaded)
 	}
 	if err := b.Update(Config{K: 0.5}); err == nil {
 		t.Error("K of 0.5 was taken")
@@ -134,10 +134,10 @@ func TestRoutesUpdate(t *testing.T) {
 func TestRoutesAllocateNothing(t *testing.T) {
 	b := newBackend(t)
 	for range 100 {
-		b.call("bad", spillway.Overloaded)
+		b.call("bad", spillway.OutcomeOverloaded)
 	}
 	for _, route := range []string{"bad", "good"} {
-		if n := testing.AllocsPerRun(1000, func() { b.call(route, spillway.Served) }); n != 0 {
+		if n := testing.AllocsPerRun(1000, func() { b.call(route, spillway.OutcomeServed) }); n != 0 {
 			t.Errorf("%s: %v allocations", route, n)
 		}
 	}
@@ -164,7 +164,7 @@ func TestRouteInheritsAdvice(t *testing.T) {
 		if !after {
 			advise()
 		}
-		r.Settle(start, start, &ticket, of, spillway.Overloaded)
+		r.Settle(start, start, &ticket, of, spillway.OutcomeOverloaded)
 		if after {
 			advise()
 		}

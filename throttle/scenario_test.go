@@ -81,11 +81,11 @@ func (s scenario) run(t *testing.T) []second {
 				continue
 			}
 			sec.sent++
-			a := answer{now.Add(s.latency), client, ticket, spillway.Overloaded}
+			a := answer{now.Add(s.latency), client, ticket, spillway.OutcomeOverloaded}
 			if room >= 1 {
 				room--
 				sec.served++
-				a.outcome = spillway.Served
+				a.outcome = spillway.OutcomeServed
 			}
 			pending = append(pending, a)
 		}
@@ -232,11 +232,11 @@ func TestHardlyAnyAccepts(t *testing.T) {
 			}
 		}
 		const s = time.Second
-		offer(0, 4*s, s/80, spillway.Served)
-		offer(4*s, 12*s, s/1600, spillway.Overloaded)
-		offer(12*s, 14*s, s/20, spillway.Served)
+		offer(0, 4*s, s/80, spillway.OutcomeServed)
+		offer(4*s, 12*s, s/1600, spillway.OutcomeOverloaded)
+		offer(12*s, 14*s, s/20, spillway.OutcomeServed)
 		refused = 0
-		offer(14*s, 15*s, s/20, spillway.Served)
+		offer(14*s, 15*s, s/20, spillway.OutcomeServed)
 		if refused > 0 {
 			t.Errorf("seed %d: %d of 20 calls refused two seconds after the backend was back", seed, refused)
 		}
@@ -262,7 +262,7 @@ func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
 	for at := time.Duration(0); at < length+back; at += tick {
 		now := t0.Add(at)
 		for len(pending) > 0 && now.Sub(pending[0].began) >= timeout {
-			pending[0].ticket.Settle(pending[0].began, spillway.TimedOut)
+			pending[0].ticket.Settle(pending[0].began, spillway.OutcomeTimedOut)
 			pending = pending[1:]
 		}
 		ticket, err := th.Admit(now, spillway.Call{})
@@ -271,7 +271,7 @@ func TestHangingBackendIsProbedOncePerInterval(t *testing.T) {
 			refused++
 		case err != nil:
 		case at >= length:
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		default:
 			pending = append(pending, call{now, ticket})
 			if at >= length/2 {

@@ -35,16 +35,16 @@ func TestState(t *testing.T) {
 	}
 	state := func(now time.Time) throttle.State { return th.Stats(now)[spillway.Critical.Index()].State }
 	now := time.Unix(1e9, 0)
-	if now = send(th, now, 1000, spillway.Served); state(now) != throttle.StateClosed || changes != nil {
+	if now = send(th, now, 1000, spillway.OutcomeServed); state(now) != throttle.StateClosed || changes != nil {
 		t.Errorf("healthy: %v, %v", state(now), changes)
 	}
 	last := now
 	for range 2000 { // 100 calls per second, of which the backend can serve 25
 		now = now.Add(10 * time.Millisecond)
 		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
-			o := spillway.Overloaded
+			o := spillway.OutcomeOverloaded
 			if now.Sub(last) >= 40*time.Millisecond {
-				o, last = spillway.Served, now
+				o, last = spillway.OutcomeServed, now
 			}
 			ticket.Settle(now, o)
 		}
@@ -52,10 +52,10 @@ func TestState(t *testing.T) {
 	if s := th.Stats(now)[spillway.Critical.Index()]; s.State != throttle.StateThrottling || s.Probability <= 0 || s.Probability >= 1 {
 		t.Errorf("a quarter is accepted: %v at %v", s.State, s.Probability)
 	}
-	if now = send(th, now, 10000, spillway.Overloaded); state(now) != throttle.StateProbing {
+	if now = send(th, now, 10000, spillway.OutcomeOverloaded); state(now) != throttle.StateProbing {
 		t.Errorf("nothing is accepted: %v", state(now))
 	}
-	if now = send(th, now, 3000, spillway.Served); state(now) != throttle.StateClosed {
+	if now = send(th, now, 3000, spillway.OutcomeServed); state(now) != throttle.StateClosed {
 		t.Errorf("recovered: %v", state(now))
 	}
 	was := throttle.StateClosed
@@ -68,7 +68,7 @@ func TestState(t *testing.T) {
 	if len(changes) < 3 || was != throttle.StateClosed {
 		t.Errorf("changes %+v", changes)
 	}
-	now = send(th, now, 1000, spillway.Overloaded)
+	now = send(th, now, 1000, spillway.OutcomeOverloaded)
 	if s := state(now.Add(time.Hour)); s != throttle.StateClosed {
 		t.Errorf("an hour later: %v, want that the throttle has forgotten", s)
 	}
@@ -84,9 +84,9 @@ func TestStateOfRoutes(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	for i := range 4000 {
 		now = now.Add(5 * time.Millisecond)
-		of, o := throttle.Route{Name: "GET /good"}, spillway.Served
+		of, o := throttle.Route{Name: "GET /good"}, spillway.OutcomeServed
 		if i%2 == 0 {
-			of, o = throttle.Route{Name: "GET /bad"}, spillway.Overloaded
+			of, o = throttle.Route{Name: "GET /bad"}, spillway.OutcomeOverloaded
 		}
 		if ticket, err := r.Admit(now, spillway.Call{}, of); err == nil {
 			r.Settle(now, now, &ticket, of, o)
@@ -127,9 +127,9 @@ func TestStateConcurrent(t *testing.T) {
 		all.Go(func() {
 			now := time.Unix(1e9, 0)
 			for j := range 20 {
-				o := spillway.Served
+				o := spillway.OutcomeServed
 				if (i+j)%3 == 0 {
-					o = spillway.Overloaded
+					o = spillway.OutcomeOverloaded
 				}
 				now = send(th, now, 200, o)
 			}
@@ -151,7 +151,7 @@ func TestStatePanic(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	func() {
 		defer func() { _ = recover() }()
-		send(th, now, 1000, spillway.Overloaded)
+		send(th, now, 1000, spillway.OutcomeOverloaded)
 		t.Error("no panic")
 	}()
 	if s := th.Stats(now.Add(5 * time.Second)); s[spillway.Critical.Index()].State == throttle.StateClosed {

@@ -67,35 +67,35 @@ func concat(parts ...[]step) (all []step) {
 func TestRows(t *testing.T) {
 	const ms = time.Millisecond
 	for name, steps := range map[string][]step{
-		"a healthy backend is never throttled":              times(1000, ms, step{0, 0, spillway.Served}),
-		"a failing backend that accepts is never throttled": times(1000, ms, step{0, 0, spillway.Failed}),
-		"too few calls say nothing":                         times(9, ms, step{0, 0, spillway.Overloaded}),
+		"a healthy backend is never throttled":              times(1000, ms, step{0, 0, spillway.OutcomeServed}),
+		"a failing backend that accepts is never throttled": times(1000, ms, step{0, 0, spillway.OutcomeFailed}),
+		"too few calls say nothing":                         times(9, ms, step{0, 0, spillway.OutcomeOverloaded}),
 		"a backend that has refused ten calls and accepted none gets a probe per interval": concat(
-			times(10, ms, step{0, 0.99, spillway.Overloaded}),
-			[]step{{1008 * ms, 0.99, 0}, {1009 * ms, 0.99, spillway.Overloaded}, {2008 * ms, 0.99, 0}, {2009 * ms, 0.99, spillway.TimedOut}},
+			times(10, ms, step{0, 0.99, spillway.OutcomeOverloaded}),
+			[]step{{1008 * ms, 0.99, 0}, {1009 * ms, 0.99, spillway.OutcomeOverloaded}, {2008 * ms, 0.99, 0}, {2009 * ms, 0.99, spillway.OutcomeTimedOut}},
 		),
 		"refusals of less than a quarter of an interval are no overload": concat(
-			times(1000, ms, step{0, 0, spillway.Served}),
-			times(200, ms, step{1000 * ms, 0, spillway.Overloaded}),
-			times(1000, ms, step{1200 * ms, 0, spillway.Served}),
+			times(1000, ms, step{0, 0, spillway.OutcomeServed}),
+			times(200, ms, step{1000 * ms, 0, spillway.OutcomeOverloaded}),
+			times(1000, ms, step{1200 * ms, 0, spillway.OutcomeServed}),
 		),
 		"abandoned calls count as nothing": concat(
-			times(9, ms, step{0, 0, spillway.Overloaded}),
-			times(100, ms, step{10 * ms, 0, spillway.Abandoned}),
-			[]step{{200 * ms, 0, spillway.Overloaded}, {201 * ms, 0.99, 0}},
+			times(9, ms, step{0, 0, spillway.OutcomeOverloaded}),
+			times(100, ms, step{10 * ms, 0, spillway.OutcomeAbandoned}),
+			[]step{{200 * ms, 0, spillway.OutcomeOverloaded}, {201 * ms, 0.99, 0}},
 		),
 		"an accepted probe releases a call at once, a refused one does not": concat(
-			times(10, 0, step{0, 0, spillway.Overloaded}),
-			[]step{{1000 * ms, 0, spillway.Overloaded}, {1001 * ms, 0.99, 0}, {2000 * ms, 0, spillway.Served}, {2001 * ms, 0, spillway.Overloaded}, {2002 * ms, 0, 0}},
+			times(10, 0, step{0, 0, spillway.OutcomeOverloaded}),
+			[]step{{1000 * ms, 0, spillway.OutcomeOverloaded}, {1001 * ms, 0.99, 0}, {2000 * ms, 0, spillway.OutcomeServed}, {2001 * ms, 0, spillway.OutcomeOverloaded}, {2002 * ms, 0, 0}},
 		),
 		"a run that paused for a Window is forgotten": concat(
-			times(9, ms, step{0, 0, spillway.Overloaded}),
-			times(9, ms, step{32 * time.Second, 0, spillway.Overloaded}),
-			[]step{{33 * time.Second, 0, spillway.Served}},
+			times(9, ms, step{0, 0, spillway.OutcomeOverloaded}),
+			times(9, ms, step{32 * time.Second, 0, spillway.OutcomeOverloaded}),
+			[]step{{33 * time.Second, 0, spillway.OutcomeServed}},
 		),
 		"a clock that is set back does not stop the probes": concat(
-			times(10, 0, step{time.Hour, 0, spillway.Overloaded}),
-			[]step{{0, 0, 0}, {999 * ms, 0, 0}, {1001 * ms, 0, spillway.Served}, {1002 * ms, 0, spillway.Served}, {1003 * ms, 0, spillway.Served}},
+			times(10, 0, step{time.Hour, 0, spillway.OutcomeOverloaded}),
+			[]step{{0, 0, 0}, {999 * ms, 0, 0}, {1001 * ms, 0, spillway.OutcomeServed}, {1002 * ms, 0, spillway.OutcomeServed}, {1003 * ms, 0, spillway.OutcomeServed}},
 		),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestRecoveryForgetsTheOutage(t *testing.T) {
 	for i := range 3000 { // five minutes of nothing but refusals
 		now := t0.Add(time.Duration(i) * 100 * time.Millisecond)
 		ticket, _ := th.Admit(now, spillway.Call{})
-		ticket.Settle(now, spillway.Overloaded)
+		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
 	now := t0.Add(5 * time.Minute)
 	if p := th.Stats(now)[spillway.Critical.Index()].Probability; p < 0.99 {
@@ -123,7 +123,7 @@ func TestRecoveryForgetsTheOutage(t *testing.T) {
 		now = now.Add(100 * time.Millisecond)
 		if ticket, err := th.Admit(now, spillway.Call{}); err == nil {
 			sent++
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		}
 	}
 	if p := th.Stats(now)[spillway.Critical.Index()].Probability; p != 0 || sent < 90 {
@@ -141,10 +141,10 @@ func TestLateAcceptsAreNoEvidence(t *testing.T) {
 	}
 	for range 200 {
 		ticket, _ := th.Admit(t0, spillway.Call{})
-		ticket.Settle(t0, spillway.Overloaded)
+		ticket.Settle(t0, spillway.OutcomeOverloaded)
 	}
 	for i := range early {
-		early[i].Settle(t0.Add(time.Duration(i)*100*time.Millisecond), spillway.Served)
+		early[i].Settle(t0.Add(time.Duration(i)*100*time.Millisecond), spillway.OutcomeServed)
 	}
 	now := t0.Add(5 * time.Second)
 	if s := th.Stats(now)[spillway.Critical.Index()]; s.Accepts != 50 || s.Limit > 0.1 {
@@ -168,9 +168,9 @@ func TestLateRefusalsAreNoEvidence(t *testing.T) {
 		case i%2 == 1:
 			late = append(late, ticket)
 		case i%20 == 0:
-			ticket.Settle(t0.Add(at), spillway.Served)
+			ticket.Settle(t0.Add(at), spillway.OutcomeServed)
 		default:
-			ticket.Settle(t0.Add(at), spillway.Overloaded)
+			ticket.Settle(t0.Add(at), spillway.OutcomeOverloaded)
 		}
 	}
 	at := 400 * time.Millisecond
@@ -181,7 +181,7 @@ func TestLateRefusalsAreNoEvidence(t *testing.T) {
 	}
 	for i := range late {
 		at += time.Millisecond
-		late[i].Settle(t0.Add(at), spillway.Overloaded)
+		late[i].Settle(t0.Add(at), spillway.OutcomeOverloaded)
 	}
 	if after := limit(); after < before*0.9 {
 		t.Errorf("late refusals lowered the limit from %v to %v", before, after)
@@ -194,8 +194,8 @@ func TestSettlingTwiceCountsOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ticket.Settle(t0, spillway.Served)
-	ticket.Settle(t0, spillway.Overloaded)
+	ticket.Settle(t0, spillway.OutcomeServed)
+	ticket.Settle(t0, spillway.OutcomeOverloaded)
 	if s := th.Stats(t0)[spillway.Critical.Index()]; s.Requests != 1 || s.Accepts != 1 {
 		t.Errorf("after settling twice: %+v", s)
 	}
@@ -206,7 +206,7 @@ func TestClassesDoNotThrottleOneAnother(t *testing.T) {
 	for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.SheddablePlus} {
 		for range 100 {
 			ticket, _ := th.Admit(t0, spillway.Call{Criticality: c})
-			ticket.Settle(t0, spillway.Overloaded)
+			ticket.Settle(t0, spillway.OutcomeOverloaded)
 		}
 		if _, err := th.Admit(t0, spillway.Call{Criticality: c}); err == nil {
 			t.Errorf("%v is not throttled", c)
@@ -223,7 +223,7 @@ func TestRefusalExplainsItself(t *testing.T) {
 	th := must(t, throttle.Config{Rand: func() float64 { return 0 }})
 	for range 100 {
 		ticket, _ := th.Admit(t0, spillway.Call{Criticality: spillway.Sheddable})
-		ticket.Settle(t0, spillway.Overloaded)
+		ticket.Settle(t0, spillway.OutcomeOverloaded)
 	}
 	_, err := th.Admit(t0, spillway.Call{Criticality: spillway.Sheddable})
 	if !errors.Is(err, spillway.ErrRejected) {
@@ -266,12 +266,12 @@ func TestUpdate(t *testing.T) {
 			ticket.Settle(t0, o)
 		}
 	}
-	settle(50, spillway.Served)
-	settle(50, spillway.Overloaded)
+	settle(50, spillway.OutcomeServed)
+	settle(50, spillway.OutcomeOverloaded)
 	now := t0.Add(300 * time.Millisecond)
 	overloaded := func() {
 		ticket, _ := th.Admit(now, spillway.Call{})
-		ticket.Settle(now, spillway.Overloaded)
+		ticket.Settle(now, spillway.OutcomeOverloaded)
 	}
 	overloaded()
 	limit := func() float64 { return th.Stats(now)[spillway.Critical.Index()].Limit }
@@ -336,16 +336,16 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		}
 	}
 	u = 0.999
-	for name, o := range map[string]spillway.Outcome{"served": spillway.Served, "overloaded": spillway.Overloaded} {
+	for name, o := range map[string]spillway.Outcome{"served": spillway.OutcomeServed, "overloaded": spillway.OutcomeOverloaded} {
 		if n := testing.AllocsPerRun(200, cycle(o)); n != 0 {
 			t.Errorf("a call that is %s allocates %v times", name, n)
 		}
 	}
 	u = 0
 	for range 1000 {
-		cycle(spillway.Overloaded)()
+		cycle(spillway.OutcomeOverloaded)()
 	}
-	if n := testing.AllocsPerRun(200, cycle(spillway.Overloaded)); n != 0 {
+	if n := testing.AllocsPerRun(200, cycle(spillway.OutcomeOverloaded)); n != 0 {
 		t.Errorf("a refusal allocates %v times", n)
 	}
 }
@@ -362,9 +362,9 @@ func TestConcurrentUse(t *testing.T) {
 				if err != nil {
 					continue
 				}
-				o := spillway.Served
+				o := spillway.OutcomeServed
 				if (i+w)%3 == 0 {
-					o = spillway.Overloaded
+					o = spillway.OutcomeOverloaded
 				}
 				ticket.Settle(now, o)
 				if i%500 == 0 {

@@ -172,7 +172,7 @@ func (s *server) fill() {
 // leave lets go of a request whose client has left before it was begun.
 func (s *server) leave(r request) {
 	s.inFlight--
-	r.ticket.Settle(s.clock(), spillway.Abandoned)
+	r.ticket.Settle(s.clock(), spillway.OutcomeAbandoned)
 }
 
 func (s *server) end(r request) {
@@ -184,7 +184,7 @@ func (s *server) end(r request) {
 	if took <= s.deadline {
 		s.good++
 	}
-	r.ticket.Settle(s.clock(), spillway.Served)
+	r.ticket.Settle(s.clock(), spillway.OutcomeServed)
 }
 
 // reading is what can be seen of a server from outside since the last one.

@@ -94,9 +94,9 @@ func (a *ours) pump() {
 }
 
 func (a *ours) Finish(r *Request, served bool) {
-	outcome := spillway.Served
+	outcome := spillway.OutcomeServed
 	if !served {
-		outcome = spillway.Abandoned
+		outcome = spillway.OutcomeAbandoned
 	}
 	r.Slot.(*seat).ticket.Settle(a.now(), outcome)
 	a.pump()

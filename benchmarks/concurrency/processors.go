@@ -104,7 +104,7 @@ func (s *processorScenario) config(seed uint64) sim.Config {
 	const useful = 100 * time.Millisecond
 	c := s.capacity()
 	call := sim.Edge{
-		To: "server", Egress: egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off},
+		To: "server", Egress: egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff},
 		Retry: sim.Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}},
 	}
 	group := sim.Clients{Name: "callers", Count: 20, Rate: s.load * c, Useful: useful, Classes: s.classes, Call: call}

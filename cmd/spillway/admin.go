@@ -380,7 +380,7 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := proxy.GateStats{
 		Listener: x.Listener, Cluster: "mongodb", Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
 	}
-	shed, limit := spillway.Off, spillway.Off
+	shed, limit := spillway.ModeOff, spillway.ModeOff
 	for i := range c.Mongo {
 		if m := &c.Mongo[i]; m.Name == x.Listener {
 			all := m.Ingress(c)
@@ -402,10 +402,10 @@ func listenerLevel(p *proxy.Proxy, name string, open int, refused uint64) admin.
 // where the shedder is off its limit means nothing.
 func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	waiting := 0
-	if shed == spillway.Enforce {
+	if shed == spillway.ModeEnforce {
 		waiting += g.Shed.Waiting
 	}
-	if limit == spillway.Enforce {
+	if limit == spillway.ModeEnforce {
 		waiting += g.RateLimit.Waiting
 	}
 	l := admin.Gate{
@@ -414,7 +414,7 @@ func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 		Waits:      admin.Waits{Count: g.RateLimit.Queued - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
 		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
 	}
-	if shed == spillway.Off {
+	if shed == spillway.ModeOff {
 		return l
 	}
 	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()

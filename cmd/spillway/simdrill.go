@@ -171,7 +171,7 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 		g.Call.Egress.MaxRequests = set.MaxInFlight / set.Clients
 		return g
 	}
-	g.Call.Egress = egress.Config{ThrottleMode: spillway.Off, InflightMode: spillway.Off}
+	g.Call.Egress = egress.Config{ThrottleMode: spillway.ModeOff, InflightMode: spillway.ModeOff}
 	g.Call.Timeout = deadlineOf(set)
 	g.Call.Retry = sim.Retry{Unlimited: true, Budgeted: retry.BudgetedConfig{Attempts: 1 + set.Retries}}
 	return g

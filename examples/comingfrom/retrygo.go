@@ -32,7 +32,7 @@ func beforeRetry(ctx context.Context, url string) ([]byte, error) {
 }
 
 func afterRetry(ctx context.Context, url string) ([]byte, error) {
-	read := spillway.Call{Kind: spillway.Read}
+	read := spillway.Call{Kind: spillway.KindRead}
 	return retry.DoValue(ctx, nil, read, func(ctx context.Context, _ *retry.Attempt) ([]byte, error) {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {

@@ -197,7 +197,7 @@ func newIngress(t *testing.T, c ingress.Config) *ingress.Server {
 // undaunted is a client whose retries only the number of attempts bounds.
 func undaunted() egress.Config {
 	return egress.Config{
-		ThrottleMode: spillway.Off,
+		ThrottleMode: spillway.ModeOff,
 		Retry:        must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}})),
 	}
 }

@@ -133,7 +133,7 @@ func TestServers(t *testing.T) {
 					t.Errorf("%s: %d %q, want %d %q", row.path, status, body, row.status, row.body)
 				}
 			}
-			if got, want := seen.outcomes(), []spillway.Outcome{spillway.Served, spillway.Served, spillway.Failed, spillway.Served}; !slices.Equal(got, want) {
+			if got, want := seen.outcomes(), []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeServed, spillway.OutcomeFailed, spillway.OutcomeServed}; !slices.Equal(got, want) {
 				t.Errorf("outcomes %v, want %v", got, want)
 			}
 			_, _ = get(t, server.URL+"/users/panics")
@@ -157,7 +157,7 @@ func TestServers(t *testing.T) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			for _, e := range seen.events {
-				if e.Call.Key != recipe.key && e.Call.Key != "" || e.Call.Key == "" && e.Outcome != spillway.Served {
+				if e.Call.Key != recipe.key && e.Call.Key != "" || e.Call.Key == "" && e.Outcome != spillway.OutcomeServed {
 					t.Errorf("key %q of %+v, want %q", e.Call.Key, e, recipe.key)
 				}
 			}

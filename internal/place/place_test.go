@@ -38,7 +38,7 @@ func (l *limit) want(t *testing.T, when string, n int) {
 	}
 }
 
-func settle(t *spillway.Ticket) { t.Settle(time.Time{}, spillway.Served) }
+func settle(t *spillway.Ticket) { t.Settle(time.Time{}, spillway.OutcomeServed) }
 
 func TestJoin(t *testing.T) {
 	place.Expect()

@@ -24,7 +24,7 @@ func (c *Counts) Add(e *spillway.Event) Kind {
 }
 
 func modeOf(e *spillway.Event) int {
-	if e.Mode == spillway.Enforce {
+	if e.Mode == spillway.ModeEnforce {
 		return 0
 	}
 	return 1

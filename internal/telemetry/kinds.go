@@ -152,24 +152,24 @@ func codeOf(e *spillway.Event, policy int) Code {
 		}
 		return Rejected + Code(e.Reason)
 	}
-	if policy <= quotaPolicy && e.Outcome != spillway.Abandoned {
+	if policy <= quotaPolicy && e.Outcome != spillway.OutcomeAbandoned {
 		return Admitted // the result of the request is that of the shedder, and need not be counted again
 	}
 	switch e.Outcome {
-	case spillway.Served:
+	case spillway.OutcomeServed:
 		return Admitted
-	case spillway.TimedOut:
+	case spillway.OutcomeTimedOut:
 		return Late
-	case spillway.NotStarted:
+	case spillway.OutcomeNotStarted:
 		return Elsewhere
-	case spillway.Abandoned:
+	case spillway.OutcomeAbandoned:
 		if e.Err != nil && errors.Is(e.Err, spillway.ErrRejected) {
 			return Elsewhere
 		}
 		return Gone
-	case spillway.Overloaded:
+	case spillway.OutcomeOverloaded:
 		return stopped(e, policy, Declined)
-	case spillway.OverQuota:
+	case spillway.OutcomeOverQuota:
 		return stopped(e, policy, OverQuota)
 	default:
 		return stopped(e, policy, Failed)

@@ -21,26 +21,26 @@ func TestKindOf(t *testing.T) {
 		e    spillway.Event
 		want string
 	}{
-		{spillway.Event{Policy: "shed", Outcome: spillway.Served}, "shed/admitted/"},
-		{spillway.Event{Policy: "quota", Outcome: spillway.TimedOut}, "quota/admitted/"},
-		{spillway.Event{Policy: "ratelimit", Outcome: spillway.Abandoned}, "ratelimit/abandoned/client_gone"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight/late/deadline"},
-		{spillway.Event{Policy: "throttle", Outcome: spillway.Overloaded}, "throttle/failed/overloaded"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.OverQuota}, "inflight/failed/over_quota"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 2)}, "inflight/failed/failed"},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned, Err: context.Canceled}, "shed/abandoned/client_gone"},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed/abandoned/client_gone"},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.NotStarted, Err: rejected}, "inflight/abandoned/other_policy"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.NotStarted, Err: rejected}, "retry/abandoned/other_policy"},
-		{spillway.Event{Policy: "quota", Outcome: spillway.NotStarted}, "quota/admitted/"},
-		{spillway.Event{Policy: "shed", Outcome: spillway.NotStarted}, "shed/abandoned/other_policy"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed}, "retry/failed/failed"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 1)}, "retry/failed/budget"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonAttempts, 3)}, "retry/failed/attempts"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonAttempts, 1)}, "retry/failed/overloaded"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stop(retry.ReasonRetryAfter, 1)}, "retry/failed/retry_after"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonDeadline, 2)}, "retry/failed/no_time"},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OverQuota, Err: stop(retry.ReasonNotRetryable, 1)}, "retry/failed/over_quota"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed/admitted/"},
+		{spillway.Event{Policy: "quota", Outcome: spillway.OutcomeTimedOut}, "quota/admitted/"},
+		{spillway.Event{Policy: "ratelimit", Outcome: spillway.OutcomeAbandoned}, "ratelimit/abandoned/client_gone"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeTimedOut}, "inflight/late/deadline"},
+		{spillway.Event{Policy: "throttle", Outcome: spillway.OutcomeOverloaded}, "throttle/failed/overloaded"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeOverQuota}, "inflight/failed/over_quota"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeFailed, Err: stop(retry.ReasonBudget, 2)}, "inflight/failed/failed"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "shed/abandoned/client_gone"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed/abandoned/client_gone"},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeNotStarted, Err: rejected}, "inflight/abandoned/other_policy"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeNotStarted, Err: rejected}, "retry/abandoned/other_policy"},
+		{spillway.Event{Policy: "quota", Outcome: spillway.OutcomeNotStarted}, "quota/admitted/"},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeNotStarted}, "shed/abandoned/other_policy"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed}, "retry/failed/failed"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stop(retry.ReasonBudget, 1)}, "retry/failed/budget"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stop(retry.ReasonAttempts, 3)}, "retry/failed/attempts"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stop(retry.ReasonAttempts, 1)}, "retry/failed/overloaded"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stop(retry.ReasonRetryAfter, 1)}, "retry/failed/retry_after"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverQuota, Err: stop(retry.ReasonDeadline, 2)}, "retry/failed/no_time"},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverQuota, Err: stop(retry.ReasonNotRetryable, 1)}, "retry/failed/over_quota"},
 		{spillway.Event{Policy: "retry", Refused: true, Reason: spillway.ReasonQuota}, "retry/failed/other"},
 		{spillway.Event{Policy: "mine", Refused: true}, "other/rejected/other"},
 		{spillway.Event{Policy: "mine", Refused: true, Reason: 200}, "other/rejected/other"},
@@ -100,7 +100,7 @@ func TestKindsDiffer(t *testing.T) {
 func TestCounts(t *testing.T) {
 	var c Counts
 	for range 3 {
-		c.Add(&spillway.Event{Policy: "throttle", Refused: true, Reason: spillway.ReasonThrottle, Mode: spillway.Observe, Call: spillway.Call{Criticality: spillway.Sheddable}})
+		c.Add(&spillway.Event{Policy: "throttle", Refused: true, Reason: spillway.ReasonThrottle, Mode: spillway.ModeObserve, Call: spillway.Call{Criticality: spillway.Sheddable}})
 	}
 	var totals Totals
 	c.Read(&totals)
@@ -115,7 +115,7 @@ func TestCounts(t *testing.T) {
 
 func TestAllocs(t *testing.T) {
 	var c Counts
-	e := spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stop(retry.ReasonBudget, 2)}
+	e := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stop(retry.ReasonBudget, 2)}
 	r := spillway.Rejection(&spillway.RejectedError{Reason: spillway.ReasonQuota})
 	if n := testing.AllocsPerRun(100, func() { c.Add(&e); c.Add(&r) }); n > 0 {
 		t.Errorf("%v allocations", n)

@@ -57,7 +57,7 @@ func table(field string, n, usual int) (*spacesaving.Table, error) {
 func (r *Recorder) Record(e *spillway.Event) Kind {
 	k := r.Add(e)
 	switch {
-	case e.Refused && e.Mode == spillway.Enforce:
+	case e.Refused && e.Mode == spillway.ModeEnforce:
 		if r.Routes != nil {
 			r.Routes.Add(e.Call.Key, uint8(e.Reason))
 		}

@@ -42,7 +42,7 @@ func decide(q *quota.Quota, calls []spillway.Call, now time.Time, n int) time.Ti
 	for i := range n {
 		now = now.Add(time.Microsecond)
 		if ticket, err := q.Admit(now, calls[i%len(calls)]); err == nil {
-			ticket.Settle(now, spillway.Served)
+			ticket.Settle(now, spillway.OutcomeServed)
 		}
 	}
 	return now

@@ -162,7 +162,7 @@ func (s *service) step(i int, n *node) {
 		for range s.poisson(x.rate * tick.Seconds()) {
 			ticket, err := n.gate.Admit(now, spillway.Call{Customer: x.customer, Criticality: x.class})
 			if err == nil {
-				ticket.Settle(now, spillway.Served)
+				ticket.Settle(now, spillway.OutcomeServed)
 			}
 			n.cells[s.at/window].add(x.class.Index(), err == nil)
 			if s.at >= s.since {

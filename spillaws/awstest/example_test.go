@@ -148,7 +148,7 @@ func (p *Patient) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.
 func (p *Patient) decide(now time.Time, s *retry.State, f fault.Failure) (time.Duration, retry.Reason) {
 	w, _ := s.Data.(waited)
 	switch {
-	case !f.Retryable(s.Call.Idempotent || s.Call.Kind == spillway.Read): // isRetrySafe
+	case !f.Retryable(s.Call.Idempotent || s.Call.Kind == spillway.KindRead): // isRetrySafe
 		return 0, retry.ReasonNotRetryable
 	case f.Overload: // isThrottle
 		w.last += p.Step

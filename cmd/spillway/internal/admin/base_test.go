@@ -97,7 +97,7 @@ func newScene(mode spillway.Mode) *scene {
 func (s *scene) overload() {
 	s.offered = [...]int{300, 200, 400, 100}
 	s.admits = [...]float64{0, 0.35, 0.8, 1}
-	if s.mode == spillway.Observe {
+	if s.mode == spillway.ModeObserve {
 		s.latency, s.late, s.fails = 900*time.Millisecond, 0.4, 0.1
 		s.proxy.levels.Gates[0].Peak = 1400
 	}
@@ -141,21 +141,21 @@ func (s *scene) request(c spillway.Criticality) {
 		e := rejected("shed", s.mode, outranked)
 		e.Time, e.Call = s.now, call
 		say(e)
-		if s.mode == spillway.Enforce {
+		if s.mode == spillway.ModeEnforce {
 			return
 		}
 	} else {
-		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Outcome: spillway.Served, Latency: s.latency, Mode: s.mode})
+		say(spillway.Event{Time: s.now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: s.latency, Mode: s.mode})
 	}
 	s.proxy.levels.Gates[0].Admitted++
 	s.proxy.levels.Clusters[0].Endpoints[s.random.IntN(2)].Attempts++
-	e := spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.Served}
+	e := spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed}
 	e.Latency = time.Duration(float64(s.latency) * (0.6 + 0.8*s.random.ExpFloat64()))
 	switch r := s.random.Float64(); {
 	case r < s.late:
-		e.Outcome, e.Err, e.Latency = spillway.TimedOut, errors.New("late"), 500*time.Millisecond
+		e.Outcome, e.Err, e.Latency = spillway.OutcomeTimedOut, errors.New("late"), 500*time.Millisecond
 	case r < s.late+s.fails:
-		e.Outcome, e.Err = spillway.Failed, errors.New("failed")
+		e.Outcome, e.Err = spillway.OutcomeFailed, errors.New("failed")
 	}
 	say(e)
 }

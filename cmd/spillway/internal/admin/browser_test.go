@@ -160,7 +160,7 @@ func overloaded(mode spillway.Mode) *scene {
 }
 
 func TestBrowser(t *testing.T) {
-	s := overloaded(spillway.Enforce)
+	s := overloaded(spillway.ModeEnforce)
 	st := s.sampler.state.Load()
 	p := browse(t, s, "", asIs)
 	for _, tile := range st.Tiles {
@@ -238,7 +238,7 @@ func TestBrowserSeesWrongStacking(t *testing.T) {
 		"added up from the top":      {"const columns = chart.lines.map((l)", "const columns = [...chart.lines].reverse().map((l)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := overloaded(spillway.Enforce)
+			s := overloaded(spillway.ModeEnforce)
 			p := browse(t, s, "", func(script string) string {
 				if strings.Count(script, mutation[0]) != 1 {
 					t.Errorf("the script has %q %d times", mutation[0], strings.Count(script, mutation[0]))
@@ -254,7 +254,7 @@ func TestBrowserSeesWrongStacking(t *testing.T) {
 
 // TestBrowserNarrow looks at an unprotected overload on a telephone in the dark.
 func TestBrowserNarrow(t *testing.T) {
-	s := overloaded(spillway.Observe)
+	s := overloaded(spillway.ModeObserve)
 	s.proxy.levels.Override = &Override{Field: "mode", Value: "observe", File: "enforce", Since: noon}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: a long reason that nobody has thought of before"
 	s.proxy.levels.Gates = append(s.proxy.levels.Gates, Gate{Listener: "inside", Cluster: "web", Limit: 16, Waiting: 3})
@@ -281,7 +281,7 @@ func TestBrowserNarrow(t *testing.T) {
 // TestBrowserBare looks at a proxy that has nothing but a cluster without endpoints, and
 // a listener for MongoDB.
 func TestBrowserBare(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	s.proxy.levels = Levels{
 		Clusters: []Cluster{{Name: "web"}},
 		Gates:    []Gate{{Listener: "mongo", Cluster: "mongo", Admitted: 3, InFlight: 2, Limit: 16}},
@@ -289,7 +289,7 @@ func TestBrowserBare(t *testing.T) {
 	}
 	s.sampler.collector.ByEnd("mongo")
 	for range 3 {
-		s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
+		s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
 	}
 	s.sampler.tick(noon.Add(time.Second))
 	p := browse(t, s, "", asIs)
@@ -301,7 +301,7 @@ func TestBrowserBare(t *testing.T) {
 
 // TestBrowserEmpty looks at a proxy that nobody has asked anything.
 func TestBrowserEmpty(t *testing.T) {
-	p := browse(t, newScene(spillway.Observe), "", asIs)
+	p := browse(t, newScene(spillway.ModeObserve), "", asIs)
 	if p.Verdict[0] != "idle" || !strings.Contains(p.Verdict[2], "127.0.0.1:8000") || len(p.Reasons) != 0 || p.Tiles["p99"].Text != "–" || len(p.Clusters) != 3 {
 		t.Errorf("%+v", p)
 	}

@@ -64,19 +64,19 @@ func (c *Collector) Observe(e spillway.Event) {
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].add(e.Latency)
 	}
-	if e.Refused && e.Mode == spillway.Enforce {
+	if e.Refused && e.Mode == spillway.ModeEnforce {
 		c.routes.Add(e.Call.Key, uint8(e.Reason))
 	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
 	switch {
-	case e.Refused && byEnd && (e.Mode == spillway.Enforce || e.Call.Attempt > 0):
+	case e.Refused && byEnd && (e.Mode == spillway.ModeEnforce || e.Call.Attempt > 0):
 		c.keep(&e)
 	case e.Refused:
 		c.refused(&e, class)
 	case e.Policy == "retry":
 		c.ended(&e, class, byEnd)
-	case e.Policy == "batch" && e.Outcome != spillway.Served:
+	case e.Policy == "batch" && e.Outcome != spillway.OutcomeServed:
 		c.fates[fateOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
 	}
 }
@@ -92,13 +92,13 @@ func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 func (c *Collector) refused(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
-	case e.Mode == spillway.Enforce && e.Policy == "batch":
+	case e.Mode == spillway.ModeEnforce && e.Policy == "batch":
 		c.fates[fateWithheld][class].Add(1)
-	case e.Mode == spillway.Enforce && !attempt:
+	case e.Mode == spillway.ModeEnforce && !attempt:
 		c.fates[fateRefused][class].Add(1)
-	case e.Mode != spillway.Enforce && attempt:
+	case e.Mode != spillway.ModeEnforce && attempt:
 		c.fates[fateEgressWould][class].Add(1)
-	case e.Mode != spillway.Enforce:
+	case e.Mode != spillway.ModeEnforce:
 		c.fates[fateIngressWould][class].Add(1)
 	}
 	c.keep(e)

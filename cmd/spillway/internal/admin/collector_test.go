@@ -28,33 +28,33 @@ func TestKindsAndFates(t *testing.T) {
 		reason          string
 		fate            int
 	}{
-		{spillway.Event{Policy: "shed", Outcome: spillway.Served}, "shed", "admitted", "", none},
-		{spillway.Event{Policy: "shed", Outcome: spillway.Abandoned}, "shed", "abandoned", "client_gone", none},
-		{rejected("shed", spillway.Enforce, outranked), "shed", "rejected", "higher_class", fateRefused},
-		{rejected("shed", spillway.Enforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", fateRefused},
-		{rejected("shed", spillway.Observe, crowded), "shed", "rejected", "queue_full", fateIngressWould},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed", "admitted", "", none},
+		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed", "abandoned", "client_gone", none},
+		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", fateRefused},
+		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", fateRefused},
+		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", fateIngressWould},
 		{spillway.Event{Policy: "shed", Refused: true}, "shed", "rejected", "other", fateRefused},
 		{spillway.Event{Policy: "ratelimit", Refused: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", fateRefused},
 		{spillway.Event{Policy: "quota", Refused: true}, "quota", "rejected", "other", fateRefused},
-		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", fateWithheld},
-		{rejected("batch", spillway.Enforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", fateWithheld},
-		{spillway.Event{Policy: "batch", Outcome: spillway.Served}, "batch", "admitted", "", none},
-		{spillway.Event{Policy: "batch", Outcome: spillway.TimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", fateLate},
-		{spillway.Event{Policy: "batch", Outcome: spillway.Abandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", fateLeft},
-		{rejected("throttle", spillway.Enforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
-		{rejected("throttle", spillway.Observe, throttled), "throttle", "rejected", "throttle", fateEgressWould},
-		{spillway.Event{Policy: "inflight", Outcome: spillway.TimedOut}, "inflight", "late", "deadline", none},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Served}, "retry", "admitted", "", fateServed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.TimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", fateLate},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: errors.New("x")}, "retry", "failed", "failed", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded}, "retry", "failed", "overloaded", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Overloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Failed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: throttled}, "retry", "abandoned", "other_policy", fateWithheld},
-		{spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", fateLeft},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", fateWithheld},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", fateWithheld},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeServed}, "batch", "admitted", "", none},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", fateLate},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", fateLeft},
+		{rejected("throttle", spillway.ModeEnforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
+		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", fateEgressWould},
+		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeTimedOut}, "inflight", "late", "deadline", none},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", fateServed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", fateLate},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", fateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", fateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", fateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", fateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", fateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", fateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", fateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", fateWithheld},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", fateLeft},
 		{spillway.Event{Policy: "a new one", Outcome: 77}, "other", "failed", "failed", none},
 	} {
 		c := NewCollector()
@@ -91,15 +91,15 @@ func TestKindsAndFates(t *testing.T) {
 func TestByEnd(t *testing.T) {
 	c := NewCollector()
 	c.ByEnd("mongo", "more")
-	served := spillway.Event{Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond}
+	served := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
 	say := func(e spillway.Event, key string, attempt int32) {
 		e.Call.Key, e.Call.Attempt = key, attempt
 		c.Observe(e)
 	}
-	shed := rejected("shed", spillway.Enforce, crowded)
+	shed := rejected("shed", spillway.ModeEnforce, crowded)
 	observed := shed
-	observed.Mode = spillway.Observe
-	end := spillway.Event{Policy: "retry", Outcome: spillway.Abandoned, Err: crowded}
+	observed.Mode = spillway.ModeObserve
+	end := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: crowded}
 	for _, key := range []string{"mongo", "more"} {
 		say(shed, key, 0) // and let in after that
 		say(served, key, 1)
@@ -128,7 +128,7 @@ func TestByEnd(t *testing.T) {
 // TestNoLatency: a latency that nobody gives is none.
 func TestNoLatency(t *testing.T) {
 	c := NewCollector()
-	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.Served})
+	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
 	if all := c.read(); all.latency[0].total() != 0 || all.fates[fateServed][2] != 1 {
 		t.Errorf("%d latencies, %d served", all.latency[0].total(), all.fates[fateServed][2])
 	}
@@ -230,10 +230,10 @@ func benchEvents() map[string]spillway.Event {
 	now := time.Now()
 	call := spillway.Call{Key: "web", Deadline: now.Add(time.Second)}
 	return map[string]spillway.Event{
-		"admitted": {Time: now, Call: call, Policy: "shed", Outcome: spillway.Served, Latency: time.Millisecond},
-		"served":   {Time: now, Call: call, Policy: "retry", Outcome: spillway.Served, Latency: time.Millisecond},
+		"admitted": {Time: now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
+		"served":   {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
 		"refused":  {Time: now, Call: call, Policy: "shed", Refused: true, Err: outranked},
-		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.Abandoned, Err: outranked},
+		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: outranked},
 	}
 }
 

@@ -58,13 +58,13 @@ func shown(k telemetry.Kind) bool {
 // fateOf returns the fate of a request with an outcome.
 func fateOf(o spillway.Outcome) int {
 	switch o {
-	case spillway.Served:
+	case spillway.OutcomeServed:
 		return fateServed
-	case spillway.TimedOut:
+	case spillway.OutcomeTimedOut:
 		return fateLate
-	case spillway.Overloaded, spillway.OverQuota:
+	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
 		return fateDeclined
-	case spillway.Abandoned, spillway.NotStarted:
+	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
 		return fateLeft
 	default:
 		return fateFailed

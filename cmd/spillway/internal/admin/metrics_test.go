@@ -62,7 +62,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {
 			call := spillway.Call{Criticality: class}
-			for o := spillway.Served; o <= spillway.Abandoned; o++ {
+			for o := spillway.OutcomeServed; o <= spillway.OutcomeAbandoned; o++ {
 				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
 			}
 			for _, r := range telemetry.ReasonsOf(name) {
@@ -70,7 +70,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 			}
 		}
 		for r := range retry.Reasons {
-			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.Failed, Err: stopped(retry.Reason(r), 2)})
+			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.OutcomeFailed, Err: stopped(retry.Reason(r), 2)})
 		}
 	}
 }
@@ -80,14 +80,14 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 func TestSeries(t *testing.T) {
 	byDefault := []string{"shed", "throttle", "inflight", "retry"}
 	for clusters, asked := range map[int][]string{1: append([]string{"ratelimit", "quota", "batch"}, byDefault...), 10: byDefault} {
-		s := newScene(spillway.Enforce)
+		s := newScene(spillway.ModeEnforce)
 		l := &s.proxy.levels
 		for i := 1; i < clusters; i++ {
 			g, x := l.Gates[0], l.Clusters[0]
 			g.Cluster, x.Name = fmt.Sprint("web", i), fmt.Sprint("web", i)
 			l.Gates, l.Clusters = append(l.Gates, g), append(l.Clusters, x)
 		}
-		everything(s.sampler.collector, spillway.Enforce, asked...)
+		everything(s.sampler.collector, spillway.ModeEnforce, asked...)
 		s.second()
 		n := series(scrape(t, s.Handler()))
 		if n >= 300 {
@@ -100,7 +100,7 @@ func TestSeries(t *testing.T) {
 // TestSeriesOfNothing holds that a proxy that was just started has the metrics that
 // alerts ask for.
 func TestSeriesOfNothing(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	m := scrape(t, s.Handler())
 	for _, name := range []string{"spillway_limit", "spillway_in_flight", "spillway_in_flight_max", "spillway_queue_length", "spillway_retries_total", "spillway_throttle_ratio", "spillway_criticality_missing_total", "spillway_overrides", "spillway_ready"} {
 		if m[name] == nil {
@@ -115,7 +115,7 @@ func TestSeriesOfNothing(t *testing.T) {
 // TestListenersOfOneName: one for requests and one for MongoDB may have the same name, of
 // which there is one series then.
 func TestListenersOfOneName(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Refused: 2})
 	s.second()
 	open := scrape(t, s.Handler())["spillway_connections"].GetMetric()
@@ -125,7 +125,7 @@ func TestListenersOfOneName(t *testing.T) {
 }
 
 func TestMetricsAreWellFormed(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	l := &s.proxy.levels
 	l.Clusters[0].Queue = &Queue{Busy: 1, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
 	l.Gates[0].Waits = Waits{2, 1e9}

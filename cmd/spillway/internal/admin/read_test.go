@@ -42,7 +42,7 @@ func TestWhoMayRead(t *testing.T) {
 		{true, false, there, "Bearer " + goodToken, 401, 401},
 		{true, true, there, "Basic " + readToken, 401, 401},
 	} {
-		s := newScene(spillway.Observe)
+		s := newScene(spillway.ModeObserve)
 		a := Access{}
 		if row.read {
 			a.ReadTokenFile = tokenFile(t, readToken)
@@ -70,7 +70,7 @@ func TestWhoMayRead(t *testing.T) {
 // TestReadersCannotChange: the token for reading is none for changes.
 func TestReadersCannotChange(t *testing.T) {
 	const readToken = "fedcba9876543210"
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken), ReadTokenFile: tokenFile(t, readToken)})
 	if w := ask(t, s.Handler(), http.MethodPost, "/api/v1/mode", "off", "Authorization", "Bearer "+readToken); w.Code != http.StatusUnauthorized {
 		t.Errorf("%d %s", w.Code, w.Body)
@@ -94,7 +94,7 @@ func TestForeignSites(t *testing.T) {
 		{[]string{"Origin", "https://evil.example"}, 403},
 		{[]string{"Origin", "null"}, 403},
 	} {
-		s := newScene(spillway.Observe)
+		s := newScene(spillway.ModeObserve)
 		if w := get(t, s.Handler(), "/api/v1/state", row.headers...); w.Code != row.want {
 			t.Errorf("%v: %d, want %d", row.headers, w.Code, row.want)
 		}
@@ -103,7 +103,7 @@ func TestForeignSites(t *testing.T) {
 
 // TestFailuresAreLoggedAtABoundedRate guesses tokens.
 func TestFailuresAreLoggedAtABoundedRate(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
 	var log strings.Builder
 	s.logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -128,7 +128,7 @@ func TestFailuresAreLoggedAtABoundedRate(t *testing.T) {
 }
 
 func TestStreamsOfOneAddressAreBounded(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	for i := range maxStreams {
 		if _, _, err := s.sampler.follow("192.0.2.1"); (err == nil) != (i < mostStreams) {
 			t.Errorf("stream %d of one address: %v", i, err)

@@ -29,7 +29,7 @@ var paths = []string{
 }
 
 func TestHosts(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.Allow(Access{Hosts: []string{"proxy.example.com"}})
 	h := s.Handler()
 	for host, ok := range map[string]bool{
@@ -81,7 +81,7 @@ func FuzzTame(f *testing.F) {
 }
 
 func TestHeaders(t *testing.T) {
-	h := newScene(spillway.Enforce).Handler()
+	h := newScene(spillway.ModeEnforce).Handler()
 	for _, path := range paths {
 		w := get(t, h, path)
 		csp := w.Header().Get("Content-Security-Policy")
@@ -100,7 +100,7 @@ func TestHeaders(t *testing.T) {
 // TestGetChangesNothing asks for all there is, and for what changes things, and wants
 // no change. Neither does any other method but POST.
 func TestGetChangesNothing(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.seconds(3)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
 	h, before := s.Handler(), s.proxy.Levels(s.now)
@@ -141,21 +141,21 @@ func TestChanges(t *testing.T) {
 		says                     string
 		mode                     spillway.Mode
 	}{
-		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.Observe},
-		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.Observe},
-		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.Observe},
-		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.Observe},
-		"no token":      {goodToken, "", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
-		"another token": {goodToken, "Bearer 0123456789abcdeF", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
-		"basic":         {goodToken, "Basic " + goodToken, "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.Observe},
-		"good":          {goodToken + "\n", bearer, "/api/v1/mode", "enforce\n", http.StatusOK, "until the configuration is next read", spillway.Enforce},
-		"off":           {goodToken, bearer, "/api/v1/mode", "off", http.StatusOK, "mode off", spillway.Off},
-		"no mode":       {goodToken, bearer, "/api/v1/mode", "on", http.StatusUnprocessableEntity, "enforce, observe, off", spillway.Observe},
-		"long":          {goodToken, bearer, "/api/v1/mode", strings.Repeat("x", 2000), http.StatusBadRequest, "too long", spillway.Observe},
-		"reload":        {goodToken, bearer, "/api/v1/reload", "", http.StatusOK, "was read", spillway.Observe},
+		"no file":       {"-", bearer, "/api/v1/mode", "off", http.StatusForbidden, "no token_file", spillway.ModeObserve},
+		"missing file":  {"missing", bearer, "/api/v1/mode", "off", http.StatusForbidden, "cannot be read", spillway.ModeObserve},
+		"empty file":    {"", "Bearer ", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
+		"short token":   {"abc", "Bearer abc", "/api/v1/mode", "off", http.StatusForbidden, "must have 16 at least", spillway.ModeObserve},
+		"no token":      {goodToken, "", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
+		"another token": {goodToken, "Bearer 0123456789abcdeF", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
+		"basic":         {goodToken, "Basic " + goodToken, "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
+		"good":          {goodToken + "\n", bearer, "/api/v1/mode", "enforce\n", http.StatusOK, "until the configuration is next read", spillway.ModeEnforce},
+		"off":           {goodToken, bearer, "/api/v1/mode", "off", http.StatusOK, "mode off", spillway.ModeOff},
+		"no mode":       {goodToken, bearer, "/api/v1/mode", "on", http.StatusUnprocessableEntity, "enforce, observe, off", spillway.ModeObserve},
+		"long":          {goodToken, bearer, "/api/v1/mode", strings.Repeat("x", 2000), http.StatusBadRequest, "too long", spillway.ModeObserve},
+		"reload":        {goodToken, bearer, "/api/v1/reload", "", http.StatusOK, "was read", spillway.ModeObserve},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newScene(spillway.Observe)
+			s := newScene(spillway.ModeObserve)
 			var log strings.Builder
 			s.logger = slog.New(slog.NewTextHandler(&log, nil))
 			switch row.file {
@@ -182,7 +182,7 @@ func TestChanges(t *testing.T) {
 // TestOverrideShows holds that a change by hand shows wherever one looks, until a
 // reload drops it.
 func TestOverrideShows(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	s.proxy.settings = []Setting{{"mode", "enforce", true}, {"drain_timeout", "30s", false}}
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
 	h := s.Handler()
@@ -202,7 +202,7 @@ func TestOverrideShows(t *testing.T) {
 }
 
 func TestChangeThatFails(t *testing.T) {
-	s := newScene(spillway.Observe)
+	s := newScene(spillway.ModeObserve)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
 	s.proxy.refuses = errors.New("the file is wrong")
 	for _, path := range []string{"/api/v1/mode", "/api/v1/reload"} {
@@ -213,7 +213,7 @@ func TestChangeThatFails(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	h := s.Handler()
 	for _, row := range []struct {
 		err    error
@@ -235,7 +235,7 @@ func TestHealth(t *testing.T) {
 }
 
 func TestDebug(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Clusters[0].Queue = &Queue{Busy: 15, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: refused"
 	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_requests", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
@@ -286,7 +286,7 @@ func quiet(t *testing.T) {
 // TestStreams opens more streams than one address may have, on real connections.
 func TestStreams(t *testing.T) {
 	quiet(t)
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.seconds(3)
 	server := httptest.NewServer(s.Handler())
 	defer server.Close()
@@ -342,7 +342,7 @@ func TestStreams(t *testing.T) {
 // TestSlowBrowser holds that a browser which reads nothing misses ticks and holds
 // nobody up.
 func TestSlowBrowser(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	_, ticks, err := s.sampler.follow("192.0.2.1")
 	if err != nil {
 		t.Fatal(err)
@@ -355,7 +355,7 @@ func TestSlowBrowser(t *testing.T) {
 }
 
 func TestHistoryIsBounded(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.offered = [spillway.Criticalities]int{}
 	s.seconds(history + 50)
 	if len(s.sampler.rows) != history || len(s.sampler.samples) != minuteTicks+1 {
@@ -366,7 +366,7 @@ func TestHistoryIsBounded(t *testing.T) {
 // TestServer lets a Server tick and end, with a stream open.
 func TestServer(t *testing.T) {
 	quiet(t)
-	f := newScene(spillway.Enforce).proxy
+	f := newScene(spillway.ModeEnforce).proxy
 	s := New(Config{Collector: NewCollector(), Proxy: f})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -403,7 +403,7 @@ func TestServer(t *testing.T) {
 // TestStreamOutlivesTimeouts would fail if the time that a request or an answer may take
 // ended streams.
 func TestStreamOutlivesTimeouts(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	server := httptest.NewUnstartedServer(s.Handler())
 	server.Config.ReadTimeout, server.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
 	server.Start()

@@ -12,7 +12,7 @@ import (
 
 // TestFigures lets ten seconds pass of which all is known.
 func TestFigures(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	c, g := s.sampler.collector, &s.proxy.levels.Gates[0]
 	for i := range 10 {
 		s.now = s.now.Add(time.Second)
@@ -23,8 +23,8 @@ func TestFigures(t *testing.T) {
 		retried := call
 		retried.Attempt = 2
 		for j, e := range []spillway.Event{
-			{Outcome: spillway.TimedOut}, {Outcome: spillway.TimedOut}, {Outcome: spillway.Failed}, {Outcome: spillway.Overloaded, Call: retried},
-			{Outcome: spillway.Abandoned, Err: outranked}, {Outcome: spillway.Abandoned},
+			{Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeTimedOut}, {Outcome: spillway.OutcomeFailed}, {Outcome: spillway.OutcomeOverloaded, Call: retried},
+			{Outcome: spillway.OutcomeAbandoned, Err: outranked}, {Outcome: spillway.OutcomeAbandoned},
 		} {
 			e.Policy, e.Time, e.Latency = "retry", s.now, 250*time.Millisecond
 			if j != 3 {
@@ -33,16 +33,16 @@ func TestFigures(t *testing.T) {
 			c.Observe(e)
 		}
 		for range 14 {
-			c.Observe(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.Served, Latency: 10 * time.Millisecond})
+			c.Observe(spillway.Event{Time: s.now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 10 * time.Millisecond})
 		}
 		for range 5 {
-			e := rejected("shed", spillway.Enforce, crowded)
+			e := rejected("shed", spillway.ModeEnforce, crowded)
 			e.Call.Criticality = spillway.Sheddable
 			c.Observe(e)
 		}
 		for range 3 {
-			c.Observe(spillway.Event{Policy: "quota", Refused: true, Mode: spillway.Observe})
-			c.Observe(spillway.Event{Policy: "throttle", Refused: true, Mode: spillway.Observe})
+			c.Observe(spillway.Event{Policy: "quota", Refused: true, Mode: spillway.ModeObserve})
+			c.Observe(spillway.Event{Policy: "throttle", Refused: true, Mode: spillway.ModeObserve})
 		}
 		g.InFlight, g.Peak = 7, 8+i
 		s.sampler.tick(s.now)
@@ -83,7 +83,7 @@ func TestFigures(t *testing.T) {
 }
 
 func TestUnknownFigures(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Gates[0].Limit, s.proxy.levels.Clusters[0].Budget = 0, nil
 	s.offered = [...]int{0, 0, 4, 0}
 	s.seconds(2)
@@ -95,7 +95,7 @@ func TestUnknownFigures(t *testing.T) {
 
 // A gate that was closed and made again counts from zero.
 func TestCountersThatBeginAgain(t *testing.T) {
-	s := newScene(spillway.Enforce)
+	s := newScene(spillway.ModeEnforce)
 	s.seconds(20)
 	s.proxy.levels.Gates[0].Admitted = 5
 	s.proxy.levels.Clusters[0].Endpoints[0].Attempts = 3
@@ -112,7 +112,7 @@ func TestCountersThatBeginAgain(t *testing.T) {
 // TestAllAgree holds that the tiles, the sentence, the stream, the JSON and the metrics
 // say the same.
 func TestAllAgree(t *testing.T) {
-	for _, mode := range []spillway.Mode{spillway.Enforce, spillway.Observe} {
+	for _, mode := range []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve} {
 		s := newScene(mode)
 		s.seconds(5)
 		s.overload()
@@ -120,7 +120,7 @@ func TestAllAgree(t *testing.T) {
 		st := s.sampler.state.Load()
 		f := st.Mean
 		refused := f.Refused.sum()
-		if mode == spillway.Observe {
+		if mode == spillway.ModeObserve {
 			refused = f.Would.sum()
 		}
 		for id, want := range map[string]float64{

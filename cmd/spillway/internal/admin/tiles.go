@@ -45,9 +45,9 @@ func refusedTile(s *State) Tile {
 		t.Note = "nothing is: gates observe"
 	case rate > 0 && f.Offered > 0:
 		t.Note = percent(min(1, rate/f.Offered)) + " of offered"
-	case s.Mode == spillway.Observe:
+	case s.Mode == spillway.ModeObserve:
 		t.Note = "mode observe refuses nothing"
-	case s.Mode == spillway.Off:
+	case s.Mode == spillway.ModeOff:
 		t.Note = "mode off refuses nothing"
 	}
 	if f.matters(rate, refusedShare) {

@@ -64,13 +64,13 @@ func headline(s *State) (level, text string) {
 		return "bad", "The upstream refuses."
 	case f.matters(lost, lostShare):
 		return "bad", "The upstream fails."
-	case refuses && s.byLimits(spillway.Enforce):
+	case refuses && s.byLimits(spillway.ModeEnforce):
 		return "warn", "Limits refuse requests."
 	case refuses && f.overdue():
 		return "warn", "Overloaded, and slow."
 	case refuses:
 		return "warn", "Overloaded, and protected."
-	case f.matters(f.Would.sum(), refusedShare) && s.byLimits(spillway.Observe):
+	case f.matters(f.Would.sum(), refusedShare) && s.byLimits(spillway.ModeObserve):
 		return "warn", "Limits would refuse requests."
 	case f.matters(f.Would.sum(), refusedShare):
 		return "warn", "Overloaded, and not protected."
@@ -135,7 +135,7 @@ func would(s *State) string {
 	switch {
 	case f.Would.sum() == 0:
 		return ""
-	case f.Refused.sum() == 0 && s.Mode == spillway.Observe:
+	case f.Refused.sum() == 0 && s.Mode == spillway.ModeObserve:
 		return "Mode observe refuses nothing; enforce would refuse about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
 	default:
 		return "Gates that only observe would refuse about " + perSecond(f.Would.sum()) + "."

@@ -55,17 +55,17 @@ func TestVerdict(t *testing.T) {
 		},
 		"would be over quota": {
 			state: State{
-				Mode: spillway.Observe, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
+				Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{{Policy: "ratelimit", Outcome: "refused", Mode: "observe", Minute: Classes{500}}},
 			},
 			level: "warn", headline: "Limits would refuse requests.",
 		},
 		"observed": {
-			state: State{Mode: spillway.Observe, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe refuses nothing; enforce would refuse about 300/s, 75 % of SHEDDABLE, none of CRITICAL."},
 		},
 		"one gate observes": {
-			state: State{Mode: spillway.Enforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Refused: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Refused: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would refuse about 300/s."},
 		},
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},

@@ -32,7 +32,7 @@ func picks(s *Set, all []*Endpoint, now time.Time, class spillway.Criticality, t
 	counts := make([]int, len(all))
 	for range 1000 {
 		p := s.Pick(now, class, tried)
-		s.Answered(now, &p, Answer{Outcome: spillway.Served, Class: class})
+		s.Answered(now, &p, Answer{Outcome: spillway.OutcomeServed, Class: class})
 		all[p.Index].End()
 		counts[p.Index]++
 	}
@@ -45,7 +45,7 @@ func TestOutliers(t *testing.T) {
 	s, all := set(t, Config{Outliers: new(Outliers)}, 4)
 	answer := func(now time.Time, i int, failed bool) {
 		p := Pick{Index: i}
-		s.Answered(now, &p, Answer{Outcome: spillway.Failed, Failed: failed})
+		s.Answered(now, &p, Answer{Outcome: spillway.OutcomeFailed, Failed: failed})
 	}
 	fail := func(now time.Time, i, n int) {
 		for range n {
@@ -83,7 +83,7 @@ func TestSuccessRates(t *testing.T) {
 	for i := range 6 * 400 {
 		now = now.Add(5 * time.Millisecond)
 		p := Pick{Index: i % 6}
-		s.Answered(now, &p, Answer{Outcome: spillway.Failed, Failed: i%6 == 2 && i/6%5 == 0})
+		s.Answered(now, &p, Answer{Outcome: spillway.OutcomeFailed, Failed: i%6 == 2 && i/6%5 == 0})
 	}
 	for i, x := range all {
 		if ejected := s.State(now, x) == Ejected; ejected != (i == 2) {
@@ -99,7 +99,7 @@ func TestPanic(t *testing.T) {
 			s, all := set(t, Config{PanicThreshold: threshold}, 4)
 			for i := range out {
 				p := Pick{Index: i}
-				s.Answered(t0, &p, Answer{Outcome: spillway.Overloaded, Class: spillway.Critical, Hint: 10 * time.Second})
+				s.Answered(t0, &p, Answer{Outcome: spillway.OutcomeOverloaded, Class: spillway.Critical, Hint: 10 * time.Second})
 			}
 			skipped := 0
 			counts := picks(s, all, t0.Add(time.Second), spillway.Critical)
@@ -128,7 +128,7 @@ func TestRanks(t *testing.T) {
 	s, all := set(t, Config{}, 4)
 	s.SetHealthy(t0, all[0], false)
 	p := Pick{Index: 1}
-	s.Answered(t0, &p, Answer{Outcome: spillway.Overloaded, Unreachable: true})
+	s.Answered(t0, &p, Answer{Outcome: spillway.OutcomeOverloaded, Unreachable: true})
 	for _, row := range []struct {
 		tried []*Endpoint
 		want  string
@@ -177,9 +177,9 @@ func TestRandomPicks(t *testing.T) {
 			case 0:
 				s.SetHealthy(now, all[i], r.IntN(2) == 0)
 			case 1:
-				s.Answered(now, &p, Answer{Outcome: spillway.Failed, Unreachable: true, Failed: true})
+				s.Answered(now, &p, Answer{Outcome: spillway.OutcomeFailed, Unreachable: true, Failed: true})
 			case 2:
-				s.Answered(now, &p, Answer{Outcome: spillway.Overloaded, Class: spillway.SheddablePlus, Hint: time.Duration(r.IntN(10)) * time.Second})
+				s.Answered(now, &p, Answer{Outcome: spillway.OutcomeOverloaded, Class: spillway.SheddablePlus, Hint: time.Duration(r.IntN(10)) * time.Second})
 			case 3:
 				s.Ramp(now, all[i])
 			}
@@ -331,7 +331,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		tried := all[3:4]
 		if n := testing.AllocsPerRun(1000, func() {
 			p := s.Pick(t0, spillway.Critical, tried)
-			s.Answered(t0, &p, Answer{Outcome: spillway.Overloaded, Class: spillway.Critical})
+			s.Answered(t0, &p, Answer{Outcome: spillway.OutcomeOverloaded, Class: spillway.Critical})
 			all[p.Index].End()
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -350,7 +350,7 @@ func BenchmarkPick(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					p := s.Pick(t0, spillway.Critical, nil)
-					s.Answered(t0, &p, Answer{Outcome: spillway.Served})
+					s.Answered(t0, &p, Answer{Outcome: spillway.OutcomeServed})
 					all[p.Index].End()
 				}
 			})

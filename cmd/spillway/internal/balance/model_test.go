@@ -143,7 +143,7 @@ func (m *model) send(r *request) {
 	switch {
 	case s.hangs:
 		m.after(time.Second, func() {
-			m.end(r, Answer{Outcome: spillway.TimedOut, Class: r.class, Failed: true})
+			m.end(r, Answer{Outcome: spillway.OutcomeTimedOut, Class: r.class, Failed: true})
 		})
 	case s.refuses != nil && s.refuses(r.class):
 		m.refuse(r, s.hint)
@@ -169,7 +169,7 @@ func (m *model) serve(s *server, r *request) {
 				m.set.Report(m.now, x, m.reports(s))
 			}
 		}
-		m.end(r, Answer{Outcome: spillway.Served, Class: r.class})
+		m.end(r, Answer{Outcome: spillway.OutcomeServed, Class: r.class})
 		if len(s.waiting) > 0 {
 			next := s.waiting[0]
 			s.waiting = s.waiting[1:]
@@ -181,7 +181,7 @@ func (m *model) serve(s *server, r *request) {
 func (m *model) refuse(r *request, hint time.Duration) {
 	m.servers[r.pick.Index].refused++
 	m.after(500*time.Microsecond, func() {
-		m.end(r, Answer{Outcome: spillway.Overloaded, Class: r.class, Hint: hint})
+		m.end(r, Answer{Outcome: spillway.OutcomeOverloaded, Class: r.class, Hint: hint})
 	})
 }
 
@@ -191,12 +191,12 @@ func (m *model) end(r *request, a Answer) {
 	m.set.Answered(m.now, &r.pick, a)
 	x.End()
 	switch {
-	case a.Outcome == spillway.Served:
+	case a.Outcome == spillway.OutcomeServed:
 		if m.counts(r) {
 			m.ok++
 			m.latencies = append(m.latencies, m.now.Sub(r.arrived))
 		}
-	case a.Outcome == spillway.Overloaded && m.retries && r.attempts < 3 && m.budget >= 1:
+	case a.Outcome == spillway.OutcomeOverloaded && m.retries && r.attempts < 3 && m.budget >= 1:
 		r.tried = append(r.tried, x)
 		m.budget--
 		m.send(r)
@@ -349,7 +349,7 @@ func TestOnePathRefuses(t *testing.T) {
 			if all[p.Index].busy < all[p.Index].slots {
 				served++
 			}
-			m.set.Answered(m.now, &p, Answer{Outcome: spillway.Served})
+			m.set.Answered(m.now, &p, Answer{Outcome: spillway.OutcomeServed})
 			m.endpoints[p.Index].End()
 		}
 		if served < 5890 {

@@ -125,13 +125,13 @@ func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	if a.Unreachable {
 		s.skip(&x.unreachable, at+int64(avoid))
 	}
-	if a.Outcome == spillway.Overloaded && a.Hint > 0 {
+	if a.Outcome == spillway.OutcomeOverloaded && a.Hint > 0 {
 		until := at + int64(min(a.Hint, maxLeftOut))
 		for class := range a.Class.Index() + 1 {
 			s.skip(&x.leftOut[class], until)
 		}
 	}
-	if s.config.Outliers != nil && a.Outcome != spillway.Abandoned {
+	if s.config.Outliers != nil && a.Outcome != spillway.OutcomeAbandoned {
 		s.judge(at, x, a.Failed)
 	}
 }
@@ -139,9 +139,9 @@ func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 // measure takes in how long an attempt took. A refusal or failure says nothing of that.
 func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
 	switch d := time.Duration(at - p.at); o {
-	case spillway.Served, spillway.TimedOut:
+	case spillway.OutcomeServed, spillway.OutcomeTimedOut:
 		x.latency.add(at, d, p.flight)
-	case spillway.Abandoned:
+	case spillway.OutcomeAbandoned:
 		x.latency.exceeds(at, d, p.flight)
 	default:
 	}

@@ -343,7 +343,7 @@ func (k *checker) sending(at string, x *Cluster) {
 	k.policy(at+".inflight", err)
 	k.mode(at+".retry.mode", x.Retry.Mode)
 	enforced := *k.config
-	enforced.Mode = Mode(spillway.Enforce.String()) // so that all of it is looked at
+	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	trial := x.Defaulted()
 	trial.Retry.Mode = ""
 	_, err = enforced.Egress(&trial)

@@ -84,22 +84,22 @@ func TestGoodFiles(t *testing.T) {
 		t.Errorf("read: %+v", c)
 	}
 	in := c.Ingress(&c.Listeners[1], &c.Clusters[0])
-	if in.RateLimitMode != spillway.Observe || in.ShedMode != spillway.Enforce || in.Trust.Boundary != ingress.Internal ||
+	if in.RateLimitMode != spillway.ModeObserve || in.ShedMode != spillway.ModeEnforce || in.Trust.Boundary != ingress.Internal ||
 		in.Trust.Highest["uri:spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.Others != spillway.Sheddable || in.Quota.Allocator == nil {
 		t.Errorf("ingress: %+v", in)
 	}
-	if in := c.Ingress(&c.Listeners[0], &c.Clusters[1]); in.ShedMode != spillway.Off {
+	if in := c.Ingress(&c.Listeners[0], &c.Clusters[1]); in.ShedMode != spillway.ModeOff {
 		t.Errorf("a batch cluster sheds: %v", in.ShedMode)
 	}
 	out, err := c.Egress(&c.Clusters[0])
-	if err != nil || out.MaxRequests != 200 || out.ThrottleMode != spillway.Enforce {
+	if err != nil || out.MaxRequests != 200 || out.ThrottleMode != spillway.ModeEnforce {
 		t.Errorf("egress: %+v, %v", out, err)
 	}
 	d := parse(t, small).Defaulted()
 	if d.Mode != "observe" || len(d.Routes) != 1 || d.Routes[0].Cluster != "web" || d.Listeners[0].Name != "127.0.0.1:8000" {
 		t.Errorf("defaults: %+v", d)
 	}
-	if d.Ingress(&d.Listeners[0], &d.Clusters[0]).ShedMode != spillway.Observe || d.Retries(&d.Clusters[0]) {
+	if d.Ingress(&d.Listeners[0], &d.Clusters[0]).ShedMode != spillway.ModeObserve || d.Retries(&d.Clusters[0]) {
 		t.Error("without a mode, something is enforced")
 	}
 }

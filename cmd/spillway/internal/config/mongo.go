@@ -139,7 +139,7 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 // Strategy returns what sends commands again, nil if nothing does.
 func (m *Mongo) Strategy(c *Config) (*retry.Overload, error) {
 	r := m.Retry
-	if r.Mode.mode(c.Mode) != spillway.Enforce {
+	if r.Mode.mode(c.Mode) != spillway.ModeEnforce {
 		return nil, nil //nolint:nilnil // no strategy is none
 	}
 	o := retry.OverloadConfig{Revision: r.Revision, MaxRetries: r.MaxRetries, NoReads: r.NoReads, NoWrites: r.NoWrites}
@@ -292,7 +292,7 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 		return
 	}
 	trial := m.Defaulted()
-	trial.Retry.Mode = Mode(spillway.Enforce.String()) // so that all of it is looked at
+	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	_, err := trial.Strategy(k.config)
 	k.policy(at, err)
 }

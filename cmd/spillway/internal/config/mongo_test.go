@@ -47,8 +47,8 @@ func TestMongo(t *testing.T) {
 	if conns.MaxOpen != 10000 || conns.Rate.Rate != 100 || conns.Rate.QueueDepth != 50 || len(conns.Rate.Exempt.CIDRs) != 2 {
 		t.Errorf("connections: %+v", conns)
 	}
-	if in.RateLimit.Rate != 2000 || in.RateLimit.BurstSeconds != 2 || in.RateLimit.QueueDepth != 20 || in.RateLimitMode != spillway.Enforce ||
-		in.RateLimit.Exempt.Applications[0] != "backup" || in.ShedMode != spillway.Observe || in.Quota.Allocator == nil {
+	if in.RateLimit.Rate != 2000 || in.RateLimit.BurstSeconds != 2 || in.RateLimit.QueueDepth != 20 || in.RateLimitMode != spillway.ModeEnforce ||
+		in.RateLimit.Exempt.Applications[0] != "backup" || in.ShedMode != spillway.ModeObserve || in.Quota.Allocator == nil {
 		t.Errorf("ingress: %+v", in)
 	}
 	if s, err := m.Strategy(d); s == nil || err != nil || m.AllowsRetries() || m.ConnectTimeout != 5*time.Second {

@@ -26,7 +26,7 @@ func (m Mode) mode(def Mode) spillway.Mode {
 	}
 	var mode spillway.Mode
 	if mode.UnmarshalText([]byte(m)) != nil { // empty, as Check has found it good
-		mode = spillway.Observe
+		mode = spillway.ModeObserve
 	}
 	return mode
 }
@@ -52,7 +52,7 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 	all.Shed, all.Load = x.Shed.config()
 	all.Concurrency = x.Shed.limits()
 	if x.Batch != nil && x.Shed.Mode == "" {
-		all.ShedMode = spillway.Off // what waits for its turn is not the cluster's load
+		all.ShedMode = spillway.ModeOff // what waits for its turn is not the cluster's load
 	}
 	if q := x.Quota; q != nil {
 		all.QuotaMode = q.Mode.mode(c.Mode)
@@ -180,7 +180,7 @@ func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
 }
 
 // Retries reports whether requests to a cluster are sent again.
-func (c *Config) Retries(x *Cluster) bool { return x.Retry.Mode.mode(c.Mode) == spillway.Enforce }
+func (c *Config) Retries(x *Cluster) bool { return x.Retry.Mode.mode(c.Mode) == spillway.ModeEnforce }
 
 // policyError makes the error of a field of the error that a policy has with its Config,
 // which is at a place in the file: Backoff.Max becomes retry.max.

@@ -61,7 +61,7 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 	c = tune.Config{
 		Limit: limit, Min: t.Min, Max: t.Max,
 		MaxStep: t.MaxStep, MaxDelta: t.MaxDelta, Reaction: t.Reaction, Persist: t.Persist, Stale: t.Stale,
-		Enforce: t.Mode == Mode(spillway.Enforce.String()),
+		Enforce: t.Mode == Mode(spillway.ModeEnforce.String()),
 	}
 	if t.Rule == tune.Proportional.String() {
 		c.Rule = tune.Proportional
@@ -135,7 +135,7 @@ func (k *checker) tuneFields(at string, t *Tune) {
 
 // tuneMode wants a limit that is moved to be kept, too.
 func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
-	if mode := m.mode(k.config.Defaulted().Mode); t.Mode == "enforce" && mode != spillway.Enforce {
+	if mode := m.mode(k.config.Defaulted().Mode); t.Mode == "enforce" && mode != spillway.ModeEnforce {
 		k.failf(at+".mode", "is enforce, but %s is %v: the limit would be moved and not be kept", field, mode)
 	}
 }

@@ -249,12 +249,12 @@ func (c *command) access() spillway.Kind {
 	switch string(c.name) {
 	case "aggregate", "count", "distinct", "find", "getMore", "killCursors", "listCollections", "listDatabases",
 		"listIndexes", "listSearchIndexes":
-		return spillway.Read
+		return spillway.KindRead
 	case "bulkWrite", "create", "createIndexes", "createSearchIndexes", "delete", "drop", "dropDatabase", "dropIndexes",
 		"dropSearchIndex", "findAndModify", "findandmodify", "insert", "update", "updateSearchIndex",
 		"commitTransaction", "abortTransaction":
-		return spillway.Write
+		return spillway.KindWrite
 	default:
-		return spillway.Unknown
+		return spillway.KindUnknown
 	}
 }

@@ -65,22 +65,22 @@ func TestEnds(t *testing.T) {
 		timeless bool
 		admitted uint64
 	}{
-		{name: "served", outcome: spillway.Served, admitted: 1},
-		{name: "an error of its own", times: 1, answer: failing(13), outcome: spillway.Served, admitted: 1},
-		{name: "out of time", times: 1, answer: failing(50), outcome: spillway.TimedOut, admitted: 1},
-		{name: "a server that ends", times: 1, answer: failing(11600), outcome: spillway.Failed, admitted: 1},
-		{name: "an error without a code", times: 1, answer: failing(0), outcome: spillway.Failed, admitted: 1},
-		{name: "declined", times: 1, aware: true, outcome: spillway.Overloaded, admitted: 1},
-		{name: "rescued", times: 2, outcome: spillway.Served, attempts: 2, admitted: 1},
-		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.Overloaded, attempts: 1, admitted: 1},
-		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.NotStarted, refused: true, admitted: 1},
+		{name: "served", outcome: spillway.OutcomeServed, admitted: 1},
+		{name: "an error of its own", times: 1, answer: failing(13), outcome: spillway.OutcomeServed, admitted: 1},
+		{name: "out of time", times: 1, answer: failing(50), outcome: spillway.OutcomeTimedOut, admitted: 1},
+		{name: "a server that ends", times: 1, answer: failing(11600), outcome: spillway.OutcomeFailed, admitted: 1},
+		{name: "an error without a code", times: 1, answer: failing(0), outcome: spillway.OutcomeFailed, admitted: 1},
+		{name: "declined", times: 1, aware: true, outcome: spillway.OutcomeOverloaded, admitted: 1},
+		{name: "rescued", times: 2, outcome: spillway.OutcomeServed, attempts: 2, admitted: 1},
+		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.OutcomeOverloaded, attempts: 1, admitted: 1},
+		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.OutcomeNotStarted, refused: true, admitted: 1},
 		{name: "refused again", change: func(m *config.Mongo) {
 			limited(m)
 			m.Retry.MaxRetries = 1
-		}, ask: 2, outcome: spillway.NotStarted, attempts: 1, refused: true, admitted: 2},
-		{name: "waits for news", message: waiting, outcome: spillway.Served, timeless: true, admitted: 1},
-		{name: "wants no answer", flags: mongowire.MoreToCome, outcome: spillway.Served, timeless: true, admitted: 1},
-		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.Failed, admitted: 1},
+		}, ask: 2, outcome: spillway.OutcomeNotStarted, attempts: 1, refused: true, admitted: 2},
+		{name: "waits for news", message: waiting, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
+		{name: "wants no answer", flags: mongowire.MoreToCome, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
+		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.OutcomeFailed, admitted: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // backoffs add up

@@ -59,7 +59,7 @@ type answered struct {
 // exchange sends a command on and returns the first answer, if there is to be one.
 func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, err error) {
 	if cmd.waits() || cmd.noReply() {
-		p.Done(spillway.Abandoned) // no work, or nobody hears of it
+		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
 	}
 	defer func() {
 		if err != nil {
@@ -96,9 +96,9 @@ func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, 
 // the client has left or was the one that failed.
 func (c *conn) blame(err error) spillway.Outcome {
 	if r := reasonOf(err); c.ctx.Err() == nil && (r == HungUp || r == Broken) {
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	}
-	return spillway.Abandoned
+	return spillway.OutcomeAbandoned
 }
 
 // answer reads the beginning of an answer to the message id, or whatever comes after

@@ -51,7 +51,7 @@ func (r *refusals) of(x ingress.Refusal) []byte {
 	switch {
 	case x.DontRetry:
 		return r.dontRetry
-	case x.Outcome == spillway.OverQuota:
+	case x.Outcome == spillway.OutcomeOverQuota:
 		return r.quota
 	default:
 		return r.overloaded

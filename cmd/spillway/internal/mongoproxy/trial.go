@@ -43,7 +43,7 @@ func (t *trial) attempt(f frame, now time.Time) (a answered, no ingress.Refusal,
 	p, no := l.gate.EnterAt(c.ctx, now, t.call, c.caller)
 	switch {
 	case c.ctx.Err() != nil:
-		p.Done(spillway.Abandoned)
+		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
 	case no.Refused():
 		a.verdict = verdict{failed: true, overloaded: true, retryable: c.settings.refusals.retries && !no.DontRetry}
@@ -133,9 +133,9 @@ func (t *trial) end(v verdict, no ingress.Refusal) {
 	t.settle(v)
 	switch c := t.conn; {
 	case c.ctx.Err() != nil:
-		t.report(spillway.Abandoned, c.ctx.Err())
+		t.report(spillway.OutcomeAbandoned, c.ctx.Err())
 	case no.Refused():
-		t.report(spillway.NotStarted, no.Err)
+		t.report(spillway.OutcomeNotStarted, no.Err)
 	case t.why != nil:
 		t.report(v.fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
 	default:

@@ -27,11 +27,11 @@ type verdict struct {
 func (v verdict) outcome() spillway.Outcome {
 	switch {
 	case v.overloaded:
-		return spillway.Overloaded
+		return spillway.OutcomeOverloaded
 	case v.failed:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	default:
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 }
 
@@ -44,13 +44,13 @@ func (v verdict) fate() spillway.Outcome {
 	}
 	switch v.code {
 	case 50, 262: // MaxTimeMSExpired, ExceededTimeLimit
-		return spillway.TimedOut
+		return spillway.OutcomeTimedOut
 	case 0, 1, 6, 7, 8, // InternalError, HostUnreachable, HostNotFound, UnknownError
 		89, 91, 133, 189, 9001, // NetworkTimeout, ShutdownInProgress, FailedToSatisfyReadPreference, PrimarySteppedDown, SocketException
 		10058, 10107, 11600, 11602, 13435, 13436: // of members that are not what they were, or end
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	default:
-		return spillway.Served
+		return spillway.OutcomeServed
 	}
 }
 

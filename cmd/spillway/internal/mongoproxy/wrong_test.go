@@ -136,13 +136,13 @@ func TestWhoseFault(t *testing.T) {
 		message []byte
 		want    spillway.Outcome
 	}{
-		{msg(7, 0, commanding("insert", func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 1<<20))) }))[:100<<10], spillway.Abandoned},
-		{msg(66, 0, ping), spillway.Failed},
+		{msg(7, 0, commanding("insert", func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 1<<20))) }))[:100<<10], spillway.OutcomeAbandoned},
+		{msg(66, 0, ping), spillway.OutcomeFailed},
 	} {
 		p := dialTo(t, f.Addr("m").String())
 		p.ask(hello(true))
 		p.send(test.message)
-		if test.want == spillway.Abandoned {
+		if test.want == spillway.OutcomeAbandoned {
 			_ = p.Conn.(*net.TCPConn).CloseWrite()
 		}
 		p.ended()

@@ -124,7 +124,7 @@ func TestClientsFailByThemselves(t *testing.T) {
 				t.Error(err)
 			}
 			for _, policy := range []string{"throttle", "retry", "shed"} {
-				if told[policy] != spillway.Abandoned {
+				if told[policy] != spillway.OutcomeAbandoned {
 					t.Errorf("HTTP/2 %v, %d: %s was told %v", second, want, policy, told[policy])
 				}
 			}

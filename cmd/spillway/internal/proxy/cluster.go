@@ -134,7 +134,7 @@ func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillw
 	if u.throttles, err = newThrottles(x, policies.Throttle, policies.ThrottleMode, o); err != nil {
 		return nil, err
 	}
-	policies.ThrottleMode = spillway.Off // it is asked once for each request, not for each attempt
+	policies.ThrottleMode = spillway.ModeOff // it is asked once for each request, not for each attempt
 	u.retries, _ = policies.Retry.(*config.Retries)
 	base, err := u.controlled(&policies)
 	if err == nil {

@@ -81,7 +81,7 @@ func (e *explaining) quota(q *config.Quota) *config.Quota {
 // tuned says whether a limit is moved, beside what is given.
 func tuned(x *config.Cluster, limit string) string {
 	if t := x.Tune; t != nil && cmp.Or(t.Limit, config.TuneRate) == limit {
-		return fmt.Sprintf(", moved by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.Observe.String())))
+		return fmt.Sprintf(", moved by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.ModeObserve.String())))
 	}
 	return ""
 }
@@ -112,14 +112,14 @@ func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, config
 	event, asked := e.rehearsal.witness.of(policy)
 	switch {
 	case !configured:
-		f.Does, f.Mode = "is not asked: none is configured", spillway.Off.String()
+		f.Does, f.Mode = "is not asked: none is configured", spillway.ModeOff.String()
 	case exempt:
 		f.Does = "is not asked: the request is exempt"
-	case mode == spillway.Off:
+	case mode == spillway.ModeOff:
 		f.Does = "is not asked"
 	case !asked:
 		f.Does = "is not reached"
-	case event.Refused && mode == spillway.Observe:
+	case event.Refused && mode == spillway.ModeObserve:
 		f.Does = "would refuse it, and lets it through: " + reason(event.Err)
 	case event.Refused:
 		f.Does = "refuses it: " + reason(event.Err)

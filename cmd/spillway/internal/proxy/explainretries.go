@@ -65,7 +65,7 @@ func grpcFailure(code, pushback string) failure {
 // retries tries each failure.
 func (e *explaining) retries() (*RetryFacts, error) {
 	x := e.cluster()
-	f := &RetryFacts{Mode: spillway.Enforce.String(), Limits: given("", &x.Retry)}
+	f := &RetryFacts{Mode: spillway.ModeEnforce.String(), Limits: given("", &x.Retry)}
 	f.Why = "at most as often as attempts says, and for a share of the requests at most, which ratio says"
 	const always = "; a request that an endpoint cannot have seen, as it closed the connection, goes out on another one in any mode"
 	if !e.config.Retries(x) {
@@ -95,13 +95,13 @@ func (e *explaining) retries() (*RetryFacts, error) {
 // paid for.
 func (e *explaining) again(f failure) (bool, error) {
 	c := *e.config
-	c.Mode = config.Mode(spillway.Off.String())
+	c.Mode = config.Mode(spillway.ModeOff.String())
 	c.Clusters = append([]config.Cluster(nil), c.Clusters...)
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
 		x.RateLimit.Mode, x.Shed.Mode, x.Throttle.Mode, x.Inflight.Mode = "", "", "", ""
 		x.Quota = nil
-		x.Retry.Mode, x.Retry.Base, x.Retry.Ratio = config.Mode(spillway.Enforce.String()), -1, 1
+		x.Retry.Mode, x.Retry.Base, x.Retry.Ratio = config.Mode(spillway.ModeEnforce.String()), -1, 1
 	}
 	x, err := newRehearsal(&c, e.listener)
 	if err != nil {

@@ -132,14 +132,14 @@ func (g *gate) turn(r *http.Request, from string, enter func(context.Context, sp
 	ctx := r.Context()
 	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
 	err := enter(ctx, call.Criticality, cmp.Or(call.Customer, from))
-	e := spillway.Event{Outcome: spillway.Served, Err: err}
+	e := spillway.Event{Outcome: spillway.OutcomeServed, Err: err}
 	switch {
 	case errors.Is(err, spillway.ErrRejected):
 		e = spillway.Rejection(err)
 	case errors.Is(err, context.DeadlineExceeded):
-		e.Outcome = spillway.TimedOut
+		e.Outcome = spillway.OutcomeTimedOut
 	case err != nil:
-		e.Outcome = spillway.Abandoned
+		e.Outcome = spillway.OutcomeAbandoned
 	}
 	e.Time, e.Context, e.Call, e.Policy = now, ctx, call, "batch"
 	g.observer.Observe(e)

@@ -56,7 +56,7 @@ func (r *refusals) write(e *spillway.Event) {
 		return
 	}
 	text := "refused"
-	if e.Mode == spillway.Observe {
+	if e.Mode == spillway.ModeObserve {
 		text = "would be refused"
 	}
 	r.logger.Warn(text, "policy", e.Policy, "cluster", clusterOf(e.Call.Key), "criticality", e.Call.Criticality.String(),

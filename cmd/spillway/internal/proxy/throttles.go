@@ -33,7 +33,7 @@ func newThrottles(x *config.Cluster, c throttle.Config, mode spillway.Mode, o sp
 
 // RoundTrip implements [http.RoundTripper].
 func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
-	if t.mode == spillway.Off {
+	if t.mode == spillway.ModeOff {
 		return t.next.RoundTrip(r)
 	}
 	start, ctx, route := time.Now(), r.Context(), t.route(r)
@@ -44,7 +44,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 		e := spillway.Rejection(err)
 		e.Time, e.Context, e.Call, e.Policy, e.Mode = start, ctx, call, "throttle", t.mode
 		t.report(e)
-		if t.mode == spillway.Enforce {
+		if t.mode == spillway.ModeEnforce {
 			if r.Body != nil {
 				_ = r.Body.Close() // as a RoundTripper must
 			}

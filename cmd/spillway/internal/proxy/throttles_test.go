@@ -41,12 +41,12 @@ func TestKeptOpenRequests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				upstream := new(hanging)
-				x, err := newThrottles(&config.Cluster{Name: "web"}, throttle.Config{}, spillway.Enforce, nil)
+				x, err := newThrottles(&config.Cluster{Name: "web"}, throttle.Config{}, spillway.ModeEnforce, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
 				x.next, err = spillhttp.NewTransport(spillhttp.TransportConfig{
-					Base: upstream, MaxHosts: 1, Egress: egress.Config{ThrottleMode: spillway.Off, MaxRequests: row.limit},
+					Base: upstream, MaxHosts: 1, Egress: egress.Config{ThrottleMode: spillway.ModeOff, MaxRequests: row.limit},
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -58,9 +58,9 @@ func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
 	}
 	said := read(answer, now)
 	switch said.outcome() {
-	case spillway.Overloaded:
+	case spillway.OutcomeOverloaded:
 		return tuner.Refused
-	case spillway.OverQuota:
+	case spillway.OutcomeOverQuota:
 		return tuner.Failed
 	default:
 		return tuner.Served

@@ -217,7 +217,7 @@ func TestRoutesOfRequests(t *testing.T) {
 	} {
 		c := &config.Cluster{Name: "web"}
 		c.Throttle.WholeCluster = row.whole
-		x, err := newThrottles(c, throttle.Config{}, spillway.Enforce, nil)
+		x, err := newThrottles(c, throttle.Config{}, spillway.ModeEnforce, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

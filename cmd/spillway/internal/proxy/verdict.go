@@ -161,15 +161,15 @@ func (v *verdict) elsewhere(safe bool) bool {
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.refusal && v.scope == scopeCustomer:
-		return spillway.OverQuota
+		return spillway.OutcomeOverQuota
 	case v.refusal:
-		return spillway.Overloaded
+		return spillway.OutcomeOverloaded
 	case v.timeout:
-		return spillway.TimedOut
+		return spillway.OutcomeTimedOut
 	case v.server:
-		return spillway.Failed
+		return spillway.OutcomeFailed
 	}
-	return spillway.Served
+	return spillway.OutcomeServed
 }
 
 // errorOf returns what it says of an endpoint that an attempt got no answer. A client
@@ -180,11 +180,11 @@ func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answe
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && claims.Hurried(ctx, start, now):
-		return balance.Answer{Outcome: spillway.Abandoned}
+		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
-		return balance.Answer{Outcome: spillway.Overloaded, Failed: true, Unreachable: true}
+		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}
 	case late, ok && timeout.Timeout():
-		return balance.Answer{Outcome: spillway.TimedOut, Failed: true}
+		return balance.Answer{Outcome: spillway.OutcomeTimedOut, Failed: true}
 	}
-	return balance.Answer{Outcome: spillway.Failed, Failed: true}
+	return balance.Answer{Outcome: spillway.OutcomeFailed, Failed: true}
 }

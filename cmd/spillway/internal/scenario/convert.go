@@ -195,9 +195,9 @@ func (p *reader) mode(field string, m Mode) (mode spillway.Mode) {
 func (p *reader) kind(k string) spillway.Kind {
 	switch k {
 	case "", "read":
-		return spillway.Read
+		return spillway.KindRead
 	case "write":
-		return spillway.Write
+		return spillway.KindWrite
 	}
 	p.failf("kind", "is %q, must be read or write", k)
 	return 0
