@@ -158,7 +158,7 @@ bench-proxy: ## Put the proxy beside no proxy, haproxy and caddy, which must be 
 .PHONY: hostile
 hostile: ## Attack the proxy: the table of ROWS, each for HOSTILE, then all for MIX; HOSTILE=0 or MIX=0 leaves one out
 	@mkdir -p dist
-	@go test -count 1 -timeout 2h -v -run 'TestTable/($(ROWS))|TestMix' ./cmd/spillway/internal/hostile -hostile.full -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
+	@go test -count 1 -timeout 2h -v -run 'TestTable/($(ROWS))|TestMix' ./cmd/spillway/internal/gateway/hostile -hostile.full -hostile.for $(HOSTILE) -hostile.mix $(MIX) >dist/hostile.txt; status=$$?; \
 	grep -v "^=== " dist/hostile.txt; exit $$status
 
 .PHONY: release

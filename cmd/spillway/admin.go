@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/balance"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/keys"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -33,7 +33,7 @@ const defaultAdmin = "127.0.0.1:8001"
 // operators are those who look at a proxy, and may change it: an [admin.Proxy].
 type operators struct {
 	logger   *slog.Logger
-	proxy    *proxy.Proxy
+	proxy    *httpproxy.Proxy
 	follower *follower
 	server   *admin.Server // nil: nobody looks
 	address  string        // of it, as it was asked for
@@ -377,7 +377,7 @@ func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
 // mongoGate says how the gates of a listener for clients of MongoDB stand. A listener for
 // requests may have the same name.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
-	g := proxy.GateStats{
+	g := httpproxy.GateStats{
 		Listener: x.Listener, Cluster: "mongodb", Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
 	}
 	shed, limit := spillway.ModeOff, spillway.ModeOff
@@ -390,7 +390,7 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	return gateLevel(&g, shed, limit)
 }
 
-func listenerLevel(p *proxy.Proxy, name string, open int, refused uint64) admin.Listener {
+func listenerLevel(p *httpproxy.Proxy, name string, open int, refused uint64) admin.Listener {
 	l := admin.Listener{Name: name, Open: open, Refused: refused}
 	if a := p.Addr(name); a != nil {
 		l.Address = a.String()
@@ -400,7 +400,7 @@ func listenerLevel(p *proxy.Proxy, name string, open int, refused uint64) admin.
 
 // gateLevel says how a gate stands. Where it only observes, nobody waits in truth, and
 // where the shedder is off its limit means nothing.
-func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
+func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	waiting := 0
 	if shed == spillway.ModeEnforce {
 		waiting += g.Shed.Waiting
@@ -425,7 +425,7 @@ func gateLevel(g *proxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	return l
 }
 
-func clusterLevel(x *config.Cluster, s *proxy.ClusterStats) admin.Cluster {
+func clusterLevel(x *config.Cluster, s *httpproxy.ClusterStats) admin.Cluster {
 	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.Retries - s.Retry.Unsent}
 	if x.Inflight.MaxRequests >= 0 {
 		l.MaxInFlight = s.Egress.Inflight.MaxRequests
@@ -448,13 +448,13 @@ func clusterLevel(x *config.Cluster, s *proxy.ClusterStats) admin.Cluster {
 }
 
 // downOf says why an endpoint gets no requests.
-func downOf(e *proxy.EndpointStats, panics bool) string {
+func downOf(e *httpproxy.EndpointStats, panics bool) string {
 	switch {
 	case e.Failed:
 		return "cannot be connected to"
-	case e.Health == proxy.Unhealthy && panics:
+	case e.Health == httpproxy.Unhealthy && panics:
 		return "unhealthy, as all are: used all the same"
-	case e.Health == proxy.Unhealthy:
+	case e.Health == httpproxy.Unhealthy:
 		return "unhealthy: " + e.Reason
 	case e.State == balance.LeftOut && !panics:
 		return "asked to be left alone for a while"

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -58,7 +58,7 @@ func TestExplain(t *testing.T) {
 			if status := asJSON.status(t); status != exitOK {
 				t.Fatal(asJSON.stderr.String())
 			}
-			var e proxy.Explanation
+			var e httpproxy.Explanation
 			d := json.NewDecoder(&asJSON.stdout)
 			d.DisallowUnknownFields()
 			if err := d.Decode(&e); err != nil {
@@ -94,7 +94,7 @@ func TestCommandsThatFail(t *testing.T) {
 		{[]string{"explain", shop, "--client", "cn:me"}, exitUsage, "it has no tls.client_ca"},
 		{[]string{"import", "grpc", "none.json"}, exitUsage, "none.json"},
 		{[]string{"import", "envoy", wrong + "x"}, exitUsage, "no such file"},
-		{[]string{"import", "grpc", "--strict", "internal/importer/testdata/grpc.json"}, exitBroken, "left out: "},
+		{[]string{"import", "grpc", "--strict", "internal/gateway/importer/testdata/grpc.json"}, exitBroken, "left out: "},
 		{[]string{"check", wrong}, exitUsage, ">    1 | clusters: [{nam: a}]"},
 		{[]string{"check", shop}, exitEnvironment, "FAIL  files      listener public: tls: open cert.pem"},
 	} {
@@ -140,7 +140,7 @@ func TestCheckLive(t *testing.T) {
 }
 
 func TestImport(t *testing.T) {
-	envoy := []string{"import", "envoy", "internal/importer/testdata/envoy.yaml"}
+	envoy := []string{"import", "envoy", "internal/gateway/importer/testdata/envoy.yaml"}
 	r := start(t, envoy...)
 	if status := r.status(t); status != exitOK {
 		t.Fatal(r.stderr.String())

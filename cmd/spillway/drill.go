@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/report"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/report"
 )
 
 // drillCommand has the flags of "spillway drill". The parser calls its Validate.

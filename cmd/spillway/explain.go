@@ -11,8 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
 // explainCommand has the arguments of "spillway explain".
@@ -56,7 +56,7 @@ func (c *explainCommand) Run(w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	e, err := proxy.Explain(wanted, proxy.Question{Listener: c.Listener, Client: c.Client, Request: r})
+	e, err := httpproxy.Explain(wanted, httpproxy.Question{Listener: c.Listener, Client: c.Client, Request: r})
 	if err != nil {
 		return usage{err}
 	}
@@ -104,7 +104,7 @@ func (c *explainCommand) request() (*http.Request, error) {
 }
 
 // writeExplanation writes an explanation in words.
-func writeExplanation(w io.Writer, e *proxy.Explanation) error {
+func writeExplanation(w io.Writer, e *httpproxy.Explanation) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
 	line(e.Request)
@@ -142,7 +142,7 @@ func writeExplanation(w io.Writer, e *proxy.Explanation) error {
 	return t.Flush()
 }
 
-func writeCall(line func(...string), c *proxy.CallFacts) {
+func writeCall(line func(...string), c *httpproxy.CallFacts) {
 	line("\ntaken for")
 	line("  criticality", c.Criticality+", decided by "+c.DecidedBy)
 	line("  customer", cmp.Or(c.Customer, "nobody's"))
@@ -153,7 +153,7 @@ func writeCall(line func(...string), c *proxy.CallFacts) {
 	}
 }
 
-func writeRest(line func(...string), e *proxy.Explanation) {
+func writeRest(line func(...string), e *httpproxy.Explanation) {
 	line("\nretries: " + e.Retries.Mode + " (" + e.Retries.Limits + ")")
 	for part := range strings.SplitSeq(e.Retries.Why, "; ") {
 		line("  " + part)

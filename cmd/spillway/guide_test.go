@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
 )
 
@@ -208,7 +208,7 @@ func TestExamplesOfTheGuide(t *testing.T) {
 		}
 		load(name, string(file))
 	}
-	imported, err := filepath.Glob("internal/importer/testdata/*.golden")
+	imported, err := filepath.Glob("internal/gateway/importer/testdata/*.golden")
 	if err != nil || len(imported) < 2 {
 		t.Fatal(err, imported)
 	}

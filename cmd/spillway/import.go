@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/importer"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer"
 )
 
 // importCommand has the commands of "spillway import".

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // program is the program under test, built once.

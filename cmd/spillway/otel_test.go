@@ -23,7 +23,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	naming "github.com/prometheus/common/model"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/otel/oteltest"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel/oteltest"
 )
 
 // exporting is a proxy in this process, which was built with the tag.

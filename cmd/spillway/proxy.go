@@ -12,11 +12,11 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/admin"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/otel"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/proxy"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/xds"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
 )
 
 // proxyCommand has the flags of "spillway proxy".
@@ -58,7 +58,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
 	collector := admin.NewCollector()
-	p, err := proxy.Start(context.WithoutCancel(ctx), proxy.Config{
+	p, err := httpproxy.Start(context.WithoutCancel(ctx), httpproxy.Config{
 		Config: wanted, Logger: logger, Observer: collector, Connect: new(xds.Connector).Connect,
 	})
 	if err != nil {
@@ -174,7 +174,7 @@ func flagged(err error) error {
 	return &named
 }
 
-func (c *proxyCommand) hello(logger *slog.Logger, p *proxy.Proxy, wanted *config.Config) {
+func (c *proxyCommand) hello(logger *slog.Logger, p *httpproxy.Proxy, wanted *config.Config) {
 	mode := wanted.Defaulted().Mode
 	for _, l := range wanted.Defaulted().Listeners {
 		logger.Info("listening", "listener", l.Name, "address", p.Addr(l.Name).String(), "mode", string(mode))
@@ -199,7 +199,7 @@ type follower struct {
 	file   string // none: there is nothing to follow
 	now    *config.Config
 	seen   [sha256.Size]byte // of the files
-	proxy  *proxy.Proxy
+	proxy  *httpproxy.Proxy
 	logger *slog.Logger
 	log    *logging
 

@@ -9,8 +9,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/scenario"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/simreport"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/simreport"
 )
 
 // simCommand has what "spillway sim" can do.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/scenario"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 	"github.com/seed90641741/spillway/sim"
 )
 

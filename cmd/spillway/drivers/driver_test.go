@@ -15,8 +15,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/mongoproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 

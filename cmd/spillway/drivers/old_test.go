@@ -13,7 +13,7 @@ import (
 	oldoptions "go.mongodb.org/mongo-driver/mongo/options"
 	today "go.mongodb.org/mongo-driver/v2/bson"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 

@@ -24,7 +24,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // The exit statuses.

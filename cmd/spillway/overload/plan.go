@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 const (

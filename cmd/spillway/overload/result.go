@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // A Result is everything that runs measured. The tables are written from it and

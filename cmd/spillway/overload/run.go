@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // service is how much CPU time a call burns, where it burns any.

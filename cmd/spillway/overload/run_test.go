@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 func TestPlan(t *testing.T) {

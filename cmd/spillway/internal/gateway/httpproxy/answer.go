@@ -1,0 +1,138 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+var (
+	errNoRoute  = errors.New("no route matches")
+	errDraining = errors.New("the proxy is ending")
+	errCrowded  = errors.New("as many requests are under way as may be")
+	errConnect  = errors.New("the proxy opens no tunnels")
+)
+
+// An answer of the proxy itself, in place of one of the upstream.
+type own struct {
+	status int    // of HTTP
+	code   string // of gRPC
+	text   string
+}
+
+// What there is to say. The texts tell what happened, and nothing of the inside.
+var (
+	tooBusy     = own{http.StatusServiceUnavailable, "14", "overloaded"}
+	notReached  = own{http.StatusBadGateway, "14", "the upstream gave no answer"}
+	tooLate     = own{http.StatusGatewayTimeout, "4", "the upstream gave no answer in time"}
+	tooLong     = own{http.StatusRequestEntityTooLarge, "8", "the body is too long"}
+	tooSlow     = own{http.StatusRequestTimeout, "1", "the body did not come in time"}
+	cutShort    = own{http.StatusBadRequest, "1", "the body ended too soon"}
+	nowhere     = own{http.StatusNotFound, "12", "no route"}
+	noTunnel    = own{http.StatusMethodNotAllowed, "12", "CONNECT is not allowed"}
+	ending      = own{http.StatusServiceUnavailable, "14", "ending"}
+	clientLeft  = own{499, "1", "the client has left"}
+	grpcContent = []string{"application/grpc"}
+)
+
+// ownOf returns what to say for an error.
+func ownOf(r *http.Request, err error) own {
+	if failed, ok := errors.AsType[*bodyError](context.Cause(r.Context())); ok {
+		err = failed // by which all ended
+	}
+	_, long := errors.AsType[*http.MaxBytesError](err)
+	_, body := errors.AsType[*bodyError](err)
+	timeout, ok := errors.AsType[net.Error](err)
+	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
+	switch {
+	case errors.Is(err, errNoRoute):
+		return nowhere
+	case errors.Is(err, errDraining):
+		return ending
+	case errors.Is(err, errConnect):
+		return noTunnel
+	case long:
+		return tooLong
+	case body && late:
+		return tooSlow
+	case body:
+		return cutShort
+	case errors.Is(r.Context().Err(), context.Canceled):
+		return clientLeft
+	case errors.Is(err, spillway.ErrRejected), errors.Is(err, errCrowded):
+		return tooBusy
+	case late:
+		return tooLate
+	default:
+		return notReached
+	}
+}
+
+// answer answers a request itself. A call of gRPC gets a status in the place of
+// headers. A client that was refused is told to come back after so long.
+func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
+	a := ownOf(r, err)
+	h := w.Header()
+	ms := strconv.FormatInt(after.Milliseconds(), 10)
+	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
+	if isGRPC(r) {
+		h["Content-Type"] = grpcContent
+		h["Grpc-Status"] = []string{a.code}
+		h["Grpc-Message"] = []string{a.text}
+		switch {
+		case final:
+			h["Grpc-Retry-Pushback-Ms"] = noPushback
+		case a == tooBusy:
+			h["Grpc-Retry-Pushback-Ms"] = []string{ms}
+		}
+		w.WriteHeader(http.StatusOK)
+		return a
+	}
+	if a == tooBusy {
+		h.Set("X-Envoy-Overloaded", "true")
+		if final {
+			h[dontRetry] = dontRetryValue
+		}
+		h.Set("Retry-After", strconv.FormatInt(int64((after.Truncate(time.Millisecond)+time.Second-1)/time.Second), 10))
+		h.Set("Retry-After-Ms", ms)
+	}
+	h.Set("Content-Type", "text/plain; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if a == tooSlow || a == cutShort || a == tooLong {
+		h.Set("Connection", "close") // what is left of the body is not worth reading
+	}
+	w.WriteHeader(a.status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write([]byte("spillway: " + a.text + "\n")) // who has left does not read it
+	}
+	return a
+}
+
+// isGRPC reports whether a request is a call of gRPC, which takes HTTP/2. What says so by
+// HTTP/1.1 has the bounds of any other request.
+func isGRPC(r *http.Request) bool {
+	if r.ProtoMajor < 2 || r.Method != http.MethodPost {
+		return false
+	}
+	return isType(first(r.Header, "Content-Type"), grpcContent[0])
+}
+
+// first returns the first value of a header, whose name is canonical.
+func first(h http.Header, name string) string {
+	if values := h[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}
+
+// isType reports whether a content type is one, or one of its variants.
+func isType(text, kind string) bool {
+	rest, ok := strings.CutPrefix(text, kind)
+	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
+}

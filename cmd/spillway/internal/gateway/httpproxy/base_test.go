@@ -1,0 +1,151 @@
+package httpproxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// quiet waits until no more goroutines run than did before the test.
+func quiet(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(end) {
+				stacks := make([]byte, 1<<20)
+				t.Errorf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
+				return
+			}
+		}
+	})
+}
+
+// upstreamAt serves h with all protocols on a free port, and counts connections.
+func upstreamAt(t testing.TB, h http.Handler) (address string, connections *counter) {
+	t.Helper()
+	ln, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	connections = new(counter)
+	s := &http.Server{Handler: h, Protocols: new(http.Protocols), ConnState: connections.take}
+	s.Protocols.SetHTTP1(true)
+	s.Protocols.SetUnencryptedHTTP2(true)
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = s.Serve(ln) })
+	t.Cleanup(func() {
+		_ = s.Close()
+		serving.Wait()
+	})
+	return ln.Addr().String(), connections
+}
+
+// counter counts connections that are open.
+type counter struct{ now, most, all atomic.Int64 }
+
+func (c *counter) take(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		c.all.Add(1)
+		n := c.now.Add(1)
+		raise(&c.most, n)
+	case http.StateClosed, http.StateHijacked:
+		c.now.Add(-1)
+	case http.StateActive, http.StateIdle:
+	}
+}
+
+// raise makes a mark n if it is lower.
+func raise(mark *atomic.Int64, n int64) {
+	for most := mark.Load(); n > most; most = mark.Load() {
+		if mark.CompareAndSwap(most, n) {
+			return
+		}
+	}
+}
+
+// start starts a proxy that ends with the test.
+func start(t testing.TB, c *config.Config) *Proxy {
+	t.Helper()
+	p, err := Start(context.Background(), Config{Config: c})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+// front starts a proxy in front of h, and returns its URL.
+func front(t testing.TB, h http.Handler, change func(*config.Config)) (string, *Proxy) {
+	t.Helper()
+	address, _ := upstreamAt(t, h)
+	c := config.ForUpstream("127.0.0.1:0", address)
+	if change != nil {
+		change(c)
+	}
+	p := start(t, c)
+	return "http://" + p.Addr("").String(), p
+}
+
+// client is one of its own for a test, with HTTP/1.1 or HTTP/2 in the clear.
+func client(t testing.TB, second bool) *http.Client {
+	t.Helper()
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	if second {
+		tr.Protocols.SetUnencryptedHTTP2(true)
+	} else {
+		tr.Protocols.SetHTTP1(true)
+	}
+	t.Cleanup(tr.CloseIdleConnections)
+	return &http.Client{Transport: tr, Timeout: 20 * time.Second}
+}
+
+// do sends a request and reads the answer.
+func do(t testing.TB, c *http.Client, method, url, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	var r io.Reader
+	if body != "" {
+		r = strings.NewReader(body)
+	}
+	req := httptest.NewRequestWithContext(context.Background(), method, url, r)
+	req.RequestURI = ""
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp, string(text)
+}
+
+// closedAddress returns an address of this machine at which nothing listens.
+func closedAddress(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

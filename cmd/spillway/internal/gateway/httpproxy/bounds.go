@@ -1,0 +1,58 @@
+package httpproxy
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// bounds say for how long a client may be waited for. What is not above zero is no
+// bound.
+type bounds struct {
+	body   time.Duration // beyond what the rate accounts for
+	answer time.Duration // likewise
+	total  time.Duration // for a body, however fast
+	idle   time.Duration // of a stream
+	rate   float64       // bytes per second
+}
+
+// boundsOf returns the bounds of a route. Fields that it does not set are the listener's.
+func boundsOf(l *config.Listener, r *config.Route) *bounds {
+	either := func(own, common time.Duration) time.Duration {
+		if own != 0 {
+			return own
+		}
+		return common
+	}
+	b := &bounds{
+		body:   either(r.BodyTimeout, l.BodyTimeout),
+		answer: l.WriteTimeout,
+		total:  either(r.MaxBodyTime, l.MaxBodyTime),
+		idle:   either(r.StreamIdle, l.StreamIdle),
+		rate:   float64(l.MinRate),
+	}
+	if r.MinRate != 0 {
+		b.rate = float64(r.MinRate)
+	}
+	return b
+}
+
+// least returns the shortest bound, which says how often to look.
+func (b *bounds) least() time.Duration {
+	least := slowWatch
+	for _, d := range []time.Duration{b.body, b.answer, b.total, b.idle} {
+		if d > 0 && d/watchShare < least {
+			least = d / watchShare
+		}
+	}
+	return max(least, quickWatch)
+}
+
+// Exchanges are looked at often enough that a bound is exceeded by an eighth at most,
+// but not so often that looking takes a noticeable share of a processor: 10,000
+// exchanges take about a millisecond.
+const (
+	slowWatch  = 250 * time.Millisecond
+	quickWatch = 10 * time.Millisecond
+	watchShare = 8
+)

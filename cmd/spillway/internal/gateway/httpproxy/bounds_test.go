@@ -1,0 +1,269 @@
+package httpproxy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+)
+
+var swallow = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	n, _ := io.Copy(io.Discard, r.Body)
+	fmt.Fprint(w, n)
+})
+
+// TestBodiesHaveAMinimumRate: a client that drips is hung up on, however often it sends
+// something, and one that sends slowly but steadily is served for longer than body_timeout.
+func TestBodiesHaveAMinimumRate(t *testing.T) {
+	quiet(t)
+	_, p := front(t, swallow, func(c *config.Config) {
+		c.Listeners[0].BodyTimeout, c.Listeners[0].MinRate = 200*time.Millisecond, 1000
+		c.Routes = []config.Route{{Path: "/patient/", BodyTimeout: 20 * time.Second}, {Path: "/quick/", MaxBodyTime: 300 * time.Millisecond}, {}}
+	})
+	for _, row := range []struct {
+		path   string
+		length int
+		piece  int // every 10 ms
+		want   string
+	}{
+		{"/", 1000, 1, "HTTP/1.1 408 "},      // kept before it is sent on
+		{"/", 1 << 20, 1, "HTTP/1.1 408 "},   // sent on as it comes
+		{"/", 60_000, 1000, "HTTP/1.1 200 "}, // for three times the timeout
+		{"/patient/", 60, 1, "HTTP/1.1 200 "},
+		{"/quick/", 100_000, 1000, "HTTP/1.1 408 "}, // fast enough, and too long
+	} {
+		c := dial(t, p)
+		go func() {
+			fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n", row.path, row.length)
+			for sent := 0; sent < row.length; sent += row.piece {
+				if _, err := c.Write(make([]byte, row.piece)); err != nil {
+					return
+				}
+				<-time.After(10 * time.Millisecond) // a client that is slow
+			}
+		}()
+		answer := make([]byte, len(row.want))
+		if _, err := io.ReadFull(c, answer); string(answer) != row.want {
+			t.Errorf("%+v: %q, %v", row, answer, err)
+		}
+	}
+}
+
+// TestUnchosenProtocols: only what a route allows is a connection upgraded to.
+func TestUnchosenProtocols(t *testing.T) {
+	quiet(t)
+	_, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Upgrade") != "" {
+			w.Header().Set("X-Upgrade", r.Header.Get("Upgrade"))
+		}
+	}), func(c *config.Config) {
+		c.Routes = []config.Route{{Path: "/other/", Upgrades: []string{"other/1"}}, {Path: "/healthz", Exempt: true}, {}}
+	})
+	for _, row := range []struct {
+		line, upgrade string
+		status        int
+		sent          string
+	}{
+		{"GET / HTTP/1.1", "websocket", 200, "websocket"},
+		{"GET / HTTP/1.1", "WebSocket", 200, "WebSocket"},
+		{"GET / HTTP/1.1", "h2c", 200, ""},
+		{"GET / HTTP/1.1", "websocket, h2c", 200, ""},
+		{"GET / HTTP/1.1", "other/1", 200, ""},
+		{"GET /other/ HTTP/1.1", "other/1", 200, "other/1"},
+		{"GET /other/ HTTP/1.1", "websocket", 200, ""},
+		{"GET /healthz HTTP/1.1", "websocket", 200, ""},
+		{"CONNECT a:80 HTTP/1.1", "", 405, ""},
+		{"CONNECT / HTTP/1.1", "", 405, ""},
+	} {
+		c := dial(t, p)
+		fmt.Fprint(c, row.line+"\r\nHost: a:80\r\n")
+		if row.upgrade != "" {
+			fmt.Fprint(c, "Connection: Upgrade\r\nUpgrade: "+row.upgrade+"\r\n")
+		}
+		fmt.Fprint(c, "\r\n")
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || resp.StatusCode != row.status || resp.Header.Get("X-Upgrade") != row.sent {
+			t.Errorf("%+v: %v, %v", row, resp, err)
+		}
+	}
+}
+
+// TestIdleStreamsEnd: an idle upgraded connection and an idle gRPC call end; a connection
+// that transfers something now and then does not.
+func TestIdleStreamsEnd(t *testing.T) {
+	quiet(t)
+	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if isGRPC(r) {
+			w.Header().Set("Content-Type", "application/grpc")
+			_ = http.NewResponseController(w).Flush()
+			_, _ = io.Copy(io.Discard, r.Body)
+			return
+		}
+		c, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer c.Close()
+		fmt.Fprint(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.Copy(c, c)
+	}), func(c *config.Config) { c.Listeners[0].StreamIdle = 300 * time.Millisecond })
+	for _, talks := range []bool{false, true} {
+		c := dial(t, p)
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		in := bufio.NewReader(c)
+		if resp, err := http.ReadResponse(in, nil); err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
+			t.Fatal(resp, err)
+		}
+		if talks {
+			for range 8 {
+				fmt.Fprint(c, "x")
+				if _, err := in.ReadByte(); err != nil {
+					t.Error("a connection that talks is closed:", err)
+				}
+				<-time.After(100 * time.Millisecond) // a client that says little
+			}
+		}
+		began := time.Now()
+		if _, err := in.ReadByte(); err == nil || time.Since(began) > 10*time.Second {
+			t.Errorf("talks %v: an idle connection stays open: %v", talks, err)
+		}
+	}
+	body, sent := io.Pipe()
+	defer sent.Close()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+	r.RequestURI = ""
+	r.Header.Set("Content-Type", "application/grpc")
+	began := time.Now()
+	resp, err := client(t, true).Do(r)
+	if err == nil {
+		_, err = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+	}
+	if took := time.Since(began); took < 200*time.Millisecond || took > 10*time.Second {
+		t.Errorf("a silent call ends after %v: %v", took, err)
+	}
+}
+
+// TestHeadersFromOutside: what services say to each other is not for clients to say.
+func TestHeadersFromOutside(t *testing.T) {
+	quiet(t)
+	for boundary, want := range map[string]bool{"edge": false, "internal": true} {
+		var got http.Header
+		url, _ := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.Header }), func(c *config.Config) {
+			c.Listeners[0].Boundary, c.Listeners[0].Peers = boundary, []string{"127.0.0.0/8"}
+			c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Forwarded-User", Trusted: true}}}
+		})
+		names := []string{
+			"X-Envoy-Internal", "X-Envoy-Upstream-Rq-Timeout-Ms", "X-Real-Ip", "X-Forwarded-Client-Cert", "X-Request-Id", "X-Forwarded-Port", "X_Real_Ip", "X_envoy_Internal", "X-Request-Start",
+		}
+		send := []string{"X-Forwarded-User", "acme", "X-Other", "1", "X-Requested-With", "1"}
+		for _, name := range names {
+			send = append(send, name, "x")
+		}
+		do(t, client(t, false), http.MethodGet, url, "", send...)
+		for _, name := range names {
+			if _, there := got[http.CanonicalHeaderKey(name)]; there != want {
+				t.Errorf("%s: %s goes through: %v, want %v", boundary, name, there, want)
+			}
+		}
+		for _, name := range []string{"X-Forwarded-User", "X-Other", "X-Requested-With"} {
+			if got.Get(name) == "" {
+				t.Errorf("%s: %s does not go through", boundary, name)
+			}
+		}
+	}
+}
+
+func TestOnlyPeersConnect(t *testing.T) {
+	quiet(t)
+	for network, want := range map[string]bool{"127.0.0.0/8": true, "192.0.2.0/24": false} {
+		_, p := front(t, swallow, func(c *config.Config) { c.Listeners[0].Peers = []string{network} })
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
+		if err == nil {
+			fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+			_, err = http.ReadResponse(bufio.NewReader(c), nil)
+			_ = c.Close()
+		}
+		if (err == nil) != want {
+			t.Errorf("peers %s: %v", network, err)
+		}
+	}
+}
+
+// TestBodiesAreKeptWithinTheBudget: announced bytes take no memory, received ones do, and at
+// the limit bodies are streamed.
+func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
+	quiet(t)
+	t.Cleanup(func() { memory.Process.SetLimit(0) })
+	url, p := front(t, swallow, func(c *config.Config) { c.MaxBuffered = 100_000 })
+	silent := make([]net.Conn, 20)
+	for i := range silent {
+		silent[i] = dial(t, p)
+		fmt.Fprint(silent[i], "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n")
+	}
+	for i := 0; ; i++ { // all wait for their body
+		if p.Stats(time.Now()).Clients["127.0.0.1:0"].Waiting == len(silent) {
+			break
+		}
+		if i > 1000 {
+			t.Fatal("they do not wait")
+		}
+		<-time.After(time.Millisecond) // net/http says nothing of it
+	}
+	if used := memory.Process.Stats().Used; used > int64(len(silent)*firstBuffer) {
+		t.Errorf("%d bytes are taken for bodies that have not come", used)
+	}
+	for range 5 {
+		for _, second := range []bool{false, true} {
+			if resp, text := do(t, client(t, second), http.MethodPost, url, strings.Repeat("x", 60_000)); resp.StatusCode != http.StatusOK || text != "60000" {
+				t.Errorf("HTTP/2 %v: %d %q", second, resp.StatusCode, text)
+			}
+		}
+	}
+	if s := memory.Process.Stats(); s.RejectedTotal == 0 || s.Used > 100_000 {
+		t.Errorf("%+v: the limit was not reached, or exceeded", s)
+	}
+	for _, c := range silent {
+		_ = c.Close()
+	}
+	for i := 0; memory.Process.Stats().Used > 0; i++ {
+		if i > 5000 {
+			t.Fatalf("%d bytes are kept for clients that have left", memory.Process.Stats().Used)
+		}
+		<-time.After(time.Millisecond) // as above
+	}
+}
+
+// TestBufferPutsBackWhatItHasRead runs out of memory in the middle of a body.
+func TestBufferPutsBackWhatItHasRead(t *testing.T) {
+	t.Cleanup(func() { memory.Process.SetLimit(0) })
+	text := bytes.Repeat([]byte("0123456789"), 5000)
+	for _, limit := range []int64{1, firstBuffer, 3 * firstBuffer, 40_000, -1} {
+		memory.Process.SetLimit(limit)
+		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", bytes.NewReader(text))
+		x, r := newExchange(httptest.NewRecorder(), r, nil, clock{time.Now()}, &bounds{})
+		if err := x.buffer(r); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(got, text) {
+			t.Errorf("limit %d: %d bytes, %v", limit, len(got), err)
+		}
+		if (r.GetBody != nil) != (limit < 0) {
+			t.Errorf("limit %d: kept as a whole: %v", limit, r.GetBody != nil)
+		}
+		x.end()
+		if used := memory.Process.Stats().Used; used != 0 {
+			t.Errorf("limit %d: %d bytes are left", limit, used)
+		}
+	}
+}

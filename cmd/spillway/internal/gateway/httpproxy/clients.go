@@ -1,0 +1,306 @@
+package httpproxy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/claims"
+)
+
+// clients are the connections of a listener and their exchanges. They enforce two caps, on
+// connections and on requests. Below three quarters of a cap they only count. Above, a
+// connection or an address that has its share gets more only if one of its exchanges
+// is evicted, and at the cap any newcomer does only if another exchange is. An exchange can
+// be evicted while it waits for its client. The one that has waited longest goes first,
+// weighted by the number that its address holds: silent clients cannot block active ones.
+type clients struct {
+	clock clock
+	costs atomic.Pointer[costs] // nil: connections cost nothing
+
+	mu        sync.Mutex
+	conns     map[net.Conn]*clientConn
+	addresses map[netip.Prefix]*address
+	requests  int
+	most      int // requests; not above zero: no limit
+	evicted   uint64
+	rejected  uint64
+}
+
+// An address is where clients come from: of IPv6, all of a /64, as one host has them.
+type address struct {
+	prefix   netip.Prefix
+	clients  map[*clientConn]struct{}
+	requests int
+}
+
+// A clientConn is one connection.
+type clientConn struct {
+	owner     *clients
+	conn      net.Conn
+	address   *address
+	idle      int64     // since when it is idle, or sends the head of a request
+	exchanges *exchange // the latest
+	requests  int
+	asked     bool // it has had an exchange
+	closing   bool
+	bill      bill
+}
+
+// network names the address of a client where a customer is expected, empty if it is not
+// known. No customer has such a name.
+func (c *clientConn) network() string {
+	if c == nil {
+		return ""
+	}
+	return "\x00" + c.address.prefix.String()
+}
+
+// firstRequest is how long a new connection counts as one at work: until its first request
+// can be here, after the round trips of a handshake. Otherwise each new client would lose
+// its connection to the next one while all others are at work.
+const firstRequest = 250 * time.Millisecond
+
+// The shares of a cap: from where on it is scarce, and what then is too much for one.
+const (
+	scarceShare     = 4  // the last quarter
+	addressShare    = 4  // a quarter for each address
+	connectionShare = 16 // a sixteenth for each connection: on one of HTTP/2 there can be 250
+)
+
+// scarce reports whether one more than n is in the last quarter of a cap.
+func scarce(n, most int) bool { return most > 0 && n >= most-most/scarceShare }
+
+// share is what one of many may have of a cap that is scarce.
+func share(most, of int) int { return max(1, most/of) }
+
+func newClients(most int) *clients {
+	return &clients{
+		clock: clock{time.Now()}, most: most,
+		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
+	}
+}
+
+// limit changes how many requests there may be.
+func (s *clients) limit(most int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.most = most
+}
+
+// prefixOf is the part of an address that tells clients apart.
+func prefixOf(a net.Addr) netip.Prefix {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Prefix{}
+	}
+	return claims.Network(tcp.AddrPort().Addr())
+}
+
+// clientKey is that of the client in the context of its connection.
+type clientKey struct{}
+
+// open is an [http.Server.ConnContext].
+func (s *clients) open(ctx context.Context, conn net.Conn) context.Context {
+	c := &clientConn{owner: s, conn: conn}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if costs := s.costs.Load(); costs != nil {
+		c.bill.due = costs.handshake
+	}
+	c.idle = s.clock.now()
+	prefix := prefixOf(conn.RemoteAddr())
+	if c.address = s.addresses[prefix]; c.address == nil {
+		c.address = &address{prefix: prefix, clients: make(map[*clientConn]struct{})}
+		s.addresses[prefix] = c.address
+	}
+	c.address.clients[c] = struct{}{}
+	s.conns[conn] = c
+	return context.WithValue(ctx, clientKey{}, c)
+}
+
+// enter is an [http.Server.ConnState].
+func (s *clients) enter(conn net.Conn, state http.ConnState) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.conns[conn]
+	if c == nil {
+		return
+	}
+	switch state {
+	case http.StateActive, http.StateIdle:
+		s.rest(c, s.clock.now())
+	case http.StateClosed:
+		s.forget(c)
+	case http.StateHijacked: // gone when the exchange is that has it
+		c.closing = true
+		if c.requests == 0 {
+			s.forget(c)
+		}
+	case http.StateNew:
+	}
+}
+
+// forget forgets a connection. Its exchanges count until they end.
+func (s *clients) forget(c *clientConn) {
+	s.rest(c, s.clock.now())
+	c.bill.settle()
+	delete(s.conns, c.conn)
+	delete(c.address.clients, c)
+	s.release(c.address)
+}
+
+// release forgets an address that has no connections and no requests left.
+func (s *clients) release(a *address) {
+	if len(a.clients) == 0 && a.requests == 0 {
+		delete(s.addresses, a.prefix)
+	}
+}
+
+// time is the clock by which clients are waited for.
+func (s *clients) time() clock {
+	if s == nil { // an explanation has no connections
+		return clock{time.Now()}
+	}
+	return s.clock
+}
+
+// begin counts an exchange, and reports whether there may be one more. If so, end must be
+// called.
+func (s *clients) begin(x *exchange) bool {
+	c := x.client
+	if c == nil {
+		return true
+	}
+	s.mu.Lock()
+	victim, ok := s.place(c)
+	if ok {
+		s.add(x)
+	} else {
+		s.rejected++
+	}
+	if victim != nil {
+		s.remove(victim) // its handler may take a moment to end
+		s.evicted++
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.abort(errEvicted)
+	}
+	return ok
+}
+
+func (s *clients) add(x *exchange) {
+	c := x.client
+	s.rest(c, s.clock.now())
+	x.counted, c.asked = true, true
+	s.requests++
+	c.requests++
+	c.address.requests++
+	if x.next = c.exchanges; x.next != nil {
+		x.next.previous = x
+	}
+	c.exchanges = x
+}
+
+func (s *clients) remove(x *exchange) {
+	if !x.counted {
+		return
+	}
+	x.counted = false
+	c := x.client
+	s.requests--
+	c.requests--
+	c.address.requests--
+	if x.previous != nil {
+		x.previous.next = x.next
+	} else {
+		c.exchanges = x.next
+	}
+	if x.next != nil {
+		x.next.previous = x.previous
+	}
+	x.previous, x.next = nil, nil
+	c.idle = s.clock.now()
+	if c.closing && c.requests == 0 {
+		s.forget(c)
+	}
+	s.release(c.address)
+}
+
+// end counts an exchange that has ended.
+func (s *clients) end(x *exchange) {
+	if x.client == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.remove(x)
+}
+
+// watch ends exchanges whose client takes too long, until ctx ends.
+func (s *clients) watch(ctx context.Context, every func() time.Duration) {
+	timer := time.NewTimer(every())
+	defer timer.Stop()
+	var late []*exchange
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		late = s.stalled(s.late(late[:0]))
+		for _, x := range late {
+			x.abort(errSlow)
+		}
+		clear(late)
+		timer.Reset(every())
+	}
+}
+
+func (s *clients) late(all []*exchange) []*exchange {
+	now := s.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			if x.overdue(now) != nil {
+				all = append(all, x)
+			}
+		}
+	}
+	return all
+}
+
+// ClientStats says how the clients of a listener stand.
+type ClientStats struct {
+	Connections int
+	Requests    int    // including those that wait for their client
+	Waiting     int    // of them
+	Evicted     uint64 // exchanges and connections
+	Rejected    uint64 // requests, at the cap
+}
+
+func (s *clients) stats() ClientStats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := ClientStats{Connections: len(s.conns), Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			if x.waits() {
+				all.Waiting++
+			}
+		}
+	}
+	return all
+}
+
+// clientOf returns the client that a request comes from, nil if that is not known.
+func clientOf(r *http.Request) *clientConn {
+	c, _ := r.Context().Value(clientKey{}).(*clientConn)
+	return c
+}

@@ -1,0 +1,101 @@
+package httpproxy
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// patient accepts connections on which each piece that is written must be taken
+// within a time. The timeouts of net/http are for all of an answer, and would cut off
+// those that are long.
+type patient struct {
+	net.Listener
+	timeout time.Duration         // negative: none
+	peers   func() []netip.Prefix // nobody else may connect; none: all may
+}
+
+// Accept implements [net.Listener].
+func (p *patient) Accept() (net.Conn, error) {
+	for {
+		c, err := p.Listener.Accept()
+		switch {
+		case err != nil:
+			return nil, err
+		case !isPeer(p.peers(), c.RemoteAddr()):
+			reset(c)
+		case p.timeout <= 0:
+			return c, nil
+		default:
+			return &conn{Conn: c, timeout: p.timeout, born: time.Now()}, nil
+		}
+	}
+}
+
+// isPeer reports whether an address is in one of the networks that there are.
+func isPeer(networks []netip.Prefix, a net.Addr) bool {
+	if len(networks) == 0 {
+		return true
+	}
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
+}
+
+// reset closes a connection so that nothing of it stays in the kernel.
+func reset(c net.Conn) {
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+// conn is a connection with a timeout for each Write.
+type conn struct {
+	net.Conn
+	timeout time.Duration
+	born    time.Time
+	set     atomic.Int64 // when the deadline was set, in nanoseconds since born; 0: it is not
+	told    atomic.Bool  // others have set one, and know why
+}
+
+// Write implements [net.Conn].
+func (c *conn) Write(b []byte) (int, error) {
+	if !c.told.Load() {
+		now := time.Since(c.born)
+		if set := time.Duration(c.set.Load()); set == 0 || now-set > c.timeout/8 {
+			c.set.Store(int64(now))
+			if err := c.Conn.SetWriteDeadline(c.born.Add(now + c.timeout)); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return c.Conn.Write(b)
+}
+
+// SetWriteDeadline implements [net.Conn].
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.told.Store(!t.IsZero())
+	c.set.Store(0)
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline implements [net.Conn].
+func (c *conn) SetDeadline(t time.Time) error {
+	c.told.Store(!t.IsZero())
+	c.set.Store(0)
+	return c.Conn.SetDeadline(t)
+}
+
+// NetConn returns the connection underneath.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
+// CloseWrite ends what is sent, so that the client reads the answer to the end
+// before it learns that the connection is closed.
+func (c *conn) CloseWrite() error {
+	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return nil
+}

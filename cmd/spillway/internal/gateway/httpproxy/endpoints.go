@@ -1,0 +1,348 @@
+package httpproxy
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+)
+
+// endpoints sends each attempt to one endpoint of a cluster. It is an
+// [http.RoundTripper].
+type endpoints struct {
+	all    []*endpoint
+	set    *balance.Set // of the endpoints, in the same order
+	policy balance.Config
+	scheme string
+	plain  *http.Transport // HTTP/1.1, or what TLS negotiates
+	second *http.Transport // HTTP/2 in the clear; nil: not spoken
+	always bool            // nothing else is spoken
+	each   int             // connections of plain to each endpoint
+}
+
+// An endpoint is one address.
+type endpoint struct {
+	*balance.Endpoint
+	address string
+	health  health
+	total   atomic.Uint64
+	asked   atomic.Int64 // when the last attempt was sent, since the start of the set
+	served  atomic.Int64 // when it last served one, likewise; 0: never
+	failed  atomic.Int64 // when it last could not be connected to, likewise
+	lost    atomic.Bool  // it has answered nothing since
+}
+
+// lose is how long an endpoint that could not be connected to is reported as such. If
+// requests arrive it is tried again and again.
+const lose = 10 * time.Second
+
+func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
+	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2" && secured == nil, policy: x.Balancing()}
+	for _, address := range x.Subset() {
+		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
+	}
+	second := x.MaxConnections
+	if x.Batch != nil {
+		e.each = x.Batch.Connections / len(e.all)
+		if second = e.each; secured == nil && x.Protocol == "auto" {
+			e.each, second = e.each-1, 1
+		}
+	}
+	if err := e.assemble(time.Now()); err != nil {
+		return nil, err
+	}
+	e.plain = newTransport(x, e.each)
+	if secured != nil {
+		e.scheme, e.plain.TLSClientConfig = "https", secured
+		e.plain.Protocols.SetHTTP1(x.Protocol != "http2")
+		e.plain.Protocols.SetHTTP2(x.Protocol != "http1")
+		return e, nil
+	}
+	e.plain.Protocols.SetHTTP1(true)
+	if x.Protocol != "http1" {
+		e.second = newTransport(x, second)
+		e.second.Protocols.SetUnencryptedHTTP2(true)
+	}
+	return e, nil
+}
+
+// assemble makes the set of the endpoints, whose times are counted from start.
+func (e *endpoints) assemble(start time.Time) (err error) {
+	all := make([]*balance.Endpoint, 0, len(e.all))
+	for _, x := range e.all {
+		all = append(all, x.Endpoint)
+	}
+	e.set, err = balance.New(e.policy, start, all)
+	return err
+}
+
+// maxAnswerHead is how long the head of an answer may be.
+const maxAnswerHead = 1 << 20
+
+func newTransport(x *config.Cluster, connections int) *http.Transport {
+	connections = max(0, connections) // where negative and zero are no limit
+	return &http.Transport{
+		DialContext:            (&net.Dialer{Timeout: x.ConnectTimeout}).DialContext,
+		TLSHandshakeTimeout:    x.ConnectTimeout,
+		MaxConnsPerHost:        connections,
+		MaxIdleConnsPerHost:    max(connections, 64),
+		IdleConnTimeout:        x.IdleTimeout,
+		ResponseHeaderTimeout:  x.ResponseTimeout,
+		MaxResponseHeaderBytes: maxAnswerHead,
+		ExpectContinueTimeout:  time.Second,
+		DisableCompression:     true,
+		Protocols:              new(http.Protocols),
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+}
+
+// places returns how many requests can be under way, each on a connection of its
+// own.
+func (e *endpoints) places() int { return e.each * len(e.all) }
+
+// RoundTrip implements [http.RoundTripper].
+func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
+	t, call := e.plain, isGRPC(r)
+	if e.second != nil && (e.always || call) {
+		t = e.second
+	}
+	start := time.Now()
+	tried, _ := r.Context().Value(trailKey{}).(*trail)
+	class := spillway.CriticalityFrom(r.Context())
+	p := e.set.Pick(start, class, tried.avoided())
+	x := e.all[p.Index]
+	x.total.Add(1)
+	x.asked.Store(int64(start.Sub(e.set.Start())))
+	x.health.rouse()
+	resp, err := t.RoundTrip(e.aim(r, x))
+	now := time.Now()
+	if err != nil {
+		x.End()
+		answer := errorOf(r.Context(), err, start, now)
+		answer.Class = class
+		e.set.Answered(now, &p, answer)
+		if answer.Unreachable {
+			x.failed.Store(int64(now.Sub(e.set.Start())))
+			x.lost.Store(true)
+			tried.add(x)
+		}
+		return nil, err
+	}
+	e.answered(now, x, &p, class, resp, tried, safe(r))
+	e.hold(x, resp)
+	return resp, nil
+}
+
+// answered takes in an answer, before its body.
+func (e *endpoints) answered(
+	now time.Time, x *endpoint, p *balance.Pick, class spillway.Criticality, resp *http.Response, tried *trail, safe bool,
+) {
+	if x.lost.Load() {
+		x.lost.Store(false)
+	}
+	said := read(resp, now)
+	e.set.Answered(now, p, balance.Answer{
+		Outcome: said.outcome(), Class: class, Hint: said.hint, Failed: said.failed,
+	})
+	switch {
+	case !said.refusal:
+		if !said.failed {
+			x.served.Store(max(int64(now.Sub(e.set.Start())), 1))
+		}
+	case tried != nil:
+		tried.refused(resp)
+		tried.add(x)
+		if said.elsewhere(safe) && e.set.Elsewhere(now, class, tried.avoided()) {
+			tried.redirect(resp)
+		}
+	}
+	e.report(now, x, resp.Header)
+}
+
+// safe reports whether a request may be sent again although an endpoint may have
+// processed it: RFC 9110, section 9.2.2.
+func safe(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
+}
+
+// report takes the load report out of headers or trailers. No client gets it: it is
+// about the endpoint, and hop by hop.
+func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
+	if h[orca.Header] == nil && h[orca.HeaderBinary] == nil {
+		return
+	}
+	wanted := e.set.Wants(now, x.Endpoint)
+	if r, ok := orca.Take(h, wanted); ok {
+		e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
+	}
+}
+
+// aim returns r as it is sent to x. r is not changed. It may have been made for an
+// endpoint of the configuration before.
+func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
+	if r.URL.Host == x.address && r.URL.Scheme == e.scheme {
+		return r
+	}
+	aimed := &struct {
+		request http.Request
+		url     url.URL
+	}{*r, *r.URL}
+	aimed.url.Scheme, aimed.url.Host = e.scheme, x.address
+	aimed.request.URL = &aimed.url
+	return &aimed.request
+}
+
+// inherit takes over what is known of endpoints that were there before, and starts the
+// others slowly. Nothing may use e yet, nor check the health of the others.
+func (e *endpoints) inherit(old *endpoints, health bool) error {
+	known := make(map[string]*endpoint, len(old.all))
+	for _, o := range old.all {
+		known[o.address] = o
+	}
+	var fresh []*balance.Endpoint
+	for _, x := range e.all {
+		o := known[x.address]
+		if o == nil {
+			fresh = append(fresh, x.Endpoint)
+			continue
+		}
+		x.Endpoint = o.Endpoint
+		x.asked.Store(o.asked.Load())
+		x.served.Store(o.served.Load())
+		x.failed.Store(o.failed.Load())
+		x.lost.Store(o.lost.Load())
+		if health {
+			x.health.state.Store(o.health.state.Load())
+		} else {
+			old.set.SetHealthy(time.Now(), x.Endpoint, true)
+		}
+	}
+	if err := e.assemble(old.set.Start()); err != nil {
+		return err
+	}
+	for _, x := range fresh {
+		e.set.Ramp(time.Now(), x)
+	}
+	return nil
+}
+
+func (e *endpoints) close() {
+	e.plain.CloseIdleConnections()
+	if e.second != nil {
+		e.second.CloseIdleConnections()
+	}
+}
+
+// EndpointStats says how an endpoint stands.
+type EndpointStats struct {
+	Address string
+	Busy    int           // attempts under way
+	Total   uint64        // attempts
+	State   balance.State // why it is skipped
+	Weight  float64       // relative to the mean
+	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
+
+	Health                   Health // by its checks
+	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
+	SkippedTotal             uint64 // checks that were not made, as requests were served
+	Reason                   string // of the last check that failed
+}
+
+func (e *endpoints) stats(now time.Time) []EndpointStats {
+	all := make([]EndpointStats, 0, len(e.all))
+	at := int64(now.Sub(e.set.Start()))
+	for i, x := range e.all {
+		s := EndpointStats{
+			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
+			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
+			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
+		}
+		if reason := x.health.reason.Load(); reason != nil {
+			s.Reason = *reason
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// hold counts an attempt as under way until its answer has ended, and takes the load
+// report out of its trailers.
+func (e *endpoints) hold(x *endpoint, resp *http.Response) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		x.End()
+		return
+	}
+	if len(resp.Trailer) > 0 { // the announced ones
+		delete(resp.Trailer, orca.Header)
+		delete(resp.Trailer, orca.HeaderBinary)
+	}
+	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
+	resp.Body = h
+	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
+		resp.Body = &duplex{h, w}
+	}
+}
+
+// held is the body of an answer.
+type held struct {
+	io.ReadCloser
+	endpoints *endpoints
+	endpoint  *endpoint
+	response  *http.Response
+	ended     atomic.Bool
+}
+
+// Read implements [io.Reader].
+func (h *held) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if err != nil {
+		if len(h.response.Trailer) > 0 {
+			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
+		}
+		h.end()
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (h *held) Close() error {
+	defer h.end()
+	return h.ReadCloser.Close()
+}
+
+func (h *held) end() {
+	if h.ended.CompareAndSwap(false, true) {
+		h.endpoint.End()
+	}
+}
+
+// duplex is a body that can be written to.
+type duplex struct {
+	*held
+	io.Writer
+}
+
+// host returns any address of the cluster, for requests that are aimed later.
+func (e *endpoints) host() string { return e.all[0].address }
+
+// requested returns when the last attempt was sent to any endpoint, since the start of
+// the set; 0 if there was none.
+func (e *endpoints) requested() int64 {
+	last := int64(0)
+	for _, x := range e.all {
+		last = max(last, x.asked.Load())
+	}
+	return last
+}

@@ -1,0 +1,146 @@
+package httpproxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+func TestRetriesGoElsewhere(t *testing.T) {
+	quiet(t)
+	var refused atomic.Int64
+	bad, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refused.Add(1)
+		w.Header().Set("X-Envoy-Overloaded", "true")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	for mode, wantAll := range map[config.Mode]bool{"enforce": true, "observe": false} {
+		refused.Store(0)
+		url, _ := front(t, http.NotFoundHandler(), func(c *config.Config) {
+			x := &c.Clusters[0]
+			x.Endpoints = []string{bad, good}
+			x.Throttle.Mode = "off"
+			x.Retry = config.Retry{Mode: mode, Attempts: 2, Ratio: 1, Base: -1}
+		})
+		served := 0
+		for i := range 60 {
+			body := fmt.Sprint("body ", i)
+			if resp, got := do(t, client(t, false), http.MethodPost, url, body); resp.StatusCode == http.StatusOK && got == body {
+				served++
+			}
+		}
+		if n := refused.Load(); n < 1 || n > 15 || // it refuses, and gets less for it
+			(served == 60) != wantAll || !wantAll && served+int(n) != 60 {
+			t.Errorf("retries %s: %d of 60 served, %d refused by an endpoint", mode, served, n)
+		}
+	}
+}
+
+func TestDeadEndpointsAreAvoided(t *testing.T) {
+	quiet(t)
+	dead := closedAddress(t)
+	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
+		c.Mode = "enforce"
+		c.Clusters[0].Endpoints = []string{dead, good}
+		c.Clusters[0].Retry.Ratio = 1
+	})
+	x := client(t, false)
+	for i := range 100 {
+		if resp, got := do(t, x, http.MethodPost, url, "work"); resp.StatusCode != http.StatusOK || got != "work" {
+			t.Fatalf("request %d: %d %q", i, resp.StatusCode, got)
+		}
+	}
+	if s := p.Stats(time.Now()).Clusters["upstream"].Endpoints; s[0].Total > 20 || s[1].Total != 100 || s[0].Busy != 0 || s[1].Busy != 0 {
+		t.Errorf("endpoints: %+v", s)
+	}
+}
+
+// TestTheOnlyEndpointIsDown: it gets requests all the same, but that it cannot be
+// connected to shows.
+func TestTheOnlyEndpointIsDown(t *testing.T) {
+	quiet(t)
+	dead := closedAddress(t)
+	for _, kind := range []string{"text/plain", "application/grpc"} {
+		url, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Clusters[0].Endpoints = []string{dead} })
+		began := time.Now()
+		do(t, client(t, true), http.MethodPost, url, "work", "Content-Type", kind)
+		if s := p.Stats(began).Clusters["upstream"].Endpoints[0]; !s.Failed || s.Total != 1 || s.Busy != 0 {
+			t.Errorf("%s: %+v", kind, s)
+		}
+	}
+}
+
+// TestDownIsNoFlicker: an endpoint that is tried now and then is down all the time, until
+// it answers, or nobody has asked for long.
+func TestDownIsNoFlicker(t *testing.T) {
+	address, _ := upstreamAt(t, http.NotFoundHandler())
+	for _, all := range [][]string{{address}, {address, address}} {
+		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		noon := time.Now()
+		for _, x := range e.all {
+			x.failed.Store(int64(noon.Sub(e.set.Start())))
+			x.lost.Store(true)
+		}
+		down := func(after time.Duration) int {
+			n := 0
+			for _, s := range e.stats(noon.Add(after)) {
+				if s.Failed {
+					n++
+				}
+			}
+			return n
+		}
+		if down(0) != len(all) || down(5*time.Second) != len(all) || down(11*time.Second) != 0 {
+			t.Errorf("of %d down: %d, after 5s %d, after 11s %d", len(all), down(0), down(5*time.Second), down(11*time.Second))
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := e.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if down(0) != len(all)-1 {
+			t.Errorf("after an answer %d of %d are down", down(0), len(all))
+		}
+		e.close()
+	}
+}
+
+// TestRequestsOfTheConfigurationBefore: one that was made for endpoints that have just
+// been replaced goes to those that there are, and as these want it.
+func TestRequestsOfTheConfigurationBefore(t *testing.T) {
+	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
+	for _, all := range [][]string{{address}, {address, address}} {
+		e, err := newEndpoints(&config.Cluster{Endpoints: all}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:1/path", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := e.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if string(body) != "/path" || err != nil || r.URL.Host != "127.0.0.1:1" {
+			t.Errorf("%d endpoints: %q, %v, and the request is one to %v", len(all), body, err, r.URL)
+		}
+		e.close()
+	}
+}

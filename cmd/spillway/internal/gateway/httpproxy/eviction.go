@@ -1,0 +1,167 @@
+package httpproxy
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// place reports whether a connection may have one more exchange, and which exchange to
+// evict for it; nil if none.
+func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
+	now := s.clock.now()
+	var rank ranking
+	switch {
+	case !scarce(s.requests, s.most):
+		return nil, true
+	case c.requests >= share(s.most, connectionShare):
+		rank.exchanges(c, now)
+	case c.address.requests >= share(s.most, addressShare):
+		rank.address(c.address, now)
+	case s.requests >= s.most:
+		for _, other := range s.conns {
+			if !rank.exchanges(other, now) {
+				break
+			}
+		}
+	default:
+		return nil, true
+	}
+	return rank.exchange, rank.exchange != nil
+}
+
+// stalled adds the exchanges to evict for clusters that run out of connections or places:
+// the ones that have waited longest for their clients.
+func (s *clients) stalled(all []*exchange) []*exchange {
+	now := s.clock.now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	type target struct {
+		*cluster
+		call bool // of gRPC
+	}
+	waiting, used := make(map[target][]*exchange), make(map[target]int)
+	for _, c := range s.conns {
+		for x := c.exchanges; x != nil; x = x.next {
+			to := target{x.cluster.Load(), x.stream.Load()}
+			if to.cluster == nil {
+				continue
+			}
+			used[to]++
+			if x.waiting(now) >= leastStall {
+				waiting[to] = append(waiting[to], x)
+			}
+		}
+	}
+	for to, slow := range waiting {
+		excess := used[to] - to.plenty(to.call)
+		if excess <= 0 {
+			continue
+		}
+		slices.SortFunc(slow, func(a, b *exchange) int { return cmp.Compare(b.waiting(now), a.waiting(now)) })
+		all = append(all, slow[:min(len(slow), excess)]...)
+	}
+	return all
+}
+
+// leastStall is how long an exchange must have waited for its client before it is evicted
+// for a cluster that still has room: longer than the retransmission of a lost segment takes.
+const leastStall = time.Second
+
+// evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
+// any does.
+func (s *clients) evictFrom(full *cluster) {
+	now := s.clock.now()
+	rank := ranking{of: full}
+	s.mu.Lock()
+	for _, c := range s.conns {
+		if !rank.exchanges(c, now) {
+			break
+		}
+	}
+	victim := rank.exchange
+	if victim != nil {
+		victim.cluster.Store(nil) // the next newcomer has another one evicted
+		s.evicted++
+	}
+	s.mu.Unlock()
+	if victim != nil {
+		victim.abort(errEvicted)
+	}
+}
+
+// A ranking finds the exchange or connection to evict. It looks at mostSeen of them at most,
+// as it may run for each new connection.
+type ranking struct {
+	exchange *exchange
+	client   *clientConn
+	score    float64
+	seen     int
+	of       *cluster // only exchanges with this one count, without calls of gRPC; nil: all
+}
+
+const mostSeen = 512
+
+// weigh reports whether a wait is the greatest so far. A wait counts once for each
+// request or connection that its address has.
+func (r *ranking) weigh(wait time.Duration, held int) bool {
+	r.seen++
+	score := wait.Seconds() * float64(max(1, held))
+	if score <= r.score {
+		return false
+	}
+	r.score = score
+	return true
+}
+
+// exchanges considers the exchanges of a connection, and reports whether to consider more.
+func (r *ranking) exchanges(c *clientConn, now int64) bool {
+	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
+		if r.of != nil && (x.cluster.Load() != r.of || x.stream.Load()) {
+			continue
+		}
+		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {
+			r.exchange = x
+		}
+	}
+	r.seen++
+	return r.seen < mostSeen
+}
+
+func (r *ranking) address(a *address, now int64) {
+	for c := range a.clients {
+		if !r.exchanges(c, now) {
+			return
+		}
+	}
+}
+
+// connection takes in a client as one whose connection could be closed.
+func (r *ranking) connection(c *clientConn, now int64) bool {
+	if wait := c.waiting(now); wait > 0 && r.weigh(wait, len(c.address.clients)) {
+		r.client = c
+	}
+	return r.seen < mostSeen
+}
+
+// waiting is for how long nothing happened on a connection but waiting for its client; 0
+// if something does.
+func (c *clientConn) waiting(now int64) time.Duration {
+	if c.requests == 0 {
+		if wait := time.Duration(now - c.idle); c.asked || wait >= firstRequest {
+			return max(1, wait)
+		}
+		return 0
+	}
+	least := time.Duration(0)
+	for x := c.exchanges; x != nil; x = x.next {
+		wait := x.waiting(now)
+		if wait == 0 {
+			return 0
+		}
+		if least == 0 || wait < least {
+			least = wait
+		}
+	}
+	return least
+}

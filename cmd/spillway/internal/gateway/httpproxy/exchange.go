@@ -1,0 +1,329 @@
+package httpproxy
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+)
+
+// An exchange is one request and its answer, as far as the client has a part in them: it
+// sends a body, and receives an answer. The exchange knows when the client is waited for,
+// and ends when that takes longer than the bounds allow. It is the [http.ResponseWriter]
+// of the request, and as a [requestBody] its body.
+type exchange struct {
+	http.ResponseWriter
+
+	client  *clientConn             // nil in an explanation
+	cluster atomic.Pointer[cluster] // nil until it has passed the gate
+	clock   clock
+	bounds  atomic.Pointer[bounds]
+	control *http.ResponseController
+	cancel  context.CancelCauseFunc // nil without a body
+	source  io.ReadCloser           // the body as it comes
+	stream  atomic.Bool             // a call of gRPC, or an upgraded connection: it may be silent
+	moved   atomic.Int64            // when the last byte moved, or the exchange began
+	reads   flow
+	writes  flow
+	unsent  int         // bytes that were written since the last flush
+	taken   atomic.Bool // the connection, by an upgrade
+	resting atomic.Bool // the answer is a stream that has nothing to say
+	done    atomic.Bool // the body was read to its end
+	closed  atomic.Bool // the body, by a reader that needs no more of it
+	first   bool        // by HTTP/1.1
+	kept    int         // bytes of [memory.Process]
+
+	mu       sync.Mutex
+	ended    bool
+	aborted  bool
+	hijacked net.Conn // nil: the connection is the server's
+
+	// Of the client; guarded by the lock of all clients.
+	previous, next *exchange
+	counted        bool
+}
+
+// exchangeKey is that of the exchange in the context of its request.
+type exchangeKey struct{}
+
+// exchangeOf returns the exchange of a request with a body, else nil.
+func exchangeOf(r *http.Request) *exchange {
+	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// exchangeUnder returns the exchange that a writer belongs to, or an unused one.
+func exchangeUnder(w http.ResponseWriter) *exchange {
+	for {
+		switch x := w.(type) {
+		case *exchange:
+			return x
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = x.Unwrap()
+		default:
+			return new(exchange)
+		}
+	}
+}
+
+// newExchange returns the exchange of a request, and the request to go on with.
+func newExchange(w http.ResponseWriter, r *http.Request, c *clientConn, t clock, b *bounds) (*exchange, *http.Request) {
+	x := &exchange{ResponseWriter: w, client: c, clock: t, control: http.NewResponseController(w)}
+	x.stream.Store(isGRPC(r))
+	x.first = r.ProtoMajor == 1
+	x.bounds.Store(b)
+	x.moved.Store(t.now())
+	if r.Body == nil || r.Body == http.NoBody {
+		x.done.Store(true)
+		return x, r
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	x.cancel, x.source = cancel, r.Body
+	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x))
+	r.Body = (*requestBody)(x)
+	return x, r
+}
+
+// A requestBody is the body of an exchange.
+type requestBody exchange
+
+// Read implements [io.Reader].
+func (b *requestBody) Read(p []byte) (int, error) {
+	x := (*exchange)(b)
+	x.reads.begin(x.clock.now())
+	n, err := x.source.Read(p)
+	now := x.clock.now()
+	x.reads.end(now, n, x.bounds.Load().rate)
+	if n > 0 {
+		x.moved.Store(now)
+	}
+	switch {
+	case err == nil:
+	case errors.Is(err, io.EOF):
+		x.done.Store(true)
+	default:
+		failed := &bodyError{err}
+		if !x.closed.Load() {
+			x.cancel(failed) // what the client wanted is given up: no failure of the upstream
+		}
+		err = failed
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (b *requestBody) Close() error {
+	b.closed.Store(true)
+	return b.source.Close()
+}
+
+// Write implements [http.ResponseWriter].
+func (x *exchange) Write(p []byte) (int, error) {
+	x.writes.begin(x.clock.now())
+	n, err := x.ResponseWriter.Write(p)
+	x.unsent += n
+	x.wrote(n)
+	return n, err
+}
+
+// FlushError is for [http.ResponseController].
+func (x *exchange) FlushError() error {
+	x.writes.begin(x.clock.now())
+	err := x.control.Flush()
+	x.wrote(x.unsent) // a buffer may have held them until now
+	x.unsent = 0
+	return err
+}
+
+func (x *exchange) wrote(n int) {
+	now := x.clock.now()
+	x.writes.end(now, n, x.bounds.Load().rate)
+	x.moved.Store(now)
+}
+
+// Unwrap is for [http.ResponseController].
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+// Hijack implements [http.Hijacker]. From then on the idle timeout of streams
+// applies.
+func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, buffered, err := x.control.Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.hijacked = c
+	x.moved.Store(x.clock.now())
+	x.stream.Store(true)
+	x.taken.Store(true)
+	return &upgraded{c, x}, buffered, nil
+}
+
+// upgraded is a connection that was taken over.
+type upgraded struct {
+	net.Conn
+	exchange *exchange
+}
+
+// Read implements [net.Conn].
+func (u *upgraded) Read(p []byte) (int, error) {
+	n, err := u.Conn.Read(p)
+	u.exchange.moved.Store(u.exchange.clock.now())
+	return n, err
+}
+
+// Write implements [net.Conn].
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.Conn.Write(p)
+	u.exchange.moved.Store(u.exchange.clock.now())
+	return n, err
+}
+
+// CloseWrite ends what is sent.
+func (u *upgraded) CloseWrite() error {
+	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// keep takes n bytes of the memory that the process may keep for clients, until the
+// exchange ends, and reports whether it got them. It is for the goroutine that reads the
+// body.
+func (x *exchange) keep(n int) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended || !memory.Process.Take(n) {
+		return false
+	}
+	x.kept += n
+	return true
+}
+
+// Why an exchange was ended.
+var (
+	errSlow    = &clientError{"the client was too slow"}
+	errEvicted = &clientError{"the client was waited for while there was no room for others"}
+)
+
+// clientError is a reason to end an exchange. It counts as a timeout.
+type clientError struct{ text string }
+
+func (e *clientError) Error() string { return e.text }
+
+// Timeout is that of [net.Error].
+func (e *clientError) Timeout() bool { return true }
+
+// Temporary is that of [net.Error].
+func (e *clientError) Temporary() bool { return false }
+
+// overdue returns why the exchange is to end, nil if it may go on.
+func (x *exchange) overdue(now int64) error {
+	b := x.bounds.Load()
+	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
+	var late bool
+	switch {
+	case !x.waits():
+	case x.stream.Load() || x.resting.Load():
+		late = (x.taken.Load() || !x.done.Load()) && exceeded(time.Duration(now-x.moved.Load()), b.idle)
+	default:
+		late = x.reads.waits() && (exceeded(x.reads.overdrawn(now), b.body) || exceeded(x.reads.waited(now), b.total)) ||
+			x.writes.waits() && exceeded(x.writes.overdrawn(now), b.answer)
+	}
+	if late {
+		return errSlow
+	}
+	return nil
+}
+
+// waits reports whether the exchange waits for its client, or is an idle stream. An upgraded
+// connection always counts as waiting.
+func (x *exchange) waits() bool {
+	return x.taken.Load() || x.resting.Load() || x.reads.waits() || x.writes.waits()
+}
+
+// waiting is for how long the client has been waited for in excess, or nothing has moved
+// in a stream. It is 0 if the exchange does not wait for its client.
+func (x *exchange) waiting(now int64) time.Duration {
+	switch {
+	case !x.waits():
+		return 0
+	case x.stream.Load() || x.resting.Load():
+		return max(1, time.Duration(now-x.moved.Load()))
+	default:
+		return max(1, x.reads.stalled(now), x.writes.stalled(now))
+	}
+}
+
+// abort ends the exchange: reads and writes that wait for the client fail. While the body is
+// read, the client still gets an answer.
+func (x *exchange) abort(why error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		return
+	}
+	if x.hijacked != nil {
+		_ = hangUp(x.hijacked) // its reader and its writer get an error
+		return
+	}
+	if x.writes.waits() || x.resting.Load() || x.aborted {
+		_ = x.control.SetWriteDeadline(long)
+	}
+	if x.resting.Load() && x.cancel == nil {
+		if !x.first {
+			return // its stream was reset
+		}
+		_ = hangUp(x.client.conn) // as above
+	}
+	x.aborted = true
+	if x.cancel != nil {
+		x.cancel(&bodyError{why})
+		_ = x.control.SetReadDeadline(long)
+	}
+}
+
+// unreadTime is how long net/http may read on an unread body: enough for what was sent
+// together with the head.
+const unreadTime = 50 * time.Millisecond
+
+// long is a deadline that has passed.
+var long = time.Unix(1, 0)
+
+// end ends the exchange when the handler has.
+func (x *exchange) end() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.ended = true
+	memory.Process.Give(x.kept)
+	x.kept = 0
+	if x.cancel != nil {
+		x.cancel(nil)
+	}
+	if x.hijacked == nil && !x.done.Load() && x.first {
+		// net/http reads on what is left of a short body, and keeps the connection if that
+		// comes at once. One of HTTP/2 does not have to be read on.
+		_ = x.control.SetReadDeadline(time.Now().Add(unreadTime))
+	}
+}
+
+// bodyError is one of the client, which could not send its body.
+type bodyError struct{ error }
+
+func (e *bodyError) Unwrap() error { return e.error }
+
+// Error says whose fault it is.
+func (e *bodyError) Error() string { return "the body of the request: " + e.error.Error() }
+
+// clock counts nanoseconds since the listener began, from 1.
+type clock struct{ base time.Time }
+
+func (c clock) now() int64 { return int64(time.Since(c.base)) + 1 }

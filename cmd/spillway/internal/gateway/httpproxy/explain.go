@@ -1,0 +1,260 @@
+package httpproxy
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
+)
+
+// A Question is a request that is to be explained.
+type Question struct {
+	// Listener is the name of that to which it comes. Empty means the first one.
+	Listener string
+	// Client is the name in the certificate of the client. Empty means that it has
+	// none.
+	Client string
+	// Request is as a server reads one. Its body, if any, is read several times as
+	// zeros, as long as ContentLength says.
+	Request *http.Request
+}
+
+// An Explanation says what a proxy does with a request, and why. All of it comes from
+// the code that serves requests, run once with endpoints that are made up, and no
+// other request under way.
+type Explanation struct {
+	Request  string        `json:"request"`
+	Listener ListenerFacts `json:"listener"`
+	Headers  []HeaderFacts `json:"headers"`
+	Routes   []RouteFacts  `json:"routes"`
+	Call     *CallFacts    `json:"call,omitempty"` // nil: no route matches
+	Gates    []GateFacts   `json:"gates"`
+	Retries  *RetryFacts   `json:"retries,omitempty"`
+	Target   *TargetFacts  `json:"target,omitempty"`
+	// Status is what the client gets if the endpoint answers 200.
+	Status int `json:"status"`
+}
+
+// ListenerFacts says where a request comes in, and what of it is believed there.
+type ListenerFacts struct {
+	Name     string `json:"name"`
+	Address  string `json:"address"`
+	Boundary string `json:"boundary"`
+	Client   string `json:"client,omitempty"`
+	Trust    string `json:"trust"`
+}
+
+// CallFacts are what the policies know of a request.
+type CallFacts struct {
+	Cluster     string `json:"cluster"`
+	Criticality string `json:"criticality"`
+	// DecidedBy says which of route, identity and header the class is of.
+	DecidedBy string `json:"criticality_decided_by"`
+	Customer  string `json:"customer,omitempty"`
+	Attempt   int    `json:"attempt"` // from 0
+	Deadline  string `json:"deadline,omitempty"`
+	Exempt    bool   `json:"exempt"`
+}
+
+// TargetFacts says where a request goes, and how.
+type TargetFacts struct {
+	Cluster   string   `json:"cluster"`
+	Endpoints []string `json:"endpoints"`
+	Protocol  string   `json:"protocol"`
+	TLS       bool     `json:"tls"`
+	// Sent are the headers that the endpoint gets, those of the request left out that
+	// go through as they came.
+	Sent []string `json:"sent"`
+}
+
+// Explain says what a proxy with a configuration that was found good would do with a
+// request. It opens no port, reads no file, and sends nothing.
+func Explain(c *config.Config, q Question) (*Explanation, error) {
+	d := c.Defaulted()
+	at := 0
+	if q.Listener != "" {
+		at = slices.IndexFunc(d.Listeners, func(l config.Listener) bool { return l.Name == q.Listener })
+	}
+	if at < 0 || at >= len(d.Listeners) {
+		return nil, fmt.Errorf("no listener is called %.64q", q.Listener)
+	}
+	l := &d.Listeners[at]
+	if q.Client != "" && !claims.IsIdentity(q.Client) {
+		return nil, fmt.Errorf("the client is %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", q.Client)
+	}
+	if q.Client != "" && (l.TLS == nil || l.TLS.ClientCA == "") {
+		return nil, fmt.Errorf("listener %s asks for no certificates, so no client proves to be %.64q: it has no tls.client_ca", l.Name, q.Client)
+	}
+	x, err := newRehearsal(d, l)
+	if err != nil {
+		return nil, err
+	}
+	e := explaining{config: d, listener: l, question: q, rehearsal: x}
+	return e.explain()
+}
+
+// explaining is one Explain.
+type explaining struct {
+	config    *config.Config
+	listener  *config.Listener
+	question  Question
+	rehearsal *rehearsal
+
+	route  *route // that matches; nil: none
+	call   spillway.Call
+	claims ingress.Claims
+	left   time.Duration // to the deadline; 0: there is none
+	answer answered
+}
+
+func (e *explaining) explain() (*Explanation, error) {
+	r := e.request()
+	e.route = e.rehearsal.settings.match(r)
+	if e.route != nil {
+		e.call, e.claims, e.left = judge(e.route.gate, r)
+	}
+	exempt := e.route != nil && e.route.gate.exempt(r)
+	e.answer = e.rehearsal.play(r)
+	if err := e.rehearsal.close(); err != nil {
+		return nil, err
+	}
+	all := &Explanation{
+		Request: r.Method + " " + r.RequestURI + " of " + r.Host, Listener: e.listenerFacts(),
+		Headers: []HeaderFacts{}, Routes: e.routes(r), Status: e.answer.status,
+	}
+	all.Gates = e.gates(exempt)
+	if e.route == nil {
+		return all, nil
+	}
+	all.Headers = e.headers()
+	all.Call = &CallFacts{
+		Cluster: e.route.gate.key.cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Customer: e.call.Customer,
+		Attempt: int(e.call.Attempt), Exempt: exempt,
+	}
+	if e.left > 0 {
+		all.Call.Deadline = e.left.String()
+	}
+	all.Target = e.target()
+	var err error
+	all.Retries, err = e.retries()
+	return all, err
+}
+
+// cluster is that to which the request goes.
+func (e *explaining) cluster() *config.Cluster {
+	return e.rehearsal.clusters[e.route.gate.key.cluster].current.Load().config
+}
+
+// judge returns what a gate takes a request for, and how much time it has left. As
+// some of it is counted from a clock that is read inside, it is asked until that was
+// quick.
+func judge(g *gate, r *http.Request) (call spillway.Call, claims ingress.Claims, left time.Duration) {
+	for range 100 {
+		now := time.Now()
+		call, claims = g.handler.Judge(now, r)
+		if call.Deadline.IsZero() {
+			return call, claims, 0
+		}
+		left = call.Deadline.Sub(now).Round(time.Millisecond)
+		if time.Since(now) < time.Millisecond/4 {
+			break
+		}
+	}
+	return call, claims, left
+}
+
+// request returns the request anew, as it comes to a server.
+func (e *explaining) request() *http.Request {
+	q := e.question
+	r := q.Request.Clone(q.Request.Context())
+	if e.listener.TLS != nil {
+		r.TLS = &tls.ConnectionState{HandshakeComplete: true}
+	}
+	if q.Client != "" {
+		r.TLS.VerifiedChains = [][]*x509.Certificate{{certificateOf(q.Client)}}
+	}
+	r.Body = http.NoBody
+	if r.ContentLength != 0 {
+		r.Body = &zeros{r.ContentLength}
+	}
+	return r
+}
+
+// certificateOf returns one in which a name is found as in those of clients.
+func certificateOf(name string) *x509.Certificate {
+	c := new(x509.Certificate)
+	kind, rest, _ := strings.Cut(name, ":")
+	switch u, err := url.Parse(rest); {
+	case kind == "uri" && err == nil:
+		c.URIs = []*url.URL{u}
+	case kind == "dns":
+		c.DNSNames = []string{rest}
+	default:
+		c.Subject.CommonName = strings.TrimPrefix(name, "cn:")
+	}
+	return c
+}
+
+func (e *explaining) listenerFacts() ListenerFacts {
+	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
+	f.Trust = "anybody may connect: a request may lower its class and shorten its deadline, and nothing else that it says of itself is believed"
+	if e.rehearsal.settings.internal {
+		f.Boundary = "internal"
+		f.Trust = fmt.Sprintf("what a request says of its class is believed up to %v, the highest that %s may use; so are attempt number and deadline",
+			e.highest(), e.who())
+	}
+	return f
+}
+
+// highest is the highest class that the client may use inside, as the rules of trust
+// have it.
+func (e *explaining) highest() spillway.Criticality {
+	trust := e.config.Ingress(e.listener, &e.config.Clusters[0]).Trust
+	claims := ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true, Identity: e.question.Client}
+	return trust.Judge(time.Time{}, spillway.Call{}, claims).Criticality
+}
+
+// who is the client in words.
+func (e *explaining) who() string {
+	if _, ok := e.listener.Callers[e.question.Client]; ok {
+		return e.question.Client
+	}
+	return "a caller without an entry of its own"
+}
+
+// target says where the request goes.
+func (e *explaining) target() *TargetFacts {
+	c := e.cluster()
+	f := &TargetFacts{Cluster: c.Name, Endpoints: c.Endpoints, TLS: c.TLS != nil, Sent: []string{}}
+	sent := e.rehearsal.stage.sent
+	switch {
+	case sent == nil:
+		f.Protocol = "nothing is sent"
+		return f
+	case !f.TLS:
+		f.Protocol = sent.Proto
+	case c.Protocol == "auto":
+		f.Protocol = "what TLS negotiates"
+	default:
+		f.Protocol = map[string]string{"http1": "HTTP/1.1", "http2": "HTTP/2.0"}[c.Protocol]
+	}
+	for _, name := range sortedKeys(sent.Header) {
+		came, goes := e.question.Request.Header[name], sent.Header[name]
+		if !slices.Equal(came, goes) && !ofTransport[name] {
+			f.Sent = append(f.Sent, name+": "+e.sent(name))
+		}
+	}
+	return f
+}
+
+// ofTransport are headers of which the protocol makes its own use.
+var ofTransport = map[string]bool{"Accept-Encoding": true, "Content-Length": true, "User-Agent": true}

@@ -1,0 +1,149 @@
+package httpproxy
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// GateFacts says what a gate does with a request.
+type GateFacts struct {
+	Gate   string `json:"gate"`
+	Mode   string `json:"mode"`
+	Limits string `json:"limits"` // as the file gives them
+	// Does is what it does now, with nothing else under way.
+	Does string `json:"does"`
+	// Refuses says when it refuses, and how.
+	Refuses string `json:"refuses"`
+}
+
+// What a client is answered.
+const (
+	says503 = "503 with Retry-After, or UNAVAILABLE"
+	says429 = "429 with Retry-After, or RESOURCE_EXHAUSTED"
+)
+
+// gates says what each gate does, in their order.
+func (e *explaining) gates(exempt bool) []GateFacts {
+	l := e.listener
+	all := []GateFacts{{
+		Gate: "connections", Mode: "enforce", Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
+		Does: "accepts its connection", Refuses: "connections that are too many are reset",
+	}}
+	if e.route == nil {
+		return all
+	}
+	x := e.cluster()
+	c := e.config.Ingress(l, x)
+	all = append(all,
+		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "more than the rate: "+says503),
+		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota)), "a customer over its limit, lower classes first: "+says429),
+		e.gate("shed", exempt, c.ShedMode, true, given("", &x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
+	if b := x.Batch; b != nil {
+		f := GateFacts{
+			Gate: "batch", Mode: "enforce", Limits: given("", b), Does: "gives it a place at once: none is taken",
+			Refuses: "when the queue is full or the turn does not come in time: " + says503,
+		}
+		if e.answer.status == http.StatusServiceUnavailable && e.rehearsal.stage.sent == nil {
+			f.Does = "is not reached"
+		}
+		all = append(all, f)
+	}
+	out, err := e.config.Egress(x)
+	if err != nil { // cannot be: Check has found it good
+		return all
+	}
+	return append(all,
+		e.gate("throttle", false, out.ThrottleMode, true, given("", &x.Throttle),
+			"in proportion to what the cluster itself refuses, each class by itself: "+says503),
+		e.gate("inflight", false, out.InflightMode, true, given("", &x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
+			"while as many attempts are under way as may be: "+says503))
+}
+
+// quota leaves out the customers that are not concerned.
+func (e *explaining) quota(q *config.Quota) *config.Quota {
+	if q == nil {
+		return nil
+	}
+	own := *q
+	own.Customers = nil
+	if l, ok := q.Customers[e.call.Customer]; ok {
+		own.Customers = map[string]config.Limit{e.call.Customer: l}
+	}
+	return &own
+}
+
+// tuned says whether a limit is moved, beside what is given.
+func tuned(x *config.Cluster, limit string) string {
+	if t := x.Tune; t != nil && cmp.Or(t.Limit, config.TuneRate) == limit {
+		return fmt.Sprintf(", moved by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.ModeObserve.String())))
+	}
+	return ""
+}
+
+// controlled says whether a control plane sets the limit, beside what is given.
+func controlled(x *config.Cluster) string {
+	if x.XDS == nil {
+		return ""
+	}
+	return ", max_requests set by the control plane for " + x.XDS.Cluster
+}
+
+// before says which classes are refused before that of the request.
+func (e *explaining) before() string {
+	var lower []string
+	for c := spillway.Sheddable; c < e.call.Criticality; c++ {
+		lower = append(lower, c.String())
+	}
+	if len(lower) == 0 {
+		return "this class before all others"
+	}
+	return "this class only after " + strings.Join(lower, " and ")
+}
+
+// gate says what the gate of a policy has reported.
+func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, refuses string) GateFacts {
+	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Refuses: refuses}
+	event, asked := e.rehearsal.witness.of(policy)
+	switch {
+	case !configured:
+		f.Does, f.Mode = "is not asked: none is configured", spillway.ModeOff.String()
+	case exempt:
+		f.Does = "is not asked: the request is exempt"
+	case mode == spillway.ModeOff:
+		f.Does = "is not asked"
+	case !asked:
+		f.Does = "is not reached"
+	case event.Refused && mode == spillway.ModeObserve:
+		f.Does = "would refuse it, and lets it through: " + reason(event.Err)
+	case event.Refused:
+		f.Does = "refuses it: " + reason(event.Err)
+	default:
+		f.Does = "lets it through"
+	}
+	return f
+}
+
+func reason(err error) string {
+	if r, ok := errors.AsType[*spillway.RejectedError](err); ok && r.Advice != "" {
+		return r.Advice
+	}
+	return fmt.Sprint(err)
+}
+
+// given says what a configuration gives for a gate: values by name.
+func given(namesAndValues ...any) string {
+	var all []string
+	for i := 0; i < len(namesAndValues); i += 2 {
+		all = append(all, config.Given(namesAndValues[i].(string), namesAndValues[i+1])...)
+	}
+	if len(all) == 0 {
+		return "the defaults"
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,219 @@
+package httpproxy
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// HeaderFacts says what is made of a header that says something of the request.
+type HeaderFacts struct {
+	Name string `json:"name"`
+	// Says is what it claims; empty: nothing that can be read.
+	Says string `json:"says,omitempty"`
+	// Believed is whether that counts.
+	Believed bool   `json:"believed"`
+	Why      string `json:"why"`
+	// Sent is what the endpoint gets in its place; empty: nothing.
+	Sent string `json:"sent,omitempty"`
+}
+
+// claiming are the headers by which a request says something of itself.
+var claiming = []struct{ name, about string }{
+	{"X-Request-Criticality", "class"},
+	{"Baggage", "class"},
+	{"X-Envoy-Attempt-Count", "attempt"},
+	{"Grpc-Previous-Rpc-Attempts", "attempt"},
+	{"Amz-Sdk-Request", "attempt"},
+	{"X-Envoy-Expected-Rq-Timeout-Ms", "deadline"},
+	{"Grpc-Timeout", "deadline"},
+}
+
+// headers says what is made of those that the request has.
+func (e *explaining) headers() []HeaderFacts {
+	all := []HeaderFacts{}
+	for _, c := range claiming {
+		if values := e.question.Request.Header[c.name]; len(values) > 0 {
+			f := HeaderFacts{Name: c.name, Sent: e.sent(c.name)}
+			alone := e.alone(c.name, values)
+			switch c.about {
+			case "class":
+				e.class(&f, alone)
+			case "attempt":
+				e.attempt(&f, alone)
+			case "deadline":
+				e.deadline(&f, alone)
+			}
+			all = append(all, f)
+		}
+	}
+	if name := e.route.header; name != "" {
+		all = append(all, e.customer(name))
+	}
+	return append(all, e.forwarded()...)
+}
+
+// sent is what the endpoint gets of a header. Times run while it is found out.
+func (e *explaining) sent(name string) string {
+	s := e.rehearsal.stage.sent
+	switch {
+	case s == nil || len(s.Header[name]) == 0:
+		return ""
+	case name == "X-Envoy-Expected-Rq-Timeout-Ms" || name == "Grpc-Timeout":
+		return "what is left of " + e.left.String()
+	default:
+		return strings.Join(s.Header[name], ", ")
+	}
+}
+
+// alone returns what one header claims, by itself.
+func (e *explaining) alone(name string, values []string) ingress.Claims {
+	r := e.request()
+	r.Header = http.Header{name: values}
+	if of := e.route.header; of != "" { // or nobody asks for attempts
+		r.Header[of] = e.question.Request.Header[of]
+	}
+	_, claims := e.route.gate.handler.Judge(time.Now(), r)
+	return claims
+}
+
+func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
+	if !alone.Labelled {
+		f.Why = "it names no class"
+		return
+	}
+	f.Says = alone.Criticality.String()
+	f.Believed = alone.Criticality == e.call.Criticality && e.claims.Criticality == alone.Criticality
+	inside := e.rehearsal.settings.internal
+	switch {
+	case e.claims.Criticality != alone.Criticality:
+		f.Why = "another header counts, which says " + e.claims.Criticality.String()
+	case f.Believed && inside:
+		f.Why = "inside, a class is believed up to " + e.highest().String()
+	case f.Believed:
+		f.Why = "a request may always lower its class"
+	case inside:
+		f.Why = fmt.Sprintf("it counts as %v, the highest that %s may use", e.call.Criticality, e.who())
+	default:
+		f.Why = fmt.Sprintf("at an edge a request may only lower its class, which by the route is %v", e.route.class)
+	}
+}
+
+func (e *explaining) attempt(f *HeaderFacts, alone ingress.Claims) {
+	inside := e.rehearsal.settings.internal
+	switch {
+	case !inside && e.call.Customer == "":
+		f.Why = "at an edge the attempts of a customer count against that customer, and this request is of none"
+	case alone.Attempt == 0 && e.notOfGRPC(f):
+	case alone.Attempt == 0:
+		f.Why = "it says that this is the first attempt"
+	case alone.Attempt != e.claims.Attempt:
+		f.Says = fmt.Sprintf("%d attempts before this one", alone.Attempt)
+		f.Why = "another header says that there were more"
+	default:
+		f.Says = fmt.Sprintf("%d attempts before this one", alone.Attempt)
+		f.Believed = true
+		f.Why = "it counts against customer " + e.call.Customer + " alone"
+		if inside {
+			f.Why = "inside, attempts are counted for all"
+		}
+	}
+}
+
+func (e *explaining) deadline(f *HeaderFacts, alone ingress.Claims) {
+	if alone.Timeout <= 0 {
+		if !e.notOfGRPC(f) {
+			f.Why = "it is no length of time"
+		}
+		return
+	}
+	f.Says = alone.Timeout.String()
+	switch f.Believed = alone.Timeout.Round(time.Millisecond) == e.left; {
+	case f.Believed:
+		f.Why = "a request may always shorten its time"
+	case alone.Timeout != e.claims.Timeout:
+		f.Why = "another header counts, which says " + e.claims.Timeout.String()
+	case e.route.config.Timeout > 0 && e.left == e.route.config.Timeout:
+		f.Why = "the route's timeout is shorter"
+	default:
+		f.Why = fmt.Sprintf("it is farther away than max_timeout of the listener, %v", e.left)
+	}
+}
+
+// notOfGRPC reports whether a header was not read, as it is one of gRPC and the request
+// is no call.
+func (e *explaining) notOfGRPC(f *HeaderFacts) bool {
+	if !strings.HasPrefix(f.Name, "Grpc-") || e.question.Request.Method == http.MethodPost {
+		return false
+	}
+	f.Why = "headers of gRPC are read of POST requests only, as its calls are"
+	return true
+}
+
+// customer says what is made of the header that names the customer.
+func (e *explaining) customer(name string) HeaderFacts {
+	f := HeaderFacts{Name: name, Sent: e.sent(name)}
+	values := e.question.Request.Header[name]
+	switch {
+	case !e.route.named:
+		f.Why = "at an edge any client can send it, and the route does not say trusted_header"
+	case len(values) == 0:
+		f.Why = "the route takes the customer from it, and it is not there"
+	case len(values[0]) > maxCustomer:
+		f.Why = fmt.Sprintf("it is longer than %d bytes, and so of nobody", maxCustomer)
+	case len(values) > 1:
+		f.Why = "there are several, and so none counts"
+	default:
+		f.Says, f.Believed, f.Why = values[0], true, "the route takes the customer from it"
+	}
+	return f
+}
+
+// forwarded says of the other headers what does not go through as it came.
+func (e *explaining) forwarded() (all []HeaderFacts) {
+	sent := e.rehearsal.stage.sent
+	if sent == nil {
+		return nil
+	}
+	for _, name := range sortedKeys(e.question.Request.Header) {
+		known := slices.ContainsFunc(claiming, func(c struct{ name, about string }) bool { return c.name == name })
+		came, goes := e.question.Request.Header[name], sent.Header[name]
+		if known || name == e.route.header || ofTransport[name] || slices.Equal(came, goes) {
+			continue
+		}
+		f := HeaderFacts{Name: name, Why: "it is between the client and the proxy, and goes no further"}
+		if len(goes) > 0 {
+			f.Sent, f.Why = e.sent(name), "the proxy says this itself"
+		} else if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" {
+			f.Why = "at an edge, what a client says of others before it is not believed"
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// sortedKeys returns those of a map, in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// zeros is a body of so many bytes.
+type zeros struct{ left int64 }
+
+// Read implements [io.Reader].
+func (z *zeros) Read(p []byte) (int, error) {
+	if z.left <= 0 {
+		return 0, io.EOF
+	}
+	n := int(min(int64(len(p)), z.left))
+	clear(p[:n])
+	z.left -= int64(n)
+	return n, nil
+}
+
+// Close implements [io.Closer].
+func (z *zeros) Close() error { return nil }

@@ -1,0 +1,81 @@
+package httpproxy
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// RouteFacts says whether a route matches. Routes after the one that does are not
+// looked at.
+type RouteFacts struct {
+	Route   string `json:"route"`
+	Matches bool   `json:"matches"`
+	Why     string `json:"why"`
+}
+
+// routes says of each route up to the one that matches why it does or does not.
+func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
+	path, host, next := pathOf(r), hostOf(r), 0
+	for i := range e.config.Routes {
+		c := &e.config.Routes[i]
+		f := RouteFacts{Route: fmt.Sprintf("routes[%d]", i)}
+		if !e.rehearsal.settings.serves(c) {
+			f.Why = "is not of this listener, but of " + strings.Join(c.Listeners, ", ")
+			all = append(all, f)
+			continue
+		}
+		x := e.rehearsal.settings.routes[next]
+		next++
+		if f.Matches = x == e.route; f.Matches {
+			f.Why = wants(c)
+			return append(all, f)
+		}
+		f.Why = missed(c, x.miss(r, path, host), r, path, host)
+		all = append(all, f)
+	}
+	return all
+}
+
+// wants says what a route wants of a request.
+func wants(c *config.Route) string {
+	var all []string
+	for _, w := range []struct{ field, value string }{
+		{"listeners", strings.Join(c.Listeners, ", ")}, {"host", c.Host}, {"path", c.Path}, {"methods", strings.Join(c.Methods, ", ")},
+	} {
+		if w.value != "" {
+			all = append(all, w.field+" "+w.value)
+		}
+	}
+	for _, name := range sortedKeys(c.Headers) {
+		all = append(all, "headers "+name)
+	}
+	if len(all) == 0 {
+		return "it matches all requests"
+	}
+	return "all is so that it wants: " + strings.Join(all, "; ")
+}
+
+// missed says in words what a request misses a route by. Values of headers, which may
+// be secret, are not told.
+func missed(c *config.Route, field string, r *http.Request, path, host string) string {
+	switch field {
+	case "path":
+		if c.Exact {
+			return fmt.Sprintf("path %.100q is not %s", path, c.Path)
+		}
+		return fmt.Sprintf("path %.100q does not begin with %s", path, c.Path)
+	case "host":
+		return fmt.Sprintf("host %.100q is not %s", host, c.Host)
+	case "methods":
+		return fmt.Sprintf("method %.20q is none of %s", r.Method, strings.Join(c.Methods, ", "))
+	default:
+		name := strings.TrimPrefix(field, "headers.")
+		if len(r.Header.Values(name)) == 0 {
+			return "there is no header " + name
+		}
+		return "header " + name + " has another value"
+	}
+}

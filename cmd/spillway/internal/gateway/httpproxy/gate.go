@@ -1,0 +1,210 @@
+package httpproxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httputil"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// gateKey says between what a gate stands, by name.
+type gateKey struct{ listener, cluster string }
+
+// A gate decides which requests of a listener a cluster gets.
+type gate struct {
+	key      gateKey
+	ingress  *ingress.Server
+	handler  *spillhttp.Handler
+	cluster  *cluster
+	settings atomic.Pointer[settings] // of the listener
+	forward  *httputil.ReverseProxy
+	observer spillway.Observer
+	users    users
+	requests atomic.Uint64
+
+	admitted, unlabelled atomic.Uint64 // requests
+}
+
+func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error) {
+	server, err := ingress.New(c)
+	if err != nil {
+		return nil, err
+	}
+	g := &gate{key: key, ingress: server, cluster: x, observer: p.observer}
+	g.forward = p.newForward(g)
+	g.handler, err = spillhttp.NewHandler(http.HandlerFunc(g.serve), spillhttp.HandlerConfig{
+		Ingress: server, Classify: g.classify, Exempt: g.exempt,
+	})
+	if err != nil {
+		_ = server.Close() // what is wrong is said by err
+		return nil, err
+	}
+	for _, missing := range server.Missing() {
+		p.logger.Debug("a measure of load is missing", "error", missing)
+	}
+	return g, nil
+}
+
+// classify says what the configuration knows of a request.
+func (g *gate) classify(r *http.Request) (call spillway.Call) {
+	if route := g.settings.Load().match(r); route != nil {
+		call.Criticality, call.Customer, call.Key = route.class, route.customer(r), route.key
+		clientOf(r).charge(g, call.Customer)
+		if t := route.config.Timeout; t > 0 {
+			call.Deadline = time.Now().Add(t)
+		}
+	}
+	return call
+}
+
+// exempt reports whether a request passes the gate unseen. Those that go elsewhere
+// do: a connection asks before it is known where they go. So does all that comes
+// when the gate is to be closed.
+func (g *gate) exempt(r *http.Request) bool {
+	s := g.settings.Load()
+	if s == nil || g.users.n.Load() < 0 {
+		return true
+	}
+	route := s.match(r)
+	return route == nil || route.gate != g || route.config.Exempt || s.internal && spillhttp.DefaultExempt(r)
+}
+
+// serve serves a request that was let in.
+func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
+	g.admitted.Add(1)
+	x := exchangeUnder(w)
+	if q := g.cluster.current.Load().queue; q != nil {
+		if err := x.bufferUpTo(r, batchBody); err != nil {
+			answer(w, r, err, 0)
+			return
+		}
+		enter, leave := q.enter, q.leave
+		if !x.done.Load() && r.ContentLength != 0 { // by HTTP/2, a request without a body has one, too
+			enter, leave = q.enterLong, q.leaveLong
+		}
+		if err := g.turn(r, x.client.network(), enter); err != nil {
+			answer(w, r, err, g.comeBack(err))
+			return
+		}
+		defer leave()
+	}
+	if !x.stream.Load() {
+		g.cluster.enter(x)
+		defer g.cluster.used.Add(-1)
+	}
+	x.cluster.Store(g.cluster)
+	defer x.cluster.Store(nil)
+	g.forward.ServeHTTP(&streaming{ResponseWriter: w, exchange: x}, r)
+}
+
+// comeBack is after what time a client should come back for which err was refused by
+// other policies than those of the gate: not before they let it pass, as far as they
+// know. Those that were refused together are not to come back together.
+func (g *gate) comeBack(err error) time.Duration {
+	refused, ok := errors.AsType[*spillway.RejectedError](err)
+	if ok && refused.RetryAfter > 0 {
+		return time.Duration(float64(refused.RetryAfter) * (1 + rand.Float64()))
+	}
+	u := g.cluster.current.Load()
+	if ok && refused.Policy == "throttle" { // all endpoints may have asked to be left alone
+		if wait := u.endpoints.set.Wait(time.Now(), refused.Criticality); wait > 0 {
+			return wait + time.Duration(float64(wait)*rand.Float64()/10)
+		}
+	}
+	after := cmp.Or(u.config.RetryAfter, time.Second)
+	return time.Duration(float64(after) * (0.5 + rand.Float64()))
+}
+
+// turn waits for the turn of a request, which takes turns with those of other customers, or
+// of other addresses where it has no customer. What becomes of one that has had its turn is
+// told by other policies; that of one whose time was up before, or whose client left,
+// is told here.
+func (g *gate) turn(r *http.Request, from string, enter func(context.Context, spillway.Criticality, string) error) error {
+	ctx := r.Context()
+	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
+	err := enter(ctx, call.Criticality, cmp.Or(call.Customer, from))
+	e := spillway.Event{Outcome: spillway.OutcomeServed, Err: err}
+	switch {
+	case errors.Is(err, spillway.ErrRejected):
+		e = spillway.Rejection(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Outcome = spillway.OutcomeTimedOut
+	case err != nil:
+		e.Outcome = spillway.OutcomeAbandoned
+	}
+	e.Time, e.Context, e.Call, e.Policy = now, ctx, call, "batch"
+	g.observer.Observe(e)
+	return err
+}
+
+// users counts those who use something that is to end when the last of them has
+// left.
+type users struct {
+	n    atomic.Int64 // retired is added when no more may come
+	most atomic.Int64 // of n, since it was last asked for
+	once sync.Once
+	make sync.Once
+	none chan struct{}
+}
+
+const retired = -1 << 40
+
+func (u *users) gone() chan struct{} {
+	u.make.Do(func() { u.none = make(chan struct{}) })
+	return u.none
+}
+
+// enter reports whether it is still there to be used. If so, leave must be called.
+func (u *users) enter() bool {
+	if n := u.n.Add(1); n > 0 {
+		u.raise(n)
+		return true
+	}
+	u.leave()
+	return false
+}
+
+func (u *users) leave() {
+	if u.n.Add(-1) == retired {
+		u.once.Do(func() { close(u.gone()) })
+	}
+}
+
+func (u *users) raise(n int64) {
+	for {
+		most := u.most.Load()
+		if n <= most || u.most.CompareAndSwap(most, n) {
+			return
+		}
+	}
+}
+
+// count returns how many there are.
+func (u *users) count() int {
+	n := u.n.Load()
+	if n < 0 {
+		n -= retired
+	}
+	return int(n)
+}
+
+// peak returns the most there were at once since it was last called.
+func (u *users) peak() int { return max(int(u.most.Swap(0)), u.count()) }
+
+// retire lets nobody in any more, and returns what is closed when all have left.
+func (u *users) retire() <-chan struct{} {
+	none := u.gone()
+	if u.n.Add(retired) == retired {
+		u.once.Do(func() { close(none) })
+	}
+	return none
+}

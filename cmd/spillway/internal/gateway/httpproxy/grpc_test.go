@@ -1,0 +1,269 @@
+package httpproxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// frame is a message of gRPC.
+func frame(text string) string {
+	b := binary.BigEndian.AppendUint32([]byte{0}, uint32(len(text)))
+	return string(append(b, text...))
+}
+
+// refusing answers calls of gRPC with a status in the place of headers.
+func refusing(calls *atomic.Int64, pairs ...string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/grpc")
+		for i := 0; i < len(pairs); i += 2 {
+			w.Header().Set(pairs[i], pairs[i+1])
+		}
+		w.WriteHeader(http.StatusOK)
+	})
+}
+
+// echoing answers a call of gRPC with what it was sent, and status 0.
+var echoing = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/grpc")
+	w.Header().Set("Trailer", "Grpc-Status")
+	_, _ = io.Copy(w, r.Body)
+	w.Header().Set("Grpc-Status", "0")
+})
+
+// ask makes a call of gRPC, whose length is not announced.
+func ask(t *testing.T, c *http.Client, url, message string) (status string, resp *http.Response, body string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/a.B/C", io.MultiReader(strings.NewReader(frame(message))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("Te", "trailers")
+	resp, err = c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status = resp.Header.Get("Grpc-Status"); status == "" {
+		status = resp.Trailer.Get("Grpc-Status")
+	}
+	return status, resp, string(text)
+}
+
+// TestRefusalsOfGRPC sends calls to one endpoint that refuses and one that serves.
+func TestRefusalsOfGRPC(t *testing.T) {
+	quiet(t)
+	long := strings.Repeat("x", 5000)
+	for _, row := range []struct {
+		says    []string
+		mode    config.Mode
+		message string
+		retried bool
+		final   bool // nobody above is to retry it either
+	}{
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", true, false},
+		{[]string{"Grpc-Status", "8", "Grpc-Retry-Pushback-Ms", "1"}, "enforce", "short", true, false},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "observe", "short", false, false},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", long, false, true},       // too long to be kept here
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "5000"}, "enforce", "short", true, false}, // it is about that endpoint
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "-1"}, "enforce", "short", false, true},
+		{[]string{"Grpc-Status", "14", "Grpc-Retry-Pushback-Ms", "soon"}, "enforce", "short", false, true},
+		{[]string{"Grpc-Status", "14"}, "enforce", "short", false, false}, // it may have been processed
+		{[]string{"Grpc-Status", "8"}, "enforce", "short", false, false},
+		{[]string{"Grpc-Status", "5", "Grpc-Retry-Pushback-Ms", "0"}, "enforce", "short", false, false},
+	} {
+		t.Run(strings.Join(row.says, " ")+" "+string(row.mode), func(t *testing.T) {
+			var refused atomic.Int64
+			bad, _ := upstreamAt(t, refusing(&refused, row.says...))
+			good, _ := upstreamAt(t, echoing)
+			url, _ := front(t, echoing, func(c *config.Config) {
+				x := &c.Clusters[0]
+				x.Endpoints = []string{bad, good}
+				x.Throttle.Mode = "off"
+				x.Retry = config.Retry{Mode: row.mode, Attempts: 2, Ratio: 1, Base: -1, MaxBodyBytes: 1000}
+			})
+			c := client(t, true)
+			passed := 0
+			for range 40 {
+				switch status, resp, body := ask(t, c, url, row.message); {
+				case status == "0" && body == frame(row.message):
+				case status == row.says[1] && resp.StatusCode == http.StatusOK && body == "":
+					passed++
+					for i := 0; i < len(row.says); i += 2 {
+						want := row.says[i+1]
+						if row.final && i > 0 { // the pushback
+							want = "-1"
+						}
+						if resp.Header.Get(row.says[i]) != want {
+							t.Fatalf("the refusal has come as %v", resp.Header)
+						}
+					}
+					if resp.Header.Get("X-Should-Retry")+resp.Header.Get("Retry-After-Ms") != "" {
+						t.Fatalf("the disguise is left: %v", resp.Header)
+					}
+				default:
+					t.Fatalf("status %s, %s, %d bytes", status, resp.Status, len(body))
+				}
+			}
+			if n := int(refused.Load()); n == 0 || (passed == 0) != row.retried || !row.retried && passed != n {
+				t.Errorf("%d of %d refusals were passed on", passed, n)
+			}
+		})
+	}
+}
+
+// TestRefusalsOfGRPCTeachTheThrottle refuses all calls for overload, and then for
+// other reasons. A quota is that of one customer: it throttles nobody.
+func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
+	quiet(t)
+	for status, learns := range map[string]bool{"14": true, "8": false, "5": false} {
+		var calls atomic.Int64
+		url, p := front(t, refusing(&calls, "Grpc-Status", status), func(c *config.Config) {
+			c.Mode = "enforce"
+			c.Clusters[0].Shed.Mode = "off"
+		})
+		c := client(t, true)
+		for range 100 {
+			ask(t, c, url, "work")
+		}
+		refused := p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle
+		if learned := calls.Load() < 90; learned != learns {
+			t.Errorf("of 100 calls refused with %s, %d were sent: %+v", status, calls.Load(), refused)
+		}
+	}
+}
+
+// TestReplayIsThatOfTheSource reads bodies in attempts that end anywhere, and wants the
+// last attempt to get all of it, or to be told that it cannot.
+func TestReplayIsThatOfTheSource(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		size, most := random.IntN(400), random.IntN(300)
+		text := make([]byte, size)
+		for i := range text {
+			text[i] = byte(random.Uint32())
+		}
+		p := newReplay(&slices1{text: text, random: random}, most)
+		taken := 0
+		for {
+			r, err := p.open()
+			if err != nil {
+				if taken <= most {
+					t.Fatalf("%v, though at most %d of %d bytes were read", err, taken, most)
+				}
+				break
+			}
+			if random.IntN(3) > 0 {
+				n, _ := io.ReadFull(r, make([]byte, random.IntN(size+1)))
+				taken = max(taken, n)
+				if random.IntN(2) == 0 {
+					_ = r.Close()
+				}
+				if p.rewind() != (taken <= most) {
+					t.Fatalf("after %d bytes of which %d may be kept, rewind says otherwise", taken, most)
+				}
+				continue
+			}
+			got, err := io.ReadAll(r)
+			if err != nil || string(got) != string(text) {
+				t.Fatalf("read %d bytes of %d, %v", len(got), size, err)
+			}
+			break
+		}
+	}
+}
+
+// slices1 gives its text in pieces of any length.
+type slices1 struct {
+	text   []byte
+	random *rand.Rand
+}
+
+func (s *slices1) Read(b []byte) (int, error) {
+	if len(s.text) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b[:min(len(b), 1+s.random.IntN(9))], s.text)
+	s.text = s.text[n:]
+	return n, nil
+}
+
+// TestReplayAfterAReaderThatWaits begins anew while the reader before still waits for
+// the client, and gets what that is given.
+func TestReplayAfterAReaderThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, client := io.Pipe()
+		p := newReplay(source, 100)
+		var all sync.WaitGroup
+		old, _ := p.open()
+		all.Go(func() {
+			if n, err := old.Read(make([]byte, 10)); n != 0 || !errors.Is(err, errPassed) {
+				t.Errorf("the former reader gets %d, %v", n, err)
+			}
+		})
+		synctest.Wait()
+		if !p.rewind() {
+			t.Error("nothing was read, and it cannot begin anew")
+		}
+		fresh, err := p.open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			if got, err := io.ReadAll(fresh); string(got) != "hello you" || err != nil {
+				t.Errorf("the new reader gets %q, %v", got, err)
+			}
+		})
+		synctest.Wait()
+		_, _ = io.WriteString(client, "hello ")
+		p.settle()
+		_, _ = io.WriteString(client, "you")
+		_ = client.Close()
+		all.Wait()
+		if _, err := p.open(); err == nil {
+			t.Error("after the end it can be read again")
+		}
+	})
+}
+
+// TestTraceContextGoesThrough wants what tracing sends to come out as it came in, at an
+// edge as well.
+func TestTraceContextGoesThrough(t *testing.T) {
+	quiet(t)
+	sent := map[string]string{
+		"Traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+		"Tracestate":  "congo=t61rcWkgMzE,rojo=00f067aa0ba902b7",
+		"B3":          "80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1",
+		"Baggage":     "userId=alice,serverNode=DF%2028;p=1",
+	}
+	url, _ := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		for name, want := range sent {
+			if got := r.Header.Get(name); got != want {
+				t.Errorf("%s has come as %q", name, got)
+			}
+		}
+	}), nil)
+	var pairs []string
+	for name, value := range sent {
+		pairs = append(pairs, name, value)
+	}
+	do(t, client(t, false), http.MethodGet, url, "", pairs...)
+	do(t, client(t, true), http.MethodGet, url, "", pairs...)
+}

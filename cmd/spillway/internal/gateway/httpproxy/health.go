@@ -1,0 +1,215 @@
+package httpproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// Endpoints that fail their checks get nothing as long as there are others. When all
+// do, it is more likely that the checks are wrong, or that all are short of time, than
+// that nobody is there: then all get their share as if there were no checks, which
+// Envoy calls panic mode. The first check of an endpoint decides at once, the later
+// ones after as many of a kind in a row as their threshold says. Checks of many proxies
+// do not stay in step: each wait is longer or shorter by a random part.
+//
+// An endpoint that has served requests since the last check is not checked: they say the
+// same, and cost nothing. One that is healthy and gets no requests is checked once in
+// no_traffic_interval, or less often where there are many. Checks have one connection to each endpoint, which takes no place
+// of a request and is kept from one check to the next, but not over a
+// no_traffic_interval.
+
+// Health is what checks say of an endpoint.
+type Health uint8
+
+// The values of Health.
+const (
+	Unchecked Health = iota // there are no checks, or none has ended yet
+	Healthy
+	Unhealthy
+)
+
+// String returns the name of h in small letters.
+func (h Health) String() string {
+	switch h {
+	case Unchecked:
+		return "unchecked"
+	case Healthy:
+		return "healthy"
+	case Unhealthy:
+		return "unhealthy"
+	}
+	return "invalid"
+}
+
+// health is what is known of one endpoint by its checks.
+type health struct {
+	state   atomic.Uint32 // a Health
+	checks  atomic.Uint64 // that have ended
+	bad     atomic.Uint64 // of those
+	skipped atomic.Uint64 // that were not made, as requests were served
+	reason  atomic.Pointer[string]
+	rare    atomic.Bool   // the checker waits long, as there are no requests
+	wake    chan struct{} // ends that
+	row     int           // of checks that contradict the state; of its checker alone
+}
+
+// is returns what the checks say.
+func (h *health) is() Health { return Health(h.state.Load()) }
+
+// take takes in how a check has ended, and reports whether that changed something.
+func (h *health) take(c *config.Health, err error) (changed bool) {
+	h.checks.Add(1)
+	found, threshold := Healthy, c.HealthyThreshold
+	if err != nil {
+		found, threshold = Unhealthy, c.UnhealthyThreshold
+		h.bad.Add(1)
+		h.reason.Store(new(err.Error()))
+	}
+	switch was := h.is(); {
+	case was == found:
+		h.row = 0
+		return false
+	case was == Unchecked:
+	default:
+		if h.row++; h.row < threshold {
+			return false
+		}
+	}
+	h.row = 0
+	h.state.Store(uint32(found))
+	return true
+}
+
+// A checker checks the endpoints of a cluster until it is stopped.
+type checker struct {
+	config    *config.Health
+	cluster   string
+	logger    *slog.Logger
+	endpoints *endpoints
+	probe     func(ctx context.Context, address string) error
+	close     func() // closes connections that are idle
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+}
+
+func newChecker(x *config.Cluster, secured *tls.Config) *checker {
+	c := &checker{config: x.Health, cluster: x.Name, cancel: func() {}}
+	c.probe, c.close = newProbe(x, secured)
+	return c
+}
+
+// start begins to check all of them.
+func (c *checker) start(ctx context.Context, logger *slog.Logger, e *endpoints) {
+	c.logger, c.endpoints = logger, e
+	ctx, c.cancel = context.WithCancel(ctx)
+	for _, x := range e.all {
+		c.running.Go(func() { c.follow(ctx, x) })
+	}
+}
+
+func (c *checker) stop() {
+	c.cancel()
+	c.running.Wait()
+	c.close()
+}
+
+// follow checks one endpoint.
+func (c *checker) follow(ctx context.Context, x *endpoint) {
+	wait := time.NewTimer(0)
+	defer wait.Stop()
+	last := int64(0) // when the last wait began, since the start of the set
+	for first := true; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-x.health.wake: // it gets requests again
+			wait.Reset(jittered(c.config.Interval, c.config.Jitter))
+			continue
+		case <-wait.C:
+		}
+		if x.health.is() == Healthy && x.served.Load() > last {
+			x.health.skipped.Add(1)
+		} else if !c.judge(ctx, x) {
+			return
+		}
+		last = int64(time.Since(c.endpoints.set.Start()))
+		d := c.interval(x, last)
+		if first { // endpoints that were there from the start are not checked all at once again
+			d = time.Duration(rand.Float64() * float64(d))
+		}
+		first = false
+		wait.Reset(jittered(d, c.config.Jitter))
+	}
+}
+
+// judge checks an endpoint once, and reports whether the check came to an end.
+func (c *checker) judge(ctx context.Context, x *endpoint) bool {
+	err := c.check(ctx, x.address)
+	if ctx.Err() != nil {
+		return false
+	}
+	if x.health.take(c.config, err) {
+		c.endpoints.set.SetHealthy(time.Now(), x.Endpoint, err == nil)
+		c.tell(x, err)
+	}
+	return true
+}
+
+// idleChecks is how many checks of endpoints without requests a cluster makes in a second at
+// most. A check opens a connection, which takes about a millisecond of a processor.
+const idleChecks = 5
+
+// interval returns how long to wait until the next check. An endpoint that gets no
+// requests is checked rarely if it is healthy, or if its cluster gets none either.
+func (c *checker) interval(x *endpoint, at int64) time.Duration {
+	rare := max(c.config.Interval, c.config.NoTrafficInterval, time.Duration(len(c.endpoints.all))*time.Second/idleChecks)
+	idle := func(last int64) bool { return last == 0 || at-last > int64(rare) }
+	settled := x.health.row == 0 // no check contradicts the state
+	is := settled && idle(x.asked.Load()) && (x.health.is() == Healthy || idle(c.endpoints.requested()))
+	if x.health.rare.Store(is); is {
+		return rare
+	}
+	return c.config.Interval
+}
+
+// rouse ends a wait that is long because there were no requests.
+func (h *health) rouse() {
+	if h.rare.Load() && h.rare.CompareAndSwap(true, false) {
+		select {
+		case h.wake <- struct{}{}:
+		default: // it was told already
+		}
+	}
+}
+
+// jittered returns d, more or less by a random part that is at most share.
+func jittered(d time.Duration, share float64) time.Duration {
+	return d + time.Duration(float64(d)*max(0, share)*(2*rand.Float64()-1))
+}
+
+func (c *checker) check(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	err := c.probe(ctx, address)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v", c.config.Timeout)
+	}
+	return err
+}
+
+func (c *checker) tell(x *endpoint, err error) {
+	if err != nil {
+		c.logger.Warn("an endpoint is unhealthy", "cluster", c.cluster, "endpoint", x.address, "error", err)
+		return
+	}
+	c.logger.Info("an endpoint is healthy", "cluster", c.cluster, "endpoint", x.address)
+}

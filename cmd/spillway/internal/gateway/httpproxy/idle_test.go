@@ -1,0 +1,159 @@
+package httpproxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// cpu returns the processor time that this process has used.
+func cpu(t *testing.T) time.Duration {
+	t.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		t.Skip(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// healthyEnv tells the test binary to be a server whose health is good.
+const healthyEnv = "SPILLWAY_TEST_HEALTHY"
+
+// TestHealthyServer is no test but the other process of TestIdleEndpoints.
+func TestHealthyServer(t *testing.T) {
+	if os.Getenv(healthyEnv) == "" {
+		t.Skip("only for another test")
+	}
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp4", "0.0.0.0:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = fmt.Fprintln(os.Stdout, "port", ln.Addr().(*net.TCPAddr).Port)
+	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the other one ends
+		_ = s.Close()
+	}()
+	_ = s.Serve(ln)
+}
+
+// elsewhere starts a server in another process, which listens on all addresses of the
+// loopback network, and returns its port.
+func elsewhere(t *testing.T) string {
+	t.Helper()
+	x := exec.CommandContext(context.Background(), os.Args[0], "-test.run=^TestHealthyServer$", "-test.v") // it is this program
+	x.Env = append(os.Environ(), healthyEnv+"=1")
+	in, err := x.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := x.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_, _ = io.Copy(io.Discard, out)
+		_ = x.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if port, ok := strings.CutPrefix(lines.Text(), "port "); ok {
+			return port
+		}
+	}
+	t.Fatal("the other process has not begun")
+	return ""
+}
+
+// TestIdleEndpoints has a thousand endpoints that get no requests, with the default
+// settings of health checks: their checks take at most a hundredth of a processor, and
+// hold few connections.
+func TestIdleEndpoints(t *testing.T) {
+	needMachine(t)
+	port := elsewhere(t)
+	if c, err := net.DialTimeout("tcp", "127.0.3.9:"+port, time.Second); err != nil {
+		t.Skip("the loopback network has one address only")
+	} else {
+		_ = c.Close()
+	}
+	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")
+	x := &c.Clusters[0]
+	x.Endpoints = nil
+	for i := range 1000 {
+		x.Endpoints = append(x.Endpoints, fmt.Sprintf("127.0.%d.%d:%s", 1+i/250, 1+i%250, port))
+	}
+	x.Health = new(config.Health)
+	p := start(t, c)
+	checks := func() (n uint64) {
+		for _, e := range p.Stats(time.Now()).Clusters["upstream"].Endpoints {
+			n += e.ChecksTotal
+		}
+		return n
+	}
+	for begun := time.Now(); checks() < 1000; <-time.After(100 * time.Millisecond) {
+		if time.Since(begun) > 30*time.Second {
+			t.Skip("the machine has no time: a thousand checks take more than 30 s")
+		}
+	}
+	<-time.After(2 * time.Second)
+	first, used, begun := checks(), cpu(t), time.Now()
+	<-time.After(longer(5*time.Second, time.Minute))
+	made, elapsed := checks()-first, time.Since(begun)
+	share := float64(cpu(t)-used) / float64(elapsed)
+	t.Logf("%d checks in %v: %.2f %% of a processor", made, elapsed.Round(time.Millisecond), 100*share)
+	if share > 0.01 || made == 0 || float64(made)/elapsed.Seconds() > 25 {
+		t.Errorf("%d checks in %v took %.2f %% of a processor", made, elapsed, 100*share)
+	}
+}
+
+// TestServingEndpointsAreNotChecked: requests that are served say what a check would; an
+// endpoint whose requests fail is checked.
+func TestServingEndpointsAreNotChecked(t *testing.T) {
+	var good, bad asked
+	first, opened := upstreamAt(t, &good)
+	second, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/healthz" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		bad.ServeHTTP(w, r)
+	}))
+	url, p := front(t, &good, func(c *config.Config) {
+		c.Clusters[0].Endpoints = []string{first, second}
+		c.Clusters[0].Health = &config.Health{Interval: 20 * time.Millisecond}
+	})
+	x := client(t, false)
+	stats := func() (a, b EndpointStats) {
+		e := p.Stats(time.Now()).Clusters["upstream"].Endpoints
+		return e[0], e[1]
+	}
+	until(t, "both are healthy", func() bool {
+		a, b := stats()
+		return a.Health == Healthy && b.Health == Healthy
+	})
+	until(t, "requests take the place of checks", func() bool {
+		do(t, x, http.MethodGet, url, "")
+		a, b := stats()
+		return a.SkippedTotal >= 20 && b.ChecksTotal >= 20
+	})
+	if a, b := stats(); a.ChecksTotal > a.SkippedTotal || b.SkippedTotal > 0 {
+		t.Errorf("the one that serves: %+v, the one that fails: %+v", a, b)
+	}
+	if n := opened.all.Load(); n > 4 { // requests and checks keep theirs
+		t.Errorf("%d connections were opened to the one that serves", n)
+	}
+}

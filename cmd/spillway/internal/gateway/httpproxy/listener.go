@@ -1,0 +1,330 @@
+package httpproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// settings are what a listener can be told while it serves. They are replaced as a
+// whole.
+type settings struct {
+	config   *config.Listener
+	internal bool
+	routes   []*route
+	bounds   *bounds // of requests that no route matches
+	paths    bool    // routes go by them
+	peers    []netip.Prefix
+	trusted  map[string]bool // headers that name the customer
+	tls      *tls.Config     // nil: in the clear
+}
+
+// serves reports whether a route is one of the listener's.
+func (s *settings) serves(r *config.Route) bool {
+	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, s.config.Name)
+}
+
+// alike reports whether a listener with these settings can go on with others.
+func (s *settings) alike(o *settings) bool {
+	a, b := s.config, o.config
+	return a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
+		a.MaxHeaderBytes == b.MaxHeaderBytes && a.HeaderTimeout == b.HeaderTimeout &&
+		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
+}
+
+// match returns the first route that is meant by a request, nil if there is none.
+func (s *settings) match(r *http.Request) *route {
+	if len(s.routes) == 0 {
+		return nil
+	}
+	path, host := pathOf(r), ""
+	for _, x := range s.routes {
+		if x.config.Host != "" && host == "" {
+			host = hostOf(r)
+		}
+		if x.matches(r, path, host) {
+			return x
+		}
+	}
+	return nil
+}
+
+// A listener serves what comes to one address.
+type listener struct {
+	socket   *net.TCPListener
+	settings atomic.Pointer[settings]
+	accept   *ingress.Listener // once it serves
+	server   *http.Server
+	served   chan struct{} // closed when it accepts no more
+	cancel   context.CancelFunc
+	clients  *clients
+	users    users // requests, those that have taken over their connection included
+}
+
+// listen opens a listener. Where one listens on that address already, the socket
+// stays: connections that wait to be accepted do not notice. The port 0 is another one
+// for each name.
+func (p *Proxy) listen(l *config.Listener) (*listener, error) {
+	for name, old := range p.listeners {
+		if old.settings.Load().config.Address == l.Address && (name == l.Name || !strings.HasSuffix(l.Address, ":0")) {
+			return sameSocket(old.socket)
+		}
+	}
+	s, err := (&net.ListenConfig{}).Listen(p.base, "tcp", l.Address)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{socket: s.(*net.TCPListener)}, nil
+}
+
+func sameSocket(old *net.TCPListener) (*listener, error) {
+	f, err := old.File()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	s, err := net.FileListener(f)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{socket: s.(*net.TCPListener)}, nil
+}
+
+// serve begins to serve. Its settings are there.
+func (p *Proxy) serve(l *listener) {
+	s := l.settings.Load()
+	c := s.config
+	var ctx context.Context
+	ctx, l.cancel = context.WithCancel(p.base)
+	l.clients = newClients(c.MaxRequests)
+	l.clients.costs.Store(costsOf(c))
+	l.server = &http.Server{
+		Handler:           l,
+		ReadHeaderTimeout: c.HeaderTimeout,
+		IdleTimeout:       c.IdleTimeout,
+		MaxHeaderBytes:    c.MaxHeaderBytes,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       l.clients.open,
+		ConnState: func(conn net.Conn, state http.ConnState) {
+			spillhttp.ConnState(conn, state)
+			l.clients.enter(conn, state)
+		},
+		ErrorLog:  slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
+		Protocols: new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			WriteByteTimeout: max(0, c.WriteTimeout),
+		},
+		DisableGeneralOptionsHandler: true, // they are the upstream's
+	}
+	l.server.Protocols.SetHTTP1(true)
+	l.server.Protocols.SetHTTP2(true)
+	l.server.Protocols.SetUnencryptedHTTP2(true)
+	var err error
+	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }}, l.connections(c))
+	p.impossible(err) // it was checked
+	l.served = make(chan struct{})
+	p.running.Go(func() { l.clients.watch(ctx, l.watchEvery) })
+	p.running.Go(func() {
+		defer close(l.served)
+		if err := l.run(s.tls != nil); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
+			p.logger.Error("a listener has failed", "listener", c.Name, "error", err)
+		}
+	})
+}
+
+// connections returns what of a listener concerns connections.
+func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
+	all := c.Connections()
+	all.Near = l.clients.admit
+	return all
+}
+
+// watchEvery is how often exchanges are looked at.
+func (l *listener) watchEvery() time.Duration {
+	s := l.settings.Load()
+	least := s.bounds.least()
+	for _, x := range s.routes {
+		least = min(least, x.bounds.least())
+	}
+	return least
+}
+
+// Peers that are silent on HTTP/2 are asked whether they are still there.
+const (
+	pingAfter   = 30 * time.Second
+	pingTimeout = 15 * time.Second
+)
+
+func (l *listener) run(secured bool) error {
+	if !secured {
+		return l.server.Serve(&early{l.accept, l})
+	}
+	l.server.TLSConfig = &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		NextProtos: []string{"h2", "http/1.1"},
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			return l.settings.Load().tls, nil
+		},
+	}
+	return l.server.ServeTLS(l.accept, "", "")
+}
+
+// early makes connections refuse what the gate would that most requests meet: the
+// one of the last route, which is the widest.
+type early struct {
+	net.Listener
+	listener *listener
+}
+
+// Accept implements [net.Listener].
+func (e *early) Accept() (net.Conn, error) {
+	c, err := e.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	routes := e.listener.settings.Load().routes
+	if len(routes) == 0 {
+		return c, nil
+	}
+	return spillhttp.NewListener(single{e.Listener, c}, routes[len(routes)-1].gate.handler).Accept()
+}
+
+// single is a listener that has one connection.
+type single struct {
+	net.Listener
+	conn net.Conn
+}
+
+// Accept implements [net.Listener].
+func (s single) Accept() (net.Conn, error) { return s.conn, nil }
+
+// ServeHTTP implements [http.Handler].
+func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !l.users.enter() {
+		answer(w, r, errDraining, 0)
+		return
+	}
+	defer l.users.leave()
+	s := l.settings.Load()
+	x, r := newExchange(w, r, clientOf(r), l.clients.time(), s.bounds)
+	defer x.end()
+	if err := s.admits(r); err != nil {
+		answer(x, r, err, 0)
+		return
+	}
+	if !l.clients.begin(x) {
+		answer(x, r, errCrowded, time.Second)
+		return
+	}
+	defer l.clients.end(x)
+	if m := s.config.MaxBodyBytes; m > 0 && x.source != nil {
+		x.source = http.MaxBytesReader(w, x.source, m)
+	}
+	if s.paths {
+		r = straighten(r)
+	}
+	l.pass(x, r)
+}
+
+// pass has a request pass its gate.
+func (l *listener) pass(x *exchange, r *http.Request) {
+	route := l.enter(r)
+	if route == nil {
+		answer(x, r, errNoRoute, 0)
+		return
+	}
+	g := route.gate
+	defer g.users.leave()
+	x.bounds.Store(route.bounds)
+	route.upgrade(r)
+	if err := x.buffer(r); err != nil {
+		answer(x, r, err, 0)
+		return
+	}
+	g.requests.Add(1)
+	if r.Header["X-Request-Criticality"] == nil {
+		g.unlabelled.Add(1)
+	}
+	g.handler.ServeHTTP(x, r)
+}
+
+// admits returns why a request is not served, wherever it goes.
+func (s *settings) admits(r *http.Request) error {
+	switch m := s.config.MaxBodyBytes; {
+	case r.Method == http.MethodConnect:
+		return errConnect
+	case m > 0 && r.ContentLength > m:
+		return &http.MaxBytesError{Limit: m}
+	default:
+		return nil
+	}
+}
+
+// enter returns the route of a request, whose gate must be left, nil if there is none.
+func (l *listener) enter(r *http.Request) *route {
+	for {
+		x := l.settings.Load().match(r)
+		if x == nil {
+			return nil
+		}
+		if x.gate.users.enter() {
+			return x
+		}
+		// The gate was closed since: there are other settings now.
+	}
+}
+
+// finish accepts no more, and lets connections end that have come before: each after
+// the request that it is about, at once if it is idle. A server that is told to shut
+// down hangs up on whoever has only just connected, and is about to ask.
+func (l *listener) finish(ctx context.Context) {
+	_ = l.socket.Close() // an error says that it is closed already
+	<-l.served
+	l.server.SetKeepAlivesEnabled(false)
+	ctx, cancel := context.WithTimeout(ctx, finishing)
+	defer cancel()
+	for l.accept.Stats(time.Now()).Open > 0 {
+		select {
+		case <-time.After(finishing / 100):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// finishing is how long a connection that is new may take to ask for something.
+const finishing = time.Second
+
+// drain accepts no more, lets requests end as long as ctx allows, and cuts off the
+// others, which is an error.
+func (l *listener) drain(ctx context.Context) error {
+	defer l.cancel()
+	l.finish(ctx)
+	err := l.server.Shutdown(ctx)
+	none := l.users.retire()
+	if err == nil {
+		select {
+		case <-none:
+			return nil
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	l.cancel()
+	err = errors.Join(err, l.server.Close())
+	<-none
+	return err
+}

@@ -1,0 +1,122 @@
+package httpproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+)
+
+// Files returns an error for each certificate, key, authority or token that a
+// configuration names and that cannot be used.
+func Files(c *config.Config) (errs []error) {
+	note := func(part, name string, err error) {
+		if err != nil {
+			errs = append(errs, wrap(part, name, err))
+		}
+	}
+	for _, l := range c.Defaulted().Listeners {
+		_, err := keys.Server(l.TLS)
+		note("listener", l.Name, err)
+	}
+	for _, x := range c.Clusters {
+		_, err := keys.Client(x.TLS)
+		note("cluster", x.Name, err)
+	}
+	for _, m := range c.Defaulted().Mongo {
+		_, err := keys.Server(m.TLS)
+		note("mongo", m.Name, err)
+		_, err = keys.Client(m.UpstreamTLS)
+		note("mongo", m.Name, err)
+	}
+	if x := c.XDS; x != nil {
+		_, err := keys.Client(x.TLS)
+		note("xds", x.Address, err)
+	}
+	for field, name := range map[string]string{"token_file": c.Admin.TokenFile, "read_token_file": c.Admin.ReadToken} {
+		if name != "" {
+			_, err := keys.Token(name)
+			note("admin", field, err)
+		}
+	}
+	_, err := keys.Server(c.Admin.TLS)
+	note("admin", "tls", err)
+	return errs
+}
+
+// Bind returns an error for each address that cannot be listened on, as is one that a
+// proxy which runs listens on already.
+func Bind(ctx context.Context, c *config.Config) (errs []error) {
+	try := func(part, name, address string) {
+		s, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			errs = append(errs, wrap(part, name, err))
+		}
+	}
+	d := c.Defaulted()
+	for _, l := range d.Listeners {
+		try("listener", l.Name, l.Address)
+	}
+	for _, m := range d.Mongo {
+		try("mongo", m.Name, m.Address)
+	}
+	if a := c.Admin.Address; a != "" && a != "off" && !strings.HasPrefix(a, "unix:") {
+		try("admin", "address", a)
+	}
+	return errs
+}
+
+// Reach returns an error for each endpoint that cannot be connected to, or that does
+// not prove who it is where TLS is spoken. Endpoints of a cluster are tried at once.
+func Reach(ctx context.Context, c *config.Config) (errs []error) {
+	d := c.Defaulted()
+	for _, x := range d.Clusters {
+		errs = append(errs, reachAll(ctx, "cluster "+x.Name, x.TLS, x.Endpoints, x.ConnectTimeout)...)
+	}
+	for _, m := range d.Mongo {
+		errs = append(errs, reachAll(ctx, "mongo "+m.Name, m.UpstreamTLS, m.Endpoints, m.ConnectTimeout)...)
+	}
+	return errs
+}
+
+func reachAll(ctx context.Context, part string, t *config.ClientTLS, endpoints []string, timeout time.Duration) (errs []error) {
+	s, err := keys.Client(t)
+	if err != nil {
+		return []error{fmt.Errorf("%s: %w", part, err)}
+	}
+	found := make([]error, len(endpoints))
+	var all sync.WaitGroup
+	for i, address := range endpoints {
+		all.Go(func() { found[i] = reach(ctx, timeout, s.Config, address) })
+	}
+	all.Wait()
+	for i, err := range found {
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: endpoint %s: %w", part, endpoints[i], err))
+		}
+	}
+	return errs
+}
+
+func reach(ctx context.Context, timeout time.Duration, secured *tls.Config, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	dial := (&net.Dialer{}).DialContext
+	if secured != nil {
+		dial = (&tls.Dialer{Config: secured}).DialContext
+	}
+	conn, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

@@ -1,0 +1,161 @@
+package httpproxy
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+)
+
+// outOfBand asks the endpoints of a cluster for load reports by a stream of
+// xds.service.orca.v3.OpenRcaService (gRFC A51). It costs a goroutine and a stream of
+// HTTP/2 for each endpoint. An endpoint that does not have the service is not asked
+// again.
+type outOfBand struct {
+	endpoints *endpoints
+	every     time.Duration
+	cluster   string
+	logger    *slog.Logger
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+}
+
+// start asks all of them until stop is called.
+func (o *outOfBand) start(ctx context.Context, logger *slog.Logger) {
+	o.logger = logger
+	ctx, o.cancel = context.WithCancel(ctx)
+	for _, x := range o.endpoints.all {
+		o.running.Go(func() { o.follow(ctx, x) })
+	}
+}
+
+func (o *outOfBand) stop() {
+	if o.cancel != nil {
+		o.cancel()
+	}
+	o.running.Wait()
+}
+
+// The waits between streams, as gRPC has them between connections.
+const (
+	firstStreamWait = time.Second
+	maxStreamWait   = 2 * time.Minute
+)
+
+var errUnimplemented = errors.New("the endpoint has no service for load reports")
+
+func (o *outOfBand) follow(ctx context.Context, x *endpoint) {
+	wait := firstStreamWait
+	for {
+		received, err := o.stream(ctx, x)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.Is(err, errUnimplemented):
+			o.logger.Warn("no load reports out of band", "cluster", o.cluster, "endpoint", x.address, "error", err)
+			return
+		case received:
+			wait = firstStreamWait
+		}
+		o.logger.Debug("a stream of load reports has ended", "cluster", o.cluster, "endpoint", x.address, "error", err)
+		if !lasts(ctx, jittered(wait, 0.2)) {
+			return
+		}
+		wait = min(wait*8/5, maxStreamWait)
+	}
+}
+
+// lasts reports whether ctx lasted for d.
+func lasts(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// stream reads reports until the stream ends, and returns whether there was one.
+func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // which ends the stream
+	e := o.endpoints
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		e.scheme+"://"+x.address+"/xds.service.orca.v3.OpenRcaService/StreamCoreMetrics", bytes.NewReader(reportRequest(o.every)))
+	if err != nil {
+		return false, err
+	}
+	r.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}, "User-Agent": {"spillway"}}
+	t := e.plain
+	if e.second != nil {
+		t = e.second
+	}
+	resp, err := t.RoundTrip(r)
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	if code := resp.Header.Get("Grpc-Status"); code == "12" || resp.StatusCode == http.StatusNotFound {
+		return false, errUnimplemented
+	} else if resp.StatusCode != http.StatusOK || code != "" {
+		return false, fmt.Errorf("answered %d, status %.32q of gRPC", resp.StatusCode, code)
+	}
+	for {
+		message, err := readMessage(resp.Body)
+		if err != nil {
+			if resp.Trailer.Get("Grpc-Status") == "12" {
+				err = errUnimplemented
+			}
+			return received, err
+		}
+		received = true
+		if l, ok := orca.Decode(message); ok {
+			now := time.Now()
+			if e.set.Wants(now, x.Endpoint) {
+				e.set.Report(now, x.Endpoint, balance.Load{Application: l.Application, CPU: l.CPU, QPS: l.RPS, EPS: l.EPS})
+			}
+		}
+		// One that sends more often than it was asked to waits for the proxy.
+		if !lasts(ctx, min(o.every/2, time.Second)) {
+			return received, ctx.Err()
+		}
+	}
+}
+
+// reportRequest returns an OrcaLoadReportRequest as gRPC sends it: report_interval = 1, a
+// google.protobuf.Duration with seconds = 1 and nanos = 2.
+func reportRequest(every time.Duration) []byte {
+	duration := binary.AppendUvarint([]byte{1 << 3}, uint64(every/time.Second))
+	duration = binary.AppendUvarint(append(duration, 2<<3), uint64(every%time.Second))
+	message := append([]byte{1<<3 | 2, byte(len(duration))}, duration...)
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+}
+
+// maxReport is how long a report may be.
+const maxReport = 16 << 10
+
+// readMessage reads one message of gRPC, which must not be compressed.
+func readMessage(from io.Reader) ([]byte, error) {
+	var head [5]byte
+	if _, err := io.ReadFull(from, head[:]); err != nil {
+		return nil, err
+	}
+	n := binary.BigEndian.Uint32(head[1:])
+	if head[0] != 0 || n > maxReport {
+		return nil, fmt.Errorf("a message of %d bytes (flags %d), must be at most %d and not compressed", n, head[0], maxReport)
+	}
+	message := make([]byte, n)
+	_, err := io.ReadFull(from, message)
+	return message, err
+}

@@ -1,0 +1,319 @@
+package httpproxy
+
+import (
+	"container/heap"
+	"container/list"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// queueLimits are the limits of a [queue].
+type queueLimits struct {
+	places  int // requests under way at once
+	most    int // that wait
+	maxWait time.Duration
+}
+
+// A queue has requests wait for their turn. The highest class is first, and in it the
+// customers take turns, each with its oldest request. When the queue is full, the next
+// request waits only at the cost of a lower class, or of a customer of the same
+// class that has more waiting than itself: the newest request of the greediest
+// customer of the lowest class is evicted. A queue is safe for concurrent use.
+type queue struct {
+	mu      sync.Mutex
+	limits  queueLimits
+	busy    int
+	waiting int
+	classes [spillway.Criticalities]turns
+	refused uint64
+	expired uint64
+	turns   uint64        // after a wait
+	waited  time.Duration // for them
+	long    *queue        // of requests whose bodies are still coming, which have fewer places
+}
+
+func newQueue(l queueLimits) *queue {
+	return &queue{limits: l, long: &queue{limits: longLimits(l)}}
+}
+
+// turns are the customers of one class that have something waiting.
+type turns struct {
+	lines  map[string]*line
+	ring   list.List // of lines, in the order of their turns; the first is next
+	greedy greed     // the same lines
+	latest uint64    // of their orders
+}
+
+// line is what one customer has waiting.
+type line struct {
+	customer string
+	waiters  list.List     // of turns, the oldest first
+	place    *list.Element // in the ring
+	order    uint64        // of its place: those that come later in the ring have a greater one
+	index    int           // in greedy
+}
+
+// turn is one request that waits.
+type turn struct {
+	class int
+	line  *line
+	place *list.Element // in the line
+	done  chan error    // receives one value when it is let go; nil: it may run
+}
+
+var (
+	errFull = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonQueueFull, Advice: "the queue is full"}
+	errLate = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonMaxWait, Advice: "the turn did not come in time"}
+)
+
+// enter waits for a place. If it returns nil, leave must be called.
+func (q *queue) enter(ctx context.Context, c spillway.Criticality, customer string) error {
+	return q.enterAfter(ctx, c, customer, 0)
+}
+
+// enterAfter is enter for a request that has waited before.
+func (q *queue) enterAfter(ctx context.Context, c spillway.Criticality, customer string, waited time.Duration) error {
+	t, most, err := q.join(c.Index(), customer)
+	if t == nil || err != nil {
+		return err
+	}
+	return q.wait(ctx, t, most-waited)
+}
+
+// join returns the turn to wait for, and for how long at most; nil if there is a place.
+func (q *queue) join(class int, customer string) (t *turn, most time.Duration, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.busy < q.limits.places && q.waiting == 0 {
+		q.busy++
+		return nil, 0, nil
+	}
+	if !q.makePlace(class, customer) {
+		q.refused++
+		return nil, 0, errFull
+	}
+	return q.add(class, customer), q.limits.maxWait, nil
+}
+
+func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
+	began := time.Now()
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	var err error
+	select {
+	case err := <-t.done:
+		q.took(err, time.Since(began))
+		return err
+	case <-timer.C:
+		err = errLate
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	q.mu.Lock()
+	if t.line == nil { // let go in the meantime
+		q.mu.Unlock()
+		if told := <-t.done; told != nil {
+			return told
+		}
+		if ctx.Err() == nil {
+			return nil
+		}
+		q.leave()
+		return err
+	}
+	defer q.mu.Unlock()
+	q.remove(t)
+	if err == errLate { //nolint:errorlint // it is this very one
+		q.expired++
+	}
+	return err
+}
+
+// took counts a turn that was waited for.
+func (q *queue) took(err error, wait time.Duration) {
+	if err != nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.turns++
+	q.waited += wait
+}
+
+// leave gives a place back.
+func (q *queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.busy--
+	q.fill()
+}
+
+// fill gives free places to waiting requests.
+func (q *queue) fill() {
+	for q.busy < q.limits.places && q.waiting > 0 {
+		t := q.first()
+		q.busy++
+		q.release(t, nil)
+	}
+}
+
+// first returns whose turn it is, and makes the next customer next.
+func (q *queue) first() *turn {
+	for class := len(q.classes) - 1; class >= 0; class-- {
+		c := &q.classes[class]
+		next := c.ring.Front()
+		if next == nil {
+			continue
+		}
+		l := next.Value.(*line)
+		c.ring.MoveToBack(next)
+		c.latest++
+		l.order = c.latest
+		heap.Fix(&c.greedy, l.index)
+		return l.waiters.Front().Value.(*turn)
+	}
+	return nil
+}
+
+// makePlace reports whether one more of a class and customer may wait, for which
+// another one may have to go.
+func (q *queue) makePlace(class int, customer string) bool {
+	if q.waiting < q.limits.most {
+		return true
+	}
+	for lowest := range class + 1 {
+		lines := q.classes[lowest].greedy
+		if len(lines) == 0 {
+			continue
+		}
+		greediest := lines[0]
+		if lowest == class && q.classes[class].length(customer)+1 >= greediest.waiters.Len() {
+			return false
+		}
+		q.refused++
+		q.release(greediest.waiters.Back().Value.(*turn), errFull)
+		return true
+	}
+	return false
+}
+
+func (t *turns) length(customer string) int {
+	if l := t.lines[customer]; l != nil {
+		return l.waiters.Len()
+	}
+	return 0
+}
+
+// line returns that of a customer, which is put at the end of the ring if it is new.
+func (t *turns) line(customer string) *line {
+	if l := t.lines[customer]; l != nil {
+		return l
+	}
+	t.latest++
+	l := &line{customer: customer, order: t.latest}
+	if t.lines == nil {
+		t.lines = make(map[string]*line)
+	}
+	t.lines[customer] = l
+	l.place = t.ring.PushBack(l)
+	heap.Push(&t.greedy, l)
+	return l
+}
+
+func (q *queue) add(class int, customer string) *turn {
+	c := &q.classes[class]
+	l := c.line(customer)
+	t := &turn{class: class, line: l, done: make(chan error, 1)}
+	t.place = l.waiters.PushBack(t)
+	heap.Fix(&c.greedy, l.index)
+	q.waiting++
+	return t
+}
+
+func (q *queue) release(t *turn, err error) {
+	q.remove(t)
+	t.done <- err
+}
+
+func (q *queue) remove(t *turn) {
+	c, l := &q.classes[t.class], t.line
+	t.line = nil
+	q.waiting--
+	l.waiters.Remove(t.place)
+	if l.waiters.Len() > 0 {
+		heap.Fix(&c.greedy, l.index)
+		return
+	}
+	delete(c.lines, l.customer)
+	c.ring.Remove(l.place)
+	heap.Remove(&c.greedy, l.index)
+}
+
+// greed is a [heap.Interface] of lines. The one with the most requests is first, and of
+// several the one whose turn is first.
+type greed []*line
+
+func (g greed) Len() int { return len(g) }
+
+func (g greed) Less(i, j int) bool {
+	a, b := g[i].waiters.Len(), g[j].waiters.Len()
+	return a > b || a == b && g[i].order < g[j].order
+}
+
+func (g greed) Swap(i, j int) {
+	g[i], g[j] = g[j], g[i]
+	g[i].index, g[j].index = i, j
+}
+
+// Push implements [heap.Interface].
+func (g *greed) Push(x any) {
+	l := x.(*line)
+	l.index = len(*g)
+	*g = append(*g, l)
+}
+
+// Pop implements [heap.Interface].
+func (g *greed) Pop() any {
+	last := len(*g) - 1
+	l := (*g)[last]
+	(*g)[last] = nil
+	*g = (*g)[:last]
+	return l
+}
+
+// update changes the limits. It rejects no request that waits or runs.
+func (q *queue) update(l queueLimits) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.limits = l
+	q.fill()
+	if q.long != nil {
+		q.long.update(longLimits(l))
+	}
+}
+
+// QueueStats says how the queue of a batch cluster stands.
+type QueueStats struct {
+	Busy, Places int // requests under way
+	Waiting      int
+	RefusedTotal uint64        // for want of room
+	ExpiredTotal uint64        // whose turn did not come in time
+	TurnsTotal   uint64        // that came after a wait
+	Waited       time.Duration // for all of these
+}
+
+func (q *queue) stats() QueueStats {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	s := QueueStats{q.busy, q.limits.places, q.waiting, q.refused, q.expired, q.turns, q.waited}
+	if q.long != nil {
+		l := q.long.stats()
+		s.Waiting += l.Waiting
+		s.RefusedTotal += l.RefusedTotal
+		s.ExpiredTotal += l.ExpiredTotal
+	}
+	return s
+}

@@ -1,0 +1,206 @@
+package httpproxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A plainQueue is what a [queue] has to do, in a plain way: one list of all who wait in
+// each class, of which each step looks at all.
+type plainQueue struct {
+	places, most, busy int
+	waiting            [spillway.Criticalities][]plainTurn // in the order in which they came
+	ring               [spillway.Criticalities][]string    // of customers
+}
+
+type plainTurn struct{ id, customer string }
+
+func (q *plainQueue) all() (n int) {
+	for class := range q.waiting {
+		n += len(q.waiting[class])
+	}
+	return n
+}
+
+func (q *plainQueue) count(class int, customer string) (n int) {
+	for _, t := range q.waiting[class] {
+		if t.customer == customer {
+			n++
+		}
+	}
+	return n
+}
+
+// greediest returns the customer that has the most waiting, of several the next one.
+func (q *plainQueue) greediest(class int) (most string) {
+	for i, c := range q.ring[class] {
+		if i == 0 || q.count(class, c) > q.count(class, most) {
+			most = c
+		}
+	}
+	return most
+}
+
+// remove takes out a turn, and a customer that has none left.
+func (q *plainQueue) remove(class int, id string) {
+	i := slices.IndexFunc(q.waiting[class], func(t plainTurn) bool { return t.id == id })
+	customer := q.waiting[class][i].customer
+	q.waiting[class] = slices.Delete(q.waiting[class], i, i+1)
+	if q.count(class, customer) == 0 {
+		q.ring[class] = slices.DeleteFunc(q.ring[class], func(c string) bool { return c == customer })
+	}
+}
+
+// enter returns what becomes of whom.
+func (q *plainQueue) enter(class int, id, customer string) (became []string) {
+	if q.busy < q.places && q.all() == 0 {
+		q.busy++
+		return []string{id + " runs"}
+	}
+	if q.all() >= q.most {
+		lowest := slices.IndexFunc(q.ring[:class+1], func(ring []string) bool { return len(ring) > 0 })
+		if lowest < 0 {
+			return []string{id + " refused"}
+		}
+		greediest := q.greediest(lowest)
+		if lowest == class && q.count(class, customer)+1 >= q.count(class, greediest) {
+			return []string{id + " refused"}
+		}
+		newest := ""
+		for _, t := range q.waiting[lowest] {
+			if t.customer == greediest {
+				newest = t.id
+			}
+		}
+		q.remove(lowest, newest)
+		became = append(became, newest+" refused")
+	}
+	if q.count(class, customer) == 0 {
+		q.ring[class] = append(q.ring[class], customer)
+	}
+	q.waiting[class] = append(q.waiting[class], plainTurn{id, customer})
+	return became
+}
+
+func (q *plainQueue) leave() (became []string) {
+	q.busy--
+	for q.busy < q.places && q.all() > 0 {
+		class := len(q.ring) - 1
+		for len(q.ring[class]) == 0 {
+			class--
+		}
+		next := q.ring[class][0]
+		q.ring[class] = append(q.ring[class][1:], next)
+		i := slices.IndexFunc(q.waiting[class], func(t plainTurn) bool { return t.customer == next })
+		id := q.waiting[class][i].id
+		q.remove(class, id)
+		q.busy++
+		became = append(became, id+" runs")
+	}
+	return became
+}
+
+// waits are the turns of a [queue] that have not ended, by what they are called.
+type waits map[string]*turn
+
+// ended returns what became of those who were let go since, in the order of their names.
+func (w waits) ended() (became []string) {
+	for id, t := range w {
+		select {
+		case err := <-t.done:
+			delete(w, id)
+			if err != nil {
+				became = append(became, id+" refused")
+			} else {
+				became = append(became, id+" runs")
+			}
+		default:
+		}
+	}
+	slices.Sort(became)
+	return became
+}
+
+// TestQueueModel has a queue and a plain one do the same for random clients: whoever
+// gets a turn or has to go is the same.
+func TestQueueModel(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		places, most, customers := 1+r.IntN(3), r.IntN(30), 1+r.IntN(12)
+		q := newQueue(queueLimits{places, most, time.Minute})
+		model, waiting := &plainQueue{places: places, most: most}, make(waits)
+		for step := range 1500 {
+			var want, got []string
+			switch n := r.IntN(10); {
+			case n < 6:
+				id, class, customer := fmt.Sprint(step), r.IntN(spillway.Criticalities), fmt.Sprint(r.IntN(customers))
+				want = model.enter(class, id, customer)
+				x, _, err := q.join(class, customer)
+				switch {
+				case err != nil:
+					got = append(got, id+" refused")
+				case x == nil:
+					got = append(got, id+" runs")
+				default:
+					waiting[id] = x
+				}
+			case n < 9 && model.busy > 0:
+				want = model.leave()
+				q.leave()
+			case len(waiting) > 0: // somebody leaves
+				ids := make([]string, 0, len(waiting))
+				for id := range waiting {
+					ids = append(ids, id)
+				}
+				slices.Sort(ids)
+				id := ids[r.IntN(len(ids))]
+				model.remove(waiting[id].class, id)
+				q.remove(waiting[id])
+				delete(waiting, id)
+			}
+			got = append(got, waiting.ended()...)
+			slices.Sort(want)
+			if !slices.Equal(got, want) || q.waiting != model.all() || q.busy != model.busy {
+				t.Fatalf("seed %d, step %d: %v, %d wait, %d run; want %v, %d, %d", seed, step, got, q.waiting, q.busy, want, model.all(), model.busy)
+			}
+		}
+	}
+}
+
+// BenchmarkQueueFull has requests come to a queue that is full of those of so many
+// customers: of one more customer, and of a higher class.
+func BenchmarkQueueFull(b *testing.B) {
+	for _, customers := range []int{1, 100, 10_000} {
+		q := newQueue(queueLimits{most: 10_000, maxWait: time.Minute})
+		low, high := spillway.Critical.Index(), spillway.CriticalPlus.Index()
+		for i := range 10_000 {
+			q.add(low, fmt.Sprint(i%customers))
+		}
+		b.Run(fmt.Sprintf("refused/customers=%d", customers), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, _, err := q.join(low, "0"); err == nil {
+					b.Fatal("there is room")
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("replaced/customers=%d", customers), func(b *testing.B) {
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				t, _, err := q.join(high, "")
+				if err != nil {
+					b.Fatal(err)
+				}
+				q.remove(t)
+				q.add(low, fmt.Sprint(i%customers)) // about as it was
+				i++
+			}
+		})
+	}
+}

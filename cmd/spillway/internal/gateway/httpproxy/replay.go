@@ -1,0 +1,141 @@
+package httpproxy
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// A replay is a body of unknown length that goes through as it comes, and whose
+// beginning is kept: as long as no more has come than may be kept, a new attempt can
+// read it again from the beginning, and goes on with what is still to come. It has
+// one reader at a time that counts; that of an earlier attempt may still be waiting for
+// the client, and then hands over what it gets.
+type replay struct {
+	source io.Reader
+	most   int
+
+	mu      sync.Mutex
+	changed sync.Cond
+	kept    []byte
+	once    bool  // what was read is gone: there is no other attempt
+	ended   error // of the source
+	reading bool  // somebody waits for the source
+	current *pass // nil: nobody reads until the next attempt
+}
+
+func newReplay(source io.Reader, most int) *replay {
+	p := &replay{source: source, most: most}
+	p.changed.L = &p.mu
+	return p
+}
+
+var errGone = errors.New("the body is too long to be sent again")
+
+// open returns the body from its beginning.
+func (p *replay) open() (io.ReadCloser, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.once {
+		return nil, errGone
+	}
+	p.current = &pass{replay: p}
+	p.changed.Broadcast()
+	return p.current, nil
+}
+
+// rewind ends the reader that there is, and reports whether another may begin.
+func (p *replay) rewind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.once {
+		p.current = nil
+		p.changed.Broadcast()
+	}
+	return !p.once
+}
+
+// settle keeps no more: there will be no other attempt.
+func (p *replay) settle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.once = true
+}
+
+// A pass is one reading of a replay.
+type pass struct {
+	replay *replay
+	at     int // how much of what is kept was read
+}
+
+var errPassed = errors.New("the body is read by another attempt")
+
+// Read implements [io.Reader].
+func (r *pass) Read(b []byte) (int, error) {
+	p := r.replay
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case p.current != r:
+			return 0, errPassed
+		case r.at < len(p.kept):
+			return r.again(b), nil
+		case p.ended != nil:
+			return 0, p.ended
+		case p.reading:
+			p.changed.Wait()
+		default:
+			if n, mine := r.more(b); mine {
+				return n, p.ended
+			}
+		}
+	}
+}
+
+// again reads what is kept.
+func (r *pass) again(b []byte) int {
+	p := r.replay
+	n := copy(b, p.kept[r.at:])
+	if r.at += n; p.once && r.at == len(p.kept) {
+		p.kept, r.at = nil, 0
+	}
+	return n
+}
+
+// more reads from the source, and keeps what it gets unless that is too much. It
+// returns what r may return; if r does not count any more, that is left to others.
+func (r *pass) more(b []byte) (n int, mine bool) {
+	p := r.replay
+	p.reading = true
+	p.mu.Unlock()
+	n, err := p.source.Read(b)
+	p.mu.Lock()
+	p.reading, p.ended = false, err
+	p.changed.Broadcast()
+	mine = p.current == r
+	if mine && len(p.kept)+n > p.most {
+		p.once = true
+	}
+	if mine && p.once {
+		p.kept, r.at = nil, 0
+		return n, true
+	}
+	p.kept = append(p.kept, b[:n]...)
+	if mine {
+		r.at += n
+	}
+	return n, mine
+}
+
+// Close implements [io.Closer]. The source is closed by whoever has opened it.
+func (r *pass) Close() error {
+	p := r.replay
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == r {
+		p.current = nil
+	}
+	p.changed.Broadcast()
+	return nil
+}

@@ -1,0 +1,58 @@
+package httpproxy
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// streaming is the writer of an answer that may be a stream: of gRPC, or of events. Between
+// two pieces of a stream, neither the proxy nor, as far as it can know, the upstream works
+// for the client: a stream may be open for days without an event.
+type streaming struct {
+	http.ResponseWriter
+	exchange *exchange
+	resting  bool
+}
+
+// Write implements [http.ResponseWriter].
+func (s *streaming) Write(p []byte) (int, error) {
+	s.wake()
+	return s.ResponseWriter.Write(p)
+}
+
+// FlushError is for [http.ResponseController].
+func (s *streaming) FlushError() error {
+	s.wake()
+	err := http.NewResponseController(s.ResponseWriter).Flush()
+	if err == nil && isStream(s.Header()) {
+		s.resting = true
+		s.exchange.resting.Store(true)
+		spillhttp.Suspend(s.ResponseWriter)
+	}
+	return err
+}
+
+func (s *streaming) wake() {
+	if s.resting {
+		s.resting = false
+		s.exchange.resting.Store(false)
+		spillhttp.Resume(s.ResponseWriter)
+	}
+}
+
+// Unwrap is for [http.ResponseController].
+func (s *streaming) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// Hijack implements [http.Hijacker].
+func (s *streaming) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(s.ResponseWriter).Hijack()
+}
+
+// isStream reports whether an answer is a stream.
+func isStream(h http.Header) bool {
+	kind := first(h, "Content-Type")
+	return isType(kind, "text/event-stream") || isType(kind, grpcContent[0])
+}

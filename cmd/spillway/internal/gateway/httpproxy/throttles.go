@@ -1,0 +1,100 @@
+package httpproxy
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/spillhttp"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// throttles rejects what a cluster would refuse. It is asked once for each request, and
+// learns how the request ended: an attempt that one endpoint refuses and another one
+// serves is no sign of a cluster that is overloaded. Refusals of one customer, which is
+// over its quota, count as nothing. Routes that fail are throttled apart from the others.
+//
+// It is an [http.RoundTripper].
+type throttles struct {
+	next     http.RoundTripper
+	name     string // of the cluster
+	mode     spillway.Mode
+	throttle *throttle.Routes
+	observer spillway.Observer
+	whole    bool // routes are not told apart
+}
+
+func newThrottles(x *config.Cluster, c throttle.Config, mode spillway.Mode, o spillway.Observer) (*throttles, error) {
+	th, err := throttle.NewRoutes(c)
+	return &throttles{name: x.Name, mode: mode, throttle: th, observer: o, whole: x.Throttle.WholeCluster}, err
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
+	if t.mode == spillway.ModeOff {
+		return t.next.RoundTrip(r)
+	}
+	start, ctx, route := time.Now(), r.Context(), t.route(r)
+	call := spillway.Call{Key: t.name, Criticality: spillway.CriticalityFrom(ctx)}
+	ticket, err := t.throttle.Admit(start, call, route)
+	admitted := err == nil
+	if !admitted {
+		e := spillway.Rejection(err)
+		e.Time, e.Context, e.Call, e.Policy, e.Mode = start, ctx, call, "throttle", t.mode
+		t.report(e)
+		if t.mode == spillway.ModeEnforce {
+			if r.Body != nil {
+				_ = r.Body.Close() // as a RoundTripper must
+			}
+			return nil, err
+		}
+	}
+	resp, err := t.next.RoundTrip(r)
+	now := time.Now()
+	var o spillway.Outcome
+	if err != nil {
+		o = errorOf(ctx, err, start, now).Outcome
+		t.limited(err, now)
+	} else {
+		said := read(resp, now)
+		o = said.outcome()
+	}
+	t.throttle.Settle(start, now, &ticket, route, o)
+	if admitted {
+		t.report(spillway.Event{Time: start, Latency: now.Sub(start), Context: ctx, Call: call, Policy: "throttle", Mode: t.mode, Outcome: o, Err: err})
+	}
+	return resp, err
+}
+
+// limited takes in that the limit in flight of the cluster has rejected a request.
+func (t *throttles) limited(err error, now time.Time) {
+	if by, ok := errors.AsType[*spillway.RejectedError](err); ok && by.Policy == "inflight" {
+		t.throttle.Limited(now)
+	}
+}
+
+func (t *throttles) report(e spillway.Event) {
+	if t.observer != nil {
+		t.observer.Observe(e)
+	}
+}
+
+// route returns the route of a request.
+func (t *throttles) route(r *http.Request) throttle.Route {
+	switch {
+	case t.whole:
+		return throttle.Route{}
+	case isGRPC(r):
+		return throttle.Route{Name: r.URL.Path} // the method
+	default:
+		return throttle.Route{Namer: (*routed)(r)}
+	}
+}
+
+// A routed is a request that names its route.
+type routed http.Request
+
+// Route implements [egress.Router].
+func (r *routed) Route() string { return spillhttp.DefaultRoute((*http.Request)(r)) }

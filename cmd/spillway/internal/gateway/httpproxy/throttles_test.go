@@ -1,0 +1,73 @@
+package httpproxy
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/spillhttp"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// hanging is an upstream that never answers.
+type hanging struct{ inFlight atomic.Int64 }
+
+// RoundTrip implements [http.RoundTripper].
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.inFlight.Add(1)
+	defer h.inFlight.Add(-1)
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+// TestKeptOpenRequests: requests that are kept open until a deadline of 20 s stay at the limit
+// in flight. Without a limit that is reached, nothing explains their timeouts, and the throttle
+// lets a probe a second through.
+func TestKeptOpenRequests(t *testing.T) {
+	for name, row := range map[string]struct {
+		limit       int
+		least, most int64
+	}{
+		"limit reached":     {800, 780, 800},
+		"limit not reached": {4096, 15, 40},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				upstream := new(hanging)
+				x, err := newThrottles(&config.Cluster{Name: "web"}, throttle.Config{}, spillway.ModeEnforce, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				x.next, err = spillhttp.NewTransport(spillhttp.TransportConfig{
+					Base: upstream, MaxHosts: 1, Egress: egress.Config{ThrottleMode: spillway.ModeOff, MaxRequests: row.limit},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var all sync.WaitGroup
+				for range 120 * 100 { // for 120 s
+					all.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+						defer cancel()
+						r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://web/watch", nil)
+						if resp, err := x.RoundTrip(r); err == nil {
+							_ = resp.Body.Close()
+						}
+					})
+					time.Sleep(10 * time.Millisecond)
+				}
+				if n := upstream.inFlight.Load(); n < row.least || n > row.most {
+					t.Errorf("%d requests in flight, want %d to %d", n, row.least, row.most)
+				}
+				all.Wait()
+			})
+		})
+	}
+}

@@ -1,0 +1,185 @@
+package httpproxy
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+	"github.com/seed90641741/spillway/tune"
+)
+
+// A tuning is a limit of a cluster that follows what the cluster can do. It is a
+// [tuner.Limit].
+type tuning struct {
+	proxy  *Proxy
+	name   string // of the cluster
+	config tune.Config
+	rate   bool // it is that of requests, else that in flight
+	tuner  *tuner.Tuner
+	cancel context.CancelFunc
+
+	window tuner.Window
+	last   counts // at the last reading
+}
+
+// counts are those of a cluster.
+type counts struct {
+	dropped  uint64 // by the limit in flight
+	admitted map[gateKey]uint64
+}
+
+// A meter counts what endpoints answer, from when an attempt is sent until the head of
+// its answer is there. An attempt that gets no answer counts with its time.
+type meter struct {
+	next    http.RoundTripper
+	counts  tuner.Meter
+	waiting atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	start := time.Now()
+	m.waiting.Add(1)
+	answer, err := m.next.RoundTrip(r)
+	m.waiting.Add(-1)
+	m.counts.End(time.Since(start), endingOf(answer, err, start))
+	return answer, err
+}
+
+// endingOf returns how an attempt did. A refusal of one customer says nothing of the load.
+func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
+	if err != nil { // the time that it took tells enough
+		return tuner.Failed
+	}
+	said := read(answer, now)
+	switch said.outcome() {
+	case spillway.OutcomeOverloaded:
+		return tuner.Refused
+	case spillway.OutcomeOverQuota:
+		return tuner.Failed
+	default:
+		return tuner.Served
+	}
+}
+
+// tune begins and ends tunings, as the configuration has them that has just been put in
+// place. The lock is held.
+func (p *Proxy) tune() {
+	former := p.tunings
+	p.tunings = make(map[string]*tuning)
+	for i := range p.config.Clusters {
+		x := &p.config.Clusters[i]
+		c, ok := x.Tuning()
+		if !ok {
+			continue
+		}
+		t := former[x.Name]
+		if rate := x.Tune.Limit != config.TuneInFlight; t == nil || t.rate != rate || !reflect.DeepEqual(t.config, c) {
+			t = p.newTuning(x.Name, c, rate)
+		}
+		p.tunings[x.Name] = t
+		p.impossible(t.put(t.tuner.Limit())) // the configuration has put it back
+	}
+	for name, t := range former {
+		if p.tunings[name] != t {
+			t.cancel()
+		}
+	}
+}
+
+func (p *Proxy) newTuning(name string, c tune.Config, rate bool) *tuning {
+	t := &tuning{proxy: p, name: name, config: c, rate: rate}
+	limit := config.TuneInFlight
+	if rate {
+		limit = config.TuneRate
+	}
+	var err error
+	t.tuner, err = tuner.New(tuner.Config{Name: name + " " + limit, Tune: c, Limit: t, Logger: p.logger})
+	p.impossible(err) // it was checked
+	var ctx context.Context
+	ctx, t.cancel = context.WithCancel(p.base)
+	p.running.Go(func() { t.tuner.Run(ctx) })
+	return t
+}
+
+// Set implements [tuner.Limit].
+func (t *tuning) Set(ctx context.Context, limit float64) error {
+	t.proxy.mu.Lock()
+	defer t.proxy.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil // another one has taken its place
+	}
+	return t.put(limit)
+}
+
+// put puts a limit in force. The lock is held.
+func (t *tuning) put(limit float64) error {
+	p := t.proxy
+	if !t.rate {
+		p.clusters[t.name].current.Load().limiter.SetMaxRequests(uint32(limit))
+		return nil
+	}
+	n := &next{config: p.config}
+	for key, g := range p.gates {
+		if key.cluster != t.name {
+			continue
+		}
+		c := n.ingress(key, g.settings.Load().config)
+		c.Observer, c.RateLimit.Rate = p.observer, limit
+		if err := g.ingress.Update(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read implements [tuner.Limit].
+func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
+	m, is := t.count()
+	was := t.last
+	t.last = is
+	waiting := m.waiting.Load()
+	served := t.window.Read(now, &m.counts, t.config.Signals, values, waiting > 0)
+	switch {
+	case t.rate:
+		return served * busiest(is.admitted, was.admitted)
+	case is.dropped > was.dropped:
+		return t.tuner.Limit()
+	}
+	return float64(waiting)
+}
+
+// count returns the counts as they are, and the meter that has the others.
+func (t *tuning) count() (*meter, counts) {
+	p := t.proxy
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u := p.clusters[t.name].current.Load()
+	c := counts{dropped: u.limiter.Stats().Drops, admitted: make(map[gateKey]uint64)}
+	for key, g := range p.gates {
+		if key.cluster == t.name {
+			c.admitted[key] = g.admitted.Load()
+		}
+	}
+	return u.meter, c
+}
+
+// busiest returns the share of the gate that let in most since a time, as each has the
+// limit for itself.
+func busiest(is, was map[gateKey]uint64) float64 {
+	var most, all uint64
+	for key, n := range is {
+		if before := was[key]; n > before {
+			most, all = max(most, n-before), all+n-before
+		}
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(most) / float64(all)
+}

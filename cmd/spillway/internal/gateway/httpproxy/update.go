@@ -1,0 +1,264 @@
+package httpproxy
+
+import (
+	"context"
+	"net/http"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// next is a configuration that is ready to be put in place: nothing that is left to
+// do can fail.
+type next struct {
+	config    *config.Config
+	listeners map[string]*listener // those kept and new ones
+	settings  map[string]*settings // of listeners
+	clusters  map[string]*cluster
+	upstreams map[string]*upstream // of clusters; none where nothing has changed
+	gates     map[gateKey]*gate
+	plane     ControlPlane // nil: there is none
+	made      []func()     // undo what was made
+}
+
+// prepare makes all that a configuration needs and is not there yet. If it fails, all
+// of it is undone.
+func (p *Proxy) prepare(c *config.Config) (*next, error) {
+	n := &next{
+		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
+		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream), gates: make(map[gateKey]*gate),
+	}
+	if err := p.make(n); err != nil {
+		for _, undo := range slices.Backward(n.made) {
+			undo()
+		}
+		return nil, err
+	}
+	return n, nil
+}
+
+func (p *Proxy) make(n *next) error {
+	if err := p.makePlane(n); err != nil {
+		return err
+	}
+	for i := range n.config.Clusters {
+		if err := p.makeCluster(n, &n.config.Clusters[i]); err != nil {
+			return wrap("cluster", n.config.Clusters[i].Name, err)
+		}
+	}
+	for i := range n.config.Listeners {
+		if err := p.makeListener(n, &n.config.Listeners[i]); err != nil {
+			return wrap("listener", n.config.Listeners[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// makeCluster makes what sends to a cluster, unless nothing of it has changed.
+func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
+	kept := p.clusters[x.Name]
+	if kept == nil {
+		kept = &cluster{name: x.Name}
+	}
+	n.clusters[x.Name] = kept
+	secrets, err := keys.Client(x.TLS)
+	if err != nil {
+		return err
+	}
+	plane := n.plane
+	if x.XDS == nil {
+		plane = nil
+	}
+	u := kept.current.Load()
+	if u != nil && u.tls.Text == secrets.Text && u.mode == n.config.Mode && u.plane == plane && reflect.DeepEqual(u.config, x) {
+		return nil
+	}
+	u, err = newUpstream(n.config, x, secrets, p.observer, plane)
+	if err != nil {
+		return err
+	}
+	n.upstreams[x.Name] = u
+	n.made = append(n.made, u.close)
+	return nil
+}
+
+// makeSettings makes those of a listener but for its certificates, and its gates.
+func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
+	s := &settings{config: l, internal: l.Boundary == "internal", bounds: boundsOf(l, &config.Route{}), peers: l.Networks(), trusted: make(map[string]bool)}
+	for i := range n.config.Routes {
+		r := &n.config.Routes[i]
+		if !s.serves(r) {
+			continue
+		}
+		s.paths = s.paths || r.Path != ""
+		if r.Customer.Header != "" && r.Customer.Trusted {
+			s.trusted[http.CanonicalHeaderKey(r.Customer.Header)] = true
+		}
+		key := gateKey{l.Name, r.Cluster}
+		if n.gates[key] == nil {
+			if err := p.makeGate(n, key, l); err != nil {
+				return nil, err
+			}
+		}
+		s.routes = append(s.routes, newRoute(l, r, n.gates[key]))
+	}
+	return s, nil
+}
+
+// makeListener opens a listener, unless it is there.
+func (p *Proxy) makeListener(n *next, l *config.Listener) error {
+	s, err := p.makeSettings(n, l)
+	if err != nil {
+		return err
+	}
+	if s.tls, err = keys.Server(l.TLS, "h2", "http/1.1"); err != nil {
+		return err
+	}
+	n.settings[l.Name] = s
+	if kept := p.listeners[l.Name]; kept != nil && kept.settings.Load().alike(s) {
+		n.listeners[l.Name] = kept
+		return nil
+	}
+	fresh, err := p.listen(l)
+	if err != nil {
+		return err
+	}
+	n.listeners[l.Name] = fresh
+	n.made = append(n.made, func() { _ = fresh.socket.Close() }) // nobody has used it
+	return nil
+}
+
+// makeGate makes a gate, unless it is there.
+func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
+	c := n.ingress(key, l)
+	c.Observer = p.observer
+	if kept := p.gates[key]; kept != nil {
+		n.gates[key] = kept
+		// A trial, so that the Update of what is in use cannot fail.
+		trial, err := ingress.New(c)
+		if err != nil {
+			return err
+		}
+		return trial.Close()
+	}
+	g, err := p.newGate(key, n.clusters[key.cluster], c)
+	if err != nil {
+		return err
+	}
+	n.gates[key] = g
+	n.made = append(n.made, func() { _ = g.ingress.Close() }) // nobody has used it
+	return nil
+}
+
+func (n *next) ingress(key gateKey, l *config.Listener) ingress.Config {
+	for i := range n.config.Clusters {
+		if x := &n.config.Clusters[i]; x.Name == key.cluster {
+			return n.config.Ingress(l, x)
+		}
+	}
+	return ingress.Config{} // cannot be: routes were checked
+}
+
+// commit puts a configuration in place.
+func (p *Proxy) commit(n *next) {
+	for name, u := range n.upstreams {
+		p.impossible(n.clusters[name].replace(u)) // it was checked
+		u.check(p.base, p.logger)
+	}
+	for key, g := range n.gates {
+		if p.gates[key] != nil {
+			c := n.ingress(key, n.settings[key.listener].config)
+			c.Observer = p.observer
+			p.impossible(g.ingress.Update(c)) // it was tried
+		}
+		g.settings.Store(n.settings[key.listener])
+	}
+	for name, l := range n.listeners {
+		l.settings.Store(n.settings[name])
+		if p.listeners[name] == l {
+			p.impossible(l.accept.Update(l.connections(n.settings[name].config))) // it was checked
+			l.clients.limit(n.settings[name].config.MaxRequests)
+			l.clients.costs.Store(costsOf(n.settings[name].config))
+		} else {
+			p.serve(l)
+		}
+	}
+	p.impossible(p.refusals.update(n.config.Log.Refusals)) // it was checked
+	p.end(n)
+	p.tell(n.config)
+	p.config, p.listeners, p.clusters, p.gates, p.plane = n.config, n.listeners, n.clusters, n.gates, n.plane
+	p.tune()
+}
+
+// impossible reports an error that cannot be.
+func (p *Proxy) impossible(err error) {
+	if err != nil {
+		p.logger.Error("a part of the configuration was not changed", "error", err)
+	}
+}
+
+// end ends what a new configuration has no use for, as requests under way do. Gates
+// and clusters come last: what former listeners still serve goes through them. A former
+// control plane is told then what they refused.
+func (p *Proxy) end(n *next) {
+	var former sync.WaitGroup
+	for name, l := range p.listeners {
+		if n.listeners[name] != l {
+			p.former.Add(1)
+			former.Go(func() {
+				defer p.former.Done()
+				p.endListener(l, n.config.DrainTimeout)
+			})
+		}
+	}
+	gates, clusters, plane := p.gates, p.clusters, p.plane
+	p.running.Go(func() {
+		former.Wait()
+		for key, g := range gates {
+			if n.gates[key] == nil {
+				p.retire(g)
+			}
+		}
+		for name, x := range clusters {
+			if n.clusters[name] == nil {
+				x.close()
+			}
+		}
+		if plane != n.plane {
+			p.leave(plane)
+		}
+	})
+}
+
+func (p *Proxy) endListener(l *listener, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(p.base, timeout)
+	defer cancel()
+	if err := l.drain(ctx); err != nil {
+		p.logger.Warn("requests of a former listener were cut off", "error", err)
+	}
+}
+
+// retire closes a gate when the last request in it has ended.
+func (p *Proxy) retire(g *gate) {
+	p.running.Go(func() {
+		<-g.users.retire()
+		if err := g.ingress.Close(); err != nil {
+			p.logger.Warn("closing a gate", "error", err)
+		}
+	})
+}
+
+// tell logs what has changed.
+func (p *Proxy) tell(c *config.Config) {
+	if len(p.config.Listeners)+len(p.config.Mongo) == 0 {
+		return // started
+	}
+	for _, line := range config.Diff(p.config, c) {
+		p.logger.Info("configuration changed", "field", line)
+	}
+}

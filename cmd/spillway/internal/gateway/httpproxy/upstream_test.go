@@ -1,0 +1,318 @@
+package httpproxy
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+func noShed(c *config.Config) { c.Clusters[0].Shed.Mode = "off" }
+
+// attempts returns how many attempts the nodes got.
+func attemptsOf(nodes []*node) (n int64) {
+	for _, x := range nodes {
+		n += x.asked.Load()
+	}
+	return n
+}
+
+// TestOneOfFourIsWeak has one of four endpoints at a quarter of its capacity, with the
+// load at 70 % of all, over sockets: it has few places, or is slow. What it takes needs a
+// machine that has time; a short run has
+// fewer requests and asserts only that they are served.
+func TestOneOfFourIsWeak(t *testing.T) {
+	needMachine(t)
+	const service = 20 * time.Millisecond
+	slots := 10
+	if !*measure {
+		slots = 4
+	}
+	rate := 0.7 * float64(4*slots) / service.Seconds()
+	var calm time.Duration // the longer one of two measurements
+	for _, row := range []struct{ weak, hint string }{
+		{"none", ""}, {"none", "1"}, {"few places", ""}, {"few places", "1"}, {"slow", "1"},
+	} {
+		var nodes []*node
+		for i := range 4 {
+			n := newNode(slots, service)
+			n.hint = row.hint
+			switch {
+			case i > 0:
+			case row.weak == "few places":
+				n.slots, n.queue = make(chan struct{}, max(slots/4, 1)), int64(slots/4)
+			case row.weak == "slow":
+				n.service *= 4
+			}
+			nodes = append(nodes, n)
+		}
+		url, _ := before(t, nodes, noShed)
+		offer(t, url, rate/2, 2*time.Second) // connections are opened, and something is known
+		first := attemptsOf(nodes)
+		got := offer(t, url, rate, longer(3*time.Second, 20*time.Second))
+		amplification := float64(attemptsOf(nodes)-first) / float64(got.sent.Load())
+		t.Logf("weak: %s, Retry-After %q: %v, amplification %.3f, %v", row.weak, row.hint, got, amplification, nodes)
+		if row.weak == "none" {
+			needTime(t, got, service)
+			calm = max(calm, got.quantile(0.99))
+		}
+		if got.success() < 0.995 || amplification > 1.1 {
+			t.Errorf("weak: %s: %v, amplification %.3f", row.weak, got, amplification)
+		}
+		if p99 := got.quantile(0.99); *measure && p99 > calm+20*time.Millisecond {
+			t.Errorf("weak: %s: p99 %v, without overload %v", row.weak, p99, calm)
+		}
+	}
+}
+
+// TestOneEndpointRefuses has one of two, four, ten endpoints refuse all requests, while
+// the others have capacity.
+func TestOneEndpointRefuses(t *testing.T) {
+	for _, n := range []int{2, 4, 10} {
+		for _, hint := range []string{"", "1", "3600"} {
+			var nodes []*node
+			for range n {
+				x := newNode(50, 5*time.Millisecond)
+				x.hint = hint
+				nodes = append(nodes, x)
+			}
+			nodes[0].refuses.Store(true)
+			url, _ := before(t, nodes, noShed)
+			got := offer(t, url, 300, longer(2*time.Second, 10*time.Second))
+			t.Logf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes[0])
+			if got.success() < 0.99 {
+				t.Errorf("1 of %d refuses, Retry-After %q: %v, %v", n, hint, got, nodes)
+			}
+		}
+	}
+}
+
+// TestMaintenance: where all endpoints ask to come back in two minutes, the client is
+// told so, and gets the page; nothing is sent again but for the first requests.
+func TestMaintenance(t *testing.T) {
+	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "120")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, "closed for maintenance")
+	})
+	first, _ := upstreamAt(t, page)
+	second, _ := upstreamAt(t, page)
+	url, p := front(t, page, func(c *config.Config) {
+		c.Mode = "enforce"
+		c.Clusters[0].Endpoints = []string{first, second}
+		c.Clusters[0].Throttle.MinRequests = 30
+	})
+	x := client(t, false)
+	pages := 0
+	for i := range 300 {
+		resp, body := do(t, x, http.MethodGet, url, "")
+		if resp.StatusCode != http.StatusServiceUnavailable {
+			t.Fatal(resp.Status)
+		}
+		if body == "closed for maintenance" {
+			pages++
+			if resp.Header.Get("Retry-After") != "120" || resp.Header.Get("X-Overload-Scope") != "" {
+				t.Errorf("the page came with %v", resp.Header)
+			}
+		} else if after := resp.Header.Get("Retry-After"); len(after) != 3 { // 100 s at least
+			t.Fatalf("request %d: rejected with Retry-After %s, %s", i, after, body)
+		}
+	}
+	sent := uint64(0)
+	for _, e := range p.Stats(time.Now()).Clusters["upstream"].Endpoints {
+		sent += e.Total
+	}
+	if pages < 30 || sent > uint64(pages)+5 {
+		t.Errorf("%d pages, %d attempts", pages, sent)
+	}
+}
+
+// chatty answers by path: /bad is refused, and customers that are over their quota get
+// 429.
+func chatty(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, "/bad"):
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case r.Header.Get("X-Customer") == "greedy":
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	default:
+		fmt.Fprint(w, "done")
+	}
+}
+
+// TestWhatIsNotShared has 900 requests a second of one customer that is over its quota, or
+// of one path that always fails, beside 100 of others. The others notice nothing.
+func TestWhatIsNotShared(t *testing.T) {
+	for _, row := range []struct {
+		name, path string
+		headers    []string
+	}{
+		{"429 of one customer", "/work", []string{"X-Customer", "greedy"}},
+		{"503 of one path", "/bad/17/export", nil},
+	} {
+		for _, n := range []int{1, 4} {
+			var addresses []string
+			for range n {
+				address, _ := upstreamAt(t, http.HandlerFunc(chatty))
+				addresses = append(addresses, address)
+			}
+			url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
+				c.Mode = "enforce"
+				c.Clusters[0].Endpoints = addresses
+				noShed(c)
+			})
+			d := longer(3*time.Second, 20*time.Second)
+			var all sync.WaitGroup
+			all.Go(func() { offer(t, url+row.path, fewer(900), d, row.headers...) })
+			got := offer(t, url+"/work", fewer(100), d)
+			all.Wait()
+			rejected := uint64(0)
+			for _, c := range p.Stats(time.Now()).Clusters["upstream"].Egress.Throttle {
+				rejected += c.RejectedTotal
+			}
+			needTime(t, got, 50*time.Millisecond)
+			t.Logf("%s, %d endpoints: the others: %v; rejected by the throttle: %d", row.name, n, got, rejected)
+			if got.ok.Load() != got.sent.Load() {
+				t.Errorf("%s, %d endpoints: the others: %v", row.name, n, got)
+			}
+			if row.headers == nil && rejected == 0 || row.headers != nil && rejected > 0 {
+				t.Errorf("%s, %d endpoints: %d rejected by the throttle", row.name, n, rejected)
+			}
+		}
+	}
+}
+
+func routeName(r throttle.Route) string {
+	if r.Namer != nil {
+		return r.Namer.Route()
+	}
+	return r.Name
+}
+
+// TestRoutesOfRequests: which requests share a throttle once they fail.
+func TestRoutesOfRequests(t *testing.T) {
+	for _, row := range []struct {
+		whole bool
+		kind  string // of the content
+		path  string
+		want  string
+	}{
+		{false, "", "/users/17/export", "POST /users/*/export"},
+		{false, "text/plain", "/v1/list", "POST /v1/list"},
+		{false, "application/grpc", "/shop.v1.Orders/Get2", "/shop.v1.Orders/Get2"},
+		{true, "", "/users/17/export", ""},
+		{true, "application/grpc", "/shop.v1.Orders/Get2", ""},
+	} {
+		c := &config.Cluster{Name: "web"}
+		c.Throttle.WholeCluster = row.whole
+		x, err := newThrottles(c, throttle.Config{}, spillway.ModeEnforce, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://web"+row.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ProtoMajor = 2
+		r.Header.Set("Content-Type", row.kind)
+		if got := routeName(x.route(r)); got != row.want {
+			t.Errorf("%s %s, whole %v: %q, want %q", row.kind, row.path, row.whole, got, row.want)
+		}
+	}
+}
+
+// TestEndpointsComeAndGo changes the endpoints under load: nothing fails, and what is
+// known of those that stay is kept.
+func TestEndpointsComeAndGo(t *testing.T) {
+	var addresses []string
+	var nodes []*node
+	for range 4 {
+		n := newNode(50, 5*time.Millisecond)
+		address, _ := upstreamAt(t, n)
+		addresses, nodes = append(addresses, address), append(nodes, n)
+	}
+	nodes[0].refuses.Store(true)
+	nodes[0].hint = "3600"
+	conf := func(of ...int) *config.Config {
+		c := config.ForUpstream("127.0.0.1:0", addresses[0])
+		c.Mode = "enforce"
+		noShed(c)
+		c.Clusters[0].Endpoints = nil
+		c.Clusters[0].Balance.SlowStart = &config.SlowStart{Window: time.Second}
+		for _, i := range of {
+			c.Clusters[0].Endpoints = append(c.Clusters[0].Endpoints, addresses[i])
+		}
+		return c
+	}
+	p := start(t, conf(0, 1))
+	url := "http://" + p.Addr("").String()
+	var changing sync.WaitGroup
+	var stop atomic.Bool
+	changing.Go(func() {
+		for i := 0; !stop.Load(); i++ {
+			<-time.After(50 * time.Millisecond)
+			if err := p.Update(conf([][]int{{0, 1, 2}, {0, 2, 3}, {0, 1, 2, 3}, {0, 3, 1}}[i%4]...)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	got := offer(t, url, 300, longer(2*time.Second, 10*time.Second))
+	stop.Store(true)
+	changing.Wait()
+	t.Logf("%v, %v", got, nodes)
+	if got.sent.Load()-got.ok.Load() > 1 || nodes[0].asked.Load() > 20 {
+		t.Errorf("%v, %v", got, nodes)
+	}
+	for _, e := range p.Stats(time.Now()).Clusters["upstream"].Endpoints {
+		if e.Busy != 0 {
+			t.Errorf("%s has %d in flight", e.Address, e.Busy)
+		}
+	}
+}
+
+// TestConnectionRateIsAheadOfTLS: connections above the rate are reset before a handshake,
+// which would cost the processor time that the limit protects.
+func TestConnectionRateIsAheadOfTLS(t *testing.T) {
+	a := newAuthority(t)
+	a.make(t, "proxy", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")
+	c.Listeners[0].TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key")}
+	c.Listeners[0].ConnectionRate = config.RateLimit{Rate: 0.01, BurstSeconds: 300} // three
+	p := start(t, c)
+	var all []net.Conn
+	reset := 0
+	for range 13 {
+		conn, err := net.DialTimeout("tcp", p.Addr("").String(), time.Second)
+		if errors.Is(err, syscall.ECONNRESET) {
+			reset++
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		all = append(all, conn)
+	}
+	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RefusedTotal == 10 })
+	for _, conn := range all { // no client has sent a byte
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, syscall.ECONNRESET) {
+			reset++
+		}
+	}
+	if reset != 10 {
+		t.Errorf("%d of 13 connections were reset before a handshake, want 10", reset)
+	}
+}

@@ -1,0 +1,190 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/internal/claims"
+)
+
+// A scope says whom a refusal concerns.
+type scope uint8
+
+const (
+	scopeUnsaid   scope = iota // the endpoint did not say: this endpoint, as far as is known
+	scopeTask                  // this endpoint; another one may be tried now
+	scopeService               // all endpoints: don't retry
+	scopeCustomer              // one customer, who is over its quota
+)
+
+// A verdict is what the head of an answer says.
+type verdict struct {
+	refusal bool          // of the attempt, before any work was done
+	scope   scope         // of the refusal
+	hint    time.Duration // how long the endpoint asks to be left alone
+	failed  bool          // it counts for outlier detection
+	timeout bool          // the endpoint gave up waiting for another one
+	server  bool          // it failed, and not for lack of capacity
+	unsent  bool          // it proves that no work was done
+}
+
+// read returns what an answer says.
+func read(resp *http.Response, now time.Time) (v verdict) {
+	status, h := resp.StatusCode, resp.Header
+	if status == http.StatusOK && h["Grpc-Status"] == nil {
+		return v
+	}
+	switch {
+	case status == http.StatusOK:
+		v.readCall(h)
+	case status == http.StatusTooManyRequests, status >= 400 && h["X-Envoy-Ratelimited"] != nil:
+		v.refusal, v.scope = true, scopeCustomer
+	case status == http.StatusServiceUnavailable, status == 529, status >= 400 && h["X-Envoy-Overloaded"] != nil:
+		v.refusal = true
+	case status == http.StatusGatewayTimeout:
+		v.timeout, v.failed = true, true
+	case status >= 500:
+		v.server, v.failed = true, true
+	}
+	if v.refusal && v.scope != scopeCustomer {
+		v.scope, v.hint = scopeOf(h), hintOf(h, now)
+		v.unsent = v.scope == scopeTask || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nack"] != nil ||
+			status == http.StatusOK && h["Grpc-Retry-Pushback-Ms"] != nil
+		// What a gate refuses is no sign of an endpoint that is broken.
+		v.failed = status >= 500 && h["X-Envoy-Overloaded"] == nil
+	}
+	return v
+}
+
+// readCall reads a status of gRPC in the headers (a trailers-only answer).
+func (v *verdict) readCall(h http.Header) {
+	switch code := h["Grpc-Status"]; code[0] {
+	case "8": // RESOURCE_EXHAUSTED
+		v.refusal, v.scope = true, scopeCustomer
+	case "14": // UNAVAILABLE
+		v.refusal = true
+	case "4": // DEADLINE_EXCEEDED
+		v.timeout = true
+	case "2", "13", "15": // UNKNOWN, INTERNAL, DATA_LOSS
+		v.server, v.failed = true, true
+	}
+}
+
+// scopeHeader is the header that says whom a refusal concerns.
+const scopeHeader = "X-Overload-Scope"
+
+// scopeTaskValue is its value for one task.
+var scopeTaskValue = []string{"task"}
+
+// What this proxy rejects by its own throttle, limit in flight or queue concerns all of a
+// cluster: a retry of the layer above would meet the same.
+var (
+	dontRetryValue = []string{"false"}
+	noPushback     = []string{"-1"}
+)
+
+// scopeOf returns the scope of a refusal by its headers. "Don't retry" says that other
+// tasks are overloaded, too.
+func scopeOf(h http.Header) scope {
+	for _, name := range []string{"X-Should-Retry", "Stripe-Should-Retry"} {
+		if v := h[name]; len(v) > 0 && strings.EqualFold(strings.TrimSpace(v[0]), "false") {
+			return scopeService
+		}
+	}
+	if v := h["Grpc-Retry-Pushback-Ms"]; len(v) > 0 {
+		if _, ok := count(v[0], time.Millisecond); !ok {
+			return scopeService
+		}
+	}
+	if v := h[scopeHeader]; len(v) > 0 {
+		switch strings.ToLower(strings.TrimSpace(v[0])) {
+		case "task":
+			return scopeTask
+		case "service":
+			return scopeService
+		case "customer":
+			return scopeCustomer
+		}
+	}
+	return scopeUnsaid
+}
+
+// hintOf returns how long a refusal asks to be left alone, zero if it does not say.
+func hintOf(h http.Header, now time.Time) time.Duration {
+	for _, name := range []string{"Retry-After-Ms", "Grpc-Retry-Pushback-Ms"} {
+		if v := h[name]; len(v) > 0 {
+			if d, ok := count(v[0], time.Millisecond); ok {
+				return d
+			}
+		}
+	}
+	v := h["Retry-After"]
+	if len(v) == 0 {
+		return 0
+	}
+	if d, ok := count(v[0], time.Second); ok {
+		return d
+	}
+	if at, err := http.ParseTime(strings.TrimSpace(v[0])); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// count returns a whole number of units, bounded.
+func count(text string, unit time.Duration) (time.Duration, bool) {
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
+		return 0, false
+	}
+	if n > uint64(math.MaxInt64/unit) {
+		return math.MaxInt64, true
+	}
+	return time.Duration(n) * unit, true
+}
+
+// elsewhere reports whether a refusal is about the endpoint, so that another one may
+// serve the request. safe says that the request may be sent again in any case.
+func (v *verdict) elsewhere(safe bool) bool {
+	return v.scope == scopeTask || v.scope == scopeUnsaid && (safe || v.unsent)
+}
+
+// outcome returns what an answer says of the load of the endpoint.
+func (v *verdict) outcome() spillway.Outcome {
+	switch {
+	case v.refusal && v.scope == scopeCustomer:
+		return spillway.OutcomeOverQuota
+	case v.refusal:
+		return spillway.OutcomeOverloaded
+	case v.timeout:
+		return spillway.OutcomeTimedOut
+	case v.server:
+		return spillway.OutcomeFailed
+	}
+	return spillway.OutcomeServed
+}
+
+// errorOf returns what it says of an endpoint that an attempt got no answer. A client
+// that left, or whose deadline was its own choice and too short, says nothing.
+func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answer {
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	op, connecting := errors.AsType[*net.OpError](err)
+	timeout, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && claims.Hurried(ctx, start, now):
+		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
+	case connecting && op.Op == "dial" && !late:
+		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}
+	case late, ok && timeout.Timeout():
+		return balance.Answer{Outcome: spillway.OutcomeTimedOut, Failed: true}
+	}
+	return balance.Answer{Outcome: spillway.OutcomeFailed, Failed: true}
+}

@@ -1,0 +1,217 @@
+package importer
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// Options say what documents do not.
+type Options struct {
+	Listen   string // where clients connect to, if no document says it
+	Upstream string // the endpoint of clusters that have none
+}
+
+// Defaults of [Options].
+const (
+	DefaultListen   = "127.0.0.1:8000"
+	DefaultUpstream = "127.0.0.1:8080"
+)
+
+func (o Options) withDefaults() Options {
+	if o.Listen == "" {
+		o.Listen = DefaultListen
+	}
+	if o.Upstream == "" {
+		o.Upstream = DefaultUpstream
+	}
+	return o
+}
+
+// A builder makes the configuration.
+type builder struct {
+	*report
+
+	options Options
+	config  config.Config
+	where   map[string]string // the names of clusters, by what they were made of
+}
+
+func newBuilder(o Options) *builder {
+	return &builder{report: newReport(), options: o.withDefaults(), where: make(map[string]string)}
+}
+
+// cluster is one that is being made.
+func (b *builder) cluster(name string) *config.Cluster {
+	return &config.Cluster{Name: name, Endpoints: []string{b.options.Upstream}}
+}
+
+// setCluster changes a cluster as a leaf says, unless the proxy does not accept that,
+// and says what became of the leaf. The name is that of the field. A reason, if any,
+// says how its meaning is another one.
+func (b *builder) setCluster(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster)) bool {
+	next := cloneCluster(x)
+	set(next)
+	trial := config.Config{Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*next}}
+	return b.settle(c, "clusters["+x.Name+"]."+field, reason, trial.Check(), func() { *x = *next })
+}
+
+// cloneCluster copies what a leaf may change.
+func cloneCluster(x *config.Cluster) *config.Cluster {
+	next := *x
+	next.Endpoints = slices.Clone(x.Endpoints)
+	if x.TLS != nil {
+		t := *x.TLS
+		next.TLS = &t
+	}
+	if x.Health != nil {
+		h := *x.Health
+		next.Health = &h
+	}
+	return &next
+}
+
+// setRoute does so for a route.
+func (b *builder) setRoute(x *config.Route, c cursor, field, reason string, set func(*config.Route)) bool {
+	next := *x
+	next.Methods = slices.Clone(x.Methods)
+	next.Headers = make(map[string]string, len(x.Headers))
+	maps.Copy(next.Headers, x.Headers)
+	set(&next)
+	if len(next.Headers) == 0 {
+		next.Headers = nil
+	}
+	alone := next
+	alone.Cluster = ""
+	trial := config.Config{
+		Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*b.cluster("any")}, Routes: []config.Route{alone},
+	}
+	return b.settle(c, "routes[]."+field, reason, trial.Check(), func() { *x = next })
+}
+
+// settle puts a change in place unless err says that it is not accepted, and reports
+// whether it did.
+func (b *builder) settle(c cursor, field, reason string, err error, put func()) bool {
+	switch {
+	case err != nil:
+		c.leave("the proxy does not accept it: "+err.Error(), "")
+		return false
+	case reason != "":
+		put()
+		c.changed(field, reason)
+	default:
+		put()
+		c.carry(field)
+	}
+	return true
+}
+
+// setDuration sets a length of time.
+func (b *builder) setDuration(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, time.Duration)) {
+	if !c.there() {
+		return
+	}
+	d, ok := c.duration()
+	if !ok {
+		c.leave("it is no length of time such as 1.5s", "")
+		return
+	}
+	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, d) })
+}
+
+// setCount sets a whole number.
+func (b *builder) setCount(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, int)) {
+	if !c.there() {
+		return
+	}
+	n, ok := c.count()
+	if !ok || n < 0 {
+		c.leave("it is no number from 0 to 2147483647", "")
+		return
+	}
+	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, n) })
+}
+
+// setLimit sets a limit, where the greatest numbers stand for none.
+func (b *builder) setLimit(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, int)) {
+	if !c.there() {
+		return
+	}
+	n, err := strconv.ParseUint(c.text(), 10, 32)
+	switch {
+	case err != nil:
+		c.leave("it is no number from 0 to 4294967295", "")
+	case n == 0:
+		c.leave("it would let nothing through", "leave out what goes there")
+	case n >= math.MaxInt32:
+		b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, -1) })
+	default:
+		b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, int(n)) })
+	}
+}
+
+// unique returns an error for two documents of one name.
+func unique(docs []Document) error {
+	seen := make(map[string]bool)
+	for _, d := range docs {
+		if seen[d.Name] {
+			return fmt.Errorf("%s is given twice", d.Name)
+		}
+		seen[d.Name] = true
+	}
+	return nil
+}
+
+// place adds a cluster, or returns the name of the one that is the same but for the
+// name: the routes of one cluster may want different retries.
+func (b *builder) place(x *config.Cluster) string {
+	for i := range b.config.Clusters {
+		same := b.config.Clusters[i]
+		same.Name = x.Name
+		if baseName(b.config.Clusters[i].Name) == baseName(x.Name) && reflect.DeepEqual(same, *x) {
+			return b.config.Clusters[i].Name
+		}
+	}
+	name := x.Name
+	for n := 2; slices.ContainsFunc(b.config.Clusters, func(o config.Cluster) bool { return o.Name == x.Name }); n++ {
+		x.Name = fmt.Sprintf("%s~%d", name, n)
+	}
+	b.config.Clusters = append(b.config.Clusters, *x)
+	if x.Name != name {
+		b.notef("cluster %q was split, as its routes want different retries: %q has limits of its own", name, x.Name)
+	}
+	return x.Name
+}
+
+func baseName(name string) string {
+	name, _, _ = strings.Cut(name, "~")
+	return name
+}
+
+// finish ends the import: what was not asked for is left out.
+func (b *builder) finish(roots []cursor) (*Result, error) {
+	for _, root := range roots {
+		root.leave("the proxy has nothing like it, or not in this place", "")
+	}
+	if len(b.config.Clusters) == 0 {
+		b.place(b.cluster("upstream"))
+		b.notef("no document has a cluster: one was made up, with the endpoint %s", b.options.Upstream)
+	}
+	if len(b.config.Listeners) == 0 {
+		b.config.Listeners = []config.Listener{{Address: b.options.Listen}}
+		b.notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
+	}
+	b.notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
+	if err := b.config.Check(); err != nil {
+		return nil, fmt.Errorf("what was imported is no good configuration: %w", err)
+	}
+	b.result.Config = &b.config
+	return &b.result, nil
+}

@@ -1,0 +1,266 @@
+package importer
+
+import (
+	"cmp"
+	"math"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// defaultTimeout is that of routes of Envoy that name none.
+const defaultTimeout = 15 * time.Second
+
+// routes imports a route configuration, of one listener or, without a name, of all.
+// Envoy takes the virtual host whose domain is the narrowest, wherever it stands; here
+// the first route that matches counts.
+func (e *envoyImport) routes(c cursor, listener string) {
+	first := len(e.config.Routes)
+	for _, host := range c.get("virtual_hosts").list() {
+		var names []string
+		for _, domain := range host.get("domains").list() {
+			if name, ok := e.domain(domain); ok {
+				names = append(names, name)
+			}
+		}
+		for _, route := range host.get("routes").list() {
+			e.route(names, route, host.get("retry_policy"))
+		}
+	}
+	imported := e.config.Routes[first:]
+	slices.SortStableFunc(imported, func(x, y config.Route) int { return cmp.Compare(narrowness(y.Host), narrowness(x.Host)) })
+	if n := len(imported); n > 0 && imported[0].Host != imported[n-1].Host && narrowness(imported[n-1].Host) < math.MaxInt {
+		e.notef("a request that no route of its virtual host matches goes on to those of wider domains, where Envoy answers 404")
+	}
+	if listener != "" && len(e.config.Listeners) > 1 {
+		for i := range imported {
+			imported[i].Listeners = []string{listener}
+		}
+	}
+}
+
+// narrowness is greater where a host is less than another: a name before those below
+// one, the longer of which come first, and these before all.
+func narrowness(host string) int {
+	if host != "" && !strings.HasPrefix(host, "*") {
+		return math.MaxInt
+	}
+	return len(host)
+}
+
+// domain returns the host that a domain stands for; all hosts are the empty one.
+func (e *envoyImport) domain(c cursor) (string, bool) {
+	name := c.text()
+	if name == "*" {
+		c.carry("routes[]")
+		return "", true
+	}
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	reason := ""
+	if name != c.text() {
+		reason = "routes do not go by ports"
+	}
+	return name, e.setRoute(new(config.Route), c, "host", reason, func(r *config.Route) { r.Host = name })
+}
+
+// route imports a route for each host of its virtual host.
+func (e *envoyImport) route(hosts []string, c, inherited cursor) {
+	var r config.Route
+	action := c.get("route")
+	name := action.get("cluster")
+	switch {
+	case name.text() == "":
+		c.leave("a route goes to one cluster that it names; what this one matches goes on to those after it", "")
+		return
+	case len(hosts) == 0:
+		c.leave("no host of the virtual host could be imported", "")
+		return
+	case strings.Contains(name.text(), "~"):
+		c.leave("the name of a cluster must be without ~", "")
+		return
+	}
+	before := e.mark()
+	if !e.match(&r, c.get("match")) {
+		e.back(before)
+		c.leave("what it matches cannot be said of a route here, and goes on to those after it", "path, exact, methods and headers, in routes of your own")
+		return
+	}
+	e.timeout(&r, action.get("timeout"))
+	x := cloneCluster(e.known(name.text()))
+	own := action.get("retry_policy")
+	if own.there() {
+		e.retries(x, own)
+	} else {
+		e.retries(x, inherited)
+	}
+	name.carry("routes[].cluster")
+	e.used[name.text()] = true
+	r.Cluster = e.place(x)
+	for _, host := range hosts {
+		each := r
+		each.Host = host
+		e.config.Routes = append(e.config.Routes, each)
+	}
+}
+
+// match imports what a route matches, and reports whether all of it could be.
+func (e *envoyImport) match(r *config.Route, c cursor) bool {
+	ok := true
+	for _, part := range c.fields() {
+		field := part.path[strings.LastIndexByte(part.path, '.')+1:]
+		switch strings.ToLower(strings.ReplaceAll(field, "_", "")) {
+		case "prefix":
+			if part.text() == "/" {
+				part.carry("routes[]")
+				continue
+			}
+			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path = part.text() }) && r.Path != "" && ok
+		case "path":
+			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path, r.Exact = part.text(), true }) && ok
+		case "headers":
+			for _, h := range part.list() {
+				ok = e.header(r, h) && ok
+			}
+		case "grpc":
+			ok = e.setRoute(r, part, "headers", "", func(r *config.Route) { r.Headers["Content-Type"] = "application/grpc" }) && ok
+		default:
+			return false
+		}
+	}
+	return ok
+}
+
+// header imports what a header must be.
+func (e *envoyImport) header(r *config.Route, c cursor) bool {
+	name := c.get("name")
+	value := c.get("exact_match")
+	if !value.there() {
+		value = c.at("string_match", "exact")
+	}
+	present := c.get("present_match")
+	known := 1 // fields that are understood
+	switch {
+	case name.text() == "" || strings.HasPrefix(name.text(), ":") && name.text() != ":method":
+		return false
+	case value.there():
+		known++
+		if part := c.at("string_match"); part.there() && len(part.fields()) != 1 {
+			return false
+		}
+	case present.text() == "true":
+		known++
+	default:
+		return false
+	}
+	if len(c.fields()) != known {
+		return false
+	}
+	before := len(r.Methods) + len(r.Headers)
+	return e.setRoute(r, c, "headers", "", func(r *config.Route) {
+		switch {
+		case name.text() == ":method":
+			r.Methods = append(r.Methods, value.text())
+		case value.there():
+			r.Headers[name.text()] = value.text()
+		default:
+			r.Headers[name.text()] = "*"
+		}
+	}) && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
+}
+
+// timeout imports that of a route.
+func (e *envoyImport) timeout(r *config.Route, c cursor) {
+	if !c.there() {
+		r.Timeout = defaultTimeout
+		e.note15 = true
+		return
+	}
+	d, ok := c.duration()
+	if !ok {
+		c.leave("it is no length of time such as 1.5s", "")
+		return
+	}
+	e.setRoute(r, c, "timeout", "", func(r *config.Route) { r.Timeout = d })
+}
+
+// retryWords say what becomes of each word of retry_on: the reason why it was left
+// out, or how its meaning is another one.
+var retryWords = map[string]struct {
+	left bool
+	why  string
+}{
+	"5xx":               {false, "a request that may have done its work is not sent again unless it is idempotent"},
+	"gateway-error":     {false, "a request that may have done its work is not sent again unless it is idempotent"},
+	"reset":             {false, "a request that may have done its work is not sent again unless it is idempotent"},
+	"connect-failure":   {false, ""},
+	"refused-stream":    {false, ""},
+	"unavailable":       {false, "a call that reached the server is sent again only if the answer invites to, by grpc-retry-pushback-ms"},
+	"retriable-4xx":     {true, "a conflict (409) is the client's to solve"},
+	"cancelled":         {true, "a call that may have done its work is not sent again"},
+	"deadline-exceeded": {true, "there is no time left"},
+	"internal":          {true, "a call that may have done its work is not sent again"},
+	"resource-exhausted": {false,
+		"a call is sent again only if the answer invites to, by grpc-retry-pushback-ms"},
+	"envoy-ratelimited": {true, "who is over a limit is not helped by more requests"},
+}
+
+// retries imports a retry policy.
+func (e *envoyImport) retries(x *config.Cluster, c cursor) {
+	if !c.there() {
+		return
+	}
+	on := c.get("retry_on")
+	if !on.there() {
+		c.leave("it says not what to retry on, and so Envoy does not", "")
+		return
+	}
+	if !retryOn(on) {
+		c.leave("nothing is left to retry on", "")
+		return
+	}
+	x.Retry.Mode = "enforce"
+	x.Retry.Attempts = 2 // one retry, where none is said
+	e.setCount(x, c.get("num_retries"), "retry.attempts", "with the first attempt", func(x *config.Cluster, n int) { x.Retry.Attempts = n + 1 })
+	back := c.get("retry_back_off")
+	e.setDuration(x, back.get("base_interval"), "retry.base", "", func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
+	e.setDuration(x, back.get("max_interval"), "retry.max", "", func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	c.get("per_try_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
+	c.get("retriable_status_codes").leave("what is sent again is decided by what an answer proves, not by its number", "x-should-retry in its answer")
+	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {
+		c.get(field).leave("an endpoint that refused gets no other attempt of the same request as long as there are others, in any case", "")
+	}
+}
+
+// retryOn imports the words of one text, each by itself, and reports whether the proxy
+// knows any.
+func retryOn(c cursor) bool {
+	var left, changed []string
+	for word := range strings.SplitSeq(c.text(), ",") {
+		word = strings.TrimSpace(word)
+		known, ok := retryWords[word]
+		switch {
+		case !ok:
+			left = append(left, word+": the proxy has nothing like it")
+		case known.left:
+			left = append(left, word+": "+known.why)
+		case known.why != "":
+			changed = append(changed, word+": "+known.why)
+		}
+	}
+	all := slices.Concat(changed, left)
+	if len(left) == strings.Count(c.text(), ",")+1 {
+		c.leave(strings.Join(all, "; "), "")
+		return false
+	}
+	if len(all) == 0 {
+		c.carry("retry.mode")
+		return true
+	}
+	c.changed("retry.mode", strings.Join(all, "; "))
+	return true
+}

@@ -1,0 +1,213 @@
+package importer
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// maxAttemptsOfGRPC is how many attempts grpc makes at most, whatever its service
+// config says (gRFC A6).
+const maxAttemptsOfGRPC = 5
+
+// GRPC imports a service config in JSON: retries, throttling, timeouts and health
+// checks of methods, as gRFC A6 and the documents of grpc have them.
+//
+// Retries belong to clusters here, so methods with different retries get clusters of
+// their own with the same endpoint. Routes are in the order in which grpc looks for
+// names: those of methods, of services, of all.
+func GRPC(d Document, o Options) (*Result, error) {
+	b := newBuilder(o)
+	root, err := b.read(d)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := root.value.(map[string]any); !ok {
+		return nil, fmt.Errorf("%s: is no service config: it must be an object", d.Name)
+	}
+	g := grpcImport{builder: b, ratio: b.throttling(root.get("retry_throttling"))}
+	g.health(root.at("health_check_config", "service_name"))
+	for _, method := range root.get("method_config").list() {
+		g.method(method)
+	}
+	for _, balancing := range root.get("load_balancing_config").list() {
+		balancing.leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	}
+	root.get("load_balancing_policy").leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	g.fallback()
+	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
+	return b.finish([]cursor{root})
+}
+
+// rank orders routes as grpc looks for names.
+func rank(r config.Route) int {
+	switch {
+	case r.Exact:
+		return 0
+	case r.Path != "":
+		return 1
+	default:
+		return 2
+	}
+}
+
+// grpcImport is what is known while methods are read.
+type grpcImport struct {
+	*builder
+
+	ratio  float64 // of the throttling; 0: there is none
+	status *config.Health
+	all    bool // some method config is for all methods
+}
+
+// throttling returns the ratio of retries.
+func (b *builder) throttling(c cursor) float64 {
+	if !c.there() {
+		b.notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
+		return 0
+	}
+	ratio := c.get("token_ratio")
+	f, ok := ratio.number()
+	trial := b.cluster("upstream")
+	if !ok || f <= 0 {
+		ratio.leave("it must be above 0", "")
+	} else {
+		b.setCluster(trial, ratio, "retry.ratio", "retries are bound to so many for each request; grpc stops as long as half of the tokens are spent",
+			func(x *config.Cluster) { x.Retry.Ratio = f })
+	}
+	c.get("max_tokens").leave("the budget holds 1000 times retry.ratio, and begins empty", "")
+	return trial.Retry.Ratio
+}
+
+// health imports health checks.
+func (g *grpcImport) health(c cursor) {
+	if !c.there() {
+		return
+	}
+	x := g.cluster("upstream")
+	g.setCluster(x, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream",
+		func(x *config.Cluster) { x.Health = &config.Health{Type: "grpc", Service: c.text()} })
+	g.status = x.Health
+}
+
+// newCluster is one as all methods have it.
+func (g *grpcImport) newCluster() *config.Cluster {
+	x := g.cluster("upstream")
+	x.Protocol = "http2"
+	x.Retry.Ratio, x.Retry.Mode = g.ratio, "off"
+	x.Health = g.status
+	return x
+}
+
+// method imports a method config: a cluster, and a route for each name.
+func (g *grpcImport) method(c cursor) {
+	x := g.newCluster()
+	g.retry(x, c.get("retry_policy"))
+	c.get("hedging_policy").leave("the proxy does not send a request twice at once", "retries, after a refusal")
+	for _, field := range []string{"max_request_message_bytes", "max_response_message_bytes"} {
+		c.get(field).leave("messages are not taken apart", "max_body_bytes of a listener bounds all of a request")
+	}
+	wait := c.get("wait_for_ready")
+	if wait.text() == "false" {
+		wait.carry("the default")
+	}
+	wait.leave("calls do not wait until there is an endpoint", "retry, which tries another endpoint")
+	var base config.Route
+	if timeout := c.get("timeout"); timeout.there() {
+		if d, ok := timeout.duration(); ok {
+			g.setRoute(&base, timeout, "timeout", "", func(r *config.Route) { r.Timeout = d })
+		}
+		timeout.leave("it is no length of time such as 1.5s", "")
+	}
+	names := c.get("name").list()
+	var routes []config.Route
+	for _, name := range names {
+		if r, ok := g.name(base, name); ok {
+			routes = append(routes, r)
+		}
+	}
+	if len(routes) == 0 {
+		c.leave("the method config is of no method", "")
+		return
+	}
+	cluster := g.place(x)
+	for _, r := range routes {
+		r.Cluster = cluster
+		g.config.Routes = append(g.config.Routes, r)
+	}
+}
+
+// name makes the route of a name.
+func (g *grpcImport) name(r config.Route, c cursor) (config.Route, bool) {
+	service, method := c.get("service"), c.get("method")
+	path := ""
+	switch {
+	case service.text() != "":
+		path = "/" + service.text() + "/" + method.text()
+	case method.text() != "":
+		c.leave("a method without a service", "")
+		return r, false
+	}
+	exact := method.text() != ""
+	if slices.ContainsFunc(g.config.Routes, func(o config.Route) bool { return o.Path == path && o.Exact == exact }) {
+		c.leave("another method config has the same name", "")
+		return r, false
+	}
+	if strings.ContainsAny(path, "?#% ") {
+		c.leave("it is no name of a service", "")
+		return r, false
+	}
+	r.Path, r.Exact = path, exact
+	g.all = g.all || path == ""
+	c.carry("routes[].path")
+	return r, true
+}
+
+// retry imports a retry policy.
+func (g *grpcImport) retry(x *config.Cluster, c cursor) {
+	if !c.there() {
+		return
+	}
+	x.Retry.Mode = "enforce"
+	attempts := c.get("max_attempts")
+	reason := ""
+	if n, ok := attempts.count(); ok && n > maxAttemptsOfGRPC {
+		reason = fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
+	}
+	g.setCount(x, attempts, "retry.attempts", reason, func(x *config.Cluster, n int) { x.Retry.Attempts = min(n, maxAttemptsOfGRPC) })
+	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"
+	g.setDuration(x, c.get("initial_backoff"), "retry.base", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
+	g.setDuration(x, c.get("max_backoff"), "retry.max", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	multiplier := c.get("backoff_multiplier")
+	if f, ok := multiplier.number(); ok && f == 2 {
+		multiplier.carry("retry.base doubles before each further retry")
+	}
+	multiplier.leave("retry.base doubles before each further retry", "")
+	for _, code := range c.get("retryable_status_codes").list() {
+		statusCode(code)
+	}
+	c.get("per_attempt_recv_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
+}
+
+// statusCode says what becomes of a code that is to be retried.
+func statusCode(c cursor) {
+	switch strings.ToUpper(c.text()) {
+	case "UNAVAILABLE", "14":
+		c.changed("retry.mode", "a call that reached the server is sent again only if the answer invites to, by grpc-retry-pushback-ms")
+	case "RESOURCE_EXHAUSTED", "8":
+		c.changed("retry.mode", "a call is sent again only if the answer invites to, by grpc-retry-pushback-ms")
+	default:
+		c.leave("a call that may have done its work is not sent again", "retries in the client, which knows what its calls do")
+	}
+}
+
+// fallback is the route of all other methods, which grpc does not retry.
+func (g *grpcImport) fallback() {
+	if len(g.config.Routes) == 0 || g.all {
+		return
+	}
+	g.config.Routes = append(g.config.Routes, config.Route{Cluster: g.place(g.newCluster())})
+}

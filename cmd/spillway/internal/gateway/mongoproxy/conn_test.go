@@ -1,0 +1,445 @@
+package mongoproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+// setHello is what a member of a replica set says.
+var setHello = doc(func(b *mongowire.Builder) {
+	b.Bool("ismaster", true)
+	b.Text("setName", "rs0")
+	b.Array("hosts", "a:1", "b:1")
+	b.Text("primary", "a:1")
+	b.Text("me", "a:1")
+	b.Bool("secondary", false)
+	b.Int("maxWireVersion", 27)
+	b.Double("ok", 1)
+})
+
+func fields(doc []byte) string {
+	var all []string
+	for key := range mongowire.Elements(doc) {
+		all = append(all, string(key))
+	}
+	return strings.Join(all, " ")
+}
+
+// TestHello is what a client sees of a replica set, in each of the forms in which it
+// can ask.
+func TestHello(t *testing.T) {
+	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.OpCode == mongowire.OpQuery {
+			return [][]byte{mongowire.AppendReply(nil, 1, h.RequestID, setHello)}
+		}
+		return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID, mongowire.ChecksumPresent, setHello)}
+	})
+	balanced := msg(7, 0, doc(func(b *mongowire.Builder) { b.Int("hello", 1); b.Bool("loadBalanced", true); b.Text("$db", "admin") }))
+	isMaster := doc(func(b *mongowire.Builder) { b.Int("isMaster", 1) })
+	wrapped := doc(func(b *mongowire.Builder) {
+		b.Value("$query", mongowire.Value{Kind: mongowire.KindDocument, Data: isMaster})
+	})
+	query := func(doc []byte) []byte {
+		return raw(0, mongowire.OpQuery, u32(4), []byte("admin.$cmd\x00"), u32(0), u32(1), doc)
+	}
+	for _, test := range []struct {
+		name, topology string
+		message        []byte
+		want           string
+	}{
+		{"hello", "", hello(false), "ismaster maxWireVersion ok msg"},
+		{"isMaster", "", query(isMaster), "ismaster maxWireVersion ok msg"},
+		{"wrapped", "", query(wrapped), "ismaster maxWireVersion ok msg"},
+		{"passed", "pass", hello(false), "ismaster setName hosts primary me secondary maxWireVersion ok"},
+		{"load balanced", "", balanced, "ismaster maxWireVersion ok msg serviceId"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFront(t, func(m *config.Mongo) { m.Topology = test.topology }, s)
+			if got := fields(f.dial().ask(test.message)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestStream: a hello may be answered many times, and a client that has heard enough
+// takes the connection to the server along.
+func TestStream(t *testing.T) {
+	t.Parallel() // it waits for the watch
+	s := newServer(t, func(h mongowire.Header, _ []byte) (all [][]byte) {
+		to := h.RequestID
+		for i := range int32(3) {
+			flags := uint32(mongowire.MoreToCome)
+			if i == 2 && h.RequestID == 1 {
+				flags = 0
+			}
+			all = append(all, mongowire.AppendMsg(nil, 100+i, to, flags, setHello))
+			to = 100 + i
+		}
+		return all
+	})
+	f := newFront(t, nil, s)
+	p := f.dial()
+	stream := func(id int32) {
+		t.Helper()
+		p.send(msg(id, mongowire.ExhaustAllowed, doc(func(b *mongowire.Builder) { b.Int("hello", 1); b.Text("$db", "admin") })))
+		for i := range 3 {
+			h, doc := p.receive()
+			if fields(doc) != "ismaster maxWireVersion ok msg" || h.RequestID != int32(100+i) {
+				t.Fatalf("got %+v %s", h, fields(doc))
+			}
+		}
+	}
+	stream(1)
+	stream(2) // and now the server is silent
+	_ = p.Close()
+	f.closed(Left)
+	eventually(t, "gone", func() bool { return s.count() == 0 })
+}
+
+// TestExhaustCursor: a getMore may be answered many times, compressed or not, and what
+// comes next is an answer to the next command.
+func TestExhaustCursor(t *testing.T) {
+	s := newServer(t, func(h mongowire.Header, rest []byte) (all [][]byte) {
+		if h.RequestID < 50 {
+			return fine(h, rest)
+		}
+		to := h.RequestID
+		for i := range int32(3) {
+			flags := uint32(mongowire.MoreToCome)
+			if i == 2 {
+				flags = 0
+			}
+			m := mongowire.AppendMsg(nil, 100+i, to, flags, okDoc)
+			if h.OpCode == mongowire.OpCompressed {
+				size := u32(uint32(len(m) - mongowire.HeaderSize))
+				m = raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), size, []byte{2}, compressed(t, 2, m[mongowire.HeaderSize:]))
+				copy(m[4:], append(u32(uint32(100+i)), u32(uint32(to))...))
+			}
+			all, to = append(all, m), 100+i
+		}
+		return all
+	})
+	f := newFront(t, nil, s)
+	p := f.dial()
+	p.ask(hello(false))
+	more := commanding("getMore", nil)
+	plain := msg(50, mongowire.ExhaustAllowed, more)
+	small := append(append(u32(mongowire.ExhaustAllowed), 0), more...)
+	small = raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(small))), []byte{2}, compressed(t, 2, small))
+	copy(small[4:], u32(51))
+	for _, m := range [][]byte{plain, small} {
+		p.send(m)
+		to := mongowire.ParseHeader(m).RequestID
+		for i := range int32(3) {
+			h, _ := p.receive()
+			if h.RequestID != 100+i || h.ResponseTo != to || h.OpCode != mongowire.ParseHeader(m).OpCode {
+				t.Fatalf("got %+v, want an answer to %d", h, to)
+			}
+			to = h.RequestID
+		}
+		if !isOK(p.ask(msg(2, 0, ping))) {
+			t.Fatal("no answer")
+		}
+	}
+}
+
+// TestCounts: all have names of their own, and say what has happened.
+func TestCounts(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) {
+		m.Parameters = config.MongoParameters{
+			RequestEnabled: true, RequestRate: 1.0 / 3600, RequestBurst: 3600,
+			ConnectionEnabled: true, ConnectionRate: 1, ConnectionDepth: 5,
+		}
+	}, newServer(t, fine))
+	p, broken := f.dial(), f.dial() // the second waits for a second
+	p.ask(hello(true))
+	p.ask(msg(2, 0, ping))
+	p.ask(msg(3, 0, ping))
+	broken.send(raw(1, 1))
+	f.closed(Malformed)
+	st := f.stats()
+	got := make(map[string]float64)
+	for name, v := range st.Counts() {
+		if _, again := got[name]; again {
+			t.Errorf("%s twice", name)
+		}
+		got[name] = v
+	}
+	for name, want := range map[string]float64{
+		"connections.current": 1, "network.numRequests": 3,
+		"network.ingressRequestRateLimiter.attemptedAdmissions":  2,
+		"network.ingressRequestRateLimiter.successfulAdmissions": 1,
+		"network.ingressRequestRateLimiter.rejectedAdmissions":   1,
+		"network.ingressRequestRateLimiter.exemptedAdmissions":   1,
+		"queues.ingressSessionEstablishment.addedToQueue":        1,
+		"queues.ingressSessionEstablishment.removedFromQueue":    1,
+		"proxy.connectionsClosed.malformed":                      1,
+		"proxy.connectionsClosed.hung_up":                        0,
+	} {
+		if n, ok := got[name]; n != want || !ok {
+			t.Errorf("%s is %v, want %v", name, n, want)
+		}
+	}
+	if got["queues.ingressSessionEstablishment.averageTimeQueuedMicros"] < 100_000 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestServerHangsUp: a client learns of it while it asks for nothing.
+func TestServerHangsUp(t *testing.T) {
+	t.Parallel() // it waits for the watch
+	if runtime.GOOS != "linux" {
+		t.Skip("nothing tells")
+	}
+	s := newServer(t, fine)
+	f := newFront(t, nil, s)
+	p := f.dial()
+	p.ask(hello(false))
+	s.hangUp()
+	p.ended()
+	f.closed(HungUp)
+}
+
+// TestPlaces: all connections of a client go to one server, new clients to the one with
+// the fewest, and none to one that cannot be reached as long as there are others.
+func TestPlaces(t *testing.T) {
+	e := newEndpoints()
+	e.set([]string{"a", "b", "c"})
+	now := time.Now()
+	ann, bob, cid := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
+	first := func(who netip.Addr) *endpoint {
+		x := e.enter(who, now, nil)
+		e.leave(who, x)
+		return x
+	}
+	home := e.enter(ann, now, nil)
+	e.enter(ann, now, nil)
+	if first(ann) != home || first(bob) == home {
+		t.Error("a client was moved, or another one put beside it")
+	}
+	e.enter(bob, now, nil)
+	e.all[2].trouble.Store(now.UnixNano())
+	if first(cid) == e.all[2] {
+		t.Error("a client was put where it is overloaded")
+	}
+	if now = now.Add(2 * time.Second); first(cid) != e.all[2] {
+		t.Error("trouble is not forgotten")
+	}
+	e.leave(ann, home)
+	if first(ann) != home {
+		t.Error("a client was moved")
+	}
+	e.leave(ann, home)
+	if len(e.clients) != 1 {
+		t.Errorf("%d clients are remembered, want 1", len(e.clients))
+	}
+	e.set([]string{"b", "d"})
+	if len(e.all) != 2 || e.all[0].conns != 1 {
+		t.Error("a server that stays was forgotten")
+	}
+}
+
+// TestPlacesAreTakenAtOnce: a client that makes two connections at the same time has
+// both at one server, whoever comes while they are made.
+func TestPlacesAreTakenAtOnce(t *testing.T) {
+	slow, err := net.Listen("tcp", "127.0.0.1:0") // nobody shakes hands
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer slow.Close()
+	e := newEndpoints()
+	e.set([]string{slow.Addr().String(), "127.0.0.1:1"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	ann, bob := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	go func() {
+		_, _, err := e.connect(ctx, ann, time.Minute, new(tls.Config))
+		done <- err
+	}()
+	c, err := slow.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if x := e.enter(bob, time.Now(), nil); x != e.all[1] {
+		t.Error("the client that comes next is put beside the first")
+	}
+	e.enter(bob, time.Now(), nil)
+	if x := e.enter(ann, time.Now(), nil); x != e.all[0] {
+		t.Error("the second connection goes to another server than the first")
+	}
+	cancel()
+	_ = c.Close()
+	if err := <-done; err == nil {
+		t.Error("connected")
+	}
+	if e.all[0].conns != 1 || e.all[1].conns != 2 {
+		t.Errorf("%d and %d connections, want 1 and 2", e.all[0].conns, e.all[1].conns)
+	}
+}
+
+// TestFailover: where one server cannot be reached another is taken.
+func TestFailover(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	s := newServer(t, fine)
+	f := newFront(t, func(m *config.Mongo) { m.Endpoints = append([]string{gone.Addr().String()}, m.Endpoints...) }, s)
+	f.dial().ask(hello(false))
+	f.config.Mongo[0].Endpoints = []string{gone.Addr().String()}
+	f.put()
+	p := f.dial()
+	p.send(hello(false))
+	p.ended()
+	f.closed(Unreachable)
+}
+
+// TestServerTakenAway: connections to a server that a configuration has no more end, after
+// the command under way: else those of one client would be at two servers.
+func TestServerTakenAway(t *testing.T) {
+	asked, proceed := make(chan struct{}), make(chan struct{})
+	goOn := sync.OnceFunc(func() { close(proceed) })
+	defer goOn()
+	old := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
+		if h.RequestID == 50 {
+			close(asked)
+			<-proceed
+		}
+		return fine(h, rest)
+	})
+	other := newServer(t, fine)
+	f := newFront(t, nil, old)
+	idle, busy := f.dial(), f.dial()
+	idle.ask(hello(true))
+	busy.ask(hello(true))
+	busy.send(msg(50, 0, ping))
+	<-asked
+	f.config.Mongo[0].Endpoints = append(f.config.Mongo[0].Endpoints, other.Addr().String())
+	f.put()
+	if !isOK(idle.ask(msg(6, 0, ping))) {
+		t.Error("a server that stays was left")
+	}
+	f.config.Mongo[0].Endpoints = f.config.Mongo[0].Endpoints[1:]
+	f.put()
+	for _, p := range []*peer{idle, busy} {
+		if err := p.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	idle.ended()
+	goOn()
+	if _, doc := busy.receive(); !isOK(doc) {
+		t.Error("a command under way was cut off")
+	}
+	busy.ended()
+	f.closed(Drained)
+	if p := f.dial(); !isOK(p.ask(hello(true))) || other.count() != 1 {
+		t.Error("the other server is not used")
+	}
+}
+
+// TestUpdateOfStallTimeout: it changes for connections that are there.
+func TestUpdateOfStallTimeout(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) { m.StallTimeout = 50 * time.Millisecond }, newServer(t, fine))
+	p := f.dial()
+	p.ask(hello(false))
+	f.config.Mongo[0].StallTimeout = -1
+	f.put()
+	half := msg(2, 0, ping)
+	p.send(half[:20])
+	<-time.After(60 * time.Millisecond) // which was too long
+	p.send(half[20:])
+	if _, doc := p.receive(); !isOK(doc) {
+		t.Fatal("no answer")
+	}
+	f.config.Mongo[0].StallTimeout = 50 * time.Millisecond
+	f.put()
+	p.send(half[:20])
+	if err := p.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	p.ended()
+	f.closed(Stalled)
+}
+
+// TestUpdate: settings change for connections that are there; a listener that is new
+// listens, and one that is gone ends; and what is wrong changes nothing.
+func TestUpdate(t *testing.T) {
+	s := newServer(t, fine)
+	f := newFront(t, nil, s)
+	p := f.dial()
+	p.ask(hello(true))
+	m := f.config.Mongo[0]
+	m.Address = f.addr // another one, and a new one
+	f.config.Mongo[0].Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 1.0 / 3600, RequestBurst: 3600}
+	other := f.config.Mongo[0]
+	other.Name = "other"
+	f.config.Mongo = append(f.config.Mongo, other)
+	f.put()
+	p.ask(msg(2, 0, ping))
+	if isOK(p.ask(msg(3, 0, ping))) {
+		t.Error("the limit is not there")
+	}
+	q := dialTo(t, f.Addr("other").String())
+	q.ask(hello(true))
+	bad := *f.config
+	taken := other
+	taken.Name, taken.Address = "taken", s.Addr().String()
+	good := other
+	good.Name, good.Address = "good", "127.0.0.1:0"
+	bad.Mongo = append(bad.Mongo[:1:1], good, taken)
+	if err := f.Update(bad.Defaulted()); err == nil {
+		t.Fatal("an address that is taken was taken")
+	}
+	if !isOK(q.ask(msg(4, 0, ping))) || f.Addr("good") != nil || !f.Serving() {
+		t.Error("a change that failed has changed something")
+	}
+	f.config.Mongo = f.config.Mongo[:1]
+	f.put()
+	q.ended()
+	if f.Addr("other") != nil {
+		t.Error("a listener that is gone has an address")
+	}
+}
+
+// TestIdle: who asks for nothing is sent away, if that is wanted, as is who never
+// says anything.
+func TestIdle(t *testing.T) {
+	f := newFront(t, func(m *config.Mongo) {
+		m.IdleTimeout, m.HandshakeTimeout = 50*time.Millisecond, 50*time.Millisecond
+	}, newServer(t, fine))
+	silent, p := f.dial(), f.dial()
+	p.ask(hello(false))
+	p.ended()
+	silent.ended()
+	f.closed(Idle)
+	f.closed(Stalled)
+}
+
+// TestNothingIsLeft: goroutines end with what they are for.
+func TestNothingIsLeft(t *testing.T) {
+	before := runtime.NumGoroutine()
+	s := newServer(t, fine)
+	f := newFront(t, nil, s)
+	for range 20 {
+		f.dial().ask(hello(false))
+	}
+	if err := f.drain(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.Close()
+	s.conns.Wait()
+	eventually(t, "as before", func() bool { return runtime.NumGoroutine() <= before })
+}

@@ -1,0 +1,294 @@
+package mongoproxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// settings are what a listener can be told while it serves. They are replaced as a
+// whole, and count for each connection from its next command on.
+type settings struct {
+	config           *config.Mongo
+	all              *config.Config
+	tls, upstreamTLS *tls.Config     // nil: in the clear
+	strategy         *retry.Overload // nil: nothing is sent again
+	refusals         refusals
+	hide             bool // replica sets
+	byDatabase       bool // commands are told apart
+}
+
+func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings, error) {
+	s := &settings{config: m, all: all, refusals: newRefusals(m), hide: m.Topology != "pass"}
+	for _, x := range m.Classes {
+		s.byDatabase = s.byDatabase || len(x.Databases) > 0 || x.Customer == "database"
+	}
+	var err error
+	if s.tls, err = keys.Server(m.TLS); err != nil {
+		return nil, err
+	}
+	secrets, err := keys.Client(m.UpstreamTLS)
+	if err != nil {
+		return nil, err
+	}
+	s.upstreamTLS = secrets.Config
+	if old != nil && old.config.Retry == m.Retry && old.all.Mode == all.Mode {
+		s.strategy = old.strategy // with its budgets
+		return s, nil
+	}
+	s.strategy, err = m.Strategy(all)
+	return s, err
+}
+
+// counts are what a listener has seen.
+type counts struct {
+	commands, exempt, admitted, dropped, overloads, retries, rescued atomic.Uint64
+
+	working gauge
+	backoff atomic.Int64 // in nanoseconds
+	closed  [Reasons]atomic.Uint64
+}
+
+// A listener serves what comes to one address.
+type listener struct {
+	settings  atomic.Pointer[settings]
+	socket    net.Listener
+	accept    *ingress.Listener
+	gate      *ingress.Server
+	endpoints *endpoints
+	observer  spillway.Observer
+	logger    *slog.Logger
+	logs      *ratelimit.Limiter // of what strangers can cause
+	counts    counts
+
+	base     context.Context //nolint:containedctx // of all connections
+	cancel   context.CancelFunc
+	draining atomic.Bool
+	running  sync.WaitGroup // the loops and the connections
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+
+	tune   sync.Mutex             // of changes of the gate
+	tuning atomic.Pointer[tuning] // nil: its limits stay
+}
+
+// logRate is how many lines a second a listener writes about connections.
+const logRate = 10
+
+// newListener opens a listener. It does not serve yet.
+func (p *Proxy) newListener(s *settings) (*listener, error) {
+	l := &listener{endpoints: newEndpoints(), observer: p.observer, logger: p.logger, conns: make(map[*conn]struct{})}
+	l.settings.Store(s)
+	l.endpoints.set(s.config.Endpoints)
+	var err error
+	if l.logs, err = ratelimit.New(ratelimit.Config{Rate: logRate}); err != nil {
+		return nil, err
+	}
+	if l.gate, err = ingress.New(l.ingress(s)); err != nil {
+		return nil, err
+	}
+	if l.socket, err = (&net.ListenConfig{}).Listen(p.base, "tcp", s.config.Address); err != nil {
+		_ = l.gate.Close() // what is wrong is said by err
+		return nil, err
+	}
+	l.base, l.cancel = context.WithCancel(p.base)
+	return l, nil
+}
+
+func (l *listener) ingress(s *settings) ingress.Config {
+	c := s.config.Ingress(s.all)
+	c.Observer = l.observer
+	if t := l.tuning.Load(); t != nil {
+		c.RateLimit.Rate = t.tuner.Limit()
+	}
+	return c
+}
+
+// discard undoes newListener.
+func (l *listener) discard() {
+	l.cancel()
+	_ = l.socket.Close() // nobody used it
+	_ = l.gate.Close()   // as above
+}
+
+// serve begins to serve.
+func (l *listener) serve() error {
+	var err error
+	l.accept, err = ingress.NewListener(l.socket, l.settings.Load().config.Connections())
+	if err != nil {
+		return err
+	}
+	if err := l.updateGate(l.settings.Load()); err != nil {
+		return err
+	}
+	l.running.Go(l.loop)
+	l.running.Go(l.watch)
+	return nil
+}
+
+func (l *listener) loop() {
+	for {
+		nc, err := l.accept.Accept()
+		if err != nil {
+			if !errors.Is(err, net.ErrClosed) {
+				l.logger.Error("a listener has failed", "listener", l.settings.Load().config.Name, "error", err)
+			}
+			return
+		}
+		c := l.newConn(nc)
+		l.mu.Lock()
+		l.conns[c] = struct{}{}
+		l.mu.Unlock()
+		if l.draining.Load() { // then nobody may look for it any more
+			c.kill(&end{Drained, nil})
+		}
+		l.running.Go(func() { l.over(c, c.serve()) })
+	}
+}
+
+// over is the end of a connection.
+func (l *listener) over(c *conn, why *end) {
+	l.mu.Lock()
+	delete(l.conns, c)
+	l.mu.Unlock()
+	l.counts.closed[why.reason].Add(1)
+	if why.reason <= Idle {
+		return
+	}
+	if _, err := l.logs.Admit(time.Now(), spillway.Call{}); err == nil {
+		l.logger.Warn("a connection was closed", "listener", l.settings.Load().config.Name, "client", c.address.String(),
+			"reason", why.reason.String(), "error", why.err)
+	}
+}
+
+// each calls f for each connection.
+func (l *listener) each(f func(*conn)) {
+	l.mu.Lock()
+	all := make([]*conn, 0, len(l.conns))
+	for c := range l.conns {
+		all = append(all, c)
+	}
+	l.mu.Unlock()
+	for _, c := range all {
+		f(c)
+	}
+}
+
+// watchEvery is how often connections are looked at that have not moved.
+const watchEvery = time.Second
+
+// watch ends connections of which the side that is not listened to has hung up: the
+// client of one that works, the server of one that does not.
+func (l *listener) watch() {
+	ticks := time.NewTicker(watchEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			l.each((*conn).look)
+		case <-l.base.Done():
+			return
+		}
+	}
+}
+
+// look looks at the side that is not listened to, if the connection has not moved since
+// the last time.
+func (c *conn) look() {
+	turn := c.turn.Load()
+	if turn != c.looked {
+		c.looked = turn
+		return
+	}
+	up := c.upper.Load()
+	switch {
+	case !c.whole.Load() && c.listener.crowded() && time.Since(c.opened) > crowdedHandshake:
+		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
+	case turn%2 == 1 && hungUp(c.socket):
+		c.kill(&end{Left, errors.New("the client has left while it waited")})
+	case turn%2 == 0 && up != nil && hungUp(*up):
+		c.kill(&end{HungUp, errors.New("the server has hung up")})
+	}
+}
+
+// crowdedHandshake is the time for the first message while the listener is crowded: a
+// round trip to the other side of the world, three times, with TLS.
+const crowdedHandshake = time.Second
+
+// crowded reports whether three quarters of the connections are taken. Clients that do
+// not say anything then must not keep the others out.
+func (l *listener) crowded() bool {
+	limit := l.settings.Load().config.MaxConnections
+	return limit > 0 && l.open() > limit/4*3
+}
+
+// update puts other settings in place, which were checked. Connections to servers that
+// are gone end when they may.
+func (l *listener) update(s *settings) error {
+	l.endpoints.set(s.config.Endpoints)
+	l.each(func(c *conn) {
+		if c.leaving() {
+			c.interrupt()
+		}
+	})
+	return errors.Join(l.updateGate(s), l.accept.Update(s.config.Connections()))
+}
+
+func (l *listener) updateGate(s *settings) error {
+	l.tune.Lock()
+	defer l.tune.Unlock()
+	l.settings.Store(s)
+	if err := l.retune(s); err != nil {
+		return err
+	}
+	return l.gate.Update(l.ingress(s))
+}
+
+// drain accepts no more, lets commands end for as long as ctx allows, and cuts off what
+// is left, which is an error.
+func (l *listener) drain(ctx context.Context) error {
+	_ = l.accept.Close() // an error says that it is closed
+	l.draining.Store(true)
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		l.running.Wait()
+	}()
+	again := time.NewTicker(drainEvery)
+	defer again.Stop()
+	var err error
+	for err == nil && l.open() > 0 {
+		l.each((*conn).interrupt)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	l.each(func(c *conn) { c.kill(&end{Drained, err}) })
+	l.cancel()
+	<-gone
+	return errors.Join(err, l.gate.Close())
+}
+
+// drainEvery is how often connections are told to end that may.
+const drainEvery = 20 * time.Millisecond
+
+func (l *listener) open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.conns)
+}

@@ -1,0 +1,204 @@
+package mongoproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// A Proxy is all listeners for clients of MongoDB. It is safe for concurrent use; make
+// one with [New], give it a configuration with [Proxy.Update], or [Proxy.Prepare], and
+// end it with [Proxy.Drain].
+type Proxy struct {
+	logger   *slog.Logger
+	observer spillway.Observer
+	base     context.Context //nolint:containedctx // of all connections
+	running  sync.WaitGroup  // listeners that end
+	ending   context.Context //nolint:containedctx // for as long as they may
+	cut      context.CancelFunc
+
+	mu        sync.Mutex
+	closed    bool
+	listeners map[string]*listener // by what keeps them
+}
+
+// New returns a Proxy without listeners. When ctx ends, so does all that connections
+// wait for. A nil logger or observer is none.
+func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer) *Proxy {
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Proxy{logger: logger, observer: observer, base: ctx, listeners: make(map[string]*listener)}
+	p.ending, p.cut = context.WithCancel(ctx)
+	return p
+}
+
+// keyOf is what a listener is known by from one configuration to the next: its
+// address, as long as that is not any free one.
+func keyOf(m *config.Mongo) string {
+	if strings.HasSuffix(m.Address, ":0") {
+		return m.Name + " " + m.Address
+	}
+	return m.Address
+}
+
+// A Change is a configuration that is ready to be put in place. Exactly one of its
+// methods must be called, soon: until then there is no other change.
+type Change struct {
+	proxy    *Proxy
+	config   *config.Config
+	settings map[string]*settings
+	fresh    map[string]*listener
+}
+
+var errClosed = errors.New("mongoproxy: closed")
+
+// Prepare makes all that a configuration needs, which was checked and has its defaults.
+// If it fails, nothing has changed.
+func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, errClosed
+	}
+	n := &Change{proxy: p, config: c, settings: make(map[string]*settings), fresh: make(map[string]*listener)}
+	for i := range c.Mongo {
+		if err := n.add(&c.Mongo[i]); err != nil {
+			n.Abandon()
+			return nil, fmt.Errorf("mongo %s: %w", c.Mongo[i].Name, err)
+		}
+	}
+	return n, nil
+}
+
+func (n *Change) add(m *config.Mongo) error {
+	key := keyOf(m)
+	var old *settings
+	kept := n.proxy.listeners[key]
+	if kept != nil {
+		old = kept.settings.Load()
+	}
+	s, err := newSettings(n.config, m, old)
+	if err != nil {
+		return err
+	}
+	n.settings[key] = s
+	if kept == nil {
+		n.fresh[key], err = n.proxy.newListener(s)
+	}
+	return err
+}
+
+// Abandon leaves all as it was.
+func (n *Change) Abandon() {
+	for _, l := range n.fresh {
+		if l != nil {
+			l.discard()
+		}
+	}
+	n.proxy.mu.Unlock()
+}
+
+// Commit puts the configuration in place. Connections of listeners that are gone, and to
+// servers that are, end after the command that they are about.
+func (n *Change) Commit() {
+	p := n.proxy
+	defer p.mu.Unlock()
+	for key, l := range p.listeners {
+		if s := n.settings[key]; s != nil {
+			p.impossible(l.update(s))
+			continue
+		}
+		delete(p.listeners, key)
+		p.running.Go(func() {
+			ctx, cancel := context.WithTimeout(p.ending, n.config.DrainTimeout)
+			defer cancel()
+			if err := l.drain(ctx); err != nil {
+				p.logger.Warn("commands of a former listener were cut off", "error", err)
+			}
+		})
+	}
+	for key, l := range n.fresh {
+		p.impossible(l.serve())
+		p.listeners[key] = l
+	}
+}
+
+// impossible reports an error that cannot be: the configuration was checked.
+func (p *Proxy) impossible(err error) {
+	if err != nil {
+		p.logger.Error("a part of the configuration was not changed", "error", err)
+	}
+}
+
+// Update puts another configuration in place, as a whole or not at all. It must have
+// been checked, and have its defaults.
+func (p *Proxy) Update(c *config.Config) error {
+	n, err := p.Prepare(c)
+	if err != nil {
+		return err
+	}
+	n.Commit()
+	return nil
+}
+
+// Serving reports whether there is a listener that accepts connections.
+func (p *Proxy) Serving() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.listeners {
+		if !l.draining.Load() {
+			return true
+		}
+	}
+	return false
+}
+
+// Addr returns the address of a listener, by its name; nil if there is none.
+func (p *Proxy) Addr(name string) net.Addr {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.listeners {
+		if l.settings.Load().config.Name == name {
+			return l.socket.Addr()
+		}
+	}
+	return nil
+}
+
+// Drain ends the proxy: it accepts no more connections, lets commands under way end,
+// for as long as ctx allows, and closes all that is left, that of former listeners
+// too. It returns an error if something was cut off, but for the latter, of which the
+// log tells.
+func (p *Proxy) Drain(ctx context.Context) error {
+	p.mu.Lock()
+	closed := p.closed
+	p.closed = true // from here on nothing changes
+	p.mu.Unlock()
+	if closed {
+		return nil
+	}
+	errs := make([]error, 0, len(p.listeners))
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for _, l := range p.listeners {
+		all.Go(func() {
+			err := l.drain(ctx)
+			mu.Lock()
+			defer mu.Unlock()
+			errs = append(errs, err)
+		})
+	}
+	all.Wait()
+	defer context.AfterFunc(ctx, p.cut)()
+	p.running.Wait()
+	p.cut()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,59 @@
+package mongoproxy
+
+import (
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+// Labels of errors.
+const (
+	labelOverloaded = "SystemOverloadedError"
+	labelRetryable  = "RetryableError"
+)
+
+// refusals are the documents that refusals are answered with, made ahead of time.
+type refusals struct {
+	overloaded, quota, dontRetry []byte
+	retries                      bool // are allowed
+}
+
+func newRefusals(m *config.Mongo) (r refusals) {
+	const busy = "Request rejected: rate limit exceeded, possibly due to system overload. Throttling workload is recommended."
+	r.retries = m.AllowsRetries()
+	base := int32(m.Parameters.BaseBackoffMS)
+	r.overloaded = refusal(busy, base, r.retries)
+	r.dontRetry = refusal(busy, base, false)
+	r.quota = refusal("Request rejected: this customer is over its quota.", base, r.retries)
+	return r
+}
+
+func refusal(text string, base int32, retry bool) []byte {
+	var b mongowire.Builder
+	b.Double("ok", 0)
+	b.Text("errmsg", text)
+	b.Int("code", 462)
+	b.Text("codeName", "IngressRequestRateLimitExceeded")
+	if retry {
+		b.Array("errorLabels", labelOverloaded, labelRetryable)
+	} else {
+		b.Array("errorLabels", labelOverloaded)
+	}
+	if base > 0 {
+		b.Int("baseBackoffMS", base)
+	}
+	return b.Document()
+}
+
+// of returns what to answer.
+func (r *refusals) of(x ingress.Refusal) []byte {
+	switch {
+	case x.DontRetry:
+		return r.dontRetry
+	case x.Outcome == spillway.OutcomeOverQuota:
+		return r.quota
+	default:
+		return r.overloaded
+	}
+}

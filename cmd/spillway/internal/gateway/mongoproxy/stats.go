@@ -1,0 +1,184 @@
+package mongoproxy
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// Stats says how a listener stands.
+type Stats struct {
+	Listener    string
+	Connections ingress.ListenerStats
+	Gate        ingress.Stats
+	Retry       retry.Stats
+
+	Commands  uint64        // that came, whatever became of them
+	Exempt    uint64        // of these, the ones that passed all gates unseen
+	Admitted  uint64        // of the others, those that were let in
+	Dropped   uint64        // refused, and not answered as nobody waits
+	Overloads uint64        // answers of servers that said so
+	Retries   uint64        // commands sent again
+	Rescued   uint64        // commands that succeeded on a retry
+	Backoff   time.Duration // that all commands have waited before retries
+
+	// InFlight is how many commands the gates or the servers have now, but for those
+	// that wait for news.
+	InFlight int
+	// Peak is the most of them since Stats was last called.
+	Peak int
+
+	// Tuner says how the rate of the request limiter follows the servers; nil: it does not.
+	Tuner *tuner.Stats
+	// Closed is how many connections were closed, by [Reason].
+	Closed [Reasons]uint64
+	// Upstream is how many connections there are to each server.
+	Upstream map[string]int
+}
+
+// Stats returns how all listeners stand at the time now, by their names.
+func (p *Proxy) Stats(now time.Time) (all []Stats) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.listeners {
+		all = append(all, l.stats(now))
+	}
+	slices.SortFunc(all, func(a, b Stats) int { return strings.Compare(a.Listener, b.Listener) })
+	return all
+}
+
+func (l *listener) stats(now time.Time) Stats {
+	c := &l.counts
+	st := l.settings.Load()
+	s := Stats{
+		Listener: st.config.Name, Connections: l.accept.Stats(now), Gate: l.gate.Stats(now),
+		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Admitted: c.admitted.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
+		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
+		Upstream: make(map[string]int),
+	}
+	s.InFlight, s.Peak = c.working.read()
+	if st.strategy != nil {
+		s.Retry = st.strategy.Stats()
+	}
+	if t := l.tuning.Load(); t != nil {
+		x := t.tuner.Stats()
+		s.Tuner = &x
+	}
+	for r := range s.Closed {
+		s.Closed[r] = c.closed[r].Load()
+	}
+	l.endpoints.mu.Lock()
+	defer l.endpoints.mu.Unlock()
+	for _, x := range l.endpoints.all {
+		s.Upstream[x.address] = x.conns
+	}
+	return s
+}
+
+// ServerStatus returns the counts that a MongoDB server has too, by where its
+// serverStatus has them.
+func (s *Stats) ServerStatus() iter.Seq2[string, float64] {
+	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
+	return func(yield func(string, float64) bool) {
+		all := []struct {
+			name  string
+			value float64
+		}{
+			{"connections.current", float64(s.Connections.Open)},
+			{"connections.queuedForEstablishment", float64(conns.Waiting)},
+			{"connections.establishmentRateLimit.rejected", float64(conns.Rejected)},
+			{"connections.establishmentRateLimit.exempted", float64(conns.Exempted)},
+			{"connections.establishmentRateLimit.interruptedDueToClientDisconnect", float64(conns.GaveUp)},
+			{"network.numRequests", float64(s.Commands)},
+			{"queues.ingressSessionEstablishment.addedToQueue", float64(conns.Queued)},
+			{"queues.ingressSessionEstablishment.removedFromQueue", float64(conns.Queued) - float64(conns.Waiting)},
+			{"queues.ingressSessionEstablishment.interruptedInQueue", float64(conns.GaveUp)},
+			{"queues.ingressSessionEstablishment.averageTimeQueuedMicros", averageQueued(conns)},
+			{"queues.ingressSessionEstablishment.attemptedAdmissions", attempted(conns)},
+			{"queues.ingressSessionEstablishment.successfulAdmissions", float64(conns.Admitted)},
+			{"queues.ingressSessionEstablishment.rejectedAdmissions", float64(conns.Rejected)},
+			{"queues.ingressSessionEstablishment.exemptedAdmissions", float64(conns.Exempted)},
+			{"queues.ingressSessionEstablishment.totalAvailableTokens", max(0, conns.Tokens)},
+			{"network.ingressRequestRateLimiter.attemptedAdmissions", attempted(reqs)},
+			{"network.ingressRequestRateLimiter.successfulAdmissions", float64(reqs.Admitted)},
+			{"network.ingressRequestRateLimiter.rejectedAdmissions", float64(reqs.Rejected)},
+			{"network.ingressRequestRateLimiter.exemptedAdmissions", float64(reqs.Exempted + s.Exempt)},
+			{"network.ingressRequestRateLimiter.totalAvailableTokens", max(0, reqs.Tokens)},
+		}
+		for _, x := range all {
+			if !yield(x.name, x.value) {
+				return
+			}
+		}
+	}
+}
+
+func attempted(s ratelimit.Stats) float64 {
+	return float64(s.Admitted+s.Rejected+s.GaveUp) + float64(s.Waiting)
+}
+
+func averageQueued(s ratelimit.Stats) float64 {
+	left := float64(s.Queued) - float64(s.Waiting)
+	if left <= 0 {
+		return 0
+	}
+	return float64(s.TimeQueued.Microseconds()) / left
+}
+
+// Counts returns those of ServerStatus, and those that a server does not have, which
+// begin with "proxy.".
+func (s *Stats) Counts() iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for name, v := range s.ServerStatus() {
+			if !yield(name, v) {
+				return
+			}
+		}
+		for _, x := range []struct {
+			name  string
+			value float64
+		}{
+			{"proxy.commandsDropped", float64(s.Dropped)},
+			{"proxy.overloadErrorsReceived", float64(s.Overloads)},
+			{"proxy.retries", float64(s.Retries)},
+			{"proxy.retriesSucceeded", float64(s.Rescued)},
+			{"proxy.backoffSeconds", s.Backoff.Seconds()},
+		} {
+			if !yield(x.name, x.value) {
+				return
+			}
+		}
+		for r, n := range s.Closed {
+			if !yield("proxy.connectionsClosed."+strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)) {
+				return
+			}
+		}
+	}
+}
+
+// A gauge counts what is under way.
+type gauge struct{ n, most atomic.Int64 }
+
+func (g *gauge) enter() {
+	n := g.n.Add(1)
+	for most := g.most.Load(); n > most; most = g.most.Load() {
+		if g.most.CompareAndSwap(most, n) {
+			return
+		}
+	}
+}
+
+func (g *gauge) leave() { g.n.Add(-1) }
+
+// read returns how much is under way, and the most at once since it was last read.
+func (g *gauge) read() (now, most int) {
+	now = int(g.n.Load())
+	return now, max(now, int(g.most.Swap(0)))
+}

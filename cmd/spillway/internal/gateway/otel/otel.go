@@ -1,0 +1,135 @@
+package otel
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	bridge "go.opentelemetry.io/contrib/bridges/prometheus"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+)
+
+const (
+	patience    = 10 * time.Second // for one export
+	lastWords   = 5 * time.Second  // for the one at the end
+	maxResponse = 16 << 10         // bytes of an answer that are read
+)
+
+// An Exporter sends metrics until it is closed.
+type Exporter struct {
+	provider  *metric.MeterProvider
+	transport *http.Transport
+	failures  *failures
+	lastWords time.Duration
+}
+
+// Check returns nil if Start can do what c wants. Nil wants nothing.
+func Check(c *config.Otel) error {
+	if c == nil {
+		return nil
+	}
+	if _, err := headers(c.HeadersFile); err != nil {
+		return err
+	}
+	_, err := secrets(c)
+	return err
+}
+
+// secrets returns what the endpoint is spoken to with, nil for what is usual.
+func secrets(c *config.Otel) (*tls.Config, error) {
+	s, err := keys.Client(c.TLS)
+	if err != nil {
+		return nil, fmt.Errorf("otel.tls: %w", err)
+	}
+	return s.Config, nil
+}
+
+// Start sends the metrics that it gathers to where c says, which must have passed the
+// checks of [config.Parse], from now on; for nil it returns nil. The version is that of
+// the program. Failures of OpenTelemetry anywhere in the process go to the logger. The
+// Exporter must be closed.
+func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slog.Logger) (*Exporter, error) {
+	if err := Check(c); c == nil || err != nil {
+		return nil, err
+	}
+	secured, err := secrets(c)
+	if err != nil {
+		return nil, err
+	}
+	e := &Exporter{transport: http.DefaultTransport.(*http.Transport).Clone(), failures: &failures{logger: logger}, lastWords: lastWords}
+	if secured != nil {
+		e.transport.TLSClientConfig = secured
+	}
+	interval := cmp.Or(c.Interval, 15*time.Second)
+	timeout := min(interval, patience)
+	exporter, err := newExporter(c, timeout, e.transport)
+	if err != nil {
+		return nil, err
+	}
+	otel.SetErrorHandler(e.failures) // what fails while it runs comes there and nowhere else
+	e.provider = metric.NewMeterProvider(
+		metric.WithResource(e.resource(c, version)),
+		metric.WithReader(metric.NewPeriodicReader(exporter,
+			metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))),
+			metric.WithInterval(interval), metric.WithTimeout(timeout))))
+	return e, nil
+}
+
+// newExporter returns what posts to the endpoint. All that variables of the environment
+// could say is said here.
+func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transport) (metric.Exporter, error) {
+	return otlpmetrichttp.New(context.Background(),
+		otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/metrics"),
+		otlpmetrichttp.WithHeaders(nil),
+		otlpmetrichttp.WithTLSClientConfig(nil),
+		otlpmetrichttp.WithCompression(otlpmetrichttp.NoCompression),
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{}),
+		otlpmetrichttp.WithMaxResponseSize(maxResponse),
+		otlpmetrichttp.WithTimeout(timeout),
+		otlpmetrichttp.WithHTTPClient(&http.Client{
+			Transport: keyed{c.HeadersFile, transport},
+			// The keys are for the endpoint alone.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}))
+}
+
+// resource says which proxy the metrics are of.
+func (e *Exporter) resource(c *config.Otel, version string) *resource.Resource {
+	all := []attribute.KeyValue{attribute.String("service.name", "spillway"), attribute.String("service.version", version)}
+	for name, value := range c.Resource {
+		all = append(all, attribute.String(name, value)) // the last of a name counts
+	}
+	r, err := resource.New(context.Background(), resource.WithHost(), resource.WithTelemetrySDK(), resource.WithService(),
+		resource.WithFromEnv(), resource.WithAttributes(all...))
+	if err != nil { // a part is missing
+		e.failures.Handle(err)
+	}
+	return r
+}
+
+// Close sends what there is now, and ends. It takes a few seconds at most, and must be
+// called once; on nil it does nothing.
+func (e *Exporter) Close() {
+	if e == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), e.lastWords)
+	defer cancel()
+	if err := e.provider.Shutdown(ctx); err != nil {
+		e.failures.Handle(err)
+	}
+	e.transport.CloseIdleConnections()
+}

@@ -1,0 +1,90 @@
+package tuner
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/tune"
+)
+
+// A Meter counts what a backend answers. It is safe for concurrent use; the zero Meter
+// is ready.
+type Meter struct {
+	ended, served, refused atomic.Uint64
+	latency                atomic.Int64 // nanoseconds
+}
+
+// An Ending is how a request did.
+type Ending int
+
+// How a request did.
+const (
+	Failed Ending = iota // nothing was said of the load
+	Served
+	Refused // by the backend, as overloaded
+)
+
+// End counts a request that has taken this long.
+func (m *Meter) End(took time.Duration, how Ending) {
+	m.latency.Add(int64(took))
+	switch how {
+	case Served:
+		m.served.Add(1)
+	case Refused:
+		m.refused.Add(1)
+	case Failed:
+	}
+	m.ended.Add(1)
+}
+
+// Ended returns how many requests have ended.
+func (m *Meter) Ended() uint64 { return m.ended.Load() }
+
+// A Window is what a [Meter] has counted since it was last looked at. The zero Window
+// has seen none. It is for one goroutine.
+type Window struct {
+	meter                  *Meter
+	at                     time.Time
+	ended, served, refused uint64
+	sum                    int64
+
+	latency float64   // ms, the last that was known
+	alive   time.Time // when something last ended, or nothing was under way
+}
+
+// Read puts the values of the signals of a configuration into values, NaN the first time
+// that it sees the Meter, and returns how many requests were served per second. waits
+// says that some are under way: while none of them ends, the latency is no less than the
+// time since one last did.
+func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []float64, waits bool) (served float64) {
+	was := *w
+	w.ended, w.served, w.refused, w.sum = m.ended.Load(), m.served.Load(), m.refused.Load(), m.latency.Load()
+	w.meter, w.at = m, now
+	if was.meter != m {
+		w.alive = now
+		for i := range values {
+			values[i] = math.NaN()
+		}
+		return math.NaN()
+	}
+	ended := float64(w.ended - was.ended)
+	switch {
+	case ended > 0:
+		w.alive, w.latency = now, float64(w.sum-was.sum)/ended/1e6
+	case !waits:
+		w.alive, w.latency = now, 0
+	default:
+		w.latency = max(w.latency, now.Sub(w.alive).Seconds()*1000)
+	}
+	for i, s := range signals {
+		switch s.Name {
+		case config.SignalLatency:
+			values[i] = w.latency
+		case config.SignalRefusals:
+			values[i] = 100 * float64(w.refused-was.refused) / max(1, ended)
+		}
+	}
+	return float64(w.served-was.served) / now.Sub(was.at).Seconds()
+}

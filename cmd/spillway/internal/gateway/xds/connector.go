@@ -1,0 +1,135 @@
+package xds
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"google.golang.org/grpc"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/spillxds"
+)
+
+// A Connector connects to control planes, one after the other, and keeps what is in
+// flight and the limits where one takes the place of another. The zero Connector is
+// ready; it is safe for concurrent use.
+type Connector struct{ registry inflight.Registry }
+
+// Connect connects to a control plane: it is a [httpproxy.Connect].
+func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (httpproxy.ControlPlane, error) {
+	bootstrap, err := bootstrapOf(x)
+	if err != nil {
+		return nil, err
+	}
+	p := &plane{logger: logger}
+	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: p.log}
+	if x.TLS != nil && x.TLS.ServerName != "" {
+		all.DialOptions = append(all.DialOptions, grpc.WithAuthority(x.TLS.ServerName))
+	}
+	if p.client, err = spillxds.New(all); err != nil {
+		return nil, err
+	}
+	logger.Info("control plane: connecting", "address", x.Address) // which is told when it has succeeded
+	return p, nil
+}
+
+// bootstrapOf returns what gRPC's bootstrap file would say.
+func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
+	type object map[string]any
+	credentials := object{"type": "insecure"}
+	if t := x.TLS; t != nil {
+		files := make(object)
+		for field, name := range map[string]string{"ca_certificate_file": t.CA, "certificate_file": t.Certificate, "private_key_file": t.Key} {
+			if name != "" {
+				files[field] = name
+			}
+		}
+		credentials = object{"type": "tls", "config": files}
+	}
+	text, err := json.Marshal(object{
+		"xds_servers": []object{{"server_uri": x.Address, "channel_creds": []object{credentials}}},
+		"node":        object{"id": x.Node.ID, "cluster": x.Node.Cluster},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("xds: %w", err)
+	}
+	return spillxds.ParseBootstrap(text)
+}
+
+// plane is a [httpproxy.ControlPlane].
+type plane struct {
+	client *spillxds.Client
+	logger *slog.Logger
+	held   atomic.Int64 // limits that are in use
+}
+
+// Limits implements [httpproxy.ControlPlane].
+func (p *plane) Limits(x config.ClusterXDS) (httpproxy.Limits, error) {
+	p.held.Add(1)
+	left := sync.OnceFunc(func() { p.held.Add(-1) })
+	c, err := p.client.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
+	if err != nil {
+		left()
+		return nil, err
+	}
+	return &limits{c, left}, nil
+}
+
+// Close implements [httpproxy.ControlPlane].
+func (p *plane) Close() error { return p.client.Close() }
+
+// limits are [httpproxy.Limits].
+type limits struct {
+	*spillxds.Cluster
+
+	left func()
+}
+
+// Close implements [httpproxy.Limits].
+func (l *limits) Close() {
+	l.left()
+	l.Cluster.Close()
+}
+
+// log writes down what happens between the proxy and the control plane.
+func (p *plane) log(e spillxds.Event) {
+	switch e.Kind {
+	case spillxds.Connected:
+		p.logger.Info("control plane: connected")
+	case spillxds.Updated:
+		all := append([]any{"cluster", e.Cluster}, words(e.Limits)...)
+		if e.Ignored != "" {
+			all = append(all, "ignored", e.Ignored)
+		}
+		p.logger.Info("control plane: limits changed", all...)
+	case spillxds.Removed:
+		p.logger.Warn("control plane: the cluster is gone, its limits stay", append([]any{"cluster", e.Cluster}, words(e.Limits)...)...)
+	case spillxds.NotFound:
+		p.logger.Warn("control plane: there is no such cluster", "cluster", e.Cluster, "error", e.Err)
+	case spillxds.Reporting:
+		p.logger.Info("control plane: wants load reports", "interval", e.Interval)
+	default: // what went wrong
+		if e.Kind == spillxds.Disconnected && p.held.Load() == 0 {
+			return // as nobody wants anything of it any more
+		}
+		p.logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
+	}
+}
+
+// words are limits as a log has them.
+func words(l spillxds.Limits) []any {
+	all := []any{"max_requests", l.MaxRequests}
+	if l.Retries != math.MaxUint32 {
+		all = append(all, "max_retries", l.Retries)
+	}
+	if l.RetryPercent > 0 {
+		all = append(all, "retry_percent", l.RetryPercent)
+	}
+	return all
+}

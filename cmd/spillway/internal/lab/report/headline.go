@@ -1,0 +1,147 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+)
+
+// A verdict is the outcome of all checks in one word.
+type verdict struct{ Class, Word, Text string }
+
+func verdictOf(r *drill.Result) verdict {
+	broken := 0
+	for _, c := range r.Checks {
+		if !c.Pass {
+			broken++
+		}
+	}
+	switch {
+	case r.Interrupted:
+		return verdict{"stopped", "INTERRUPTED", "no verdict: the drill was stopped before its end"}
+	case r.Passed():
+		return verdict{"pass", "PASS", fmt.Sprintf("all %d checks hold", len(r.Checks))}
+	case broken == 0:
+		return verdict{"stopped", "NO VERDICT", "nothing was checked"}
+	default:
+		return verdict{"fail", "FAIL", fmt.Sprintf("%d of %d checks do not hold", broken, len(r.Checks))}
+	}
+}
+
+// A panel compares one measure of both runs by the length of two bars.
+type panel struct {
+	Title string
+	Bars  []bar
+	// Mark is where a bound lies, in percent of the width; 0: there is none.
+	Mark      float64
+	MarkLabel string
+}
+
+type bar struct {
+	Name string
+	Cell cell
+	// Width is in percent. A bar of what was not measured is as wide as what was
+	// waited for, and Open.
+	Width float64
+	Open  bool
+	Fate  string
+}
+
+// headline returns the three comparisons that tell the story: was useful work
+// done, did the callers make it worse, was it over when the load was gone.
+func headline(r *drill.Result) []panel {
+	ms := felt()
+	useful, when := ms[0], "during"
+	if r.Settings.Scenario == drill.ScenarioStorm { // during the outage there is nothing to compare
+		useful.value, when = some(r.Afterwards), "after"
+	}
+	goodput := panelOf(r, useful, "Useful answers "+when+" the "+stepName(r), r.CapacityRPS)
+	if r.CapacityRPS > 0 && len(goodput.Bars) > 0 {
+		goodput.Mark = 100 * r.CapacityRPS / widest(r, useful, r.CapacityRPS)
+		goodput.MarkLabel = "capacity " + perSecond(r.CapacityRPS)
+	}
+	return []panel{
+		goodput,
+		panelOf(r, ms[4], "Attempts for each call that was sent", 1),
+		panelOf(r, ms[5], "Time to recover after the "+stepName(r), lengthOf(r, drill.PhaseRecovery)),
+	}
+}
+
+func panelOf(r *drill.Result, m measure, title string, least float64) panel {
+	p, full := panel{Title: title}, widest(r, m, least)
+	for _, run := range []struct {
+		name string
+		*drill.Run
+	}{{"without", r.Without}, {"with", r.With}} {
+		b := bar{Name: run.name, Cell: m.cell(r, run.Run), Fate: m.fate}
+		if run.Run != nil {
+			if v := m.value(run.Run); v != nil {
+				b.Width = 100 * *v / full
+			} else {
+				b.Width, b.Open = 100, true
+			}
+		}
+		p.Bars = append(p.Bars, b)
+	}
+	return p
+}
+
+// widest returns the value that a bar of full width stands for.
+func widest(r *drill.Result, m measure, least float64) float64 {
+	w := math.Max(least, math.SmallestNonzeroFloat64)
+	for _, run := range []*drill.Run{r.Without, r.With} {
+		if run == nil {
+			continue
+		}
+		if v := m.value(run); v != nil {
+			w = math.Max(w, *v)
+		}
+	}
+	return w
+}
+
+// lengthOf returns how many seconds the phase of that name lasts.
+func lengthOf(r *drill.Result, phase string) float64 {
+	for _, p := range r.Settings.Phases {
+		if p.Name == phase {
+			return p.End - p.Start
+		}
+	}
+	return 0
+}
+
+// stepName is what the step is to a reader.
+func stepName(r *drill.Result) string {
+	if r.Settings.Overload > 1 {
+		return "overload"
+	}
+	return r.Settings.StepName()
+}
+
+// service says what a call is to the backend.
+func service(s drill.Settings) string {
+	if s.ServiceMS == 0 {
+		return s.Backend + " backend"
+	}
+	return strings.TrimSpace(s.Backend + " service time " + asSet(s.ServiceMS, nbsp+"ms"))
+}
+
+// facts returns what was asked for and where, one fact each.
+func facts(r *drill.Result) []string {
+	capacity := "capacity not measured"
+	if r.CapacityRPS > 0 {
+		capacity = "capacity " + perSecond(r.CapacityRPS) + " measured" + r.Drift()
+	}
+	s, m := r.Settings, r.Machine
+	return []string{
+		fmt.Sprintf("%s %s capacity for %s", stepName(r), asSet(s.Overload, "×"), asSet(lengthOf(r, drill.PhaseStep), nbsp+"s")),
+		capacity,
+		"deadline " + asSet(s.DeadlineMS, nbsp+"ms"),
+		service(s),
+		fmt.Sprintf("seed %d", s.Seed),
+		fmt.Sprintf("%s/%s, %d CPUs (%d for the caller, 1 for the backend)", m.OS, m.Arch, m.CPUs, m.CallerCPUs),
+		m.GoVersion,
+	}
+}

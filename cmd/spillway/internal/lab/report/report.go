@@ -1,0 +1,104 @@
+// Package report writes the result of a drill as one HTML file that needs
+// nothing else: no network, no server, no other file.
+//
+// What the page says in words and numbers is written here, from the result and
+// from nothing else, and is there without JavaScript. The script in the page
+// draws the charts from the same result, which it finds as JSON in the page.
+// Each number of the summary is in a data element whose value is the number as
+// it stands in the JSON; its text is the number as people read it.
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+)
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed report.css
+var reportCSS string
+
+//go:embed report.js
+var reportJS string
+
+var document = template.Must(template.New("page").Parse(pageHTML))
+
+// A view is what the template writes. It holds no number of its own.
+type view struct {
+	*drill.Result
+	Verdict  verdict
+	Step     string
+	Facts    []string
+	Headline []panel
+	Summary  []row
+	ByPhase  phaseTable
+	Classes  []classRow
+	Runs     []caller
+	Charts   []chart
+	Terms    []term
+
+	CSP    string
+	Styles []template.CSS
+	Code   []template.JS
+	Data   template.JS
+}
+
+// Write writes r to w as a page of HTML. It writes nothing if it fails before
+// the page is complete.
+func Write(w io.Writer, r *drill.Result) error {
+	if r == nil {
+		return errors.New("report: there is no result")
+	}
+	data, err := json.Marshal(r) // escapes <, > and &, so that no string ends the script element
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	v := view{
+		Result:   r,
+		Verdict:  verdictOf(r),
+		Step:     stepName(r),
+		Facts:    facts(r),
+		Headline: headline(r),
+		Summary:  summary(r),
+		ByPhase:  phases(r),
+		Classes:  classes(r),
+		Runs:     []caller{{"without", r.Settings.Caller, r.Without}, {"with", r.Settings.Protected, r.With}},
+		Charts:   charts,
+		Terms:    terms,
+		Styles:   []template.CSS{template.CSS(page.UPlotStyle), template.CSS(page.Palette + reportCSS)},
+		Code:     []template.JS{template.JS(page.UPlot), template.JS(reportJS)},
+		Data:     template.JS(data),
+	}
+	v.CSP = policy(v.Styles, v.Code)
+	var b bytes.Buffer
+	if err := document.Execute(&b, v); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	_, err = w.Write(b.Bytes())
+	return err
+}
+
+// policy returns a content security policy that allows the given styles and
+// scripts, by their hashes, and nothing else: no request can leave the page.
+func policy(styles []template.CSS, code []template.JS) string {
+	var csp strings.Builder
+	csp.WriteString("default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src")
+	for _, s := range styles {
+		csp.WriteString(page.Hash(string(s)))
+	}
+	csp.WriteString("; script-src")
+	for _, s := range code {
+		csp.WriteString(page.Hash(string(s)))
+	}
+	return csp.String()
+}

@@ -1,0 +1,54 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+)
+
+// A caller is one of the two that were compared.
+type caller struct {
+	Name  string // "without", "with"
+	About string
+	Run   *drill.Run
+}
+
+// A chart is a pair of plots, one for each caller, on the same scales. Plots are
+// drawn by report.js, which knows each by its name.
+type chart struct {
+	Plots []string
+	Title string
+	About string
+}
+
+var charts = []chart{
+	{[]string{"goodput"}, "Useful answers", "Goodput per second against what the backend can do."},
+	{[]string{"load"}, "Load", "What callers wanted and what was sent, retries included. Log scale."},
+	{[]string{"fate"}, "What became of every call", "Stacked: each call is in exactly one layer, at the time it was to be sent."},
+	{[]string{"latency"}, "Latency of answers", "From the intended send, late answers included. Log scale. A gap has no answers."},
+	{[]string{"retries", "budget"}, "Retries", "Retries for each first attempt, over the last second; below, what is left of the retry budget."},
+	{[]string{"inflight"}, "In flight", "Most attempts in flight at once, and the limit. Log scale."},
+}
+
+// A term is a figure of the report and what it means.
+type term struct{ Name, Meaning string }
+
+var terms = []term{
+	{"Offered", "Calls that the arrival schedule asked for, whatever became of them."},
+	{"Goodput", "Calls answered 2xx within the deadline, counted from the intended send."},
+	{"Share of capacity", "Goodput per second over the capacity of the backend."},
+	{"Capacity", "Answers per second that the backend gave in a closed loop: the mean of before the two runs and after them."},
+	{"Latency p50, p99", fmt.Sprintf("Quantiles over the answers within the deadline, n of them; p99 only where n is at least %s.", count(drill.MinSamplesP99))},
+	{"Attempts per call", "Attempts handed to the connection pool over calls that made at least one; calls refused locally are not in it."},
+	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
+		"for %v, each window had at least %s of its calls answered in time.",
+		drill.RecoveryWindow, drill.RecoveryHold, asSet(100*drill.RecoveryShare, nbsp+"%"))},
+	{"Class", "The criticality that the caller gave the call. When not all can be served, one is refused only if all lower ones are."},
+	{"Refused locally", "Calls whose last word was a refusal by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
+	{"Refused remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},
+	{"Late", "Calls answered 2xx after the deadline: work of the backend that was of no use."},
+	{"Timed out", "Calls that had no answer at all in time."},
+	{"Failed", "Calls with any other end: connection errors, other statuses."},
+	{"Dropped sends", "Calls that the load generator could not send in time, or had no room for. They make the overload smaller than asked for."},
+	{"Retry budget", "Lowest level in each slot, as a share of its capacity; the unprotected caller has none."},
+}

@@ -1,0 +1,333 @@
+package simreport
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+	"github.com/seed90641741/spillway/sim"
+)
+
+// A chart compares the cases of a scenario, side by side, on one scale.
+type chart struct {
+	Title, About string
+	Keys         []key
+	Plots        []plot
+}
+
+// A key says what a colour means.
+type key struct{ Class, Name string }
+
+// A plot is the chart of one case, of its first seed.
+type plot struct {
+	Name, Summary string
+	SVG           template.HTML
+}
+
+// maxPlots is of how many cases there are charts; a table tells of the others.
+const maxPlots = 8
+
+// fates are what becomes of calls, in the order in which they are stacked.
+var fates = []struct {
+	key
+
+	of func(*sim.ClientSeries) []int
+}{
+	{key{"goodput", "useful"}, func(s *sim.ClientSeries) []int { return s.Good }},
+	{key{"refused-throttle", "refused locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RefusedThrottle }},
+	{key{"refused-inflight", "refused locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RefusedInflight }},
+	{key{"refused-backend", "refused by backend"}, func(s *sim.ClientSeries) []int { return s.RefusedByBackend }},
+	{key{"late", "late"}, func(s *sim.ClientSeries) []int { return s.Late }},
+	{key{"timed-out", "timed out"}, func(s *sim.ClientSeries) []int { return s.TimedOut }},
+	{key{"failed", "failed"}, func(s *sim.ClientSeries) []int { return s.Failed }},
+}
+
+// charts returns the charts of a scenario: for each group of clients what became of
+// the calls and how long answers took, for each service what arrived and was served.
+func charts(o *scenario.Outcome) (all []chart) {
+	cases := o.Cases[:min(len(o.Cases), maxPlots)]
+	first := cases[0].Results[0]
+	for i := range first.Clients {
+		all = append(all, callsChart(cases, i), latencyChart(cases, i))
+	}
+	for i := range first.Services {
+		all = append(all, loadChart(cases, i))
+	}
+	return all
+}
+
+// omitted says what there are no charts of.
+func omitted(o *scenario.Outcome) string {
+	var all []string
+	if results := o.Cases[0].Results; len(results) > 1 {
+		all = append(all, fmt.Sprintf("Charts of seed %d, the first of %d.", results[0].Seed, len(results)))
+	}
+	if n := len(o.Cases); n > maxPlots {
+		all = append(all, fmt.Sprintf("Charts of the first %d of %d rows.", maxPlots, n))
+	}
+	return strings.Join(all, " ")
+}
+
+func callsChart(cases []scenario.Case, i int) chart {
+	c := chart{Title: cases[0].Results[0].Clients[i].Name + ": what became of calls", About: "per second, by when they were made"}
+	var stacks [][][]float64
+	used := make([]bool, len(fates))
+	for j := range cases {
+		r := cases[j].Results[0]
+		var layers [][]float64
+		for k, f := range fates {
+			values := rates(f.of(&r.Clients[i].Series), r.StepS)
+			layers = append(layers, values)
+			used[k] = used[k] || peak(values) > 0
+		}
+		stacks = append(stacks, layers)
+	}
+	for k, f := range fates {
+		if used[k] {
+			c.Keys = append(c.Keys, f.key)
+		}
+	}
+	top := 0.0
+	for _, layers := range stacks {
+		top = max(top, peak(total(layers)))
+	}
+	for j, layers := range stacks {
+		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
+		f.axes(perSecond)
+		f.stack(layers)
+		c.Plots = append(c.Plots, f.plot(cases[j].Name, "useful at most "+perSecond(peak(layers[0]))))
+	}
+	return c
+}
+
+func latencyChart(cases []scenario.Case, i int) chart {
+	c := chart{
+		Title: cases[0].Results[0].Clients[i].Name + ": how long answers took", About: "by when they came",
+		Keys: []key{{"p50", "p50"}, {"p99", "p99"}},
+	}
+	top := 0.0
+	for j := range cases {
+		top = max(top, peak(known(cases[j].Results[0].Clients[i].Series.P99MS)))
+	}
+	for j := range cases {
+		s := &cases[j].Results[0].Clients[i].Series
+		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
+		f.axes(millis)
+		f.line("p50", known(s.P50MS))
+		f.line("p99", known(s.P99MS))
+		c.Plots = append(c.Plots, f.plot(cases[j].Name, "p99 at most "+millis(peak(known(s.P99MS)))))
+	}
+	return c
+}
+
+func loadChart(cases []scenario.Case, i int) chart {
+	c := chart{
+		Title: cases[0].Results[0].Services[i].Name + ": what arrived, and what was served", About: "requests per second",
+		Keys: []key{{"arrived", "arrived"}, {"goodput", "served"}},
+	}
+	top := 0.0
+	for j := range cases {
+		r := cases[j].Results[0]
+		top = max(top, peak(rates(r.Services[i].Series.Arrived, r.StepS)))
+	}
+	for j := range cases {
+		r := cases[j].Results[0]
+		s := &r.Services[i].Series
+		f := frame{length: r.Seconds, top: round(top), step: r.StepS}
+		f.axes(perSecond)
+		f.line("arrived", rates(s.Arrived, r.StepS))
+		f.line("goodput", rates(s.Served, r.StepS))
+		c.Plots = append(c.Plots, f.plot(cases[j].Name, "arrived at most "+perSecond(peak(rates(s.Arrived, r.StepS)))))
+	}
+	return c
+}
+
+func perSecond(v float64) string { return short(v) + "/s" }
+func millis(v float64) string    { return short(v) + " ms" }
+
+func short(v float64) string {
+	switch {
+	case v >= 1e6:
+		return strconv.FormatFloat(v/1e6, 'g', 3, 64) + "M"
+	case v >= 1e4:
+		return strconv.FormatFloat(v/1e3, 'g', 3, 64) + "k"
+	default:
+		return strconv.FormatFloat(v, 'g', 4, 64)
+	}
+}
+
+// rates returns counts per second.
+func rates(counts []int, step float64) []float64 {
+	all := make([]float64, len(counts))
+	for i, n := range counts {
+		all[i] = float64(n) / step
+	}
+	return all
+}
+
+// known returns values, NaN where there is none.
+func known(values []*float64) []float64 {
+	all := make([]float64, len(values))
+	for i, v := range values {
+		all[i] = math.NaN()
+		if v != nil {
+			all[i] = *v
+		}
+	}
+	return all
+}
+
+func peak(values []float64) (most float64) {
+	for _, v := range values {
+		if v > most {
+			most = v
+		}
+	}
+	return most
+}
+
+func total(layers [][]float64) []float64 {
+	sum := make([]float64, len(layers[0]))
+	for _, l := range layers {
+		for i, v := range l {
+			sum[i] += v
+		}
+	}
+	return sum
+}
+
+// round returns the least of 1, 2, 2.5 and 5 times a power of ten that is not below v.
+func round(v float64) float64 {
+	if v <= 0 {
+		return 1
+	}
+	scale := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 2.5, 5} {
+		if m*scale >= v*0.999999 {
+			return m * scale
+		}
+	}
+	return 10 * scale
+}
+
+// The size of a plot in the units of its picture.
+const (
+	width, height = 560.0, 170.0
+	left, bottom  = 62.0, 22.0
+	right, above  = 8.0, 8.0
+)
+
+// A frame is a picture that is being drawn.
+type frame struct {
+	length, top float64 // seconds, and the value at the upper end
+	step        float64
+	b           strings.Builder
+}
+
+// x and y convert their products, so that no machine rounds a product and a sum at
+// once, and each writes the same page.
+func (f *frame) x(t float64) float64 { return left + float64((width-left-right)*min(t/f.length, 1)) }
+func (f *frame) y(v float64) float64 {
+	return above + float64((height-above-bottom)*(1-min(v/f.top, 1)))
+}
+
+func (f *frame) axes(text func(float64) string) {
+	for _, share := range []float64{0, 0.5, 1} {
+		v := share * f.top
+		fmt.Fprintf(&f.b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, left, width-right, f.y(v), f.y(v))
+		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, left-6, f.y(v)+4, template.HTMLEscapeString(text(v)))
+	}
+	for _, share := range []float64{0, 0.25, 0.5, 0.75, 1} {
+		t := share * f.length
+		anchor := "middle"
+		if share == 1 {
+			anchor = "end"
+		}
+		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="%s">%s s</text>`, f.x(t), height-6, anchor, short(t))
+	}
+}
+
+// stack draws layers on top of one another, as steps.
+func (f *frame) stack(layers [][]float64) {
+	below := make([]float64, len(layers[0]))
+	for k, l := range layers {
+		if peak(l) == 0 {
+			continue
+		}
+		spans := f.shown(len(l))
+		fmt.Fprintf(&f.b, `<polygon class="%s" points="`, fates[k].Class)
+		for _, i := range spans {
+			f.edge(i.from, i.to, i.mean(below)+i.mean(l))
+		}
+		for _, i := range slices.Backward(spans) {
+			f.edge(i.to, i.from, i.mean(below))
+		}
+		f.b.WriteString(`"/>`)
+		for i, v := range l {
+			below[i] += v
+		}
+	}
+}
+
+// edge draws a level from one slot to another.
+func (f *frame) edge(from, to int, v float64) {
+	fmt.Fprintf(&f.b, "%.1f,%.1f %.1f,%.1f ", f.x(float64(from)*f.step), f.y(v), f.x(float64(to)*f.step), f.y(v))
+}
+
+// line draws a line through the middles of slots, with gaps where there is nothing.
+func (f *frame) line(class string, values []float64) {
+	var points []string
+	flush := func() {
+		if len(points) > 0 {
+			fmt.Fprintf(&f.b, `<polyline class="line %s" points="%s"/>`, class, strings.Join(points, " "))
+		}
+		points = nil
+	}
+	for _, i := range f.shown(len(values)) {
+		v := i.mean(values)
+		if math.IsNaN(v) {
+			flush()
+			continue
+		}
+		points = append(points, fmt.Sprintf("%.1f,%.1f", f.x(float64(i.from+i.to)/2*f.step), f.y(v)))
+	}
+	flush()
+}
+
+// plot finishes the picture.
+func (f *frame) plot(name, summary string) plot {
+	svg := fmt.Sprintf(`<svg viewBox="0 0 %g %g" role="img" aria-label="%s">%s</svg>`, width, height, template.HTMLEscapeString(summary), f.b.String())
+	return plot{name, summary, template.HTML(svg)}
+}
+
+// A span is some slots that share a place in the picture.
+type span struct{ from, to int }
+
+// shown returns the places that n slots have: no more than can be told apart.
+func (f *frame) shown(n int) (all []span) {
+	const most = 240
+	each := (n + most - 1) / most
+	for i := 0; i < n; i += max(each, 1) {
+		all = append(all, span{i, min(i+each, n)})
+	}
+	return all
+}
+
+// mean is that of the values that there are.
+func (s span) mean(values []float64) float64 {
+	sum, n := 0.0, 0
+	for _, v := range values[s.from:s.to] {
+		if !math.IsNaN(v) {
+			sum += v
+			n++
+		}
+	}
+	if n == 0 {
+		return math.NaN()
+	}
+	return sum / float64(n)
+}

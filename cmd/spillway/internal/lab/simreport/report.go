@@ -1,0 +1,133 @@
+// Package simreport writes what scenarios have come to as one HTML file that needs
+// nothing else: no network, no server, no other file, and no JavaScript. It looks as
+// the report of a drill does. The charts are drawn here, from the outcome and from
+// nothing else, and the same outcome yields the same page.
+package simreport
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
+)
+
+//go:embed page.html
+var pageHTML string
+
+//go:embed page.css
+var pageCSS string
+
+// style is that of the page.
+var style = page.Palette + pageCSS
+
+var document = template.Must(template.New("page").Parse(pageHTML))
+
+// A view is what the template writes.
+type view struct {
+	Title   string
+	Verdict verdict
+	CSP     string
+	Style   template.CSS
+	All     []chapter
+}
+
+// A verdict is the outcome of all expectations in one word.
+type verdict struct{ Class, Word, Text string }
+
+// A chapter is one scenario.
+type chapter struct {
+	*scenario.Outcome
+
+	ID       string
+	Verdict  verdict
+	Measures []string
+	Rows     []row
+	Checks   []check
+	Note     string // what the charts leave out
+	Charts   []chart
+}
+
+// A row is a case in the table of a scenario.
+type row struct {
+	Name  string
+	Cells []string
+}
+
+type check struct {
+	Pass bool
+	Text string
+}
+
+// Write writes outcomes to w as a page of HTML. It writes nothing if it fails before
+// the page is complete.
+func Write(w io.Writer, all []*scenario.Outcome) error {
+	if len(all) == 0 {
+		return errors.New("simreport: there is no outcome")
+	}
+	v := view{Title: all[0].Name, Style: template.CSS(style), CSP: policy(style)}
+	if len(all) > 1 {
+		v.Title = fmt.Sprintf("%d scenarios", len(all))
+	}
+	held, judged := 0, 0
+	for i, o := range all {
+		c := chapterOf(o, i)
+		v.All = append(v.All, c)
+		judged += len(c.Checks)
+		for _, k := range c.Checks {
+			if k.Pass {
+				held++
+			}
+		}
+	}
+	v.Verdict = verdictOf(held, judged)
+	var b bytes.Buffer
+	if err := document.Execute(&b, v); err != nil {
+		return fmt.Errorf("simreport: %w", err)
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func verdictOf(held, judged int) verdict {
+	switch {
+	case judged == 0:
+		return verdict{"stopped", "NO VERDICT", "nothing was expected"}
+	case held == judged:
+		return verdict{"pass", "PASS", fmt.Sprintf("all %d expectations hold", judged)}
+	default:
+		return verdict{"fail", "FAIL", fmt.Sprintf("%d of %d expectations do not hold", judged-held, judged)}
+	}
+}
+
+func chapterOf(o *scenario.Outcome, i int) chapter {
+	c := chapter{Outcome: o, ID: fmt.Sprintf("scenario-%d", i+1), Measures: o.Measures()}
+	held := 0
+	for j := range o.Judgements {
+		k := check{o.Judgements[j].Pass, o.Judgements[j].Text()}
+		c.Checks = append(c.Checks, k)
+		if k.Pass {
+			held++
+		}
+	}
+	c.Verdict = verdictOf(held, len(c.Checks))
+	for j := range o.Cases {
+		r := row{Name: o.Cases[j].Name}
+		for _, m := range c.Measures {
+			r.Cells = append(r.Cells, o.Cases[j].Cell(m))
+		}
+		c.Rows = append(c.Rows, r)
+	}
+	c.Note, c.Charts = omitted(o), charts(o)
+	return c
+}
+
+// policy returns a content security policy that allows the given style, by its hash,
+// and nothing else: no request can leave the page, and no script runs in it.
+func policy(style string) string {
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; img-src data:; style-src" + page.Hash(style)
+}

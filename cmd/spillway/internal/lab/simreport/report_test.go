@@ -1,0 +1,157 @@
+package simreport
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"html"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
+)
+
+func outcomes(t *testing.T, names ...string) (all []*scenario.Outcome) {
+	t.Helper()
+	for _, name := range names {
+		s, err := scenario.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs, err := s.Runs(scenario.Options{Quick: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := scenario.Execute(t.Context(), runs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s.Conclude(runs, results))
+	}
+	return all
+}
+
+func write(t *testing.T, all []*scenario.Outcome) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := Write(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func TestPageTellsAll(t *testing.T) {
+	all := outcomes(t, "deep-stack", "metastable-failure")
+	page := write(t, all)
+	for _, o := range all {
+		if window := o.Window(); !strings.Contains(page, "Figures of the "+window) {
+			t.Errorf("the page does not say that its figures are of the %s", window)
+		}
+		for i := range o.Judgements {
+			if text := strings.NewReplacer("'", "&#39;").Replace(o.Judgements[i].Text()); !strings.Contains(page, text) {
+				t.Errorf("the page does not say: %s", text)
+			}
+		}
+		for i := range o.Cases {
+			for _, m := range o.Measures() {
+				if cell := "<td>" + o.Cases[i].Cell(m) + "</td>"; !strings.Contains(page, cell) {
+					t.Errorf("the page has no %s of %s", cell, m)
+				}
+			}
+		}
+	}
+	if n := strings.Count(page, "<svg"); n != 3*(2+4)+2*(2+1) {
+		t.Errorf("%d charts", n)
+	}
+	if page != write(t, all) {
+		t.Error("the same outcomes gave another page")
+	}
+}
+
+// What the charts leave out, the page says.
+func TestPageSaysWhatItDoesNotDraw(t *testing.T) {
+	s, err := scenario.Open("deep-stack")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]scenario.Options{
+		"Charts of seed 7, the first of 2.":                                  {Quick: true, Seed: 7, Seeds: 2},
+		"Charts of the first 8 of 9 rows.":                                   {Quick: true, Sweep: []scenario.Sweep{{Field: "user.rate", Values: []string{"1", "2", "3"}}}},
+		"Charts of seed 1, the first of 2. Charts of the first 8 of 9 rows.": {Quick: true, Seeds: 2, Sweep: []scenario.Sweep{{Field: "user.rate", Values: []string{"1", "2", "3"}}}},
+	} {
+		runs, err := s.Runs(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := scenario.Execute(t.Context(), runs, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page := write(t, []*scenario.Outcome{s.Conclude(runs, results)}); !strings.Contains(page, want) {
+			t.Errorf("the page does not say: %s", want)
+		}
+	}
+	if page := write(t, outcomes(t, "deep-stack")); strings.Contains(page, "Charts of") {
+		t.Error("the page draws all, and says that it does not")
+	}
+}
+
+func TestPageNeedsNothing(t *testing.T) {
+	page := write(t, outcomes(t, "deep-stack"))
+	for _, bad := range []string{"http:", "https:", "<script", "<link rel=\"stylesheet\"", "@import", "url(", "NaN", "Inf"} {
+		if strings.Contains(page, bad) {
+			t.Errorf("the page has %q", bad)
+		}
+	}
+	if !strings.Contains(html.UnescapeString(page), policy(style)) || !strings.Contains(page, style) {
+		t.Error("the policy of the page is not that of its style")
+	}
+}
+
+func TestPictureIsWellFormed(t *testing.T) {
+	page := write(t, outcomes(t, "metastable-failure"))
+	for page != "" {
+		_, rest, found := strings.Cut(page, "<svg")
+		if !found {
+			break
+		}
+		svg, after, _ := strings.Cut("<svg"+rest, "</svg>")
+		page = after
+		d := xml.NewDecoder(strings.NewReader(svg + "</svg>"))
+		for {
+			_, err := d.Token()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func TestNamesCannotBreakThePage(t *testing.T) {
+	all := outcomes(t, "deep-stack")
+	all[0].Name, all[0].Cases[0].Name = `<script>alert(1)</script>`, `"><u>`
+	all[0].Cases[0].Results[0].Clients[0].Name = `</svg><i>`
+	if page := write(t, all); strings.Contains(page, "<script>") || strings.Contains(page, `"><u>`) || strings.Contains(page, "</svg><i>") {
+		t.Error("a name was written as it is")
+	}
+}
+
+func TestNothingToWrite(t *testing.T) {
+	var b bytes.Buffer
+	if err := Write(&b, nil); err == nil || b.Len() > 0 {
+		t.Errorf("%v, %d bytes", err, b.Len())
+	}
+}
+
+func TestRoundNumbersEndTheScale(t *testing.T) {
+	for v, want := range map[float64]float64{0: 1, 1: 1, 1.1: 2, 2.4: 2.5, 3: 5, 7: 10, 4999: 5000, 10000: 10000, 0.3: 0.5} {
+		if got := round(v); math.Abs(got/want-1) > 1e-9 {
+			t.Errorf("round(%v) = %v, want %v", v, got, want)
+		}
+	}
+}

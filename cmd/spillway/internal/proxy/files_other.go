@@ -1,6 +1,0 @@
-//go:build !unix
-
-package proxy
-
-// openFiles returns 0: there is no limit that is known.
-func openFiles() int { return 0 }
