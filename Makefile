@@ -152,7 +152,7 @@ bench-overload: ## Overload a server behind ours, other libraries and nothing, a
 bench-proxy: ## Put the proxy beside no proxy, haproxy and caddy, which must be installed; ARGS are its flags
 	@mkdir -p dist/bin dist/bench
 	@go build -o dist/bin/spillway ./cmd/spillway
-	@go build -o dist/bin/proxybench ./cmd/spillway/proxybench
+	@go build -o dist/bin/proxybench ./benchmarks/proxybench
 	@dist/bin/proxybench --spillway dist/bin/spillway --json dist/bench/proxy.json $(ARGS)
 
 .PHONY: hostile

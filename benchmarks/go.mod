@@ -3,6 +3,7 @@ module github.com/seed90641741/spillway/benchmarks
 go 1.26.0
 
 require (
+	github.com/alecthomas/kong v1.17.0
 	github.com/avast/retry-go/v5 v5.0.1
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/failsafe-go/failsafe-go v0.9.8
@@ -10,6 +11,7 @@ require (
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/seed90641741/spillway v0.1.0
 	golang.org/x/sync v0.24.0
+	golang.org/x/sys v0.48.0
 	golang.org/x/time v0.16.0
 )
 

@@ -96,5 +96,4 @@ var table = map[string]row{
 		"github.com/alecthomas/kong", "golang.org/x/sys",
 		"github.com/failsafe-go/failsafe-go", "github.com/go-kratos/aegis", "github.com/zeromicro/go-zero",
 	}},
-	"cmd/spillway/proxybench": {level: comparisons, hosts: []string{"github.com/alecthomas/kong", "golang.org/x/sys"}},
 }
