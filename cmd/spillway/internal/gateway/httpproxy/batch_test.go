@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -147,105 +145,4 @@ func TestEachTurnIsTold(t *testing.T) {
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("told: %s\nwant: %s", got, want)
 	}
-}
-
-func TestQueueOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(queueLimits{places: 1, most: 6, maxWait: time.Minute})
-		var mu sync.Mutex
-		var order []string
-		enter := func(c spillway.Criticality, customer, name string) {
-			go func() {
-				err := q.enter(t.Context(), c, customer)
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil {
-					name = "!" + name
-				}
-				order = append(order, name)
-			}()
-			synctest.Wait()
-		}
-		enter(spillway.Critical, "", "first")
-		enter(spillway.Sheddable, "a", "low1")
-		enter(spillway.Critical, "a", "a1")
-		enter(spillway.Critical, "a", "a2")
-		enter(spillway.Critical, "a", "a3")
-		enter(spillway.Critical, "b", "b1")
-		enter(spillway.CriticalPlus, "c", "high") // the sixth
-		enter(spillway.Critical, "b", "b2")       // low1 makes place
-		enter(spillway.Critical, "c", "c1")       // a3 makes place
-		enter(spillway.Critical, "a", "a4")       // nobody has more than a
-		enter(spillway.Sheddable, "d", "low2")    // nor less critical
-		for q.stats().Busy > 0 {
-			q.leave()
-			synctest.Wait()
-		}
-		want := "first !low1 !a3 !a4 !low2 high a1 b1 c1 a2 b2"
-		if got := strings.Join(order, " "); got != want {
-			t.Errorf("order: %s\nwant:  %s", got, want)
-		}
-	})
-}
-
-func TestQueueLetsGo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(queueLimits{places: 1, most: 2, maxWait: time.Second})
-		if err := q.enter(t.Context(), 0, ""); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if err := q.enter(t.Context(), 0, ""); !errors.Is(err, spillway.ErrRejected) || time.Since(began) != time.Second {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if err := q.enter(ctx, 0, ""); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a client that leaves: %v", err)
-		}
-		q.leave()
-		if s := q.stats(); s != (QueueStats{Places: 1, ExpiredTotal: 1}) {
-			t.Errorf("afterwards: %+v", s)
-		}
-	})
-}
-
-// TestQueueUnderFire has clients come, leave and change their minds while the limits
-// change: never too many run, and in the end nobody is left.
-func TestQueueUnderFire(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(queueLimits{places: 8, most: 40, maxWait: 20 * time.Millisecond})
-		var all sync.WaitGroup
-		for i := range 200 {
-			r := rand.New(rand.NewPCG(uint64(i), 7))
-			all.Go(func() {
-				for range 50 {
-					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(40))*time.Millisecond)
-					err := q.enter(ctx, spillway.Criticality(r.IntN(4)-2), fmt.Sprint(r.IntN(5)))
-					if err == nil {
-						if s := q.stats(); s.Busy > 8 || s.Waiting > 40 {
-							t.Errorf("too many: %+v", s)
-						}
-						time.Sleep(time.Duration(r.IntN(3)) * time.Millisecond)
-						q.leave()
-					}
-					cancel()
-				}
-			})
-		}
-		for i := range 20 {
-			time.Sleep(5 * time.Millisecond)
-			q.update(queueLimits{places: 5 + i%4, most: 40, maxWait: 20 * time.Millisecond})
-		}
-		all.Wait()
-		s := q.stats()
-		if s.Busy != 0 || s.Waiting != 0 {
-			t.Errorf("afterwards: %+v", s)
-		}
-		for class := range q.classes {
-			if c := &q.classes[class]; c.ring.Len() != 0 || len(c.lines) != 0 || len(c.greedy) != 0 {
-				t.Errorf("class %d has %d customers left", class, c.ring.Len())
-			}
-		}
-	})
 }

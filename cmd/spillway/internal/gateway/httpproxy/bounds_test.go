@@ -2,8 +2,6 @@ package httpproxy
 
 import (
 	"bufio"
-	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -220,7 +218,7 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 		}
 		<-time.After(time.Millisecond) // net/http says nothing of it
 	}
-	if used := memory.Process.Stats().Used; used > int64(len(silent)*firstBuffer) {
+	if used := memory.Process.Stats().Used; used > int64(len(silent)*4<<10) {
 		t.Errorf("%d bytes are taken for bodies that have not come", used)
 	}
 	for range 5 {
@@ -241,29 +239,5 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 			t.Fatalf("%d bytes are kept for clients that have left", memory.Process.Stats().Used)
 		}
 		<-time.After(time.Millisecond) // as above
-	}
-}
-
-// TestBufferPutsBackWhatItHasRead runs out of memory in the middle of a body.
-func TestBufferPutsBackWhatItHasRead(t *testing.T) {
-	t.Cleanup(func() { memory.Process.SetLimit(0) })
-	text := bytes.Repeat([]byte("0123456789"), 5000)
-	for _, limit := range []int64{1, firstBuffer, 3 * firstBuffer, 40_000, -1} {
-		memory.Process.SetLimit(limit)
-		r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", bytes.NewReader(text))
-		x, r := newExchange(httptest.NewRecorder(), r, nil, clock{time.Now()}, &bounds{})
-		if err := x.buffer(r); err != nil {
-			t.Fatal(err)
-		}
-		if got, err := io.ReadAll(r.Body); err != nil || !bytes.Equal(got, text) {
-			t.Errorf("limit %d: %d bytes, %v", limit, len(got), err)
-		}
-		if (r.GetBody != nil) != (limit < 0) {
-			t.Errorf("limit %d: kept as a whole: %v", limit, r.GetBody != nil)
-		}
-		x.end()
-		if used := memory.Process.Stats().Used; used != 0 {
-			t.Errorf("limit %d: %d bytes are left", limit, used)
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -34,7 +35,7 @@ func (x *cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 func (x *cluster) replace(u *upstream) error {
 	old := x.current.Load()
 	if old != nil && old.queue != nil && u.queue != nil {
-		old.queue.update(u.queue.limits)
+		old.queue.Update(u.queue.Limits())
 		u.queue = old.queue
 	}
 	if old == nil {
@@ -78,7 +79,7 @@ func (x *cluster) most(calls bool) int {
 	}
 	lower(cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
 	if u.queue != nil {
-		lower(u.queue.limits.places)
+		lower(u.queue.Limits().Places)
 	}
 	return most
 }
@@ -97,7 +98,7 @@ func (x *cluster) stats(now time.Time) ClusterStats {
 		s.Budget = b.Stats()
 	}
 	if u.queue != nil {
-		s.Queue = u.queue.stats()
+		s.Queue = u.queue.Stats()
 	}
 	return s
 }
@@ -111,9 +112,9 @@ type upstream struct {
 	policies  *spillhttp.Transport
 	transport *keeper
 	throttles *throttles
-	queue     *queue     // nil: nobody waits for a turn
-	checker   *checker   // nil: there are no checks
-	reports   *outOfBand // nil: endpoints are not asked for load reports
+	queue     *turns.Queue // nil: nobody waits for a turn
+	checker   *checker     // nil: there are no checks
+	reports   *outOfBand   // nil: endpoints are not asked for load reports
 	retries   *config.Retries
 	meter     *meter            // nil: no limit follows what it counts
 	limiter   *inflight.Limiter // nil likewise
@@ -162,7 +163,7 @@ func newUpstream(c *config.Config, x *config.Cluster, tls keys.Secrets, o spillw
 		u.reports = &outOfBand{endpoints: u.endpoints, every: l.OutOfBandPeriod, cluster: x.Name}
 	}
 	if b := x.Batch; b != nil {
-		u.queue = newQueue(queueLimits{u.endpoints.places(), b.Queue, b.MaxWait})
+		u.queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
 	}
 	return u, nil
 }

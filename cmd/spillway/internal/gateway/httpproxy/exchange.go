@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 )
 
 // An exchange is one request and its answer, as far as the client has a part in them: it
@@ -38,7 +38,7 @@ type exchange struct {
 	done    atomic.Bool // the body was read to its end
 	closed  atomic.Bool // the body, by a reader that needs no more of it
 	first   bool        // by HTTP/1.1
-	kept    int         // bytes of [memory.Process]
+	memory  body.Account
 
 	mu       sync.Mutex
 	ended    bool
@@ -48,15 +48,6 @@ type exchange struct {
 	// Of the client; guarded by the lock of all clients.
 	previous, next *exchange
 	counted        bool
-}
-
-// exchangeKey is that of the exchange in the context of its request.
-type exchangeKey struct{}
-
-// exchangeOf returns the exchange of a request with a body, else nil.
-func exchangeOf(r *http.Request) *exchange {
-	x, _ := r.Context().Value(exchangeKey{}).(*exchange)
-	return x
 }
 
 // exchangeUnder returns the exchange that a writer belongs to, or an unused one.
@@ -86,7 +77,7 @@ func newExchange(w http.ResponseWriter, r *http.Request, c *clientConn, t clock,
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	x.cancel, x.source = cancel, r.Body
-	r = r.WithContext(context.WithValue(ctx, exchangeKey{}, x))
+	r = r.WithContext(body.WithAccount(ctx, &x.memory))
 	r.Body = (*requestBody)(x)
 	return x, r
 }
@@ -195,19 +186,6 @@ func (u *upgraded) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// keep takes n bytes of the memory that the process may keep for clients, until the
-// exchange ends, and reports whether it got them. It is for the goroutine that reads the
-// body.
-func (x *exchange) keep(n int) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.ended || !memory.Process.Take(n) {
-		return false
-	}
-	x.kept += n
-	return true
-}
-
 // Why an exchange was ended.
 var (
 	errSlow    = &clientError{"the client was too slow"}
@@ -303,8 +281,7 @@ func (x *exchange) end() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ended = true
-	memory.Process.Give(x.kept)
-	x.kept = 0
+	x.memory.Close()
 	if x.cancel != nil {
 		x.cancel(nil)
 	}

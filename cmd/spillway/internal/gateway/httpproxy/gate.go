@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -78,24 +79,30 @@ func (g *gate) exempt(r *http.Request) bool {
 	return route == nil || route.gate != g || route.config.Exempt || s.internal && spillhttp.DefaultExempt(r)
 }
 
+// batchBody is the longest body that is read before its request gets its turn in front of a
+// batch cluster. There are few turns, so that clients must not hold them as they send.
+const batchBody = 1 << 20
+
 // serve serves a request that was let in.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	x := exchangeUnder(w)
 	if q := g.cluster.current.Load().queue; q != nil {
-		if err := x.bufferUpTo(r, batchBody); err != nil {
+		if err := x.memory.ReadAhead(r, batchBody); err != nil {
 			answer(w, r, err, 0)
 			return
 		}
-		enter, leave := q.enter, q.leave
-		if !x.done.Load() && r.ContentLength != 0 { // by HTTP/2, a request without a body has one, too
-			enter, leave = q.enterLong, q.leaveLong
+		customer := g.classify(r).Customer
+		turn := turns.Request{
+			Criticality: spillway.CriticalityFrom(r.Context()),
+			Customer:    cmp.Or(customer, x.client.network()),   // customers take turns, and addresses where there are none
+			Incoming:    !x.done.Load() && r.ContentLength != 0, // by HTTP/2, a request without a body has one, too
 		}
-		if err := g.turn(r, x.client.network(), enter); err != nil {
+		if err := g.turn(r.Context(), q, turn, customer); err != nil {
 			answer(w, r, err, g.comeBack(err))
 			return
 		}
-		defer leave()
+		defer q.Leave(turn)
 	}
 	if !x.stream.Load() {
 		g.cluster.enter(x)
@@ -124,14 +131,12 @@ func (g *gate) comeBack(err error) time.Duration {
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 
-// turn waits for the turn of a request, which takes turns with those of other customers, or
-// of other addresses where it has no customer. What becomes of one that has had its turn is
-// told by other policies; that of one whose time was up before, or whose client left,
-// is told here.
-func (g *gate) turn(r *http.Request, from string, enter func(context.Context, spillway.Criticality, string) error) error {
-	ctx := r.Context()
-	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: g.classify(r).Customer, Criticality: spillway.CriticalityFrom(ctx)}
-	err := enter(ctx, call.Criticality, cmp.Or(call.Customer, from))
+// turn waits for the turn of a request. What becomes of one that has had its turn is told
+// by other policies; that of one whose time was up before, or whose client left, is told
+// here.
+func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, customer string) error {
+	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: customer, Criticality: turn.Criticality}
+	err := q.Enter(ctx, turn)
 	e := spillway.Event{Outcome: spillway.OutcomeServed, Err: err}
 	switch {
 	case errors.Is(err, spillway.ErrRejected):

@@ -3,6 +3,8 @@ package httpproxy
 import (
 	"context"
 	"net/http"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 )
 
 // A keeper keeps bodies that are short enough, so that their requests can be sent
@@ -22,10 +24,10 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := new(trail)
 	r = r.WithContext(context.WithValue(r.Context(), trailKey{}, t))
 	if call && k.most > 0 && r.Body != nil && r.Body != http.NoBody && r.ContentLength < 0 {
-		t.body = newReplay(r.Body, int(k.most))
-		defer t.body.settle()
-		r.GetBody = t.body.open
-		r.Body, _ = t.body.open() // nothing was read yet: cannot fail
+		t.body = body.NewReplay(r.Body, int(k.most))
+		defer t.body.Settle()
+		r.GetBody = t.body.Open
+		r.Body, _ = t.body.Open() // nothing was read yet: cannot fail
 	}
 	resp, err := k.send(r)
 	t.restore(resp)
@@ -34,12 +36,12 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // send sends r with its body kept, if it was announced to be short enough.
 func (k *keeper) send(r *http.Request) (*http.Response, error) {
-	x := exchangeOf(r)
-	if x == nil || r.Body == nil || r.Body == http.NoBody || r.ContentLength < 0 {
+	account := body.AccountOf(r)
+	if account == nil || r.Body == nil || r.Body == http.NoBody || r.ContentLength < 0 {
 		return k.next.RoundTrip(r)
 	}
 	kept := *r
-	if err := x.bufferUpTo(&kept, k.most); err != nil {
+	if err := account.ReadAhead(&kept, k.most); err != nil {
 		_ = r.Body.Close() // it was only read
 		return nil, err
 	}

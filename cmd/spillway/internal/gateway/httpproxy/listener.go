@@ -239,6 +239,11 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.pass(x, r)
 }
 
+// shortBody is the longest body that is read before its request meets a gate, so that the
+// request takes a place only when all of it is here: what most calls of an API have, and what
+// is kept for retries by default.
+const shortBody = 64 << 10
+
 // pass has a request pass its gate.
 func (l *listener) pass(x *exchange, r *http.Request) {
 	route := l.enter(r)
@@ -250,9 +255,11 @@ func (l *listener) pass(x *exchange, r *http.Request) {
 	defer g.users.leave()
 	x.bounds.Store(route.bounds)
 	route.upgrade(r)
-	if err := x.buffer(r); err != nil {
-		answer(x, r, err, 0)
-		return
+	if r.Header["Expect"] == nil { // else the client sends it only after the request was admitted
+		if err := x.memory.ReadAhead(r, shortBody); err != nil {
+			answer(x, r, err, 0)
+			return
+		}
 	}
 	g.requests.Add(1)
 	if r.Header["X-Request-Criticality"] == nil {

@@ -1,76 +1,15 @@
 package httpproxy
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
-
-// TestLongBodiesLeavePlaces: requests whose bodies are still coming leave a quarter of the
-// places to others, however many there are, and none is lost.
-func TestLongBodiesLeavePlaces(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(queueLimits{places: 8, most: 100, maxWait: time.Minute})
-		ctx := context.Background()
-		release := make(chan struct{})
-		var all sync.WaitGroup
-		for range 20 {
-			all.Go(func() {
-				if err := q.enterLong(ctx, spillway.Critical, "slow"); err != nil {
-					t.Error(err)
-					return
-				}
-				<-release
-				q.leaveLong()
-			})
-		}
-		synctest.Wait()
-		if s := q.stats(); s.Busy != 6 || s.Waiting != 14 {
-			t.Errorf("%+v, want 6 busy and 14 waiting", s)
-		}
-		began := time.Now()
-		for range 2 {
-			if err := q.enter(ctx, spillway.Critical, "whole"); err != nil || time.Since(began) > 0 {
-				t.Errorf("a whole request enters after %v: %v", time.Since(began), err)
-			}
-		}
-		q.leave()
-		q.leave()
-		close(release)
-		all.Wait()
-		if s := q.stats(); s.Busy != 0 || s.Waiting != 0 || q.long.stats().Busy != 0 {
-			t.Errorf("%+v and %+v, want nothing left", s, q.long.stats())
-		}
-	})
-}
-
-// TestLongBodiesWaitNoLonger: the time in both queues together is bounded by maxWait.
-func TestLongBodiesWaitNoLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := newQueue(queueLimits{places: 1, most: 100, maxWait: time.Minute})
-		ctx := context.Background()
-		if err := errors.Join(q.long.enter(ctx, spillway.Critical, ""), q.enter(ctx, spillway.Critical, "")); err != nil {
-			t.Fatal(err)
-		}
-		time.AfterFunc(40*time.Second, q.long.leave) // the other place stays taken
-		began := time.Now()
-		if err := q.enterLong(ctx, spillway.Critical, ""); !errors.Is(err, errLate) || time.Since(began) != time.Minute {
-			t.Errorf("%v after %v, want %v after a minute", err, time.Since(began), errLate)
-		}
-		if s := q.long.stats(); s.Busy != 0 || s.Waiting != 0 {
-			t.Errorf("%+v, want nothing left", s)
-		}
-	})
-}
 
 // TestWholeRequestsPassLongBodies: while a client holds all that requests with a long body may
 // have, requests without a body and with a short one are served, by each protocol.

@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
@@ -230,8 +231,8 @@ type ClusterStats struct {
 	Retry     retry.Stats
 	Budget    budget.Stats // of the retries; zero where there are none
 	Endpoints []EndpointStats
-	Panics    bool       // no endpoint passes its checks: all are used
-	Queue     QueueStats // of a batch cluster
+	Panics    bool        // no endpoint passes its checks: all are used
+	Queue     turns.Stats // of a batch cluster
 }
 
 // Stats returns the levels of all policies at the time now.

@@ -135,3 +135,13 @@ func (x *route) upgradable(r *http.Request) bool {
 	}
 	return !x.config.Exempt
 }
+
+// upgrade takes out of a request what would make another protocol of its connection,
+// unless its route allows it. RFC 9110, section 7.8, lets a server ignore it.
+func (x *route) upgrade(r *http.Request) {
+	if r.Header["Upgrade"] == nil || x.upgradable(r) {
+		return
+	}
+	delete(r.Header, "Upgrade")
+	delete(r.Header, "Http2-Settings")
+}

@@ -4,12 +4,13 @@ import (
 	"net/http"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 )
 
 // A trail is what attempts of one request must know of earlier ones.
 type trail struct {
 	tried []*balance.Endpoint // that refused, or could not be connected to
-	body  *replay             // of a call of gRPC, if it can be sent again
+	body  *body.Replay        // of a call of gRPC, if it can be sent again
 
 	final *http.Response // the last answer, if it was given a header that says don't retry
 }
@@ -37,7 +38,7 @@ const dontRetry = "X-Should-Retry"
 // refused takes in that an endpoint has refused an attempt: if the body is to be sent
 // again it starts over, and if it cannot be, the answer is the last one.
 func (t *trail) refused(resp *http.Response) {
-	if t.body == nil || t.body.rewind() {
+	if t.body == nil || t.body.Rewind() {
 		return
 	}
 	if resp.Header[dontRetry] == nil {

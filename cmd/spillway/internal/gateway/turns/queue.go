@@ -1,4 +1,4 @@
-package httpproxy
+package turns
 
 import (
 	"container/heap"
@@ -10,37 +10,23 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// queueLimits are the limits of a [queue].
-type queueLimits struct {
-	places  int // requests under way at once
-	most    int // that wait
-	maxWait time.Duration
-}
-
-// A queue has requests wait for their turn. The highest class is first, and in it the
-// customers take turns, each with its oldest request. When the queue is full, the next
-// request waits only at the cost of a lower class, or of a customer of the same
-// class that has more waiting than itself: the newest request of the greediest
-// customer of the lowest class is evicted. A queue is safe for concurrent use.
+// A queue has requests wait for their turn. When it is full, the newest request of the
+// greediest customer of the lowest class goes. It is safe for concurrent use; the zero queue
+// has no places.
 type queue struct {
 	mu      sync.Mutex
-	limits  queueLimits
+	limits  Limits
 	busy    int
 	waiting int
-	classes [spillway.Criticalities]turns
+	classes [spillway.Criticalities]customers
 	refused uint64
 	expired uint64
 	turns   uint64        // after a wait
 	waited  time.Duration // for them
-	long    *queue        // of requests whose bodies are still coming, which have fewer places
 }
 
-func newQueue(l queueLimits) *queue {
-	return &queue{limits: l, long: &queue{limits: longLimits(l)}}
-}
-
-// turns are the customers of one class that have something waiting.
-type turns struct {
+// customers are those of one class that have something waiting.
+type customers struct {
 	lines  map[string]*line
 	ring   list.List // of lines, in the order of their turns; the first is next
 	greedy greed     // the same lines
@@ -69,14 +55,10 @@ var (
 	errLate = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonMaxWait, Advice: "the turn did not come in time"}
 )
 
-// enter waits for a place. If it returns nil, leave must be called.
-func (q *queue) enter(ctx context.Context, c spillway.Criticality, customer string) error {
-	return q.enterAfter(ctx, c, customer, 0)
-}
-
-// enterAfter is enter for a request that has waited before.
-func (q *queue) enterAfter(ctx context.Context, c spillway.Criticality, customer string, waited time.Duration) error {
-	t, most, err := q.join(c.Index(), customer)
+// enter waits for the place of a request that has waited before. If it returns nil, leave
+// must be called.
+func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) error {
+	t, most, err := q.join(r.Criticality.Index(), r.Customer)
 	if t == nil || err != nil {
 		return err
 	}
@@ -87,7 +69,7 @@ func (q *queue) enterAfter(ctx context.Context, c spillway.Criticality, customer
 func (q *queue) join(class int, customer string) (t *turn, most time.Duration, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.busy < q.limits.places && q.waiting == 0 {
+	if q.busy < q.limits.Places && q.waiting == 0 {
 		q.busy++
 		return nil, 0, nil
 	}
@@ -95,7 +77,7 @@ func (q *queue) join(class int, customer string) (t *turn, most time.Duration, e
 		q.refused++
 		return nil, 0, errFull
 	}
-	return q.add(class, customer), q.limits.maxWait, nil
+	return q.add(class, customer), q.limits.MaxWait, nil
 }
 
 func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
@@ -153,7 +135,7 @@ func (q *queue) leave() {
 
 // fill gives free places to waiting requests.
 func (q *queue) fill() {
-	for q.busy < q.limits.places && q.waiting > 0 {
+	for q.busy < q.limits.Places && q.waiting > 0 {
 		t := q.first()
 		q.busy++
 		q.release(t, nil)
@@ -181,7 +163,7 @@ func (q *queue) first() *turn {
 // makePlace reports whether one more of a class and customer may wait, for which
 // another one may have to go.
 func (q *queue) makePlace(class int, customer string) bool {
-	if q.waiting < q.limits.most {
+	if q.waiting < q.limits.Waiting {
 		return true
 	}
 	for lowest := range class + 1 {
@@ -200,7 +182,7 @@ func (q *queue) makePlace(class int, customer string) bool {
 	return false
 }
 
-func (t *turns) length(customer string) int {
+func (t *customers) length(customer string) int {
 	if l := t.lines[customer]; l != nil {
 		return l.waiters.Len()
 	}
@@ -208,7 +190,7 @@ func (t *turns) length(customer string) int {
 }
 
 // line returns that of a customer, which is put at the end of the ring if it is new.
-func (t *turns) line(customer string) *line {
+func (t *customers) line(customer string) *line {
 	if l := t.lines[customer]; l != nil {
 		return l
 	}
@@ -284,36 +266,16 @@ func (g *greed) Pop() any {
 	return l
 }
 
-// update changes the limits. It rejects no request that waits or runs.
-func (q *queue) update(l queueLimits) {
+// update changes the limits.
+func (q *queue) update(l Limits) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.limits = l
 	q.fill()
-	if q.long != nil {
-		q.long.update(longLimits(l))
-	}
 }
 
-// QueueStats says how the queue of a batch cluster stands.
-type QueueStats struct {
-	Busy, Places int // requests under way
-	Waiting      int
-	RefusedTotal uint64        // for want of room
-	ExpiredTotal uint64        // whose turn did not come in time
-	TurnsTotal   uint64        // that came after a wait
-	Waited       time.Duration // for all of these
-}
-
-func (q *queue) stats() QueueStats {
+func (q *queue) stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := QueueStats{q.busy, q.limits.places, q.waiting, q.refused, q.expired, q.turns, q.waited}
-	if q.long != nil {
-		l := q.long.stats()
-		s.Waiting += l.Waiting
-		s.RefusedTotal += l.RefusedTotal
-		s.ExpiredTotal += l.ExpiredTotal
-	}
-	return s
+	return Stats{q.busy, q.limits.Places, q.waiting, q.refused, q.expired, q.turns, q.waited}
 }

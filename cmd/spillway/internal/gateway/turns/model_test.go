@@ -1,4 +1,4 @@
-package httpproxy
+package turns
 
 import (
 	"fmt"
@@ -105,6 +105,8 @@ func (q *plainQueue) leave() (became []string) {
 	return became
 }
 
+func newQueue(l Limits) *queue { return &queue{limits: l} }
+
 // waits are the turns of a [queue] that have not ended, by what they are called.
 type waits map[string]*turn
 
@@ -132,7 +134,7 @@ func TestQueueModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		places, most, customers := 1+r.IntN(3), r.IntN(30), 1+r.IntN(12)
-		q := newQueue(queueLimits{places, most, time.Minute})
+		q := newQueue(Limits{places, most, time.Minute})
 		model, waiting := &plainQueue{places: places, most: most}, make(waits)
 		for step := range 1500 {
 			var want, got []string
@@ -176,7 +178,7 @@ func TestQueueModel(t *testing.T) {
 // customers: of one more customer, and of a higher class.
 func BenchmarkQueueFull(b *testing.B) {
 	for _, customers := range []int{1, 100, 10_000} {
-		q := newQueue(queueLimits{most: 10_000, maxWait: time.Minute})
+		q := newQueue(Limits{Waiting: 10_000, MaxWait: time.Minute})
 		low, high := spillway.Critical.Index(), spillway.CriticalPlus.Index()
 		for i := range 10_000 {
 			q.add(low, fmt.Sprint(i%customers))

@@ -1,4 +1,4 @@
-package httpproxy
+package body
 
 import (
 	"errors"
@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// A replay is a body of unknown length that goes through as it comes, and whose
+// A Replay is a body of unknown length that goes through as it comes, and whose
 // beginning is kept: as long as no more has come than may be kept, a new attempt can
 // read it again from the beginning, and goes on with what is still to come. It has
 // one reader at a time that counts; that of an earlier attempt may still be waiting for
 // the client, and then hands over what it gets.
-type replay struct {
+type Replay struct {
 	source io.Reader
 	most   int
 
@@ -24,16 +24,18 @@ type replay struct {
 	current *pass // nil: nobody reads until the next attempt
 }
 
-func newReplay(source io.Reader, most int) *replay {
-	p := &replay{source: source, most: most}
+// NewReplay returns one that keeps the first bytes of source, so many at most.
+func NewReplay(source io.Reader, most int) *Replay {
+	p := &Replay{source: source, most: most}
 	p.changed.L = &p.mu
 	return p
 }
 
 var errGone = errors.New("the body is too long to be sent again")
 
-// open returns the body from its beginning.
-func (p *replay) open() (io.ReadCloser, error) {
+// Open returns the body from its beginning, for the next attempt. It is an error if that is
+// not kept.
+func (p *Replay) Open() (io.ReadCloser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.once {
@@ -44,8 +46,8 @@ func (p *replay) open() (io.ReadCloser, error) {
 	return p.current, nil
 }
 
-// rewind ends the reader that there is, and reports whether another may begin.
-func (p *replay) rewind() bool {
+// Rewind ends the reader that there is, and reports whether another may begin.
+func (p *Replay) Rewind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.once {
@@ -55,16 +57,16 @@ func (p *replay) rewind() bool {
 	return !p.once
 }
 
-// settle keeps no more: there will be no other attempt.
-func (p *replay) settle() {
+// Settle keeps no more: there will be no other attempt.
+func (p *Replay) Settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.once = true
 }
 
-// A pass is one reading of a replay.
+// A pass is one reading of a [Replay].
 type pass struct {
-	replay *replay
+	replay *Replay
 	at     int // how much of what is kept was read
 }
 

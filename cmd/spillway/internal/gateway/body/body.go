@@ -1,0 +1,103 @@
+// Package body keeps bodies of requests, so that they can be sent again: those of a known
+// length as a whole ([ReadAhead]), others as they go through ([Replay]). What the first of
+// them keeps counts against the memory that the process may keep for clients.
+package body
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+)
+
+// An Account is what the bodies of one request hold of [memory.Process]. The zero Account
+// holds nothing. It is safe for concurrent use.
+type Account struct {
+	mu     sync.Mutex
+	closed bool
+	held   int
+}
+
+// take reports whether there were n bytes more.
+func (a *Account) take(n int) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || !memory.Process.Take(n) {
+		return false
+	}
+	a.held += n
+	return true
+}
+
+// Close gives all bytes back. The account gets no more.
+func (a *Account) Close() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	memory.Process.Give(a.held)
+	a.closed, a.held = true, 0
+}
+
+// accountKey is that of the account in the context of its request.
+type accountKey struct{}
+
+// WithAccount returns a context in which a request has an account.
+func WithAccount(ctx context.Context, a *Account) context.Context {
+	return context.WithValue(ctx, accountKey{}, a)
+}
+
+// AccountOf returns the account of a request, nil if it has none.
+func AccountOf(r *http.Request) *Account {
+	a, _ := r.Context().Value(accountKey{}).(*Account)
+	return a
+}
+
+// firstBuffer is what is taken for a body to begin with. It is doubled as the body comes:
+// what a client only announces takes no memory.
+const firstBuffer = 4 << 10
+
+// ReadAhead reads the body of a request if its length was announced and is not more than
+// most, so that r.GetBody returns it again. If there is not enough memory, or it turns out
+// longer, what was read is put in front of what is still to come. Without an account it does
+// nothing.
+func (a *Account) ReadAhead(r *http.Request, most int64) error {
+	if a == nil || r.GetBody != nil || r.ContentLength <= 0 || r.ContentLength > most {
+		return nil
+	}
+	length := int(r.ContentLength)
+	var text []byte
+	for size := min(length, firstBuffer); ; size = min(length, 2*size) {
+		if !a.take(size - cap(text)) {
+			r.Body = &joined{io.MultiReader(bytes.NewReader(text), r.Body), r.Body}
+			return nil
+		}
+		text = append(make([]byte, 0, size), text...)
+		n, err := io.ReadFull(r.Body, text[len(text):size])
+		if text = text[:len(text)+n]; err != nil {
+			return err
+		}
+		if size == length {
+			break
+		}
+	}
+	return replace(r, text)
+}
+
+// replace makes text the body of a request. The end of the former body was not read yet.
+func replace(r *http.Request, text []byte) error {
+	if n, err := r.Body.Read(make([]byte, 1)); n > 0 || !errors.Is(err, io.EOF) {
+		return err // a length that was announced and exceeded is an error by itself
+	}
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	r.Body, _ = r.GetBody() // of bytes that are here: cannot fail
+	return nil
+}
+
+// joined is a body whose beginning was read.
+type joined struct {
+	io.Reader
+	io.Closer
+}

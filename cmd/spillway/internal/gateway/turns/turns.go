@@ -1,0 +1,107 @@
+// Package turns has requests wait for one of few places, as in front of a batch cluster.
+//
+// The highest class is first, and in a class the customers take turns, each with its oldest
+// request. When as many wait as may, the next request waits only at the cost of a lower
+// class, or of a customer of the same class that has more waiting than itself.
+package turns
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Limits are the limits of a [Queue].
+type Limits struct {
+	Places  int // requests under way at once
+	Waiting int // requests that wait
+	MaxWait time.Duration
+}
+
+// A Request is one that wants a place.
+type Request struct {
+	Criticality spillway.Criticality
+	Customer    string
+	// Incoming says that its body is still coming: it holds its place while the proxy
+	// waits for the client.
+	Incoming bool
+}
+
+// A Queue gives places to requests. Those whose bodies are still coming have no more than
+// three quarters of the places, so that slow clients cannot take all of them from requests
+// that are here as a whole. It is safe for concurrent use; make one with [New].
+type Queue struct {
+	all      queue
+	incoming queue
+}
+
+// New returns a Queue in which nobody waits.
+func New(l Limits) *Queue {
+	q := new(Queue)
+	q.Update(l)
+	return q
+}
+
+// Update changes the limits. It rejects no request that waits or runs.
+func (q *Queue) Update(l Limits) {
+	q.all.update(l)
+	l.Places = max(1, l.Places-max(1, l.Places/incomingShare))
+	q.incoming.update(l)
+}
+
+// incomingShare is the part of the places that requests whose bodies are still coming leave
+// to the others: one of four.
+const incomingShare = 4
+
+// Limits returns the limits in force.
+func (q *Queue) Limits() Limits {
+	q.all.mu.Lock()
+	defer q.all.mu.Unlock()
+	return q.all.limits
+}
+
+// Enter waits for a place. If it returns nil, [Queue.Leave] must be called once with the
+// same request. The error is that of ctx, or a [spillway.RejectedError] if too many wait or
+// the turn did not come in time.
+func (q *Queue) Enter(ctx context.Context, r Request) error {
+	if !r.Incoming {
+		return q.all.enter(ctx, r, 0)
+	}
+	began := time.Now()
+	if err := q.incoming.enter(ctx, r, 0); err != nil {
+		return err
+	}
+	err := q.all.enter(ctx, r, time.Since(began))
+	if err != nil {
+		q.incoming.leave()
+	}
+	return err
+}
+
+// Leave gives the place of a request back.
+func (q *Queue) Leave(r Request) {
+	q.all.leave()
+	if r.Incoming {
+		q.incoming.leave()
+	}
+}
+
+// Stats says how a [Queue] stands.
+type Stats struct {
+	Busy, Places int // requests under way
+	Waiting      int
+	RefusedTotal uint64        // for want of room
+	ExpiredTotal uint64        // whose turn did not come in time
+	TurnsTotal   uint64        // that came after a wait
+	Waited       time.Duration // for all of these
+}
+
+// Stats returns the levels and totals.
+func (q *Queue) Stats() Stats {
+	s, first := q.all.stats(), q.incoming.stats()
+	s.Waiting += first.Waiting
+	s.RefusedTotal += first.RefusedTotal
+	s.ExpiredTotal += first.ExpiredTotal
+	return s
+}
