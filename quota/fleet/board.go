@@ -63,5 +63,5 @@ type Publication struct {
 	Version Version
 	Levels  []byte
 	Keep    time.Duration // how long the board remembers them
-	Forget  []string      // tasks that have been silent for longer than Grace
+	Forget  []string      // tasks that have been silent for too long
 }

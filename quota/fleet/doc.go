@@ -60,8 +60,8 @@
 // A task keeps its last share for Hold. Then its share moves to R/tasks, which it has
 // at the end of Grace. The leader expects exactly this of a task that is silent, so
 // that both together stay at the limit until the end of Grace. After that the leader
-// gives the share of the silent task to the others. A task that never had a word
-// grants limit/Tasks.
+// gives the share of the silent task to the others, and counts it as used until they
+// have it. A task that never had a word grants limit/Tasks.
 //
 // A new leader learns before it publishes: two intervals, until all tasks that the last leader
 // knew have reported, but at most Hold. Meanwhile the tasks keep what they have.

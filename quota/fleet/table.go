@@ -81,10 +81,10 @@ func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 	return l, !t.learning
 }
 
-// Silent returns the tasks that have not reported for longer than Grace.
+// silent returns the tasks that no longer count, because they have not reported for so long.
 func (t *Table) silent(now time.Duration, reports []Stamped) (names []string) {
 	for _, r := range reports {
-		if now-r.At > t.cfg.Grace {
+		if now-r.At > t.cfg.silence() {
 			names = append(names, r.Task)
 		}
 	}
@@ -117,7 +117,7 @@ func (t *Table) receive(reports []Stamped) {
 	t.round++
 	for _, r := range reports {
 		age := t.last - r.At
-		if age > t.cfg.Grace || age < -t.cfg.Hold || len(r.Task) > maxName {
+		if age > t.cfg.silence() || age < -t.cfg.Hold || len(r.Task) > maxName {
 			continue
 		}
 		m := t.tasks[r.Task]
@@ -290,8 +290,15 @@ func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
 	uses := min(sum, decayed(s, r.granted, equal, age))
 	r.assumed += float64(uses * dt)
 	a.used += float64(uses * dt)
-	a.reserved += uses
+	if age <= s.Grace {
+		a.reserved += uses
+	}
 }
+
+// silence is how long a silent task counts. Nothing is reserved for it after Grace, but the
+// others take over its share only with their next levels. Until they have, it counts as used:
+// otherwise the shared bucket would save it up and grant it on top of what follows.
+func (s *settings) silence() time.Duration { return s.Grace + late*s.Interval }
 
 // decayed returns what is left of a share without a word for so long: all of it until
 // Hold, the equal share from Grace on.
