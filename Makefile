@@ -25,9 +25,7 @@ LINT         := dist/bin/golangci-lint-$(LINT_VERSION)
 VULN_VERSION := v1.9.0
 VULN         := dist/bin/govulncheck-$(VULN_VERSION)
 
-# For make mutants: each package alone, by its own tests.
-MUTANTS_VERSION := v0.6.0
-MUTANTS         := dist/bin/gremlins-$(MUTANTS_VERSION)
+# For make mutants: each package by its own tests, which -short makes quick.
 MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota attempts tune egress ingress spillhttp
 
 # each runs a command in every module, without the workspace.
@@ -88,15 +86,8 @@ $(VULN):
 	@mv dist/bin/govulncheck $@
 
 .PHONY: mutants
-mutants: $(MUTANTS) ## Mutation tests of MUTATED packages (hours for all); survivors are in dist/mutants
-	@mkdir -p dist/mutants; bad=; for pkg in $(MUTATED); do \
-		out=dist/mutants/$$(echo $$pkg | tr / -); \
-		GOWORK=off GOFLAGS=-short nice $(MUTANTS) unleash ./$$pkg --workers 1 --timeout-coefficient 30 --threshold-efficacy 95 \
-			--output-statuses lct > $$out || bad=1; echo "$$pkg:"; tail -n 4 $$out; done; [ -z "$$bad" ]
-
-$(MUTANTS):
-	@GOBIN="$(CURDIR)/dist/bin" go install github.com/go-gremlins/gremlins/cmd/gremlins@$(MUTANTS_VERSION)
-	@mv dist/bin/gremlins $@
+mutants: ## Test the tests of MUTATED packages: changes of one operator that no test notices (some minutes for all)
+	@nice go run ./tools/mutants $(MUTATED)
 
 .PHONY: tools
 tools: $(LINT) $(VULN) ## Build the linters ahead of time

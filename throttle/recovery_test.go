@@ -10,11 +10,27 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// ks and crowds are what recovery is wanted for.
-var (
-	ks     = []float64{1.05, 1.1, 1.5, 2, 4}
-	crowds = []int{1, 20, 1000}
-)
+// ks are the K that recovery is wanted for.
+var ks = []float64{1.05, 1.1, 1.5, 2, 4}
+
+// A population is the clients of a backend, and their K.
+type population struct {
+	clients int
+	k       float64
+}
+
+// populations are what recovery is wanted for; with -short one of them.
+func populations() (all []population) {
+	if testing.Short() {
+		return []population{{20, 1.1}}
+	}
+	for _, clients := range []int{1, 20, 1000} {
+		for _, k := range ks {
+			all = append(all, population{clients, k})
+		}
+	}
+	return all
+}
 
 // seeds is how many seeds each row runs with.
 func seeds() uint64 {
@@ -22,6 +38,14 @@ func seeds() uint64 {
 		return 1
 	}
 	return 2
+}
+
+// lengths are of outages in seconds; with -short only the second is tried.
+func lengths(all ...int) []int {
+	if testing.Short() {
+		return all[1:2]
+	}
+	return all
 }
 
 // within is how soon after the backend 90 % of the calls must be served: a smaller K
@@ -35,27 +59,26 @@ func within(k float64) int {
 
 func TestRecoveryFromOverload(t *testing.T) {
 	const end = 120 * time.Second
-	for _, clients := range crowds {
-		for _, k := range ks {
-			for seed := range seeds() {
-				seconds := scenario{
-					seed: seed, k: k, clients: clients, latency: 5 * time.Millisecond, length: end + 6*time.Second,
-					load: func(at time.Duration) float64 {
-						if at < end {
-							return 10
-						}
-						return 0.5
-					},
-				}.run(t)
-				steady, after := sum(seconds[60:120]), seconds[120+within(k):]
-				sent := steady.sent / 60 / capacity
-				if most := k*1.03 + 0.05; sent > most {
-					t.Errorf("%d clients, K = %v, seed %d: %.3f of the capacity is sent at 10x, want at most %.3f", clients, k, seed, sent, most)
-				}
-				for i, s := range after {
-					if s.served < 0.9*s.offered {
-						t.Errorf("%d clients, K = %v, seed %d: %.2f served %d s after the overload", clients, k, seed, s.served/s.offered, i+within(k))
+	for _, p := range populations() {
+		clients, k := p.clients, p.k
+		for seed := range seeds() {
+			seconds := scenario{
+				seed: seed, k: k, clients: clients, latency: 5 * time.Millisecond, length: end + 6*time.Second,
+				load: func(at time.Duration) float64 {
+					if at < end {
+						return 10
 					}
+					return 0.5
+				},
+			}.run(t)
+			steady, after := sum(seconds[60:120]), seconds[120+within(k):]
+			sent := steady.sent / 60 / capacity
+			if most := k*1.03 + 0.05; sent > most {
+				t.Errorf("%d clients, K = %v, seed %d: %.3f of the capacity is sent at 10x, want at most %.3f", clients, k, seed, sent, most)
+			}
+			for i, s := range after {
+				if s.served < 0.9*s.offered {
+					t.Errorf("%d clients, K = %v, seed %d: %.2f served %d s after the overload", clients, k, seed, s.served/s.offered, i+within(k))
 				}
 			}
 		}
@@ -64,33 +87,29 @@ func TestRecoveryFromOverload(t *testing.T) {
 
 func TestRecoveryFromOutages(t *testing.T) {
 	const begin = 60
-	for _, clients := range crowds {
-		for _, k := range ks {
-			for _, outage := range []int{1, 5, 60, 3600} {
-				if outage == 3600 && testing.Short() {
-					continue
-				}
-				for _, load := range []float64{0.5, 0.9} {
-					name := fmt.Sprintf("%d clients, K = %v, %d s at %vx", clients, k, outage, load)
-					seconds := scenario{
-						k: k, clients: clients, latency: 5 * time.Millisecond,
-						length: time.Duration(begin+outage+6) * time.Second, load: constant(load),
-						down: func(at time.Duration) bool {
-							return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
-						},
-					}.run(t)
-					// A probe may be sent an interval after the backend is back: a second to
-					// know of it, and then within.
-					for i, s := range seconds[begin+outage+1+within(k)-1:] {
-						if s.served < 0.9*s.offered {
-							t.Errorf("%s: %.2f served %d s after the outage", name, s.served/s.offered, i+within(k))
-						}
+	for _, p := range populations() {
+		clients, k := p.clients, p.k
+		for _, outage := range lengths(1, 5, 60, 3600) {
+			for _, load := range []float64{0.5, 0.9} {
+				name := fmt.Sprintf("%d clients, K = %v, %d s at %vx", clients, k, outage, load)
+				seconds := scenario{
+					k: k, clients: clients, latency: 5 * time.Millisecond,
+					length: time.Duration(begin+outage+6) * time.Second, load: constant(load),
+					down: func(at time.Duration) bool {
+						return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
+					},
+				}.run(t)
+				// A probe may be sent an interval after the backend is back: a second to
+				// know of it, and then within.
+				for i, s := range seconds[begin+outage+1+within(k)-1:] {
+					if s.served < 0.9*s.offered {
+						t.Errorf("%s: %.2f served %d s after the outage", name, s.served/s.offered, i+within(k))
 					}
-					if outage >= 60 {
-						late := sum(seconds[begin+30 : begin+outage])
-						if most := 1.05*float64(clients) + 1; late.sent/float64(outage-30) > most {
-							t.Errorf("%s: a dead backend gets %.1f calls per second, want %.1f", name, late.sent/float64(outage-30), most)
-						}
+				}
+				if outage >= 60 {
+					late := sum(seconds[begin+30 : begin+outage])
+					if most := 1.05*float64(clients) + 1; late.sent/float64(outage-30) > most {
+						t.Errorf("%s: a dead backend gets %.1f calls per second, want %.1f", name, late.sent/float64(outage-30), most)
 					}
 				}
 			}
@@ -102,34 +121,30 @@ func TestRecoveryFromOutages(t *testing.T) {
 // capacity, but for a second.
 func TestRecoveryIntoOverload(t *testing.T) {
 	const begin = 90
-	for _, clients := range crowds {
-		for _, k := range ks {
-			for _, outage := range []int{1, 10, 120, 3600} {
-				if outage == 3600 && testing.Short() {
-					continue
-				}
-				seconds := scenario{
-					k: k, clients: clients, latency: 5 * time.Millisecond,
-					length: time.Duration(begin+outage+10) * time.Second,
-					load: func(at time.Duration) float64 {
-						if at > begin*time.Second && at < time.Duration(begin+outage-60)*time.Second {
-							return 1 // until the last minute of the outage: ten times as many calls would take long here
-						}
-						return 10
-					},
-					down: func(at time.Duration) bool {
-						return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
-					},
-				}.run(t)
-				over := 0
-				for _, s := range seconds[begin+outage:] {
-					if s.sent > (1.2*k+0.1)*capacity {
-						over++
+	for _, p := range populations() {
+		clients, k := p.clients, p.k
+		for _, outage := range lengths(1, 10, 120, 3600) {
+			seconds := scenario{
+				k: k, clients: clients, latency: 5 * time.Millisecond,
+				length: time.Duration(begin+outage+10) * time.Second,
+				load: func(at time.Duration) float64 {
+					if at > begin*time.Second && at < time.Duration(begin+outage-60)*time.Second {
+						return 1 // until the last minute of the outage: ten times as many calls would take long here
 					}
+					return 10
+				},
+				down: func(at time.Duration) bool {
+					return at >= begin*time.Second && at < time.Duration(begin+outage)*time.Second
+				},
+			}.run(t)
+			over := 0
+			for _, s := range seconds[begin+outage:] {
+				if s.sent > (1.2*k+0.1)*capacity {
+					over++
 				}
-				if over > 1 {
-					t.Errorf("%d clients, K = %v, %d s: %d seconds above K times the capacity: %v", clients, k, outage, over, seconds[begin+outage:])
-				}
+			}
+			if over > 1 {
+				t.Errorf("%d clients, K = %v, %d s: %d seconds above K times the capacity: %v", clients, k, outage, over, seconds[begin+outage:])
 			}
 		}
 	}
@@ -139,6 +154,9 @@ func TestRecoveryIntoOverload(t *testing.T) {
 // the overload: what those know of the backend is minutes old.
 func TestOneClientMakesMostCalls(t *testing.T) {
 	const end = 120 * time.Second
+	if testing.Short() {
+		t.Skip("a second of work")
+	}
 	seconds := make([]second, end/time.Second+6) // the sum of some seeds: one alone is noisy
 	const seeds = 3
 	for seed := range uint64(seeds) {
