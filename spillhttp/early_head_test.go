@@ -168,7 +168,8 @@ func agrees(t *testing.T, b []byte) bool {
 	}
 	tail := bufio.NewReader(bytes.NewReader(b))
 	want, err := http.ReadRequest(tail)
-	if !x.read(b, &found, "") {
+	x.framing = found
+	if !x.read(b, "") {
 		if err == nil {
 			t.Fatalf("%q: only net/http can read it", b)
 		}
@@ -199,7 +200,8 @@ func agrees(t *testing.T, b []byte) bool {
 // agreesAtAGlance fails if a glance reads a path or claims that net/http does not.
 func agreesAtAGlance(t *testing.T, x *head, b []byte, found *framing, want *http.Request) {
 	t.Helper()
-	path, ok := x.glance(b, found)
+	x.framing = *found
+	path, ok := x.glance(b)
 	if !ok {
 		if !found.repeats && !strings.Contains(want.RequestURI, "%") {
 			t.Fatalf("%q: a glance was not enough", b)
@@ -220,13 +222,68 @@ func agreesAtAGlance(t *testing.T, x *head, b []byte, found *framing, want *http
 	}
 }
 
-func BenchmarkFrame(b *testing.B) {
-	text := []byte("GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
-		"Accept: application/json\r\nX-Request-Criticality: SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n")
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, ok := frame(text); !ok {
-			b.Fatal("refused")
+// A head that is used again, for requests with the same fields and with others, reads each as a
+// new one does.
+func TestHeadIsUsedAgain(t *testing.T) {
+	x, again := new(head), 0
+	for _, fields := range []string{
+		"Host: x\r\n\r\n", "Host: y\r\n\r\n", "Host: x\r\nHost: x\r\n\r\n", "Host: x\r\n", "\r\n", "",
+		"Host: x\r\nX-Request-Criticality: SHEDDABLE\r\n\r\n", "Host: x\r\nX-Request-Criticality: CRITICAL\r\nX: y\r\n\r\n",
+		"Host: x\r\nGrpc-Timeout: 5S\r\nGrpc-Previous-Rpc-Attempts: 1\r\n\r\n", "Host: x\r\nX-Envoy-Attempt-Count: 3\r\n\r\n",
+		"Host: x\r\nBaggage: criticality=SHEDDABLE\r\nBaggage: a=b\r\n\r\n", "Host: x\r\nContent-Length: 2\r\n\r\nab", "Host: x\r\n\r\nab",
+		"Host: x\r\nCookie: " + strings.Repeat("c", remembered) + "\r\n\r\n",
+	} {
+		for _, line := range []string{"GET / HTTP/1.1\r\n", "POST /a HTTP/1.1\r\n", "GET /%20 HTTP/1.1\r\n", "GET\r\n", "DELETE /long/path?q HTTP/1.1\r\n", "POST /a HTTP/1.1\r\n"} {
+			if readsAgain(t, x, []byte(line+fields)) {
+				again++
+			}
 		}
+	}
+	if again < 20 {
+		t.Errorf("only %d requests had the fields of the one before", again)
+	}
+}
+
+// readsAgain fails if x reads b otherwise than a new head. It reports whether it knew the fields.
+func readsAgain(t *testing.T, x *head, b []byte) (again bool) {
+	t.Helper()
+	fresh := new(head)
+	before := string(x.before)
+	ok := x.frame(b)
+	if want := fresh.frame(b); ok != want {
+		t.Fatalf("%q: %v, want %v", b, ok, want)
+	}
+	if !ok {
+		return false
+	}
+	path, seen := x.glance(b)
+	wantPath, wantSeen := fresh.glance(b)
+	if x.framing != fresh.framing || seen != wantSeen || !bytes.Equal(path, wantPath) {
+		t.Fatalf("%q: %+v, %q, %v; want %+v, %q, %v", b, x.framing, path, seen, fresh.framing, wantPath, wantSeen)
+	}
+	if seen && (x.claims != fresh.claims || !reflect.DeepEqual(x.said, fresh.said)) {
+		t.Fatalf("%q says %+v, want %+v", b, x.claims, fresh.claims)
+	}
+	return string(b[x.line:]) == before
+}
+
+func BenchmarkFrame(b *testing.B) {
+	const line, class = "GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\n", headerCriticality + ": SHEDDABLE\r\n"
+	for name, text := range map[string]string{
+		"service": line + "User-Agent: Go-http-client/1.1\r\nAccept: application/json\r\n" + class + "Accept-Encoding: gzip\r\n\r\n",
+		"browser": line + "User-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/130.0.0.0 Safari/537.36\r\n" +
+			"Accept: text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8\r\n" +
+			"Accept-Encoding: gzip, deflate, br, zstd\r\nAccept-Language: en-GB,en;q=0.9,de;q=0.8\r\n" +
+			"Cookie: session=" + strings.Repeat("0123456789abcdef", 8) + "\r\n\r\n",
+	} {
+		b.Run(name, func(b *testing.B) {
+			head := []byte(text)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, ok := frame(head); !ok {
+					b.Fatal("refused")
+				}
+			}
+		})
 	}
 }

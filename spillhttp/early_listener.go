@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -75,9 +74,9 @@ const (
 	ahead      = -4 // the first byte of the next request was read while this one is answered
 )
 
-// spell is for how long in a row a connection answers by itself. Then it passes
+// maxStreak is for how long in a row a connection answers by itself. Then it passes
 // one request through, so that the timeouts of the server begin again.
-const spell = time.Second
+const maxStreak = time.Second
 
 // conn is a connection that refuses requests early.
 type conn struct {
@@ -87,11 +86,12 @@ type conn struct {
 	// owed is how many bytes of the request that net/http reads are still to
 	// come. It counts what was read: whatever else is read (the next request,
 	// pipelined, or another protocol) makes the connection untracked.
-	owed  atomic.Int64
-	head  []byte    // what has come of a head that came in pieces
-	began time.Time // the spell; zero outside one
-	peer  string
-	addr  netip.Addr // of peer; what is no address is the zero Addr
+	owed   atomic.Int64
+	head   []byte    // what has come of a head that came in pieces
+	began  time.Time // the streak
+	streak *head     // of the requests in it; nil outside
+	peer   string
+	addr   netip.Addr // of peer; what is no address is the zero Addr
 }
 
 // enter takes in a change of state. A request ends where nothing was read after
@@ -129,7 +129,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if !refused {
-			c.endSpell()
+			c.endStreak()
 			return n, nil
 		}
 	}
@@ -138,9 +138,15 @@ func (c *conn) Read(p []byte) (int, error) {
 // examine refuses the request in b, or tracks what is passed through.
 func (c *conn) examine(b []byte) (refused bool, err error) {
 	if c.handler.looks.Load() > 0 {
-		var f framing
-		if f.read(b) && f.head == len(b) && f.body == 0 {
-			refused, err = c.refuse(b, &f)
+		x := c.streak
+		if x == nil {
+			x = heads.Get().(*head)
+		}
+		if x.frame(b) {
+			refused, err = c.refuse(b, x)
+		}
+		if x != c.streak {
+			heads.Put(x)
 		}
 	}
 	if !refused {
@@ -201,23 +207,21 @@ func orUntracked(owed int64) int64 {
 	return owed
 }
 
-// refuse answers the request in b, if it is to be refused.
-func (c *conn) refuse(b []byte, f *framing) (refused bool, err error) {
+// refuse answers the request in b, which is that of x, if it is to be refused.
+func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	now := c.handler.clock.Now()
-	if !c.began.IsZero() && now.Sub(c.began) >= spell {
+	if c.streak != nil && now.Sub(c.began) >= maxStreak {
 		return false, nil
 	}
-	x := heads.Get().(*head)
-	defer heads.Put(x)
 	a := arrival{caller: ratelimit.Caller{Addr: c.addr}}
-	if !c.judge(now, x, b, f, &a) {
+	if !c.judge(now, x, b, &a) {
 		return false, nil
 	}
 	why := c.handler.early(now, &a)
 	if !why.Refused() {
 		return false, nil
 	}
-	if err = c.beginSpell(now); err == nil {
+	if err = c.beginStreak(now, x); err == nil {
 		_, err = c.Conn.Write(x.refusal(&why))
 	}
 	return true, err
@@ -225,38 +229,41 @@ func (c *conn) refuse(b []byte, f *framing) (refused bool, err error) {
 
 // judge finds out what the request in b is. It reports false if it passes unseen or cannot
 // be read. A Handler that is plain needs only the path and the claims.
-func (c *conn) judge(now time.Time, x *head, b []byte, f *framing, a *arrival) bool {
+func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
 	if h.plain {
-		if path, ok := x.glance(b, f); ok {
+		if path, ok := x.glance(b); ok {
 			trust := h.ingress.Trust()
-			var said ingress.Claims
-			x.said.read(&said, a.counts(&trust))
+			said := x.claims
+			if !a.counts(&trust) {
+				said.Attempt = 0
+			}
 			a.believe(now, &trust, &said)
 			return !h.isHealth(path, &trust)
 		}
 	}
-	if !x.read(b, f, c.peer) || h.unseen(&x.request) {
+	if !x.read(b, c.peer) || h.unseen(&x.request) {
 		return false
 	}
 	h.judge(now, &x.request, a)
 	return true
 }
 
-// beginSpell bounds how long answers may take that the client does not read. In
+// beginStreak bounds how long answers may take that the client does not read. In
 // between requests the server has no such bound.
-func (c *conn) beginSpell(now time.Time) error {
-	if !c.began.IsZero() {
+func (c *conn) beginStreak(now time.Time, x *head) error {
+	if c.streak != nil {
 		return nil
 	}
-	c.began = now
-	return c.Conn.SetWriteDeadline(now.Add(2 * spell))
+	c.began, c.streak = now, x
+	return c.Conn.SetWriteDeadline(now.Add(2 * maxStreak))
 }
 
-// endSpell undoes beginSpell.
-func (c *conn) endSpell() {
-	if !c.began.IsZero() {
-		c.began = time.Time{}
+// endStreak undoes beginStreak.
+func (c *conn) endStreak() {
+	if c.streak != nil {
+		heads.Put(c.streak)
+		c.streak = nil
 		_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
 	}
 }

@@ -157,9 +157,9 @@ func TestHijackedConnection(t *testing.T) {
 	})
 }
 
-// TestSpell: a connection that answers by itself lets the server's timeouts begin
+// TestStreak: a connection that answers by itself lets the server's timeouts begin
 // anew now and then, and does not wait for a client that never reads.
-func TestSpell(t *testing.T) {
+func TestStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := half(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }))
 		s := open(t, "HTTP1", h, true)
@@ -313,7 +313,7 @@ func BenchmarkEarlyRefusal(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if refused, err := c.examine(buf[:copy(buf, text)]); !refused || err != nil {
-					c.endSpell()
+					c.endStreak()
 					c.owed.Store(atBoundary)
 				}
 			}
