@@ -136,7 +136,7 @@ bench-peers: ## Compare with other libraries, COUNT times for BENCHTIME each; th
 .PHONY: bench-overload
 bench-overload: ## Overload a server behind ours, other libraries and nothing, and print the tables; ARGS are its flags
 	@mkdir -p dist/bin dist/bench
-	@go build -o dist/bin/overload ./cmd/spillway/overload
+	@go build -o dist/bin/overload ./benchmarks/overload
 	@dist/bin/overload --json dist/bench/overload.json $(ARGS)
 
 .PHONY: bench-proxy

@@ -1,8 +1,10 @@
 // Package benchmarks measures the client policies of Spillway beside what a
 // user would pick in their place, in one process and with work of one shape. This
 // package has no code outside its tests; `make bench-peers` runs it and prints how each
-// peer compares. README.md has the result, and says what it does not show. The
-// command in the directory concurrency compares limits on requests in flight.
+// peer compares. README.md has the result, and says what it does not show.
+//
+// Other comparisons are programs in directories below: concurrency compares limits on requests
+// in flight, overload servers in overload, proxybench proxies.
 //
 // # Shape
 //
@@ -23,8 +25,7 @@
 //
 // # What is left out
 //
-// go-zero has a breaker and a limit of concurrency, but the packages that hold
-// them bring ten to forty modules along, which is too much to download for a row
-// of a table. The retry budget of failsafe-go cannot be asked without its
+// go-zero has a breaker and a limit of concurrency, which are compared as part of a server
+// only, in the directory overload. The retry budget of failsafe-go cannot be asked without its
 // executor, so it is measured as part of a retry only.
 package benchmarks

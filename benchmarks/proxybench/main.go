@@ -35,6 +35,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/seed90641741/spillway/benchmarks/internal/machine"
 )
 
 // cli is the command line.
@@ -87,7 +89,7 @@ func main() {
 func (c *cli) run(ctx context.Context, stdout, stderr io.Writer) error {
 	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(400)
-	cpus, err := separate()
+	cpus, err := machine.Separate()
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func (c *cli) run(ctx context.Context, stdout, stderr io.Writer) error {
 }
 
 // compare starts all that is compared by one protocol, and measures it in rounds.
-func (c *cli) compare(ctx context.Context, p protocol, cpus affinity, progress io.Writer) ([]Row, error) {
+func (c *cli) compare(ctx context.Context, p protocol, cpus *machine.Affinity, progress io.Writer) ([]Row, error) {
 	upstream, err := p.serve()
 	if err != nil {
 		return nil, err

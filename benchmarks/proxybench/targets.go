@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/seed90641741/spillway/benchmarks/internal/machine"
 )
 
 // A target is a proxy that runs, or the upstream itself.
@@ -86,7 +88,7 @@ http://:%s {
 }
 
 // start starts all proxies in front of an upstream, on their processor.
-func (c *cli) start(ctx context.Context, p protocol, cpus affinity, upstream string) ([]*target, error) {
+func (c *cli) start(ctx context.Context, p protocol, cpus *machine.Affinity, upstream string) ([]*target, error) {
 	var all []*target
 	if c.wants(names[0]) {
 		all = append(all, &target{name: names[0], address: upstream})
@@ -108,7 +110,7 @@ func (c *cli) start(ctx context.Context, p protocol, cpus affinity, upstream str
 
 func (c *cli) wants(name string) bool { return len(c.Only) == 0 || slices.Contains(c.Only, name) }
 
-func (x *proxyProgram) start(ctx context.Context, name string, p protocol, cpus affinity, upstream string) (*target, error) {
+func (x *proxyProgram) start(ctx context.Context, name string, p protocol, cpus *machine.Affinity, upstream string) (*target, error) {
 	listen, err := freeAddress()
 	if err != nil {
 		return nil, err
@@ -123,7 +125,7 @@ func (x *proxyProgram) start(ctx context.Context, name string, p protocol, cpus 
 	}
 	t.cmd = exec.Command(x.name, x.args(file)...)
 	t.cmd.Env = append(os.Environ(), "HOME="+t.scratch)
-	if err := cpus.start(t.cmd); err != nil {
+	if err := cpus.Start(t.cmd); err != nil {
 		t.cmd = nil
 		return t, err
 	}
@@ -171,5 +173,5 @@ func (t *target) spent() time.Duration {
 	if t.cmd == nil {
 		return 0
 	}
-	return processorTime(t.cmd.Process.Pid)
+	return machine.ProcessorTime(t.cmd.Process.Pid)
 }

@@ -92,8 +92,4 @@ var table = map[string]row{
 	"spillsql/sqltest": {level: programs}, // tests of spillsql with drivers and databases
 
 	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
-	"cmd/spillway/overload": {level: comparisons, hosts: []string{
-		"github.com/alecthomas/kong", "golang.org/x/sys",
-		"github.com/failsafe-go/failsafe-go", "github.com/go-kratos/aegis", "github.com/zeromicro/go-zero",
-	}},
 }

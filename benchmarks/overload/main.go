@@ -1,13 +1,12 @@
-// Command overload puts Spillway beside other libraries: it overloads one and the
-// same server behind each of them, and behind nothing, and prints what came of it.
+// Command overload puts Spillway beside other libraries: it overloads the same server
+// behind each of them, and behind nothing, and prints the goodput.
 //
 //	overload                 run, and print the tables
 //	overload table FILE...   print the tables of what earlier runs wrote
 //
-// The server, the callers and what counts are those of the drill of Spillway's own
-// program. The callers try each call once and know nothing of Spillway, so that all
-// depends on what stands before the server's handler. [fronts] has what does, each
-// with the defaults that it comes with, and the README next to it what came out.
+// The clients try each call once and do not use Spillway, so that all depends on what
+// stands before the handler of the server. [fronts] lists that, each with its defaults, [wires]
+// how calls get there. README.md has the method and the results.
 //
 // Exit status: 0 if all is well, 2 for wrong usage, 3 if the machine is at fault,
 // 130 if interrupted.
@@ -23,8 +22,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // The exit statuses.
@@ -62,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return fail(stderr, usage{err})
 	}
 	switch parsed.Command() {
-	case drill.BackendCommand:
+	case command:
 		err = c.Backend.serve(os.Stdin, stdout)
 	case "table <file>":
 		err = c.Table.run(stdout)
@@ -78,7 +75,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 // usage marks an error as the user's.
 type usage struct{ error }
 
-// fail prints the one error there is, and returns the status to exit with.
+// fail prints err, and returns the status to exit with.
 func fail(stderr io.Writer, err error) int {
 	if errors.Is(err, context.Canceled) {
 		return exitInterrupted
@@ -88,20 +85,4 @@ func fail(stderr io.Writer, err error) int {
 		return exitUsage
 	}
 	return exitEnvironment
-}
-
-// backendCommand has the flags of the hidden command that is the server.
-type backendCommand struct {
-	drill.Backend
-
-	Name string `name:"front" default:"none"`
-}
-
-func (b *backendCommand) serve(in io.Reader, out io.Writer) error {
-	f, ok := frontNamed(b.Name)
-	if !ok {
-		return usage{fmt.Errorf("--front is %q, which is none", b.Name)}
-	}
-	b.Front = f.wrap
-	return b.Serve(in, out)
 }

@@ -3,35 +3,34 @@ package main
 import (
 	"strings"
 	"testing"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // sample is a Result with all that a table can show.
 func sample() *Result {
-	step := func(load, ratio float64, offered, goodput, refused int, p50, p99 *float64) drill.StretchResult {
-		s := drill.StretchResult{Load: load, GoodputRatio: ratio, P50MS: p50, P99MS: p99}
-		s.Offered, s.Goodput, s.RefusedByBackend, s.TimedOut = offered, goodput, refused, offered-goodput-refused
-		return s
+	step := func(load, ratio float64, offered, answered, refused int, p50, p99 *float64) Step {
+		return Step{
+			Load: load, GoodputRatio: ratio, P50MS: p50, P99MS: p99,
+			Offered: offered, Good: answered, Rejected: refused, Lost: offered - answered - refused,
+		}
 	}
 	return &Result{Rows: []Row{
 		{
-			Backend: "cpu", Procs: 1, Front: "none", CapacityRPS: 640, DeadlineMS: 100,
-			Steps: []drill.StretchResult{
+			Backend: "cpu", Wire: "http1", Procs: 1, Front: "none", CapacityRPS: 640, DeadlineMS: 100,
+			Steps: []Step{
 				step(0.9, 0.897, 1000, 1000, 0, new(7.44), new(38.2)),
 				step(10, 0, 10000, 0, 0, nil, nil),
 			},
 			ReactionWithin: 2.5, RecoveryWithin: 1.5, CPUPressure: new(0.04),
 		},
 		{
-			Backend: "cpu", Procs: 1, Front: "aegis", CapacityRPS: 632.6, DeadlineMS: 100,
-			Steps:     []drill.StretchResult{step(0.9, 0.85, 1000, 950, 30, new(7.1), nil)},
+			Backend: "cpu", Wire: "http1", Procs: 1, Front: "aegis", CapacityRPS: 632.6, DeadlineMS: 100,
+			Steps:     []Step{step(0.9, 0.85, 1000, 950, 30, new(7.1), nil)},
 			ReactionS: new(15.8), ReactionWithin: 18, RecoveryS: new(0.25), RecoveryWithin: 1.5,
 			WholeMachine: "only root may mount", LatenessP99MS: 5.5, CPUPressure: new(0.3),
 		},
 		{
-			Backend: "blocking", Procs: 2, Front: "spillway", CapacityRPS: 390, DeadlineMS: 250,
-			Steps:     []drill.StretchResult{step(10, 0.991, 10000, 991, 9000, new(9.94), new(45.0))},
+			Backend: "blocking", Wire: "tls-http2", SlowAcceptMS: 2, Procs: 2, Front: "spillway", CapacityRPS: 390, DeadlineMS: 250,
+			Steps:     []Step{step(10, 0.991, 10000, 991, 9000, new(9.94), new(45.0))},
 			ReactionS: new(0.0), ReactionWithin: 2.5, RecoveryS: new(0.0), RecoveryWithin: 1.5,
 		},
 	}}
@@ -43,7 +42,7 @@ func TestTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = legend + `
-**cpu**: a call burns 1.5 ms of one CPU; one processor, C = 633 to 640/s, deadline 100 ms
+**cpu**, HTTP/1.1: a call burns 1.5ms of one CPU; one processor, C = 633 to 640/s, deadline 100 ms
 
 |       | 0.9 C              | 10 C             | reaction | recovery |
 | ----- | ------------------ | ---------------- | -------- | -------- |
@@ -56,7 +55,7 @@ aegis: the p99 of the sends was 5.5 ms late.
 
 aegis: threads of this machine lacked a processor for 30 % of the time.
 
-**blocking**: a call waits for one of 8 slots and holds it for 20 ms; 2 processors, C = 390/s, deadline 250 ms
+**blocking**, HTTP/2 over TLS 1.3, 2 ms before each connection is accepted: a call waits for one of 8 slots and holds it for 20ms; 2 processors, C = 390/s, deadline 250 ms
 
 |          | 10 C               | reaction | recovery |
 | -------- | ------------------ | -------- | -------- |
@@ -104,5 +103,36 @@ func TestRowsAreInOrder(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "none static go-zero spillway" {
 		t.Errorf("%v", got)
+	}
+}
+
+// The table of costs has what can be told of each row, and the line that the front cannot exceed.
+func TestCosts(t *testing.T) {
+	row := func(wire, front string, us, ratio float64) Row {
+		return Row{Backend: kindCPU, Wire: wire, Front: front, CallUS: 1500, RejectionUS: &us, Steps: []Step{{Load: 2}, {Load: 10, GoodputRatio: ratio}}}
+	}
+	r := Result{Rows: []Row{
+		row("tls-http1", frontNone, 25, 0), row("tls-http1", frontSpillway, 30, 0.8), row("http1", frontNone, 15, 0),
+		row("http1-new", frontSpillway, 300, 0.01), {Front: "static", Wire: "http1"},
+	}}
+	var got strings.Builder
+	r.writeCosts(&got)
+	want := `
+| wire | front | rejection µs | record layer µs | call µs | load | line % | measured % | apart |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| http1 | none | 15.0 | | 1500 | | | | |
+| tls-http1 | none | 25.0 | 10.0 | 1500 | | | | |
+| tls-http1 | spillway | 30.0 | 10.0 | 1500 | 10 C | 82.0 | 80.0 | -2.0 |
+| http1-new | spillway | 300.0 | | 1500 | 10 C | 0.0 | 1.0 | +1.0 |
+`
+	_, rows, _ := strings.Cut(got.String(), "is lost.\n")
+	if fields(rows) != fields(want) {
+		t.Errorf("got\n%s\nwant\n%s", rows, want)
+	}
+	aligned(t, got.String())
+	got.Reset()
+	(&Result{Rows: []Row{{Front: "static"}}}).writeCosts(&got)
+	if got.Len() > 0 {
+		t.Errorf("without rejections: %q", got.String())
 	}
 }

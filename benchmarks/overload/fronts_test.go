@@ -9,7 +9,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
 	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/go-kratos/aegis/ratelimit/bbr"
-	"github.com/zeromicro/go-zero/core/load"
+	zeroload "github.com/zeromicro/go-zero/core/load"
 	"github.com/zeromicro/go-zero/core/logx"
 )
 
@@ -50,7 +50,7 @@ func TestFrontsRefuse(t *testing.T) {
 			return failsafehttp.NewHandler(next, adaptivelimiter.NewWithDefaults[*http.Response]())
 		}},
 		{"go-zero", 100, http.StatusServiceUnavailable, func(next http.Handler) http.Handler {
-			return shedding(load.NewAdaptiveShedder(load.WithCpuThreshold(0)), next)
+			return shedding(zeroload.NewAdaptiveShedder(zeroload.WithCpuThreshold(0)), next)
 		}},
 		{"aegis", 2, http.StatusServiceUnavailable, func(next http.Handler) http.Handler {
 			return limiting(bbr.NewLimiter(bbr.WithCPUThreshold(0)), next)

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/benchmarks/internal/machine"
 )
 
 func TestPlan(t *testing.T) {
@@ -34,12 +35,12 @@ func TestPlan(t *testing.T) {
 		}
 		got := make([]string, len(p.load))
 		for i, s := range p.load {
-			got[i] = fmt.Sprintf("%g:%v-%v%s", s.Load, s.Length, s.Settle, column[i])
+			got[i] = fmt.Sprintf("%g:%v-%v%s", s.load, s.length, s.settle, column[i])
 		}
 		if strings.Join(got, " ") != row.want {
 			t.Errorf("%v: got %s, want %s", row.loads, strings.Join(got, " "), row.want)
 		}
-		if p.surge >= 0 && (p.load[p.surge].Length != row.surge || p.recovery != len(p.load)-1) {
+		if p.surge >= 0 && (p.load[p.surge].length != row.surge || p.recovery != len(p.load)-1) {
 			t.Errorf("%v: surge %d, recovery %d of %s", row.loads, p.surge, p.recovery, strings.Join(got, " "))
 		}
 	}
@@ -61,37 +62,78 @@ func TestWarmUp(t *testing.T) {
 }
 
 // Each front answers through real processes, and those that decide by how many
-// calls are on their way refuse some.
+// calls are on their way reject some.
 func TestFrontsOfRealServers(t *testing.T) {
 	for _, f := range fronts {
+		w, _ := wireNamed("http1")
+		if !f.suits(w) {
+			continue
+		}
 		t.Run(f.name, func(t *testing.T) {
 			if testing.Short() && f.averages {
 				t.Skip("needs some seconds")
 			}
-			c := runCommand{Seed: 1}
-			b := drill.Backend{Kind: drill.BackendBlocking, Service: service, Rounds: 1}
-			trial, row, leave := c.trial(b, 400, f)
-			defer func() {
-				if err := leave(); err != nil {
-					t.Error(err)
-				}
-			}()
-			trial.Load = []drill.Stretch{{Load: 0.3, Length: 300 * time.Millisecond}, {Load: 5, Length: 500 * time.Millisecond}}
-			result, err := trial.Run(t.Context())
+			b := backendCommand{Kind: kindBlocking, Wire: w.name, Front: f.name, Rounds: 1, Procs: 1}
+			x := trial{backend: b, capacity: 400, seed: 1, load: []stretch{
+				{load: 0.3, length: 300 * time.Millisecond}, {load: 5, length: 500 * time.Millisecond},
+			}}
+			got, err := x.run(t.Context(), new(machine.Affinity))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if calm := result.Stretches[0]; calm.Goodput == 0 {
-				t.Errorf("none of %d calls was answered", calm.Offered)
+			calm, over := got.steps[0], got.steps[1]
+			if calm.Good == 0 {
+				t.Errorf("no call was answered: %+v", calm)
 			}
-			over, refuses := result.Stretches[1], f.name != frontNone && !f.averages
-			if refused := over.RefusedByBackend > 0; refused != refuses {
-				t.Errorf("%d of %d calls were refused in overload", over.RefusedByBackend, over.Offered)
-			}
-			if row.Front != f.name || row.DeadlineMS != 250 {
-				t.Errorf("%+v", row)
+			rejects := f.name != frontNone && !f.averages
+			if did := over.Rejected > 0; did != rejects {
+				t.Errorf("in overload %+v", over)
 			}
 		})
+	}
+}
+
+// A server answers on each wire.
+func TestWires(t *testing.T) {
+	for _, w := range wires {
+		t.Run(w.name, func(t *testing.T) {
+			b := backendCommand{Kind: kindCPU, Wire: w.name, Front: frontNone, Rounds: 1, Procs: 1, SlowAccept: time.Millisecond}
+			p, err := b.start(t.Context(), new(machine.Affinity), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.stop()
+			if got, err := p.closedLoop(t.Context(), 50*time.Millisecond, good); err != nil || got.perSecond <= 0 {
+				t.Errorf("%+v, %v", got, err)
+			}
+		})
+	}
+}
+
+// A server that is asked to reject every call does so on each wire, and says what that costs.
+func TestRejectsAll(t *testing.T) {
+	for _, f := range fronts {
+		for _, w := range wires {
+			if !f.rejects() || !f.suits(w) {
+				continue
+			}
+			t.Run(f.name+"/"+w.name, func(t *testing.T) {
+				b := backendCommand{Kind: kindCPU, Wire: w.name, Front: f.name, Rounds: 1, Procs: 1, Reject: true}
+				p, err := b.start(t.Context(), new(machine.Affinity), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer p.stop()
+				want := rejected
+				if f.limited {
+					want = reset
+				}
+				got, err := p.closedLoop(t.Context(), 50*time.Millisecond, want)
+				if err != nil || got.perSecond <= 0 || got.cpu <= 0 && runtime.GOOS == "linux" {
+					t.Errorf("%+v, %v", got, err)
+				}
+			})
+		}
 	}
 }
 
@@ -140,7 +182,7 @@ func TestContainer(t *testing.T) {
 }
 
 func TestCounted(t *testing.T) {
-	r := Row{Steps: []drill.StretchResult{{GoodputRatio: 0.9}, {GoodputRatio: 0.5}}}
+	r := Row{Steps: []Step{{GoodputRatio: 0.9}, {GoodputRatio: 0.5}}}
 	r.counted(600, 400)
 	if r.CapacityRPS != 500 || r.Steps[0].GoodputRatio != 0.9*1.2 || r.Steps[1].GoodputRatio != 0.5*1.2 {
 		t.Errorf("%+v", r)

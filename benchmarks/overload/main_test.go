@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 // TestMain lets this test program be the server of a run, as the real one can.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == drill.BackendCommand {
+	if len(os.Args) > 1 && os.Args[1] == command {
 		main()
 	}
 	os.Exit(m.Run())
@@ -37,6 +35,8 @@ func TestBadInput(t *testing.T) {
 	}{
 		{[]string{"--loud"}, []string{"--loud"}},
 		{[]string{"--fronts=none,nonesuch"}, []string{"--fronts", "nonesuch", "aegis"}},
+		{[]string{"--wires=carrier-pigeon"}, []string{"--wires", "carrier-pigeon", "tls-http2"}},
+		{[]string{"--slow-accept=2s"}, []string{"--slow-accept", "2s", "1s"}},
 		{[]string{"--backends=gpu"}, []string{"--backends", "gpu", "blocking"}},
 		{[]string{"--loads=0"}, []string{"--loads", "0", "at most 100"}},
 		{[]string{"--loads=NaN"}, []string{"--loads", "NaN"}},

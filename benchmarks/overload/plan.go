@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 const (
@@ -18,7 +16,7 @@ const (
 
 // A plan is what is offered to one server.
 type plan struct {
-	load     []drill.Stretch
+	load     []stretch
 	steps    []int // which stretches are columns of the table
 	surge    int   // which is the sudden highest load, -1 for none
 	recovery int   // which comes at the end
@@ -51,12 +49,12 @@ func newPlan(loads []float64, step, surge, rest time.Duration) *plan {
 }
 
 func (p *plan) measure(load float64, length, step time.Duration) int {
-	p.load = append(p.load, drill.Stretch{Load: load, Length: length, Settle: length - step})
+	p.load = append(p.load, stretch{load: load, length: length, settle: length - step})
 	p.steps = append(p.steps, len(p.load)-1)
 	return len(p.load) - 1
 }
 
 func (p *plan) calm(length time.Duration) int {
-	p.load = append(p.load, drill.Stretch{Load: calmLoad, Length: length})
+	p.load = append(p.load, stretch{load: calmLoad, length: length})
 	return len(p.load) - 1
 }

@@ -6,14 +6,12 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
 const legend = `Cells: answered in time, in % of the capacity of the server with nothing before it (p50/p99 of these answers in ms;
-refused/lost, in % of what was offered: lost calls were neither answered in time nor refused). Reaction: from a sudden
-step to the highest load until each second had half of the capacity or more. Recovery: from the end of the last overload
-until all was well.
+rejected/lost, in % of what was offered: a reset connection is a rejection, and lost calls were neither answered in time
+nor rejected). Reaction: from a sudden step to the highest load until each second had half of the capacity or more.
+Recovery: from the end of the last overload until 95 % of all calls were answered in time again.
 `
 
 // writeTables writes a table for each kind of server, in Markdown that can be
@@ -24,6 +22,7 @@ func (r *Result) writeTables(w io.Writer) error {
 	for _, t := range r.tables() {
 		t.write(&b)
 	}
+	r.writeCosts(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -34,11 +33,20 @@ type table struct {
 	loads []float64
 }
 
+// A kind is what the rows of a table have in common.
+type kind struct {
+	backend, wire string
+	procs         int
+	slowAcceptMS  float64
+}
+
+func (r *Row) kind() kind { return kind{r.Backend, r.Wire, r.Procs, r.SlowAcceptMS} }
+
 // tables sorts the rows into tables, which stand in the order of their first rows.
 func (r *Result) tables() []*table {
 	var all []*table
 	for _, row := range r.Rows {
-		same := func(t *table) bool { return t.rows[0].Backend == row.Backend && t.rows[0].Procs == row.Procs }
+		same := func(t *table) bool { return t.rows[0].kind() == row.kind() }
 		i := slices.IndexFunc(all, same)
 		if i < 0 {
 			i, all = len(all), append(all, &table{})
@@ -77,12 +85,17 @@ func (t *table) write(w io.Writer) {
 
 func (t *table) title() string {
 	first := t.rows[0]
-	settings := drill.Settings{Backend: first.Backend, ServiceMS: float64(service.Microseconds()) / 1000}
+	w, _ := wireNamed(first.Wire)
 	processors := "one processor"
 	if first.Procs > 1 {
 		processors = fmt.Sprintf("%d processors", first.Procs)
 	}
-	return fmt.Sprintf("**%s**: a call %s; %s, C = %s, deadline %g ms", first.Backend, settings.Work(), processors, t.capacity(), first.DeadlineMS)
+	accept := ""
+	if first.SlowAcceptMS > 0 {
+		accept = fmt.Sprintf(", %g ms before each connection is accepted", first.SlowAcceptMS)
+	}
+	return fmt.Sprintf("**%s**, %s%s: a call %s; %s, C = %s, deadline %g ms", first.Backend, w.about, accept, words(first.Backend),
+		processors, t.capacity(), first.DeadlineMS)
 }
 
 // capacity is a range if the rows are of several runs.
@@ -100,7 +113,7 @@ func (t *table) capacity() string {
 func (t *table) cells(r *Row) []string {
 	cells := []string{r.Front}
 	for _, load := range t.loads {
-		i := slices.IndexFunc(r.Steps, func(s drill.StretchResult) bool { return s.Load == load })
+		i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Load == load })
 		if i < 0 {
 			cells = append(cells, "")
 			continue
@@ -110,11 +123,11 @@ func (t *table) cells(r *Row) []string {
 	return append(cells, after(r.ReactionS, r.ReactionWithin), after(r.RecoveryS, r.RecoveryWithin))
 }
 
-func cell(s *drill.StretchResult) string {
+func cell(s *Step) string {
 	offered := float64(max(1, s.Offered))
-	refused := s.Refused()
+	rejections := s.Rejected + s.Reset
 	return fmt.Sprintf("%.1f (%s/%s; %.0f/%.0f)", 100*s.GoodputRatio, latency(s.P50MS), latency(s.P99MS),
-		100*float64(refused)/offered, 100*float64(s.Offered-s.Goodput-refused)/offered)
+		100*float64(rejections)/offered, 100*float64(s.Offered-s.Good-rejections)/offered)
 }
 
 func latency(ms *float64) string {

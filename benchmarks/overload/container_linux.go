@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/seed90641741/spillway/benchmarks/internal/machine"
 )
 
 // A container makes a child see itself in a container with so many processors, in
@@ -24,7 +24,7 @@ import (
 type container struct {
 	dir     string
 	stop    chan struct{}
-	telling sync.WaitGroup
+	writing sync.WaitGroup
 }
 
 const (
@@ -34,7 +34,7 @@ const (
 	quotaPeriod = 100_000   // µs, as is usual
 )
 
-// newContainer fails where it is not allowed to mount. Whoever makes one closes it.
+// newContainer fails where it is not allowed to mount. The caller calls close.
 func newContainer(procs int) (*container, error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("only root may mount")
@@ -83,19 +83,19 @@ func (c *container) launch(cmd *exec.Cmd, start func() error) error {
 	if err := start(); err != nil {
 		return err
 	}
-	c.telling.Go(func() { c.tellUsage(cmd.Process.Pid) })
+	c.writing.Go(func() { c.writeUsage(cmd.Process.Pid) })
 	return nil
 }
 
 // close is for when the child has ended.
 func (c *container) close() error {
 	close(c.stop)
-	c.telling.Wait()
+	c.writing.Wait()
 	return os.RemoveAll(c.dir)
 }
 
-// tellUsage writes down, until close, how much CPU time the process has used.
-func (c *container) tellUsage(pid int) {
+// writeUsage writes down, until close, how much CPU time the process has used.
+func (c *container) writeUsage(pid int) {
 	file, err := os.OpenFile(filepath.Join(c.dir, usageFile), os.O_WRONLY, 0)
 	if err != nil {
 		return
@@ -104,10 +104,8 @@ func (c *container) tellUsage(pid int) {
 	tick := time.NewTicker(usageEvery)
 	defer tick.Stop()
 	for {
-		var used unix.Timespec
-		if unix.ClockGettime(processClock(pid), &used) == nil {
-			_, _ = file.WriteAt(fmt.Appendf(nil, usageFormat, used.Nano()), 0) // the next one tries again
-		}
+		used := machine.ProcessorTime(pid)
+		_, _ = file.WriteAt(fmt.Appendf(nil, usageFormat, used.Nanoseconds()), 0) // the next one tries again
 		select {
 		case <-tick.C:
 		case <-c.stop:
@@ -115,7 +113,3 @@ func (c *container) tellUsage(pid int) {
 		}
 	}
 }
-
-// processClock is the clock of the CPU time of a process, as
-// clock_getcpuclockid(3) has it.
-func processClock(pid int) int32 { return int32(^pid<<3 | 2) }

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/benchmarks/internal/machine"
+)
+
+const (
+	closedWorkers = 16 // enough that the server always has a call
+	warmUp        = 500 * time.Millisecond
+	slice         = 500 * time.Millisecond
+	slicesOf      = 4
+)
+
+// A pace is what a server does when it always has calls and never many.
+type pace struct {
+	perSecond float64
+	cpu       time.Duration // of the server, for each call
+}
+
+// capacity measures a server of its own with nothing before the handler, and sets the rounds
+// by which others do the same work.
+func (b *backendCommand) capacity(ctx context.Context, cpus *machine.Affinity) (pace, error) {
+	bare := *b
+	bare.Front, bare.Reject = frontNone, false
+	p, err := bare.start(ctx, cpus, nil)
+	if err != nil {
+		return pace{}, err
+	}
+	defer p.stop()
+	b.Rounds = p.rounds
+	return p.pace(ctx, good)
+}
+
+// rejection measures what it costs the front to reject a call.
+func (b *backendCommand) rejection(ctx context.Context, cpus *machine.Affinity, f *front) (time.Duration, error) {
+	closed := *b
+	closed.Front, closed.Reject, closed.SlowAccept = f.name, true, 0
+	p, err := closed.start(ctx, cpus, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer p.stop()
+	want := rejected
+	if f.limited {
+		want = reset
+	}
+	rate, err := p.pace(ctx, want)
+	return rate.cpu, err
+}
+
+// pace returns the medians of several slices: other processes make them differ. All calls
+// must have the outcome want.
+func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
+	ctx, unwatch := p.watch(ctx)
+	defer unwatch()
+	if _, err := p.closedLoop(ctx, warmUp, want); err != nil {
+		return pace{}, err
+	}
+	rates, costs := make([]float64, slicesOf), make([]time.Duration, slicesOf)
+	for i := range slicesOf {
+		one, err := p.closedLoop(ctx, slice, want)
+		if err != nil {
+			return pace{}, err
+		}
+		rates[i], costs[i] = one.perSecond, one.cpu
+	}
+	slices.Sort(rates)
+	slices.Sort(costs)
+	return pace{(rates[slicesOf/2-1] + rates[slicesOf/2]) / 2, (costs[slicesOf/2-1] + costs[slicesOf/2]) / 2}, nil
+}
+
+// closedLoop calls the server for d with a few workers, each of which sends when its last
+// call was answered.
+func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome) (pace, error) {
+	var workers sync.WaitGroup
+	var answered atomic.Int64
+	var failure atomic.Pointer[error]
+	start, before := time.Now(), p.used()
+	for range closedWorkers {
+		workers.Go(func() {
+			transport := p.wire.transport(1, p.roots)
+			defer transport.CloseIdleConnections()
+			client := &http.Client{Transport: transport, Timeout: startTimeout}
+			for ctx.Err() == nil && time.Since(start) < d {
+				status, err := send(ctx, client, p.url, spillway.Critical)
+				if got := outcomeOf(status, err); got != want {
+					failure.Store(new(fmt.Errorf("status %d, error %w", status, err)))
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	workers.Wait()
+	took, used := time.Since(start).Seconds(), p.used()-before
+	if ctx.Err() != nil {
+		return pace{}, context.Cause(ctx)
+	}
+	if err := failure.Load(); err != nil {
+		return pace{}, fmt.Errorf("measuring the server: %w", *err)
+	}
+	n := answered.Load()
+	if n == 0 {
+		return pace{}, errors.New("measuring the server: no answer in time")
+	}
+	return pace{float64(n) / took, used / time.Duration(n)}, nil
+}

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+
+	"github.com/failsafe-go/failsafe-go/adaptivelimiter"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
+	"github.com/go-kratos/aegis/ratelimit"
+	"github.com/go-kratos/aegis/ratelimit/bbr"
+	zeroload "github.com/zeromicro/go-zero/core/load"
+	"github.com/zeromicro/go-zero/core/logx"
+	"github.com/zeromicro/go-zero/core/stat"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// A front is what stands before the handler of the server.
+type front struct {
+	name string
+	// wrap puts it before the handler, with its defaults; nil for none and for Spillway.
+	wrap func(http.Handler) http.Handler
+	// averages says that it reads the CPU use of its container, and averages it for
+	// many seconds: it then needs a container to read, and time.
+	averages bool
+	spillway bool
+	// decrypted puts spillhttp.Listener above TLS, where it sees requests. net/http then
+	// sees no TLS: HTTP/1.1 only, and no Request.TLS.
+	decrypted bool
+	// limited resets connections above connectionLimit before their TLS handshake.
+	limited bool
+}
+
+const (
+	frontNone     = "none"
+	frontSpillway = "spillway"
+)
+
+// connectionLimit is how many connections may be open where each has one call: half of what
+// can be done within a deadline of 100 ms.
+const connectionLimit = 32
+
+// fronts has the rows of a table, in their order.
+var fronts = []front{
+	{name: frontNone},
+	{name: "static", wrap: func(next http.Handler) http.Handler { return limited(staticLimit, next) }},
+	{name: "failsafe-go", wrap: func(next http.Handler) http.Handler {
+		return failsafehttp.NewHandler(next, adaptivelimiter.NewWithDefaults[*http.Response]())
+	}},
+	{name: "go-zero", averages: true, wrap: func(next http.Handler) http.Handler {
+		logx.Disable() // it has a line for each rejection
+		stat.SetReporter(nil)
+		return shedding(zeroload.NewAdaptiveShedder(), next)
+	}},
+	{name: "aegis", averages: true, wrap: func(next http.Handler) http.Handler {
+		return limiting(bbr.NewLimiter(), next)
+	}},
+	{name: frontSpillway, spillway: true},
+	{name: "spillway-decrypted", spillway: true, decrypted: true},
+	{name: "spillway-connections", spillway: true, limited: true},
+}
+
+// rejects reports whether the front can be asked to reject every call.
+func (f *front) rejects() bool { return f.spillway || f.name == frontNone }
+
+// suits reports whether the front makes a difference on w.
+func (f *front) suits(w wire) bool {
+	return (!f.decrypted || w.tls && !w.http2) && (!f.limited || w.fresh)
+}
+
+// serve serves next with s from ln, behind the front. If reject is set, every call is rejected.
+func (f *front) serve(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
+	if f.spillway {
+		return f.serveSpillway(s, ln, next, reject)
+	}
+	switch {
+	case f.wrap != nil:
+		next = f.wrap(next)
+	case reject:
+		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { refuse(w) })
+	}
+	s.Handler = next
+	if s.TLSConfig != nil {
+		return s.ServeTLS(ln, "", "")
+	}
+	return s.Serve(ln)
+}
+
+// serveSpillway uses the defaults but for one thing: the server is an internal one, so that it
+// believes what calls say of their criticality.
+func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
+	config := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus}}
+	open := connectionLimit
+	if reject {
+		config.Load.Signals = []load.Signal{{Name: "always overloaded", Read: func() float64 { return 2 }}}
+		open = 0
+	}
+	server, err := ingress.New(config)
+	if err != nil {
+		return err
+	}
+	h, err := spillhttp.NewHandler(next, spillhttp.HandlerConfig{Ingress: server})
+	if err != nil {
+		return err
+	}
+	s.Handler = h
+	if f.limited {
+		if ln, err = limitConnections(ln, open); err != nil {
+			return err
+		}
+	}
+	switch {
+	case s.TLSConfig == nil:
+		return h.Serve(s, ln)
+	case f.decrypted:
+		return h.Serve(s, tls.NewListener(ln, s.TLSConfig))
+	}
+	return s.ServeTLS(ln, "", "")
+}
+
+// frontNamed returns the front of that name.
+func frontNamed(name string) (front, bool) {
+	for _, f := range fronts {
+		if f.name == name {
+			return f, true
+		}
+	}
+	return front{}, false
+}
+
+// staticLimit is twice what the blocking backend has on its way when it does what
+// it can: eight slots. Whoever sets a limit by hand can do no better there.
+const staticLimit = 16
+
+// limited serves at most n requests at once.
+func limited(n int, next http.Handler) http.Handler {
+	places := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+		default:
+			refuse(w)
+			return
+		}
+		defer func() { <-places }()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// shedding is how go-zero's own server uses its shedder, without the logs.
+func shedding(s zeroload.Shedder, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		promise, err := s.Allow()
+		if err != nil {
+			refuse(w)
+			return
+		}
+		defer promise.Pass() // the handler has no answer that says overload
+		next.ServeHTTP(w, r)
+	})
+}
+
+// limiting is how kratos uses its limiter.
+func limiting(l ratelimit.Limiter, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		done, err := l.Allow()
+		if err != nil {
+			refuse(w)
+			return
+		}
+		defer done(ratelimit.DoneInfo{})
+		next.ServeHTTP(w, r)
+	})
+}
+
+func refuse(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) }

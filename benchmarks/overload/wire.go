@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A wire is how calls reach the server.
+type wire struct {
+	name  string
+	about string
+	tls   bool // TLS 1.3
+	http2 bool
+	fresh bool // a new connection for each call; with TLS a whole handshake, no resumption
+}
+
+// wires has the tables in their order.
+var wires = []wire{
+	{name: "http1", about: "HTTP/1.1"},
+	{name: "http2", about: "HTTP/2 without TLS", http2: true},
+	{name: "tls-http1", about: "HTTP/1.1 over TLS 1.3", tls: true},
+	{name: "tls-http2", about: "HTTP/2 over TLS 1.3", tls: true, http2: true},
+	{name: "http1-new", about: "HTTP/1.1, a new connection for each call", fresh: true},
+	{name: "tls-http1-new", about: "HTTP/1.1 over TLS 1.3, a new connection and a whole handshake for each call", tls: true, fresh: true},
+}
+
+func wireNames() []string { return names(wires, func(w wire) string { return w.name }) }
+
+// wireNamed returns the wire of that name.
+func wireNamed(name string) (wire, bool) {
+	for _, w := range wires {
+		if w.name == name {
+			return w, true
+		}
+	}
+	return wire{}, false
+}
+
+func names[T any](all []T, name func(T) string) []string {
+	list := make([]string, len(all))
+	for i := range all {
+		list[i] = name(all[i])
+	}
+	return list
+}
+
+func (w wire) scheme() string {
+	if w.tls {
+		return "https"
+	}
+	return "http"
+}
+
+// protocols are those that a server or a client of the wire speaks.
+func (w wire) protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(!w.http2)
+	p.SetHTTP2(w.http2 && w.tls)
+	p.SetUnencryptedHTTP2(w.http2 && !w.tls)
+	return p
+}
+
+// transport returns a transport that opens at most so many connections. Without such a
+// bound an overloaded client opens connections until no ports are left.
+func (w wire) transport(conns int, roots *x509.CertPool) *http.Transport {
+	t := &http.Transport{
+		Protocols:           w.protocols(),
+		MaxConnsPerHost:     conns,
+		MaxIdleConnsPerHost: conns,
+		IdleConnTimeout:     time.Minute,
+		DisableCompression:  true,
+		DisableKeepAlives:   w.fresh,
+	}
+	if w.tls {
+		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}
+	}
+	return t
+}
+
+// send makes one call, and returns the status of its answer once the body was read.
+func send(ctx context.Context, client *http.Client, url string, class spillway.Criticality) (status int, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return 0, err
+	}
+	req.Header.Set("X-Request-Criticality", class.String())
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, err
+}
