@@ -24,6 +24,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -425,7 +426,7 @@ func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	return l
 }
 
-func clusterLevel(x *config.Cluster, s *httpproxy.ClusterStats) admin.Cluster {
+func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
 	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.Retries - s.Retry.Unsent}
 	if x.Inflight.MaxRequests >= 0 {
 		l.MaxInFlight = s.Egress.Inflight.MaxRequests
@@ -448,13 +449,13 @@ func clusterLevel(x *config.Cluster, s *httpproxy.ClusterStats) admin.Cluster {
 }
 
 // downOf says why an endpoint gets no requests.
-func downOf(e *httpproxy.EndpointStats, panics bool) string {
+func downOf(e *upstream.EndpointStats, panics bool) string {
 	switch {
 	case e.Failed:
 		return "cannot be connected to"
-	case e.Health == httpproxy.Unhealthy && panics:
+	case e.Health == upstream.Unhealthy && panics:
 		return "unhealthy, as all are: used all the same"
-	case e.Health == httpproxy.Unhealthy:
+	case e.Health == upstream.Unhealthy:
 		return "unhealthy: " + e.Reason
 	case e.State == balance.LeftOut && !panics:
 		return "asked to be left alone for a while"

@@ -6,10 +6,10 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 var (
@@ -38,7 +38,14 @@ var (
 	noTunnel    = own{http.StatusMethodNotAllowed, "12", "CONNECT is not allowed"}
 	ending      = own{http.StatusServiceUnavailable, "14", "ending"}
 	clientLeft  = own{499, "1", "the client has left"}
-	grpcContent = []string{"application/grpc"}
+	grpcContent = []string{media.GRPC}
+)
+
+// What this proxy rejects by its own throttle, limit in flight or queue concerns all of a
+// cluster: a retry of the layer above would meet the same.
+var (
+	dontRetry  = []string{"false"}
+	noPushback = []string{"-1"}
 )
 
 // ownOf returns what to say for an error.
@@ -81,7 +88,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	h := w.Header()
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
-	if isGRPC(r) {
+	if media.IsGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
 		h["Grpc-Message"] = []string{a.text}
@@ -97,7 +104,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	if a == tooBusy {
 		h.Set("X-Envoy-Overloaded", "true")
 		if final {
-			h[dontRetry] = dontRetryValue
+			h["X-Should-Retry"] = dontRetry
 		}
 		h.Set("Retry-After", strconv.FormatInt(int64((after.Truncate(time.Millisecond)+time.Second-1)/time.Second), 10))
 		h.Set("Retry-After-Ms", ms)
@@ -112,27 +119,4 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 		_, _ = w.Write([]byte("spillway: " + a.text + "\n")) // who has left does not read it
 	}
 	return a
-}
-
-// isGRPC reports whether a request is a call of gRPC, which takes HTTP/2. What says so by
-// HTTP/1.1 has the bounds of any other request.
-func isGRPC(r *http.Request) bool {
-	if r.ProtoMajor < 2 || r.Method != http.MethodPost {
-		return false
-	}
-	return isType(first(r.Header, "Content-Type"), grpcContent[0])
-}
-
-// first returns the first value of a header, whose name is canonical.
-func first(h http.Header, name string) string {
-	if values := h[name]; len(values) > 0 {
-		return values[0]
-	}
-	return ""
-}
-
-// isType reports whether a content type is one, or one of its variants.
-func isType(text, kind string) bool {
-	rest, ok := strings.CutPrefix(text, kind)
-	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
 
@@ -101,7 +102,7 @@ func TestUnchosenProtocols(t *testing.T) {
 func TestIdleStreamsEnd(t *testing.T) {
 	quiet(t)
 	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isGRPC(r) {
+		if media.IsGRPC(r) {
 			w.Header().Set("Content-Type", "application/grpc")
 			_ = http.NewResponseController(w).Flush()
 			_, _ = io.Copy(io.Discard, r.Body)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 // An exchange is one request and its answer, as far as the client has a part in them: it
@@ -67,7 +68,7 @@ func exchangeUnder(w http.ResponseWriter) *exchange {
 // newExchange returns the exchange of a request, and the request to go on with.
 func newExchange(w http.ResponseWriter, r *http.Request, c *clientConn, t clock, b *bounds) (*exchange, *http.Request) {
 	x := &exchange{ResponseWriter: w, client: c, clock: t, control: http.NewResponseController(w)}
-	x.stream.Store(isGRPC(r))
+	x.stream.Store(media.IsGRPC(r))
 	x.first = r.ProtoMajor == 1
 	x.bounds.Store(b)
 	x.moved.Store(t.now())

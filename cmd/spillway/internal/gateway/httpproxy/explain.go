@@ -109,7 +109,7 @@ type explaining struct {
 	question  Question
 	rehearsal *rehearsal
 
-	route  *route // that matches; nil: none
+	route  *target // that matches; nil: none
 	call   spillway.Call
 	claims ingress.Claims
 	left   time.Duration // to the deadline; 0: there is none
@@ -151,7 +151,7 @@ func (e *explaining) explain() (*Explanation, error) {
 
 // cluster is that to which the request goes.
 func (e *explaining) cluster() *config.Cluster {
-	return e.rehearsal.clusters[e.route.gate.key.cluster].current.Load().config
+	return e.rehearsal.clusters[e.route.gate.key.cluster].Current().Config()
 }
 
 // judge returns what a gate takes a request for, and how much time it has left. As

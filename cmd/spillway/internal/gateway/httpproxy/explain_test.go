@@ -169,7 +169,7 @@ func (r *reality) try(t *testing.T, p *Proxy, client *http.Client, f failure, re
 	t.Helper()
 	r.reset(f)
 	for _, x := range p.clusters { // or net/http repeats what breaks on a used connection
-		x.current.Load().endpoints.close()
+		x.Current().Close()
 	}
 	resp, err := client.Do(req)
 	if err != nil {
@@ -269,7 +269,7 @@ func TestClaimingHeaders(t *testing.T) {
 	}
 	for name, value := range values {
 		r := requestOf(t, "proxy", "POST", "http://a.test/", name+": "+value, 0)
-		if _, claims := x.settings.routes[0].gate.handler.Judge(time.Now(), r); claims.Attempt == 0 && !claims.Labelled && claims.Timeout == 0 {
+		if _, claims := x.settings.targets[0].gate.handler.Judge(time.Now(), r); claims.Attempt == 0 && !claims.Labelled && claims.Timeout == 0 {
 			t.Errorf("%s claims nothing", name)
 		}
 	}

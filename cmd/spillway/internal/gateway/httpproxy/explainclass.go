@@ -11,16 +11,16 @@ import (
 func (e *explaining) decided() string {
 	class, said := e.call.Criticality, e.claims.Labelled
 	inside := e.rehearsal.settings.internal
-	asked := e.route.class // without a limit of the caller's
+	asked := e.route.Class // without a limit of the caller's
 	if said && inside {
 		asked = e.claims.Criticality
 	}
 	switch {
 	case inside && class < asked:
 		return fmt.Sprintf("identity: %v is the highest that %s may use, and %s is %v", class, e.who(), e.source(said), asked)
-	case said && class == e.claims.Criticality && (inside || class < e.route.class):
+	case said && class == e.claims.Criticality && (inside || class < e.route.Class):
 		return e.source(true)
-	case e.route.config.Criticality != "":
+	case e.route.Config.Criticality != "":
 		return "route"
 	default:
 		return "none of route, identity and header: the default is " + spillway.Critical.String()
@@ -30,7 +30,7 @@ func (e *explaining) decided() string {
 // source names where a class comes from before the caller's limit.
 func (e *explaining) source(said bool) string {
 	switch {
-	case !said && e.route.config.Criticality != "":
+	case !said && e.route.Config.Criticality != "":
 		return "route"
 	case !said:
 		return "the default"

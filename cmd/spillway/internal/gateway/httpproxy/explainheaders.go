@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -53,7 +54,7 @@ func (e *explaining) headers() []HeaderFacts {
 			all = append(all, f)
 		}
 	}
-	if name := e.route.header; name != "" {
+	if name := e.route.Header; name != "" {
 		all = append(all, e.customer(name))
 	}
 	return append(all, e.forwarded()...)
@@ -76,7 +77,7 @@ func (e *explaining) sent(name string) string {
 func (e *explaining) alone(name string, values []string) ingress.Claims {
 	r := e.request()
 	r.Header = http.Header{name: values}
-	if of := e.route.header; of != "" { // or nobody asks for attempts
+	if of := e.route.Header; of != "" { // or nobody asks for attempts
 		r.Header[of] = e.question.Request.Header[of]
 	}
 	_, claims := e.route.gate.handler.Judge(time.Now(), r)
@@ -101,7 +102,7 @@ func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 	case inside:
 		f.Why = fmt.Sprintf("it counts as %v, the highest that %s may use", e.call.Criticality, e.who())
 	default:
-		f.Why = fmt.Sprintf("at an edge a request may only lower its class, which by the route is %v", e.route.class)
+		f.Why = fmt.Sprintf("at an edge a request may only lower its class, which by the route is %v", e.route.Class)
 	}
 }
 
@@ -139,7 +140,7 @@ func (e *explaining) deadline(f *HeaderFacts, alone ingress.Claims) {
 		f.Why = "a request may always shorten its time"
 	case alone.Timeout != e.claims.Timeout:
 		f.Why = "another header counts, which says " + e.claims.Timeout.String()
-	case e.route.config.Timeout > 0 && e.left == e.route.config.Timeout:
+	case e.route.Config.Timeout > 0 && e.left == e.route.Config.Timeout:
 		f.Why = "the route's timeout is shorter"
 	default:
 		f.Why = fmt.Sprintf("it is farther away than max_timeout of the listener, %v", e.left)
@@ -161,12 +162,12 @@ func (e *explaining) customer(name string) HeaderFacts {
 	f := HeaderFacts{Name: name, Sent: e.sent(name)}
 	values := e.question.Request.Header[name]
 	switch {
-	case !e.route.named:
+	case !e.route.Named:
 		f.Why = "at an edge any client can send it, and the route does not say trusted_header"
 	case len(values) == 0:
 		f.Why = "the route takes the customer from it, and it is not there"
-	case len(values[0]) > maxCustomer:
-		f.Why = fmt.Sprintf("it is longer than %d bytes, and so of nobody", maxCustomer)
+	case len(values[0]) > routes.MaxCustomer:
+		f.Why = fmt.Sprintf("it is longer than %d bytes, and so of nobody", routes.MaxCustomer)
 	case len(values) > 1:
 		f.Why = "there are several, and so none counts"
 	default:
@@ -184,7 +185,7 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 	for _, name := range sortedKeys(e.question.Request.Header) {
 		known := slices.ContainsFunc(claiming, func(c struct{ name, about string }) bool { return c.name == name })
 		came, goes := e.question.Request.Header[name], sent.Header[name]
-		if known || name == e.route.header || ofTransport[name] || slices.Equal(came, goes) {
+		if known || name == e.route.Header || ofTransport[name] || slices.Equal(came, goes) {
 			continue
 		}
 		f := HeaderFacts{Name: name, Why: "it is between the client and the proxy, and goes no further"}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 // RetryFacts says after which failures a request is sent again.
@@ -77,7 +78,7 @@ func (e *explaining) retries() (*RetryFacts, error) {
 	}
 	f.Why += always
 	cases := retryCases
-	if isGRPC(e.question.Request) {
+	if media.IsGRPC(e.question.Request) {
 		cases = retryCasesOfGRPC
 	}
 	for _, c := range cases {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
 // RouteFacts says whether a route matches. Routes after the one that does are not
@@ -18,22 +19,22 @@ type RouteFacts struct {
 
 // routes says of each route up to the one that matches why it does or does not.
 func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
-	path, host, next := pathOf(r), hostOf(r), 0
+	path, host, next := routes.Path(r), routes.Host(r), 0
 	for i := range e.config.Routes {
 		c := &e.config.Routes[i]
 		f := RouteFacts{Route: fmt.Sprintf("routes[%d]", i)}
-		if !e.rehearsal.settings.serves(c) {
+		if !routes.Serves(e.listener, c) {
 			f.Why = "is not of this listener, but of " + strings.Join(c.Listeners, ", ")
 			all = append(all, f)
 			continue
 		}
-		x := e.rehearsal.settings.routes[next]
+		x := e.rehearsal.settings.table.All()[next]
 		next++
-		if f.Matches = x == e.route; f.Matches {
+		if f.Matches = e.route != nil && x == e.route.Route; f.Matches {
 			f.Why = wants(c)
 			return append(all, f)
 		}
-		f.Why = missed(c, x.miss(r, path, host), r, path, host)
+		f.Why = missed(c, x.Miss(r, path, host), r, path, host)
 		all = append(all, f)
 	}
 	return all

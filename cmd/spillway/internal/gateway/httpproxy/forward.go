@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
 // newForward returns what sends requests on to a cluster.
@@ -33,9 +34,8 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 
 // rewrite makes the request that is sent of the one that came.
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
-	u := g.cluster.current.Load()
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
-	r.Out.URL.Scheme, r.Out.URL.Host = u.endpoints.scheme, u.endpoints.host()
+	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
 	s := g.settings.Load()
 	internal := s.internal
@@ -46,7 +46,7 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	if internal {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {
-		s.sanitize(h)
+		sanitize(h, s.table)
 		dropMember(h, "criticality")
 	}
 	r.SetXForwarded()
@@ -64,9 +64,9 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 
 // sanitize takes out what services behind an edge believe of one another, and what a client
 // could therefore only make up. A header that a route takes the customer from stays.
-func (s *settings) sanitize(h http.Header) {
+func sanitize(h http.Header, table *routes.Table) {
 	for name := range h {
-		if internalHeader(name) && !s.trusted[name] {
+		if internalHeader(name) && !table.Trusted(name) {
 			delete(h, name)
 		}
 	}

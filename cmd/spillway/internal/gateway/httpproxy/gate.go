@@ -57,10 +57,10 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 
 // classify says what the configuration knows of a request.
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
-	if route := g.settings.Load().match(r); route != nil {
-		call.Criticality, call.Customer, call.Key = route.class, route.customer(r), route.key
+	if route := g.settings.Load().table.Match(r); route != nil {
+		call.Criticality, call.Customer, call.Key = route.Class, route.Customer(r), route.LimitKey
 		clientOf(r).charge(g, call.Customer)
-		if t := route.config.Timeout; t > 0 {
+		if t := route.Config.Timeout; t > 0 {
 			call.Deadline = time.Now().Add(t)
 		}
 	}
@@ -75,8 +75,8 @@ func (g *gate) exempt(r *http.Request) bool {
 	if s == nil || g.users.n.Load() < 0 {
 		return true
 	}
-	route := s.match(r)
-	return route == nil || route.gate != g || route.config.Exempt || s.internal && spillhttp.DefaultExempt(r)
+	to := s.match(r)
+	return to == nil || to.gate != g || to.Config.Exempt || s.internal && spillhttp.DefaultExempt(r)
 }
 
 // batchBody is the longest body that is read before its request gets its turn in front of a
@@ -87,7 +87,7 @@ const batchBody = 1 << 20
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
 	x := exchangeUnder(w)
-	if q := g.cluster.current.Load().queue; q != nil {
+	if q := g.cluster.Current().Queue(); q != nil {
 		if err := x.memory.ReadAhead(r, batchBody); err != nil {
 			answer(w, r, err, 0)
 			return
@@ -121,13 +121,13 @@ func (g *gate) comeBack(err error) time.Duration {
 	if ok && refused.RetryAfter > 0 {
 		return time.Duration(float64(refused.RetryAfter) * (1 + rand.Float64()))
 	}
-	u := g.cluster.current.Load()
+	u := g.cluster.Current()
 	if ok && refused.Policy == "throttle" { // all endpoints may have asked to be left alone
-		if wait := u.endpoints.set.Wait(time.Now(), refused.Criticality); wait > 0 {
+		if wait := u.Wait(time.Now(), refused.Criticality); wait > 0 {
 			return wait + time.Duration(float64(wait)*rand.Float64()/10)
 		}
 	}
-	after := cmp.Or(u.config.RetryAfter, time.Second)
+	after := cmp.Or(u.Config().RetryAfter, time.Second)
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 

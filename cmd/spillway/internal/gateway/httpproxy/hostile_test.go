@@ -13,13 +13,14 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 // guarded starts a proxy with narrow limits in front of what says everything again.
 func guarded(t testing.TB) *Proxy {
 	t.Helper()
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if isGRPC(r) {
+		if media.IsGRPC(r) {
 			echoing(w, r)
 			return
 		}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 )
 
 // cpu returns the processor time that this process has used.
@@ -137,13 +138,13 @@ func TestServingEndpointsAreNotChecked(t *testing.T) {
 		c.Clusters[0].Health = &config.Health{Interval: 20 * time.Millisecond}
 	})
 	x := client(t, false)
-	stats := func() (a, b EndpointStats) {
+	stats := func() (a, b upstream.EndpointStats) {
 		e := p.Stats(time.Now()).Clusters["upstream"].Endpoints
 		return e[0], e[1]
 	}
 	until(t, "both are healthy", func() bool {
 		a, b := stats()
-		return a.Health == Healthy && b.Health == Healthy
+		return a.Health == upstream.Healthy && b.Health == upstream.Healthy
 	})
 	until(t, "requests take the place of checks", func() bool {
 		do(t, x, http.MethodGet, url, "")

@@ -8,12 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -23,17 +24,19 @@ import (
 type settings struct {
 	config   *config.Listener
 	internal bool
-	routes   []*route
-	bounds   *bounds // of requests that no route matches
-	paths    bool    // routes go by them
+	table    *routes.Table
+	targets  []target // of its routes, in their order
+	bounds   *bounds  // of requests that no route matches
 	peers    []netip.Prefix
-	trusted  map[string]bool // headers that name the customer
-	tls      *tls.Config     // nil: in the clear
+	tls      *tls.Config // nil: in the clear
 }
 
-// serves reports whether a route is one of the listener's.
-func (s *settings) serves(r *config.Route) bool {
-	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, s.config.Name)
+// A target is a route with what stands behind it.
+type target struct {
+	*routes.Route
+
+	gate   *gate
+	bounds *bounds
 }
 
 // alike reports whether a listener with these settings can go on with others.
@@ -44,19 +47,10 @@ func (s *settings) alike(o *settings) bool {
 		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }
 
-// match returns the first route that is meant by a request, nil if there is none.
-func (s *settings) match(r *http.Request) *route {
-	if len(s.routes) == 0 {
-		return nil
-	}
-	path, host := pathOf(r), ""
-	for _, x := range s.routes {
-		if x.config.Host != "" && host == "" {
-			host = hostOf(r)
-		}
-		if x.matches(r, path, host) {
-			return x
-		}
+// match returns the target that is meant by a request, nil if there is none.
+func (s *settings) match(r *http.Request) *target {
+	if x := s.table.Match(r); x != nil {
+		return &s.targets[x.Index]
 	}
 	return nil
 }
@@ -124,7 +118,7 @@ func (p *Proxy) serve(l *listener) {
 		ErrorLog:  slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
 		Protocols: new(http.Protocols),
 		HTTP2: &http.HTTP2Config{
-			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: pingAfter, PingTimeout: pingTimeout,
+			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: upstream.PingAfter, PingTimeout: upstream.PingTimeout,
 			WriteByteTimeout: max(0, c.WriteTimeout),
 		},
 		DisableGeneralOptionsHandler: true, // they are the upstream's
@@ -156,17 +150,11 @@ func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
 func (l *listener) watchEvery() time.Duration {
 	s := l.settings.Load()
 	least := s.bounds.least()
-	for _, x := range s.routes {
-		least = min(least, x.bounds.least())
+	for i := range s.targets {
+		least = min(least, s.targets[i].bounds.least())
 	}
 	return least
 }
-
-// Peers that are silent on HTTP/2 are asked whether they are still there.
-const (
-	pingAfter   = 30 * time.Second
-	pingTimeout = 15 * time.Second
-)
 
 func (l *listener) run(secured bool) error {
 	if !secured {
@@ -195,11 +183,11 @@ func (e *early) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	routes := e.listener.settings.Load().routes
-	if len(routes) == 0 {
+	targets := e.listener.settings.Load().targets
+	if len(targets) == 0 {
 		return c, nil
 	}
-	return spillhttp.NewListener(single{e.Listener, c}, routes[len(routes)-1].gate.handler).Accept()
+	return spillhttp.NewListener(single{e.Listener, c}, targets[len(targets)-1].gate.handler).Accept()
 }
 
 // single is a listener that has one connection.
@@ -233,10 +221,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m := s.config.MaxBodyBytes; m > 0 && x.source != nil {
 		x.source = http.MaxBytesReader(w, x.source, m)
 	}
-	if s.paths {
-		r = straighten(r)
-	}
-	l.pass(x, r)
+	l.pass(x, s.table.Straighten(r))
 }
 
 // shortBody is the longest body that is read before its request meets a gate, so that the
@@ -246,15 +231,15 @@ const shortBody = 64 << 10
 
 // pass has a request pass its gate.
 func (l *listener) pass(x *exchange, r *http.Request) {
-	route := l.enter(r)
-	if route == nil {
+	to := l.enter(r)
+	if to == nil {
 		answer(x, r, errNoRoute, 0)
 		return
 	}
-	g := route.gate
+	g := to.gate
 	defer g.users.leave()
-	x.bounds.Store(route.bounds)
-	route.upgrade(r)
+	x.bounds.Store(to.bounds)
+	to.Upgrade(r)
 	if r.Header["Expect"] == nil { // else the client sends it only after the request was admitted
 		if err := x.memory.ReadAhead(r, shortBody); err != nil {
 			answer(x, r, err, 0)
@@ -280,8 +265,8 @@ func (s *settings) admits(r *http.Request) error {
 	}
 }
 
-// enter returns the route of a request, whose gate must be left, nil if there is none.
-func (l *listener) enter(r *http.Request) *route {
+// enter returns the target of a request, whose gate must be left, nil if there is none.
+func (l *listener) enter(r *http.Request) *target {
 	for {
 		x := l.settings.Load().match(r)
 		if x == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 )
@@ -31,13 +32,13 @@ type limits struct {
 	once    bool
 }
 
-func (p *planes) connect(x *config.XDS, _ *slog.Logger) (ControlPlane, error) {
+func (p *planes) connect(x *config.XDS, _ *slog.Logger) (upstream.ControlPlane, error) {
 	one := &plane{address: x.Address}
 	p.all = append(p.all, one)
 	return one, nil
 }
 
-func (p *plane) Limits(x config.ClusterXDS) (Limits, error) {
+func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 	if x.Cluster == "bad" {
 		return nil, errors.New("a bad name")
 	}

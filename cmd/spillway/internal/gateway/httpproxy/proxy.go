@@ -10,15 +10,12 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
-	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/retry"
 )
 
 // Config is what a proxy is started with.
@@ -52,8 +49,8 @@ type Proxy struct {
 	listeners map[string]*listener // by name
 	clusters  map[string]*cluster  // by name
 	gates     map[gateKey]*gate
-	tunings   map[string]*tuning // by cluster
-	plane     ControlPlane       // nil: there is none
+	tunings   map[string]*tuning    // by cluster
+	plane     upstream.ControlPlane // nil: there is none
 }
 
 // Start starts a proxy, or returns what is wrong with its configuration or with what
@@ -170,7 +167,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 		p.retire(g)
 	}
 	for _, x := range p.clusters {
-		x.close()
+		x.Close()
 	}
 	p.running.Wait()
 	p.leave(p.plane)
@@ -209,7 +206,7 @@ type Stats struct {
 	Clients   map[string]ClientStats // of listeners
 	Memory    memory.Stats           // bytes that are kept for clients
 	Gates     []GateStats
-	Clusters  map[string]ClusterStats
+	Clusters  map[string]upstream.Stats
 	Mongo     []mongoproxy.Stats     // of listeners for clients of MongoDB
 	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
 }
@@ -225,23 +222,13 @@ type GateStats struct {
 	ingress.Stats
 }
 
-// ClusterStats says how a cluster stands.
-type ClusterStats struct {
-	Egress    egress.Stats
-	Retry     retry.Stats
-	Budget    budget.Stats // of the retries; zero where there are none
-	Endpoints []EndpointStats
-	Panics    bool        // no endpoint passes its checks: all are used
-	Queue     turns.Stats // of a batch cluster
-}
-
 // Stats returns the levels of all policies at the time now.
 func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
 		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]ClientStats), Memory: memory.Process.Stats(),
-		Clusters: make(map[string]ClusterStats), Tuners: make(map[string]tuner.Stats),
+		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats),
 	}
 	for name, l := range p.listeners {
 		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.stats()
@@ -253,7 +240,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 		})
 	}
 	for name, x := range p.clusters {
-		s.Clusters[name] = x.stats(now)
+		s.Clusters[name] = x.Stats(now)
 	}
 	for name, t := range p.tunings {
 		s.Tuners[name] = t.tuner.Stats()

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -59,6 +60,6 @@ func (r *refusals) write(e *spillway.Event) {
 	if e.Mode == spillway.ModeObserve {
 		text = "would be refused"
 	}
-	r.logger.Warn(text, "policy", e.Policy, "cluster", clusterOf(e.Call.Key), "criticality", e.Call.Criticality.String(),
+	r.logger.Warn(text, "policy", e.Policy, "cluster", routes.ClusterOf(e.Call.Key), "criticality", e.Call.Criticality.String(),
 		"customer", e.Call.Customer, "reason", e.Err, "left_out", r.missing.Swap(0))
 }

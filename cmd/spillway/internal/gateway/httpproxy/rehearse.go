@@ -13,7 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 )
 
 // A rehearsal is all of one listener, with a stage in the place of its endpoints: what
@@ -36,18 +36,20 @@ func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	x.clusters, x.gates = n.clusters, n.gates
 	for i := range c.Clusters {
 		named := c.Clusters[i]
-		named.Health = nil // nothing is sent
-		u, err := newUpstream(c, &named, keys.Secrets{}, &x.witness, nil)
+		named.Health = nil // nothing is sent but the request
+		if l := named.Balance.LoadReports; l != nil {
+			silent := *l
+			silent.OutOfBandPeriod = 0
+			named.Balance.LoadReports = &silent
+		}
+		u, err := upstream.Make(upstream.Options{Config: c, Cluster: &named, Observer: &x.witness, Dial: x.stage.dial})
 		if err != nil {
 			return nil, errors.Join(err, x.close())
 		}
-		for _, t := range []*http.Transport{u.endpoints.plain, u.endpoints.second} {
-			if t != nil {
-				t.DialContext = x.stage.dial
-			}
+		n.clusters[named.Name] = &cluster{Cluster: upstream.New(named.Name)}
+		if err := n.clusters[named.Name].Replace(context.Background(), x.proxy.logger, u); err != nil {
+			return nil, errors.Join(err, x.close())
 		}
-		n.clusters[named.Name] = &cluster{name: named.Name}
-		n.clusters[named.Name].current.Store(u)
 	}
 	var err error
 	if x.settings, err = x.proxy.makeSettings(n, l); err != nil {
@@ -75,7 +77,7 @@ func (x *rehearsal) play(r *http.Request) (answer answered) {
 // close ends it. What the gates still had to report is there then.
 func (x *rehearsal) close() (err error) {
 	for _, c := range x.clusters {
-		c.close()
+		c.Close()
 	}
 	x.stage.close()
 	for _, g := range x.gates {

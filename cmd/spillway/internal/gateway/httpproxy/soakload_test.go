@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 // A book has what was done for each client. A client makes its requests one after the
@@ -78,7 +80,7 @@ func (s *service) order(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	call := isGRPC(r)
+	call := media.IsGRPC(r)
 	if call && len(text) > 5 {
 		text = text[5:]
 	}
@@ -172,7 +174,7 @@ func send(ctx context.Context, c *http.Client, r *http.Request, want string) int
 	case resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("X-Envoy-Overloaded") == "true",
 		status == "14" && resp.Header.Get("Grpc-Message") == "overloaded":
 		return http.StatusServiceUnavailable
-	case resp.StatusCode != http.StatusOK || string(text) != want || isGRPC(r) && resp.Trailer.Get("Grpc-Status") != "0":
+	case resp.StatusCode != http.StatusOK || string(text) != want || media.IsGRPC(r) && resp.Trailer.Get("Grpc-Status") != "0":
 		return 1
 	}
 	return http.StatusOK

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -27,7 +28,7 @@ func (s *streaming) Write(p []byte) (int, error) {
 func (s *streaming) FlushError() error {
 	s.wake()
 	err := http.NewResponseController(s.ResponseWriter).Flush()
-	if err == nil && isStream(s.Header()) {
+	if err == nil && media.IsStream(s.Header()) {
 		s.resting = true
 		s.exchange.resting.Store(true)
 		spillhttp.Suspend(s.ResponseWriter)
@@ -49,10 +50,4 @@ func (s *streaming) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 // Hijack implements [http.Hijacker].
 func (s *streaming) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return http.NewResponseController(s.ResponseWriter).Hijack()
-}
-
-// isStream reports whether an answer is a stream.
-func isStream(h http.Header) bool {
-	kind := first(h, "Content-Type")
-	return isType(kind, "text/event-stream") || isType(kind, grpcContent[0])
 }

@@ -2,14 +2,12 @@ package httpproxy
 
 import (
 	"context"
-	"net/http"
 	"reflect"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -31,40 +29,6 @@ type tuning struct {
 type counts struct {
 	dropped  uint64 // by the limit in flight
 	admitted map[gateKey]uint64
-}
-
-// A meter counts what endpoints answer, from when an attempt is sent until the head of
-// its answer is there. An attempt that gets no answer counts with its time.
-type meter struct {
-	next    http.RoundTripper
-	counts  tuner.Meter
-	waiting atomic.Int64
-}
-
-// RoundTrip implements [http.RoundTripper].
-func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
-	start := time.Now()
-	m.waiting.Add(1)
-	answer, err := m.next.RoundTrip(r)
-	m.waiting.Add(-1)
-	m.counts.End(time.Since(start), endingOf(answer, err, start))
-	return answer, err
-}
-
-// endingOf returns how an attempt did. A refusal of one customer says nothing of the load.
-func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
-	if err != nil { // the time that it took tells enough
-		return tuner.Failed
-	}
-	said := read(answer, now)
-	switch said.outcome() {
-	case spillway.OutcomeOverloaded:
-		return tuner.Refused
-	case spillway.OutcomeOverQuota:
-		return tuner.Failed
-	default:
-		return tuner.Served
-	}
 }
 
 // tune begins and ends tunings, as the configuration has them that has just been put in
@@ -121,7 +85,7 @@ func (t *tuning) Set(ctx context.Context, limit float64) error {
 func (t *tuning) put(limit float64) error {
 	p := t.proxy
 	if !t.rate {
-		p.clusters[t.name].current.Load().limiter.SetMaxRequests(uint32(limit))
+		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
 		return nil
 	}
 	n := &next{config: p.config}
@@ -143,8 +107,8 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 	m, is := t.count()
 	was := t.last
 	t.last = is
-	waiting := m.waiting.Load()
-	served := t.window.Read(now, &m.counts, t.config.Signals, values, waiting > 0)
+	waiting := m.Waiting()
+	served := t.window.Read(now, &m.Counts, t.config.Signals, values, waiting > 0)
 	switch {
 	case t.rate:
 		return served * busiest(is.admitted, was.admitted)
@@ -155,18 +119,18 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 }
 
 // count returns the counts as they are, and the meter that has the others.
-func (t *tuning) count() (*meter, counts) {
+func (t *tuning) count() (*upstream.Meter, counts) {
 	p := t.proxy
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	u := p.clusters[t.name].current.Load()
-	c := counts{dropped: u.limiter.Stats().Drops, admitted: make(map[gateKey]uint64)}
+	u := p.clusters[t.name].Current()
+	c := counts{dropped: u.Limiter().Stats().Drops, admitted: make(map[gateKey]uint64)}
 	for key, g := range p.gates {
 		if key.cluster == t.name {
 			c.admitted[key] = g.admitted.Load()
 		}
 	}
-	return u.meter, c
+	return u.Meter(), c
 }
 
 // busiest returns the share of the gate that let in most since a time, as each has the

@@ -2,14 +2,14 @@ package httpproxy
 
 import (
 	"context"
-	"net/http"
-	"reflect"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -20,10 +20,10 @@ type next struct {
 	listeners map[string]*listener // those kept and new ones
 	settings  map[string]*settings // of listeners
 	clusters  map[string]*cluster
-	upstreams map[string]*upstream // of clusters; none where nothing has changed
+	upstreams map[string]*upstream.Version // of clusters; none where nothing has changed
 	gates     map[gateKey]*gate
-	plane     ControlPlane // nil: there is none
-	made      []func()     // undo what was made
+	plane     upstream.ControlPlane // nil: there is none
+	made      []func()              // undo what was made
 }
 
 // prepare makes all that a configuration needs and is not there yet. If it fails, all
@@ -31,7 +31,7 @@ type next struct {
 func (p *Proxy) prepare(c *config.Config) (*next, error) {
 	n := &next{
 		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
-		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream), gates: make(map[gateKey]*gate),
+		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), gates: make(map[gateKey]*gate),
 	}
 	if err := p.make(n); err != nil {
 		for _, undo := range slices.Backward(n.made) {
@@ -63,49 +63,37 @@ func (p *Proxy) make(n *next) error {
 func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 	kept := p.clusters[x.Name]
 	if kept == nil {
-		kept = &cluster{name: x.Name}
+		kept = &cluster{Cluster: upstream.New(x.Name)}
 	}
 	n.clusters[x.Name] = kept
 	secrets, err := keys.Client(x.TLS)
 	if err != nil {
 		return err
 	}
-	plane := n.plane
-	if x.XDS == nil {
-		plane = nil
-	}
-	u := kept.current.Load()
-	if u != nil && u.tls.Text == secrets.Text && u.mode == n.config.Mode && u.plane == plane && reflect.DeepEqual(u.config, x) {
+	o := upstream.Options{Config: n.config, Cluster: x, Secrets: secrets, Observer: p.observer, Plane: n.plane}
+	if u := kept.Current(); u != nil && u.Same(o) {
 		return nil
 	}
-	u, err = newUpstream(n.config, x, secrets, p.observer, plane)
+	u, err := upstream.Make(o)
 	if err != nil {
 		return err
 	}
 	n.upstreams[x.Name] = u
-	n.made = append(n.made, u.close)
+	n.made = append(n.made, u.Close)
 	return nil
 }
 
 // makeSettings makes those of a listener but for its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
-	s := &settings{config: l, internal: l.Boundary == "internal", bounds: boundsOf(l, &config.Route{}), peers: l.Networks(), trusted: make(map[string]bool)}
-	for i := range n.config.Routes {
-		r := &n.config.Routes[i]
-		if !s.serves(r) {
-			continue
-		}
-		s.paths = s.paths || r.Path != ""
-		if r.Customer.Header != "" && r.Customer.Trusted {
-			s.trusted[http.CanonicalHeaderKey(r.Customer.Header)] = true
-		}
-		key := gateKey{l.Name, r.Cluster}
+	s := &settings{config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l), bounds: boundsOf(l, &config.Route{}), peers: l.Networks()}
+	for _, r := range s.table.All() {
+		key := gateKey{l.Name, r.Config.Cluster}
 		if n.gates[key] == nil {
 			if err := p.makeGate(n, key, l); err != nil {
 				return nil, err
 			}
 		}
-		s.routes = append(s.routes, newRoute(l, r, n.gates[key]))
+		s.targets = append(s.targets, target{r, n.gates[key], boundsOf(l, r.Config)})
 	}
 	return s, nil
 }
@@ -167,8 +155,7 @@ func (n *next) ingress(key gateKey, l *config.Listener) ingress.Config {
 // commit puts a configuration in place.
 func (p *Proxy) commit(n *next) {
 	for name, u := range n.upstreams {
-		p.impossible(n.clusters[name].replace(u)) // it was checked
-		u.check(p.base, p.logger)
+		p.impossible(n.clusters[name].Replace(p.base, p.logger, u)) // it was checked
 	}
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
@@ -226,7 +213,7 @@ func (p *Proxy) end(n *next) {
 		}
 		for name, x := range clusters {
 			if n.clusters[name] == nil {
-				x.close()
+				x.Close()
 			}
 		}
 		if plane != n.plane {

@@ -13,9 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/throttle"
 )
 
 func noShed(c *config.Config) { c.Clusters[0].Shed.Mode = "off" }
@@ -190,45 +188,6 @@ func TestWhatIsNotShared(t *testing.T) {
 			if row.headers == nil && rejected == 0 || row.headers != nil && rejected > 0 {
 				t.Errorf("%s, %d endpoints: %d rejected by the throttle", row.name, n, rejected)
 			}
-		}
-	}
-}
-
-func routeName(r throttle.Route) string {
-	if r.Namer != nil {
-		return r.Namer.Route()
-	}
-	return r.Name
-}
-
-// TestRoutesOfRequests: which requests share a throttle once they fail.
-func TestRoutesOfRequests(t *testing.T) {
-	for _, row := range []struct {
-		whole bool
-		kind  string // of the content
-		path  string
-		want  string
-	}{
-		{false, "", "/users/17/export", "POST /users/*/export"},
-		{false, "text/plain", "/v1/list", "POST /v1/list"},
-		{false, "application/grpc", "/shop.v1.Orders/Get2", "/shop.v1.Orders/Get2"},
-		{true, "", "/users/17/export", ""},
-		{true, "application/grpc", "/shop.v1.Orders/Get2", ""},
-	} {
-		c := &config.Cluster{Name: "web"}
-		c.Throttle.WholeCluster = row.whole
-		x, err := newThrottles(c, throttle.Config{}, spillway.ModeEnforce, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://web"+row.path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.ProtoMajor = 2
-		r.Header.Set("Content-Type", row.kind)
-		if got := routeName(x.route(r)); got != row.want {
-			t.Errorf("%s %s, whole %v: %q, want %q", row.kind, row.path, row.whole, got, row.want)
 		}
 	}
 }

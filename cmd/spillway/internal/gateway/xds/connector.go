@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/spillxds"
 )
@@ -21,8 +21,8 @@ import (
 // ready; it is safe for concurrent use.
 type Connector struct{ registry inflight.Registry }
 
-// Connect connects to a control plane: it is a [httpproxy.Connect].
-func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (httpproxy.ControlPlane, error) {
+// Connect connects to a control plane: it is a [upstream.Connect].
+func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, error) {
 	bootstrap, err := bootstrapOf(x)
 	if err != nil {
 		return nil, err
@@ -62,15 +62,15 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 	return spillxds.ParseBootstrap(text)
 }
 
-// plane is a [httpproxy.ControlPlane].
+// plane is a [upstream.ControlPlane].
 type plane struct {
 	client *spillxds.Client
 	logger *slog.Logger
 	held   atomic.Int64 // limits that are in use
 }
 
-// Limits implements [httpproxy.ControlPlane].
-func (p *plane) Limits(x config.ClusterXDS) (httpproxy.Limits, error) {
+// Limits implements [upstream.ControlPlane].
+func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 	p.held.Add(1)
 	left := sync.OnceFunc(func() { p.held.Add(-1) })
 	c, err := p.client.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
@@ -81,17 +81,17 @@ func (p *plane) Limits(x config.ClusterXDS) (httpproxy.Limits, error) {
 	return &limits{c, left}, nil
 }
 
-// Close implements [httpproxy.ControlPlane].
+// Close implements [upstream.ControlPlane].
 func (p *plane) Close() error { return p.client.Close() }
 
-// limits are [httpproxy.Limits].
+// limits are [upstream.Limits].
 type limits struct {
 	*spillxds.Cluster
 
 	left func()
 }
 
-// Close implements [httpproxy.Limits].
+// Close implements [upstream.Limits].
 func (l *limits) Close() {
 	l.left()
 	l.Cluster.Close()

@@ -1,4 +1,4 @@
-package httpproxy
+package upstream
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -86,7 +87,7 @@ func (t *throttles) route(r *http.Request) throttle.Route {
 	switch {
 	case t.whole:
 		return throttle.Route{}
-	case isGRPC(r):
+	case media.IsGRPC(r):
 		return throttle.Route{Name: r.URL.Path} // the method
 	default:
 		return throttle.Route{Namer: (*routed)(r)}

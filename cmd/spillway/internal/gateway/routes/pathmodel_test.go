@@ -1,4 +1,4 @@
-package httpproxy
+package routes
 
 import (
 	"math/rand/v2"
@@ -44,21 +44,21 @@ func randomPath(random *rand.Rand) string {
 
 // routesAlike fails if the route of a path is another one than [http.ServeMux] chooses for the
 // path that is sent on, or if that is not what [path.Clean] makes of it.
-func routesAlike(t testing.TB, escaped string) (matched *route) {
+func routesAlike(t testing.TB, escaped string) (matched *Route) {
 	t.Helper()
 	u, err := url.ParseRequestURI(escaped)
 	if err != nil || !strings.HasPrefix(u.Path, "/") {
 		return nil
 	}
-	s, m := &settings{config: &config.Listener{}, paths: true}, http.NewServeMux()
+	s, m := &Table{paths: true}, http.NewServeMux()
 	for i := range pathRoutes {
-		s.routes = append(s.routes, newRoute(s.config, &pathRoutes[i].route, nil))
+		s.routes = append(s.routes, newRoute(&config.Listener{}, &pathRoutes[i].route))
 		m.HandleFunc(pathRoutes[i].pattern, func(http.ResponseWriter, *http.Request) {})
 	}
 	r := httptest.NewRequest(http.MethodGet, "/", nil) // nothing is waited for
 	r.URL = u
 	r = straighten(r)
-	matched = s.match(r)
+	matched = s.Match(r)
 	_, pattern := m.Handler(r)
 	if pattern == r.URL.Path+"/" {
 		pattern = "/" // net/http redirects to the pattern
@@ -68,7 +68,7 @@ func routesAlike(t testing.TB, escaped string) (matched *route) {
 			continue
 		}
 		// A path that servers read in different ways is not exempt, but only that.
-		if want := pathRoutes[i].pattern; pattern != want && (x.config.Exempt || plain(r.URL)) {
+		if want := pathRoutes[i].pattern; pattern != want && (x.Config.Exempt || plain(r.URL)) {
 			t.Errorf("%q, sent on as %q, meets the route %q, by net/http %q", escaped, r.URL.EscapedPath(), want, pattern)
 		}
 	}
@@ -83,14 +83,14 @@ func routesAlike(t testing.TB, escaped string) (matched *route) {
 
 func TestRandomPaths(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 17))
-	exact := newRoute(&config.Listener{}, &pathRoutes[0].route, nil)
-	below := newRoute(&config.Listener{}, &pathRoutes[1].route, nil)
+	exact := newRoute(&config.Listener{}, &pathRoutes[0].route)
+	below := newRoute(&config.Listener{}, &pathRoutes[1].route)
 	exempt := 0
 	for range 15_000 {
 		p := randomPath(random)
 		same(t, p)
 		exempts(t, exact, below, p)
-		if x := routesAlike(t, p); x != nil && x.config.Exempt {
+		if x := routesAlike(t, p); x != nil && x.Config.Exempt {
 			exempt++
 		}
 		if t.Failed() {

@@ -1,4 +1,4 @@
-package httpproxy
+package routes
 
 import (
 	"maps"
@@ -12,49 +12,37 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A route is where some requests of a listener go.
-type route struct {
-	config *config.Route
-	gate   *gate
-	key    string // of the limit on its requests at work; see limitKey
-	class  spillway.Criticality
-	header string // of the customer, in canonical form
-	match  []header
-	bounds *bounds
-	exact  bool // the path is all of it
-	named  bool // the header of the customer is believed
+// A Route is where some requests of a listener go.
+type Route struct {
+	Config   *config.Route
+	Index    int    // in its [Table]
+	LimitKey string // of the limit on its requests at work
+	Class    spillway.Criticality
+	Header   string // of the customer, in canonical form; empty: none names it
+	Named    bool   // the header of the customer is believed
+
+	match []header
+	exact bool // the path is all of it
 }
 
 // header is one that a request must have; * is any value.
 type header struct{ name, value, field string }
 
-func newRoute(l *config.Listener, c *config.Route, g *gate) *route {
-	r := &route{config: c, gate: g, key: c.LimitKey(), header: http.CanonicalHeaderKey(c.Customer.Header), bounds: boundsOf(l, c)}
+func newRoute(l *config.Listener, c *config.Route) *Route {
+	r := &Route{Config: c, LimitKey: c.LimitKey(), Header: http.CanonicalHeaderKey(c.Customer.Header)}
 	r.exact = c.Exact || c.Exempt && !c.Prefix
-	r.named = !c.Customer.Identity && r.header != "" && (c.Customer.Trusted || l.Boundary == "internal")
-	r.class, _ = c.Criticality.Criticality() // Check has seen that it is one, or empty
+	r.Named = !c.Customer.Identity && r.Header != "" && (c.Customer.Trusted || l.Boundary == "internal")
+	r.Class, _ = c.Criticality.Criticality() // Check has seen that it is one, or empty
 	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
 		r.match = append(r.match, header{http.CanonicalHeaderKey(name), c.Headers[name], "headers." + name})
 	}
 	return r
 }
 
-// clusterOf returns the cluster of the key of a call.
-func clusterOf(key string) string {
-	cluster, _, _ := strings.Cut(key, config.KeySeparator)
-	return cluster
-}
-
-// matches reports whether a request, whose path and host are given as they count, is
-// meant.
-func (x *route) matches(r *http.Request, path, host string) bool {
-	return x.miss(r, path, host) == ""
-}
-
-// miss returns the first field of the route that is not as a request is; none if it
-// is meant.
-func (x *route) miss(r *http.Request, path, host string) (field string) {
-	c := x.config
+// Miss returns the first field of the route that a request is not like, whose path and host
+// are those of [Path] and [Host]; "" if the route is meant.
+func (x *Route) Miss(r *http.Request, path, host string) (field string) {
+	c := x.Config
 	switch {
 	case !strings.HasPrefix(path, c.Path), x.exact && path != c.Path, c.Exempt && !plain(r.URL):
 		return "path"
@@ -80,8 +68,8 @@ func sameHost(host, want string) bool {
 	return strings.EqualFold(host, want)
 }
 
-// hostOf returns the host that a request names, without a port.
-func hostOf(r *http.Request) string {
+// Host returns the host that a request names, without a port.
+func Host(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.Host)
 	switch {
 	case err != nil:
@@ -92,23 +80,23 @@ func hostOf(r *http.Request) string {
 	return host
 }
 
-// maxCustomer is the longest name of a customer; longer ones are nobody's.
-const maxCustomer = 256
+// MaxCustomer is the longest name of a customer; longer ones are nobody's.
+const MaxCustomer = 256
 
-// customer returns on whose behalf a request is made. At an edge a header is believed only
+// Customer returns on whose behalf a request is made. At an edge a header is believed only
 // where the configuration says so, and where a certificate is to say it nothing else does.
-func (x *route) customer(r *http.Request) (name string) {
+func (x *Route) Customer(r *http.Request) (name string) {
 	switch {
-	case x.config.Customer.Identity:
+	case x.Config.Customer.Identity:
 		if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 			name = claims.Identity(r.TLS.VerifiedChains[0][0])
 		}
-	case x.named:
-		if values := r.Header[x.header]; len(values) == 1 {
+	case x.Named:
+		if values := r.Header[x.Header]; len(values) == 1 {
 			name = values[0]
 		}
 	}
-	if len(name) > maxCustomer {
+	if len(name) > MaxCustomer {
 		return ""
 	}
 	return name
@@ -120,8 +108,8 @@ var defaultUpgrades = []string{"websocket"}
 
 // upgradable reports whether all protocols that a request wants are allowed. An exempt
 // request stays what it is.
-func (x *route) upgradable(r *http.Request) bool {
-	allowed := x.config.Upgrades
+func (x *Route) upgradable(r *http.Request) bool {
+	allowed := x.Config.Upgrades
 	if len(allowed) == 0 {
 		allowed = defaultUpgrades
 	}
@@ -133,12 +121,12 @@ func (x *route) upgradable(r *http.Request) bool {
 			}
 		}
 	}
-	return !x.config.Exempt
+	return !x.Config.Exempt
 }
 
-// upgrade takes out of a request what would make another protocol of its connection,
+// Upgrade takes out of a request what would make another protocol of its connection,
 // unless its route allows it. RFC 9110, section 7.8, lets a server ignore it.
-func (x *route) upgrade(r *http.Request) {
+func (x *Route) Upgrade(r *http.Request) {
 	if r.Header["Upgrade"] == nil || x.upgradable(r) {
 		return
 	}

@@ -1,4 +1,4 @@
-package httpproxy
+package routes
 
 import (
 	"net/http"
@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Routes match the path that the upstream gets. A path with dot segments or empty segments
-// is normalized once, before routes are matched, and is sent on in that form.
 
 // straight returns an escaped path without empty and dot segments, as RFC 3986, section
 // 5.2.4, removes them. Dots may be escaped.
@@ -55,8 +52,8 @@ func dots(segment string) string {
 	return ""
 }
 
-// pathOf returns the normalized path of a request, which routes match.
-func pathOf(r *http.Request) string {
+// Path returns the normalized path of a request, which routes match.
+func Path(r *http.Request) string {
 	if !detours(r.URL.Path) && r.URL.RawPath == "" {
 		return r.URL.Path
 	}
@@ -69,7 +66,7 @@ func pathOf(r *http.Request) string {
 	return r.URL.Path
 }
 
-// straighten returns a request with a straight path.
+// straighten returns a request with a normalized path: without empty and dot segments.
 func straighten(r *http.Request) *http.Request {
 	if !detours(r.URL.Path) && r.URL.RawPath == "" {
 		return r

@@ -1,10 +1,11 @@
-package httpproxy
+package upstream
 
 import (
 	"context"
 	"net/http"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
 // A keeper keeps bodies that are short enough, so that their requests can be sent
@@ -17,7 +18,7 @@ type keeper struct {
 
 // RoundTrip implements [http.RoundTripper].
 func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
-	call := isGRPC(r)
+	call := media.IsGRPC(r)
 	if !call && !k.trails {
 		return k.send(r)
 	}

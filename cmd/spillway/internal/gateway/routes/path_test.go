@@ -1,4 +1,4 @@
-package httpproxy
+package routes
 
 import (
 	"net/http"
@@ -84,7 +84,7 @@ func same(t testing.TB, escaped string) {
 		}
 	}
 	r := &http.Request{URL: u}
-	if a, b := pathOf(r), pathOf(straighten(r)); a != b {
+	if a, b := Path(r), Path(straighten(r)); a != b {
 		t.Errorf("%q is matched as %q, and sent on as %q", escaped, a, b)
 	}
 	if sent := straighten(r).URL; sent.EscapedPath() != got {
@@ -105,8 +105,8 @@ func FuzzPath(f *testing.F) {
 			f.Add(p)
 		}
 	}
-	exact := newRoute(&config.Listener{}, &config.Route{Path: "/healthz", Exempt: true}, nil)
-	below := newRoute(&config.Listener{}, &config.Route{Path: "/health/", Exempt: true, Prefix: true}, nil)
+	exact := newRoute(&config.Listener{}, &config.Route{Path: "/healthz", Exempt: true})
+	below := newRoute(&config.Listener{}, &config.Route{Path: "/health/", Exempt: true, Prefix: true})
 	f.Fuzz(func(t *testing.T, p string) {
 		same(t, p)
 		exempts(t, exact, below, p)
@@ -139,7 +139,7 @@ func lenient(p string) string {
 }
 
 // exempts fails if a path is exempt that a lenient server takes for another one.
-func exempts(t testing.TB, exact, below *route, p string) {
+func exempts(t testing.TB, exact, below *Route, p string) {
 	t.Helper()
 	u, err := url.ParseRequestURI(p)
 	if err != nil || u.Path == "" || u.Path[0] != '/' {
@@ -147,17 +147,17 @@ func exempts(t testing.TB, exact, below *route, p string) {
 	}
 	r := straighten(&http.Request{Method: http.MethodGet, URL: u})
 	sent := r.URL.EscapedPath()
-	if exact.matches(r, pathOf(r), "") && lenient(sent) != "/healthz" {
+	if exact.Miss(r, Path(r), "") == "" && lenient(sent) != "/healthz" {
 		t.Errorf("%q is exempt, and sent on as %q, which may be read as %q", p, sent, lenient(sent))
 	}
-	if below.matches(r, pathOf(r), "") && lenient(sent) != "/health" && !strings.HasPrefix(lenient(sent), "/health/") {
+	if below.Miss(r, Path(r), "") == "" && lenient(sent) != "/health" && !strings.HasPrefix(lenient(sent), "/health/") {
 		t.Errorf("%q is exempt, and sent on as %q, which may be read as %q", p, sent, lenient(sent))
 	}
 }
 
 func TestExemptPathsAreNothingElse(t *testing.T) {
-	exact := newRoute(&config.Listener{}, &config.Route{Path: "/healthz", Exempt: true}, nil)
-	below := newRoute(&config.Listener{}, &config.Route{Path: "/health/", Exempt: true, Prefix: true}, nil)
+	exact := newRoute(&config.Listener{}, &config.Route{Path: "/healthz", Exempt: true})
+	below := newRoute(&config.Listener{}, &config.Route{Path: "/health/", Exempt: true, Prefix: true})
 	for _, p := range paths() {
 		exempts(t, exact, below, p)
 		exempts(t, exact, below, strings.Replace(p, "/healthz", "/health", 1))
@@ -172,7 +172,7 @@ func TestExemptPathsAreNothingElse(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := straighten(&http.Request{Method: http.MethodGet, URL: u})
-		if got := [2]bool{exact.matches(r, pathOf(r), ""), below.matches(r, pathOf(r), "")}; got != want {
+		if got := [2]bool{exact.Miss(r, Path(r), "") == "", below.Miss(r, Path(r), "") == ""}; got != want {
 			t.Errorf("%s: exempt exactly and below: %v, want %v", path, got, want)
 		}
 	}

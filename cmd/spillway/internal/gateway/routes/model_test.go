@@ -1,4 +1,4 @@
-package httpproxy
+package routes
 
 import (
 	"math/rand/v2"
@@ -47,7 +47,7 @@ func TestRoutesAgainstAModel(t *testing.T) {
 	one := func(all ...string) string { return all[random.IntN(len(all))] }
 	matched := 0
 	for range 500 {
-		s := &settings{config: &config.Listener{Name: "a"}}
+		s, l := &Table{}, &config.Listener{Name: "a"}
 		for range 1 + random.IntN(5) {
 			c := &config.Route{Path: one("", "/", "/a", "/a/", "/ab"), Host: one("", "x.test", "*.x.test"), Headers: map[string]string{}}
 			c.Exact = c.Path != "" && random.IntN(3) == 0
@@ -57,7 +57,7 @@ func TestRoutesAgainstAModel(t *testing.T) {
 			for range random.IntN(3) {
 				c.Headers[one("x-a", "X-B")] = one("*", "1", "2")
 			}
-			s.routes = append(s.routes, newRoute(s.config, c, nil))
+			s.routes = append(s.routes, newRoute(l, c))
 		}
 		for range 20 {
 			r := &http.Request{
@@ -67,7 +67,7 @@ func TestRoutesAgainstAModel(t *testing.T) {
 			for range random.IntN(3) {
 				r.Header.Add(one("X-A", "X-B"), one("1", "2", "3"))
 			}
-			got, want := s.match(r), slices.IndexFunc(s.routes, func(x *route) bool { return len(failing(x.config, r)) == 0 })
+			got, want := s.Match(r), slices.IndexFunc(s.routes, func(x *Route) bool { return len(failing(x.Config, r)) == 0 })
 			if (got == nil) != (want < 0) || got != nil && got != s.routes[want] {
 				t.Fatalf("%+v: %+v, want route %d", r, got, want)
 			}
@@ -75,9 +75,9 @@ func TestRoutesAgainstAModel(t *testing.T) {
 				matched++
 			}
 			for _, x := range s.routes {
-				bad := failing(x.config, r)
-				if field := x.miss(r, pathOf(r), hostOf(r)); field == "" != (len(bad) == 0) || field != "" && !bad[field] {
-					t.Fatalf("%+v, %+v: missed by %q, want one of %v", x.config, r, field, bad)
+				bad := failing(x.Config, r)
+				if field := x.Miss(r, Path(r), Host(r)); field == "" != (len(bad) == 0) || field != "" && !bad[field] {
+					t.Fatalf("%+v, %+v: missed by %q, want one of %v", x.Config, r, field, bad)
 				}
 			}
 		}

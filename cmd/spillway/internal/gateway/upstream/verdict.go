@@ -1,4 +1,4 @@
-package httpproxy
+package upstream
 
 import (
 	"context"
@@ -83,13 +83,6 @@ const scopeHeader = "X-Overload-Scope"
 
 // scopeTaskValue is its value for one task.
 var scopeTaskValue = []string{"task"}
-
-// What this proxy rejects by its own throttle, limit in flight or queue concerns all of a
-// cluster: a retry of the layer above would meet the same.
-var (
-	dontRetryValue = []string{"false"}
-	noPushback     = []string{"-1"}
-)
 
 // scopeOf returns the scope of a refusal by its headers. "Don't retry" says that other
 // tasks are overloaded, too.

@@ -1,8 +1,8 @@
-package httpproxy
+package upstream
 
 import (
+	"context"
 	"crypto/tls"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
 
@@ -84,6 +85,12 @@ func (e *endpoints) assemble(start time.Time) (err error) {
 	return err
 }
 
+// Peers that are silent on HTTP/2 are asked whether they are still there.
+const (
+	PingAfter   = 30 * time.Second
+	PingTimeout = 15 * time.Second
+)
+
 // maxAnswerHead is how long the head of an answer may be.
 const maxAnswerHead = 1 << 20
 
@@ -100,7 +107,7 @@ func newTransport(x *config.Cluster, connections int) *http.Transport {
 		ExpectContinueTimeout:  time.Second,
 		DisableCompression:     true,
 		Protocols:              new(http.Protocols),
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: PingAfter, PingTimeout: PingTimeout},
 	}
 }
 
@@ -110,7 +117,7 @@ func (e *endpoints) places() int { return e.each * len(e.all) }
 
 // RoundTrip implements [http.RoundTripper].
 func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
-	t, call := e.plain, isGRPC(r)
+	t, call := e.plain, media.IsGRPC(r)
 	if e.second != nil && (e.always || call) {
 		t = e.second
 	}
@@ -238,104 +245,20 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 	return nil
 }
 
+// dial has connections made in another way.
+func (e *endpoints) dial(how func(ctx context.Context, network, address string) (net.Conn, error)) {
+	e.plain.DialContext = how
+	if e.second != nil {
+		e.second.DialContext = how
+	}
+}
+
 func (e *endpoints) close() {
 	e.plain.CloseIdleConnections()
 	if e.second != nil {
 		e.second.CloseIdleConnections()
 	}
 }
-
-// EndpointStats says how an endpoint stands.
-type EndpointStats struct {
-	Address string
-	Busy    int           // attempts under way
-	Total   uint64        // attempts
-	State   balance.State // why it is skipped
-	Weight  float64       // relative to the mean
-	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
-
-	Health                   Health // by its checks
-	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
-	SkippedTotal             uint64 // checks that were not made, as requests were served
-	Reason                   string // of the last check that failed
-}
-
-func (e *endpoints) stats(now time.Time) []EndpointStats {
-	all := make([]EndpointStats, 0, len(e.all))
-	at := int64(now.Sub(e.set.Start()))
-	for i, x := range e.all {
-		s := EndpointStats{
-			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
-			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
-			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
-		}
-		if reason := x.health.reason.Load(); reason != nil {
-			s.Reason = *reason
-		}
-		all = append(all, s)
-	}
-	return all
-}
-
-// hold counts an attempt as under way until its answer has ended, and takes the load
-// report out of its trailers.
-func (e *endpoints) hold(x *endpoint, resp *http.Response) {
-	if resp.Body == nil || resp.Body == http.NoBody {
-		x.End()
-		return
-	}
-	if len(resp.Trailer) > 0 { // the announced ones
-		delete(resp.Trailer, orca.Header)
-		delete(resp.Trailer, orca.HeaderBinary)
-	}
-	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
-	resp.Body = h
-	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
-		resp.Body = &duplex{h, w}
-	}
-}
-
-// held is the body of an answer.
-type held struct {
-	io.ReadCloser
-	endpoints *endpoints
-	endpoint  *endpoint
-	response  *http.Response
-	ended     atomic.Bool
-}
-
-// Read implements [io.Reader].
-func (h *held) Read(p []byte) (int, error) {
-	n, err := h.ReadCloser.Read(p)
-	if err != nil {
-		if len(h.response.Trailer) > 0 {
-			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
-		}
-		h.end()
-	}
-	return n, err
-}
-
-// Close implements [io.Closer].
-func (h *held) Close() error {
-	defer h.end()
-	return h.ReadCloser.Close()
-}
-
-func (h *held) end() {
-	if h.ended.CompareAndSwap(false, true) {
-		h.endpoint.End()
-	}
-}
-
-// duplex is a body that can be written to.
-type duplex struct {
-	*held
-	io.Writer
-}
-
-// host returns any address of the cluster, for requests that are aimed later.
-func (e *endpoints) host() string { return e.all[0].address }
 
 // requested returns when the last attempt was sent to any endpoint, since the start of
 // the set; 0 if there was none.

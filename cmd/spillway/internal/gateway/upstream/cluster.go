@@ -1,0 +1,92 @@
+package upstream
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// A Cluster is where requests are sent. What it does so with can be replaced. It is an
+// [http.RoundTripper], and safe for concurrent use; the first [Cluster.Replace] comes before
+// all else.
+type Cluster struct {
+	name    string
+	current atomic.Pointer[Version]
+}
+
+// New returns a cluster that has no version yet.
+func New(name string) *Cluster { return &Cluster{name: name} }
+
+// Current returns the version in use; nil if there is none yet.
+func (x *Cluster) Current() *Version { return x.current.Load() }
+
+// RoundTrip implements [http.RoundTripper].
+func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
+	return x.current.Load().throttles.RoundTrip(r)
+}
+
+// Replace puts u in the place of what there was, and checks its endpoints until ctx ends.
+// Those who wait for their turn go on to wait, and what is known of endpoints is kept. It is
+// not for concurrent use.
+func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {
+	err := x.take(u)
+	u.check(ctx, logger)
+	return err
+}
+
+func (x *Cluster) take(u *Version) error {
+	old := x.current.Load()
+	if old == nil {
+		x.current.Store(u)
+		return nil
+	}
+	if old.queue != nil && u.queue != nil {
+		old.queue.Update(u.queue.Limits())
+		u.queue = old.queue
+	}
+	if old.checker != nil {
+		old.checker.stop() // so that nothing changes while it is taken over
+	}
+	err := u.endpoints.inherit(old.endpoints, u.config.Health != nil && old.config.Health != nil)
+	x.current.Store(u)
+	old.Close()
+	return err
+}
+
+// Close ends it.
+func (x *Cluster) Close() { x.current.Load().Close() }
+
+// Stats says how a [Cluster] stands.
+type Stats struct {
+	Egress    egress.Stats
+	Retry     retry.Stats
+	Budget    budget.Stats // of the retries; zero where there are none
+	Endpoints []EndpointStats
+	Panics    bool        // no endpoint passes its checks: all are used
+	Queue     turns.Stats // of a batch cluster
+}
+
+// Stats returns the levels at the time now.
+func (x *Cluster) Stats(now time.Time) Stats {
+	u := x.current.Load()
+	s := Stats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
+	s.Egress.Throttle = u.throttles.throttle.Stats(now)
+	if u.limits != nil {
+		s.Egress.Inflight = u.limits.Limiter().Stats() // which follows before the first request, too
+	}
+	s.Retry = u.retries.Stats()
+	if b := u.retries.Budget; b != nil {
+		s.Budget = b.Stats()
+	}
+	if u.queue != nil {
+		s.Queue = u.queue.Stats()
+	}
+	return s
+}

@@ -1,0 +1,67 @@
+package upstream
+
+import (
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
+)
+
+// hold counts an attempt as under way until its answer has ended, and takes the load
+// report out of its trailers.
+func (e *endpoints) hold(x *endpoint, resp *http.Response) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		x.End()
+		return
+	}
+	if len(resp.Trailer) > 0 { // the announced ones
+		delete(resp.Trailer, orca.Header)
+		delete(resp.Trailer, orca.HeaderBinary)
+	}
+	h := &held{ReadCloser: resp.Body, endpoints: e, endpoint: x, response: resp}
+	resp.Body = h
+	if w, ok := h.ReadCloser.(io.Writer); ok { // a protocol was switched to: both may talk
+		resp.Body = &duplex{h, w}
+	}
+}
+
+// held is the body of an answer.
+type held struct {
+	io.ReadCloser
+	endpoints *endpoints
+	endpoint  *endpoint
+	response  *http.Response
+	ended     atomic.Bool
+}
+
+// Read implements [io.Reader].
+func (h *held) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if err != nil {
+		if len(h.response.Trailer) > 0 {
+			h.endpoints.report(time.Now(), h.endpoint, h.response.Trailer)
+		}
+		h.end()
+	}
+	return n, err
+}
+
+// Close implements [io.Closer].
+func (h *held) Close() error {
+	defer h.end()
+	return h.ReadCloser.Close()
+}
+
+func (h *held) end() {
+	if h.ended.CompareAndSwap(false, true) {
+		h.endpoint.End()
+	}
+}
+
+// duplex is a body that can be written to.
+type duplex struct {
+	*held
+	io.Writer
+}

@@ -1,0 +1,47 @@
+package upstream
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+)
+
+// A Meter counts what endpoints answer, from when an attempt is sent until the head of
+// its answer is there. An attempt that gets no answer counts with its time.
+type Meter struct {
+	Counts  tuner.Meter
+	next    http.RoundTripper
+	waiting atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) {
+	start := time.Now()
+	m.waiting.Add(1)
+	answer, err := m.next.RoundTrip(r)
+	m.waiting.Add(-1)
+	m.Counts.End(time.Since(start), endingOf(answer, err, start))
+	return answer, err
+}
+
+// Waiting returns how many attempts wait for the head of their answer.
+func (m *Meter) Waiting() int64 { return m.waiting.Load() }
+
+// endingOf returns how an attempt did. A refusal of one customer says nothing of the load.
+func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
+	if err != nil { // the time that it took tells enough
+		return tuner.Failed
+	}
+	said := read(answer, now)
+	switch said.outcome() {
+	case spillway.OutcomeOverloaded:
+		return tuner.Refused
+	case spillway.OutcomeOverQuota:
+		return tuner.Failed
+	default:
+		return tuner.Served
+	}
+}

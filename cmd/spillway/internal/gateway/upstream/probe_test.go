@@ -1,0 +1,71 @@
+package upstream
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// checked answers checks: GET /healthz, and of gRPC those of the service a.B.
+func checked(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/grpc.health.v1.Health/Check" {
+		return
+	}
+	body, _ := io.ReadAll(r.Body)
+	w.Header().Set("Trailer", "Grpc-Status")
+	is := "\x02"
+	if string(body) == "\x00\x00\x00\x00\x05\x0a\x03a.B" {
+		is = "\x01"
+	}
+	_, _ = io.WriteString(w, "\x00\x00\x00\x00\x02\x08"+is)
+	w.Header().Set("Grpc-Status", "0")
+}
+
+func TestProbes(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(checked))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	defer server.Close()
+	here := server.Listener.Addr().String()
+	once := httptest.NewServer(nil)
+	gone := once.Listener.Addr().String()
+	once.Close()
+	silent, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close() // connects, but answers nothing
+	for _, row := range []struct {
+		health  config.Health
+		address string
+		want    string // part of the error; empty: none
+	}{
+		{config.Health{Type: "tcp"}, here, ""},
+		{config.Health{Type: "tcp"}, gone, "refused"},
+		{config.Health{Type: "http", Path: "/healthz"}, here, ""},
+		{config.Health{Type: "http", Path: "/healthz"}, gone, "refused"},
+		{config.Health{Type: "http", Path: "/healthz"}, silent.Addr().String(), "no answer within"},
+		{config.Health{Type: "grpc", Service: "a.B"}, here, ""},
+		{config.Health{Type: "grpc", Service: "a.C"}, here, "not serving"},
+		{config.Health{Type: "grpc"}, here, "not serving"},
+		{config.Health{Type: "grpc"}, silent.Addr().String(), "no answer within"},
+	} {
+		row.health.Timeout = 2 * time.Second
+		if row.address == silent.Addr().String() {
+			row.health.Timeout = 50 * time.Millisecond
+		}
+		c := newChecker(&config.Cluster{Health: &row.health}, nil)
+		err := c.check(t.Context(), row.address)
+		if (err != nil) != (row.want != "") || err != nil && !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%+v at %s: %v, want %q", row.health, row.address, err, row.want)
+		}
+	}
+}

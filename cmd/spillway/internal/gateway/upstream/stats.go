@@ -1,0 +1,39 @@
+package upstream
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+)
+
+// EndpointStats says how an endpoint stands.
+type EndpointStats struct {
+	Address string
+	Busy    int           // attempts under way
+	Total   uint64        // attempts
+	State   balance.State // why it is skipped
+	Weight  float64       // relative to the mean
+	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
+
+	Health                   Health // by its checks
+	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
+	SkippedTotal             uint64 // checks that were not made, as requests were served
+	Reason                   string // of the last check that failed
+}
+
+func (e *endpoints) stats(now time.Time) []EndpointStats {
+	all := make([]EndpointStats, 0, len(e.all))
+	at := int64(now.Sub(e.set.Start()))
+	for i, x := range e.all {
+		s := EndpointStats{
+			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
+			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
+			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
+		}
+		if reason := x.health.reason.Load(); reason != nil {
+			s.Reason = *reason
+		}
+		all = append(all, s)
+	}
+	return all
+}

@@ -1,0 +1,234 @@
+package upstream
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// A Version is a cluster as one configuration has it.
+type Version struct {
+	config    *config.Cluster
+	mode      config.Mode
+	secrets   string // of what endpoints are spoken to with
+	endpoints *endpoints
+	policies  *spillhttp.Transport
+	transport *keeper
+	throttles *throttles
+	queue     *turns.Queue // nil: nobody waits for a turn
+	checker   *checker     // nil: there are no checks
+	reports   *outOfBand   // nil: endpoints are not asked for load reports
+	retries   *config.Retries
+	meter     *Meter            // nil: no limit follows what it counts
+	limiter   *inflight.Limiter // nil likewise
+	plane     ControlPlane      // nil: the configuration has all limits
+	limits    Limits            // nil likewise
+}
+
+// Options are what a [Version] is made of.
+type Options struct {
+	Config   *config.Config  // with its defaults
+	Cluster  *config.Cluster // of it
+	Secrets  keys.Secrets    // by which endpoints are spoken to
+	Observer spillway.Observer
+	// Plane sets limits of clusters that have an xds part. Nil means that there is no
+	// control plane.
+	Plane ControlPlane
+	// Dial connects to endpoints, but for checks. Nil means over the network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// plane is the control plane that sets limits of the cluster, nil if none does.
+func (o *Options) plane() ControlPlane {
+	if o.Cluster.XDS == nil {
+		return nil
+	}
+	return o.Plane
+}
+
+// Make makes a version that nothing uses yet. Whoever does not put it in place with
+// [Cluster.Replace] must close it.
+func Make(o Options) (*Version, error) {
+	c, x := o.Config, o.Cluster
+	policies, err := c.Egress(x)
+	if err != nil {
+		return nil, err
+	}
+	policies.Observer = o.Observer
+	u := &Version{config: x, mode: c.Mode, secrets: o.Secrets.Text, plane: o.plane()}
+	if u.endpoints, err = newEndpoints(x, o.Secrets.Config); err != nil {
+		return nil, err
+	}
+	if o.Dial != nil {
+		u.endpoints.dial(o.Dial)
+	}
+	if u.throttles, err = newThrottles(x, policies.Throttle, policies.ThrottleMode, o.Observer); err != nil {
+		return nil, err
+	}
+	policies.ThrottleMode = spillway.ModeOff // it is asked once for each request, not for each attempt
+	u.retries, _ = policies.Retry.(*config.Retries)
+	if u.policies, err = u.apply(policies); err != nil {
+		u.release()
+		return nil, err
+	}
+	u.transport = &keeper{next: u.policies}
+	u.throttles.next = u.transport
+	if c.Retries(x) {
+		u.transport.most = x.Retry.MaxBodyBytes
+		u.transport.trails = len(u.endpoints.all) > 1
+	}
+	u.equip(o.Secrets.Config)
+	return u, nil
+}
+
+// equip makes what only some clusters have.
+func (u *Version) equip(secured *tls.Config) {
+	x := u.config
+	if x.Health != nil {
+		u.checker = newChecker(x, secured)
+	}
+	if l := x.Balance.LoadReports; l != nil && l.OutOfBandPeriod > 0 {
+		u.reports = &outOfBand{endpoints: u.endpoints, every: l.OutOfBandPeriod, cluster: x.Name}
+	}
+	if b := x.Batch; b != nil {
+		u.queue = turns.New(turns.Limits{Places: u.endpoints.places(), Waiting: b.Queue, MaxWait: b.MaxWait})
+	}
+}
+
+// apply returns the policies in front of the endpoints.
+func (u *Version) apply(policies egress.Config) (*spillhttp.Transport, error) {
+	base, err := u.controlled(&policies)
+	if err == nil {
+		base, err = u.measured(&policies, base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return spillhttp.NewTransport(spillhttp.TransportConfig{
+		Base: base, Egress: policies, MaxHosts: 1, Key: func(*http.Request) string { return u.config.Name },
+	})
+}
+
+// controlled returns the endpoints, and gives the policies the limits of the control
+// plane, if there is one.
+func (u *Version) controlled(policies *egress.Config) (base http.RoundTripper, err error) {
+	if u.plane == nil {
+		return u.endpoints, nil
+	}
+	if u.limits, err = u.plane.Limits(*u.config.XDS); err != nil {
+		u.limits = nil
+		return nil, err
+	}
+	*policies = u.limits.Egress(*policies)
+	return u.limits.RoundTripper(u.endpoints), nil
+}
+
+// measured returns base, with a meter in front of it if a limit is tuned, and gives the
+// policies a limit in flight that can be moved.
+func (u *Version) measured(policies *egress.Config, base http.RoundTripper) (http.RoundTripper, error) {
+	if _, tuned := u.config.Tuning(); !tuned {
+		return base, nil
+	}
+	if policies.Inflight == nil {
+		var err error
+		if policies.Inflight, err = inflight.New(inflight.Config{MaxRequests: policies.MaxRequests}); err != nil {
+			return nil, err
+		}
+		policies.MaxRequests = 0
+	}
+	u.limiter = policies.Inflight
+	u.meter = &Meter{next: base}
+	return u.meter, nil
+}
+
+// Same reports whether nothing would be other than it is with o.
+func (u *Version) Same(o Options) bool {
+	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.plane() && reflect.DeepEqual(u.config, o.Cluster)
+}
+
+// Config returns the configuration of the cluster.
+func (u *Version) Config() *config.Cluster { return u.config }
+
+// Queue returns where requests wait for their turn; nil if they do not.
+func (u *Version) Queue() *turns.Queue { return u.queue }
+
+// Limiter returns the limit in flight, if a limit of the cluster is tuned.
+func (u *Version) Limiter() *inflight.Limiter { return u.limiter }
+
+// Meter returns what counts the answers, if a limit of the cluster is tuned.
+func (u *Version) Meter() *Meter { return u.meter }
+
+// Address returns the scheme and the address of any endpoint, for requests that are aimed
+// at one of them later.
+func (u *Version) Address() (scheme, host string) {
+	return u.endpoints.scheme, u.endpoints.all[0].address
+}
+
+// Wait returns for how long all endpoints have asked to be left alone by requests of a
+// class; 0 if not all have.
+func (u *Version) Wait(now time.Time, c spillway.Criticality) time.Duration {
+	return u.endpoints.set.Wait(now, c)
+}
+
+// Places returns how many requests, or calls of gRPC, may be under way. Many calls share a
+// connection.
+func (u *Version) Places(calls bool) int {
+	most := math.MaxInt
+	lower := func(n int) {
+		if n > 0 {
+			most = min(most, n)
+		}
+	}
+	if !calls && u.config.Protocol != "http2" {
+		lower(u.config.MaxConnections * len(u.config.Endpoints))
+	}
+	lower(cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests))
+	if u.queue != nil {
+		lower(u.queue.Limits().Places)
+	}
+	return most
+}
+
+// check checks the endpoints, and asks them for load reports, until ctx ends or u is
+// closed.
+func (u *Version) check(ctx context.Context, logger *slog.Logger) {
+	if u.checker != nil {
+		u.checker.start(ctx, logger, u.endpoints)
+	}
+	if u.reports != nil {
+		u.reports.start(ctx, logger)
+	}
+}
+
+// release gives up what a control plane sets.
+func (u *Version) release() {
+	if u.limits != nil {
+		u.limits.Close()
+	}
+}
+
+// Close ends the checks, and closes connections as they fall idle.
+func (u *Version) Close() {
+	u.release()
+	if u.checker != nil {
+		u.checker.stop()
+	}
+	if u.reports != nil {
+		u.reports.stop()
+	}
+	u.endpoints.close()
+}
