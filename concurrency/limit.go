@@ -128,6 +128,9 @@ func (l *limit) wait() time.Duration {
 
 // left returns how many may start.
 func (l *limit) left(bounds *Config) float64 {
+	if l.state == Open && bounds.Max <= 0 {
+		return math.Inf(1)
+	}
 	return math.Ceil(l.limit(bounds)) - float64(l.flight.working())
 }
 

@@ -51,7 +51,7 @@ func named(kind byte, name string) uint64 {
 
 // addressed returns the hash of the part of an address that a client cannot change.
 func addressed(a netip.Addr) uint64 {
-	b := claims.Network(a).Addr().As16()
+	b := claims.NetworkBytes(a)
 	return max(1, maphash.Bytes(seed, b[:]))
 }
 

@@ -22,21 +22,24 @@ type arrival struct {
 	expired  bool
 }
 
-func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state State, c *Config) (a arrival) {
+// examine fills a, which is zero.
+func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow uint64, state *State, c *Config) {
 	s.advance(now)
 	s.processors = state.processors()
-	s.levels.set(state.Utilization, &c.Thresholds)
-	a.class, a.state, a.pace = call.Criticality.Index(), state, spillway.Pace{Free: true, Left: math.Inf(1)}
+	s.measure(state.Utilization, c)
+	a.class, a.state = call.Criticality.Index(), *state
 	if c.Limit != nil {
 		a.pace = c.Limit.Ask(now, call.Key)
+	} else {
+		a.pace = spillway.Pace{Free: true, Left: math.Inf(1)}
 	}
 	a.queue = s.queue(a.pace.Scope)
-	s.place(&a, flow)
+	s.place(a, flow)
 	if a.pace.Free && a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) {
 		a.pace.Free = false
 	}
 	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
-	if !s.runsAtOnce(&a) {
+	if !s.runsAtOnce(a) {
 		s.disturb()
 	}
 	a.queue.limited = !a.pace.Free
@@ -58,7 +61,14 @@ func (s *Shedder) examine(now time.Time, call *spillway.Call, flow uint64, state
 		a.late = call.Deadline.Sub(now).Seconds() <= a.pace.Fastest
 		a.expired = !now.Before(call.Deadline)
 	}
-	return a
+}
+
+// measure takes in a utilization, which is the same for many requests in a row.
+func (s *Shedder) measure(utilization float64, c *Config) {
+	if utilization != s.measured || c != s.by {
+		s.levels.set(utilization, &c.Thresholds)
+		s.measured, s.by = utilization, c
+	}
 }
 
 // place finds out which rank a caller has in its class. In all of a class that is not

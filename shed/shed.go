@@ -28,6 +28,8 @@ type Shedder struct {
 	arrived    uint64
 	depth      depth
 	levels     levels
+	measured   float64       // utilization that levels are for,
+	by         *Config       // and the configuration
 	hurried    time.Duration // when a request that seemed too late was last admitted
 	began      time.Duration // when a request last began
 	processors int           // as last seen
@@ -73,7 +75,8 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 	if w != nil {
 		flow = w.Flow
 	}
-	a := s.examine(now, &call, flow, state, c)
+	var a arrival
+	s.examine(&a, now, &call, flow, &state, c)
 	a.queue.callers[a.class].count(flow, a.pace.Usual)
 	if why := s.reject(&a, c.Rand); why != admitted {
 		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
@@ -109,7 +112,8 @@ func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state S
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	a := s.examine(now, &call, flow, state, c)
+	var a arrival
+	s.examine(&a, now, &call, flow, &state, c)
 	if why := s.reject(&a, certain); why != admitted {
 		a.queue.callers[a.class].count(flow, a.pace.Usual)
 		return s.rejections[why][a.class]

@@ -87,7 +87,10 @@ func (x *head) read(b []byte, remoteAddr string) bool {
 // glance reads only the path, which it returns, and the claims. It is for a [Handler] that needs
 // nothing else of a request but its address. It reports false if the whole request must be read.
 func (x *head) glance(b []byte) (path []byte, ok bool) {
-	path, _, _ = bytes.Cut(b[x.method+1:x.target], []byte{'?'})
+	path = b[x.method+1 : x.target]
+	if query := bytes.IndexByte(path, '?'); query >= 0 {
+		path = path[:query]
+	}
 	if x.repeats || bytes.IndexByte(path, '%') >= 0 {
 		return nil, false
 	}
@@ -145,33 +148,33 @@ func (x *head) add(key, value string) {
 // it, with what answerTo says. Only a Date is missing, which an answer of this kind can do
 // without.
 func (x *head) refusal(why *ingress.Refusal) []byte {
-	x.answer = x.answer[:0]
+	b := x.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:
-		x.write("HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n"+headerScope+": customer\r\n"+
-			headerRateLimited+": true\r\n"+headerRateLimit+": ", valueUsedUp[0], ";t=", seconds(why.RetryAfter), crlf)
-		x.writeRetryAfter(why.RetryAfter)
+		b = append(append(append(b, overQuota...), valueUsedUp[0]...), ";t="...)
+		b = append(append(b, seconds(why.RetryAfter)...), crlf...)
+		b = appendRetryAfter(b, why.RetryAfter)
 	case why.DontRetry:
-		x.write(overloaded + headerScope + ": service\r\n" + headerShouldRetry + ": false\r\n")
+		b = append(b, overloaded+headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
 	default:
-		x.write(overloaded + headerScope + ": task\r\n")
-		x.writeRetryAfter(why.RetryAfter)
+		b = append(b, overloaded+headerScope+": task\r\n"...)
+		b = appendRetryAfter(b, why.RetryAfter)
 	}
 	if why.AcceptRatio != "" {
-		x.write(headerAcceptRatio+": ", why.AcceptRatio, crlf)
+		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
 	}
-	x.write(crlf)
+	x.answer = append(b, crlf...)
 	return x.answer
 }
 
-const overloaded = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" + headerOverloaded + ": true\r\n"
+const (
+	overloaded = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" + headerOverloaded + ": true\r\n"
+	overQuota  = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n" + headerScope + ": customer\r\n" +
+		headerRateLimited + ": true\r\n" + headerRateLimit + ": "
+)
 
-func (x *head) writeRetryAfter(d time.Duration) {
-	x.write(headerRetryAfter+": ", seconds(d), "\r\n"+headerRetryAfterMs+": ", milliseconds(d), crlf)
-}
-
-func (x *head) write(texts ...string) {
-	for _, text := range texts {
-		x.answer = append(x.answer, text...)
-	}
+func appendRetryAfter(b []byte, d time.Duration) []byte {
+	b = append(append(b, headerRetryAfter+": "...), seconds(d)...)
+	b = append(append(b, "\r\n"+headerRetryAfterMs+": "...), milliseconds(d)...)
+	return append(b, crlf...)
 }

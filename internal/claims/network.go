@@ -14,3 +14,12 @@ func Network(a netip.Addr) netip.Prefix {
 	p, _ := a.Prefix(bits) // fails for the zero Addr only
 	return p
 }
+
+// NetworkBytes returns the 16 bytes of the address of [Network], which is quicker.
+func NetworkBytes(a netip.Addr) [16]byte {
+	b := a.As16()
+	if !a.Is4() && !a.Is4In6() {
+		clear(b[8:])
+	}
+	return b
+}

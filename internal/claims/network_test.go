@@ -17,3 +17,12 @@ func TestNetwork(t *testing.T) {
 		t.Errorf("no address is of %s", got)
 	}
 }
+
+func TestNetworkBytes(t *testing.T) {
+	for _, text := range []string{"10.1.2.3", "::ffff:10.1.2.3", "2001:db8:1:2:3:4:5:6", "fe80::1%eth0", "::1", "0.0.0.0", "::"} {
+		a := netip.MustParseAddr(text)
+		if got, want := NetworkBytes(a), Network(a).Addr().As16(); got != want {
+			t.Errorf("%s: %v, want %v", text, got, want)
+		}
+	}
+}
