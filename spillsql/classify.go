@@ -25,6 +25,7 @@ var (
 	full      = verdict{answered: true, Failure: fault.Failure{Overload: true, Party: fault.Server}}
 	fullDisk  = verdict{answered: true, Failure: fault.Failure{Overload: true, Safety: fault.No, Party: fault.Server}}
 	closed    = verdict{answered: true, fatal: true, Failure: fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}}
+	away      = verdict{answered: true, fatal: true, Failure: fault.Failure{Safety: fault.Yes, Party: fault.Server}}
 	ended     = verdict{answered: true, fatal: true, Failure: fault.Failure{Party: fault.Server}}
 	conflict  = verdict{answered: true, Failure: fault.Failure{Safety: fault.No}}
 	timeout   = verdict{answered: true, Failure: fault.Failure{Timeout: true, Safety: fault.No}}
@@ -49,7 +50,7 @@ var sqlStates = map[string]verdict{
 	"57014": timeout, // canceled, such as by statement_timeout
 	"57P01": ended,   // the administrator shut it down
 	"57P02": ended,   // crash shutdown
-	"57P03": closed,  // cannot connect now: it starts or stops
+	"57P03": away,    // cannot connect now: it starts or stops
 	"57P05": ended,   // idle session timeout
 }
 

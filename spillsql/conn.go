@@ -124,25 +124,26 @@ func (c *conn) Ping(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	return c.do(ctx, "ping", true, p.Ping)
+	return c.do(ctx, "ping", "", true, p.Ping)
 }
 
 // do makes a call with the policies, or without them inside a transaction, which has
 // passed them.
-func (c *conn) do(ctx context.Context, key string, repeatable bool, send func(context.Context) error) error {
+func (c *conn) do(ctx context.Context, key, text string, repeatable bool, send func(context.Context) error) error {
 	if c.tx != nil {
 		return c.tx.note(ctx, send(ctx))
 	}
-	return c.gate.do(ctx, c.operation(key, repeatable, send))
+	return c.gate.do(ctx, c.operation(key, text, repeatable, send))
 }
 
-// operation returns the call of a statement on c outside transactions. repeatable says that it
-// changes nothing.
-func (c *conn) operation(key string, repeatable bool, send func(context.Context) error) operation {
+// operation returns the call of a statement on c outside transactions. text is that of the
+// statement, and repeatable says that it changes nothing.
+func (c *conn) operation(key, text string, repeatable bool, send func(context.Context) error) operation {
 	var failed error
 	broken := false
 	return operation{
-		key: key,
+		key:  key,
+		text: text,
 		send: func(ctx context.Context) error {
 			if broken || failed != nil && !c.works() {
 				return &elsewhere{failed}
@@ -192,7 +193,7 @@ func executes(c driver.Conn) bool {
 
 // ExecContext implements [driver.ExecerContext].
 func (e execer) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (result driver.Result, err error) {
-	err = e.c.do(ctx, "exec", false, func(ctx context.Context) (err error) {
+	err = e.c.do(ctx, "exec", query, false, func(ctx context.Context) (err error) {
 		result, err = execute(ctx, e.c.Conn, query, args)
 		return err
 	})
@@ -221,7 +222,7 @@ func asks(c driver.Conn) bool {
 
 // QueryContext implements [driver.QueryerContext].
 func (q queryer) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	return q.c.query(ctx, func(ctx context.Context) (driver.Rows, error) { return ask(ctx, q.c.Conn, query, args) })
+	return q.c.query(ctx, query, func(ctx context.Context) (driver.Rows, error) { return ask(ctx, q.c.Conn, query, args) })
 }
 
 func ask(ctx context.Context, c driver.Conn, query string, args []driver.NamedValue) (driver.Rows, error) {
@@ -237,7 +238,7 @@ func ask(ctx context.Context, c driver.Conn, query string, args []driver.NamedVa
 
 // query makes a call that returns rows. They keep the place in flight until the first one
 // has arrived.
-func (c *conn) query(ctx context.Context, send func(context.Context) (driver.Rows, error)) (rows driver.Rows, err error) {
+func (c *conn) query(ctx context.Context, text string, send func(context.Context) (driver.Rows, error)) (rows driver.Rows, err error) {
 	keep := func(ctx context.Context) (err error) {
 		rows, err = send(ctx)
 		return err
@@ -248,7 +249,7 @@ func (c *conn) query(ctx context.Context, send func(context.Context) (driver.Row
 		}
 		return wrapRows(rows, spillway.Ticket{}), nil
 	}
-	ticket, err := c.gate.hold(ctx, c.operation("query", false, keep))
+	ticket, err := c.gate.hold(ctx, c.operation("query", text, false, keep))
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,11 @@ func NewConnector(base driver.Connector, c Config) (*Connector, error) {
 		Level: float64(p.limit), Limit: float64(p.limit), Unit: "connections in use",
 		Advice: fmt.Sprintf("the database is overloaded, or MaxConns (%d) is too low for it", p.limit),
 	}
+	p.refused = &spillway.RejectedError{
+		Policy: "spillsql", Reason: spillway.ReasonQueueFull,
+		Level: float64(p.limit), Limit: float64(p.limit), Unit: "callers waiting for a connection",
+		Advice: "the database refuses connections, so they are opened one at a time",
+	}
 	return &Connector{base: base, gate: g, pool: p}, nil
 }
 
@@ -67,43 +72,62 @@ func (c *Connector) Close() error {
 // Connect waits until there may be one more connection, and returns it. database/sql calls
 // it when no connection is idle.
 func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
-	p, err := c.pool.acquire(ctx, spillway.CriticalityFrom(ctx))
+	p, err := c.acquire(ctx)
+	if err == nil && p == nil {
+		p, err = c.open(ctx)
+	}
 	if err != nil {
-		return nil, c.gate.rejected(ctx, err)
-	}
-	if p != nil && !p.reset(ctx) {
-		_ = p.Close() // the driver says that it is of no use
-		p = nil
-	}
-	if p == nil {
-		if p, err = c.open(ctx); err != nil {
-			return nil, err
-		}
+		return nil, err
 	}
 	return c.wrap(p), nil
 }
 
-// open opens a connection. If that fails, it gives the right to open one back.
+// acquire waits for a connection that changes hands, or for the right to open one: then it
+// returns nil.
+func (c *Connector) acquire(ctx context.Context) (*physical, error) {
+	for {
+		p, err := c.pool.acquire(ctx, spillway.CriticalityFrom(ctx))
+		if err != nil {
+			return nil, c.gate.rejected(ctx, err)
+		}
+		if p == nil || p.reset(ctx) {
+			return p, nil
+		}
+		_ = p.Close() // the driver says that it is of no use
+		c.pool.free()
+	}
+}
+
+// open uses a right to open a connection. Between two attempts it gives the right back.
 func (c *Connector) open(ctx context.Context) (p *physical, err error) {
+	held, dialed := true, false
 	defer func() {
-		if p == nil { // failed, or panics
-			c.pool.free()
+		if held { // a policy rejects, or the driver panics
+			c.pool.opened(notOpened)
 		}
 	}()
 	err = c.gate.do(ctx, operation{
 		key: "connect",
-		send: func(ctx context.Context) error {
+		send: func(ctx context.Context) (err error) {
+			if dialed = held; !held {
+				if p, err = c.acquire(ctx); p != nil || err != nil {
+					return err
+				}
+				held, dialed = true, true
+			}
 			opened, err := c.base.Connect(ctx)
+			held = false
+			c.pool.opened(openedWith(ctx, err))
 			if err == nil {
 				p = &physical{Conn: opened}
 			}
 			return err
 		},
 		describe: func(err error, f fault.Failure) fault.Failure {
-			if network(err) && !f.Canceled {
-				f.Unprocessed = true // no statement was sent
+			if !dialed {
+				return fault.Failure{Unsent: true}
 			}
-			return f
+			return unconnected(ctx, err, f)
 		},
 	})
 	return p, err

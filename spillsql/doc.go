@@ -48,7 +48,8 @@
 //
 //	                          PostgreSQL              MySQL             SQLite
 //	overloaded                53xxx                   1037, 1038        7
-//	  and not executed        53300, 57P03, 08004     1040, 1203        5, 6 (busy, locked)
+//	  and not executed        53300, 08004            1040, 1203        5, 6 (busy, locked)
+//	not there, retried        57P03
 //	  and no retry            53100 (disk full)       1021              13
 //	timed out                 57014                   3024
 //	conflict                  40001, 40P01, 55P03     1205, 1213
@@ -57,9 +58,20 @@
 //
 // Errors with a method SQLState() string are read as SQLSTATE codes of PostgreSQL (pgx, lib/pq); errors
 // of github.com/go-sql-driver/mysql, modernc.org/sqlite and github.com/mattn/go-sqlite3 by
-// their number. [Config.Classify] reads any others. A connection that is refused counts as
-// overloaded, an expired deadline as a timeout, and a caller that leaves says nothing.
-// [database/sql.ErrNoRows] is a success.
+// their number. [Config.Classify] reads any others. An expired deadline is a timeout, and a
+// caller that leaves says nothing. [database/sql.ErrNoRows] is a success.
+//
+// The throttle decides by statement: statements that differ in numbers and strings only are one.
+// A statement that the database does not accept, or whose table is locked, is throttled
+// without the others. The texts of up to 64 such statements are kept, without values.
+//
+// # When the database is away
+//
+// A server that refuses connections, or says that it starts or stops, is not overloaded for
+// that reason, and the throttle does not count it. Instead, connections are opened one at a time,
+// without a pause. So a server that starts has one client per process, and callers are served
+// when it accepts the first connection. Each one that is opened then doubles how many may be
+// opened at once. Callers that wait for that are in the queue for connections.
 //
 // # What drivers and database/sql see
 //

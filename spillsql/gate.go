@@ -28,6 +28,7 @@ type gate struct {
 // An operation is one call to the database: what is sent, and what it may be.
 type operation struct {
 	key  string
+	text string // of the statement; may be empty
 	send func(context.Context) error
 	// describe returns what an error of send means. It is given the meaning as far as the
 	// error tells it.
@@ -48,7 +49,7 @@ func (g *gate) do(ctx context.Context, op operation) error {
 // drive makes the attempts of a call until one succeeds. The caller then ends f.
 func (g *gate) drive(ctx context.Context, f *egress.Flow, op operation) error {
 	call := callOf(ctx, op.key)
-	step := f.Begin(&g.policies, &call, nil)
+	step := f.Begin(&g.policies, &call, op.route())
 	failed := time.Time{}
 	for {
 		switch step.Action {

@@ -49,9 +49,11 @@ func TestRetries(t *testing.T) {
 		{"shutdown", state("57P01"), false, false, false, 1, spillway.OutcomeFailed},
 		{"shutdown", state("57P01"), false, true, false, 3, spillway.OutcomeFailed},
 		{"clients", state("53300"), true, false, false, 3, spillway.OutcomeOverloaded},
-		{"starting", state("57P03"), true, false, false, 3, spillway.OutcomeOverloaded},
+		{"starting", state("57P03"), true, false, false, 3, spillway.OutcomeFailed},
 		{"password", state("28P01"), true, true, false, 1, spillway.OutcomeFailed},
-		{"refused", refused, true, false, false, 3, spillway.OutcomeOverloaded},
+		{"refused", refused, true, false, false, 3, spillway.OutcomeFailed},
+		{"no answer", &net.OpError{Op: "dial", Err: syscall.ETIMEDOUT}, true, false, false, 3, spillway.OutcomeOverloaded},
+		{"backlog", &net.OpError{Op: "dial", Err: syscall.EAGAIN}, true, false, false, 3, spillway.OutcomeOverloaded},
 		{"bad", driver.ErrBadConn, false, false, false, 3, 0}, // by database/sql
 	} {
 		t.Run(c.name, func(t *testing.T) {

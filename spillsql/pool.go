@@ -16,12 +16,14 @@ import (
 // one is invalid, and gets it again, as a new one, for the caller that waits.
 type pool struct {
 	limit    int
-	rejected *spillway.RejectedError
+	rejected *spillway.RejectedError // as all connections are in use
+	refused  *spillway.RejectedError // as the server refuses connections
 
-	mu    sync.Mutex
-	queue queue
-	open  int     // connections, and rights to open one
-	idle  []*conn // kept by database/sql
+	mu      sync.Mutex
+	queue   queue
+	open    int     // connections, and rights to open one
+	opening opening // those rights
+	idle    []*conn // kept by database/sql
 }
 
 // A physical is a connection of the driver. Not more than one conn has it.
@@ -31,7 +33,7 @@ type physical struct {
 }
 
 // acquire returns a connection that has changed hands, or nil for the right to open one.
-// The caller uses that right with release, or with free if opening fails.
+// The caller passes the result of that to opened.
 func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physical, error) {
 	p.mu.Lock()
 	if n := len(p.idle); n > 0 { // returned since database/sql looked
@@ -42,8 +44,7 @@ func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physic
 		p.mu.Unlock()
 		return taken, nil
 	}
-	if p.open < p.limit {
-		p.open++
+	if p.mayOpen() {
 		p.mu.Unlock()
 		return nil, nil //nolint:nilnil // the right to open one
 	}
@@ -51,7 +52,7 @@ func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physic
 	entered := p.queue.enter(time.Now(), w)
 	p.mu.Unlock()
 	if !entered {
-		return nil, p.rejected
+		return nil, p.rejection()
 	}
 	select {
 	case g := <-w.ready:
@@ -63,9 +64,19 @@ func (p *pool) acquire(ctx context.Context, class spillway.Criticality) (*physic
 
 func (g grant) result(p *pool) (*physical, error) {
 	if g.rejected {
-		return nil, p.rejected
+		return nil, p.rejection()
 	}
 	return g.physical, nil
+}
+
+// rejection returns the error of a caller for which the queue is too long.
+func (p *pool) rejection() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open < p.limit {
+		return p.refused
+	}
+	return p.rejected
 }
 
 // leave ends the wait of a caller whose context has ended, and passes on what it got.
@@ -78,9 +89,9 @@ func (p *pool) leave(ctx context.Context, w *waiter) error {
 	}
 	switch g := <-w.ready; {
 	case g.rejected:
-		return p.rejected
+		return p.rejection()
 	case g.physical == nil:
-		p.free()
+		p.opened(notOpened)
 	default:
 		p.pass(g.physical)
 	}
@@ -100,15 +111,39 @@ func (p *pool) pass(c *physical) {
 	p.free()
 }
 
-// free gives the right to open a connection to the next caller, after one was closed.
+// free takes in that a connection was closed.
 func (p *pool) free() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if w := p.queue.next(time.Now()); w != nil {
-		w.ready <- grant{}
-		return
-	}
 	p.open--
+	p.wake()
+}
+
+// opened takes in how the use of a right to open a connection has ended.
+func (p *pool) opened(r opened) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.opening.end(r)
+	if r != isOpen {
+		p.open--
+	}
+	p.wake()
+}
+
+// mayOpen takes the right to open a connection, or returns false. The lock is held.
+func (p *pool) mayOpen() bool {
+	if p.open >= p.limit || !p.opening.begin() {
+		return false
+	}
+	p.open++
+	return true
+}
+
+// wake gives rights to open a connection to the next callers. The lock is held.
+func (p *pool) wake() {
+	for p.queue.length > 0 && p.mayOpen() {
+		p.queue.next(time.Now()).ready <- grant{}
+	}
 }
 
 // put takes in that database/sql gets c back, and reports whether it may keep it. If not,

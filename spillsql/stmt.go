@@ -46,7 +46,7 @@ func (c *conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, e
 		return c.prepared(s, query), nil
 	}
 	var s driver.Stmt
-	err := c.do(ctx, "prepare", true, func(ctx context.Context) (err error) {
+	err := c.do(ctx, "prepare", query, true, func(ctx context.Context) (err error) {
 		s, err = prepare(ctx, c.Conn, query)
 		return err
 	})
@@ -101,7 +101,7 @@ func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
 
 // ExecContext implements [driver.StmtExecContext].
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (result driver.Result, err error) {
-	err = s.conn.do(ctx, "exec", false, func(ctx context.Context) (err error) {
+	err = s.conn.do(ctx, "exec", s.query, false, func(ctx context.Context) (err error) {
 		result, err = s.exec(ctx, args)
 		return err
 	})
@@ -121,7 +121,7 @@ func (s *stmt) exec(ctx context.Context, args []driver.NamedValue) (driver.Resul
 
 // QueryContext implements [driver.StmtQueryContext].
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	return s.conn.query(ctx, func(ctx context.Context) (driver.Rows, error) {
+	return s.conn.query(ctx, s.query, func(ctx context.Context) (driver.Rows, error) {
 		if with, ok := s.Stmt.(driver.StmtQueryContext); ok {
 			return with.QueryContext(ctx, args)
 		}

@@ -32,7 +32,7 @@ func (c *conn) Begin() (driver.Tx, error) {
 // BeginTx implements [driver.ConnBeginTx].
 func (c *conn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	t := &tx{conn: c, ctx: ctx}
-	err := c.gate.drive(ctx, &t.flow, c.operation("transaction", true, func(ctx context.Context) (err error) {
+	err := c.gate.drive(ctx, &t.flow, c.operation("transaction", "", true, func(ctx context.Context) (err error) {
 		t.Tx, err = begin(ctx, c.Conn, options)
 		return err
 	}))

@@ -1,0 +1,232 @@
+package spillsql
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A door is a server that takes some time to answer a new connection, and counts how many it
+// deals with at once.
+type door struct {
+	worker
+	answers time.Duration
+
+	down      error // the answer while the server takes no connections; nil: it does
+	dialed    int
+	opening   int
+	mostTotal int
+}
+
+func (d *door) Connect(ctx context.Context) (driver.Conn, error) {
+	d.mu.Lock()
+	d.dialed++
+	d.opening++
+	d.mostTotal = max(d.mostTotal, d.opening)
+	d.mu.Unlock()
+	defer func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.opening--
+	}()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(d.answers):
+	}
+	d.mu.Lock()
+	err := d.down
+	d.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return d.worker.Connect(ctx)
+}
+
+// set changes the answer, and returns how many connections were opened at once before.
+func (d *door) set(down error) (most int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	most = d.mostTotal
+	d.down, d.mostTotal = down, 0
+	return most
+}
+
+// behind returns a database behind d.
+func behind(t *testing.T, d *door, c Config) *sql.DB {
+	t.Helper()
+	d.sent = make(map[string]int)
+	db, err := OpenDB(d, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// demand has callers make a call each every so often until stop is closed. It returns when
+// the first call succeeded that began after a time.
+func demand(t *testing.T, db *sql.DB, every time.Duration, stop <-chan struct{}, after time.Time) (first time.Time, served int) {
+	t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-stop:
+			all.Wait()
+			return first, served
+		case begun := <-tick.C:
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				if _, err := db.ExecContext(ctx, "statement"); err != nil {
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				served++
+				if first.IsZero() && begun.After(after) {
+					first = time.Now()
+				}
+			})
+		}
+	}
+}
+
+// A server that takes no connections sees one of this process at a time, under any load, and
+// the first callers are served when it takes one.
+func TestServerAway(t *testing.T) {
+	for name, down := range map[string]error{
+		"refused":  &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED},
+		"starting": state("57P03"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &door{worker: worker{takes: time.Millisecond}, answers: 2 * time.Millisecond}
+				d.down = down
+				db := behind(t, d, Config{MaxConns: 20})
+				back := time.Now().Add(2 * time.Second)
+				time.AfterFunc(time.Second, func() { d.set(down) }) // the first callers have failed
+				time.AfterFunc(2*time.Second, func() {
+					if n := d.set(nil); n != 1 {
+						t.Errorf("%d connections were opened at once", n)
+					}
+				})
+				stop := make(chan struct{})
+				time.AfterFunc(3*time.Second, func() { close(stop) })
+				first, served := demand(t, db, time.Millisecond, stop, back)
+				if late := first.Sub(back); late < 0 || late > 20*time.Millisecond {
+					t.Errorf("the first call was served %v after the return", late)
+				}
+				if served < 900 { // of the 1,000 of the last second
+					t.Errorf("%d calls were served after the return", served)
+				}
+			})
+		})
+	}
+}
+
+// After the return twice as many connections are opened at once with each that was opened.
+func TestSlowStart(t *testing.T) {
+	var o opening
+	o.begin()
+	o.end(wasRefused)
+	for _, want := range []int{1, 2, 4, 8, 16} {
+		n := 0
+		for o.begin() {
+			n++
+		}
+		if n != want {
+			t.Errorf("%d at once, want %d", n, want)
+		}
+		for range n - 1 {
+			o.end(notOpened)
+		}
+		o.end(isOpen)
+	}
+	for range 10 {
+		o.begin()
+		o.end(isOpen)
+	}
+	for range 10_000 {
+		if !o.begin() {
+			t.Fatal("limited after the recovery")
+		}
+	}
+}
+
+// Connections without an answer are no refusal: the next ones do not wait for them, and the
+// throttle does not count the deadlines of callers.
+func TestNoAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{worker: worker{}, answers: time.Hour}
+		var seen events
+		db := behind(t, d, Config{MaxConns: 5, Observer: &seen})
+		for range 20 {
+			each(5, func(int) error {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				return db.PingContext(ctx)
+			})
+		}
+		if d.mostTotal != 5 || seen.outcomes()[spillway.OutcomeAbandoned] != 100 {
+			t.Errorf("%d at once, want 5; outcomes %v, want 100 abandoned", d.mostTotal, seen.outcomes())
+		}
+	})
+}
+
+// A server that refuses more connections serves all callers over the ones that it has.
+func TestTooManyConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{worker: worker{takes: time.Millisecond}, answers: time.Millisecond}
+		db := behind(t, d, Config{MaxConns: 20, QueueInterval: -1})
+		if n := failures(each(2, func(int) error { _, err := db.ExecContext(t.Context(), "first"); return err })); n > 0 {
+			t.Fatal(n, "failed")
+		}
+		d.set(state("53300"))
+		errs := each(1000, func(i int) error {
+			time.Sleep(time.Duration(i) * time.Millisecond)
+			_, err := db.ExecContext(t.Context(), "statement")
+			return err
+		})
+		if n := failures(errs); n > 10 {
+			t.Errorf("%d of 1,000 failed, the last one with %v", n, errs[len(errs)-1])
+		}
+	})
+}
+
+// The error of a caller that finds the queue too long says why it is long.
+func TestQueueBeforeServerAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &door{worker: worker{}, answers: 50 * time.Millisecond}
+		d.down = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		db := behind(t, d, Config{MaxConns: 2})
+		errs := each(200, func(i int) error {
+			time.Sleep(time.Duration(i) * 5 * time.Millisecond)
+			return db.PingContext(t.Context())
+		})
+		rejected := 0
+		for _, err := range errs {
+			if r, ok := errors.AsType[*spillway.RejectedError](err); ok && r.Policy == "spillsql" {
+				rejected++
+				if r.Unit != "callers waiting for a connection" {
+					t.Fatal(err)
+				}
+			}
+		}
+		if rejected < 100 {
+			t.Errorf("%d of 200 were rejected", rejected)
+		}
+	})
+}
