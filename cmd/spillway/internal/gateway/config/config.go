@@ -89,7 +89,7 @@ type ServerTLS struct {
 type Cluster struct {
 	Name            string        `yaml:"name" jsonschema:"required"`
 	Endpoints       []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of each."`
-	Protocol        string        `yaml:"protocol" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC and where TLS negotiates it, HTTP/1.1 for the rest."`
+	Protocol        string        `yaml:"protocol" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC, HTTP/1.1 for the rest."`
 	TLS             *ClientTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 	MaxConnections  int           `yaml:"max_connections" jsonschema_description:"To each endpoint and for each protocol; more requests wait. 0 is 1024, negative is no limit."`
 	IdleTimeout     time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`

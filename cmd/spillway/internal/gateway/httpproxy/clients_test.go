@@ -362,7 +362,7 @@ func TestMutualTLS(t *testing.T) {
 	upstream.StartTLS()
 	t.Cleanup(upstream.Close)
 	c := config.ForUpstream("127.0.0.1:0", upstream.Listener.Addr().String())
-	c.Clusters[0].TLS = &config.ClientTLS{CA: a.file("ca")}
+	c.Clusters[0].TLS, c.Clusters[0].Protocol = &config.ClientTLS{CA: a.file("ca")}, "http2"
 	c.Listeners[0].Boundary = "internal"
 	c.Listeners[0].TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key"), ClientCA: a.file("ca")}
 	c.Listeners[0].Callers, c.Listeners[0].Others = map[string]config.Class{"cn:cart": "CRITICAL_PLUS"}, "SHEDDABLE_PLUS"

@@ -236,17 +236,11 @@ func (e *explaining) target() *TargetFacts {
 	c := e.cluster()
 	f := &TargetFacts{Cluster: c.Name, Endpoints: c.Endpoints, TLS: c.TLS != nil, Sent: []string{}}
 	sent := e.rehearsal.stage.sent
-	switch {
-	case sent == nil:
+	if sent == nil {
 		f.Protocol = "nothing is sent"
 		return f
-	case !f.TLS:
-		f.Protocol = sent.Proto
-	case c.Protocol == "auto":
-		f.Protocol = "what TLS negotiates"
-	default:
-		f.Protocol = map[string]string{"http1": "HTTP/1.1", "http2": "HTTP/2.0"}[c.Protocol]
 	}
+	f.Protocol = sent.Proto
 	for _, name := range sortedKeys(sent.Header) {
 		came, goes := e.question.Request.Header[name], sent.Header[name]
 		if !slices.Equal(came, goes) && !ofTransport[name] {

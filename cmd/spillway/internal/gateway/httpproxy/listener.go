@@ -120,6 +120,7 @@ func (p *Proxy) serve(l *listener) {
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: c.MaxStreams, SendPingTimeout: upstream.PingAfter, PingTimeout: upstream.PingTimeout,
 			WriteByteTimeout: max(0, c.WriteTimeout),
+			MaxReadFrameSize: 16 << 10, // the least there is: the server keeps a buffer of it for each connection
 		},
 		DisableGeneralOptionsHandler: true, // they are the upstream's
 	}

@@ -23,8 +23,8 @@ type endpoints struct {
 	set    *balance.Set // of the endpoints, in the same order
 	policy balance.Config
 	scheme string
-	plain  *http.Transport // HTTP/1.1, or what TLS negotiates
-	second *http.Transport // HTTP/2 in the clear; nil: not spoken
+	plain  *http.Transport // HTTP/1.1
+	second *http.Transport // HTTP/2; nil: not spoken
 	always bool            // nothing else is spoken
 	each   int             // connections of plain to each endpoint
 }
@@ -46,14 +46,14 @@ type endpoint struct {
 const lose = 10 * time.Second
 
 func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
-	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2" && secured == nil, policy: x.Balancing()}
+	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing()}
 	for _, address := range x.Subset() {
 		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
 	}
 	second := x.MaxConnections
 	if x.Batch != nil {
 		e.each = x.Batch.Connections / len(e.all)
-		if second = e.each; secured == nil && x.Protocol == "auto" {
+		if second = e.each; x.Protocol == "auto" {
 			e.each, second = e.each-1, 1
 		}
 	}
@@ -61,16 +61,12 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 		return nil, err
 	}
 	e.plain = newTransport(x, e.each)
+	e.plain.Protocols.SetHTTP1(true)
 	if secured != nil {
 		e.scheme, e.plain.TLSClientConfig = "https", secured
-		e.plain.Protocols.SetHTTP1(x.Protocol != "http2")
-		e.plain.Protocols.SetHTTP2(x.Protocol != "http1")
-		return e, nil
 	}
-	e.plain.Protocols.SetHTTP1(true)
 	if x.Protocol != "http1" {
-		e.second = newTransport(x, second)
-		e.second.Protocols.SetUnencryptedHTTP2(true)
+		e.second = newSecondTransport(x, second, secured)
 	}
 	return e, nil
 }
@@ -109,6 +105,17 @@ func newTransport(x *config.Cluster, connections int) *http.Transport {
 		Protocols:              new(http.Protocols),
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: PingAfter, PingTimeout: PingTimeout},
 	}
+}
+
+// newSecondTransport is newTransport for HTTP/2.
+func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config) *http.Transport {
+	t := newTransport(x, connections)
+	t.Protocols.SetUnencryptedHTTP2(true) // also where DialTLSContext has encrypted it
+	t.DialContext = shortFrames(t.DialContext)
+	if secured != nil {
+		t.DialTLSContext = shortFrames(overTLS(&net.Dialer{Timeout: x.ConnectTimeout}, secured))
+	}
+	return t
 }
 
 // places returns how many requests can be under way, each on a connection of its

@@ -1,0 +1,197 @@
+package httpproxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
+)
+
+// A pieces is a connection that gives what it has in pieces of a given size.
+type pieces struct {
+	net.Conn
+	all  io.Reader
+	size func() int
+}
+
+func (p *pieces) Read(b []byte) (int, error) { return p.all.Read(b[:min(len(b), p.size())]) }
+
+// TestShortFrames: only the one setting changes, wherever the reads end.
+func TestShortFrames(t *testing.T) {
+	const long = "\x00\x05\x00\x10\x00\x00" // 1 MiB
+	const short = "\x00\x05\x00\x00\x40\x00"
+	stream := func(size string) string {
+		return frames.Of(frames.Settings, 0, 0, "\x00\x03\x00\x00\x00\xfa"+size+"\x00\x04\x00\x10\x00\x00") +
+			frames.Of(frames.Settings, 1, 0, "") + // an acknowledgement
+			frames.Of(frames.Data, 0, 1, long+long) +
+			frames.Of(frames.Headers, frames.EndHeaders, 1, strings.Repeat(long, 20)) +
+			frames.Of(frames.Settings, 0, 0, size+size) +
+			frames.Of(frames.Settings, 0, 0, "\x00\x05\x00") + // of a wrong length
+			frames.Of(frames.Ping, 0, 0, "12345678")
+	}
+	given, want := stream(long), stream(short)
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		c := &secondConn{Conn: &pieces{all: strings.NewReader(given), size: func() int { return 1 + random.IntN(int(seed)+1) }}}
+		got, err := io.ReadAll(c)
+		if err != nil || string(got) != want {
+			t.Fatalf("seed %d: %q, %v, want %q", seed, got, err, want)
+		}
+	}
+}
+
+// FuzzShortFrames: what an endpoint sends stays as long as it is, and whole reads and single
+// bytes give the same.
+func FuzzShortFrames(f *testing.F) {
+	f.Add([]byte(frames.Of(frames.Settings, 0, 0, "\x00\x05\x00\x10\x00\x00")))
+	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		whole, single := bytes.Clone(b), bytes.Clone(b)
+		new(secondConn).shorten(whole)
+		var c secondConn
+		for i := range single {
+			c.shorten(single[i : i+1])
+		}
+		if !bytes.Equal(whole, single) {
+			t.Errorf("%q in one piece, %q in single bytes", whole, single)
+		}
+	})
+}
+
+// TestSilentCallsCostLittle: an endpoint that allows frames of 1 MiB, as net/http does, does
+// not have calls whose clients send nothing cost the proxy a buffer of that length each.
+func TestSilentCallsCostLittle(t *testing.T) {
+	quiet(t)
+	const calls, most = 60, 100 << 10 // bytes a call; with long frames it is 512 KiB
+	for _, secured := range []bool{false, true} {
+		var begun sync.WaitGroup
+		begun.Add(calls)
+		upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.ProtoMajor != 2 {
+				t.Error("the endpoint got a call by", r.Proto)
+			}
+			if r.URL.Path == "/silent" {
+				begun.Done()
+			}
+			_, _ = io.Copy(io.Discard, r.Body) // it ends with the client
+		}))
+		upstream.EnableHTTP2 = true
+		c := atUpstream(t, upstream, secured)
+		p := start(t, c)
+		c2, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.Copy(io.Discard, c2) }()
+		before := heapInUse()
+		text := frames.Preface + frames.Of(frames.Settings, 0, 0, "")
+		for i := range uint32(calls) {
+			text += frames.Request(0, 2*i+1, "POST", "/silent", "content-type", "application/grpc", "te", "trailers")
+		}
+		if _, err := io.WriteString(c2, text); err != nil {
+			t.Fatal(err)
+		}
+		begun.Wait()
+		grown := heapInUse() - before
+		_ = c2.Close()
+		if grown > calls*most {
+			t.Errorf("TLS %v: %d silent calls cost %d kB each, want at most %d", secured, calls, grown/calls>>10, most>>10)
+		}
+	}
+}
+
+// heapInUse is in bytes, after a collection.
+func heapInUse() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// atUpstream starts an upstream that speaks both protocols, and returns the configuration of
+// a proxy in front of it.
+func atUpstream(t *testing.T, upstream *httptest.Server, secured bool) *config.Config {
+	t.Helper()
+	t.Cleanup(upstream.Close)
+	if !secured {
+		upstream.Config.Protocols = new(http.Protocols)
+		upstream.Config.Protocols.SetHTTP1(true)
+		upstream.Config.Protocols.SetUnencryptedHTTP2(true)
+		upstream.Start()
+		return config.ForUpstream("127.0.0.1:0", upstream.Listener.Addr().String())
+	}
+	a := newAuthority(t)
+	a.make(t, "endpoint", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	pair, err := tls.LoadX509KeyPair(a.file("endpoint"), a.file("endpoint-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	upstream.StartTLS()
+	c := config.ForUpstream("127.0.0.1:0", upstream.Listener.Addr().String())
+	c.Clusters[0].TLS = &config.ClientTLS{CA: a.file("ca")}
+	return c
+}
+
+// TestProtocols: with TLS and without, calls of gRPC go by HTTP/2 and the rest by HTTP/1.1,
+// unless the configuration says otherwise.
+func TestProtocols(t *testing.T) {
+	quiet(t)
+	for _, secured := range []bool{false, true} {
+		upstream := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.WriteString(w, r.Proto)
+		}))
+		upstream.EnableHTTP2 = true
+		c := atUpstream(t, upstream, secured)
+		for protocol, want := range map[string][2]string{
+			"auto": {"HTTP/1.1", "HTTP/2.0"}, "http1": {"HTTP/1.1", "HTTP/1.1"}, "http2": {"HTTP/2.0", "HTTP/2.0"},
+		} {
+			c.Clusters[0].Protocol = protocol
+			url, x := "http://"+start(t, c).Addr("").String(), client(t, true)
+			_, plain := do(t, x, http.MethodGet, url, "")
+			_, call := do(t, x, http.MethodPost, url, "call", "Content-Type", "application/grpc", "Te", "trailers")
+			if got := [2]string{plain, call}; got != want {
+				t.Errorf("TLS %v, protocol %s: %q, want %q", secured, protocol, got, want)
+			}
+		}
+	}
+}
+
+// TestNotSecond: an endpoint that negotiates no protocol over TLS is reported as such.
+func TestNotSecond(t *testing.T) {
+	a := newAuthority(t)
+	a.make(t, "endpoint", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
+	pair, err := tls.LoadX509KeyPair(a.file("endpoint"), a.file("endpoint-key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		if c, err := l.Accept(); err == nil {
+			_, _ = io.Copy(io.Discard, c)
+			_ = c.Close()
+		}
+	}()
+	roots := x509.NewCertPool()
+	roots.AddCert(a.cert)
+	dial := overTLS(new(net.Dialer), &tls.Config{RootCAs: roots})
+	if _, err := dial(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errNotSecond) {
+		t.Errorf("%v, want that HTTP/2 is not spoken", err)
+	}
+}
