@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer"
@@ -11,14 +12,16 @@ import (
 
 // importCommand has the commands of "spillway import".
 type importCommand struct {
-	Grpc  importGRPC  `cmd:"" help:"Import a gRPC service config: retries, throttling, timeouts, health checks of methods."`
-	Envoy importEnvoy `cmd:"" help:"Import clusters, their limits and health checks, and routes with their retries of Envoy."`
+	Grpc    importGRPC    `cmd:"" help:"Import a gRPC service config: retries, throttling, timeouts, health checks of methods."`
+	Envoy   importEnvoy   `cmd:"" help:"Import listeners with TLS, clusters, their limits and health checks, and routes with their retries of Envoy."`
+	Mongodb importMongoDB `cmd:"" help:"Import a connection string, or the configuration or parameters of a MongoDB server."`
 }
 
 // Help is what the parser adds to the help of the command.
 func (importCommand) Help() string {
 	return "The configuration is written to the standard output, and what could not be carried over, or means something else, to the standard " +
-		"error: each with the path, the value and the reason."
+		"error: each with the path, the value and the reason, settings of security first. If a setting of security is left out, or if nothing can be imported, " +
+		"no configuration is written, and the exit status is 1."
 }
 
 type importGRPC struct {
@@ -51,6 +54,22 @@ func (c *importEnvoy) Run(w streams) error {
 	return c.conclude(w, result, err)
 }
 
+type importMongoDB struct {
+	importing
+
+	Files []string `arg:"" help:"Files that have a connection string, or are the configuration of mongod or mongos, or an answer to getParameter."`
+}
+
+// Run imports.
+func (c *importMongoDB) Run(w streams) error {
+	docs, err := documents(c.Files...)
+	if err != nil {
+		return err
+	}
+	result, err := importer.MongoDB(docs, c.options())
+	return c.conclude(w, result, err)
+}
+
 func documents(files ...string) (docs []importer.Document, err error) {
 	for _, name := range files {
 		text, err := os.ReadFile(name)
@@ -65,9 +84,10 @@ func documents(files ...string) (docs []importer.Document, err error) {
 // importing has the flags of all imports.
 type importing struct {
 	output
-	Listen   string `placeholder:"HOST:PORT" help:"Where clients connect to, if no file says it (default 127.0.0.1:8000)."`
-	Upstream string `placeholder:"HOST:PORT" help:"The endpoint of clusters without one (default 127.0.0.1:8080)."`
+	Listen   string `placeholder:"HOST:PORT" help:"Where clients connect to, if no file says it (default 127.0.0.1:8000; of MongoDB 127.0.0.1:27018)."`
+	Upstream string `placeholder:"HOST:PORT" help:"The endpoint of clusters without one (default 127.0.0.1:8080; of MongoDB 127.0.0.1:27017)."`
 	Strict   bool   `help:"Exit with 1 if anything was left out."`
+	Lossy    bool   `help:"Write the configuration although settings of security were left out."`
 }
 
 func (c *importing) options() importer.Options {
@@ -79,9 +99,12 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 	if err != nil {
 		return usage{err}
 	}
-	text, err := config.Format(result.Config)
-	if err != nil {
-		return err
+	lost := result.Err()
+	var text []byte
+	if result.Config != nil && (lost == nil || c.Lossy) {
+		if text, err = config.Format(result.Config); err != nil {
+			return err
+		}
 	}
 	whole := struct {
 		Config string `json:"config"`
@@ -91,17 +114,20 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 		for _, n := range result.Notes {
 			fmt.Fprintln(w.stderr, n)
 		}
-		fmt.Fprintf(w.stderr, "%d values were carried over\n", len(result.Carried))
+		left := result.Counts()
+		fmt.Fprintf(w.stderr, "%d values were carried over; left out: %d of %v, %d of %v, %d of %v, %d of %v\n", len(result.Carried),
+			left[importer.Security], importer.Security, left[importer.Traffic], importer.Traffic, left[importer.Limit], importer.Limit, left[importer.Detail], importer.Detail)
 		_, err := stdout.Write(text)
 		return err
 	}
 	if err := c.tell(w, words, indented(whole)); err != nil {
 		return err
 	}
-	for _, n := range result.Notes {
-		if c.Strict && n.Left {
-			return exit(exitBroken)
-		}
+	if text == nil {
+		fmt.Fprintf(w.stderr, "spillway: %v; no configuration is written. With --lossy it is, if there is one: add what is missing before it serves\n", lost)
+	}
+	if lost != nil || c.Strict && slices.ContainsFunc(result.Notes, func(n importer.Note) bool { return n.Left }) {
+		return exit(exitBroken)
 	}
 	return nil
 }

@@ -57,7 +57,7 @@ type cli struct {
 	Tune       tuneCommand               `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
 	Check      checkCommand              `cmd:"" help:"Say whether a configuration of the proxy is good."`
 	Explain    explainCommand            `cmd:"" help:"Say what the proxy would do with a request, and why."`
-	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy of one of gRPC or Envoy."`
+	Import     importCommand             `cmd:"" help:"Make a configuration of the proxy from one of gRPC, Envoy or MongoDB."`
 	Schema     schemaCommand             `cmd:"" help:"Print the JSON schema of configurations of the proxy."`
 	VersionOf  versionCommand            `cmd:"" name:"version" help:"Print the version."`
 	Completion kongcompletion.Completion `cmd:"" help:"Say how to switch on completion in bash, zsh or fish."`

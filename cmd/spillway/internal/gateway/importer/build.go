@@ -75,6 +75,10 @@ func cloneCluster(x *config.Cluster) *config.Cluster {
 		h := *x.Health
 		next.Health = &h
 	}
+	if x.OutlierDetection != nil {
+		o := *x.OutlierDetection
+		next.OutlierDetection = &o
+	}
 	return &next
 }
 
@@ -199,6 +203,10 @@ func baseName(name string) string {
 func (b *builder) finish(roots []cursor) (*Result, error) {
 	for _, root := range roots {
 		root.leave("the proxy has nothing like it, or not in this place", "")
+	}
+	defer b.result.rank()
+	if b.result.nothing {
+		return &b.result, nil
 	}
 	if len(b.config.Clusters) == 0 {
 		b.place(b.cluster("upstream"))

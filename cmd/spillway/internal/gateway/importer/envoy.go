@@ -2,9 +2,6 @@ package importer
 
 import (
 	"fmt"
-	"net"
-	"slices"
-	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
@@ -18,7 +15,10 @@ import (
 // Retries belong to clusters here, so routes that want different retries of a cluster
 // get clusters of their own with the same endpoints.
 func Envoy(docs []Document, o Options) (*Result, error) {
-	e := envoyImport{builder: newBuilder(o), clusters: make(map[string]*config.Cluster), used: make(map[string]bool)}
+	e := envoyImport{
+		builder: newBuilder(o), clusters: make(map[string]*config.Cluster), used: make(map[string]bool),
+		secrets: make(map[string]cursor), wanted: make(map[string][]int),
+	}
 	if err := unique(docs); err != nil {
 		return nil, err
 	}
@@ -41,15 +41,20 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 	for _, c := range e.found.clusters {
 		e.newCluster(c)
 	}
+	described := len(e.found.routes) > 0
+	e.resolve()
 	for _, c := range e.found.routes {
-		name := ""
-		if c.listener != noListener && len(e.config.Listeners) > 0 {
-			if name = listeners[c.listener]; name == "" {
-				c.leave("its listener could not be imported", "")
-				continue
+		var names []string
+		for _, n := range c.listeners {
+			if listeners[n] != "" {
+				names = append(names, listeners[n])
 			}
 		}
-		e.routes(c.cursor, name)
+		if len(c.listeners) > 0 && len(names) == 0 {
+			c.leaveAs(Traffic, "its listener could not be imported", "")
+			continue
+		}
+		e.routes(c.cursor, names)
 	}
 	e.mixed()
 	for _, name := range e.order {
@@ -58,6 +63,8 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 			e.place(&x)
 		}
 	}
+	e.result.nothing = described && len(e.config.Routes) == 0 || len(e.order) == 0 ||
+		len(e.found.listeners) > 0 && len(e.config.Listeners) == 0
 	if len(e.config.Routes) == 0 && len(e.config.Clusters) > 1 {
 		e.config.Routes = []config.Route{{Cluster: e.config.Clusters[0].Name}}
 		e.notef("no route was imported: one was made up, of all requests to cluster %s", e.config.Clusters[0].Name)
@@ -78,24 +85,47 @@ type envoyImport struct {
 	}
 	clusters map[string]*config.Cluster
 	order    []string
-	used     map[string]bool // by routes
-	note15   bool            // some route has the timeout that nobody gave it
+	used     map[string]bool   // by routes
+	secrets  map[string]cursor // by name
+	wanted   map[string][]int  // the listeners of route configurations by name
+	note15   bool              // some route has the timeout that nobody gave it
 }
 
-// A routing is a route configuration, and the number of the listener that it is in.
+// A routing is a route configuration, and the numbers of the listeners that it is of; none
+// means all.
 type routing struct {
 	cursor
 
-	listener int
+	listeners []int
 }
 
 const noListener = -1
+
+// resolve finds the listeners of route configurations that stand outside of all: those that
+// name them. Where listeners name route configurations, one that none names is for none.
+func (e *envoyImport) resolve() {
+	kept := e.found.routes[:0]
+	for _, c := range e.found.routes {
+		if len(c.listeners) == 0 && len(e.wanted) > 0 {
+			if c.listeners = e.wanted[c.get("name").text()]; len(c.listeners) == 0 {
+				c.leaveAs(Traffic, "no listener names this route configuration", "")
+				continue
+			}
+		}
+		kept = append(kept, c)
+	}
+	e.found.routes = kept
+}
 
 // find looks for resources, within a listener or outside of all.
 func (e *envoyImport) find(c cursor, listener int) {
 	switch {
 	case c.get("virtual_hosts").there():
-		e.found.routes = append(e.found.routes, routing{c, listener})
+		of := []int{listener}
+		if listener == noListener {
+			of = nil
+		}
+		e.found.routes = append(e.found.routes, routing{c, of})
 		return
 	case c.get("load_assignment").there() || c.get("lb_policy").there() || c.get("circuit_breakers").there():
 		e.found.clusters = append(e.found.clusters, c)
@@ -103,6 +133,12 @@ func (e *envoyImport) find(c cursor, listener int) {
 	case c.get("filter_chains").there():
 		listener = len(e.found.listeners)
 		e.found.listeners = append(e.found.listeners, c)
+	case c.get("name").there() && (c.get("tls_certificate").there() || c.get("validation_context").there()):
+		e.secrets[c.get("name").text()] = c
+	}
+	if name := c.at("rds", "route_config_name"); name.there() && listener != noListener {
+		e.wanted[name.text()] = append(e.wanted[name.text()], listener)
+		name.carry("routes[].listeners")
 	}
 	for _, part := range append(c.list(), c.fields()...) {
 		e.find(part, listener)
@@ -115,44 +151,20 @@ func (e *envoyImport) find(c cursor, listener int) {
 func (e *envoyImport) mixed() {
 	seen := make(map[int]bool)
 	for _, c := range e.found.routes {
-		at := c.listener
-		if len(e.found.listeners) < 2 {
-			at = noListener
+		of := c.listeners
+		if len(of) == 0 || len(e.found.listeners) < 2 {
+			of = []int{noListener}
 		}
-		if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
-			e.notef("there are several route configurations for a listener: a request goes by the first route of any that matches")
-			return
+		for _, at := range of {
+			if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
+				e.notef("there are several route configurations for a listener: a request goes by the first route of any that matches")
+				return
+			}
 		}
-		seen[at] = true
+		for _, at := range of {
+			seen[at] = true
+		}
 	}
-}
-
-// listener imports an address, and returns the name of the listener, or nothing.
-func (e *envoyImport) listener(c cursor) (name string) {
-	address := c.at("address", "socket_address")
-	text, ok := socketAddress(address)
-	if !ok {
-		address.leave("it is no address of TCP", "")
-		return ""
-	}
-	l := config.Listener{Name: c.get("name").text(), Address: text}
-	trial := e.config
-	trial.Listeners = append(slices.Clip(trial.Listeners), l)
-	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
-	e.settle(address, "listeners[].address", "without TLS, which must be written anew", trial.Check(), func() {
-		e.config.Listeners = trial.Listeners
-		c.get("name").carry("listeners[].name")
-		name = l.Defaulted().Name
-	})
-	return name
-}
-
-// socketAddress returns host and port.
-func socketAddress(c cursor) (string, bool) {
-	host, port := c.get("address").text(), c.get("port_value").text()
-	_, ok := c.get("port_value").count()
-	protocol := strings.ToUpper(c.get("protocol").text())
-	return net.JoinHostPort(host, port), ok && host != "" && (protocol == "" || protocol == "TCP")
 }
 
 // known returns a cluster that routes name. Where no document has it, it is made up.

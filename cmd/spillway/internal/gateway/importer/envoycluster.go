@@ -25,15 +25,15 @@ func (e *envoyImport) newCluster(c cursor) {
 	for _, t := range c.at("circuit_breakers", "per_host_thresholds").list() {
 		e.setLimit(x, t.get("max_connections"), "max_connections", "", func(x *config.Cluster, n int) { x.MaxConnections = n })
 	}
-	c.get("outlier_detection").leave("endpoints are not put aside for what they answer to requests",
-		"health, which asks endpoints; throttle, which refuses what the cluster would refuse; and one that refuses gets no other attempt of the same request")
+	e.outliers(x, c.get("outlier_detection"))
+	c.at("http2_protocol_options", "max_concurrent_streams").leave("an endpoint says itself how many streams it takes on a connection", "inflight.max_requests")
 	for i, h := range c.get("health_checks").list() {
 		if i > 0 {
 			h.leave("a cluster has one kind of health check", "")
 		}
 		e.health(x, h)
 	}
-	e.tls(x, c.get("transport_socket"))
+	e.clientTLS(x, c.get("transport_socket"))
 	e.clusters[x.Name] = x
 	e.order = append(e.order, x.Name)
 }
@@ -174,45 +174,5 @@ func (e *envoyImport) health(x *config.Cluster, c cursor) {
 		if f, ok := jitter.number(); ok && f > 0 {
 			part(jitter, "jitter", func(h *config.Health) { h.Jitter = f / 100 })
 		}
-	}
-}
-
-// tls imports how endpoints are spoken to.
-func (e *envoyImport) tls(x *config.Cluster, c cursor) {
-	if !c.there() {
-		return
-	}
-	t := c.get("typed_config")
-	if kind := t.get("@type").text(); !strings.HasSuffix(kind, ".UpstreamTlsContext") {
-		c.leave("endpoints are spoken to in the clear or by TLS", "")
-		return
-	}
-	c.get("name").carry("clusters[].tls")
-	t.get("@type").carry("clusters[].tls")
-	x.TLS = new(config.ClientTLS)
-	common := t.get("common_tls_context")
-	for _, f := range []struct {
-		at    cursor
-		field string
-		set   func(*config.ClientTLS, string)
-	}{
-		{t.get("sni"), "server_name", func(t *config.ClientTLS, s string) { t.ServerName = s }},
-		{common.at("validation_context", "trusted_ca", "filename"), "ca", func(t *config.ClientTLS, s string) { t.CA = s }},
-	} {
-		if f.at.text() != "" {
-			e.setCluster(x, f.at, "tls."+f.field, "", func(x *config.Cluster) { f.set(x.TLS, f.at.text()) })
-		}
-	}
-	for _, pair := range common.get("tls_certificates").list() {
-		certificate, key := pair.at("certificate_chain", "filename"), pair.at("private_key", "filename")
-		if certificate.text() == "" || key.text() == "" || x.TLS.Certificate != "" {
-			continue
-		}
-		x.TLS.Certificate, x.TLS.Key = certificate.text(), key.text()
-		certificate.carry("clusters[].tls.certificate")
-		key.carry("clusters[].tls.key")
-	}
-	if x.TLS.CA == "" {
-		e.notef("cluster %q trusts whom the system trusts: no file of authorities could be imported, without which Envoy trusts anybody", x.Name)
 	}
 }

@@ -14,20 +14,16 @@ import (
 // defaultTimeout is that of routes of Envoy that name none.
 const defaultTimeout = 15 * time.Second
 
-// routes imports a route configuration, of one listener or, without a name, of all.
+// routes imports a route configuration, of some listeners or, without names, of all.
 // Envoy takes the virtual host whose domain is the narrowest, wherever it stands; here
 // the first route that matches counts.
-func (e *envoyImport) routes(c cursor, listener string) {
+func (e *envoyImport) routes(c cursor, listeners []string) {
 	first := len(e.config.Routes)
-	for _, host := range c.get("virtual_hosts").list() {
-		var names []string
-		for _, domain := range host.get("domains").list() {
-			if name, ok := e.domain(domain); ok {
-				names = append(names, name)
-			}
-		}
-		for _, route := range host.get("routes").list() {
-			e.route(names, route, host.get("retry_policy"))
+	hosts := c.get("virtual_hosts").list()
+	alone := len(hosts) == 1 && (len(e.found.routes) == 1 || len(listeners) > 0 && len(e.config.Listeners) > 1)
+	for _, host := range hosts {
+		if e.overTLS(host, listeners) {
+			e.virtualHost(host, alone)
 		}
 	}
 	imported := e.config.Routes[first:]
@@ -35,11 +31,71 @@ func (e *envoyImport) routes(c cursor, listener string) {
 	if n := len(imported); n > 0 && imported[0].Host != imported[n-1].Host && narrowness(imported[n-1].Host) < math.MaxInt {
 		e.notef("a request that no route of its virtual host matches goes on to those of wider domains, where Envoy answers 404")
 	}
-	if listener != "" && len(e.config.Listeners) > 1 {
+	if len(imported) == 0 && len(listeners) > 0 && len(e.config.Listeners) > 1 {
+		e.notef("no route of listener %.64q could be imported: it answers 404", listeners[0])
+	}
+	if len(listeners) > 0 && len(e.config.Listeners) > 1 {
 		for i := range imported {
-			imported[i].Listeners = []string{listener}
+			imported[i].Listeners = listeners
 		}
 	}
+}
+
+// overTLS reports whether a virtual host may be served. One that is for TLS only is not for
+// listeners without it: Envoy would redirect its requests.
+func (e *envoyImport) overTLS(host cursor, listeners []string) bool {
+	required := host.get("require_tls")
+	if required.text() == "" || required.text() == "NONE" {
+		required.carry("routes[].listeners")
+		return true
+	}
+	for i := range e.config.Listeners {
+		l := &e.config.Listeners[i]
+		if l.TLS == nil && (len(listeners) == 0 || slices.Contains(listeners, cmp.Or(l.Name, l.Address))) || len(e.found.listeners) == 0 {
+			required.leaveAs(Security, "a listener without TLS would serve what is for TLS only", "a listener with tls")
+			host.leaveAs(Traffic, "it is for TLS only", "")
+			return false
+		}
+	}
+	required.carry("listeners[].tls")
+	return true
+}
+
+// virtualHost imports the routes of one. Alone means that no others are for the same listener.
+func (e *envoyImport) virtualHost(host cursor, alone bool) {
+	var names []string
+	for _, domain := range host.get("domains").list() {
+		if name, ok := e.domain(domain); ok {
+			names = append(names, name)
+		}
+	}
+	denied := make(map[string]int) // how many routes there were before one that denies
+	routes := host.get("routes").list()
+	for _, route := range routes {
+		if denies(route) {
+			denied[route.path] = len(e.config.Routes)
+			continue
+		}
+		e.route(names, route, host.get("retry_policy"))
+	}
+	for _, route := range routes {
+		before, ok := denied[route.path]
+		switch {
+		case ok && alone && before == len(e.config.Routes):
+			route.leaveAs(Traffic, "requests that it matches are answered 404", "")
+		case ok:
+			route.leaveAs(Security, "Envoy does not pass these requests on; here the routes after it would", "the same rule in the service, or in front of the proxy")
+		}
+	}
+}
+
+// denies reports whether Envoy answers requests of a route itself, by an error or by asking
+// for TLS.
+func denies(route cursor) bool {
+	status, _ := route.at("direct_response", "status").count()
+	to := route.get("redirect")
+	return status >= 400 || isTrue(to.get("https_redirect")) || to.get("scheme_redirect").text() == "https" ||
+		route.get("non_forwarding_action").report != nil
 }
 
 // narrowness is greater where a host is less than another: a name before those below
@@ -75,7 +131,7 @@ func (e *envoyImport) route(hosts []string, c, inherited cursor) {
 	name := action.get("cluster")
 	switch {
 	case name.text() == "":
-		c.leave("a route goes to one cluster that it names; what this one matches goes on to those after it", "")
+		c.leaveAs(Traffic, "a route goes to one cluster that it names; what this one matches goes on to those after it", "")
 		return
 	case len(hosts) == 0:
 		c.leave("no host of the virtual host could be imported", "")
@@ -87,10 +143,17 @@ func (e *envoyImport) route(hosts []string, c, inherited cursor) {
 	before := e.mark()
 	if !e.match(&r, c.get("match")) {
 		e.back(before)
-		c.leave("what it matches cannot be said of a route here, and goes on to those after it", "path, exact, methods and headers, in routes of your own")
+		c.leaveAs(Traffic, "what it matches cannot be said of a route here, and goes on to those after it", "path, exact, methods and headers, in routes of your own")
 		return
 	}
 	e.timeout(&r, action.get("timeout"))
+	if d, ok := action.get("idle_timeout").duration(); ok {
+		if d == 0 {
+			d = -1
+		}
+		e.setRoute(&r, action.get("idle_timeout"), "stream_idle_timeout", "it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
+			func(r *config.Route) { r.StreamIdle = d })
+	}
 	x := cloneCluster(e.known(name.text()))
 	own := action.get("retry_policy")
 	if own.there() {
@@ -122,6 +185,11 @@ func (e *envoyImport) match(r *config.Route, c cursor) bool {
 			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path = part.text() }) && r.Path != "" && ok
 		case "path":
 			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path, r.Exact = part.text(), true }) && ok
+		case "casesensitive":
+			if part.text() != "true" {
+				return false
+			}
+			part.carry("routes[].path")
 		case "headers":
 			for _, h := range part.list() {
 				ok = e.header(r, h) && ok

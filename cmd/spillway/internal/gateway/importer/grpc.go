@@ -28,6 +28,10 @@ func GRPC(d Document, o Options) (*Result, error) {
 	if _, ok := root.value.(map[string]any); !ok {
 		return nil, fmt.Errorf("%s: is no service config: it must be an object", d.Name)
 	}
+	if err := ambiguous("", root.value); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Name, err)
+	}
+	root.fold = true // as encoding/json does for grpc-go, whose example says MaxAttempts
 	g := grpcImport{builder: b, ratio: b.throttling(root.get("retry_throttling"))}
 	g.health(root.at("health_check_config", "service_name"))
 	for _, method := range root.get("method_config").list() {
@@ -38,6 +42,7 @@ func GRPC(d Document, o Options) (*Result, error) {
 	}
 	root.get("load_balancing_policy").leave("endpoints are chosen by which has fewer requests under way, of two", "")
 	g.fallback()
+	b.result.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
 	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
 	return b.finish([]cursor{root})
 }
@@ -182,6 +187,10 @@ func (g *grpcImport) retry(x *config.Cluster, c cursor) {
 	g.setDuration(x, c.get("initial_backoff"), "retry.base", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
 	g.setDuration(x, c.get("max_backoff"), "retry.max", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
 	multiplier := c.get("backoff_multiplier")
+	first, _ := c.get("initial_backoff").duration()
+	if most, ok := c.get("max_backoff").duration(); ok && most <= first && multiplier.there() {
+		multiplier.carry("retry.max, which is no longer than retry.base")
+	}
 	if f, ok := multiplier.number(); ok && f == 2 {
 		multiplier.carry("retry.base doubles before each further retry")
 	}

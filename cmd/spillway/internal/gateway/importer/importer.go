@@ -34,8 +34,10 @@ type Document struct {
 type Result struct {
 	Config  *config.Config `json:"-"`
 	Carried []Carried      `json:"carried"`
-	// Notes are of what was left out or means something else.
+	// Notes are of what was left out or means something else, the worst first.
 	Notes []Note `json:"notes"`
+
+	nothing bool // that the documents describe was imported
 }
 
 // Carried is a leaf that was carried over.
@@ -50,6 +52,7 @@ type Note struct {
 	Path    string `json:"path,omitempty"`
 	Value   string `json:"value,omitempty"`
 	Left    bool   `json:"left_out"` // else it was carried, and means something else
+	Rank    Rank   `json:"rank"`
 	Why     string `json:"why"`
 	Instead string `json:"instead,omitempty"`
 }
@@ -58,7 +61,7 @@ type Note struct {
 func (n Note) String() string {
 	s := "note: "
 	if n.Path != "" {
-		s = map[bool]string{true: "left out: ", false: "changed: "}[n.Left] + n.Path + " = " + n.Value + ": "
+		s = map[bool]string{true: "left out", false: "changed"}[n.Left] + " (" + n.Rank.String() + "): " + n.Path + " = " + n.Value + ": "
 	}
 	s += n.Why
 	if n.Instead != "" {
@@ -77,7 +80,7 @@ func newReport() *report { return &report{said: make(map[string]bool)} }
 
 // notef adds a note that is of no leaf.
 func (r *report) notef(format string, args ...any) {
-	r.result.Notes = append(r.result.Notes, Note{Why: fmt.Sprintf(format, args...)})
+	r.result.Notes = append(r.result.Notes, Note{Why: fmt.Sprintf(format, args...), Rank: Detail})
 }
 
 // mark is a place in a report to which it can go back.

@@ -25,13 +25,14 @@ type cursor struct {
 	path   string
 	value  any
 	hidden bool // in a typed secret
+	fold   bool // names of fields are compared without regard to case
 }
 
 // part returns a part of c.
 func (c cursor) part(path string, value any) cursor {
 	m, _ := c.value.(map[string]any)
 	kind, _ := m["@type"].(string)
-	return cursor{c.report, path, value, c.hidden || strings.HasSuffix(kind, ".Secret")}
+	return cursor{c.report, path, value, c.hidden || strings.HasSuffix(kind, ".Secret"), c.fold}
 }
 
 // read returns the root of a document. Of several, each has its name in its paths.
@@ -67,6 +68,30 @@ func decode(text []byte) (value any, err error) {
 		return nil, errors.New(strings.TrimSpace(err.Error()))
 	}
 	return value, nil
+}
+
+// ambiguous returns an error for an object with two names that differ in their case only.
+func ambiguous(path string, value any) error {
+	switch v := value.(type) {
+	case map[string]any:
+		seen := make(map[string]string, len(v))
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if other, again := seen[strings.ToLower(key)]; again {
+				return fmt.Errorf("has %.100q and %.100q in one object, which gRPC takes for one field", join(path, other), join(path, key))
+			}
+			seen[strings.ToLower(key)] = key
+			if err := ambiguous(join(path, key), v[key]); err != nil {
+				return err
+			}
+		}
+	case []any:
+		for i, part := range v {
+			if err := ambiguous(fmt.Sprintf("%s[%d]", path, i), part); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // few returns an error if a text is not one document, or has so many aliases that
@@ -146,6 +171,14 @@ func (c cursor) there() bool { return c.report != nil && c.value != nil }
 // get returns a field by its name in snake case; in camel case it counts as well.
 func (c cursor) get(name string) cursor {
 	m, _ := c.value.(map[string]any)
+	if c.fold {
+		for key, v := range m {
+			if strings.EqualFold(key, camel(name)) {
+				return c.part(join(c.path, key), v)
+			}
+		}
+		return cursor{}
+	}
 	for _, key := range []string{name, camel(name)} {
 		if v, ok := m[key]; ok {
 			return c.part(join(c.path, key), v)
@@ -241,8 +274,8 @@ func (c cursor) count() (int, bool) {
 	return int(n), err == nil && c.there()
 }
 
-// seconds is a length of time as protobuf has it in JSON.
-var seconds = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?s$`)
+// seconds is a length of time as protobuf has it in JSON. gRPC also reads .5s and 1.s.
+var seconds = regexp.MustCompile(`^([0-9]{1,10}(\.[0-9]{0,9})?|\.[0-9]{1,9})s$`)
 
 func (c cursor) duration() (time.Duration, bool) {
 	if !seconds.MatchString(c.text()) {
@@ -266,18 +299,33 @@ func (c cursor) changed(to, why string) {
 	c.leaves(func(leaf cursor) {
 		if c.report.say(leaf.path) {
 			c.report.result.Carried = append(c.report.result.Carried, Carried{leaf.path, to})
-			c.report.result.Notes = append(c.report.result.Notes, Note{Path: leaf.path, Value: leaf.shown(), Why: why})
+			c.report.result.Notes = append(c.report.result.Notes, Note{Path: leaf.path, Value: leaf.shown(), Why: why, Rank: Detail})
 		}
 	})
 }
 
-// leave says of all leaves of c that were not carried why, and what to do instead.
+// leave says of all leaves of c that were not carried why, and what to do instead. Their
+// ranks follow from their paths.
 func (c cursor) leave(why, instead string) {
-	c.leaves(func(leaf cursor) {
-		if c.report.say(leaf.path) {
-			c.report.result.Notes = append(c.report.result.Notes, Note{leaf.path, leaf.shown(), true, why, instead})
-		}
-	})
+	c.leaves(func(leaf cursor) { leaf.leaveOne(rankOf(leaf.path), why, instead) })
+}
+
+// leaveAs is leave with one rank for all leaves.
+func (c cursor) leaveAs(rank Rank, why, instead string) {
+	c.leaves(func(leaf cursor) { leaf.leaveOne(rank, why, instead) })
+}
+
+func (c cursor) leaveOne(rank Rank, why, instead string) {
+	if c.report.say(c.path) {
+		c.report.result.Notes = append(c.report.result.Notes, Note{c.path, c.shown(), true, rank, why, instead})
+	}
+}
+
+// each calls f for each element of a list.
+func (c cursor) each(f func(cursor)) {
+	for _, part := range c.list() {
+		f(part)
+	}
 }
 
 // upper is where a word begins in camel case.
@@ -286,7 +334,7 @@ var upper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 // secret are paths, in snake case, whose values are not shown: what is called a secret and all that is in
 // it, and what is called a token.
 var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticket_?keys|access_?key|` +
-	`inline_?(string|bytes|code)|authorization|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
+	`inline_?(string|bytes|code)|authorization|auth_?mechanism_?properties|user_?name|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
 
 // tokens are paths of tokens in a bucket.
 var tokens = regexp.MustCompile(`(?i)(^|\.)retry_throttling\.(max_tokens|token_ratio)$`)

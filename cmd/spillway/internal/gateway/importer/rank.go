@@ -1,0 +1,107 @@
+package importer
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Rank says what a note can cost. Notes are in the order of their ranks.
+type Rank int
+
+// The ranks, the worst first.
+const (
+	Security Rank = iota // who may connect, what is encrypted, verified or denied
+	Traffic              // which requests are served, and where they go
+	Limit                // bounds, timeouts and retries
+	Detail               // names, statistics, and what has no effect here
+)
+
+var rankNames = [...]string{"security", "traffic", "limit", "detail"}
+
+// String returns the name of the rank.
+func (r Rank) String() string { return rankNames[r] }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (r Rank) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// Rules by which the rank of a leaf follows from its path, in snake case. The first one
+// looks at the whole path, so all that is within a TLS context is of security. An import
+// knows more of some fields, and sets their rank itself.
+var (
+	securityPath = regexp.MustCompile(`(?i)(transport_socket|tls|ssl|rbac|auth|jwt|hmac|secret|certificate|validation_context|credential|` +
+		`passw|api_?key|client_cert|xff|trust|internal_|normalize|escaped_slashes|csrf|principal|permission|source_prefix|` +
+		`require_|deny|headers_to_(add|remove)|per_filter_config|sasl|fips|encrypt|key_?file|bypass)`)
+	limitField = regexp.MustCompile(`(?i)(timeout|duration|max|min|limit|threshold|interval|retr|budget|buffer|rate|window|percent|ejection|` +
+		`pending|requests|connections|streams|backoff|pool|depth|burst|priority)`)
+	trafficField = regexp.MustCompile(`(?i)(cluster|route|match|redirect|rewrite|address|endpoint|host|domain|prefix|path|regex|port|weight|` +
+		`method|service|protocol|direct_response|status|lb_|^type$|upgrade|set)`)
+)
+
+// rankOf returns the rank of a leaf.
+func rankOf(path string) Rank {
+	path = upper.ReplaceAllString(path, "${1}_${2}")
+	field := path[strings.LastIndexByte(path, '.')+1:]
+	switch {
+	case securityPath.MatchString(path) && !tokens.MatchString(path):
+		return Security
+	case strings.HasPrefix(field, "stat_"), field == "lb_policy", strings.HasPrefix(path, "admin."), field == "@type":
+		return Detail
+	case limitField.MatchString(field):
+		return Limit
+	case trafficField.MatchString(field):
+		return Traffic
+	default:
+		return Detail
+	}
+}
+
+// ErrLost is what an import that must not be used as it is fails with.
+var ErrLost = errors.New("the import is not safe to use")
+
+// Err returns an error that wraps [ErrLost] if a setting of security was left out, or if
+// nothing could be imported.
+func (r *Result) Err() error {
+	n := 0
+	for _, note := range r.Notes {
+		if note.Left && note.Rank == Security {
+			n++
+		}
+	}
+	switch {
+	case r.nothing:
+		return fmt.Errorf("%w: no listener and no route, cluster or method of the input could be imported", ErrLost)
+	case n > 0:
+		return fmt.Errorf("%w: %d values that concern security were left out; they are the first ones of the report", ErrLost, n)
+	default:
+		return nil
+	}
+}
+
+// Counts returns how many values were left out, by rank.
+func (r *Result) Counts() (left [len(rankNames)]int) {
+	for _, n := range r.Notes {
+		if n.Left {
+			left[n.Rank]++
+		}
+	}
+	return left
+}
+
+// rank orders the notes, the worst first, and within a rank what was left out before
+// what was changed.
+func (r *Result) rank() {
+	order := func(n Note) int {
+		switch {
+		case n.Left:
+			return int(n.Rank) * 2
+		case n.Path != "":
+			return int(n.Rank)*2 + 1
+		default: // of no leaf
+			return int(Detail)*2 + 2
+		}
+	}
+	slices.SortStableFunc(r.Notes, func(x, y Note) int { return order(x) - order(y) })
+}
