@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/shed"
 )
 
@@ -32,15 +33,52 @@ func BenchmarkWait(b *testing.B) {
 	}
 }
 
+// swamped is a state in which all classes are rejected.
+var swamped = shed.State{Processors: 1, Utilization: 2}
+
 func BenchmarkRefuse(b *testing.B) {
-	s := must(b, shed.Config{})
-	for range 200 {
-		arrive(s, t0, spillway.Critical, busy)
-	}
+	s := limited(b, concurrency.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Refuse(t0, spillway.Call{}, 0, busy) == nil {
+		if s.Refuse(t0, spillway.Call{}, 0, swamped) == nil {
 			b.Fatal("not refused")
 		}
 	}
+}
+
+// BenchmarkPassParallel shows what goroutines that share a calm Shedder with a limit cost each
+// other.
+func BenchmarkPassParallel(b *testing.B) {
+	s := limited(b, concurrency.Config{})
+	for ms := range 200 { // until there is calm
+		d := s.Arrive(at(float64(ms)), spillway.Call{}, idle, nil)
+		d.Ticket.Settle(at(float64(ms)), spillway.OutcomeServed)
+	}
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		now := at(200)
+		for pb.Next() {
+			now = now.Add(time.Microsecond)
+			var ticket spillway.Ticket
+			if !s.Pass(now, &spillway.Call{}, &idle, &ticket) {
+				b.Error("not admitted")
+				return
+			}
+			ticket.Settle(now, spillway.OutcomeServed)
+		}
+	})
+}
+
+// BenchmarkRefuseParallel is BenchmarkRefuse with goroutines that share the Shedder.
+func BenchmarkRefuseParallel(b *testing.B) {
+	s := limited(b, concurrency.Config{})
+	b.ReportAllocs()
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if s.Refuse(t0, spillway.Call{}, 0, swamped) == nil {
+				b.Error("not refused")
+				return
+			}
+		}
+	})
 }
