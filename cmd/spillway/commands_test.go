@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/explain"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -58,14 +58,14 @@ func TestExplain(t *testing.T) {
 			if status := asJSON.status(t); status != exitOK {
 				t.Fatal(asJSON.stderr.String())
 			}
-			var e httpproxy.Explanation
+			var e explain.Explanation
 			d := json.NewDecoder(&asJSON.stdout)
 			d.DisallowUnknownFields()
 			if err := d.Decode(&e); err != nil {
 				t.Fatal(err)
 			}
 			var again strings.Builder
-			if err := writeExplanation(&again, &e); err != nil {
+			if err := e.Write(&again); err != nil {
 				t.Fatal(err)
 			}
 			if again.String() != r.stdout.String() {

@@ -99,6 +99,6 @@
 //
 // # Explanations
 //
-// [Explain] has one request go through all of this, with a server in memory in the place
-// of the endpoints, and tells what came of it.
+// [Rehearse] has package explain send a request through all of this, with a server in memory
+// in the place of the endpoints.
 package httpproxy

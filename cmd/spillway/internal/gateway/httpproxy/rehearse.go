@@ -3,57 +3,41 @@ package httpproxy
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync"
-	"sync/atomic"
-	"syscall"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/ingress"
 )
 
-// A rehearsal is all of one listener, with a stage in the place of its endpoints: what
-// a request meets is the code that serves requests, and nothing leaves the process.
-type rehearsal struct {
-	proxy    *Proxy
+// A Rehearsal is all of one listener but its socket: what a request meets is the code that
+// serves requests, and connections to endpoints are made by whoever rehearses. It serves one
+// request at a time.
+type Rehearsal struct {
 	listener listener
 	settings *settings
 	clusters map[string]*cluster
 	gates    map[gateKey]*gate
-	stage    *stage
-	witness  witness
 }
 
-// newRehearsal makes one of a configuration with its defaults. It must be closed.
-func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
-	x := &rehearsal{stage: newStage()}
-	x.proxy = &Proxy{logger: slog.New(slog.DiscardHandler), observer: &x.witness}
+// Rehearse makes one of a configuration with its defaults. It must be closed, after its
+// connections.
+func Rehearse(c *config.Config, l *config.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), o spillway.Observer) (*Rehearsal, error) {
 	n := &next{config: c, clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate)}
-	x.clusters, x.gates = n.clusters, n.gates
-	for i := range c.Clusters {
-		named := c.Clusters[i]
-		named.Health = nil // nothing is sent but the request
-		if l := named.Balance.LoadReports; l != nil {
-			silent := *l
-			silent.OutOfBandPeriod = 0
-			named.Balance.LoadReports = &silent
-		}
-		u, err := upstream.Make(upstream.Options{Config: c, Cluster: &named, Observer: &x.witness, Dial: x.stage.dial})
-		if err != nil {
-			return nil, errors.Join(err, x.close())
-		}
-		n.clusters[named.Name] = &cluster{Cluster: upstream.New(named.Name)}
-		if err := n.clusters[named.Name].Replace(context.Background(), x.proxy.logger, u); err != nil {
-			return nil, errors.Join(err, x.close())
-		}
+	x := &Rehearsal{clusters: n.clusters, gates: n.gates}
+	p := &Proxy{logger: slog.New(slog.DiscardHandler), observer: o}
+	err := p.rehearse(n, dial)
+	if err == nil {
+		x.settings, err = p.makeSettings(n, l)
 	}
-	var err error
-	if x.settings, err = x.proxy.makeSettings(n, l); err != nil {
-		return nil, errors.Join(err, x.close())
+	if err != nil {
+		x.Disconnect()
+		return nil, errors.Join(err, x.Close())
 	}
 	for _, g := range x.gates {
 		g.settings.Store(x.settings)
@@ -62,167 +46,56 @@ func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	return x, nil
 }
 
-// play has a request served.
-func (x *rehearsal) play(r *http.Request) (answer answered) {
-	defer func() {
-		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
-			panic(p) //nolint:forbidigo // it goes on
+// rehearse makes clusters that send nothing but requests.
+func (p *Proxy) rehearse(n *next, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
+	for i := range n.config.Clusters {
+		named := n.config.Clusters[i]
+		named.Health = nil
+		if l := named.Balance.LoadReports; l != nil {
+			silent := *l
+			silent.OutOfBandPeriod = 0
+			named.Balance.LoadReports = &silent
 		}
-	}()
-	answer.header = make(http.Header)
-	x.listener.ServeHTTP(&answer, r)
-	return answer
+		u, err := upstream.Make(upstream.Options{Config: n.config, Cluster: &named, Observer: p.observer, Dial: dial})
+		if err != nil {
+			return err
+		}
+		x := &cluster{Cluster: upstream.New(named.Name)}
+		n.clusters[named.Name] = x
+		if err := x.Replace(context.Background(), p.logger, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// close ends it. What the gates still had to report is there then.
-func (x *rehearsal) close() (err error) {
+// Routes returns those of the listener.
+func (x *Rehearsal) Routes() *routes.Table { return x.settings.table }
+
+// Judge returns what the gate of a route takes a request for, and what that claims.
+func (x *Rehearsal) Judge(to *routes.Route, now time.Time, r *http.Request) (spillway.Call, ingress.Claims) {
+	return x.settings.targets[to.Index].gate.handler.Judge(now, r)
+}
+
+// Exempt reports whether a request passes the gate of a route unseen.
+func (x *Rehearsal) Exempt(to *routes.Route, r *http.Request) bool {
+	return x.settings.targets[to.Index].gate.exempt(r)
+}
+
+// ServeHTTP implements [http.Handler].
+func (x *Rehearsal) ServeHTTP(w http.ResponseWriter, r *http.Request) { x.listener.ServeHTTP(w, r) }
+
+// Disconnect closes the connections to endpoints.
+func (x *Rehearsal) Disconnect() {
 	for _, c := range x.clusters {
 		c.Close()
 	}
-	x.stage.close()
+}
+
+// Close ends the gates. The observer has all of their events then.
+func (x *Rehearsal) Close() (err error) {
 	for _, g := range x.gates {
 		err = errors.Join(err, g.ingress.Close())
 	}
 	return err
-}
-
-// witness remembers what gates report.
-type witness struct {
-	mu     sync.Mutex
-	events []spillway.Event
-}
-
-// Observe implements [spillway.Observer].
-func (w *witness) Observe(e spillway.Event) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.events = append(w.events, e)
-}
-
-// of returns what the gate of a policy has reported.
-func (w *witness) of(policy string) (spillway.Event, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, e := range w.events {
-		if e.Policy == policy {
-			return e, true
-		}
-	}
-	return spillway.Event{}, false
-}
-
-// answered is what a client gets. It is an [http.ResponseWriter].
-type answered struct {
-	header http.Header
-	status int
-}
-
-// Header implements [http.ResponseWriter].
-func (a *answered) Header() http.Header { return a.header }
-
-// WriteHeader implements [http.ResponseWriter].
-func (a *answered) WriteHeader(status int) {
-	if a.status == 0 && status >= http.StatusOK {
-		a.status = status
-	}
-}
-
-// Write implements [io.Writer].
-func (a *answered) Write(p []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	return len(p), nil
-}
-
-// A failure is how an endpoint fails. The zero failure is none.
-type failure struct {
-	refused bool // it cannot be connected to
-	broken  bool // the connection breaks before an answer
-	status  int
-	header  map[string]string
-}
-
-// A stage is a server in memory, which fails the first attempt and serves the others.
-type stage struct {
-	failure failure
-	server  http.Server
-	conns   chan net.Conn
-	ended   chan struct{}
-	serving sync.WaitGroup
-
-	attempts atomic.Int32
-	mu       sync.Mutex
-	sent     *http.Request // the head of the first one
-}
-
-func newStage() *stage {
-	s := &stage{conns: make(chan net.Conn), ended: make(chan struct{})}
-	s.server.Handler = s
-	s.server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	s.server.Protocols = new(http.Protocols)
-	s.server.Protocols.SetHTTP1(true)
-	s.server.Protocols.SetUnencryptedHTTP2(true)
-	s.serving.Go(func() { _ = s.server.Serve(s) }) // which returns when it is closed
-	return s
-}
-
-func (s *stage) close() {
-	_ = s.server.Close() // closes what Accept waits for
-	s.serving.Wait()
-}
-
-func (s *stage) dial(ctx context.Context, network, _ string) (net.Conn, error) {
-	if s.failure.refused && s.attempts.Add(1) == 1 {
-		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
-	}
-	here, there := net.Pipe()
-	select {
-	case s.conns <- there:
-		return here, nil
-	case <-s.ended:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-// Accept implements [net.Listener].
-func (s *stage) Accept() (net.Conn, error) {
-	select {
-	case c := <-s.conns:
-		return c, nil
-	case <-s.ended:
-		return nil, net.ErrClosed
-	}
-}
-
-// Close implements [net.Listener]. The server calls it once.
-func (s *stage) Close() error {
-	close(s.ended)
-	return nil
-}
-
-// Addr implements [net.Listener].
-func (s *stage) Addr() net.Addr { return &net.TCPAddr{} }
-
-// ServeHTTP implements [http.Handler].
-func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	_, _ = io.Copy(io.Discard, r.Body) // as far as it comes
-	s.mu.Lock()
-	if s.sent == nil {
-		s.sent = r
-	}
-	s.mu.Unlock()
-	f := s.failure
-	if !f.refused && s.attempts.Add(1) > 1 {
-		f = failure{}
-	}
-	if f.broken {
-		panic(http.ErrAbortHandler) //nolint:forbidigo // as net/http wants it of who breaks a connection
-	}
-	for name, value := range f.header {
-		w.Header().Set(name, value)
-	}
-	if f.status != 0 {
-		w.WriteHeader(f.status)
-	}
 }

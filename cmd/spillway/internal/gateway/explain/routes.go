@@ -1,4 +1,4 @@
-package httpproxy
+package explain
 
 import (
 	"fmt"
@@ -28,9 +28,9 @@ func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
 			all = append(all, f)
 			continue
 		}
-		x := e.rehearsal.settings.table.All()[next]
+		x := e.rehearsal.Routes().All()[next]
 		next++
-		if f.Matches = e.route != nil && x == e.route.Route; f.Matches {
+		if f.Matches = x == e.route; f.Matches {
 			f.Why = wants(c)
 			return append(all, f)
 		}

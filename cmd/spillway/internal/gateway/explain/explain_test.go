@@ -1,10 +1,12 @@
-package httpproxy
+package explain
 
 import (
 	"context"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
 // explainable has what can be told from outside, and two clusters for its %s.
@@ -99,6 +102,30 @@ func (r *reality) reset(f failure) {
 	r.fails, r.got, r.at, r.events = f, nil, nil, nil
 }
 
+// quiet waits until no more goroutines run than did before the test.
+func quiet(t *testing.T) {
+	t.Helper()
+	before := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+			if time.Now().After(end) {
+				t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+			}
+		}
+	})
+}
+
+// serve serves h on a free port. Each connection has one request: net/http repeats what
+// breaks on a used one.
+func serve(t *testing.T, h http.Handler) (address string) {
+	t.Helper()
+	s := httptest.NewUnstartedServer(h)
+	s.Config.SetKeepAlivesEnabled(false)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().String()
+}
+
 func requestOf(t *testing.T, address, method, url, header string, body int64) *http.Request {
 	t.Helper()
 	rest := strings.TrimPrefix(url, "http://")
@@ -122,13 +149,13 @@ func requestOf(t *testing.T, address, method, url, header string, body int64) *h
 func TestExplainAgreesWithTheProxy(t *testing.T) {
 	quiet(t)
 	world := new(reality)
-	web, _ := upstreamAt(t, world.at1("web"))
-	jobs, _ := upstreamAt(t, world.at1("jobs"))
+	web := serve(t, world.at1("web"))
+	jobs := serve(t, world.at1("jobs"))
 	c, err := config.Parse("proxy.yaml", fmt.Appendf(nil, explainable, web, jobs))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Start(context.Background(), Config{Config: c, Observer: world})
+	p, err := httpproxy.Start(context.Background(), httpproxy.Config{Config: c, Observer: world})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,12 +192,9 @@ func TestExplainAgreesWithTheProxy(t *testing.T) {
 }
 
 // try sends a request to a proxy whose upstreams fail so.
-func (r *reality) try(t *testing.T, p *Proxy, client *http.Client, f failure, req *http.Request) (status, attempts int) {
+func (r *reality) try(t *testing.T, p *httpproxy.Proxy, client *http.Client, f failure, req *http.Request) (status, attempts int) {
 	t.Helper()
 	r.reset(f)
-	for _, x := range p.clusters { // or net/http repeats what breaks on a used connection
-		x.Current().Close()
-	}
 	resp, err := client.Do(req)
 	if err != nil {
 		t.Fatal(err)
@@ -269,7 +293,7 @@ func TestClaimingHeaders(t *testing.T) {
 	}
 	for name, value := range values {
 		r := requestOf(t, "proxy", "POST", "http://a.test/", name+": "+value, 0)
-		if _, claims := x.settings.targets[0].gate.handler.Judge(time.Now(), r); claims.Attempt == 0 && !claims.Labelled && claims.Timeout == 0 {
+		if _, claims := x.Judge(x.Routes().All()[0], time.Now(), r); claims.Attempt == 0 && !claims.Labelled && claims.Timeout == 0 {
 			t.Errorf("%s claims nothing", name)
 		}
 	}

@@ -1,4 +1,4 @@
-package httpproxy
+package explain
 
 import (
 	"fmt"
@@ -80,7 +80,7 @@ func (e *explaining) alone(name string, values []string) ingress.Claims {
 	if of := e.route.Header; of != "" { // or nobody asks for attempts
 		r.Header[of] = e.question.Request.Header[of]
 	}
-	_, claims := e.route.gate.handler.Judge(time.Now(), r)
+	_, claims := e.rehearsal.Judge(e.route, time.Now(), r)
 	return claims
 }
 
@@ -91,7 +91,7 @@ func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 	}
 	f.Says = alone.Criticality.String()
 	f.Believed = alone.Criticality == e.call.Criticality && e.claims.Criticality == alone.Criticality
-	inside := e.rehearsal.settings.internal
+	inside := e.inside()
 	switch {
 	case e.claims.Criticality != alone.Criticality:
 		f.Why = "another header counts, which says " + e.claims.Criticality.String()
@@ -107,7 +107,7 @@ func (e *explaining) class(f *HeaderFacts, alone ingress.Claims) {
 }
 
 func (e *explaining) attempt(f *HeaderFacts, alone ingress.Claims) {
-	inside := e.rehearsal.settings.internal
+	inside := e.inside()
 	switch {
 	case !inside && e.call.Customer == "":
 		f.Why = "at an edge the attempts of a customer count against that customer, and this request is of none"

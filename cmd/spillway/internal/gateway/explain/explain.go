@@ -1,4 +1,7 @@
-package httpproxy
+// Package explain says what a proxy would do with one request, and why: the request goes
+// through the code that serves requests, with a server in memory in the place of the
+// endpoints.
+package explain
 
 import (
 	"crypto/tls"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
 )
@@ -109,7 +113,7 @@ type explaining struct {
 	question  Question
 	rehearsal *rehearsal
 
-	route  *target // that matches; nil: none
+	route  *routes.Route // that matches; nil: none
 	call   spillway.Call
 	claims ingress.Claims
 	left   time.Duration // to the deadline; 0: there is none
@@ -118,11 +122,11 @@ type explaining struct {
 
 func (e *explaining) explain() (*Explanation, error) {
 	r := e.request()
-	e.route = e.rehearsal.settings.match(r)
+	e.route = e.rehearsal.Routes().Match(r)
 	if e.route != nil {
-		e.call, e.claims, e.left = judge(e.route.gate, r)
+		e.call, e.claims, e.left = e.judge(r)
 	}
-	exempt := e.route != nil && e.route.gate.exempt(r)
+	exempt := e.route != nil && e.rehearsal.Exempt(e.route, r)
 	e.answer = e.rehearsal.play(r)
 	if err := e.rehearsal.close(); err != nil {
 		return nil, err
@@ -137,7 +141,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	}
 	all.Headers = e.headers()
 	all.Call = &CallFacts{
-		Cluster: e.route.gate.key.cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Customer: e.call.Customer,
+		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Customer: e.call.Customer,
 		Attempt: int(e.call.Attempt), Exempt: exempt,
 	}
 	if e.left > 0 {
@@ -151,16 +155,20 @@ func (e *explaining) explain() (*Explanation, error) {
 
 // cluster is that to which the request goes.
 func (e *explaining) cluster() *config.Cluster {
-	return e.rehearsal.clusters[e.route.gate.key.cluster].Current().Config()
+	i := slices.IndexFunc(e.config.Clusters, func(x config.Cluster) bool { return x.Name == e.route.Config.Cluster })
+	return &e.config.Clusters[i] // it is there: routes were checked
 }
 
-// judge returns what a gate takes a request for, and how much time it has left. As
+// inside reports whether the listener is behind the edge.
+func (e *explaining) inside() bool { return e.listener.Boundary == "internal" }
+
+// judge returns what the gate takes a request for, and how much time it has left. As
 // some of it is counted from a clock that is read inside, it is asked until that was
 // quick.
-func judge(g *gate, r *http.Request) (call spillway.Call, claims ingress.Claims, left time.Duration) {
+func (e *explaining) judge(r *http.Request) (call spillway.Call, claims ingress.Claims, left time.Duration) {
 	for range 100 {
 		now := time.Now()
-		call, claims = g.handler.Judge(now, r)
+		call, claims = e.rehearsal.Judge(e.route, now, r)
 		if call.Deadline.IsZero() {
 			return call, claims, 0
 		}
@@ -207,7 +215,7 @@ func certificateOf(name string) *x509.Certificate {
 func (e *explaining) listenerFacts() ListenerFacts {
 	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
 	f.Trust = "anybody may connect: a request may lower its class and shorten its deadline, and nothing else that it says of itself is believed"
-	if e.rehearsal.settings.internal {
+	if e.inside() {
 		f.Boundary = "internal"
 		f.Trust = fmt.Sprintf("what a request says of its class is believed up to %v, the highest that %s may use; so are attempt number and deadline",
 			e.highest(), e.who())

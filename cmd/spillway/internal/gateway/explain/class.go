@@ -1,4 +1,4 @@
-package httpproxy
+package explain
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 // ingress.Trust documents: route, identity, header.
 func (e *explaining) decided() string {
 	class, said := e.call.Criticality, e.claims.Labelled
-	inside := e.rehearsal.settings.internal
+	inside := e.inside()
 	asked := e.route.Class // without a limit of the caller's
 	if said && inside {
 		asked = e.claims.Criticality

@@ -1,0 +1,196 @@
+package explain
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+)
+
+// A rehearsal is a listener that nothing comes to, with a stage in the place of its
+// endpoints.
+type rehearsal struct {
+	*httpproxy.Rehearsal
+
+	stage   *stage
+	witness witness
+}
+
+// newRehearsal makes one of a configuration with its defaults. It must be closed.
+func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
+	x := &rehearsal{stage: newStage()}
+	var err error
+	if x.Rehearsal, err = httpproxy.Rehearse(c, l, x.stage.dial, &x.witness); err != nil {
+		x.stage.close()
+		return nil, err
+	}
+	return x, nil
+}
+
+// play has a request served.
+func (x *rehearsal) play(r *http.Request) (answer answered) {
+	defer func() {
+		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
+			panic(p) //nolint:forbidigo // it goes on
+		}
+	}()
+	answer.header = make(http.Header)
+	x.ServeHTTP(&answer, r)
+	return answer
+}
+
+// close ends it. What the gates still had to report is there then.
+func (x *rehearsal) close() error {
+	x.Disconnect()
+	x.stage.close()
+	return x.Close()
+}
+
+// witness remembers what gates report.
+type witness struct {
+	mu     sync.Mutex
+	events []spillway.Event
+}
+
+// Observe implements [spillway.Observer].
+func (w *witness) Observe(e spillway.Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.events = append(w.events, e)
+}
+
+// of returns what the gate of a policy has reported.
+func (w *witness) of(policy string) (spillway.Event, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range w.events {
+		if e.Policy == policy {
+			return e, true
+		}
+	}
+	return spillway.Event{}, false
+}
+
+// answered is what a client gets. It is an [http.ResponseWriter].
+type answered struct {
+	header http.Header
+	status int
+}
+
+// Header implements [http.ResponseWriter].
+func (a *answered) Header() http.Header { return a.header }
+
+// WriteHeader implements [http.ResponseWriter].
+func (a *answered) WriteHeader(status int) {
+	if a.status == 0 && status >= http.StatusOK {
+		a.status = status
+	}
+}
+
+// Write implements [io.Writer].
+func (a *answered) Write(p []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	return len(p), nil
+}
+
+// A failure is how an endpoint fails. The zero failure is none.
+type failure struct {
+	refused bool // it cannot be connected to
+	broken  bool // the connection breaks before an answer
+	status  int
+	header  map[string]string
+}
+
+// A stage is a server in memory, which fails the first attempt and serves the others.
+type stage struct {
+	failure failure
+	server  http.Server
+	conns   chan net.Conn
+	ended   chan struct{}
+	serving sync.WaitGroup
+
+	attempts atomic.Int32
+	mu       sync.Mutex
+	sent     *http.Request // the head of the first one
+}
+
+func newStage() *stage {
+	s := &stage{conns: make(chan net.Conn), ended: make(chan struct{})}
+	s.server.Handler = s
+	s.server.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	s.server.Protocols = new(http.Protocols)
+	s.server.Protocols.SetHTTP1(true)
+	s.server.Protocols.SetUnencryptedHTTP2(true)
+	s.serving.Go(func() { _ = s.server.Serve(s) }) // which returns when it is closed
+	return s
+}
+
+func (s *stage) close() {
+	_ = s.server.Close() // closes what Accept waits for
+	s.serving.Wait()
+}
+
+func (s *stage) dial(ctx context.Context, network, _ string) (net.Conn, error) {
+	if s.failure.refused && s.attempts.Add(1) == 1 {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
+	}
+	here, there := net.Pipe()
+	select {
+	case s.conns <- there:
+		return here, nil
+	case <-s.ended:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Accept implements [net.Listener].
+func (s *stage) Accept() (net.Conn, error) {
+	select {
+	case c := <-s.conns:
+		return c, nil
+	case <-s.ended:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close implements [net.Listener]. The server calls it once.
+func (s *stage) Close() error {
+	close(s.ended)
+	return nil
+}
+
+// Addr implements [net.Listener].
+func (s *stage) Addr() net.Addr { return &net.TCPAddr{} }
+
+// ServeHTTP implements [http.Handler].
+func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // as far as it comes
+	s.mu.Lock()
+	if s.sent == nil {
+		s.sent = r
+	}
+	s.mu.Unlock()
+	f := s.failure
+	if !f.refused && s.attempts.Add(1) > 1 {
+		f = failure{}
+	}
+	if f.broken {
+		panic(http.ErrAbortHandler) //nolint:forbidigo // as net/http wants it of who breaks a connection
+	}
+	for name, value := range f.header {
+		w.Header().Set(name, value)
+	}
+	if f.status != 0 {
+		w.WriteHeader(f.status)
+	}
+}

@@ -1,0 +1,88 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Write writes it in words.
+func (e *Explanation) Write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }
+	line(e.Request)
+	l := e.Listener
+	line("\nlistener: " + l.Name + ", " + l.Boundary + " boundary" + with(", client ", l.Client))
+	line("  " + l.Trust)
+	line("\nroute")
+	for _, r := range e.Routes {
+		line("  "+r.Route, map[bool]string{true: "MATCHES", false: "no"}[r.Matches], r.Why)
+	}
+	if e.Call == nil {
+		line("  no route matches: the answer is 404, or UNIMPLEMENTED")
+		return t.Flush()
+	}
+	line("\nheaders")
+	for _, h := range e.Headers {
+		believed := map[bool]string{true: "counts", false: "does not count"}[h.Believed]
+		line("  "+h.Name, believed, with("says ", h.Says)+with(map[bool]string{true: "; "}[h.Says != ""], h.Why), "sent on: "+cmp.Or(h.Sent, "no"))
+	}
+	if len(e.Headers) == 0 {
+		line("  none says anything of the request")
+	}
+	writeCall(line, e.Call)
+	line("\ngates, in order")
+	for _, g := range e.Gates {
+		line("  "+g.Gate, g.Mode, g.Does, "("+g.Limits+")")
+	}
+	line("\nwhen gates refuse")
+	for _, g := range e.Gates {
+		if g.Mode != "off" {
+			line("  "+g.Gate, g.Refuses)
+		}
+	}
+	writeRest(line, e)
+	return t.Flush()
+}
+
+func writeCall(line func(...string), c *CallFacts) {
+	line("\ntaken for")
+	line("  criticality", c.Criticality+", decided by "+c.DecidedBy)
+	line("  customer", cmp.Or(c.Customer, "nobody's"))
+	line("  attempt", fmt.Sprint(c.Attempt+1))
+	line("  deadline", cmp.Or(c.Deadline, "none"))
+	if c.Exempt {
+		line("  exempt", "it passes the gates of the server's side unseen")
+	}
+}
+
+func writeRest(line func(...string), e *Explanation) {
+	line("\nretries: " + e.Retries.Mode + " (" + e.Retries.Limits + ")")
+	for part := range strings.SplitSeq(e.Retries.Why, "; ") {
+		line("  " + part)
+	}
+	for _, c := range e.Retries.Cases {
+		line("  after: "+c.When, map[bool]string{true: "sent again", false: "not sent again"}[c.Again])
+	}
+	g := e.Target
+	scheme := "in the clear"
+	if g.TLS {
+		scheme = "by TLS"
+	}
+	line("\ngoes to: cluster " + g.Cluster + ", " + g.Protocol + ", " + scheme)
+	line("  to one of " + strings.Join(g.Endpoints, ", "))
+	for _, h := range g.Sent {
+		line("  with " + h)
+	}
+	line(fmt.Sprintf("\nanswer: %d if the endpoint answers 200", e.Status))
+}
+
+// with returns text after a prefix, nothing if there is none.
+func with(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
