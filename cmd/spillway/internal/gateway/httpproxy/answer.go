@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
@@ -50,11 +51,11 @@ var (
 
 // ownOf returns what to say for an error.
 func ownOf(r *http.Request, err error) own {
-	if failed, ok := errors.AsType[*bodyError](context.Cause(r.Context())); ok {
+	if failed, ok := errors.AsType[*clients.BodyError](context.Cause(r.Context())); ok {
 		err = failed // by which all ended
 	}
 	_, long := errors.AsType[*http.MaxBytesError](err)
-	_, body := errors.AsType[*bodyError](err)
+	_, body := errors.AsType[*clients.BodyError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	late := errors.Is(err, context.DeadlineExceeded) || ok && timeout.Timeout()
 	switch {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -59,7 +60,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	if route := g.settings.Load().table.Match(r); route != nil {
 		call.Criticality, call.Customer, call.Key = route.Class, route.Customer(r), route.LimitKey
-		clientOf(r).charge(g, call.Customer)
+		clients.Charge(r, g.ingress, call.Customer)
 		if t := route.Config.Timeout; t > 0 {
 			call.Deadline = time.Now().Add(t)
 		}
@@ -86,17 +87,17 @@ const batchBody = 1 << 20
 // serve serves a request that was let in.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
-	x := exchangeUnder(w)
+	x := clients.Under(w)
 	if q := g.cluster.Current().Queue(); q != nil {
-		if err := x.memory.ReadAhead(r, batchBody); err != nil {
+		if err := x.Body().ReadAhead(r, batchBody); err != nil {
 			answer(w, r, err, 0)
 			return
 		}
 		customer := g.classify(r).Customer
 		turn := turns.Request{
 			Criticality: spillway.CriticalityFrom(r.Context()),
-			Customer:    cmp.Or(customer, x.client.network()),   // customers take turns, and addresses where there are none
-			Incoming:    !x.done.Load() && r.ContentLength != 0, // by HTTP/2, a request without a body has one, too
+			Customer:    cmp.Or(customer, x.Network()),      // customers take turns, and addresses where there are none
+			Incoming:    !x.Whole() && r.ContentLength != 0, // by HTTP/2, a request without a body has one, too
 		}
 		if err := g.turn(r.Context(), q, turn, customer); err != nil {
 			answer(w, r, err, g.comeBack(err))
@@ -104,13 +105,9 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer q.Leave(turn)
 	}
-	if !x.stream.Load() {
-		g.cluster.enter(x)
-		defer g.cluster.used.Add(-1)
-	}
-	x.cluster.Store(g.cluster)
-	defer x.cluster.Store(nil)
-	g.forward.ServeHTTP(&streaming{ResponseWriter: w, exchange: x}, r)
+	takes := g.cluster.pool.Enter(x)
+	defer g.cluster.pool.Leave(x, takes)
+	g.forward.ServeHTTP(x.Streaming(w), r)
 }
 
 // comeBack is after what time a client should come back for which err was refused by

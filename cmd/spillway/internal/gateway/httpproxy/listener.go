@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -25,8 +26,8 @@ type settings struct {
 	config   *config.Listener
 	internal bool
 	table    *routes.Table
-	targets  []target // of its routes, in their order
-	bounds   *bounds  // of requests that no route matches
+	targets  []target        // of its routes, in their order
+	bounds   *clients.Bounds // of requests that no route matches
 	peers    []netip.Prefix
 	tls      *tls.Config // nil: in the clear
 }
@@ -36,7 +37,7 @@ type target struct {
 	*routes.Route
 
 	gate   *gate
-	bounds *bounds
+	bounds *clients.Bounds
 }
 
 // alike reports whether a listener with these settings can go on with others.
@@ -63,7 +64,7 @@ type listener struct {
 	server   *http.Server
 	served   chan struct{} // closed when it accepts no more
 	cancel   context.CancelFunc
-	clients  *clients
+	clients  *clients.Set
 	users    users // requests, those that have taken over their connection included
 }
 
@@ -102,18 +103,18 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.clients = newClients(c.MaxRequests)
-	l.clients.costs.Store(costsOf(c))
+	l.clients = clients.New(c.MaxRequests)
+	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
 		ReadHeaderTimeout: c.HeaderTimeout,
 		IdleTimeout:       c.IdleTimeout,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       l.clients.open,
+		ConnContext:       l.clients.Open,
 		ConnState: func(conn net.Conn, state http.ConnState) {
 			spillhttp.ConnState(conn, state)
-			l.clients.enter(conn, state)
+			l.clients.State(conn, state)
 		},
 		ErrorLog:  slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug), // what clients do wrong
 		Protocols: new(http.Protocols),
@@ -131,7 +132,7 @@ func (p *Proxy) serve(l *listener) {
 	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
-	p.running.Go(func() { l.clients.watch(ctx, l.watchEvery) })
+	p.running.Go(func() { l.clients.Watch(ctx, l.watchEvery) })
 	p.running.Go(func() {
 		defer close(l.served)
 		if err := l.run(s.tls != nil); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
@@ -143,16 +144,16 @@ func (p *Proxy) serve(l *listener) {
 // connections returns what of a listener concerns connections.
 func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
 	all := c.Connections()
-	all.Near = l.clients.admit
+	all.Near = l.clients.Admit
 	return all
 }
 
 // watchEvery is how often exchanges are looked at.
 func (l *listener) watchEvery() time.Duration {
 	s := l.settings.Load()
-	least := s.bounds.least()
+	least := s.bounds.Least()
 	for i := range s.targets {
-		least = min(least, s.targets[i].bounds.least())
+		least = min(least, s.targets[i].bounds.Least())
 	}
 	return least
 }
@@ -208,19 +209,19 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer l.users.leave()
 	s := l.settings.Load()
-	x, r := newExchange(w, r, clientOf(r), l.clients.time(), s.bounds)
-	defer x.end()
+	x, r := clients.NewExchange(w, r, l.clients, s.bounds)
+	defer x.End()
 	if err := s.admits(r); err != nil {
 		answer(x, r, err, 0)
 		return
 	}
-	if !l.clients.begin(x) {
+	if !l.clients.Begin(x) {
 		answer(x, r, errCrowded, time.Second)
 		return
 	}
-	defer l.clients.end(x)
-	if m := s.config.MaxBodyBytes; m > 0 && x.source != nil {
-		x.source = http.MaxBytesReader(w, x.source, m)
+	defer l.clients.End(x)
+	if m := s.config.MaxBodyBytes; m > 0 {
+		x.LimitBody(m)
 	}
 	l.pass(x, s.table.Straighten(r))
 }
@@ -231,7 +232,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 const shortBody = 64 << 10
 
 // pass has a request pass its gate.
-func (l *listener) pass(x *exchange, r *http.Request) {
+func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	to := l.enter(r)
 	if to == nil {
 		answer(x, r, errNoRoute, 0)
@@ -239,10 +240,10 @@ func (l *listener) pass(x *exchange, r *http.Request) {
 	}
 	g := to.gate
 	defer g.users.leave()
-	x.bounds.Store(to.bounds)
+	x.Bound(to.bounds)
 	to.Upgrade(r)
 	if r.Header["Expect"] == nil { // else the client sends it only after the request was admitted
-		if err := x.memory.ReadAhead(r, shortBody); err != nil {
+		if err := x.Body().ReadAhead(r, shortBody); err != nil {
 			answer(x, r, err, 0)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
@@ -203,8 +204,8 @@ func (p *Proxy) Close() error {
 // Stats says how a [Proxy] stands.
 type Stats struct {
 	Listeners map[string]ingress.ListenerStats
-	Clients   map[string]ClientStats // of listeners
-	Memory    memory.Stats           // bytes that are kept for clients
+	Clients   map[string]clients.Stats // of listeners
+	Memory    memory.Stats             // bytes that are kept for clients
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
 	Mongo     []mongoproxy.Stats     // of listeners for clients of MongoDB
@@ -227,11 +228,11 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]ClientStats), Memory: memory.Process.Stats(),
+		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats), Memory: memory.Process.Stats(),
 		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats),
 	}
 	for name, l := range p.listeners {
-		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.stats()
+		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.Stats()
 	}
 	for key, g := range p.gates {
 		s.Gates = append(s.Gates, GateStats{

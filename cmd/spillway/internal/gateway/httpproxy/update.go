@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
@@ -85,7 +86,7 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 
 // makeSettings makes those of a listener but for its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
-	s := &settings{config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l), bounds: boundsOf(l, &config.Route{}), peers: l.Networks()}
+	s := &settings{config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l), bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks()}
 	for _, r := range s.table.All() {
 		key := gateKey{l.Name, r.Config.Cluster}
 		if n.gates[key] == nil {
@@ -93,7 +94,7 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 				return nil, err
 			}
 		}
-		s.targets = append(s.targets, target{r, n.gates[key], boundsOf(l, r.Config)})
+		s.targets = append(s.targets, target{r, n.gates[key], clients.BoundsOf(l, r.Config)})
 	}
 	return s, nil
 }
@@ -155,7 +156,7 @@ func (n *next) ingress(key gateKey, l *config.Listener) ingress.Config {
 // commit puts a configuration in place.
 func (p *Proxy) commit(n *next) {
 	for name, u := range n.upstreams {
-		p.impossible(n.clusters[name].Replace(p.base, p.logger, u)) // it was checked
+		p.impossible(n.clusters[name].replace(p.base, p.logger, u)) // it was checked
 	}
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
@@ -169,8 +170,8 @@ func (p *Proxy) commit(n *next) {
 		l.settings.Store(n.settings[name])
 		if p.listeners[name] == l {
 			p.impossible(l.accept.Update(l.connections(n.settings[name].config))) // it was checked
-			l.clients.limit(n.settings[name].config.MaxRequests)
-			l.clients.costs.Store(costsOf(n.settings[name].config))
+			l.clients.Limit(n.settings[name].config.MaxRequests)
+			l.clients.SetCosts(n.settings[name].config.HandshakeCost, n.settings[name].config.IdleCost)
 		} else {
 			p.serve(l)
 		}

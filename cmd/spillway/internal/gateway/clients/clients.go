@@ -1,4 +1,9 @@
-package httpproxy
+// Package clients watches how clients take part in their requests. An [Exchange] is one
+// request and its answer: it knows when its client is waited for, for how long in excess of
+// the bytes that moved, and ends when that exceeds its [Bounds]. A [Set] has the connections of
+// a listener. Near its caps, exchanges and connections that wait for their clients are evicted,
+// so that no client uses up what others need. A [Pool] is the same for the places of a cluster.
+package clients
 
 import (
 	"context"
@@ -12,13 +17,13 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// clients are the connections of a listener and their exchanges. They enforce two caps, on
-// connections and on requests. Below three quarters of a cap they only count. Above, a
+// A Set has the connections of a listener and their exchanges. It enforces two caps, on
+// connections and on requests. Below three quarters of a cap it only counts. Above, a
 // connection or an address that has its share gets more only if one of its exchanges
 // is evicted, and at the cap any newcomer does only if another exchange is. An exchange can
 // be evicted while it waits for its client. The one that has waited longest goes first,
 // weighted by the number that its address holds: silent clients cannot block active ones.
-type clients struct {
+type Set struct {
 	clock clock
 	costs atomic.Pointer[costs] // nil: connections cost nothing
 
@@ -40,24 +45,15 @@ type address struct {
 
 // A clientConn is one connection.
 type clientConn struct {
-	owner     *clients
+	owner     *Set
 	conn      net.Conn
 	address   *address
 	idle      int64     // since when it is idle, or sends the head of a request
-	exchanges *exchange // the latest
+	exchanges *Exchange // the latest
 	requests  int
 	asked     bool // it has had an exchange
 	closing   bool
 	bill      bill
-}
-
-// network names the address of a client where a customer is expected, empty if it is not
-// known. No customer has such a name.
-func (c *clientConn) network() string {
-	if c == nil {
-		return ""
-	}
-	return "\x00" + c.address.prefix.String()
 }
 
 // firstRequest is how long a new connection counts as one at work: until its first request
@@ -78,15 +74,16 @@ func scarce(n, most int) bool { return most > 0 && n >= most-most/scarceShare }
 // share is what one of many may have of a cap that is scarce.
 func share(most, of int) int { return max(1, most/of) }
 
-func newClients(most int) *clients {
-	return &clients{
+// New returns a Set in which there may be so many requests; not above zero is no limit.
+func New(most int) *Set {
+	return &Set{
 		clock: clock{time.Now()}, most: most,
 		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
 	}
 }
 
-// limit changes how many requests there may be.
-func (s *clients) limit(most int) {
+// Limit changes how many requests there may be.
+func (s *Set) Limit(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = most
@@ -104,8 +101,8 @@ func prefixOf(a net.Addr) netip.Prefix {
 // clientKey is that of the client in the context of its connection.
 type clientKey struct{}
 
-// open is an [http.Server.ConnContext].
-func (s *clients) open(ctx context.Context, conn net.Conn) context.Context {
+// Open is an [http.Server.ConnContext].
+func (s *Set) Open(ctx context.Context, conn net.Conn) context.Context {
 	c := &clientConn{owner: s, conn: conn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,8 +120,8 @@ func (s *clients) open(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, clientKey{}, c)
 }
 
-// enter is an [http.Server.ConnState].
-func (s *clients) enter(conn net.Conn, state http.ConnState) {
+// State is an [http.Server.ConnState].
+func (s *Set) State(conn net.Conn, state http.ConnState) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.conns[conn]
@@ -146,7 +143,7 @@ func (s *clients) enter(conn net.Conn, state http.ConnState) {
 }
 
 // forget forgets a connection. Its exchanges count until they end.
-func (s *clients) forget(c *clientConn) {
+func (s *Set) forget(c *clientConn) {
 	s.rest(c, s.clock.now())
 	c.bill.settle()
 	delete(s.conns, c.conn)
@@ -155,23 +152,23 @@ func (s *clients) forget(c *clientConn) {
 }
 
 // release forgets an address that has no connections and no requests left.
-func (s *clients) release(a *address) {
+func (s *Set) release(a *address) {
 	if len(a.clients) == 0 && a.requests == 0 {
 		delete(s.addresses, a.prefix)
 	}
 }
 
 // time is the clock by which clients are waited for.
-func (s *clients) time() clock {
+func (s *Set) time() clock {
 	if s == nil { // an explanation has no connections
 		return clock{time.Now()}
 	}
 	return s.clock
 }
 
-// begin counts an exchange, and reports whether there may be one more. If so, end must be
+// Begin counts an exchange, and reports whether there may be one more. If so, End must be
 // called.
-func (s *clients) begin(x *exchange) bool {
+func (s *Set) Begin(x *Exchange) bool {
 	c := x.client
 	if c == nil {
 		return true
@@ -194,7 +191,7 @@ func (s *clients) begin(x *exchange) bool {
 	return ok
 }
 
-func (s *clients) add(x *exchange) {
+func (s *Set) add(x *Exchange) {
 	c := x.client
 	s.rest(c, s.clock.now())
 	x.counted, c.asked = true, true
@@ -207,7 +204,7 @@ func (s *clients) add(x *exchange) {
 	c.exchanges = x
 }
 
-func (s *clients) remove(x *exchange) {
+func (s *Set) remove(x *Exchange) {
 	if !x.counted {
 		return
 	}
@@ -232,8 +229,8 @@ func (s *clients) remove(x *exchange) {
 	s.release(c.address)
 }
 
-// end counts an exchange that has ended.
-func (s *clients) end(x *exchange) {
+// End counts an exchange that has ended.
+func (s *Set) End(x *Exchange) {
 	if x.client == nil {
 		return
 	}
@@ -242,11 +239,11 @@ func (s *clients) end(x *exchange) {
 	s.remove(x)
 }
 
-// watch ends exchanges whose client takes too long, until ctx ends.
-func (s *clients) watch(ctx context.Context, every func() time.Duration) {
+// Watch ends exchanges whose client takes too long, until ctx ends.
+func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 	timer := time.NewTimer(every())
 	defer timer.Stop()
-	var late []*exchange
+	var late []*Exchange
 	for {
 		select {
 		case <-ctx.Done():
@@ -262,7 +259,7 @@ func (s *clients) watch(ctx context.Context, every func() time.Duration) {
 	}
 }
 
-func (s *clients) late(all []*exchange) []*exchange {
+func (s *Set) late(all []*Exchange) []*Exchange {
 	now := s.clock.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -276,8 +273,8 @@ func (s *clients) late(all []*exchange) []*exchange {
 	return all
 }
 
-// ClientStats says how the clients of a listener stand.
-type ClientStats struct {
+// Stats says how a [Set] stands.
+type Stats struct {
 	Connections int
 	Requests    int    // including those that wait for their client
 	Waiting     int    // of them
@@ -285,10 +282,11 @@ type ClientStats struct {
 	Rejected    uint64 // requests, at the cap
 }
 
-func (s *clients) stats() ClientStats {
+// Stats returns the levels and totals.
+func (s *Set) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := ClientStats{Connections: len(s.conns), Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
+	all := Stats{Connections: len(s.conns), Requests: s.requests, Evicted: s.evicted, Rejected: s.rejected}
 	for _, c := range s.conns {
 		for x := c.exchanges; x != nil; x = x.next {
 			if x.waits() {

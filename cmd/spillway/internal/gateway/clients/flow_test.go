@@ -1,6 +1,7 @@
-package httpproxy
+package clients
 
 import (
+	"context"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -60,22 +61,22 @@ func (f *from) Close() error         { f.closed = true; return nil }
 
 // house is a listener's clients by hand.
 type house struct {
-	*clients
+	*Set
 	t *testing.T
 }
 
 func (h house) connect(address string) *clientConn {
 	h.t.Helper()
 	conn := &from{address: address}
-	return h.open(h.t.Context(), conn).Value(clientKey{}).(*clientConn)
+	return h.Open(h.t.Context(), conn).Value(clientKey{}).(*clientConn)
 }
 
 // ask begins an exchange, nil if there may be none. If it waits, it has done so since.
-func (h house) ask(c *clientConn, waits time.Duration) *exchange {
+func (h house) ask(c *clientConn, waits time.Duration) *Exchange {
 	h.t.Helper()
-	r := httptest.NewRequestWithContext(h.t.Context(), http.MethodGet, "/", nil)
-	x, _ := newExchange(httptest.NewRecorder(), r, c, h.clock, &bounds{})
-	if !h.begin(x) {
+	r := httptest.NewRequestWithContext(context.WithValue(h.t.Context(), clientKey{}, c), http.MethodGet, "/", nil)
+	x, _ := NewExchange(httptest.NewRecorder(), r, h.Set, &Bounds{})
+	if !h.Begin(x) {
 		return nil
 	}
 	if waits > 0 {
@@ -84,7 +85,7 @@ func (h house) ask(c *clientConn, waits time.Duration) *exchange {
 	return x
 }
 
-func (h house) gone(x *exchange) bool {
+func (h house) gone(x *Exchange) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return !x.counted
@@ -92,7 +93,7 @@ func (h house) gone(x *exchange) bool {
 
 // TestEviction fills a house of 16 places in different ways.
 func TestEviction(t *testing.T) {
-	full := func(most int) house { return house{newClients(most), t} }
+	full := func(most int) house { return house{New(most), t} }
 
 	h := full(16)
 	a := h.connect("192.0.2.1")
@@ -116,12 +117,12 @@ func TestEviction(t *testing.T) {
 	if h.ask(h.connect("192.0.2.9"), 0) != nil {
 		t.Error("there is room for one more than there may be")
 	}
-	if s := h.stats(); s.Requests != 16 || s.Evicted != 1 || s.Rejected != 2 {
+	if s := h.Stats(); s.Requests != 16 || s.Evicted != 1 || s.Rejected != 2 {
 		t.Errorf("%+v", s)
 	}
 
 	h = full(16)
-	var crowd []*exchange
+	var crowd []*Exchange
 	for i := range 15 { // of one host: a /64 has many addresses
 		crowd = append(crowd, h.ask(h.connect([...]string{"2001:db8::1", "2001:db8::2", "2001:db8::3"}[i%3]), time.Duration(i+1)*time.Millisecond))
 	}
@@ -132,7 +133,7 @@ func TestEviction(t *testing.T) {
 	if h.gone(lonely) {
 		t.Error("an address with one request was evicted for one with many")
 	}
-	if n := slices.IndexFunc(crowd, func(x *exchange) bool { return x != nil && h.gone(x) }); n < 0 {
+	if n := slices.IndexFunc(crowd, func(x *Exchange) bool { return x != nil && h.gone(x) }); n < 0 {
 		t.Error("none of the address with many was evicted")
 	}
 }
@@ -140,25 +141,25 @@ func TestEviction(t *testing.T) {
 // TestEvictionFromFullCluster: each request that finds its cluster full has the exchange evicted
 // that has waited longest for its client there, however short that is.
 func TestEvictionFromFullCluster(t *testing.T) {
-	h := house{newClients(0), t}
-	full, other := new(cluster), new(cluster)
-	in := func(x *cluster, waits time.Duration) *exchange {
+	h := house{New(0), t}
+	full, other := new(Pool), new(Pool)
+	in := func(x *Pool, waits time.Duration) *Exchange {
 		e := h.ask(h.connect("192.0.2.1"), waits)
-		e.cluster.Store(x)
+		e.pool.Store(x)
 		return e
 	}
 	works, brief, longer := in(full, 0), in(full, time.Millisecond), in(full, time.Second)
 	elsewhere, call := in(other, time.Minute), in(full, time.Minute)
 	call.stream.Store(true)
-	for i, want := range [][]*exchange{{longer}, {longer, brief}, {longer, brief}} {
+	for i, want := range [][]*Exchange{{longer}, {longer, brief}, {longer, brief}} {
 		h.evictFrom(full)
-		for name, x := range map[string]*exchange{"works": works, "brief": brief, "longer": longer, "elsewhere": elsewhere, "call": call} {
+		for name, x := range map[string]*Exchange{"works": works, "brief": brief, "longer": longer, "elsewhere": elsewhere, "call": call} {
 			if got := x.aborted; got != slices.Contains(want, x) {
 				t.Errorf("after %d newcomers: %s is evicted: %v", i+1, name, got)
 			}
 		}
 	}
-	if s := h.stats(); s.Evicted != 2 {
+	if s := h.Stats(); s.Evicted != 2 {
 		t.Errorf("%d evicted, want 2", s.Evicted)
 	}
 }
@@ -166,16 +167,16 @@ func TestEvictionFromFullCluster(t *testing.T) {
 // TestCountsOfClients begins and ends exchanges at random, and counts again after each.
 func TestCountsOfClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	h := house{newClients(40), t}
+	h := house{New(40), t}
 	var conns []*clientConn
-	var open []*exchange
+	var open []*Exchange
 	for range 5000 {
 		switch n := random.IntN(10); {
 		case n == 0 || len(conns) == 0:
 			conns = append(conns, h.connect([...]string{"192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8:1::1"}[random.IntN(4)]))
 		case n == 1:
 			i := random.IntN(len(conns))
-			h.enter(conns[i].conn, http.StateClosed)
+			h.State(conns[i].conn, http.StateClosed)
 			conns = slices.Delete(conns, i, i+1)
 		case n < 6:
 			if x := h.ask(conns[random.IntN(len(conns))], time.Duration(random.IntN(2)*random.IntN(1e9))); x != nil {
@@ -183,24 +184,24 @@ func TestCountsOfClients(t *testing.T) {
 			}
 		case len(open) > 0:
 			i := random.IntN(len(open))
-			open[i].end()
-			h.clients.end(open[i])
+			open[i].End()
+			h.End(open[i])
 			open = slices.Delete(open, i, i+1)
 		}
 		h.consistent(open)
 	}
 	for _, x := range open {
-		h.clients.end(x)
+		h.End(x)
 	}
 	for _, c := range conns {
-		h.enter(c.conn, http.StateClosed)
+		h.State(c.conn, http.StateClosed)
 	}
-	if s := h.stats(); s.Requests != 0 || s.Connections != 0 || len(h.addresses) != 0 || s.Evicted == 0 {
+	if s := h.Stats(); s.Requests != 0 || s.Connections != 0 || len(h.addresses) != 0 || s.Evicted == 0 {
 		t.Errorf("%+v, and %d addresses are left", s, len(h.addresses))
 	}
 }
 
-func (h house) consistent(open []*exchange) {
+func (h house) consistent(open []*Exchange) {
 	h.t.Helper()
 	counted := 0
 	byAddress, byConn := make(map[*address]int), make(map[*clientConn]int)

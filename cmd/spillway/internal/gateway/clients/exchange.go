@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"bufio"
@@ -15,17 +15,17 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
-// An exchange is one request and its answer, as far as the client has a part in them: it
+// An Exchange is one request and its answer, as far as the client has a part in them: it
 // sends a body, and receives an answer. The exchange knows when the client is waited for,
 // and ends when that takes longer than the bounds allow. It is the [http.ResponseWriter]
 // of the request, and as a [requestBody] its body.
-type exchange struct {
+type Exchange struct {
 	http.ResponseWriter
 
-	client  *clientConn             // nil in an explanation
-	cluster atomic.Pointer[cluster] // nil until it has passed the gate
+	client  *clientConn          // nil in an explanation
+	pool    atomic.Pointer[Pool] // nil until it has passed the gate
 	clock   clock
-	bounds  atomic.Pointer[bounds]
+	bounds  atomic.Pointer[Bounds]
 	control *http.ResponseController
 	cancel  context.CancelCauseFunc // nil without a body
 	source  io.ReadCloser           // the body as it comes
@@ -47,27 +47,29 @@ type exchange struct {
 	hijacked net.Conn // nil: the connection is the server's
 
 	// Of the client; guarded by the lock of all clients.
-	previous, next *exchange
+	previous, next *Exchange
 	counted        bool
 }
 
-// exchangeUnder returns the exchange that a writer belongs to, or an unused one.
-func exchangeUnder(w http.ResponseWriter) *exchange {
+// Under returns the exchange that a writer belongs to, or an unused one.
+func Under(w http.ResponseWriter) *Exchange {
 	for {
 		switch x := w.(type) {
-		case *exchange:
+		case *Exchange:
 			return x
 		case interface{ Unwrap() http.ResponseWriter }:
 			w = x.Unwrap()
 		default:
-			return new(exchange)
+			return new(Exchange)
 		}
 	}
 }
 
-// newExchange returns the exchange of a request, and the request to go on with.
-func newExchange(w http.ResponseWriter, r *http.Request, c *clientConn, t clock, b *bounds) (*exchange, *http.Request) {
-	x := &exchange{ResponseWriter: w, client: c, clock: t, control: http.NewResponseController(w)}
+// NewExchange returns the exchange of a request, and the request to go on with. The exchange
+// must end. In an explanation there is no set.
+func NewExchange(w http.ResponseWriter, r *http.Request, s *Set, b *Bounds) (*Exchange, *http.Request) {
+	t := s.time()
+	x := &Exchange{ResponseWriter: w, client: clientOf(r), clock: t, control: http.NewResponseController(w)}
 	x.stream.Store(media.IsGRPC(r))
 	x.first = r.ProtoMajor == 1
 	x.bounds.Store(b)
@@ -83,12 +85,37 @@ func newExchange(w http.ResponseWriter, r *http.Request, c *clientConn, t clock,
 	return x, r
 }
 
+// Bound has other bounds apply from now on.
+func (x *Exchange) Bound(b *Bounds) { x.bounds.Store(b) }
+
+// LimitBody makes it an error of the client to send more than so many bytes.
+func (x *Exchange) LimitBody(most int64) {
+	if x.source != nil {
+		x.source = http.MaxBytesReader(x.ResponseWriter, x.source, most)
+	}
+}
+
+// Body returns what keeps the body of the request.
+func (x *Exchange) Body() *body.Account { return &x.memory }
+
+// Whole reports whether all of the body has come.
+func (x *Exchange) Whole() bool { return x.done.Load() }
+
+// Network names the address of the client where a customer is expected, empty if it is not
+// known. No customer has such a name.
+func (x *Exchange) Network() string {
+	if x.client == nil {
+		return ""
+	}
+	return "\x00" + x.client.address.prefix.String()
+}
+
 // A requestBody is the body of an exchange.
-type requestBody exchange
+type requestBody Exchange
 
 // Read implements [io.Reader].
 func (b *requestBody) Read(p []byte) (int, error) {
-	x := (*exchange)(b)
+	x := (*Exchange)(b)
 	x.reads.begin(x.clock.now())
 	n, err := x.source.Read(p)
 	now := x.clock.now()
@@ -101,7 +128,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	case errors.Is(err, io.EOF):
 		x.done.Store(true)
 	default:
-		failed := &bodyError{err}
+		failed := &BodyError{err}
 		if !x.closed.Load() {
 			x.cancel(failed) // what the client wanted is given up: no failure of the upstream
 		}
@@ -117,7 +144,7 @@ func (b *requestBody) Close() error {
 }
 
 // Write implements [http.ResponseWriter].
-func (x *exchange) Write(p []byte) (int, error) {
+func (x *Exchange) Write(p []byte) (int, error) {
 	x.writes.begin(x.clock.now())
 	n, err := x.ResponseWriter.Write(p)
 	x.unsent += n
@@ -126,7 +153,7 @@ func (x *exchange) Write(p []byte) (int, error) {
 }
 
 // FlushError is for [http.ResponseController].
-func (x *exchange) FlushError() error {
+func (x *Exchange) FlushError() error {
 	x.writes.begin(x.clock.now())
 	err := x.control.Flush()
 	x.wrote(x.unsent) // a buffer may have held them until now
@@ -134,18 +161,18 @@ func (x *exchange) FlushError() error {
 	return err
 }
 
-func (x *exchange) wrote(n int) {
+func (x *Exchange) wrote(n int) {
 	now := x.clock.now()
 	x.writes.end(now, n, x.bounds.Load().rate)
 	x.moved.Store(now)
 }
 
 // Unwrap is for [http.ResponseController].
-func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+func (x *Exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
 // Hijack implements [http.Hijacker]. From then on the idle timeout of streams
 // applies.
-func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+func (x *Exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := x.control.Hijack()
 	if err != nil {
 		return nil, nil, err
@@ -162,7 +189,7 @@ func (x *exchange) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 // upgraded is a connection that was taken over.
 type upgraded struct {
 	net.Conn
-	exchange *exchange
+	exchange *Exchange
 }
 
 // Read implements [net.Conn].
@@ -205,7 +232,7 @@ func (e *clientError) Timeout() bool { return true }
 func (e *clientError) Temporary() bool { return false }
 
 // overdue returns why the exchange is to end, nil if it may go on.
-func (x *exchange) overdue(now int64) error {
+func (x *Exchange) overdue(now int64) error {
 	b := x.bounds.Load()
 	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
 	var late bool
@@ -225,13 +252,13 @@ func (x *exchange) overdue(now int64) error {
 
 // waits reports whether the exchange waits for its client, or is an idle stream. An upgraded
 // connection always counts as waiting.
-func (x *exchange) waits() bool {
+func (x *Exchange) waits() bool {
 	return x.taken.Load() || x.resting.Load() || x.reads.waits() || x.writes.waits()
 }
 
 // waiting is for how long the client has been waited for in excess, or nothing has moved
 // in a stream. It is 0 if the exchange does not wait for its client.
-func (x *exchange) waiting(now int64) time.Duration {
+func (x *Exchange) waiting(now int64) time.Duration {
 	switch {
 	case !x.waits():
 		return 0
@@ -244,7 +271,7 @@ func (x *exchange) waiting(now int64) time.Duration {
 
 // abort ends the exchange: reads and writes that wait for the client fail. While the body is
 // read, the client still gets an answer.
-func (x *exchange) abort(why error) {
+func (x *Exchange) abort(why error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.ended {
@@ -265,7 +292,7 @@ func (x *exchange) abort(why error) {
 	}
 	x.aborted = true
 	if x.cancel != nil {
-		x.cancel(&bodyError{why})
+		x.cancel(&BodyError{why})
 		_ = x.control.SetReadDeadline(long)
 	}
 }
@@ -277,8 +304,8 @@ const unreadTime = 50 * time.Millisecond
 // long is a deadline that has passed.
 var long = time.Unix(1, 0)
 
-// end ends the exchange when the handler has.
-func (x *exchange) end() {
+// End ends the exchange when the handler has.
+func (x *Exchange) End() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.ended = true
@@ -293,13 +320,13 @@ func (x *exchange) end() {
 	}
 }
 
-// bodyError is one of the client, which could not send its body.
-type bodyError struct{ error }
+// A BodyError is one of the client, which could not send its body.
+type BodyError struct{ error }
 
-func (e *bodyError) Unwrap() error { return e.error }
+func (e *BodyError) Unwrap() error { return e.error }
 
 // Error says whose fault it is.
-func (e *bodyError) Error() string { return "the body of the request: " + e.error.Error() }
+func (e *BodyError) Error() string { return "the body of the request: " + e.error.Error() }
 
 // clock counts nanoseconds since the listener began, from 1.
 type clock struct{ base time.Time }

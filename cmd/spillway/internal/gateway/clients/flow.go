@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"sync/atomic"

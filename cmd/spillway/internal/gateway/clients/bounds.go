@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"time"
@@ -6,9 +6,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// bounds say for how long a client may be waited for. What is not above zero is no
+// Bounds say for how long a client may be waited for. What is not above zero is no
 // bound.
-type bounds struct {
+type Bounds struct {
 	body   time.Duration // beyond what the rate accounts for
 	answer time.Duration // likewise
 	total  time.Duration // for a body, however fast
@@ -16,15 +16,15 @@ type bounds struct {
 	rate   float64       // bytes per second
 }
 
-// boundsOf returns the bounds of a route. Fields that it does not set are the listener's.
-func boundsOf(l *config.Listener, r *config.Route) *bounds {
+// BoundsOf returns the bounds of a route. Fields that it does not set are the listener's.
+func BoundsOf(l *config.Listener, r *config.Route) *Bounds {
 	either := func(own, common time.Duration) time.Duration {
 		if own != 0 {
 			return own
 		}
 		return common
 	}
-	b := &bounds{
+	b := &Bounds{
 		body:   either(r.BodyTimeout, l.BodyTimeout),
 		answer: l.WriteTimeout,
 		total:  either(r.MaxBodyTime, l.MaxBodyTime),
@@ -37,8 +37,8 @@ func boundsOf(l *config.Listener, r *config.Route) *bounds {
 	return b
 }
 
-// least returns the shortest bound, which says how often to look.
-func (b *bounds) least() time.Duration {
+// Least returns the shortest bound, which says how often to look.
+func (b *Bounds) Least() time.Duration {
 	least := slowWatch
 	for _, d := range []time.Duration{b.body, b.answer, b.total, b.idle} {
 		if d > 0 && d/watchShare < least {

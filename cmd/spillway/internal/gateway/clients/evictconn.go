@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"crypto/tls"
@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// admit is an [ingress.ListenerConfig.Near]: it decides about a connection that comes when
+// Admit is an [ingress.ListenerConfig.Near]: it decides about a connection that comes when
 // so many of the most are open, itself included.
-func (s *clients) admit(conn net.Conn, open, most int) bool {
+func (s *Set) Admit(conn net.Conn, open, most int) bool {
 	for {
 		victim, ok := s.makeRoom(prefixOf(conn.RemoteAddr()), open, most)
 		if victim == nil || s.hangUpOn(victim) {
@@ -18,7 +18,7 @@ func (s *clients) admit(conn net.Conn, open, most int) bool {
 }
 
 // makeRoom is connect, and forgets the connection to evict.
-func (s *clients) makeRoom(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
+func (s *Set) makeRoom(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	victim, ok = s.connect(prefix, open, most)
@@ -30,7 +30,7 @@ func (s *clients) makeRoom(prefix netip.Prefix, open, most int) (victim *clientC
 
 // hangUpOn closes a connection, and reports whether it was still open: the server may not
 // have noticed yet that another one has closed it.
-func (s *clients) hangUpOn(victim *clientConn) bool {
+func (s *Set) hangUpOn(victim *clientConn) bool {
 	if hangUp(victim.conn) != nil {
 		return false
 	}
@@ -49,7 +49,7 @@ func hangUp(conn net.Conn) error {
 	return conn.Close()
 }
 
-func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
+func (s *Set) connect(prefix netip.Prefix, open, most int) (victim *clientConn, ok bool) {
 	now := s.clock.now()
 	var rank ranking
 	own := s.addresses[prefix]
@@ -77,7 +77,7 @@ func (s *clients) connect(prefix netip.Prefix, open, most int) (victim *clientCo
 
 // unequal reports whether an address has at least double the number of connections that a
 // client would have with one more. It looks at mostSeen of them at most.
-func (s *clients) unequal(own *address) bool {
+func (s *Set) unequal(own *address) bool {
 	n := 1
 	if own != nil {
 		n += len(own.clients)

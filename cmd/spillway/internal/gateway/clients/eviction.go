@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"cmp"
@@ -8,7 +8,7 @@ import (
 
 // place reports whether a connection may have one more exchange, and which exchange to
 // evict for it; nil if none.
-func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
+func (s *Set) place(c *clientConn) (victim *Exchange, ok bool) {
 	now := s.clock.now()
 	var rank ranking
 	switch {
@@ -32,19 +32,20 @@ func (s *clients) place(c *clientConn) (victim *exchange, ok bool) {
 
 // stalled adds the exchanges to evict for clusters that run out of connections or places:
 // the ones that have waited longest for their clients.
-func (s *clients) stalled(all []*exchange) []*exchange {
+func (s *Set) stalled(all []*Exchange) []*Exchange {
 	now := s.clock.now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	type target struct {
-		*cluster
+		*Pool
+
 		call bool // of gRPC
 	}
-	waiting, used := make(map[target][]*exchange), make(map[target]int)
+	waiting, used := make(map[target][]*Exchange), make(map[target]int)
 	for _, c := range s.conns {
 		for x := c.exchanges; x != nil; x = x.next {
-			to := target{x.cluster.Load(), x.stream.Load()}
-			if to.cluster == nil {
+			to := target{x.pool.Load(), x.stream.Load()}
+			if to.Pool == nil {
 				continue
 			}
 			used[to]++
@@ -58,7 +59,7 @@ func (s *clients) stalled(all []*exchange) []*exchange {
 		if excess <= 0 {
 			continue
 		}
-		slices.SortFunc(slow, func(a, b *exchange) int { return cmp.Compare(b.waiting(now), a.waiting(now)) })
+		slices.SortFunc(slow, func(a, b *Exchange) int { return cmp.Compare(b.waiting(now), a.waiting(now)) })
 		all = append(all, slow[:min(len(slow), excess)]...)
 	}
 	return all
@@ -70,7 +71,7 @@ const leastStall = time.Second
 
 // evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
 // any does.
-func (s *clients) evictFrom(full *cluster) {
+func (s *Set) evictFrom(full *Pool) {
 	now := s.clock.now()
 	rank := ranking{of: full}
 	s.mu.Lock()
@@ -81,7 +82,7 @@ func (s *clients) evictFrom(full *cluster) {
 	}
 	victim := rank.exchange
 	if victim != nil {
-		victim.cluster.Store(nil) // the next newcomer has another one evicted
+		victim.pool.Store(nil) // the next newcomer has another one evicted
 		s.evicted++
 	}
 	s.mu.Unlock()
@@ -93,11 +94,11 @@ func (s *clients) evictFrom(full *cluster) {
 // A ranking finds the exchange or connection to evict. It looks at mostSeen of them at most,
 // as it may run for each new connection.
 type ranking struct {
-	exchange *exchange
+	exchange *Exchange
 	client   *clientConn
 	score    float64
 	seen     int
-	of       *cluster // only exchanges with this one count, without calls of gRPC; nil: all
+	of       *Pool // only exchanges with this one count, without calls of gRPC; nil: all
 }
 
 const mostSeen = 512
@@ -117,7 +118,7 @@ func (r *ranking) weigh(wait time.Duration, held int) bool {
 // exchanges considers the exchanges of a connection, and reports whether to consider more.
 func (r *ranking) exchanges(c *clientConn, now int64) bool {
 	for x := c.exchanges; x != nil && r.seen < mostSeen; x = x.next {
-		if r.of != nil && (x.cluster.Load() != r.of || x.stream.Load()) {
+		if r.of != nil && (x.pool.Load() != r.of || x.stream.Load()) {
 			continue
 		}
 		if wait := x.waiting(now); wait > 0 && r.weigh(wait, c.address.requests) {

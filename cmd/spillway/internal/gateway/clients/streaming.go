@@ -1,4 +1,4 @@
-package httpproxy
+package clients
 
 import (
 	"bufio"
@@ -14,8 +14,14 @@ import (
 // for the client: a stream may be open for days without an event.
 type streaming struct {
 	http.ResponseWriter
-	exchange *exchange
+	exchange *Exchange
 	resting  bool
+}
+
+// Streaming returns a writer that tells the exchange and package spillhttp when its answer is
+// a stream that has nothing to say.
+func (x *Exchange) Streaming(w http.ResponseWriter) http.ResponseWriter {
+	return &streaming{ResponseWriter: w, exchange: x}
 }
 
 // Write implements [http.ResponseWriter].
