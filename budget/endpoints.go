@@ -48,7 +48,7 @@ type endpoint struct {
 func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 	bucket, err := c.Bucket.withDefaults()
 	if err != nil {
-		return nil, err
+		return nil, invalid.In("budget", "Bucket", err)
 	}
 	if c.Max == 0 {
 		c.Max = 1024

@@ -87,7 +87,7 @@ const (
 // Config says how much may be in flight. The zero Config is valid.
 type Config struct {
 	// MaxRequests is the most requests that may be in flight at once. Zero means
-	// [DefaultMaxRequests]; negative means no limit. Lower protects the backend
+	// 1024 ([DefaultMaxRequests]); negative means no limit. Lower protects the backend
 	// sooner and refuses more in a burst. To refuse everything, which xDS spells
 	// 0, use [Limiter.SetMaxRequests].
 	MaxRequests int

@@ -20,7 +20,7 @@ type Config struct {
 
 	// Thresholds are the utilizations from which each class begins to be rejected;
 	// index them with [spillway.Criticality.Index]. All zero means
-	// [DefaultThresholds]. They must ascend by at least 0.05, the span over which
+	// 0.80, 0.87, 0.95 and 1 ([DefaultThresholds]). They must ascend by at least 0.05, the span over which
 	// a class goes from served to rejected.
 	Thresholds [spillway.Criticalities]float64
 

@@ -92,5 +92,8 @@ func (e *Edge) check() error {
 		return invalid.In("sim", "Retry", err)
 	}
 	_, err := budget.New(e.Retry.bucket())
+	if err != nil && e.Retry.Budget == nil {
+		return invalid.Field("sim", "Retry.Budgeted.Ratio", e.Retry.Budgeted.Ratio, "at most 1e6")
+	}
 	return invalid.In("sim", "Retry.Budget", err)
 }

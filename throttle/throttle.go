@@ -21,7 +21,8 @@ type Config struct {
 
 	// Window is the time constant of the limit while the backend stays the same, and
 	// how long outcomes count at all. A longer one divides the backend more evenly
-	// among its clients, and settles later. Zero means [DefaultWindow]; it must be 1 s to 1 h.
+	// among its clients, and settles later. Zero means 30 s ([DefaultWindow]); it must be
+	// 1 s to 1 h.
 	Window time.Duration
 
 	// ProbeInterval is how often a backend that accepts nothing is tried, how long

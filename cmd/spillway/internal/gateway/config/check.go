@@ -13,6 +13,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/quota"
@@ -96,15 +98,16 @@ func (k *checker) failf(field, format string, args ...any) {
 	}
 }
 
-func (k *checker) policy(at string, err error) {
+// policy notes what a policy finds wrong with its Config T, which was made of a section.
+func policy[T any](k *checker, at string, section any, err error) {
 	if k.err == nil && err != nil {
-		k.err = policyError(at, err)
+		k.err = policyError[T](at, section, err)
 	}
 }
 
 func (k *checker) mode(field string, m Mode) {
-	if m != "" && m != "off" && m != "observe" && m != "enforce" {
-		k.failf(field, "is %.32q, must be off, observe or enforce", m)
+	if err := m.Check(); err != nil {
+		k.failf(field, "%v", err)
 	}
 }
 
@@ -221,8 +224,8 @@ func (k *checker) pair(at, certificate, key string, needed bool) {
 
 func (k *checker) rate(at string, r *RateLimit) {
 	k.prefixes(at+".exempt", r.Exempt)
-	_, err := ratelimit.New(r.config())
-	k.policy(at, err)
+	_, err := ratelimit.New(policyconf.Fill[ratelimit.Config](*r))
+	policy[ratelimit.Config](k, at, *r, err)
 }
 
 func (k *checker) prefixes(at string, all []string) {
@@ -297,17 +300,19 @@ func (k *checker) admission(at string, x *Cluster) {
 	k.rate(at+".rate_limit", &x.RateLimit)
 	if q := x.Quota; q != nil {
 		k.mode(at+".quota.mode", q.Mode)
-		local, err := quota.NewLocal(q.local())
-		k.policy(at+".quota", err)
+		local, err := quota.NewLocal(policyconf.Fill[quota.LocalConfig](*q))
+		policy[quota.LocalConfig](k, at+".quota", *q, err)
 		if err == nil {
-			_, err = quota.New(quota.Config{Allocator: local, BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers})
-			k.policy(at+".quota", err)
+			all := policyconf.Fill[quota.Config](*q)
+			all.Allocator = local
+			_, err = quota.New(all)
+			policy[quota.Config](k, at+".quota", *q, err)
 		}
 	}
 	k.shed(at+".shed", &x.Shed)
 	k.maxByKey(at+".shed.max_by_key", x)
-	_, err := attempts.New(attempts.Config(x.Attempts))
-	k.policy(at+".attempts", err)
+	_, err := attempts.New(policyconf.Fill[attempts.Config](x.Attempts))
+	policy[attempts.Config](k, at+".attempts", x.Attempts, err)
 	if x.RetryAfter != 0 && (x.RetryAfter < time.Millisecond || x.RetryAfter > time.Hour) {
 		k.failf(at+".retry_after", "is %v, must be 1ms to 1h", x.RetryAfter)
 	}
@@ -335,20 +340,23 @@ func (k *checker) batch(at string, x *Cluster) {
 // sending checks the client's side of a cluster.
 func (k *checker) sending(at string, x *Cluster) {
 	k.mode(at+".throttle.mode", x.Throttle.Mode)
-	t := x.Throttle
-	_, err := throttle.New(throttle.Config{K: t.K, Window: t.Window, ProbeInterval: t.ProbeInterval, MinRequests: t.MinRequests})
-	k.policy(at+".throttle", err)
+	_, err := throttle.New(policyconf.Fill[throttle.Config](x.Throttle))
+	policy[throttle.Config](k, at+".throttle", x.Throttle, err)
 	k.mode(at+".inflight.mode", x.Inflight.Mode)
-	_, err = inflight.New(inflight.Config{MaxRequests: x.Inflight.MaxRequests})
-	k.policy(at+".inflight", err)
+	_, err = inflight.New(policyconf.Fill[inflight.Config](x.Inflight))
+	policy[inflight.Config](k, at+".inflight", x.Inflight, err)
 	k.mode(at+".retry.mode", x.Retry.Mode)
+	if b := x.Retry.Budget; b != nil {
+		_, err := budget.New(policyconf.Fill[budget.Config](*b))
+		policy[budget.Config](k, at+".retry.budget", *b, err)
+	}
 	enforced := *k.config
 	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	trial := x.Defaulted()
 	trial.Retry.Mode = ""
 	_, err = enforced.Egress(&trial)
 	if e, ok := errors.AsType[*Error](err); ok {
-		k.failf(at+"."+strings.Replace(e.Field, ".backoff.", ".", 1), "%s", e.Problem)
+		k.failf(at+"."+e.Field, "%s", e.Problem)
 	}
 	if x.Retry.MaxBodyBytes > 16<<20 {
 		k.failf(at+".retry.max_body_bytes", "is %d, must be at most %d", x.Retry.MaxBodyBytes, 16<<20)

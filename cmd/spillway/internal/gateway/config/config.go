@@ -7,7 +7,7 @@ package config
 import (
 	"time"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 )
 
 // A Config is a proxy as its file describes it.
@@ -42,8 +42,18 @@ type Log struct {
 	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
 }
 
-// Mode is that of a gate: off, observe or enforce; empty is that of [Config].
-type Mode string
+// The settings of the policies, which scenarios have, too.
+type (
+	Mode      = policyconf.Mode
+	Classes   = policyconf.Classes
+	RateLimit = policyconf.RateLimit
+	Quota     = policyconf.Quota
+	Limit     = policyconf.Limit
+	Attempts  = policyconf.Attempts
+	Shed      = policyconf.Shed
+	Throttle  = policyconf.Throttle
+	Inflight  = policyconf.Inflight
+)
 
 // Class is a criticality as text; empty is none.
 type Class string
@@ -104,7 +114,7 @@ type Cluster struct {
 	// What is let in, for each listener by itself.
 	RateLimit  RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
 	Quota      *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
-	Shed       Shed          `yaml:"shed" jsonschema_description:"Refusals by criticality when the cluster is overloaded. Its capacity is found by itself."`
+	Shed       Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
 	Attempts   Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
 	RetryAfter time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
 	Batch      *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
@@ -141,54 +151,6 @@ type Health struct {
 	UnhealthyThreshold int           `yaml:"unhealthy_threshold" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
 }
 
-// RateLimit is ratelimit.Config.
-type RateLimit struct {
-	Mode         Mode    `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	Rate         float64 `yaml:"rate" jsonschema_description:"Per second; 0 is no limit."`
-	BurstSeconds float64 `yaml:"burst_seconds" jsonschema_description:"How many seconds' worth of it may come at once; 0 is 1."`
-	QueueDepth   int     `yaml:"queue_depth" jsonschema_description:"How many may wait for their turn; 0 is none."`
-	// Exempt is who is not counted.
-	Exempt []string `yaml:"exempt" jsonschema_description:"Networks that have no limit, such as 10.0.0.0/8."`
-}
-
-// Quota is quota.Config and quota.LocalConfig.
-type Quota struct {
-	Mode         Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	BurstSeconds float64          `yaml:"burst_seconds" jsonschema_description:"How many seconds' worth of its rate a customer saves up; 0 is 1."`
-	MaxStrangers int              `yaml:"max_strangers" jsonschema_description:"How many customers without a limit by name are told apart; 0 is 1000, negative is none."`
-	Capacity     float64          `yaml:"capacity" jsonschema_description:"Requests per second of all customers together, shared by weight; 0 is no bound."`
-	Customers    map[string]Limit `yaml:"customers" jsonschema_description:"Those with a limit of their own."`
-	Stranger     Limit            `yaml:"stranger" jsonschema_description:"Of each other customer."`
-	Strangers    Limit            `yaml:"strangers" jsonschema_description:"Of all other customers together."`
-}
-
-// Limit is quota.Limit.
-type Limit struct {
-	Rate   float64 `yaml:"rate" jsonschema_description:"Requests per second; 0 is no limit."`
-	Weight float64 `yaml:"weight" jsonschema_description:"In the sharing of the capacity; 0 is 1."`
-	Shares Classes `yaml:"shares" jsonschema_description:"The share of the rate that each class and those below it may use; 0 is no limit."`
-}
-
-// Classes has a number for each criticality.
-type Classes struct {
-	Sheddable     float64 `yaml:"sheddable"`
-	SheddablePlus float64 `yaml:"sheddable_plus"`
-	Critical      float64 `yaml:"critical"`
-	CriticalPlus  float64 `yaml:"critical_plus"`
-}
-
-func (c Classes) array() [spillway.Criticalities]float64 {
-	return [...]float64{c.Sheddable, c.SheddablePlus, c.Critical, c.CriticalPlus}
-}
-
-// Attempts is attempts.Config.
-type Attempts struct {
-	Share         float64       `yaml:"share" jsonschema_description:"Share of retries above which refusals say don't retry; 0 is 0.2, negative is never."`
-	Window        time.Duration `yaml:"window" jsonschema_description:"How long a request is remembered; 0 is 10s."`
-	FirstAttempts int           `yaml:"first_attempts" jsonschema_description:"How many are remembered at most; 0 is 1000."`
-	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many mean anything; 0 is 50."`
-}
-
 // Batch is how requests wait for few connections.
 type Batch struct {
 	Connections int           `yaml:"connections" jsonschema_description:"To all endpoints together; 0 is 16. Where protocol is auto, one to each endpoint is kept for HTTP/2."`
@@ -196,31 +158,17 @@ type Batch struct {
 	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"How long; 0 is 1m."`
 }
 
-// Throttle is throttle.Config.
-type Throttle struct {
-	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	K             float64       `yaml:"k" jsonschema_description:"Requests sent for each that is accepted before any is refused here; 0 is 2."`
-	Window        time.Duration `yaml:"window" jsonschema_description:"How long past requests are remembered; 0 is 30s."`
-	ProbeInterval time.Duration `yaml:"probe_interval" jsonschema_description:"How often a cluster that accepts nothing is tried; 0 is 1s."`
-	MinRequests   int           `yaml:"min_requests" jsonschema_description:"How many must be remembered before any is refused; 0 is 10, negative is none."`
-	WholeCluster  bool          `yaml:"whole_cluster" jsonschema_description:"One throttle for all requests to the cluster. By default up to 64 routes that fail have one each, so that they do not stop the others: methods of gRPC, or the method and the first four segments of the path, without what looks like an identifier."`
-}
-
-// Inflight is inflight.Config.
-type Inflight struct {
-	Mode        Mode `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxRequests int  `yaml:"max_requests" jsonschema_description:"To all endpoints together; 0 is 1024, negative is no limit. While calls offer four fifths of it or more, a class leaves free what higher classes had in flight, or were refused, in the last 1 to 2 s; and a sixteenth in the minute after a call of a higher class."`
-}
-
-// Retry is retry.BudgetedConfig.
+// Retry has the settings of retry.Budgeted, the strategy of clusters. Its waits are shorter
+// than those of the library: clients of the proxy wait for it.
 type Retry struct {
-	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends requests again."`
-	Attempts      int           `yaml:"attempts" jsonschema_description:"Of a request, the first included; 0 is 3."`
-	Ratio         float64       `yaml:"ratio" jsonschema_description:"Retries for each request at most; 0 is 0.1."`
-	Base          time.Duration `yaml:"base" jsonschema_description:"Longest wait before the first retry, doubled before each further one; 0 is 25ms, negative is none."`
-	Max           time.Duration `yaml:"max" jsonschema_description:"Longest wait; 0 is 1s."`
-	MaxRetryAfter time.Duration `yaml:"max_retry_after" jsonschema_description:"Longest hint of an endpoint that is waited for; 0 is 1s, negative is any."`
-	MaxBodyBytes  int64         `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
+	Mode          Mode               `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends requests again."`
+	Attempts      int                `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts" jsonschema_description:"Attempts of a request, including the first."`
+	Ratio         float64            `yaml:"ratio" sets:"retry.BudgetedConfig.Ratio" jsonschema_description:"Retries for each request at most."`
+	Base          time.Duration      `yaml:"base" sets:"retry.BudgetedConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one." default:"Zero means 25 ms, negative means none."`
+	Max           time.Duration      `yaml:"max" sets:"retry.BudgetedConfig.Backoff.Max" jsonschema_description:"Longest wait." default:"Zero means 1 s; it must not be negative."`
+	MaxRetryAfter time.Duration      `yaml:"max_retry_after" sets:"retry.BudgetedConfig.MaxRetryAfter" jsonschema_description:"Longest hint of an endpoint that is waited for." default:"Zero means 1 s, negative means any."`
+	Budget        *policyconf.Budget `yaml:"budget" jsonschema_description:"The budget that pays for retries. By default it holds 1000 times ratio, and starts empty with 30 times ratio on credit."`
+	MaxBodyBytes  int64              `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
 }
 
 // A Route says where requests go and how much they matter. All that is given must

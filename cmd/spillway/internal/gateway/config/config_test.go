@@ -120,7 +120,7 @@ func TestWrongFiles(t *testing.T) {
 		"unknown field":       {"throttle: {k: 1.5}", "throtle: {k: 1.5}", `proxy.yaml:25: clusters[0].throtle is no field here; did you mean throttle?`},
 		"wrong type":          {"rate: 1000", "rate: many", "proxy.yaml:19: clusters[0].rate_limit.rate"},
 		"wrong duration":      {"max_wait: 20ms", "max_wait: soon", `proxy.yaml:24: clusters[0].shed.max_wait is "soon": must be a length of time`},
-		"wrong cap":           {"max_wait: 20ms", "max_by_key: {web: 0}", `proxy.yaml:24: clusters[0].shed.max_by_key["web"] is 0, must be 1 to 2147483647`},
+		"wrong cap":           {"max_wait: 20ms", "max_by_key: {web: 0}", `proxy.yaml:24: clusters[0].shed.max_by_key.web is 0, must be 1 to 2147483647`},
 		"cap of no route":     {"max_wait: 20ms", "max_by_key: {jobs: 5}", `clusters[0].shed.max_by_key["jobs"] is the limit key of no route to web, must be one of [`},
 		"wrong mode":          {"mode: observe", "mode: on", `proxy.yaml:19: clusters[0].rate_limit.mode is "on", must be off, observe or enforce`},
 		"wrong value":         {"k: 1.5", "k: 0.5", "proxy.yaml:25: clusters[0].throttle.k is 0.5, must be above 1"},

@@ -7,8 +7,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -70,16 +70,20 @@ type MongoClass struct {
 	Customer     string   `yaml:"customer" jsonschema:"enum=user,enum=application,enum=database" jsonschema_description:"By what their customer is known, for quotas: user, application or database; the default is nobody."`
 }
 
-// MongoRetry is retry.OverloadConfig, with a budget.
+// MongoRetry has the settings of retry.Overload, the strategy of listeners for MongoDB.
 type MongoRetry struct {
-	Mode       Mode    `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
-	Revision   string  `yaml:"revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Of the specification; the default is 2026-02."`
-	MaxRetries int     `yaml:"max_retries" jsonschema_description:"Of a command; 0 is what the revision says, 5 or 2."`
-	MaxBytes   int     `yaml:"max_bytes" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
-	Budget     float64 `yaml:"budget" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1. 0 is 1000, negative is no limit."`
-	Always     bool    `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
-	NoReads    bool    `yaml:"no_reads" jsonschema_description:"Reads are not sent again, as with retryReads=false."`
-	NoWrites   bool    `yaml:"no_writes" jsonschema_description:"Writes are not sent again, as with retryWrites=false."`
+	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
+	Revision      string        `yaml:"revision" sets:"retry.OverloadConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
+	MaxRetries    int           `yaml:"max_retries" sets:"retry.OverloadConfig.MaxRetries" jsonschema_description:"Retries of a command after an overload."`
+	OtherRetries  int           `yaml:"other_retries" sets:"retry.OverloadConfig.OtherRetries" jsonschema_description:"Retries of a command before any overload."`
+	Base          time.Duration `yaml:"base" sets:"retry.OverloadConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
+	Max           time.Duration `yaml:"max" sets:"retry.OverloadConfig.Backoff.Max" jsonschema_description:"Longest wait."`
+	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.OverloadConfig.MaxRetryAfter" jsonschema_description:"Longest hint of a server that is waited for."`
+	MaxBytes      int           `yaml:"max_bytes" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
+	Budget        float64       `yaml:"budget" sets:"budget.EndpointsConfig.Bucket.Capacity" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1." default:"Zero means 1000, negative means no limit; it must be at most 1e9."`
+	Always        bool          `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
+	NoReads       bool          `yaml:"no_reads" sets:"retry.OverloadConfig.NoReads" jsonschema_description:"Reads are not sent again, as with retryReads=false." default:"The default is false."`
+	NoWrites      bool          `yaml:"no_writes" sets:"retry.OverloadConfig.NoWrites" jsonschema_description:"Writes are not sent again, as with retryWrites=false." default:"The default is false."`
 }
 
 // Defaulted returns m with the values that its zero fields stand for.
@@ -115,23 +119,12 @@ func (m *Mongo) Connections() ingress.ListenerConfig {
 // Ingress returns what of the listener concerns commands.
 func (m *Mongo) Ingress(c *Config) ingress.Config {
 	p := &m.Parameters
-	all := ingress.Config{
-		RateLimitMode: m.RequestMode.mode(c.Mode),
-		ShedMode:      m.Shed.Mode.mode(c.Mode),
-		Forwards:      true,
-	}
-	all.Shed, all.Load = m.Shed.config()
-	all.Concurrency = m.Shed.limits()
+	all := ingress.Config{RateLimitMode: c.modeOf(m.RequestMode), Forwards: true}
+	c.shed(&all, &m.Shed)
+	c.quota(&all, m.Quota)
 	if p.RequestEnabled {
 		all.RateLimit = mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, p.RequestExemptions)
 		all.RateLimit.Exempt.Applications = p.RequestApplications
-	}
-	if q := m.Quota; q != nil {
-		all.QuotaMode = q.Mode.mode(c.Mode)
-		all.Quota = quota.Config{BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers}
-		if local, err := quota.NewLocal(q.local()); err == nil { // as Check has found it good
-			all.Quota.Allocator = local
-		}
 	}
 	return all
 }
@@ -139,12 +132,12 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 // Strategy returns what sends commands again, nil if nothing does.
 func (m *Mongo) Strategy(c *Config) (*retry.Overload, error) {
 	r := m.Retry
-	if r.Mode.mode(c.Mode) != spillway.ModeEnforce {
+	if c.modeOf(r.Mode) != spillway.ModeEnforce {
 		return nil, nil //nolint:nilnil // no strategy is none
 	}
-	o := retry.OverloadConfig{Revision: r.Revision, MaxRetries: r.MaxRetries, NoReads: r.NoReads, NoWrites: r.NoWrites}
+	o := policyconf.Fill[retry.OverloadConfig](r)
 	if r.Budget >= 0 {
-		e, err := budget.NewEndpoints(budget.EndpointsConfig{Bucket: budget.Config{Capacity: r.Budget}})
+		e, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](r))
 		if err != nil {
 			return nil, err
 		}
@@ -282,11 +275,9 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 	if r.MaxBytes != 0 && (r.MaxBytes < 1<<10 || r.MaxBytes > 16<<20) {
 		k.failf(at+".max_bytes", "is %d, must be 1024 to %d", r.MaxBytes, 16<<20)
 	}
-	if !(r.Budget <= 1e9) {
-		k.failf(at+".budget", "is %v, must be at most 1e9", r.Budget)
-	}
-	if r.MaxRetries > 100 {
-		k.failf(at+".max_retries", "is %d, must be at most 100", r.MaxRetries)
+	if r.Budget >= 0 {
+		_, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](r))
+		policy[budget.EndpointsConfig](k, at, r, err)
 	}
 	if k.err != nil {
 		return
@@ -294,5 +285,5 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 	trial := m.Defaulted()
 	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	_, err := trial.Strategy(k.config)
-	k.policy(at, err)
+	policy[retry.OverloadConfig](k, at, r, err)
 }

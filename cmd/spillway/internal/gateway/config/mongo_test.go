@@ -58,7 +58,7 @@ func TestMongo(t *testing.T) {
 		t.Errorf("files: %s", names)
 	}
 	var zero Mongo
-	if zero.Connections().Rate.Rate != 0 || zero.Ingress(d).RateLimit.Rate != 0 || zero.Ingress(d).ShedMode != d.Mode.mode("") || !zero.AllowsRetries() {
+	if zero.Connections().Rate.Rate != 0 || zero.Ingress(d).RateLimit.Rate != 0 || zero.Ingress(d).ShedMode != d.modeOf("") || !zero.AllowsRetries() {
 		t.Error("something limits that nobody has asked for")
 	}
 	if s, err := zero.Strategy(&Config{}); s != nil || err != nil {
@@ -85,7 +85,7 @@ func TestMongoErrors(t *testing.T) {
 		"a class":        {"SHEDDABLE,", "LOW,", "mongo[0].classes[0].criticality is"},
 		"a customer":     {"customer: application", "customer: address", "mongo[0].classes[0].customer is"},
 		"a mode":         {"shed: {mode: observe}", "shed: {mode: on}", "mongo[0].shed.mode is"},
-		"retries":        {"max_retries: 3", "max_retries: 300", "mongo[0].retry.max_retries is 300"},
+		"retries":        {"max_retries: 3", "max: -300s", "mongo[0].retry.max is -5m0s"},
 		"a budget":       {"budget: 100", "budget: 1e12", "mongo[0].retry.budget is 1e+12"},
 		"a revision":     {"max_retries: 3", "revision: latest", "mongo[0].retry.revision is"},
 		"kept":           {"max_retries: 3", "max_bytes: 10", "mongo[0].retry.max_bytes is 10"},

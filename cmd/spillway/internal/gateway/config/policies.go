@@ -3,33 +3,26 @@ package config
 import (
 	"errors"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
+	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/tokens"
+	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// mode returns what m means where the file has the mode def.
-func (m Mode) mode(def Mode) spillway.Mode {
-	if m == "" {
-		m = def
-	}
-	var mode spillway.Mode
-	if mode.UnmarshalText([]byte(m)) != nil { // empty, as Check has found it good
-		mode = spillway.ModeObserve
-	}
-	return mode
-}
+// modeOf returns the mode of a gate.
+func (c *Config) modeOf(m Mode) spillway.Mode { return m.Or(c.Mode.Or(spillway.ModeObserve)) }
 
 // Criticality returns the class, and whether there is one.
 func (c Class) Criticality() (spillway.Criticality, bool) {
@@ -41,27 +34,39 @@ func (c Class) Criticality() (spillway.Criticality, bool) {
 // come by a listener.
 func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 	all := ingress.Config{
-		RateLimit:     x.RateLimit.config(),
-		RateLimitMode: x.RateLimit.Mode.mode(c.Mode),
+		RateLimit:     policyconf.Fill[ratelimit.Config](x.RateLimit),
+		RateLimitMode: c.modeOf(x.RateLimit.Mode),
 		Forwards:      true,
-		ShedMode:      x.Shed.Mode.mode(c.Mode),
-		Attempts:      attempts.Config(x.Attempts),
+		Attempts:      policyconf.Fill[attempts.Config](x.Attempts),
 		Trust:         l.trust(),
 		RetryAfter:    x.RetryAfter,
 	}
-	all.Shed, all.Load = x.Shed.config()
-	all.Concurrency = x.Shed.limits()
+	c.shed(&all, &x.Shed)
+	c.quota(&all, x.Quota)
 	if x.Batch != nil && x.Shed.Mode == "" {
 		all.ShedMode = spillway.ModeOff // what waits for its turn is not the cluster's load
 	}
-	if q := x.Quota; q != nil {
-		all.QuotaMode = q.Mode.mode(c.Mode)
-		all.Quota = quota.Config{BurstSeconds: q.BurstSeconds, MaxStrangers: q.MaxStrangers}
-		if local, err := quota.NewLocal(q.local()); err == nil { // as Check has found it good
-			all.Quota.Allocator = local
-		}
-	}
 	return all
+}
+
+// shed sets what the shedder uses.
+func (c *Config) shed(all *ingress.Config, x *Shed) {
+	all.ShedMode = c.modeOf(x.Mode)
+	all.Shed = policyconf.Fill[shed.Config](*x)
+	all.Concurrency = policyconf.Fill[concurrency.Config](*x)
+	all.Load = policyconf.Fill[load.Config](*x)
+}
+
+// quota sets what customers may use.
+func (c *Config) quota(all *ingress.Config, q *Quota) {
+	if q == nil {
+		return
+	}
+	all.QuotaMode = c.modeOf(q.Mode)
+	all.Quota = policyconf.Fill[quota.Config](*q)
+	if local, err := quota.NewLocal(policyconf.Fill[quota.LocalConfig](*q)); err == nil { // as Check has found it good
+		all.Quota.Allocator = local
+	}
 }
 
 func (l *Listener) trust() ingress.Trust {
@@ -83,57 +88,26 @@ func (l *Listener) trust() ingress.Trust {
 func (l *Listener) Connections() ingress.ListenerConfig {
 	all := ingress.ListenerConfig{MaxOpen: l.MaxConnections}
 	if l.ConnectionRate.Mode != "off" {
-		all.Rate = l.ConnectionRate.config()
-	}
-	return all
-}
-
-func (r *RateLimit) config() ratelimit.Config {
-	c := ratelimit.Config{Rate: r.Rate, BurstSeconds: r.BurstSeconds, QueueDepth: r.QueueDepth}
-	c.Exempt.CIDRs = networks(r.Exempt)
-	return c
-}
-
-// networks reads those that Check has found good.
-func networks(texts []string) (all []netip.Prefix) {
-	for _, text := range texts {
-		if network, err := netip.ParsePrefix(text); err == nil {
-			all = append(all, network)
-		}
+		all.Rate = policyconf.Fill[ratelimit.Config](l.ConnectionRate)
 	}
 	return all
 }
 
 // Networks returns those of the peers, nil if all may connect.
-func (l *Listener) Networks() []netip.Prefix { return networks(l.Peers) }
-
-func (q *Quota) local() quota.LocalConfig {
-	c := quota.LocalConfig{Capacity: q.Capacity, Stranger: q.Stranger.config(), Strangers: q.Strangers.config()}
-	for name, l := range q.Customers {
-		if c.Customers == nil {
-			c.Customers = make(map[string]quota.Limit, len(q.Customers))
-		}
-		c.Customers[name] = l.config()
-	}
-	return c
-}
-
-func (l *Limit) config() quota.Limit {
-	return quota.Limit{Rate: l.Rate, Weight: l.Weight, Shares: l.Shares.array()}
-}
+func (l *Listener) Networks() []netip.Prefix { return policyconf.Networks(l.Peers).Prefixes() }
 
 // Egress returns what of a cluster concerns its client's side, or an error of type
 // [*Error].
 func (c *Config) Egress(x *Cluster) (egress.Config, error) {
 	retries, err := c.retries(x)
 	if err != nil {
-		return egress.Config{}, policyError("retry", err)
+		return egress.Config{}, policyError[retry.BudgetedConfig]("retry", x.Retry, err)
 	}
 	return egress.Config{
-		Throttle:     throttle.Config{K: x.Throttle.K, Window: x.Throttle.Window, ProbeInterval: x.Throttle.ProbeInterval, MinRequests: x.Throttle.MinRequests},
-		ThrottleMode: x.Throttle.Mode.mode(c.Mode),
+		Throttle:     policyconf.Fill[throttle.Config](x.Throttle),
+		ThrottleMode: c.modeOf(x.Throttle.Mode),
 		MaxRequests:  x.Inflight.MaxRequests,
-		InflightMode: x.Inflight.Mode.mode(c.Mode),
+		InflightMode: c.modeOf(x.Inflight.Mode),
 		Retry:        retries,
 	}, nil
 }
@@ -154,12 +128,10 @@ func (c *Config) retries(x *Cluster) (*Retries, error) {
 		b.Ratio = 0.1
 	}
 	var err error
-	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 {
+	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 && x.Retry.Budget == nil {
 		return r, err
 	}
-	if r.Budget, err = budget.New(budget.Config{
-		Capacity: savedCalls * b.Ratio, Empty: true, Credit: tokens.CreditCalls * b.Ratio,
-	}); err != nil {
+	if r.Budget, err = budget.New(x.Retry.bucket(b.Ratio)); err != nil { // of a ratio, as Check has found a budget good
 		return nil, &spillway.FieldError{Path: "Ratio", Value: b.Ratio, Allowed: "at most 1e6"}
 	}
 	b.Budget = r.Budget
@@ -167,12 +139,17 @@ func (c *Config) retries(x *Cluster) (*Retries, error) {
 	return r, err
 }
 
-func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
-	r := x.Retry
-	b := retry.BudgetedConfig{
-		Attempts: r.Attempts, Ratio: r.Ratio, MaxRetryAfter: r.MaxRetryAfter,
-		Backoff: retry.Backoff{Base: max(0, r.Base), Max: r.Max},
+// bucket returns the budget that pays for retries.
+func (r *Retry) bucket(ratio float64) budget.Config {
+	if r.Budget != nil {
+		return policyconf.Fill[budget.Config](*r.Budget)
 	}
+	return budget.Config{Capacity: savedCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
+}
+
+func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
+	b := policyconf.Fill[retry.BudgetedConfig](x.Retry)
+	b.Backoff.Base = max(0, b.Backoff.Base)
 	if !c.Retries(x) {
 		b.Attempts = 1
 	}
@@ -180,17 +157,16 @@ func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {
 }
 
 // Retries reports whether requests to a cluster are sent again.
-func (c *Config) Retries(x *Cluster) bool { return x.Retry.Mode.mode(c.Mode) == spillway.ModeEnforce }
+func (c *Config) Retries(x *Cluster) bool { return c.modeOf(x.Retry.Mode) == spillway.ModeEnforce }
 
-// policyError makes the error of a field of the error that a policy has with its Config,
-// which is at a place in the file: Backoff.Max becomes retry.max.
-func policyError(at string, err error) error {
+// policyError makes the error of a field of the error that a policy has with its Config T,
+// which was made of a section at a place in the file: Backoff.Max becomes retry.max.
+func policyError[T any](at string, section any, err error) error {
 	e, ok := errors.AsType[*spillway.FieldError](err)
 	if !ok {
 		return failf(at, "is wrong: %v", err)
 	}
-	path := strings.TrimPrefix(e.Path, "Backoff.")
-	return failf(at+"."+strict.Path(path), "%s", e.Problem())
+	return failf(at+"."+policyconf.Path[T](section, e.Path), "%s", e.Problem())
 }
 
 // Defaulted returns x with the values that its zero fields stand for.

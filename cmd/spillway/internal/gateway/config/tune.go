@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/tune"
@@ -15,17 +16,21 @@ import (
 type Tune struct {
 	Mode     Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: each move is told and none is made."`
 	Limit    string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
-	Min      float64       `yaml:"min" jsonschema_description:"The limit never goes below; 0 is a tenth of it."`
-	Max      float64       `yaml:"max" jsonschema_description:"The limit never goes above; 0 is ten times it."`
+	Min      float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
+	Max      float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
 	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 does not go by it. It should be well above that of a cluster at rest."`
 	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster refuses (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 does not go by it."`
 
 	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, goes by whether there is too much; proportional by how much."`
-	MaxStep  float64       `yaml:"max_step" jsonschema_description:"The greatest share of the limit that one move changes; 0 is 0.3."`
-	MaxDelta float64       `yaml:"max_delta" jsonschema_description:"The most that one move changes; 0 is no bound but max_step."`
-	Reaction time.Duration `yaml:"reaction" jsonschema_description:"The least time between two moves; the cluster is looked at twice in that time. 0 is 500ms."`
-	Persist  time.Duration `yaml:"persist" jsonschema_description:"How long there must be too much, or room, before a move; 0 is half of reaction, negative is not at all."`
-	Stale    time.Duration `yaml:"stale" jsonschema_description:"For how long nothing may be known before the limit goes back to the configured one; 0 is ten times reaction."`
+	Increase float64       `yaml:"increase" sets:"tune.Config.Increase" jsonschema_description:"By which share of the highest good limit aimd raises at first."`
+	Decrease float64       `yaml:"decrease" sets:"tune.Config.Decrease" jsonschema_description:"By which share aimd lowers at first."`
+	Gain     float64       `yaml:"gain" sets:"tune.Config.Gain" jsonschema_description:"How much of the distance to the target a move of proportional makes at most."`
+	Deadband float64       `yaml:"deadband" sets:"tune.Config.Deadband" jsonschema_description:"How far the pressure may be from 1 without a move."`
+	MaxStep  float64       `yaml:"max_step" sets:"tune.Config.MaxStep" jsonschema_description:"The greatest share of the limit that one move changes."`
+	MaxDelta float64       `yaml:"max_delta" sets:"tune.Config.MaxDelta" jsonschema_description:"The most that one move changes."`
+	Reaction time.Duration `yaml:"reaction" sets:"tune.Config.Reaction" jsonschema_description:"The least time between two moves; the signals are read twice in that time."`
+	Persist  time.Duration `yaml:"persist" sets:"tune.Config.Persist" jsonschema_description:"How long a condition must hold before a move."`
+	Stale    time.Duration `yaml:"stale" sets:"tune.Config.Stale" jsonschema_description:"For how long signals may be unknown before the limit goes back to the configured one."`
 }
 
 // The limits that can be tuned.
@@ -58,11 +63,8 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 	if t == nil || t.Mode == "off" {
 		return c, false
 	}
-	c = tune.Config{
-		Limit: limit, Min: t.Min, Max: t.Max,
-		MaxStep: t.MaxStep, MaxDelta: t.MaxDelta, Reaction: t.Reaction, Persist: t.Persist, Stale: t.Stale,
-		Enforce: t.Mode == Mode(spillway.ModeEnforce.String()),
-	}
+	c = policyconf.Fill[tune.Config](*t)
+	c.Limit, c.Enforce = limit, t.Mode.Or(spillway.ModeObserve) == spillway.ModeEnforce
 	if t.Rule == tune.Proportional.String() {
 		c.Rule = tune.Proportional
 	}
@@ -94,7 +96,7 @@ func (k *checker) tune(at string, x *Cluster) {
 	}
 	k.tuneMode(at, t, of+".mode", mode)
 	if c, ok := x.Tuning(); ok {
-		k.tuning(at, t, c, x.RateLimit.config())
+		k.tuning(at, t, c, policyconf.Fill[ratelimit.Config](x.RateLimit))
 	}
 }
 
@@ -135,7 +137,7 @@ func (k *checker) tuneFields(at string, t *Tune) {
 
 // tuneMode wants a limit that is moved to be kept, too.
 func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
-	if mode := m.mode(k.config.Defaulted().Mode); t.Mode == "enforce" && mode != spillway.ModeEnforce {
+	if mode := k.config.modeOf(m); t.Mode == "enforce" && mode != spillway.ModeEnforce {
 		k.failf(at+".mode", "is enforce, but %s is %v: the limit would be moved and not be kept", field, mode)
 	}
 }
@@ -146,7 +148,7 @@ func (k *checker) tuning(at string, given *Tune, c tune.Config, r ratelimit.Conf
 		return
 	}
 	t, err := tune.New(c)
-	k.policy(at, err)
+	policy[tune.Config](k, at, *given, err)
 	if err != nil || c.Whole {
 		return
 	}

@@ -1,19 +1,19 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
-	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
-	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/shed"
 	"github.com/seed90641741/spillway/sim"
 	"github.com/seed90641741/spillway/throttle"
@@ -56,7 +56,7 @@ func (c *Clients) config(at string) (sim.Clients, error) {
 	call, err := c.Call.config(at + ".call")
 	g := sim.Clients{
 		Name: c.Name, Count: c.Count, Rate: c.Rate, Trace: c.Trace, Loop: c.Loop, Think: c.Think,
-		Deadline: c.Deadline, Useful: c.Useful, Classes: c.Classes.array(), Customer: c.Customer, Call: call,
+		Deadline: c.Deadline, Useful: c.Useful, Classes: c.Classes.Array(), Customer: c.Customer, Call: call,
 	}
 	for _, r := range c.Rates {
 		g.Rates = append(g.Rates, sim.Rate(r))
@@ -66,61 +66,23 @@ func (c *Clients) config(at string) (sim.Clients, error) {
 
 func (e *Edge) config(at string) (sim.Edge, error) {
 	p := reader{at: at}
+	p.section("throttle", e.Throttle)
+	retries, foreign := e.Retry.Config()
+	if foreign != "" {
+		p.failf("retry."+foreign, "is given, but %s retries have none", cmp.Or(e.Retry.Strategy, sim.Budgeted))
+	}
 	c := sim.Edge{
 		To: e.To,
 		Egress: egress.Config{
-			Throttle: throttle.Config{
-				K: e.Throttle.K, Window: e.Throttle.Window, ProbeInterval: e.Throttle.ProbeInterval, MinRequests: e.Throttle.MinRequests,
-			},
+			Throttle:     policyconf.Fill[throttle.Config](e.Throttle),
 			ThrottleMode: p.mode("throttle.mode", e.Throttle.Mode),
-			MaxRequests:  e.MaxRequests,
-			InflightMode: p.mode("inflight_mode", e.InflightMode),
+			MaxRequests:  policyconf.Fill[inflight.Config](e.Inflight).MaxRequests,
+			InflightMode: p.mode("inflight.mode", e.Inflight.Mode),
 		},
-		Retry: e.Retry.config(&p), Kind: p.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
+		Retry: retries, Kind: p.kind(e.Kind), Timeout: e.Timeout, Connections: e.Connections, Latency: e.Latency, Loss: e.Loss,
 		Balance: e.Balance, Subset: e.Subset, Retarget: e.Retarget, Leave: e.Leave,
 	}
 	return c, p.err
-}
-
-// foreign are the fields that strategies do not have.
-var foreign = map[sim.Strategy][]string{
-	sim.Budgeted: {"revision", "max_retries", "other_retries", "overload_base"},
-	sim.Standard: {"ratio", "max_retries", "other_retries"},
-	sim.Overload: {"attempts", "ratio", "overload_base"},
-}
-
-func (r *Retry) config(p *reader) sim.Retry {
-	name := r.Strategy
-	if name == "" {
-		name = sim.Budgeted
-	}
-	for _, f := range []struct {
-		name  string
-		given bool
-	}{
-		{"revision", r.Revision != ""}, {"attempts", r.Attempts != 0}, {"ratio", r.Ratio != 0},
-		{"max_retries", r.MaxRetries != 0}, {"other_retries", r.OtherRetries != 0}, {"overload_base", r.OverloadBase != 0},
-	} {
-		if f.given && slices.Contains(foreign[name], f.name) {
-			p.failf("retry."+f.name, "is given, but %s retries have none", name)
-		}
-	}
-	backoff := retry.Backoff{Base: r.Base, Max: r.Max}
-	c := sim.Retry{
-		Strategy: r.Strategy, Unlimited: r.Unlimited, NoJitter: r.NoJitter,
-		Budgeted: retry.BudgetedConfig{Attempts: r.Attempts, Ratio: r.Ratio, Backoff: backoff, MaxRetryAfter: r.MaxRetryAfter},
-		Standard: retry.StandardConfig{
-			Revision: r.Revision, Attempts: r.Attempts, Base: r.Base, MaxBackoff: r.Max, OverloadBase: r.OverloadBase, MaxRetryAfter: r.MaxRetryAfter,
-		},
-		Overload: retry.OverloadConfig{
-			Revision: r.Revision, MaxRetries: r.MaxRetries, OtherRetries: r.OtherRetries, Backoff: backoff, MaxRetryAfter: r.MaxRetryAfter,
-		},
-	}
-	if r.Budget != nil {
-		b := budget.Config(*r.Budget)
-		c.Budget = &b
-	}
-	return c
 }
 
 func (s *Service) config(at string) (sim.Service, error) {
@@ -144,33 +106,24 @@ func (s *Service) config(at string) (sim.Service, error) {
 }
 
 func (g *Ingress) config(p *reader) (*ingress.Config, *quota.LocalConfig) {
+	p.section("ingress.rate_limit", g.RateLimit)
+	p.section("ingress.shed", g.Shed)
 	c := &ingress.Config{
-		RateLimit:     ratelimit.Config{Rate: g.RateLimit.Rate, BurstSeconds: g.RateLimit.BurstSeconds, QueueDepth: g.RateLimit.QueueDepth},
+		RateLimit:     policyconf.Fill[ratelimit.Config](g.RateLimit),
 		RateLimitMode: p.mode("ingress.rate_limit.mode", g.RateLimit.Mode),
-		Shed:          shed.Config{MaxWait: g.Shed.MaxWait, Thresholds: g.Shed.Thresholds.array()},
-		Concurrency:   concurrency.Config{MaxByKey: g.Shed.MaxByKey},
+		Shed:          policyconf.Fill[shed.Config](g.Shed),
+		Concurrency:   policyconf.Fill[concurrency.Config](g.Shed),
 		ShedMode:      p.mode("ingress.shed.mode", g.Shed.Mode),
-		Attempts:      attempts.Config(g.Attempts),
+		Attempts:      policyconf.Fill[attempts.Config](g.Attempts),
 		RetryAfter:    g.RetryAfter,
-		Load:          load.Config{Targets: load.Targets{CPU: g.Targets.CPU, Memory: g.Targets.Memory}},
+		Load:          policyconf.Fill[load.Config](g.Shed),
 	}
 	if g.Quota == nil {
 		return c, nil
 	}
-	c.Quota = quota.Config{BurstSeconds: g.Quota.BurstSeconds}
+	c.Quota = policyconf.Fill[quota.Config](*g.Quota)
 	c.QuotaMode = p.mode("ingress.quota.mode", g.Quota.Mode)
-	local := &quota.LocalConfig{
-		Capacity: g.Quota.Capacity, Customers: map[string]quota.Limit{},
-		Stranger: g.Quota.Stranger.config(), Strangers: g.Quota.Strangers.config(),
-	}
-	for name, limit := range g.Quota.Customers {
-		local.Customers[name] = limit.config()
-	}
-	return c, local
-}
-
-func (l Limit) config() quota.Limit {
-	return quota.Limit{Rate: l.Rate, Weight: l.Weight, Shares: l.Shares.array()}
+	return c, new(policyconf.Fill[quota.LocalConfig](*g.Quota))
 }
 
 // A reader reads the words of a file, and keeps the first complaint.
@@ -185,11 +138,18 @@ func (p *reader) failf(field, format string, args ...any) {
 	}
 }
 
-func (p *reader) mode(field string, m Mode) (mode spillway.Mode) {
-	if m != "" && mode.UnmarshalText([]byte(m)) != nil {
-		p.failf(field, "is %q, must be enforce, observe or off", m)
+func (p *reader) mode(field string, m policyconf.Mode) spillway.Mode {
+	if err := m.Check(); err != nil {
+		p.failf(field, "%v", err)
 	}
-	return mode
+	return m.Or(spillway.ModeEnforce)
+}
+
+// section wants no setting that only the proxy has.
+func (p *reader) section(field string, section any) {
+	if name := policyconf.ForProxy(section); name != "" {
+		p.failf(field+"."+name, "is given, but only the configuration of the proxy has it")
+	}
 }
 
 func (p *reader) kind(k string) spillway.Kind {

@@ -3,13 +3,18 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/sim"
+	"github.com/seed90641741/spillway/throttle"
 )
 
 // maxSize is the most that a file may hold.
@@ -85,15 +90,32 @@ func (s *Scenario) Locate(err error) error {
 	return &Error{File: s.source.Name, Problem: err.Error()}
 }
 
-// flattened are the parts of a path in sim.Config that files do without.
-var flattened = regexp.MustCompile(`\.(Egress|Budgeted|Standard|Overload|Load)\b`)
-
 // spelled returns how files spell a path of sim.Config.
 func spelled(path string) string {
-	path = flattened.ReplaceAllString(path, "")
-	return strict.Path(renamed.Replace(path))
+	for _, x := range sections {
+		if before, field, ok := strings.Cut(path, "."+x.path+"."); ok {
+			return strict.Path(before) + "." + x.name + "." + x.spell(x.section, field)
+		}
+	}
+	return strict.Path(modes.Replace(path))
 }
 
-// renamed are the parts of a path that files call otherwise.
-var renamed = strings.NewReplacer("ThrottleMode", "Throttle.Mode", "Retry.MaxBackoff", "Retry.Max", "Backoff.", "",
-	".Customers.", ".Ingress.Quota.")
+// sections are the Configs of the library in sim.Config, and where files have their fields.
+// The first that fits counts.
+var sections = []struct {
+	path, name string
+	section    any
+	spell      func(section any, field string) string
+}{
+	{"Egress.Throttle", "throttle", policyconf.Throttle{}, policyconf.Path[throttle.Config]},
+	{"Retry.Budgeted", "retry", policyconf.Retry{}, policyconf.Path[retry.BudgetedConfig]},
+	{"Retry.Standard", "retry", policyconf.Retry{}, policyconf.Path[retry.StandardConfig]},
+	{"Retry.Overload", "retry", policyconf.Retry{}, policyconf.Path[retry.OverloadConfig]},
+	{"Ingress.Concurrency", "ingress.shed", policyconf.Shed{}, policyconf.Path[concurrency.Config]},
+	{"Ingress.Load", "ingress.shed", policyconf.Shed{}, policyconf.Path[load.Config]},
+	{"Customers", "ingress.quota", policyconf.Quota{}, policyconf.Path[quota.LocalConfig]},
+}
+
+// modes are fields that sim.Config has beside a Config of the library.
+var modes = strings.NewReplacer("Egress.ThrottleMode", "Throttle.Mode", "Egress.InflightMode", "Inflight.Mode",
+	"Egress.MaxRequests", "Inflight.MaxRequests", "RateLimitMode", "RateLimit.Mode", "QuotaMode", "Quota.Mode", "ShedMode", "Shed.Mode")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/invopop/jsonschema"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
 	"github.com/seed90641741/spillway/sim"
 )
@@ -16,11 +17,11 @@ import (
 var update = flag.Bool("update", false, "write schema.json anew")
 
 var schema = stricttest.Schema{
-	Title: "Spillway scenario", Of: &File{}, File: "schema.json", Text: Schema,
+	Title: "Spillway scenario", Without: `only:"proxy"`, Of: &File{}, File: "schema.json", Text: Schema,
 	Types: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[time.Duration](): stricttest.Pattern(`^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`, "150ms"),
-		reflect.TypeFor[sim.Dist]():      stricttest.Pattern(`^(constant |exponential |uniform |lognormal |pareto |bimodal )?[0-9].*$`, "exponential 10ms"),
-		reflect.TypeFor[Mode]():          stricttest.Words("enforce", "observe", "off"),
+		reflect.TypeFor[time.Duration]():   stricttest.Pattern(`^([0-9.]+(ns|us|µs|ms|s|m|h))+$|^0$`, "150ms"),
+		reflect.TypeFor[sim.Dist]():        stricttest.Pattern(`^(constant |exponential |uniform |lognormal |pareto |bimodal )?[0-9].*$`, "exponential 10ms"),
+		reflect.TypeFor[policyconf.Mode](): stricttest.Words("off", "observe", "enforce"),
 	},
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/sim"
 )
 
 // apply changes all fields that a setting names, and returns how many these are.
@@ -79,7 +80,7 @@ func walk(v reflect.Value, path []string, visit func(path []string, v reflect.Va
 			walk(v.Index(i), append(slices.Clone(path), nameOf(v.Index(i), i)), visit)
 		}
 	case reflect.Struct:
-		if v.Type().PkgPath() != reflect.TypeFor[File]().PkgPath() { // a distribution
+		if v.Type() == reflect.TypeFor[sim.Dist]() {
 			visit(path, v)
 			return
 		}

@@ -20,6 +20,8 @@ type Schema struct {
 	Of    any    // a pointer to the struct
 	File  string // in the directory of the test
 	Text  string // as embedded
+	// Without is the tag of the settings that these files do not have, in the form only:"proxy".
+	Without string
 	// Types are those that files have as text.
 	Types map[reflect.Type]*jsonschema.Schema
 }
@@ -68,6 +70,9 @@ func (s Schema) generate() ([]byte, error) {
 	}
 	all := r.Reflect(s.Of)
 	all.Title = s.Title
+	if err := s.documented(all); err != nil {
+		return nil, err
+	}
 	b, err := json.MarshalIndent(all, "", " ")
 	return append(b, '\n'), err
 }

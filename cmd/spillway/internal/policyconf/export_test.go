@@ -1,0 +1,4 @@
+package policyconf
+
+// FillValue is Fill for types that only reflection knows.
+var FillValue = fill

@@ -1,0 +1,191 @@
+package stricttest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/invopop/jsonschema"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+)
+
+// documented adds to each setting of a policy the default and the allowed values, which are
+// those of the documentation of the library, and removes the settings that the files do not
+// have. The package policyconf has the tags.
+func (s Schema) documented(all *jsonschema.Schema) error {
+	l := library{}
+	for _, t := range structs(reflect.TypeOf(s.Of), nil) {
+		def := all.Definitions[t.Name()]
+		if def == nil {
+			continue
+		}
+		for f := range t.Fields() {
+			name := f.Tag.Get("yaml")
+			if s.Without != "" && strings.Contains(string(f.Tag), s.Without) {
+				def.Properties.Delete(name)
+				continue
+			}
+			values, err := l.values(t, f)
+			if err != nil {
+				return err
+			}
+			if p, ok := def.Properties.Get(name); ok && values != "" {
+				p.Description += " " + values
+			}
+		}
+	}
+	return nil
+}
+
+// structs returns the types of all structs in t.
+func structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return structs(t.Elem(), seen)
+	case reflect.Struct:
+		if slices.Contains(seen, t) {
+			return seen
+		}
+		seen = append(seen, t)
+		for f := range t.Fields() {
+			seen = structs(f.Type, seen)
+		}
+	default: // a value
+	}
+	return seen
+}
+
+// A library has the documentation of fields, by package, type and field: throttle.Config.K.
+type library map[string]string
+
+// values returns the default and the allowed values of a setting. Where a setting is for
+// several Configs that differ, it returns those of each.
+func (l library) values(section reflect.Type, f reflect.StructField) (string, error) {
+	if own, ok := f.Tag.Lookup("default"); ok {
+		return own, nil
+	}
+	var texts, of []string
+	for target := range strings.FieldsSeq(f.Tag.Get("sets")) {
+		doc, err := l.lookup(target)
+		if err != nil {
+			return "", err
+		}
+		if text := l.translated(sentences(doc), target, section); text != "" && !slices.Contains(texts, text) {
+			texts = append(texts, text)
+			of = append(of, strings.ToLower(strings.TrimSuffix(strings.Split(target, ".")[1], "Config")))
+		}
+	}
+	if len(texts) < 2 {
+		return strings.Join(texts, ""), nil
+	}
+	for i := range texts {
+		texts[i] = "Of " + of[i] + ": " + strings.ToLower(texts[i][:1]) + texts[i][1:]
+	}
+	return strings.Join(texts, " "), nil
+}
+
+// valued matches the sentences that say what values a field may have.
+var valued = regexp.MustCompile(`^(All z|Z|The z|The empty string|Nil|Empty|They must|It must|The values must|Otherwise)`)
+
+// sentences returns the sentences of a comment that say what values the field may have.
+func sentences(doc string) string {
+	var all []string
+	for part := range strings.SplitSeq(strings.Join(strings.Fields(doc), " "), ". ") {
+		part = strings.TrimSuffix(part, ".")
+		if valued.MatchString(part) {
+			all = append(all, links.ReplaceAllString(part, "")+".")
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// identifier matches words that may be fields of a Config.
+var identifier = regexp.MustCompile(`\b[A-Z][A-Za-z]+\b`)
+
+// translated replaces the fields of a Config in a text by the names of their settings.
+func (l library) translated(text, target string, section reflect.Type) string {
+	config := target[:strings.LastIndex(target, ".")+1]
+	return identifier.ReplaceAllStringFunc(text, func(word string) string {
+		if _, ok := l[config+word]; !ok {
+			return word
+		}
+		for f := range section.Fields() {
+			if slices.Contains(strings.Fields(f.Tag.Get("sets")), config+word) {
+				return f.Tag.Get("yaml")
+			}
+		}
+		return strict.Path(word)
+	})
+}
+
+// links matches the names of constants in a comment, which files do not have.
+var links = regexp.MustCompile(` \(\[\w+\]\)`)
+
+// lookup returns the comment of a field, such as load.Config.Targets.CPU.
+func (l library) lookup(target string) (string, error) {
+	name, path, _ := strings.Cut(target, ".")
+	if _, ok := l[name]; !ok {
+		if err := l.read(name); err != nil {
+			return "", err
+		}
+	}
+	typ, field, _ := strings.Cut(path, ".")
+	for { // Config.Targets.CPU is Targets.CPU, as its field has the name of its type
+		inner, rest, nested := strings.Cut(field, ".")
+		if !nested {
+			break
+		}
+		typ, field = inner, rest
+	}
+	doc, ok := l[name+"."+typ+"."+field]
+	if !ok {
+		return "", fmt.Errorf("%s: no such field of the library", target)
+	}
+	return doc, nil
+}
+
+// read reads the comments of the fields of a package.
+func (l library) read(name string) error {
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+name).Output() //nolint:gosec,noctx // of our own tags
+	if err != nil {
+		return fmt.Errorf("go list %s: %w", name, err)
+	}
+	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
+	if err != nil {
+		return err
+	}
+	l[name] = ""
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				l.fields(name+"."+spec.Name.Name, spec)
+			}
+			return true
+		})
+	}
+	return nil
+}
+
+func (l library) fields(at string, spec *ast.TypeSpec) {
+	s, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return
+	}
+	for _, f := range s.Fields.List {
+		for _, name := range f.Names {
+			l[at+"."+name.Name] = f.Doc.Text() + f.Comment.Text()
+		}
+	}
+}
