@@ -12,6 +12,8 @@ HOSTILE   ?= 10s
 MIX       ?= 10m
 ROWS      ?= .
 NAME      ?= new
+RECORD    ?= $(shell date -u +%Y-%m-%d)
+RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./shed ./concurrency ./ingress ./egress ./spillhttp ./spillgrpc
 OLD       ?= old
 NEW       ?= new
 PKG       ?= work
@@ -132,6 +134,10 @@ bench-peers: ## Compare with other libraries, COUNT times for BENCHTIME each; th
 	@for run in $$(seq $(COUNT)); do go test -run '^$$' -bench . -count 1 -benchtime $(BENCHTIME) ./benchmarks || exit 1; done \
 		>dist/bench/peers.txt || { cat dist/bench/peers.txt; exit 1; }
 	@go tool benchstat -table .name -row .name -col /impl -filter '.unit:(sec/op OR allocs/op)' dist/bench/peers.txt
+
+.PHONY: bench-record
+bench-record: ## Run the benchmarks of RECORDED and keep them as benchmarks/records/RECORD.json; write the pages that show them
+	@go run ./benchmarks/record run --name $(RECORD) --count $(COUNT) --benchtime $(BENCHTIME) --skip '^Benchmark(Refusal|Loopback|FanOut|Unary|Call)$$' $(RECORDED)
 
 .PHONY: bench-overload
 bench-overload: ## Overload a server behind ours, other libraries and nothing, and print the tables; ARGS are its flags

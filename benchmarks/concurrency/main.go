@@ -43,7 +43,7 @@ type options struct {
 	random                      uint64
 	json, picture               string
 	ablate, cache, keys, silent bool
-	processors                  bool
+	processors, scale           bool
 	every                       Time
 }
 
@@ -52,7 +52,10 @@ func run(w io.Writer, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.processors {
+	switch {
+	case o.scale:
+		return printScale(w, o.seeds)
+	case o.processors:
 		return o.runProcessors(w)
 	}
 	list, err := o.list()
@@ -144,6 +147,7 @@ func parse(args []string) (o options, err error) {
 	f.StringVar(&o.picture, "picture", "", "draw the last of the algorithms to this SVG file instead")
 	f.BoolVar(&o.silent, "silent", false, "clients send no deadlines")
 	f.BoolVar(&o.processors, "processors", false, "run the scenarios in which processors are short, of ours only")
+	f.BoolVar(&o.scale, "scale", false, "run servers of 1 to 256 processors, of ours only, with the first of the seeds")
 	f.BoolVar(&o.ablate, "ablate", false, "change each constant of ours to half and to double")
 	f.StringVar(&o.constant, "constant", "", "with -ablate, only this one, like concurrency.gain")
 	f.StringVar(&o.trace, "trace", "", "print what the algorithms know during the scenario whose name starts with this")

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// page is the file with all tables.
+const page = "docs/benchmarks.md"
+
+// A table stands in a README between these. The package is that of the table.
+const (
+	beginTable = "<!-- benchmarks of "
+	endMarker  = " -->"
+	endTable   = "<!-- end of benchmarks -->"
+)
+
+// writePages writes what the records have into the pages.
+func writePages(root string) error {
+	files, err := pages(root)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(root, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pages returns what each page should be.
+func pages(root string) (map[string][]byte, error) {
+	records, err := readAll(root)
+	if err != nil {
+		return nil, err
+	}
+	packages := newest(records)
+	all := map[string][]byte{page: wholePage(packages)}
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (entry.Name() == "dist" || strings.HasPrefix(entry.Name(), ".") && name != root):
+			return filepath.SkipDir
+		case entry.Name() != "README.md":
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil || !bytes.Contains(text, []byte(beginTable)) {
+			return err
+		}
+		relative, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		filled, err := fill(string(text), packages)
+		all[relative] = []byte(filled)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", relative, err)
+		}
+		return err
+	})
+	return all, err
+}
+
+// fill returns text with the tables that its markers ask for.
+func fill(text string, packages []shown) (string, error) {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, beginTable)
+		b.WriteString(before)
+		if !found {
+			return b.String(), nil
+		}
+		name, rest, named := strings.Cut(rest, endMarker)
+		_, after, ended := strings.Cut(rest, endTable)
+		if !named || !ended {
+			return "", fmt.Errorf("%q has no %q after it", beginTable+name, endTable)
+		}
+		table, err := tableOf(name, packages)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "%s%s%s\n\n%s\n%s", beginTable, name, endMarker, table, endTable)
+		text = after
+	}
+}
+
+func tableOf(name string, packages []shown) (string, error) {
+	for _, p := range packages {
+		if p.name == name {
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s\n\n", conditions(p.record))
+			writeTable(&b, p)
+			return b.String(), nil
+		}
+	}
+	return "", fmt.Errorf("no record has the package %q", name)
+}
+
+// wholePage has all packages, by record.
+func wholePage(packages []shown) []byte {
+	var b strings.Builder
+	b.WriteString(`# Benchmarks on record
+
+This page is generated from the newest record of each package in [benchmarks/records](../benchmarks/records). Do not edit it:
+
+    make bench-record RECORD=name     # run, record, and write this page and the tables in README files
+    go run ./benchmarks/record pages  # write the pages again
+
+The time is a median with its confidence interval of 95 %. Compare figures of one record only; to compare two versions of the code,
+run both in turns (see [performance.md](performance.md)). The tables of ` + "`benchmarks`" + ` put other libraries beside Spillway.
+`)
+	var last *Record
+	for _, p := range packages {
+		if p.record != last {
+			fmt.Fprintf(&b, "\n%s\n", conditions(p.record))
+			last = p.record
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", p.name)
+		writeTable(&b, p)
+	}
+	return []byte(b.String())
+}
+
+// conditions says where a record was made.
+func conditions(r *Record) string {
+	var b strings.Builder
+	changed := ""
+	if r.Modified {
+		changed = " with local changes"
+	}
+	fmt.Fprintf(&b, "Record `%s`, %s: commit %.12s%s, %s, %s/%s, %s, %d processors, GOMAXPROCS %d; %d runs of %s.", r.Name,
+		r.Time.Format("2 January 2006"), r.Commit, changed, r.Machine.Go, r.Machine.OS, r.Machine.Arch, r.Machine.CPU,
+		r.Machine.Processors, r.Machine.GOMAXPROCS, r.Count, r.BenchTime)
+	switch {
+	case r.CPUPressure == nil:
+		b.WriteString(" How busy the machine was is not known.")
+	case r.busy():
+		fmt.Fprintf(&b, "\n**The machine was busy**: for %.0f %% of the time a thread waited for a processor. Trust ratios, not times.", 100**r.CPUPressure)
+	default:
+		b.WriteString(" The machine was quiet.")
+	}
+	return b.String()
+}
+
+// writeTable writes the table of a package: a comparison if its benchmarks have implementations.
+func writeTable(b *strings.Builder, p shown) {
+	if all := p.benchmarks(); strings.Contains(all[0].Name, "/impl=") {
+		writeComparison(b, all)
+		return
+	}
+	b.WriteString("| benchmark | ns/op | | B/op | allocs/op |\n|---|--:|--:|--:|--:|\n")
+	for _, x := range p.benchmarks() {
+		t := x.Units["ns/op"]
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", x.Name, number(t.Median), t.spread(), number(x.Units["B/op"].Median), number(x.Units["allocs/op"].Median))
+	}
+}
+
+// writeComparison writes rows of implementations. The first of each benchmark is ours.
+func writeComparison(b *strings.Builder, all []Benchmark) {
+	b.WriteString("| benchmark | | ns/op | | ratio | allocs/op |\n|---|---|--:|--:|--:|--:|\n")
+	last, ours := "", 0.0
+	for _, x := range all {
+		name, impl, _ := strings.Cut(x.Name, "/impl=")
+		t, title := x.Units["ns/op"], ""
+		if name != last {
+			last, title, ours = name, name, t.Median
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %.2f | %s |\n", title, impl, number(t.Median), t.spread(), t.Median/ours, number(x.Units["allocs/op"].Median))
+	}
+}
+
+// number has three digits, or all before the point.
+func number(x float64) string {
+	if x >= 100 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
