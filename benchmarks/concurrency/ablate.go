@@ -54,10 +54,10 @@ func (o options) build(dir string, a *ablation) ([]jsonRow, error) {
 		}
 		args = append(args, "-overlay", overlay)
 	}
-	if b, err := exec.Command("go", append(args, command)...).CombinedOutput(); err != nil { //nolint:gosec // of this program
+	if b, err := exec.Command("go", append(args, command)...).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, b)
 	}
-	run := exec.Command(program, "-algorithm", "ours", "-cache", "-json", table, "-scenario", o.scenario, //nolint:gosec // of this program
+	run := exec.Command(program, "-algorithm", "ours", "-cache", "-json", table, "-scenario", o.scenario,
 		"-seeds", fmt.Sprint(o.seeds.n), "-from", fmt.Sprint(o.seeds.from), fmt.Sprint("-processors=", o.processors))
 	if b, err := run.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w: %s", err, b)

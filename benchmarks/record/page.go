@@ -113,8 +113,9 @@ This page is generated from the newest record of each package in [benchmarks/rec
     make bench-record RECORD=name     # run, record, and write this page and the tables in README files
     go run ./benchmarks/record pages  # write the pages again
 
-The time is a median with its confidence interval of 95 %. Compare figures of one record only; to compare two versions of the code,
-run both in turns (see [performance.md](performance.md)). The tables of ` + "`benchmarks`" + ` put other libraries beside Spillway.
+The time is a median with its confidence interval of 95 %, and the fastest run. Compare figures of one record only; to compare two versions of the code,
+run both in turns (see [performance.md](performance.md)). The tables of ` + "`benchmarks`" + ` put other libraries beside Spillway;
+the ratio is that of the fastest runs.
 `)
 	var last *Record
 	for _, p := range packages {
@@ -142,7 +143,8 @@ func conditions(r *Record) string {
 	case r.CPUPressure == nil:
 		b.WriteString(" How busy the machine was is not known.")
 	case r.busy():
-		fmt.Fprintf(&b, "\n**The machine was busy**: for %.0f %% of the time a thread waited for a processor. Trust ratios, not times.", 100**r.CPUPressure)
+		fmt.Fprintf(&b, "\n**The machine was busy**: for %.0f %% of the time a thread waited for a processor. ", 100**r.CPUPressure)
+		b.WriteString("The fastest runs were disturbed least.")
 	default:
 		b.WriteString(" The machine was quiet.")
 	}
@@ -155,25 +157,30 @@ func writeTable(b *strings.Builder, p shown) {
 		writeComparison(b, all)
 		return
 	}
-	b.WriteString("| benchmark | ns/op | | B/op | allocs/op |\n|---|--:|--:|--:|--:|\n")
+	b.WriteString("| benchmark | ns/op | | fastest | B/op | allocs/op |\n|---|--:|--:|--:|--:|--:|\n")
 	for _, x := range p.benchmarks() {
-		t := x.Units["ns/op"]
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s |\n", x.Name, number(t.Median), t.spread(), number(x.Units["B/op"].Median), number(x.Units["allocs/op"].Median))
+		bytes, allocs := number(x.Units["B/op"].Median), number(x.Units["allocs/op"].Median)
+		fmt.Fprintf(b, "| %s | %s | %s | %s |\n", x.Name, x.Units["ns/op"].cells(), bytes, allocs)
 	}
 }
 
 // writeComparison writes rows of implementations. The first of each benchmark is ours.
 func writeComparison(b *strings.Builder, all []Benchmark) {
-	b.WriteString("| benchmark | | ns/op | | ratio | allocs/op |\n|---|---|--:|--:|--:|--:|\n")
+	b.WriteString("| benchmark | | ns/op | | fastest | ratio | allocs/op |\n|---|---|--:|--:|--:|--:|--:|\n")
 	last, ours := "", 0.0
 	for _, x := range all {
 		name, impl, _ := strings.Cut(x.Name, "/impl=")
 		t, title := x.Units["ns/op"], ""
 		if name != last {
-			last, title, ours = name, name, t.Median
+			last, title, ours = name, name, t.Least
 		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %.2f | %s |\n", title, impl, number(t.Median), t.spread(), t.Median/ours, number(x.Units["allocs/op"].Median))
+		fmt.Fprintf(b, "| %s | %s | %s | %.2f | %s |\n", title, impl, t.cells(), t.Least/ours, number(x.Units["allocs/op"].Median))
 	}
+}
+
+// cells are a median in a table: itself, its spread, and the fastest run.
+func (m Median) cells() string {
+	return number(m.Median) + " | " + m.spread() + " | " + number(m.Least)
 }
 
 // number has three digits, or all before the point.

@@ -40,11 +40,12 @@ type Benchmark struct {
 	Units   map[string]Median `json:"units"` // by unit, such as ns/op
 }
 
-// A Median is that of all runs, with its confidence interval of 95 %.
+// A Median is that of all runs, with its confidence interval of 95 %, and the least of the runs.
 type Median struct {
 	Median float64 `json:"median"`
 	Low    float64 `json:"low"`
 	High   float64 `json:"high"`
+	Least  float64 `json:"least"`
 }
 
 // spread is how far the interval reaches, such as "± 3%".

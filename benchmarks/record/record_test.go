@@ -59,7 +59,7 @@ func TestSummarize(t *testing.T) {
 	if want := "throttle Served\nbenchmarks Retry/impl=spillway\nbenchmarks Retry/impl=other\n"; names != want {
 		t.Errorf("got\n%swant\n%s", names, want)
 	}
-	if m := got[0].Units["ns/op"]; m != (Median{20, 10, 30}) {
+	if m := got[0].Units["ns/op"]; m != (Median{20, 10, 30, 10}) {
 		t.Errorf("%+v", m)
 	}
 	if len(got[0].Units) != 3 {
@@ -126,9 +126,9 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"Record `newer`, 1 November 2026: commit 0123456789ab with local changes",
 		"The machine was quiet.\n\n## benchmarks\n",
-		"| Retry | spillway | 50 | ± 0% | 1.00 | 0 |\n|  | other | 150 | ± 0% | 3.00 | 0 |\n",
-		"**The machine was busy**: for 40 % of the time a thread waited for a processor. Trust ratios, not times.\n\n## throttle\n",
-		"| Served | 20 | ± 50% | 0 | 0 |\n",
+		"| Retry | spillway | 50 | ± 0% | 50 | 1.00 | 0 |\n|  | other | 150 | ± 0% | 150 | 3.00 | 0 |\n",
+		"**The machine was busy**: for 40 % of the time a thread waited for a processor. The fastest runs were disturbed least.\n\n## throttle\n",
+		"| Served | 20 | ± 50% | 10 | 0 | 0 |\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in\n%s", want, got)

@@ -131,7 +131,7 @@ func summarize(printed io.Reader) ([]Benchmark, error) {
 	}
 	for k, v := range values {
 		s := benchmath.AssumeNothing.Summary(benchmath.NewSample(v, &benchmath.DefaultThresholds), 0.95)
-		all[index[[2]string{k.pkg, k.name}]].Units[k.unit] = Median{s.Center, max(s.Lo, v[0]), min(s.Hi, v[len(v)-1])}
+		all[index[[2]string{k.pkg, k.name}]].Units[k.unit] = Median{s.Center, max(s.Lo, v[0]), min(s.Hi, v[len(v)-1]), v[0]}
 	}
 	if len(all) == 0 && reader.Err() == nil {
 		return nil, errors.New("there was no benchmark to run")
@@ -150,12 +150,8 @@ func below(pkg string) string {
 // nameOf is the name of a benchmark without the number of processors, which the machine has.
 func nameOf(n benchfmt.Name) string {
 	base, parts := n.Parts()
-	name := string(base)
-	for i, part := range parts {
-		if i == len(parts)-1 && part[0] == '-' {
-			break
-		}
-		name += string(part)
+	if last := len(parts) - 1; last >= 0 && parts[last][0] == '-' {
+		parts = parts[:last]
 	}
-	return name
+	return string(base) + string(bytes.Join(parts, nil))
 }
