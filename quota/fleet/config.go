@@ -69,7 +69,6 @@ type settings struct {
 	forget  time.Duration // after which an idle customer is not reported
 	maximum float64       // that Limits.Capacity allows a customer
 	weight  float64       // of all customers, listed or not
-	local   *quota.Local  // this task's part of all limits
 }
 
 // withDefaults returns c with its zero fields filled, or an error that names the
@@ -96,14 +95,11 @@ func (c Config) withDefaults() (*settings, error) {
 		weight += effective(l).Weight
 	}
 	settle := max(1, 5*c.Interval.Seconds())
-	s := &settings{
+	return &settings{
 		Config: c, hash: c.hash(), settle: settle, window: max(c.BurstSeconds, settle),
 		lease: c.Interval / 4, forget: max(5*time.Second, 3*c.Interval),
 		maximum: orNone(c.Limits.Capacity), weight: weight,
-	}
-	local, err := s.alone()
-	s.local = local
-	return s, err
+	}, nil
 }
 
 // orInt sets a field that is zero.

@@ -4,10 +4,12 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"math"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -22,6 +24,7 @@ type Fleet struct {
 
 	mu      sync.Mutex
 	cfg     *settings
+	local   *quota.Local // this task's part of all limits; nil until it is needed
 	entries map[string]*entry
 	order   []*entry  // as in the report
 	names   int       // of unlisted customers
@@ -72,8 +75,6 @@ type bounds struct {
 // New returns a Fleet without a word from the board, or an error that names the field
 // of c that is out of range.
 func New(c Config) (*Fleet, error) {
-	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails
 	if c.Task == "" {
 		c.Task = rand.Text()
 	}
@@ -81,10 +82,30 @@ func New(c Config) (*Fleet, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newFleet(c.Task, cfg), nil
+}
+
+func newFleet(task string, cfg *settings) *Fleet {
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
 	return &Fleet{
-		task: c.Task, cfg: cfg, entries: make(map[string]*entry), urgent: make(chan struct{}, 1),
+		task: task, cfg: cfg, entries: make(map[string]*entry), urgent: make(chan struct{}, 1),
 		incarnation: binary.LittleEndian.Uint64(random[:]),
-	}, nil
+	}
+}
+
+// Join returns a Fleet for another task in this process, such as a client that this
+// process serves. It has the configuration that f has now and shares its memory. Its name
+// is that of f and the number, which must be different for each. Join returns an error if
+// the name is longer than 255 bytes.
+func (f *Fleet) Join(number uint64) (*Fleet, error) {
+	task := f.task + "/" + strconv.FormatUint(number, 10)
+	if len(task) > maxName {
+		return nil, invalid.Field("fleet", "Task", task, "at most %d bytes", maxName)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return newFleet(task, f.cfg), nil
 }
 
 // Update changes the configuration of a Fleet in use, or returns an error that names
@@ -98,7 +119,7 @@ func (f *Fleet) Update(c Config) error {
 	if err != nil {
 		return err
 	}
-	f.cfg, f.names = cfg, 0
+	f.cfg, f.local, f.names = cfg, nil, 0
 	for _, e := range f.order {
 		e.bounds, e.listed = cfg.bounds(e.name)
 		if !e.listed {

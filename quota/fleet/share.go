@@ -16,7 +16,7 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, le
 	}
 	w := f.word
 	if w == nil {
-		return f.cfg.local.Lease(now, d).Rate, 0
+		return f.alone(now, d), 0
 	}
 	if e.word != w {
 		e.word = w
@@ -25,7 +25,7 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, le
 	age := now.Sub(w.heard)
 	rate, least = f.granted(w, e, age)
 	if age > f.cfg.Hold {
-		equal := f.cfg.local.Lease(now, d).Rate * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
+		equal := f.alone(now, d) * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
 		rate, least = decayed(f.cfg, rate, equal, age), 0
 	}
 	// A count of tasks that is out of all proportion does not take away the floor.
@@ -62,8 +62,16 @@ func (f *Fleet) newcomer(w *word, e *entry) float64 {
 	return e.bounds.most
 }
 
+// alone returns what the configuration grants this task without a board.
+func (f *Fleet) alone(now time.Time, d quota.Demand) float64 {
+	if f.local == nil {
+		f.local = f.cfg.alone()
+	}
+	return f.local.Lease(now, d).Rate
+}
+
 // alone returns an allocator of this task's part of all limits.
-func (s *settings) alone() (*quota.Local, error) {
+func (s *settings) alone() *quota.Local {
 	tasks := float64(s.Tasks)
 	c := quota.LocalConfig{
 		Capacity:  s.Limits.Capacity / tasks,
@@ -77,5 +85,6 @@ func (s *settings) alone() (*quota.Local, error) {
 		limit.Rate /= tasks
 		c.Customers[name] = limit
 	}
-	return quota.NewLocal(c)
+	l, _ := quota.NewLocal(c) // the limits are valid, and so are parts of them
+	return l
 }

@@ -1,0 +1,158 @@
+package spillrlqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	rlqs "github.com/envoyproxy/go-control-plane/envoy/service/rate_limit_quota/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/quota/fleet"
+)
+
+// A Server serves quotas to Envoys. It is safe for concurrent use and must not be copied;
+// make one with [New], run [Server.Run], and [Server.Register] it on a gRPC server.
+type Server struct {
+	cfg   Config
+	fleet *fleet.Fleet // this server as a task: requests of the older protocol
+	gate  *quota.Quota
+
+	mu      sync.Mutex
+	started uint64 // streams, since the server was made
+	stats   Stats
+}
+
+// Stats say how a Server stands. Counts are since it was made.
+type Stats struct {
+	Streams     int    // that are open
+	Buckets     int    // of listed customers, in all streams
+	Unlisted    int    // buckets of all other customers
+	Reports     uint64 // usage reports of single buckets
+	Overflow    uint64 // of these, reports of buckets beyond the limits
+	Assignments uint64 // sent
+	Refused     uint64 // streams and requests that were refused
+	OverLimit   uint64 // answers OVER_LIMIT of the older protocol
+	OK          uint64 // its other answers
+	Fleet       fleet.Stats
+}
+
+// New returns a Server, or an error that names the field of c that is out of range.
+func New(c Config) (*Server, error) {
+	c = c.withDefaults()
+	f, err := fleet.New(c.Fleet)
+	if err != nil {
+		return nil, inFleet(err)
+	}
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	gate, err := quota.New(quota.Config{Allocator: f, BurstSeconds: c.Fleet.BurstSeconds, MaxStrangers: c.Fleet.MaxUnlisted})
+	if err != nil {
+		return nil, inFleet(err)
+	}
+	if c.Board == nil {
+		c.Board = fleet.NewMemory(time.Now)
+	}
+	return &Server{cfg: c, fleet: f, gate: gate}, nil
+}
+
+// inFleet returns an error of a field of Config.Fleet.
+func inFleet(err error) error {
+	if e, ok := errors.AsType[*spillway.FieldError](err); ok {
+		outer := *e
+		outer.Path = "Fleet." + e.Path
+		return fmt.Errorf("spillrlqs: %w", &outer)
+	}
+	return fmt.Errorf("spillrlqs: %w", err)
+}
+
+// Register registers both services.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	rlqs.RegisterRateLimitQuotaServiceServer(r, quotaService{s: s})
+	ratelimit.RegisterRateLimitServiceServer(r, limitService{s: s})
+}
+
+// Run syncs this server's own part with the board until ctx ends, and says goodbye to it then.
+// Call it once, before requests arrive. Streams sync on their own.
+func (s *Server) Run(ctx context.Context) { fleet.Run(ctx, s.fleet, s.cfg.Board) }
+
+// Stats returns how the Server stands.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.stats
+	all.Fleet = s.fleet.Stats(time.Now())
+	return all
+}
+
+// open makes a stream, or returns an error if there are too many.
+func (s *Server) open() (*stream, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stats.Streams >= s.cfg.MaxStreams {
+		s.stats.Refused++
+		return nil, status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit", s.stats.Streams)
+	}
+	s.started++
+	f, err := s.fleet.Join(s.started)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	s.stats.Streams++
+	return newStream(s, f), nil
+}
+
+// take takes a place for a bucket, and returns false if there is none.
+func (s *Server) take(listed bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := s.places(listed)
+	if *n >= s.cfg.MaxBuckets {
+		return false
+	}
+	*n++
+	return true
+}
+
+// give gives back places of buckets.
+func (s *Server) give(listed bool, buckets int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	*s.places(listed) -= buckets
+}
+
+func (s *Server) places(listed bool) *int {
+	if listed {
+		return &s.stats.Buckets
+	}
+	return &s.stats.Unlisted
+}
+
+// count changes the counters.
+func (s *Server) count(change func(*Stats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.stats)
+}
+
+// domain refuses a request for another domain.
+func (s *Server) domain(name string) error {
+	if s.cfg.Domain == "" || name == s.cfg.Domain {
+		return nil
+	}
+	return s.refuse("domain %.64q is not served here, only %q", name, s.cfg.Domain)
+}
+
+// refuse counts and returns an error for what a client may not send.
+func (s *Server) refuse(format string, args ...any) error {
+	s.count(func(st *Stats) { st.Refused++ })
+	return status.Errorf(codes.InvalidArgument, format, args...)
+}
