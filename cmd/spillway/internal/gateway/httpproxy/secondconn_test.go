@@ -1,74 +1,19 @@
 package httpproxy
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"strings"
 	"sync"
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
-
-// A pieces is a connection that gives what it has in pieces of a given size.
-type pieces struct {
-	net.Conn
-	all  io.Reader
-	size func() int
-}
-
-func (p *pieces) Read(b []byte) (int, error) { return p.all.Read(b[:min(len(b), p.size())]) }
-
-// TestShortFrames: only the one setting changes, wherever the reads end.
-func TestShortFrames(t *testing.T) {
-	const long = "\x00\x05\x00\x10\x00\x00" // 1 MiB
-	const short = "\x00\x05\x00\x00\x40\x00"
-	stream := func(size string) string {
-		return frames.Of(frames.Settings, 0, 0, "\x00\x03\x00\x00\x00\xfa"+size+"\x00\x04\x00\x10\x00\x00") +
-			frames.Of(frames.Settings, 1, 0, "") + // an acknowledgement
-			frames.Of(frames.Data, 0, 1, long+long) +
-			frames.Of(frames.Headers, frames.EndHeaders, 1, strings.Repeat(long, 20)) +
-			frames.Of(frames.Settings, 0, 0, size+size) +
-			frames.Of(frames.Settings, 0, 0, "\x00\x05\x00") + // of a wrong length
-			frames.Of(frames.Ping, 0, 0, "12345678")
-	}
-	given, want := stream(long), stream(short)
-	for seed := range uint64(100) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		c := &secondConn{Conn: &pieces{all: strings.NewReader(given), size: func() int { return 1 + random.IntN(int(seed)+1) }}}
-		got, err := io.ReadAll(c)
-		if err != nil || string(got) != want {
-			t.Fatalf("seed %d: %q, %v, want %q", seed, got, err, want)
-		}
-	}
-}
-
-// FuzzShortFrames: what an endpoint sends stays as long as it is, and whole reads and single
-// bytes give the same.
-func FuzzShortFrames(f *testing.F) {
-	f.Add([]byte(frames.Of(frames.Settings, 0, 0, "\x00\x05\x00\x10\x00\x00")))
-	f.Add([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		whole, single := bytes.Clone(b), bytes.Clone(b)
-		new(secondConn).shorten(whole)
-		var c secondConn
-		for i := range single {
-			c.shorten(single[i : i+1])
-		}
-		if !bytes.Equal(whole, single) {
-			t.Errorf("%q in one piece, %q in single bytes", whole, single)
-		}
-	})
-}
 
 // TestSilentCallsCostLittle: an endpoint that allows frames of 1 MiB, as net/http does, does
 // not have calls whose clients send nothing cost the proxy a buffer of that length each.
@@ -166,32 +111,5 @@ func TestProtocols(t *testing.T) {
 				t.Errorf("TLS %v, protocol %s: %q, want %q", secured, protocol, got, want)
 			}
 		}
-	}
-}
-
-// TestNotSecond: an endpoint that negotiates no protocol over TLS is reported as such.
-func TestNotSecond(t *testing.T) {
-	a := newAuthority(t)
-	a.make(t, "endpoint", &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	pair, err := tls.LoadX509KeyPair(a.file("endpoint"), a.file("endpoint-key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	go func() {
-		if c, err := l.Accept(); err == nil {
-			_, _ = io.Copy(io.Discard, c)
-			_ = c.Close()
-		}
-	}()
-	roots := x509.NewCertPool()
-	roots.AddCert(a.cert)
-	dial := overTLS(new(net.Dialer), &tls.Config{RootCAs: roots})
-	if _, err := dial(t.Context(), "tcp", l.Addr().String()); !errors.Is(err, errNotSecond) {
-		t.Errorf("%v, want that HTTP/2 is not spoken", err)
 	}
 }
