@@ -36,12 +36,13 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
+	if !(c.Capacity >= 0 && c.Capacity <= tokens.Max) {
+		return c, invalid.Field("budget", "Capacity", c.Capacity, "positive and at most %v", float64(tokens.Max))
+	}
 	if c.Capacity == 0 {
 		c.Capacity = 500
 	}
 	switch {
-	case !(c.Capacity > 0 && c.Capacity <= tokens.Max):
-		return c, invalid.Field("budget", "Capacity", c.Capacity, "positive and at most %v", float64(tokens.Max))
 	case !(c.Credit >= 0 && c.Credit <= c.Capacity):
 		return c, invalid.Field("budget", "Credit", c.Credit, "0 to Capacity (%v)", c.Capacity)
 	case !(c.MinPerSecond >= 0 && c.MinPerSecond <= c.Capacity/reserveSeconds):

@@ -132,6 +132,11 @@ func TestBadConfig(t *testing.T) {
 			t.Errorf("NewEndpoints takes %+v", test.config)
 		}
 	}
+	for _, most := range []budget.Config{{Capacity: 1e9}, {Capacity: 10, Credit: 10}, {MinPerSecond: 50}} {
+		if _, err := budget.New(most); err != nil {
+			t.Errorf("New(%+v): %v", most, err)
+		}
+	}
 	if _, err := budget.NewEndpoints(budget.EndpointsConfig{Max: -1}); err == nil || !strings.Contains(err.Error(), "Max is -1") {
 		t.Errorf("NewEndpoints with Max -1: %v", err)
 	}

@@ -155,6 +155,11 @@ func TestRetryThrottlingBounds(t *testing.T) {
 			t.Errorf("NewRetryThrottling(%v, %v) succeeds", bad[0], bad[1])
 		}
 	}
+	for _, good := range [][2]float64{{1000, 1}, {10, .001}, {10, math.MaxInt32}} {
+		if _, err := budget.NewRetryThrottling(good[0], good[1]); err != nil {
+			t.Errorf("NewRetryThrottling(%v, %v): %v", good[0], good[1], err)
+		}
+	}
 	r := must(budget.NewRetryThrottling(3, .57))
 	for range 5 {
 		r.Withdraw(t0, "", 1)

@@ -50,11 +50,11 @@ func NewEndpoints(c EndpointsConfig) (*Endpoints, error) {
 	if err != nil {
 		return nil, invalid.In("budget", "Bucket", err)
 	}
-	if c.Max == 0 {
-		c.Max = 1024
-	}
 	if c.Max < 0 {
 		return nil, invalid.Field("budget", "Max", c.Max, "above 0")
+	}
+	if c.Max == 0 {
+		c.Max = 1024
 	}
 	e := &Endpoints{config: bucket, max: c.Max, known: make(map[string]*endpoint)}
 	e.recent.prev, e.recent.next = &e.recent, &e.recent

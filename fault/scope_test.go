@@ -17,8 +17,10 @@ func TestScope(t *testing.T) {
 			t.Errorf("%q is %v", text, s)
 		}
 	}
-	if s := fault.Scope(200).String(); s != "" {
-		t.Errorf("an invalid scope is %q", s)
+	for _, scope := range []fault.Scope{fault.ScopeCustomer + 1, 200} {
+		if s := scope.String(); s != "" {
+			t.Errorf("an invalid scope is %q", s)
+		}
 	}
 }
 

@@ -2,7 +2,10 @@
 // that tenths of a token add up exactly.
 package tokens
 
-import "sync/atomic"
+import (
+	"math"
+	"sync/atomic"
+)
 
 // Unit is one token. At 1e9 units per token, nanoseconds times tokens per second
 // are units, and the largest capacity is still far from overflow.
@@ -14,14 +17,10 @@ const Max = 1e9
 // Units returns tokens in fixed point, rounded to the nearest unit. What is not
 // a positive number is nothing.
 func Units(tokens float64) int64 {
-	switch {
-	case !(tokens > 0):
+	if math.IsNaN(tokens) {
 		return 0
-	case tokens >= Max:
-		return Max * Unit
-	default:
-		return int64(float64(tokens*Unit) + 0.5)
 	}
+	return int64(float64(min(max(tokens, 0), Max)*Unit) + 0.5)
 }
 
 // Float returns units as tokens.
@@ -64,8 +63,8 @@ func (l *Level) repay(n int64) int64 {
 	for {
 		owed := l.owed.Load()
 		paid := min(owed, n)
-		if paid <= 0 || l.owed.CompareAndSwap(owed, owed-paid) {
-			return n - max(paid, 0)
+		if l.owed.CompareAndSwap(owed, owed-paid) {
+			return n - paid
 		}
 	}
 }
@@ -97,7 +96,7 @@ func (l *Level) Drop(n int64) (left int64) {
 // Add raises the level by n, or to limit. At or above limit it writes nothing, so
 // that the calls of a healthy client share a word that does not change.
 func (l *Level) Add(n, limit int64) {
-	if l.owed.Load() > 0 {
+	if l.owed.Load() != 0 {
 		n = l.repay(n)
 	}
 	for {

@@ -47,7 +47,7 @@ func TestCredit(t *testing.T) {
 func TestUnits(t *testing.T) {
 	for f, want := range map[float64]int64{
 		0: 0, -1: 0, math.NaN(): 0, math.Inf(-1): 0,
-		0.1: tokens.Unit / 10, 1: tokens.Unit, 2 * tokens.Max: tokens.Max * tokens.Unit, math.Inf(1): tokens.Max * tokens.Unit,
+		0.1: tokens.Unit / 10, 0.4e-9: 0, 0.6e-9: 1, 1: tokens.Unit, 2 * tokens.Max: tokens.Max * tokens.Unit, math.Inf(1): tokens.Max * tokens.Unit,
 	} {
 		if got := tokens.Units(f); got != want {
 			t.Errorf("Units(%v) = %d, want %d", f, got, want)

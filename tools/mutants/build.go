@@ -22,12 +22,9 @@ var selected string
 
 // listed is what go list says of a package.
 type listed struct {
-	Dir        string   `json:"Dir"`
-	ImportPath string   `json:"ImportPath"`
-	Name       string   `json:"Name"`
-	Export     string   `json:"Export"`
-	GoFiles    []string `json:"GoFiles"`
-	DepOnly    bool     `json:"DepOnly"`
+	Dir, ImportPath, Name, Export string
+	GoFiles                       []string
+	DepOnly                       bool
 }
 
 // build compiles the tests of the package in dir with all its mutants, into work.
@@ -92,7 +89,7 @@ func list(dir string) (*listed, map[string]string, error) {
 	exports := map[string]string{}
 	for dec := json.NewDecoder(strings.NewReader(string(out))); dec.More(); {
 		pkg := &listed{}
-		if err := dec.Decode(pkg); err != nil {
+		if err := dec.Decode(pkg); err != nil { //nolint:musttag // go list names fields as Go does
 			return nil, nil, err
 		}
 		exports[pkg.ImportPath] = pkg.Export
