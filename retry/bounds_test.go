@@ -1,0 +1,98 @@
+package retry_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/retry"
+)
+
+// The first and the last value of each range are allowed.
+func TestConfigAtItsBounds(t *testing.T) {
+	if _, err := retry.NewStandard(retry.StandardConfig{Prices: retry.Prices{Retry: 1e9, Overload: 1e9, Timeout: 1e9, Success: 1e9}}); err != nil {
+		t.Error(err)
+	}
+	for _, p := range []float64{0.5, 0.999} {
+		if _, err := retry.NewHedge(retry.HedgeConfig{Percentile: p}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range []float64{0.4999, 0.9991} {
+		if _, err := retry.NewHedge(retry.HedgeConfig{Percentile: p}); err == nil {
+			t.Errorf("Percentile %v is valid", p)
+		}
+	}
+	if got := retry.Reason(retry.Reasons).String(); got != "other" {
+		t.Errorf("the reason after the last one is %q", got)
+	}
+}
+
+// However often a call is retried, no wait exceeds the longest one of its strategy.
+func TestLongestWaits(t *testing.T) {
+	most := func() float64 { return 1 }
+	for name, row := range map[string]struct {
+		s    retry.Strategy
+		f    fault.Failure
+		want time.Duration
+	}{
+		"2.1":                {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes}, 20 * time.Second},
+		"2.1, overload":      {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true}, 20 * time.Second},
+		"2.0":                {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes}, 20 * time.Second},
+		"2.0, overload":      {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true}, 20 * time.Second},
+		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
+	} {
+		token := row.s.Begin(spillway.Call{})
+		var last time.Duration
+		for i := range 10 {
+			if reason, wait := refresh(row.s, &token, row.f); reason != retry.ReasonOther || wait < last || wait > row.want {
+				t.Fatalf("%s: retry %d: %v after %v, want at most %v", name, i, reason, wait, row.want)
+			} else {
+				last = wait
+			}
+		}
+		if last != row.want {
+			t.Errorf("%s: the waits end at %v, want %v", name, last, row.want)
+		}
+	}
+}
+
+// A hint as long as time itself is not exceeded by its jitter.
+func TestWaitsDoNotOverflow(t *testing.T) {
+	s := must(retry.NewStandard(retry.StandardConfig{
+		Revision: "2.0", MaxRetryAfter: -1, Budget: retry.Unlimited{}, Rand: func() float64 { return 1 },
+	}))
+	for _, hint := range []time.Duration{math.MaxInt64, math.MaxInt64 - time.Second, math.MaxInt64 / 11 * 10} {
+		token := s.Begin(spillway.Call{})
+		if reason, wait := refresh(s, &token, fault.Failure{Safety: fault.Yes, HasRetryAfter: true, RetryAfter: hint}); reason != retry.ReasonOther || wait < hint {
+			t.Errorf("a hint of %v: %v after %v", hint, reason, wait)
+		}
+	}
+}
+
+// A hedge whose answer counts is counted as such, and the estimate moves by its two steps.
+func TestHedgeEstimate(t *testing.T) {
+	h := must(retry.NewHedge(retry.HedgeConfig{Percentile: 0.9}))
+	for range 100 {
+		h.Answered(time.Second, false)
+	}
+	h.Answered(2*time.Second, false)
+	if d, known := h.Delay(); !known || d.Round(time.Microsecond) != 1045*time.Millisecond {
+		t.Errorf("above the estimate: %v, want 1.045s", d)
+	}
+	h.Answered(time.Millisecond, false)
+	if d, _ := h.Delay(); d.Round(time.Microsecond) != 1039775*time.Microsecond {
+		t.Errorf("below it: %v, want 1.039775s", d)
+	}
+	h.Begin()
+	h.Settle(true)
+	if s := h.Stats(); s.WonTotal != 1 {
+		t.Errorf("%+v, want one that won", s)
+	}
+	h.Settle(false)
+	if s := h.Stats(); s.WonTotal != 1 {
+		t.Errorf("%+v after one that lost", s)
+	}
+}

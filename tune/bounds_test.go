@@ -1,0 +1,47 @@
+package tune_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/tune"
+)
+
+// The first and the last value of each range are allowed.
+func TestConfigAtItsBounds(t *testing.T) {
+	signals := func(n int) (all []tune.Signal) {
+		for i := range n {
+			all = append(all, tune.Signal{Name: fmt.Sprint(i), Target: 1})
+		}
+		return all
+	}
+	one := signals(1)
+	for _, c := range []tune.Config{
+		{Limit: 1e12, Signals: one}, {Limit: 5, Min: 5, Max: 5, Signals: one},
+		{Limit: 10, Signals: signals(16)}, {Limit: 10, Whole: true, MaxDelta: 1, Signals: one},
+		{Limit: 10, Increase: 0.9, Decrease: 0.9, MaxStep: 0.9, Gain: 1, Signals: one},
+		{Limit: 10, Reaction: time.Millisecond, Persist: time.Hour, Stale: time.Millisecond, Signals: one},
+		{Limit: 10, Reaction: time.Hour, Stale: 24 * time.Hour, Signals: one},
+		{Limit: 10, Signals: []tune.Signal{{Name: "a", Target: 1e12}}},
+	} {
+		if _, err := tune.New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	if got := (tune.Resume + 1).String(); got != "Rule(4)" {
+		t.Errorf("the rule after the last one is %q", got)
+	}
+}
+
+// Values are rounded to whole numbers from 1000 on, and written out up to 1e12.
+func TestShortNumbers(t *testing.T) {
+	for v, want := range map[float64]string{999.96: "1000", 1000.4: "1000", 123456.7: "123457", 1e12: "1e+12", 0.12345: "0.1235"} {
+		m := tune.Move{From: v, To: 5, Applied: true, Signal: tune.Signal{Name: "a", Target: 1}, Value: math.NaN()}
+		if got, _, _ := strings.Cut(m.String(), " "); got != want {
+			t.Errorf("%v is %q, want %q", v, got, want)
+		}
+	}
+}
