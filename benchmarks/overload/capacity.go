@@ -25,6 +25,7 @@ const (
 type pace struct {
 	perSecond float64
 	cpu       time.Duration // of the server, for each call
+	served    int64         // calls that were answered where rejections are measured
 }
 
 // capacity measures a server of its own with nothing before the handler, and sets the rounds
@@ -58,7 +59,11 @@ func (b *backendCommand) rejection(ctx context.Context, cpus *machine.Affinity, 
 	return rate.cpu, err
 }
 
-// pace returns the medians of several slices: other processes make them differ. All calls
+// mostServed is the share of calls that may be served where rejections are measured. The first ones
+// are: the server has not measured its load yet.
+const mostServed = 0.01
+
+// pace returns the medians of several slices: other processes make them differ. Calls
 // must have the outcome want.
 func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 	ctx, unwatch := p.watch(ctx)
@@ -72,18 +77,21 @@ func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 		if err != nil {
 			return pace{}, err
 		}
+		if n := one.perSecond * slice.Seconds(); float64(one.served) > mostServed*n {
+			return pace{}, fmt.Errorf("measuring rejections: %d calls were served, beside %.0f rejections", one.served, n)
+		}
 		rates[i], costs[i] = one.perSecond, one.cpu
 	}
 	slices.Sort(rates)
 	slices.Sort(costs)
-	return pace{(rates[slicesOf/2-1] + rates[slicesOf/2]) / 2, (costs[slicesOf/2-1] + costs[slicesOf/2]) / 2}, nil
+	return pace{perSecond: (rates[slicesOf/2-1] + rates[slicesOf/2]) / 2, cpu: (costs[slicesOf/2-1] + costs[slicesOf/2]) / 2}, nil
 }
 
 // closedLoop calls the server for d with a few workers, each of which sends when its last
-// call was answered.
+// call was answered. Outcomes other than want and good are an error.
 func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome) (pace, error) {
 	var workers sync.WaitGroup
-	var answered atomic.Int64
+	var answered, served atomic.Int64
 	var failure atomic.Pointer[error]
 	start, before := time.Now(), p.used()
 	for range closedWorkers {
@@ -93,11 +101,15 @@ func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome)
 			client := &http.Client{Transport: transport, Timeout: startTimeout}
 			for ctx.Err() == nil && time.Since(start) < d {
 				status, err := send(ctx, client, p.url, spillway.Critical)
-				if got := outcomeOf(status, err); got != want {
-					failure.Store(new(fmt.Errorf("status %d, error %w", status, err)))
+				switch outcomeOf(status, err) {
+				case want:
+					answered.Add(1)
+				case good:
+					served.Add(1)
+				default:
+					failure.Store(new(fmt.Errorf("status %d, error %v", status, err)))
 					return
 				}
-				answered.Add(1)
 			}
 		})
 	}
@@ -110,8 +122,8 @@ func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome)
 		return pace{}, fmt.Errorf("measuring the server: %w", *err)
 	}
 	n := answered.Load()
-	if n == 0 {
+	if n+served.Load() == 0 {
 		return pace{}, errors.New("measuring the server: no answer in time")
 	}
-	return pace{float64(n) / took, used / time.Duration(n)}, nil
+	return pace{float64(n) / took, used / time.Duration(max(1, n)), served.Load()}, nil
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/go-kratos/aegis/ratelimit"
 	"github.com/go-kratos/aegis/ratelimit/bbr"
 	zeroload "github.com/zeromicro/go-zero/core/load"
-	"github.com/zeromicro/go-zero/core/logx"
 	"github.com/zeromicro/go-zero/core/stat"
 
 	"github.com/seed90641741/spillway"
@@ -52,7 +51,6 @@ var fronts = []front{
 		return failsafehttp.NewHandler(next, adaptivelimiter.NewWithDefaults[*http.Response]())
 	}},
 	{name: "go-zero", averages: true, wrap: func(next http.Handler) http.Handler {
-		logx.Disable() // it has a line for each rejection
 		stat.SetReporter(nil)
 		return shedding(zeroload.NewAdaptiveShedder(), next)
 	}},

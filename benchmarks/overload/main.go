@@ -22,6 +22,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/zeromicro/go-zero/core/logx"
 )
 
 // The exit statuses.
@@ -46,6 +47,7 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	logx.Disable() // of go-zero, which logs its CPU use every minute, used or not
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("overload"),

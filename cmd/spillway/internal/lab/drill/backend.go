@@ -17,7 +17,7 @@ import (
 )
 
 // A Backend is the server that a drill overloads. It runs in a process of its
-// own, on one CPU unless told otherwise: a plain net/http handler that does the same
+// own, on one CPU: a plain net/http handler that does the same
 // amount of work for each call, with Spillway in front of it if asked for.
 type Backend struct {
 	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
@@ -26,10 +26,6 @@ type Backend struct {
 	Degrade bool          `help:"Answer with a third of the work while the server is degraded." negatable:""`
 	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
-	Procs   int           `help:"Processors that it may use." default:"1"`
-	// Front is put before the handler, where the server is not protected by
-	// Spillway; nil puts nothing there.
-	Front func(http.Handler) http.Handler `kong:"-"`
 }
 
 // hello is the one line by which the backend tells its parent that it is there.
@@ -42,7 +38,7 @@ type hello struct {
 // Serve serves until in ends, which it does when the parent is gone, and then
 // exits the process. It first writes a hello to out.
 func (b Backend) Serve(in io.Reader, out io.Writer) error {
-	runtime.GOMAXPROCS(max(1, b.Procs))
+	runtime.GOMAXPROCS(1)
 	debug.SetGCPercent(gcPercent)
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // may go to the whole group; the parent decides
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port))
@@ -67,9 +63,6 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	if b.Protect {
 		return serveProtected(ln, h)
-	}
-	if b.Front != nil {
-		h = b.Front(h)
 	}
 	return newServer(h).Serve(ln)
 }

@@ -36,12 +36,6 @@ type process struct {
 // startBackend starts this very program as a Backend and waits for its hello.
 // Whoever starts one calls stop.
 func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, error) {
-	return b.start(ctx, func(cmd *exec.Cmd) error { return cpus.start(cmd.Start) })
-}
-
-// start is startBackend with a launch that starts the child, and with more
-// arguments for it.
-func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more ...string) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
@@ -54,10 +48,7 @@ func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more .
 	if b.Degrade {
 		args = append(args, "--degrade")
 	}
-	if b.Procs > 1 {
-		args = append(args, fmt.Sprintf("--procs=%d", b.Procs))
-	}
-	p.cmd = exec.Command(exe, append(args, more...)...)
+	p.cmd = exec.Command(exe, args...)
 	p.cmd.Stderr = p.stderr
 	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
@@ -66,7 +57,7 @@ func (b Backend) start(ctx context.Context, launch func(*exec.Cmd) error, more .
 	if err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
-	if err := launch(p.cmd); err != nil {
+	if err := cpus.start(p.cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
 	}
 	if err := p.hear(ctx, hello, b.Port); err != nil {
