@@ -163,8 +163,9 @@ func (x *head) refusal(why *ingress.Refusal) []byte {
 	if why.AcceptRatio != "" {
 		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
 	}
-	x.answer = append(b, crlf...)
-	return x.answer
+	b = append(b, crlf...)
+	x.answer = b
+	return b
 }
 
 const (

@@ -36,6 +36,22 @@ func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
 // knows neither signs nor fractions. However long the number, the result is
 // within maxHint.
 func units(text string, unit time.Duration) (time.Duration, bool) {
+	n := 0
+	for i := range len(text) {
+		digit := text[i] - '0'
+		if digit > 9 || i == shortNumber {
+			return unitsInLong(text, unit)
+		}
+		n = n*10 + int(digit)
+	}
+	return min(time.Duration(n)*unit, maxHint), text != ""
+}
+
+// shortNumber is how many digits a number has at most that cannot overflow, in hours.
+const shortNumber = 6
+
+// unitsInLong is units for any text: with spaces around the number, or with many digits.
+func unitsInLong(text string, unit time.Duration) (time.Duration, bool) {
 	text = strings.TrimSpace(text)
 	var d time.Duration
 	for i := range len(text) {

@@ -117,3 +117,16 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// Short numbers, which are read more quickly, mean the same as in a long text.
+func TestUnitsOfShortNumbers(t *testing.T) {
+	for _, text := range []string{"", "0", "5", "007", "999999", "1000000", "0000001", "12345678901234567890", " 5", "5 ", "\t5", "5x", "x5", "-1", "+1", "1.5", "٣"} {
+		for _, unit := range []time.Duration{0, 1, time.Millisecond, time.Second, time.Hour} {
+			got, ok := units(text, unit)
+			want, wantOK := unitsInLong(text, unit)
+			if got != want || ok != wantOK {
+				t.Errorf("%q times %v: %v, %v; want %v, %v", text, unit, got, ok, want, wantOK)
+			}
+		}
+	}
+}
