@@ -14,7 +14,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -27,6 +29,9 @@ type servedCall struct {
 	class    spillway.Criticality
 	labelled bool // with the class
 	final    final.Mark
+	charged  *ingress.Passage
+	clock    *clock.Clock
+	passage  ingress.Passage // of a call that is not a stream
 }
 
 // classes are contexts that hold a class each, by its index. All calls share them.
@@ -40,8 +45,11 @@ var classes = func() (all [spillway.Criticalities]context.Context) {
 
 // Value implements [context.Context].
 func (s *servedCall) Value(key any) any {
-	if key == (final.Key{}) {
+	switch key {
+	case final.Key{}:
 		return &s.final
+	case chargeKey{}:
+		return s
 	}
 	if s.labelled {
 		if v := classes[s.class.Index()].Value(key); v != nil {

@@ -139,9 +139,11 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
 	ctx, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
+	served.passage = passage // which can be charged after the end, and must not be used for another call
+	served.charged, served.clock = &served.passage, &s.clock
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
-		passage.Done(outcome)
+		served.passage.Done(outcome)
 		cancel()
 	}()
 	answer, err = handler(ctx, req)
@@ -175,6 +177,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	}
 	inner, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
 	stream.ctx = inner
+	served.charged, served.clock = &stream.passage, &s.clock
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		stream.passage.Done(outcome)

@@ -185,7 +185,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		passage.DoneAt(end, outcome)
 		v.passage = nil
-		passages.Put(place)
+		if next.Context().(*heir).charging.end() || passage != place {
+			passages.Put(place)
+		}
 	}()
 	h.next.ServeHTTP(v.writer(r), next)
 	returned = true

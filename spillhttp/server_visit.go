@@ -13,14 +13,18 @@ import (
 type heir struct {
 	inherited // which makes it the context of the request
 
+	charging charging
 	response response1
 	request  http.Request
 }
 
 // Value implements [context.Context].
 func (h *heir) Value(key any) any {
-	if key == (final.Key{}) {
+	switch key {
+	case final.Key{}:
 		return &h.response.final
+	case chargeKey{}:
+		return h
 	}
 	return h.inherited.Value(key)
 }
@@ -58,6 +62,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
+	x.charging.passage = p
 	return &x.response, &x.request, p
 }
 
