@@ -4,6 +4,7 @@
 //	spillway drill      overload a real backend with and without Spillway
 //	spillway sim        run a whole system in virtual time
 //	spillway proxy      put the same policies in front of any service
+//	spillway quota      hold the customers of a service to one quota over all Envoys
 //	spillway tune       move the ingress limits of a MongoDB server
 //	spillway check      say whether a configuration of the proxy is good
 //	spillway explain    say what the proxy would do with a request
@@ -54,6 +55,7 @@ type cli struct {
 	Drill      drillCommand              `cmd:"" help:"Overload a real backend on this machine, with and without Spillway, and show the difference."`
 	Sim        simCommand                `cmd:"" help:"Run a whole system in virtual time, on the policies that run in production."`
 	Proxy      proxyCommand              `cmd:"" help:"Put the policies in front of a service in any language."`
+	Quota      quotaCommand              `cmd:"" help:"Hold the customers of a service to one quota over all of its Envoys."`
 	Tune       tuneCommand               `cmd:"" help:"Move the ingress limits of a MongoDB server as its load changes, and restore them at the end."`
 	Check      checkCommand              `cmd:"" help:"Say whether a configuration of the proxy is good."`
 	Explain    explainCommand            `cmd:"" help:"Say what the proxy would do with a request, and why."`

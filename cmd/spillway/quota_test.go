@@ -1,0 +1,110 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	descriptor "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// quotaYAML writes a file and returns its name.
+func quotaYAML(t *testing.T, text string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "quota.yaml")
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+var servingAt = regexp.MustCompile(`msg=serving addr=(\S+)`)
+
+// TestQuota: the command serves the limits of its file, and ends when it is interrupted.
+func TestQuota(t *testing.T) {
+	file := quotaYAML(t, "domain: shop\ntasks: 1\ncustomers: {mail: {rate: 1000}}\nstranger: {rate: 0.001}\n")
+	var stdout, stderr lockedBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	go func() {
+		done <- run(ctx, []string{"quota", "--config", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
+	}()
+	deadline := time.After(20 * time.Second)
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
+	for servingAt.FindStringSubmatch(stderr.String()) == nil {
+		select {
+		case <-deadline:
+			t.Fatalf("does not serve: %s", stderr.String())
+		case <-ticks.C:
+		}
+	}
+	cc, err := grpc.NewClient(servingAt.FindStringSubmatch(stderr.String())[1], grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cc.Close()
+	ask := func(domain, customer string) (over int, err error) {
+		for range 10 {
+			m, err := ratelimit.NewRateLimitServiceClient(cc).ShouldRateLimit(t.Context(), &ratelimit.RateLimitRequest{
+				Domain: domain, Descriptors: []*descriptor.RateLimitDescriptor{{
+					Entries: []*descriptor.RateLimitDescriptor_Entry{{Key: "customer", Value: customer}},
+				}},
+			})
+			if err != nil {
+				return 0, err
+			}
+			if m.GetOverallCode() == ratelimit.RateLimitResponse_OVER_LIMIT {
+				over++
+			}
+		}
+		return over, nil
+	}
+	if over, err := ask("shop", "mail"); err != nil || over != 0 {
+		t.Errorf("mail: %d over the limit, %v", over, err)
+	}
+	if over, err := ask("shop", "unknown"); err != nil || over < 5 {
+		t.Errorf("unknown: %d of 10 over the limit, %v", over, err)
+	}
+	if _, err := ask("other", "mail"); err == nil {
+		t.Error("another domain is served")
+	}
+	stop()
+	if status := <-done; status != exitOK {
+		t.Errorf("status %d: %s", status, stderr.String())
+	}
+	if !strings.Contains(stderr.String(), "msg=ended") {
+		t.Errorf("no last line: %s", stderr.String())
+	}
+}
+
+// Files that are wrong are refused, with the field.
+func TestQuotaUsage(t *testing.T) {
+	for text, want := range map[string]string{
+		"customer: {}":                  "is no field here",
+		"tasks: -1":                     "Tasks",
+		"interval: 1h":                  "Interval",
+		"customers: {mail: {rate: -1}}": "Rate",
+		"redis: {}":                     "redis.addresses",
+		"redis: {addresses: [\"127.0.0.1:6379\"]}": "Domain",
+	} {
+		var stdout, stderr bytes.Buffer
+		if status := run(t.Context(), []string{"quota", "--config", quotaYAML(t, text)}, &stdout, &stderr); status != exitUsage || !strings.Contains(stderr.String(), want) {
+			t.Errorf("%s: status %d, %s", text, status, stderr.String())
+		}
+	}
+	var stdout, stderr bytes.Buffer
+	if status := run(t.Context(), []string{"quota", "--config", quotaYAML(t, ""), "--client-ca=x"}, &stdout, &stderr); status != exitUsage {
+		t.Errorf("--client-ca without a certificate: status %d, %s", status, stderr.String())
+	}
+}
