@@ -76,6 +76,7 @@ func (b *Board) Sync(ctx context.Context, s fleet.Said) (fleet.Heard, error) {
 	reply, err := syncScript.Run(ctx, b.client, b.keys,
 		s.Task, s.Report, s.Epoch, version(s.Has), s.Lease.Microseconds(), s.Keep.Milliseconds()).Slice()
 	if err != nil {
+		b.lookAgain(ctx)
 		return fleet.Heard{}, fmt.Errorf("board: %w", err)
 	}
 	h, err := parse(reply)
@@ -83,6 +84,14 @@ func (b *Board) Sync(ctx context.Context, s fleet.Said) (fleet.Heard, error) {
 		return h, fmt.Errorf("board: reply to %s: %w", s.Task, err)
 	}
 	return h, nil
+}
+
+// lookAgain has the client of a cluster find out which node has the keys now. By itself it does
+// so once a minute: after a failover the tasks would have no board until then.
+func (b *Board) lookAgain(ctx context.Context) {
+	if c, ok := b.client.(interface{ ReloadState(ctx context.Context) }); ok {
+		c.ReloadState(ctx)
+	}
 }
 
 // Publish implements [fleet.Board].

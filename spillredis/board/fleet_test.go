@@ -25,7 +25,7 @@ const (
 	limit    = 1000.
 )
 
-// A run is 20 tasks of one process, each with a client of its own, in real time.
+// A run is 20 tasks of one process, each with its own client, in real time.
 type run struct {
 	t      *testing.T
 	fleets []*fleet.Fleet
@@ -38,7 +38,8 @@ type run struct {
 	admitted []float64 // in each 100 ms
 }
 
-func newRun(t *testing.T, s *server) *run {
+// newRun starts the tasks, each with its own client.
+func newRun(t *testing.T, client func() redis.UniversalClient) *run {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &run{t: t, began: time.Now(), stop: cancel}
@@ -55,7 +56,7 @@ func newRun(t *testing.T, s *server) *run {
 			t.Fatal(err)
 		}
 		r.fleets, r.gates = append(r.fleets, f), append(r.gates, q)
-		b := mustBoard(t, s.client(redis.UniversalOptions{}), "fleet")
+		b := mustBoard(t, client(), "fleet")
 		r.done.Go(func() { fleet.Run(ctx, f, b) })
 	}
 	t.Cleanup(r.end)
@@ -136,7 +137,7 @@ func TestServerIsKilledAndComesBackEmpty(t *testing.T) {
 		t.Skip("takes 9 s")
 	}
 	s := newServer(t)
-	r := newRun(t, s)
+	r := newRun(t, func() redis.UniversalClient { return s.client(redis.UniversalOptions{}) })
 	r.drive(4 * time.Second)
 	// Urgent demand may take four round trips per interval; usually there is one.
 	if n, most := commands(t, s, "evalsha"), int((time.Since(r.began)/interval+1)*(tasks+1)*4); n < tasks || n > most {
@@ -184,7 +185,7 @@ func TestServerIsGoneForGood(t *testing.T) {
 		t.Skip("takes 20 s; quota/fleet has this test in virtual time. Run with -measure")
 	}
 	s := newServer(t)
-	r := newRun(t, s)
+	r := newRun(t, func() redis.UniversalClient { return s.client(redis.UniversalOptions{}) })
 	r.drive(4 * time.Second)
 	s.kill()
 	r.drive(20 * time.Second)

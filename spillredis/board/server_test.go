@@ -34,8 +34,8 @@ func binary(t *testing.T) string {
 	return ""
 }
 
-// newServer starts a server.
-func newServer(t *testing.T) *server {
+// newServer starts a server, with more arguments than the usual ones.
+func newServer(t *testing.T, more ...string) *server {
 	t.Helper()
 	path := binary(t)
 	for try := range 5 { // another process may get the port first
@@ -46,10 +46,10 @@ func newServer(t *testing.T) *server {
 		addr := l.Addr().String()
 		port := l.Addr().(*net.TCPAddr).Port
 		_ = l.Close()
-		s := &server{t: t, addr: addr, args: []string{
+		s := &server{t: t, addr: addr, args: append([]string{
 			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
 			"--dir", t.TempDir(), "--daemonize", "no", "--loglevel", "warning",
-		}}
+		}, more...)}
 		t.Cleanup(s.kill)
 		if err = s.start(); err == nil {
 			return s
