@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,7 @@ type pace struct {
 	served    int64         // calls that were answered where rejections are measured
 }
 
-// capacity measures a server of its own with nothing before the handler, and sets the rounds
+// capacity measures a new server with nothing before the handler, and sets the rounds
 // by which others do the same work.
 func (b *backendCommand) capacity(ctx context.Context, cpus *machine.Affinity) (pace, error) {
 	bare := *b
@@ -63,8 +64,8 @@ func (b *backendCommand) rejection(ctx context.Context, cpus *machine.Affinity, 
 // are: the server has not measured its load yet.
 const mostServed = 0.01
 
-// pace returns the medians of several slices: other processes make them differ. Calls
-// must have the outcome want.
+// pace returns the medians of several slices: other processes make them differ. Other
+// outcomes than the given one are an error.
 func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
@@ -78,7 +79,7 @@ func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 			return pace{}, err
 		}
 		if n := one.perSecond * slice.Seconds(); float64(one.served) > mostServed*n {
-			return pace{}, fmt.Errorf("measuring rejections: %d calls were served, beside %.0f rejections", one.served, n)
+			return pace{}, fmt.Errorf("measuring rejections: %d calls were served, and %.0f rejected", one.served, n)
 		}
 		rates[i], costs[i] = one.perSecond, one.cpu
 	}
@@ -87,8 +88,8 @@ func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 	return pace{perSecond: (rates[slicesOf/2-1] + rates[slicesOf/2]) / 2, cpu: (costs[slicesOf/2-1] + costs[slicesOf/2]) / 2}, nil
 }
 
-// closedLoop calls the server for d with a few workers, each of which sends when its last
-// call was answered. Outcomes other than want and good are an error.
+// closedLoop calls the server for d with a few workers. Each sends when its last call
+// was answered. Outcomes other than good and the given one are an error.
 func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome) (pace, error) {
 	var workers sync.WaitGroup
 	var answered, served atomic.Int64
@@ -107,7 +108,7 @@ func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome)
 				case good:
 					served.Add(1)
 				default:
-					failure.Store(new(fmt.Errorf("status %d, error %v", status, err)))
+					failure.Store(new(fmt.Errorf("status %d: %w", status, cmp.Or(err, errors.New("no error")))))
 					return
 				}
 			}

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
-// A connectionLimiter resets connections above a limit as soon as they are accepted: no
+// A connectionLimiter accepts connections above a limit and resets them at once: no
 // byte of them is read, and no TLS handshake begins.
 type connectionLimiter struct {
 	net.Listener

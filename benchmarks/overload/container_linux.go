@@ -18,8 +18,8 @@ import (
 // the files that libraries read their CPU use from. On a whole machine these count
 // what other programs use, the callers among them, and divide it by all
 // processors: a server that may use one of two would never look more than half
-// busy. The files are those of cgroup v1, which both libraries that need them
-// read; the child sees them in a mount namespace of its own, and nothing else on
+// busy. The files have the format of cgroup v1, which both libraries that need them
+// read; the child sees them in its mount namespace, and nothing else on
 // the machine changes.
 type container struct {
 	dir     string

@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// A front is what stands before the handler of the server.
+// A front protects the handler of the server.
 type front struct {
 	name string
 	// wrap puts it before the handler, with its defaults; nil for none and for Spillway.
@@ -131,7 +131,7 @@ func frontNamed(name string) (front, bool) {
 }
 
 // staticLimit is twice what the blocking backend has on its way when it does what
-// it can: eight slots. Whoever sets a limit by hand can do no better there.
+// it can: eight slots. No limit that is set by hand is better there.
 const staticLimit = 16
 
 // limited serves at most n requests at once.

@@ -35,8 +35,8 @@ func ask(h http.Handler, path string) int {
 }
 
 // Each front lets calls through while there are few, refuses one when there are
-// many, and forgets those that have ended. The two that wait until the CPU is busy
-// are told that it is.
+// many, and forgets calls that have ended. Two wait until the CPU is busy, and see
+// that it is.
 func TestFrontsRefuse(t *testing.T) {
 	logx.Disable()
 	for _, row := range []struct {
@@ -79,7 +79,7 @@ func TestFrontsRefuse(t *testing.T) {
 			close(inside.open)
 			wg.Wait()
 			if status := ask(h, "/quick"); status != http.StatusOK {
-				t.Errorf("status %d with nobody inside", status)
+				t.Errorf("status %d with no call inside", status)
 			}
 		})
 	}

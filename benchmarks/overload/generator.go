@@ -14,7 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// An outcome is what became of a call.
+// An outcome is how a call ended.
 type outcome uint8
 
 const (

@@ -1,12 +1,12 @@
-// Command overload puts Spillway beside other libraries: it overloads the same server
+// Command overload compares Spillway with other libraries: it overloads the same server
 // behind each of them, and behind nothing, and prints the goodput.
 //
 //	overload                 run, and print the tables
 //	overload table FILE...   print the tables of what earlier runs wrote
 //
-// The clients try each call once and do not use Spillway, so that all depends on what
-// stands before the handler of the server. [fronts] lists that, each with its defaults, [wires]
-// how calls get there. README.md has the method and the results.
+// The clients try each call once and do not use Spillway, so that all depends on the
+// front of the server. [fronts] lists the fronts, each with its defaults, [wires] how calls get
+// there. README.md has the method and the results.
 //
 // Exit status: 0 if all is well, 2 for wrong usage, 3 if the machine is at fault,
 // 130 if interrupted.

@@ -25,7 +25,7 @@ type plan struct {
 // newPlan offers the loads that the server can bear, then out of the calm the
 // highest of all, to a server that has never seen overload. Only after that come
 // the others, so that what takes long to react has done so, each after a rest. Of
-// each stretch the last part is measured, as long as step.
+// each stretch the last part is measured, for the length of step.
 func newPlan(loads []float64, step, surge, rest time.Duration) *plan {
 	loads = slices.Compact(slices.Sorted(slices.Values(loads)))
 	over, _ := slices.BinarySearchFunc(loads, 1, cmp.Compare[float64])

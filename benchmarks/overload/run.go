@@ -16,7 +16,7 @@ import (
 
 // runCommand has the flags of a run. The parser calls its Validate.
 type runCommand struct {
-	Fronts     []string      `default:"none,static,failsafe-go,go-zero,aegis,spillway" placeholder:"NAME" help:"What stands before the handler, one row each (default ${default}; also spillway-decrypted, spillway-connections)."`
+	Fronts     []string      `default:"none,static,failsafe-go,go-zero,aegis,spillway" placeholder:"NAME" help:"Fronts of the handler, one row each (default ${default}; also spillway-decrypted, spillway-connections)."`
 	Backends   []string      `default:"cpu,mixed,blocking" placeholder:"KIND" help:"What a call does, one table each (default ${default})."`
 	Wires      []string      `default:"http1" placeholder:"NAME" help:"How calls reach the server, one table each: http1, http2, tls-http1, tls-http2, http1-new, tls-http1-new (default ${default})."`
 	Loads      []float64     `default:"0.9,1.1,2,5,10" placeholder:"X" help:"Loads, in capacities of the server with nothing before it, one column each (default ${default})."`
@@ -25,7 +25,7 @@ type runCommand struct {
 	WarmUp     time.Duration `default:"20s" placeholder:"DURATION" help:"How long the highest load lasts before it is measured, for fronts that average their CPU use for many seconds (default ${default})."`
 	SlowAccept time.Duration `default:"0s" placeholder:"DURATION" help:"Delay before the server accepts each connection (default ${default})."`
 	Seed       uint64        `default:"1" placeholder:"N" help:"Seed of the arrival times (default ${default})."`
-	JSON       string        `name:"json" placeholder:"FILE" help:"Write all that was measured to FILE."`
+	JSON       string        `name:"json" placeholder:"FILE" help:"Write all measurements to FILE."`
 }
 
 // Help is what the parser adds to the help of the command.

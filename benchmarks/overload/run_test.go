@@ -46,7 +46,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// Whoever averages the CPU use gets time for it, and none to forget it.
+// A front that averages the CPU use gets time for it, and none to forget it.
 func TestWarmUp(t *testing.T) {
 	if quick, slow := rest(front{}), rest(front{averages: true}); quick != pause || slow != 0 {
 		t.Errorf("rests of %v and %v", quick, slow)
@@ -61,8 +61,8 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// Each front answers through real processes, and those that decide by how many
-// calls are on their way reject some.
+// Each front answers through real processes, and the fronts that count calls in
+// flight reject some.
 func TestFrontsOfRealServers(t *testing.T) {
 	for _, f := range fronts {
 		w, _ := wireNamed("http1")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// sample is a Result with all that a table can show.
+// sample is a Result with everything that a table can show.
 func sample() *Result {
 	step := func(load, ratio float64, offered, answered, refused int, p50, p99 *float64) Step {
 		return Step{
@@ -106,7 +106,7 @@ func TestRowsAreInOrder(t *testing.T) {
 	}
 }
 
-// The table of costs has what can be told of each row, and the line that the front cannot exceed.
+// The table of costs has what is known of each row, and the line that the front cannot exceed.
 func TestCosts(t *testing.T) {
 	row := func(wire, front string, us, ratio float64) Row {
 		return Row{Backend: kindCPU, Wire: wire, Front: front, CallUS: 1500, RejectionUS: &us, Steps: []Step{{Load: 2}, {Load: 10, GoodputRatio: ratio}}}

@@ -19,7 +19,7 @@ type stretch struct {
 	settle time.Duration // how much of that, at the beginning, is not counted
 }
 
-// A trial offers stretches of load, one after the other, to a backend of its own, by clients
+// A trial offers stretches of load, one after the other, to a new backend, by clients
 // without retries and without Spillway.
 type trial struct {
 	backend  backendCommand
@@ -72,7 +72,7 @@ type outcomes struct {
 	pressure      *float64
 }
 
-// A Step is what became of the calls of a stretch that were to be sent after it had settled.
+// A Step counts the calls of a stretch that were to be sent after it had settled.
 type Step struct {
 	Load         float64 `json:"load"`
 	Seconds      float64 `json:"seconds"`

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Arrivals are those of a Poisson process, the same for the same seed.
+// Arrivals are a Poisson process, the same for the same seed.
 func TestSchedule(t *testing.T) {
 	load := []stretch{{load: 1, length: 10 * time.Second}, {load: 3, length: 10 * time.Second}}
 	calls := schedule(7, load, 1000)
@@ -58,7 +58,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// each sends a call every 10 ms and lets outcomeAt say what became of it.
+// each sends a call every 10 ms and lets outcomeAt choose its outcome.
 func each(length time.Duration, outcomeAt func(time.Duration) outcome) (calls []call) {
 	for at := time.Duration(0); at < length; at += 10 * time.Millisecond {
 		calls = append(calls, call{at: at, sent: at + time.Millisecond, done: at + 5*time.Millisecond, outcome: outcomeAt(at)})

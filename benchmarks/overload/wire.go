@@ -57,7 +57,7 @@ func (w wire) scheme() string {
 	return "http"
 }
 
-// protocols are those that a server or a client of the wire speaks.
+// protocols is what a server or a client of the wire speaks.
 func (w wire) protocols() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(!w.http2)

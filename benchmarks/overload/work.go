@@ -34,7 +34,7 @@ func words(kind string) string {
 	return fmt.Sprintf("burns %v of one CPU", service)
 }
 
-// deadlineOf is how long an answer is of use, from the intended send of the call.
+// deadlineOf is how long an answer is useful, from the intended send of the call.
 func deadlineOf(kind string) time.Duration {
 	if kind == kindBlocking {
 		return 250 * time.Millisecond

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,7 +122,7 @@ type shown struct {
 	record *Record
 }
 
-// newest returns all packages in the order of their names.
+// newest returns all packages, those of the newest record first, in the order of their names.
 func newest(records []*Record) []shown {
 	var all []shown
 	for _, r := range records {
@@ -132,7 +133,9 @@ func newest(records []*Record) []shown {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b shown) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(all, func(a, b shown) int {
+		return cmp.Or(b.record.Time.Compare(a.record.Time), strings.Compare(a.name, b.name))
+	})
 	return all
 }
 
