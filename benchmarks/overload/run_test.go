@@ -61,35 +61,45 @@ func TestWarmUp(t *testing.T) {
 	}
 }
 
-// Each front answers through real processes, and the fronts that count calls in
-// flight reject some.
+// Each front answers and rejects through real processes, and does nothing else.
 func TestFrontsOfRealServers(t *testing.T) {
 	for _, f := range fronts {
-		w, _ := wireNamed("http1")
-		if !f.suits(w) {
+		if w, _ := wireNamed("http1"); !f.suits(w) {
 			continue
 		}
 		t.Run(f.name, func(t *testing.T) {
-			if testing.Short() && f.averages {
-				t.Skip("needs some seconds")
-			}
-			b := backendCommand{Kind: kindBlocking, Wire: w.name, Front: f.name, Rounds: 1, Procs: 1}
-			x := trial{backend: b, capacity: 400, seed: 1, load: []stretch{
-				{load: 0.3, length: 300 * time.Millisecond}, {load: 5, length: 500 * time.Millisecond},
-			}}
-			got, err := x.run(t.Context(), new(machine.Affinity))
+			b := backendCommand{Kind: kindMixed, Wire: "http1", Front: f.name, Rounds: 1, Procs: 1}
+			p, err := b.start(t.Context(), new(machine.Affinity), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			calm, over := got.steps[0], got.steps[1]
-			if calm.Good == 0 {
-				t.Errorf("no call was answered: %+v", calm)
-			}
-			rejects := f.name != frontNone && !f.averages
-			if did := over.Rejected > 0; did != rejects {
-				t.Errorf("in overload %+v", over)
+			defer p.stop()
+			got, err := p.closedLoop(t.Context(), 50*time.Millisecond, rejected) // how many depends on the machine
+			if err != nil {
+				t.Errorf("%+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// A trial counts each call once.
+func TestTrial(t *testing.T) {
+	b := backendCommand{Kind: kindBlocking, Wire: "http1", Front: "static", Rounds: 1, Procs: 1}
+	x := trial{backend: b, capacity: 400, seed: 1, load: []stretch{
+		{load: 0.3, length: 200 * time.Millisecond}, {load: 5, length: 300 * time.Millisecond, settle: 100 * time.Millisecond},
+	}}
+	got, err := x.run(t.Context(), new(machine.Affinity))
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, from := schedule(1, x.load, 400), time.Duration(0)
+	for i, s := range got.steps {
+		all := s.Good + s.Late + s.Rejected + s.Reset + s.Lost + s.Failed + s.Unsent
+		end := from + x.load[i].length
+		if want := len(between(calls, from+x.load[i].settle, end)); s.Offered != want || all != want || s.Failed > 0 || s.Reset > 0 {
+			t.Errorf("stretch %d of %d calls: %+v", i, want, s)
+		}
+		from = end
 	}
 }
 
