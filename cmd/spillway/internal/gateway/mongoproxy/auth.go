@@ -1,9 +1,7 @@
 package mongoproxy
 
 import (
-	"bytes"
-	"strings"
-
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -18,28 +16,8 @@ type identity struct {
 // authenticate.
 func (c *conn) claim(doc []byte) {
 	if doc != nil {
-		c.who.claimed = claimant(doc)
+		c.who.claimed = message.Claimant(doc)
 	}
-}
-
-// claimant returns the user that the first message of an authentication names, where
-// its mechanism says so: SCRAM, PLAIN, and X.509 where it is told.
-func claimant(doc []byte) string {
-	payload := mongowire.Lookup(doc, "payload").Binary()
-	mechanism := mongowire.Lookup(doc, "mechanism").Text()
-	var user []byte
-	switch {
-	case bytes.HasPrefix(mechanism, []byte("SCRAM-")):
-		_, rest, _ := bytes.Cut(payload, []byte(",n=")) // after the GS2 header, n,,
-		user, _, _ = bytes.Cut(rest, []byte{','})
-	case string(mechanism) == "PLAIN":
-		_, rest, _ := bytes.Cut(payload, []byte{0})
-		user, _, _ = bytes.Cut(rest, []byte{0})
-		return string(user[:min(len(user), maxName)])
-	case string(mechanism) == "MONGODB-X509", mechanism == nil: // of the others no server reads the field
-		return name(mongowire.Lookup(doc, "user"))
-	}
-	return strings.NewReplacer("=2C", ",", "=3D", "=").Replace(string(user[:min(len(user), maxName)]))
 }
 
 // proven takes note of an answer of the server to an authentication, nil if it has
@@ -57,19 +35,19 @@ func (c *conn) proven(doc []byte) {
 }
 
 // prove passes on a command that authenticates, and its answer.
-func (c *conn) prove(f frame, cmd *command) error {
-	command := string(cmd.name)
+func (c *conn) prove(f message.Frame, cmd *message.Command) error {
+	command := string(cmd.Name)
 	if command == "saslStart" || command == "authenticate" {
-		c.claim(cmd.doc)
+		c.claim(cmd.Doc)
 	}
-	if err := c.down.forward(f, c.up); err != nil {
+	if err := c.down.Forward(f, c.up); err != nil {
 		return requestError(err)
 	}
 	r, err := c.answer(f.RequestID, false)
 	if err != nil {
 		return err
 	}
-	doc, _, ok := documentOf(r)
+	doc, _, ok := message.Document(r)
 	switch {
 	case !ok:
 		return endAs(Broken, "an answer to an authentication that cannot be read")
@@ -78,5 +56,5 @@ func (c *conn) prove(f frame, cmd *command) error {
 	case command != "getnonce":
 		c.proven(doc)
 	}
-	return answerError(c.up.forward(r, c.down))
+	return answerError(c.up.Forward(r, c.down))
 }

@@ -3,6 +3,7 @@ package mongoproxy
 import (
 	"bufio"
 	"bytes"
+	"compress/zlib"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/klauspost/compress/snappy"
+	"github.com/klauspost/compress/zstd"
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/mongowire"
@@ -317,4 +320,36 @@ func labels(doc []byte) string {
 // overload is an answer of a server that is overloaded.
 func overload(h mongowire.Header) [][]byte {
 	return [][]byte{mongowire.AppendMsg(nil, 1, h.RequestID, 0, refusal("busy", 0, true))}
+}
+
+// compressed returns data by a compressor.
+func compressed(t testing.TB, by byte, data []byte) []byte {
+	t.Helper()
+	switch by {
+	case mongowire.CompressorSnappy:
+		return snappy.Encode(nil, data)
+	case mongowire.CompressorZlib:
+		var b bytes.Buffer
+		w := zlib.NewWriter(&b)
+		if err := errors.Join(write(w, data), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	case mongowire.CompressorZstd:
+		var b bytes.Buffer
+		w, err := zstd.NewWriter(&b)
+		if err == nil {
+			err = errors.Join(write(w, data), w.Close())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	return data
+}
+
+func write(w io.Writer, data []byte) error {
+	_, err := w.Write(data)
+	return err
 }

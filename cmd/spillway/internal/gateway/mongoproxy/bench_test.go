@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -230,11 +231,11 @@ func besideRelay(b *testing.B, mode string) {
 
 // BenchmarkRead is what it costs to look at a command.
 func BenchmarkRead(b *testing.B) {
-	f := frame{Header: mongowire.ParseHeader(find), head: find}
-	var c command
+	f := message.Frame{Header: mongowire.ParseHeader(find), Head: find}
+	var c message.Command
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := c.read(f, nil); err != nil {
+		if err := c.Read(f, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -34,11 +36,11 @@ type conn struct {
 	looked  uint64     // the turn at the latest look of the watch
 
 	settings *settings // of the command under way
-	down, up *link
+	down, up *link.Link
 	place    *endpoint
 
 	greeted  bool
-	client   handshake
+	client   message.Handshake
 	who      identity
 	unproven unproven
 	opened   time.Time
@@ -46,8 +48,8 @@ type conn struct {
 	caller   ratelimit.Caller
 	known    spillway.Call // of commands that are not told apart by their database
 	database string        // of the latest command that named one
-	command  command
-	scratch  *[pageSize]byte // for what is compressed
+	command  message.Command
+	scratch  *link.Page // for what is compressed
 }
 
 func (l *listener) newConn(nc net.Conn) *conn {
@@ -78,10 +80,9 @@ func (c *conn) serve() *end {
 		c.listener.endpoints.leave(c.address, c.place)
 	}
 	c.kill(&end{reasonOf(err), err})
-	for _, l := range []*link{c.down, c.up} {
+	for _, l := range []*link.Link{c.down, c.up} {
 		if l != nil {
-			l.r = l.w
-			l.give()
+			l.Discard()
 		}
 	}
 	c.unscratch()
@@ -122,7 +123,7 @@ func (c *conn) open() error {
 			return clientError(err)
 		}
 	}
-	plain := underneath(c.socket)
+	plain := link.Underneath(c.socket)
 	if t := c.settings.tls; t != nil {
 		secure := tls.Server(plain, t)
 		if err := secure.HandshakeContext(c.ctx); err != nil {
@@ -130,16 +131,17 @@ func (c *conn) open() error {
 		}
 		plain = secure
 	}
-	c.down = newLink(plain, m.StallTimeout)
-	c.down.small = true
-	if err := c.down.wait(); err != nil {
+	c.down = link.New(plain, m.StallTimeout)
+	c.down.Small(true)
+	if err := c.down.Wait(); err != nil {
 		return c.idleError(err)
 	}
 	c.turn.Add(1)
-	if err := c.down.more(3); err != nil {
+	if err := c.down.More(3); err != nil {
 		return clientError(err)
 	}
-	through := c.down.buf[c.down.r] == 0x16 && c.down.buf[c.down.r+1] == 3 && c.down.buf[c.down.r+2] != 0
+	head := c.down.Peek()
+	through := head[0] == 0x16 && head[1] == 3 && head[2] != 0
 	if through && !m.TLSPassthrough {
 		return endAs(NotTLS, "the client uses TLS, and the listener has none")
 	}
@@ -148,7 +150,7 @@ func (c *conn) open() error {
 			return err
 		}
 	}
-	c.down.small = false
+	c.down.Small(false)
 	c.whole.Store(true)
 	if err := c.socket.SetDeadline(time.Time{}); err != nil {
 		return clientError(err)
@@ -163,17 +165,6 @@ func (c *conn) open() error {
 	return c.relay()
 }
 
-// underneath returns the connection without what counts it.
-func underneath(c net.Conn) net.Conn {
-	for {
-		x, ok := c.(interface{ NetConn() net.Conn })
-		if !ok {
-			return c
-		}
-		c = x.NetConn()
-	}
-}
-
 func (c *conn) connect(secure *tls.Config) error {
 	m := c.settings.config
 	up, place, err := c.listener.endpoints.connect(c.ctx, c.address, m.ConnectTimeout, secure)
@@ -186,25 +177,25 @@ func (c *conn) connect(secure *tls.Config) error {
 	if c.ctx.Err() != nil { // it was killed before there was something to close
 		_ = up.Close() // what it was for is over
 	}
-	c.up = newLink(up, m.StallTimeout)
+	c.up = link.New(up, m.StallTimeout)
 	return nil
 }
 
 // await waits for the next message. Meanwhile the connection may be told to end.
 func (c *conn) await() error {
-	c.down.give()
+	c.down.Give()
 	c.unscratch()
-	if t := c.idle(); t > 0 && c.down.r == c.down.w {
-		if err := c.down.conn.SetReadDeadline(time.Now().Add(t)); err != nil {
+	if t := c.idle(); t > 0 && len(c.down.Peek()) == 0 {
+		if err := c.down.Conn.SetReadDeadline(time.Now().Add(t)); err != nil {
 			return clientError(err)
 		}
-		defer c.down.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
+		defer c.down.Conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
 	}
 	c.turn.Add(1)
-	if c.leaving() && c.down.r == c.down.w {
+	if c.leaving() && len(c.down.Peek()) == 0 {
 		return &end{Drained, nil}
 	}
-	err := c.down.wait()
+	err := c.down.Wait()
 	c.turn.Add(1)
 	if err != nil {
 		return c.idleError(err)
@@ -212,7 +203,7 @@ func (c *conn) await() error {
 	if c.leaving() { // whose deadline may have been meant for the wait
 		c.hold.Lock()
 		defer c.hold.Unlock()
-		return clientErrorOf(c.down.conn.SetReadDeadline(time.Time{}))
+		return clientErrorOf(c.down.Conn.SetReadDeadline(time.Time{}))
 	}
 	return nil
 }
@@ -252,7 +243,7 @@ func (c *conn) one() error {
 	if s := c.listener.settings.Load(); s != c.settings {
 		c.settings = s
 		c.identify()
-		if err := errors.Join(c.down.bear(s.config.StallTimeout), c.up.bear(s.config.StallTimeout)); err != nil {
+		if err := errors.Join(c.down.Bear(s.config.StallTimeout), c.up.Bear(s.config.StallTimeout)); err != nil {
 			return because(Cut, err)
 		}
 	}
@@ -260,17 +251,17 @@ func (c *conn) one() error {
 	if c.patient() {
 		keep = c.settings.config.Retry.MaxBytes
 	}
-	f, err := c.down.next(keep, c.longest())
+	f, err := c.down.Next(keep, c.longest())
 	switch {
-	case errors.Is(err, errLength):
+	case errors.Is(err, link.ErrLength):
 		return because(Malformed, err)
-	case errors.Is(err, errUnprovenLength):
-		return because(Unauthenticated, err)
+	case errors.Is(err, link.ErrTooLong):
+		return because(Unauthenticated, errUnprovenLength)
 	case err != nil:
 		return clientError(err)
 	}
 	cmd := &c.command
-	if err := cmd.read(f, c.space(f)); err != nil {
+	if err := cmd.Read(f, c.space(f)); err != nil {
 		return because(Malformed, err)
 	}
 	if err := c.guard(f, cmd); err != nil {
@@ -278,13 +269,13 @@ func (c *conn) one() error {
 	}
 	c.listener.counts.commands.Add(1)
 	switch {
-	case cmd.kind != ordinary && c.borrowsProof(cmd):
+	case cmd.Kind != message.Ordinary && c.borrowsProof(cmd):
 		c.listener.counts.exempt.Add(1)
 		return c.rejectProof(f, cmd)
-	case cmd.kind == greeting:
+	case cmd.Kind == message.Greeting:
 		c.listener.counts.exempt.Add(1)
 		return c.greet(f, cmd)
-	case cmd.kind == proving:
+	case cmd.Kind == message.Proving:
 		c.listener.counts.exempt.Add(1)
 		return c.prove(f, cmd)
 	default:
@@ -293,19 +284,19 @@ func (c *conn) one() error {
 }
 
 // space is where to expand a message, if it has to be.
-func (c *conn) space(f frame) []byte {
+func (c *conn) space(f message.Frame) []byte {
 	if f.OpCode != mongowire.OpCompressed {
 		return nil
 	}
 	if c.scratch == nil {
-		c.scratch = pages.Get().(*[pageSize]byte)
+		c.scratch = link.GetPage()
 	}
 	return c.scratch[:]
 }
 
 func (c *conn) unscratch() {
 	if c.scratch != nil {
-		pages.Put(c.scratch)
+		link.PutPage(c.scratch)
 		c.scratch = nil
 	}
 }

@@ -7,13 +7,15 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
 // admit takes a command through the gates to the server, in as many attempts as the
 // client's backpressure makes.
-func (c *conn) admit(f frame, cmd *command) error {
+func (c *conn) admit(f message.Frame, cmd *message.Command) error {
 	if c.mustProve() {
 		c.listener.counts.exempt.Add(1)
 		return c.bypass(f, cmd)
@@ -27,12 +29,12 @@ func (c *conn) admit(f frame, cmd *command) error {
 			t.report(c.blame(err), err)
 			return err
 		}
-		if a.overloaded && t.again(f, a.verdict) {
-			c.up.pass(a.frame)
+		if a.Overloaded && t.again(f, a.Verdict) {
+			c.up.Pass(a.Frame)
 			now = time.Now()
 			continue
 		}
-		t.end(a.verdict, no)
+		t.end(a.Verdict, no)
 		if no.Refused() {
 			return c.refuse(f, cmd, no)
 		}
@@ -41,7 +43,7 @@ func (c *conn) admit(f frame, cmd *command) error {
 }
 
 // bypass sends a command on that no gate is asked about.
-func (c *conn) bypass(f frame, cmd *command) error {
+func (c *conn) bypass(f message.Frame, cmd *message.Command) error {
 	var none ingress.Passage
 	a, err := c.exchange(f, cmd, &none)
 	if err != nil {
@@ -52,13 +54,13 @@ func (c *conn) bypass(f frame, cmd *command) error {
 
 // answered is an answer that was not sent on yet, and what it says.
 type answered struct {
-	frame
-	verdict
+	message.Frame
+	message.Verdict
 }
 
 // exchange sends a command on and returns the first answer, if there is to be one.
-func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, err error) {
-	if cmd.waits() || cmd.noReply() {
+func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passage) (a answered, err error) {
+	if cmd.Waits() || cmd.NoReply() {
 		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
 	}
 	defer func() {
@@ -66,29 +68,29 @@ func (c *conn) exchange(f frame, cmd *command, p *ingress.Passage) (a answered, 
 			p.Done(c.blame(err))
 		}
 	}()
-	if f.rest > 0 {
-		err = c.down.forward(f, c.up)
-	} else if err = c.up.write(f.head); err != nil {
-		err = otherSideError{err}
+	if f.Rest > 0 {
+		err = c.down.Forward(f, c.up)
+	} else if err = c.up.Write(f.Head); err != nil {
+		err = link.OtherSideError{Err: err}
 	}
 	if err != nil {
 		return a, requestError(err)
 	}
-	if cmd.noReply() {
+	if cmd.NoReply() {
 		return a, nil
 	}
-	if a.frame, err = c.answer(f.RequestID, false); err != nil {
+	if a.Frame, err = c.answer(f.RequestID, false); err != nil {
 		return a, err
 	}
-	a.verdict, err = c.judge(a.frame, cmd)
+	a.Verdict, err = c.judge(a.Frame, cmd)
 	if err != nil {
 		return a, because(Broken, err)
 	}
-	if a.overloaded {
+	if a.Overloaded {
 		c.listener.counts.overloads.Add(1)
 		c.place.trouble.Store(time.Now().UnixNano())
 	}
-	p.Done(a.outcome())
+	p.Done(a.Outcome())
 	return a, nil
 }
 
@@ -103,18 +105,18 @@ func (c *conn) blame(err error) spillway.Outcome {
 
 // answer reads the beginning of an answer to the message id, or whatever comes after
 // an answer that was not the last.
-func (c *conn) answer(id int32, next bool) (f frame, err error) {
+func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
 	if next { // nobody asks, so nothing is cut off where it ends
 		c.streams.Store(true)
 		defer c.streams.Store(false)
 	}
-	c.up.give()
-	if err := c.up.wait(); err != nil {
+	c.up.Give()
+	if err := c.up.Wait(); err != nil {
 		return f, serverError(err)
 	}
-	f, err = c.up.next(0, 0)
+	f, err = c.up.Next(0, 0)
 	switch {
-	case errors.Is(err, errLength):
+	case errors.Is(err, link.ErrLength):
 		return f, because(Broken, err)
 	case err != nil:
 		return f, serverError(err)
@@ -124,85 +126,85 @@ func (c *conn) answer(id int32, next bool) (f frame, err error) {
 	return f, nil
 }
 
-func (c *conn) judge(f frame, cmd *command) (verdict, error) {
+func (c *conn) judge(f message.Frame, cmd *message.Command) (message.Verdict, error) {
 	if f.OpCode != mongowire.OpCompressed {
-		return judge(f, nil, false)
+		return message.Judge(f, nil, false)
 	}
-	space := pages.Get().(*[pageSize]byte)
-	defer pages.Put(space)
-	return judge(f, space[:], cmd.flags&mongowire.ExhaustAllowed != 0)
+	space := link.GetPage()
+	defer link.PutPage(space)
+	return message.Judge(f, space[:], cmd.Flags&mongowire.ExhaustAllowed != 0)
 }
 
 // deliver sends the answer to the client, and those that follow it.
-func (c *conn) deliver(f frame, cmd *command, a answered) error {
-	if f.rest == 0 {
-		c.down.pass(f)
+func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error {
+	if f.Rest == 0 {
+		c.down.Pass(f)
 	}
-	if cmd.noReply() {
+	if cmd.NoReply() {
 		return nil
 	}
 	for {
-		if err := c.up.forward(a.frame, c.down); err != nil {
+		if err := c.up.Forward(a.Frame, c.down); err != nil {
 			return answerError(err)
 		}
-		if !a.more {
+		if !a.More {
 			return nil
 		}
 		var err error
-		if a.frame, err = c.answer(0, true); err != nil {
+		if a.Frame, err = c.answer(0, true); err != nil {
 			return err
 		}
-		if a.verdict, err = c.judge(a.frame, cmd); err != nil {
+		if a.Verdict, err = c.judge(a.Frame, cmd); err != nil {
 			return because(Broken, err)
 		}
 	}
 }
 
 // refuse answers a command in the place of the server.
-func (c *conn) refuse(f frame, cmd *command, no ingress.Refusal) error {
-	c.down.pass(f)
-	if err := c.down.stream(f.rest, nil); err != nil {
+func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Refusal) error {
+	c.down.Pass(f)
+	if err := c.down.Stream(f.Rest, nil); err != nil {
 		return clientError(err)
 	}
-	if cmd.noReply() {
+	if cmd.NoReply() {
 		c.listener.counts.dropped.Add(1)
 		return nil
 	}
 	doc := c.settings.refusals.of(no)
 	var b []byte
-	if cmd.legacy {
+	if cmd.Legacy {
 		b = mongowire.AppendReply(nil, 0, f.RequestID, doc)
 	} else {
 		b = mongowire.AppendMsg(nil, 0, f.RequestID, 0, doc)
 	}
-	return clientErrorOf(c.down.write(b))
+	return clientErrorOf(c.down.Write(b))
 }
 
 // identify finds out what the configuration says of the client, whenever more is known
 // of it or the configuration has changed.
 func (c *conn) identify() {
-	c.caller.Application = c.client.application
+	c.caller.Application = c.client.Application
 	for _, prefix := range c.settings.config.Parameters.RequestApplications {
-		if strings.HasPrefix(c.client.driver, prefix) {
-			c.caller.Application = c.client.driver // which is exempt as well
+		if strings.HasPrefix(c.client.Driver, prefix) {
+			c.caller.Application = c.client.Driver // which is exempt as well
 		}
 	}
 	c.known = c.classify("")
 }
 
 // call is what the policies are told of a command.
-func (c *conn) call(now time.Time, cmd *command) spillway.Call {
+func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
 	if c.settings.byDatabase {
 		// A body that is long may have $db at its end, which is not here. Connections
 		// are mostly used for one database.
-		if cmd.database != nil && string(cmd.database) != c.database {
-			c.database = string(cmd.database)
+		if cmd.Database != nil && string(cmd.Database) != c.database {
+			c.database = string(cmd.Database)
 		}
 		c.known = c.classify(c.database)
 	}
 	call := c.known
-	call.Criticality = cmd.lowered(call.Criticality)
-	if t := cmd.timeout(); t > 0 {
+	call.Criticality = cmd.Lowered(call.Criticality)
+	if t := cmd.Timeout(); t > 0 {
 		call.Deadline = now.Add(t)
 	}
 	return call
@@ -213,7 +215,7 @@ func (c *conn) classify(database string) spillway.Call {
 	call := spillway.Call{Key: c.settings.config.Name}
 	for i := range c.settings.config.Classes {
 		x := &c.settings.config.Classes[i]
-		if !hasPrefix(x.Applications, c.client.application) || !has(x.Users, c.who.user) || !has(x.Databases, database) {
+		if !hasPrefix(x.Applications, c.client.Application) || !has(x.Users, c.who.user) || !has(x.Databases, database) {
 			continue
 		}
 		call.Criticality, _ = x.Criticality.Criticality() // Check has seen that it is one, or empty
@@ -221,7 +223,7 @@ func (c *conn) classify(database string) spillway.Call {
 		case "user":
 			call.Customer = c.who.user
 		case "application":
-			call.Customer = c.client.application
+			call.Customer = c.client.Application
 		case "database":
 			call.Customer = database
 		}

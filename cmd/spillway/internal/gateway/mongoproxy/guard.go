@@ -4,6 +4,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -13,7 +15,7 @@ import (
 const (
 	// Also of the first message of every connection, which is a hello: the length of a
 	// page. Commands that authenticate are shorter.
-	maxUnprovenMessage = pageSize
+	maxUnprovenMessage = link.PageSize
 	// Other than hello, which monitors repeat for ever.
 	maxUnprovenCommands = 32
 	// From the first command other than hello until the connection has authenticated.
@@ -26,6 +28,7 @@ var (
 	errUnprovenLength = errors.New("a message of more than 16 KiB before authentication")
 	errUnprovenMany   = errors.New("more than 32 commands before authentication")
 	errUnprovenLate   = errors.New("not authenticated 30 s after its first command")
+	errNameless       = errors.New("a command before authentication whose name comes too late")
 	errUnprovenPacked = errors.New("a compressed command before authentication")
 )
 
@@ -47,8 +50,8 @@ func (c *conn) longest() int {
 }
 
 // guard counts a command of a connection that has to authenticate.
-func (c *conn) guard(f frame, cmd *command) error {
-	if cmd.name == nil && (c.mustProve() || c.ownsProof()) { // it may authenticate, and would not be noticed
+func (c *conn) guard(f message.Frame, cmd *message.Command) error {
+	if cmd.Name == nil && (c.mustProve() || c.ownsProof()) { // it may authenticate, and would not be noticed
 		return because(Malformed, errNameless)
 	}
 	if !c.mustProve() {
@@ -57,7 +60,7 @@ func (c *conn) guard(f frame, cmd *command) error {
 	if f.OpCode == mongowire.OpCompressed {
 		return because(Unauthenticated, errUnprovenPacked)
 	}
-	if cmd.kind == greeting {
+	if cmd.Kind == message.Greeting {
 		return nil
 	}
 	now := time.Now()
@@ -116,15 +119,15 @@ func borrows(name string, doc []byte) bool {
 
 // borrowsProof reports whether a command must be rejected, as it would authenticate with
 // the certificate of the proxy.
-func (c *conn) borrowsProof(cmd *command) bool {
+func (c *conn) borrowsProof(cmd *message.Command) bool {
 	if !c.ownsProof() {
 		return false
 	}
-	name := string(cmd.name)
-	if cmd.kind == proving {
-		return (name == "authenticate" || name == "saslStart") && borrows(name, cmd.doc)
+	name := string(cmd.Name)
+	if cmd.Kind == message.Proving {
+		return (name == "authenticate" || name == "saslStart") && borrows(name, cmd.Doc)
 	}
-	for key, v := range mongowire.Elements(cmd.doc) {
+	for key, v := range mongowire.Elements(cmd.Doc) {
 		if string(key) != "speculativeAuthenticate" {
 			continue
 		}
@@ -154,15 +157,15 @@ var borrowed = func() []byte {
 
 // rejectProof answers a command that would authenticate with the certificate of the
 // proxy.
-func (c *conn) rejectProof(f frame, cmd *command) error {
-	c.down.pass(f)
+func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
+	c.down.Pass(f)
 	var b []byte
-	if cmd.legacy {
+	if cmd.Legacy {
 		b = mongowire.AppendReply(nil, 0, f.RequestID, borrowed)
 	} else {
 		b = mongowire.AppendMsg(nil, 0, f.RequestID, 0, borrowed)
 	}
-	return clientErrorOf(c.down.write(b))
+	return clientErrorOf(c.down.Write(b))
 }
 
 // first reads all of the first message, whose first bytes have arrived: before that
@@ -170,22 +173,18 @@ func (c *conn) rejectProof(f frame, cmd *command) error {
 // what arrives. All of it has the time of the handshake.
 func (c *conn) first(deadline time.Time) error {
 	l := c.down
-	defer func(stall time.Duration) { l.stall = stall }(l.stall)
-	if !deadline.IsZero() {
-		l.stall = max(time.Until(deadline), time.Millisecond)
+	more := func(n int) error {
+		return clientErrorOf(l.Limited(deadline, func() error { return l.More(n) }))
 	}
-	if err := l.more(mongowire.HeaderSize); err != nil {
-		return clientError(err)
+	if err := more(mongowire.HeaderSize); err != nil {
+		return err
 	}
-	h := mongowire.ParseHeader(l.buf[l.r:])
+	h := mongowire.ParseHeader(l.Peek())
 	if !h.Fits() {
-		return because(Malformed, errLength)
+		return because(Malformed, link.ErrLength)
 	}
 	if int(h.Length) > maxUnprovenMessage {
 		return because(Unauthenticated, errUnprovenLength)
 	}
-	if !deadline.IsZero() {
-		l.stall = max(time.Until(deadline), time.Millisecond)
-	}
-	return clientErrorOf(l.more(int(h.Length)))
+	return more(int(h.Length))
 }

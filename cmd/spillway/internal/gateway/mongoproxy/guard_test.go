@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -132,7 +133,7 @@ func TestBeforeAuthentication(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.Authentication = true }, newServer(t, counting(&seen)))
 	long := doc(func(b *mongowire.Builder) {
 		b.Int("ping", 1)
-		b.Text("x", string(make([]byte, pageSize)))
+		b.Text("x", string(make([]byte, link.PageSize)))
 		b.Text("$db", "test")
 	})
 

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -217,9 +218,9 @@ func (c *conn) look() {
 	switch {
 	case !c.whole.Load() && c.listener.crowded() && time.Since(c.opened) > crowdedHandshake:
 		c.kill(&end{Stalled, errors.New("no first message within a second, and most connections are taken")})
-	case turn%2 == 1 && hungUp(c.socket):
+	case turn%2 == 1 && link.HungUp(c.socket):
 		c.kill(&end{Left, errors.New("the client has left while it waited")})
-	case turn%2 == 0 && up != nil && hungUp(*up):
+	case turn%2 == 0 && up != nil && link.HungUp(*up):
 		c.kill(&end{HungUp, errors.New("the server has hung up")})
 	}
 }

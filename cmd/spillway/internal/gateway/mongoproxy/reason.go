@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 )
 
 // A Reason is why a connection was closed.
@@ -100,8 +102,8 @@ func clientErrorOf(err error) error {
 
 // requestError is what sending a command on failed with.
 func requestError(err error) error {
-	if other, ok := errors.AsType[otherSideError](err); ok {
-		return serverError(other.error)
+	if other, ok := errors.AsType[link.OtherSideError](err); ok {
+		return serverError(other.Err)
 	}
 	return clientError(err)
 }
@@ -111,8 +113,8 @@ func answerError(err error) error {
 	if err == nil {
 		return nil
 	}
-	if other, ok := errors.AsType[otherSideError](err); ok {
-		return clientError(other.error)
+	if other, ok := errors.AsType[link.OtherSideError](err); ok {
+		return clientError(other.Err)
 	}
 	return serverError(err)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 )
 
 // relay carries what it does not understand, until one side has ended, takes nothing for
@@ -14,11 +16,10 @@ import (
 // of the connection.
 func (c *conn) relay() error {
 	c.streams.Store(true)
-	if err := c.up.write(c.down.buf[c.down.r:c.down.w]); err != nil {
+	if err := c.up.Write(c.down.Peek()); err != nil {
 		return serverError(err)
 	}
-	c.down.r = c.down.w
-	c.down.give()
+	c.down.Discard()
 	r := &relaying{began: time.Now(), idle: c.settings.config.IdleTimeout, stall: c.settings.config.StallTimeout}
 	var both sync.WaitGroup
 	both.Go(func() { c.kill(r.copy(c.up, c.down, Left)) })
@@ -40,24 +41,24 @@ type relaying struct {
 const relayLook = 30 * time.Second
 
 // copy copies one direction. The kernel does where it can.
-func (r *relaying) copy(to, from *link, over Reason) *end {
+func (r *relaying) copy(to, from *link.Link, over Reason) *end {
 	for {
 		start := time.Now()
 		look := relayLook
 		if r.idle > 0 {
 			look = min(look, r.idle/4)
 		}
-		if err := from.conn.SetReadDeadline(start.Add(look)); err != nil {
+		if err := from.Conn.SetReadDeadline(start.Add(look)); err != nil {
 			return &end{over, err}
 		}
 		var giveUp time.Time
 		if r.stall > 0 { // a write may begin as late as the read ends
 			giveUp = start.Add(look + r.stall)
 		}
-		if err := to.conn.SetWriteDeadline(giveUp); err != nil {
+		if err := to.Conn.SetWriteDeadline(giveUp); err != nil {
 			return &end{over, err}
 		}
-		n, err := io.CopyN(to.conn, from.conn, piece)
+		n, err := io.CopyN(to.Conn, from.Conn, link.Piece)
 		now := time.Now()
 		if n > 0 {
 			r.moved.Store(int64(now.Sub(r.began)))

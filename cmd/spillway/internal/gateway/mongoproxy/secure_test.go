@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
@@ -128,14 +129,14 @@ func TestClasses(t *testing.T) {
 		{"batch-night", "ann", "shop", "SHEDDABLE_PLUS", "batch-night"},
 		{"batch-night", "ann", "logs", "SHEDDABLE", "logs"},
 	} {
-		c := &conn{listener: l, settings: l.settings.Load(), client: handshake{application: test.application}, who: identity{user: test.user}}
-		cmd := &command{database: []byte(test.database)}
+		c := &conn{listener: l, settings: l.settings.Load(), client: message.Handshake{Application: test.application}, who: identity{user: test.user}}
+		cmd := &message.Command{Database: []byte(test.database)}
 		got := c.call(time.Now(), cmd)
 		if got.Criticality.String() != test.class || got.Customer != test.customer || got.Key != "m" {
 			t.Errorf("%+v: got %+v", test, got)
 		}
 		// A body that is too long for $db to be seen is of the same database.
-		if again := c.call(time.Now(), new(command)); again.Customer != test.customer {
+		if again := c.call(time.Now(), new(message.Command)); again.Customer != test.customer {
 			t.Errorf("%+v: then %+v", test, again)
 		}
 	}
@@ -173,43 +174,9 @@ func TestClaimants(t *testing.T) {
 		}), "ann"},
 		{nil, ""},
 	} {
-		if got := claimant(test.doc); got != test.want {
+		if got := message.Claimant(test.doc); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)
 		}
-	}
-}
-
-// TestIdleLinkHasNoBuffer: who waits for a message takes up none.
-func TestIdleLinkHasNoBuffer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	p := dialTo(t, l.Addr().String())
-	c, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	x := newLink(c, time.Minute)
-	if x.raw == nil {
-		t.Skip("the platform takes one")
-	}
-	x.take()
-	x.give()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
-	if err := x.wait(); err == nil || x.buf != nil || x.page != nil {
-		t.Errorf("error %v, a buffer of %d bytes", err, len(x.buf))
-	}
-	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	p.send(find)
-	if err := x.wait(); err != nil || x.page == nil {
-		t.Errorf("error %v, a buffer of %d bytes", err, len(x.buf))
 	}
 }
 
@@ -218,14 +185,14 @@ func TestReadAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	var c command
-	fr := frame{Header: mongowire.ParseHeader(find), head: find}
-	answer := frame{Header: mongowire.ParseHeader(foundMessage), head: foundMessage}
+	var c message.Command
+	fr := message.Frame{Header: mongowire.ParseHeader(find), Head: find}
+	answer := message.Frame{Header: mongowire.ParseHeader(foundMessage), Head: foundMessage}
 	if n := testing.AllocsPerRun(100, func() {
-		if c.read(fr, nil) != nil {
+		if c.Read(fr, nil) != nil {
 			t.Error("malformed")
 		}
-		if v, err := judge(answer, nil, false); err != nil || v.failed {
+		if v, err := message.Judge(answer, nil, false); err != nil || v.Failed {
 			t.Error("malformed")
 		}
 	}); n > 0 {

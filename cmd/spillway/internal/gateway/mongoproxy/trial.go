@@ -1,27 +1,26 @@
 package mongoproxy
 
 import (
-	"encoding/binary"
 	"errors"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/retry"
 )
 
 // patient reports whether commands of this client are sent again in its place.
 func (c *conn) patient() bool {
 	s := c.settings
-	return s.strategy != nil && c.greeted && (s.config.Retry.Always || !c.client.backpressure)
+	return s.strategy != nil && c.greeted && (s.config.Retry.Always || !c.client.Backpressure)
 }
 
 // A trial is the attempts at one command.
 type trial struct {
 	conn    *conn
-	command *command
+	command *message.Command
 	call    spillway.Call
 	start   time.Time
 	token   retry.Token
@@ -33,10 +32,10 @@ type trial struct {
 
 // attempt takes the command through the gates to the server. A refusal by a gate is
 // like one by the server.
-func (t *trial) attempt(f frame, now time.Time) (a answered, no ingress.Refusal, err error) {
+func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.Refusal, err error) {
 	c := t.conn
 	l := c.listener
-	if !t.command.waits() {
+	if !t.command.Waits() {
 		l.counts.working.enter()
 		defer l.counts.working.leave()
 	}
@@ -46,7 +45,7 @@ func (t *trial) attempt(f frame, now time.Time) (a answered, no ingress.Refusal,
 		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
 	case no.Refused():
-		a.verdict = verdict{failed: true, overloaded: true, retryable: c.settings.refusals.retries && !no.DontRetry}
+		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.refusals.retries && !no.DontRetry}
 		return a, no, nil
 	}
 	t.admitted()
@@ -65,14 +64,14 @@ func (t *trial) admitted() {
 
 // again decides whether a command that was refused is sent again, and waits until it
 // is time to.
-func (t *trial) again(f frame, v verdict) bool {
+func (t *trial) again(f message.Frame, v message.Verdict) bool {
 	c := t.conn
-	if !c.patient() || f.rest > 0 || t.command.noReply() || !t.resendable() {
+	if !c.patient() || f.Rest > 0 || t.command.NoReply() || !t.command.Resendable() {
 		return false
 	}
 	s := c.settings.strategy
 	t.begin()
-	next, err := s.Refresh(time.Now(), t.token, v.failure())
+	next, err := s.Refresh(time.Now(), t.token, v.Failure())
 	if err != nil {
 		t.begun = false
 		t.why = err
@@ -95,7 +94,7 @@ func (t *trial) again(f frame, v verdict) bool {
 	t.call.Attempt = t.number
 	c.listener.counts.retries.Add(1)
 	if d := t.call.Deadline; !d.IsZero() {
-		t.shorten(f, time.Until(d))
+		t.command.Shorten(f, time.Until(d))
 	}
 	return true
 }
@@ -105,31 +104,14 @@ func (t *trial) begin() {
 	c := t.conn
 	if !t.begun {
 		t.begun = true
-		t.call.Kind = t.command.access()
+		t.call.Kind = t.command.Access()
 		t.token = c.settings.strategy.Begin(t.call)
 	}
 	t.token.Attempt().Use(c.place.address)
 }
 
-// resendable reports whether the protocol allows for it, and the message can be
-// changed where it must be: maxTimeMS inside of what is compressed cannot, and may be in
-// what is too long to be looked at.
-func (t *trial) resendable() bool {
-	cmd := t.command
-	return cmd.seen && !cmd.unacknowledged() && cmd.name != nil && !(cmd.compressed && cmd.maxTime.Kind != 0 && cmd.timeout() > 0)
-}
-
-// shorten lowers maxTimeMS in the message to what is left.
-func (t *trial) shorten(f frame, left time.Duration) {
-	t.command.shorten(left)
-	if t.command.flags&mongowire.ChecksumPresent != 0 {
-		end := len(f.head) - 4
-		binary.LittleEndian.PutUint32(f.head[end:], mongowire.Checksum(f.head[:end]))
-	}
-}
-
 // end is told what became of the last attempt.
-func (t *trial) end(v verdict, no ingress.Refusal) {
+func (t *trial) end(v message.Verdict, no ingress.Refusal) {
 	t.settle(v)
 	switch c := t.conn; {
 	case c.ctx.Err() != nil:
@@ -137,28 +119,28 @@ func (t *trial) end(v verdict, no ingress.Refusal) {
 	case no.Refused():
 		t.report(spillway.OutcomeNotStarted, no.Err)
 	case t.why != nil:
-		t.report(v.fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
+		t.report(v.Fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
 	default:
-		t.report(v.fate(), nil)
+		t.report(v.Fate(), nil)
 	}
 }
 
 var errDeclined = errors.New("the server is overloaded")
 
 // settle tells the strategy of the end, if that means something to it.
-func (t *trial) settle(v verdict) {
+func (t *trial) settle(v message.Verdict) {
 	c := t.conn
-	if !c.patient() || v.overloaded {
+	if !c.patient() || v.Overloaded {
 		t.abandon()
 		return
 	}
-	if !t.begun && v.failed || t.command.noReply() {
+	if !t.begun && v.Failed || t.command.NoReply() {
 		return // nothing is earned
 	}
 	t.begin()
 	t.begun = false
-	if v.failed {
-		_ = c.settings.strategy.Release(t.token, v.failure()) // it was not used before
+	if v.Failed {
+		_ = c.settings.strategy.Release(t.token, v.Failure()) // it was not used before
 		return
 	}
 	_ = c.settings.strategy.Succeed(t.token) // as above
@@ -184,7 +166,7 @@ func (t *trial) report(o spillway.Outcome, err error) {
 		return
 	}
 	e := spillway.Event{Time: t.start, Call: t.call, Policy: "retry", Outcome: o, Err: err}
-	if !t.command.waits() && !t.command.noReply() { // whose time says nothing
+	if !t.command.Waits() && !t.command.NoReply() { // whose time says nothing
 		e.Latency = max(1, time.Since(t.start))
 	}
 	observer.Observe(e)

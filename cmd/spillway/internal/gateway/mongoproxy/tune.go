@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
@@ -54,9 +55,9 @@ func (l *listener) retune(s *settings) error {
 
 // attempt is [conn.exchange], of which the tuner hears if there is one: of what the
 // server does, and not of commands that wait for news or that nobody waits for.
-func (c *conn) attempt(f frame, cmd *command, p *ingress.Passage) (answered, error) {
+func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage) (answered, error) {
 	t := c.listener.tuning.Load()
-	if t == nil || cmd.waits() || cmd.noReply() {
+	if t == nil || cmd.Waits() || cmd.NoReply() {
 		return c.exchange(f, cmd, p)
 	}
 	t.underWay.Add(1)
@@ -65,9 +66,9 @@ func (c *conn) attempt(f frame, cmd *command, p *ingress.Passage) (answered, err
 	how := tuner.Failed // nothing was said of the load
 	switch {
 	case err != nil:
-	case a.overloaded:
+	case a.Overloaded:
 		how = tuner.Refused
-	case !a.failed:
+	case !a.Failed:
 		how = tuner.Served
 	}
 	t.meter.End(time.Since(start), how)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package mongoproxy
+package link
 
 import (
 	"errors"
@@ -24,14 +24,14 @@ func rawOf(c net.Conn) syscall.RawConn {
 
 // tryRead reads what is there. It reports false, and gives the buffer back, if there
 // is nothing yet.
-func (l *link) tryRead(fd uintptr) bool {
+func (l *Link) tryRead(fd uintptr) bool {
 	l.take()
 	for {
 		l.n, l.err = syscall.Read(int(fd), l.buf)
 		switch {
 		case errors.Is(l.err, syscall.EINTR):
 		case errors.Is(l.err, syscall.EAGAIN):
-			l.give()
+			l.Give()
 			return false
 		default:
 			return true

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package mongoproxy
+package link
 
 import (
 	"net"
@@ -9,4 +9,4 @@ import (
 
 func rawOf(net.Conn) syscall.RawConn { return nil }
 
-func (l *link) tryRead(uintptr) bool { return true }
+func (l *Link) tryRead(uintptr) bool { return true }

@@ -1,4 +1,4 @@
-package mongoproxy
+package message
 
 import (
 	"bytes"
@@ -11,28 +11,28 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// The kinds of commands that are told apart.
-type kind uint8
+// A Kind of commands is one that is told apart.
+type Kind uint8
 
 const (
-	ordinary kind = iota
-	greeting      // hello and isMaster
-	proving       // who the client is
+	Ordinary Kind = iota
+	Greeting      // hello and isMaster
+	Proving       // who the client is
 )
 
-// A command is what is known of a message of a client. It shares its bytes.
-type command struct {
-	flags      uint32
-	legacy     bool // an OP_QUERY, which wants an OP_REPLY
-	compressed bool
-	kind       kind
+// A Command is what is known of a message of a client. It shares its bytes.
+type Command struct {
+	Flags      uint32
+	Legacy     bool // an OP_QUERY, which wants an OP_REPLY
+	Compressed bool
+	Kind       Kind
 
-	name     []byte
-	doc      []byte // the body, or its beginning
-	whole    bool   // all of the message is here
-	seen     bool   // all of the body is
+	Name     []byte
+	Doc      []byte // the body, or its beginning
+	Whole    bool   // all of the message is here
+	Seen     bool   // all of the body is
 	plain    []byte // the message from its flags on, expanded
-	database []byte
+	Database []byte
 	maxTime  mongowire.Value // of maxTimeMS
 	label    []byte          // what the comment says of the criticality
 }
@@ -45,16 +45,15 @@ var (
 	errSecret     = errors.New("a hello or an authentication that is compressed")
 	errTooLong    = errors.New("a hello or an authentication that is too long")
 	errUnreadable = errors.New("a body that is malformed")
-	errNameless   = errors.New("a command before authentication whose name comes too late")
 )
 
-// noReply reports whether the client takes no answer.
-func (c *command) noReply() bool { return c.flags&mongowire.MoreToCome != 0 && !c.legacy }
+// NoReply reports whether the client takes no answer.
+func (c *Command) NoReply() bool { return c.Flags&mongowire.MoreToCome != 0 && !c.Legacy }
 
-// read reads a message of a client; scratch is for what is compressed.
-func (c *command) read(f frame, scratch []byte) error {
-	*c = command{whole: f.rest == 0}
-	code, payload, total := f.OpCode, f.head[mongowire.HeaderSize:], int(f.Length)-mongowire.HeaderSize
+// Read reads a message of a client; scratch is for what is compressed.
+func (c *Command) Read(f Frame, scratch []byte) error {
+	*c = Command{Whole: f.Rest == 0}
+	code, payload, total := f.OpCode, f.Head[mongowire.HeaderSize:], int(f.Length)-mongowire.HeaderSize
 	if code == mongowire.OpCompressed {
 		z, ok := mongowire.ParseCompressed(payload)
 		if !ok {
@@ -64,21 +63,21 @@ func (c *command) read(f frame, scratch []byte) error {
 		if payload, err = expand(scratch, z); err != nil {
 			return err
 		}
-		code, total, c.compressed = z.OpCode, z.Size, true
-		c.whole = c.whole && len(payload) == total
+		code, total, c.Compressed = z.OpCode, z.Size, true
+		c.Whole = c.Whole && len(payload) == total
 	}
 	c.plain = payload
 	err := c.parse(code, payload, total)
-	if err == nil && c.kind != ordinary && c.compressed {
+	if err == nil && c.Kind != Ordinary && c.Compressed {
 		return errSecret
 	}
-	if err == nil && c.kind != ordinary && !c.whole {
+	if err == nil && c.Kind != Ordinary && !c.Whole {
 		return errTooLong
 	}
 	return err
 }
 
-func (c *command) parse(code int32, payload []byte, total int) error {
+func (c *Command) parse(code int32, payload []byte, total int) error {
 	switch code {
 	case mongowire.OpMsg:
 		return c.message(payload, total)
@@ -90,16 +89,16 @@ func (c *command) parse(code int32, payload []byte, total int) error {
 }
 
 // message reads an OP_MSG from its flags on, of which there are total bytes in all.
-func (c *command) message(data []byte, total int) error {
+func (c *Command) message(data []byte, total int) error {
 	if len(data) < 4 {
 		return errMessage
 	}
-	c.flags = binary.LittleEndian.Uint32(data)
-	if c.flags&mongowire.RequiredFlags&^(mongowire.ChecksumPresent|mongowire.MoreToCome) != 0 {
+	c.Flags = binary.LittleEndian.Uint32(data)
+	if c.Flags&mongowire.RequiredFlags&^(mongowire.ChecksumPresent|mongowire.MoreToCome) != 0 {
 		return errFlags
 	}
 	data, total = data[4:], total-4
-	if c.flags&mongowire.ChecksumPresent != 0 {
+	if c.Flags&mongowire.ChecksumPresent != 0 {
 		total -= 4
 		data = data[:max(0, min(len(data), total))]
 	}
@@ -107,13 +106,13 @@ func (c *command) message(data []byte, total int) error {
 }
 
 // sections reads the sections of an OP_MSG as far as they are there.
-func (c *command) sections(data []byte, total int) error {
+func (c *Command) sections(data []byte, total int) error {
 	if total < 6 {
 		return errMessage
 	}
 	for total > 0 && len(data) >= 5 {
 		size, _ := mongowire.Length(data[1:])
-		if data[0] > 1 || size < 5 || size > total-1 || data[0] == 0 && c.doc != nil {
+		if data[0] > 1 || size < 5 || size > total-1 || data[0] == 0 && c.Doc != nil {
 			return errMessage
 		}
 		section := data[1:min(1+size, len(data))]
@@ -124,17 +123,17 @@ func (c *command) sections(data []byte, total int) error {
 		}
 		data, total = data[len(section)+1:], total-size-1
 	}
-	if c.whole && (total > 0 || c.doc == nil) {
+	if c.Whole && (total > 0 || c.Doc == nil) {
 		return errMessage
 	}
 	return nil
 }
 
 // body reads the beginning of a document of which the size is known.
-func (c *command) body(doc []byte, size int) error {
-	c.doc = doc
+func (c *Command) body(doc []byte, size int) error {
+	c.Doc = doc
 	whole := len(doc) == size
-	c.seen = whole
+	c.Seen = whole
 	rest := doc[min(4, len(doc)):]
 	if whole {
 		rest = doc[4 : size-1]
@@ -150,21 +149,21 @@ func (c *command) body(doc []byte, size int) error {
 		c.field(key, mongowire.Value{Kind: kind, Data: value})
 		rest = tail
 	}
-	if whole && len(rest) > 0 || whole && c.name == nil {
+	if whole && len(rest) > 0 || whole && c.Name == nil {
 		return errUnreadable
 	}
 	return nil
 }
 
-func (c *command) field(key []byte, v mongowire.Value) {
-	if c.name == nil {
-		c.name, c.kind = key, kindOf(key)
+func (c *Command) field(key []byte, v mongowire.Value) {
+	if c.Name == nil {
+		c.Name, c.Kind = key, kindOf(key)
 		return
 	}
 	switch string(key) {
 	case "$db":
-		c.database = v.Text()
-		c.database = c.database[:min(len(c.database), maxName)]
+		c.Database = v.Text()
+		c.Database = c.Database[:min(len(c.Database), maxName)]
 	case "maxTimeMS":
 		c.maxTime = v
 	case "comment":
@@ -172,20 +171,20 @@ func (c *command) field(key []byte, v mongowire.Value) {
 	}
 }
 
-func kindOf(name []byte) kind {
+func kindOf(name []byte) Kind {
 	switch string(name) {
 	case "hello", "isMaster", "ismaster":
-		return greeting
+		return Greeting
 	case "saslStart", "saslContinue", "authenticate", "getnonce":
-		return proving
+		return Proving
 	default:
-		return ordinary
+		return Ordinary
 	}
 }
 
 // query reads an OP_QUERY for a command, which may be wrapped in a $query.
-func (c *command) query(data []byte) error {
-	c.legacy = true
+func (c *Command) query(data []byte) error {
+	c.Legacy = true
 	name, doc, ok := mongowire.ParseQuery(data)
 	if !ok {
 		return errMessage
@@ -195,7 +194,7 @@ func (c *command) query(data []byte) error {
 		return errQuery
 	}
 	size, _ := mongowire.Length(doc)
-	if size < 5 || c.whole && size > len(doc) {
+	if size < 5 || c.Whole && size > len(doc) {
 		return errMessage
 	}
 	doc = doc[:min(size, len(doc))]
@@ -206,24 +205,33 @@ func (c *command) query(data []byte) error {
 		break
 	}
 	err := c.body(doc, size)
-	c.database = database
+	c.Database = database
 	return err
 }
 
-// timeout returns what maxTimeMS says, zero if it says nothing.
-func (c *command) timeout() time.Duration {
+// Timeout returns what maxTimeMS says, zero if it says nothing.
+func (c *Command) Timeout() time.Duration {
 	ms, ok := c.maxTime.Number()
-	if !ok || !(ms >= 1) || c.waits() {
+	if !ok || !(ms >= 1) || c.Waits() {
 		return 0
 	}
 	return time.Duration(min(ms, float64(24*time.Hour/time.Millisecond))) * time.Millisecond
 }
 
-// waits reports whether the command waits for news: then maxTimeMS is for how long.
-func (c *command) waits() bool { return c.maxTime.Kind != 0 && string(c.name) == "getMore" }
+// Waits reports whether the command waits for news: then maxTimeMS is for how long.
+func (c *Command) Waits() bool { return c.maxTime.Kind != 0 && string(c.Name) == "getMore" }
 
-// shorten lowers maxTimeMS in the message to what is left.
-func (c *command) shorten(left time.Duration) {
+// Shorten lowers maxTimeMS in the message f, which the command was read from and which is here
+// as a whole, to what is left.
+func (c *Command) Shorten(f Frame, left time.Duration) {
+	c.lowerMaxTime(left)
+	if c.Flags&mongowire.ChecksumPresent != 0 {
+		end := len(f.Head) - 4
+		binary.LittleEndian.PutUint32(f.Head[end:], mongowire.Checksum(f.Head[:end]))
+	}
+}
+
+func (c *Command) lowerMaxTime(left time.Duration) {
 	ms := uint64(max(1, (left+time.Millisecond-1)/time.Millisecond))
 	le := binary.LittleEndian
 	switch v := c.maxTime; v.Kind {
@@ -237,16 +245,16 @@ func (c *command) shorten(left time.Duration) {
 	}
 }
 
-// unacknowledged reports whether the command is a write with a write concern of 0.
-func (c *command) unacknowledged() bool {
-	concern := mongowire.Lookup(c.doc, "writeConcern").Document()
+// Unacknowledged reports whether the command is a write with a write concern of 0.
+func (c *Command) Unacknowledged() bool {
+	concern := mongowire.Lookup(c.Doc, "writeConcern").Document()
 	w, ok := mongowire.Lookup(concern, "w").Number()
 	return ok && w == 0
 }
 
-// access tells reads from writes, as far as that can be told by the name.
-func (c *command) access() spillway.Kind {
-	switch string(c.name) {
+// Access tells reads from writes, as far as that can be told by the name.
+func (c *Command) Access() spillway.Kind {
+	switch string(c.Name) {
 	case "aggregate", "count", "distinct", "find", "getMore", "killCursors", "listCollections", "listDatabases",
 		"listIndexes", "listSearchIndexes":
 		return spillway.KindRead
@@ -257,4 +265,11 @@ func (c *command) access() spillway.Kind {
 	default:
 		return spillway.KindUnknown
 	}
+}
+
+// Resendable reports whether the protocol allows for it, and the message can be
+// changed where it must be: maxTimeMS inside of what is compressed cannot, and may be in
+// what is too long to be looked at.
+func (cmd *Command) Resendable() bool {
+	return cmd.Seen && !cmd.Unacknowledged() && cmd.Name != nil && !(cmd.Compressed && cmd.maxTime.Kind != 0 && cmd.Timeout() > 0)
 }

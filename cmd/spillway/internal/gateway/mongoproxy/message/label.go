@@ -1,13 +1,13 @@
-package mongoproxy
+package message
 
 import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// lowered returns the criticality of a command whose class by the configuration is
+// Lowered returns the criticality of a command whose class by the configuration is
 // known. A label in the comment can only lower it: what a client says proves nothing.
-func (c *command) lowered(known spillway.Criticality) spillway.Criticality {
+func (c *Command) Lowered(known spillway.Criticality) spillway.Criticality {
 	if len(c.label) == 0 {
 		return known
 	}

@@ -1,4 +1,4 @@
-package mongoproxy
+package link
 
 import (
 	"net"
@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hungUp reports whether the other side of a connection has closed it. It reads
+// HungUp reports whether the other side of a connection has closed it. It reads
 // nothing.
-func hungUp(c net.Conn) bool {
+func HungUp(c net.Conn) bool {
 	state, ok := poll(c, unix.POLLRDHUP)
 	return ok && state&(unix.POLLRDHUP|unix.POLLHUP|unix.POLLERR) != 0
 }
@@ -22,7 +22,7 @@ func full(c net.Conn) bool {
 
 // poll asks the kernel for the state of a connection, if that can be asked.
 func poll(c net.Conn, events int16) (state int16, ok bool) {
-	s, ok := underneath(c).(syscall.Conn)
+	s, ok := Underneath(c).(syscall.Conn)
 	if !ok {
 		return 0, false
 	}

@@ -1,4 +1,4 @@
-package mongoproxy
+package message
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// compressedHead is how much of an OP_COMPRESSED is read at least: the first block of
+// CompressedHead is how much of an OP_COMPRESSED is read at least: the first block of
 // zstd, of up to 128 KiB, cannot be expanded in part.
-const compressedHead = 160 << 10
+const CompressedHead = 160 << 10
 
 var errCompressed = errors.New("an OP_COMPRESSED that cannot be expanded")
 
@@ -72,7 +72,7 @@ func expandZlib(dst, data []byte) (int, error) {
 	return n, err
 }
 
-// zstdMemory is how much a decoder may take up for what a frame says of itself. The
+// zstdMemory is how much a decoder may take up for what a Frame says of itself. The
 // compressors of drivers need no more.
 const zstdMemory = 8 << 20
 

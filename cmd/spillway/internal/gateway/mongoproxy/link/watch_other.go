@@ -1,11 +1,11 @@
 //go:build !linux
 
-package mongoproxy
+package link
 
 import "net"
 
-// hungUp reports that nothing is known.
-func hungUp(net.Conn) bool { return false }
+// HungUp reports that nothing is known.
+func HungUp(net.Conn) bool { return false }
 
 // full reports that it may be.
 func full(net.Conn) bool { return true }

@@ -1,4 +1,4 @@
-package mongoproxy
+package message
 
 import (
 	"encoding/binary"
@@ -14,35 +14,35 @@ import (
 // expanded for.
 const errorSize = 4 << 10
 
-// A verdict is what an answer says.
-type verdict struct {
-	more       bool // another one follows
-	failed     bool
-	overloaded bool // SystemOverloadedError
-	retryable  bool // RetryableError
-	code       int32
-	base       time.Duration
+// A Verdict is what an answer says.
+type Verdict struct {
+	More       bool // another one follows
+	Failed     bool
+	Overloaded bool // SystemOverloadedError
+	Retryable  bool // RetryableError
+	Code       int32
+	Base       time.Duration
 }
 
-func (v verdict) outcome() spillway.Outcome {
+func (v Verdict) Outcome() spillway.Outcome {
 	switch {
-	case v.overloaded:
+	case v.Overloaded:
 		return spillway.OutcomeOverloaded
-	case v.failed:
+	case v.Failed:
 		return spillway.OutcomeFailed
 	default:
 		return spillway.OutcomeServed
 	}
 }
 
-// fate is what is told of the command: an error is an answer like any other, unless it
+// Fate is what is told of the command: an error is an answer like any other, unless it
 // says that there was no time left, or that the server could not do what it was asked
 // to, whatever that was.
-func (v verdict) fate() spillway.Outcome {
-	if !v.failed || v.overloaded {
-		return v.outcome()
+func (v Verdict) Fate() spillway.Outcome {
+	if !v.Failed || v.Overloaded {
+		return v.Outcome()
 	}
-	switch v.code {
+	switch v.Code {
 	case 50, 262: // MaxTimeMSExpired, ExceededTimeLimit
 		return spillway.OutcomeTimedOut
 	case 0, 1, 6, 7, 8, // InternalError, HostUnreachable, HostNotFound, UnknownError
@@ -54,20 +54,20 @@ func (v verdict) fate() spillway.Outcome {
 	}
 }
 
-// failure is what the retry policy is told.
-func (v verdict) failure() fault.Failure {
-	f := fault.Failure{Overload: v.overloaded, Safety: fault.No, RetryAfter: v.base, HasRetryAfter: v.base > 0}
-	if v.overloaded && v.retryable {
+// Failure is what the retry policy is told.
+func (v Verdict) Failure() fault.Failure {
+	f := fault.Failure{Overload: v.Overloaded, Safety: fault.No, RetryAfter: v.Base, HasRetryAfter: v.Base > 0}
+	if v.Overloaded && v.Retryable {
 		f.Safety = fault.Yes
 	}
 	return f
 }
 
-// judge reads an answer. Those that are too long for a failure are none. Where one
+// Judge reads an answer. Those that are too long for a failure are none. Where one
 // is compressed it is only expanded if it is that short, or if several may follow one
 // another.
-func judge(f frame, scratch []byte, stream bool) (v verdict, err error) {
-	payload, whole := f.head[mongowire.HeaderSize:], f.rest == 0
+func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
+	payload, whole := f.Head[mongowire.HeaderSize:], f.Rest == 0
 	code := f.OpCode
 	if code == mongowire.OpCompressed {
 		z, ok := mongowire.ParseCompressed(payload)
@@ -85,7 +85,7 @@ func judge(f frame, scratch []byte, stream bool) (v verdict, err error) {
 	var doc []byte
 	switch {
 	case code == mongowire.OpMsg && len(payload) > 9:
-		v.more = binary.LittleEndian.Uint32(payload)&mongowire.MoreToCome != 0
+		v.More = binary.LittleEndian.Uint32(payload)&mongowire.MoreToCome != 0
 		doc = payload[5:]
 	case code == mongowire.OpReply && len(payload) > 24:
 		doc = payload[20:]
@@ -93,46 +93,46 @@ func judge(f frame, scratch []byte, stream bool) (v verdict, err error) {
 		return v, errMessage
 	}
 	if whole {
-		v.read(doc)
+		v.Read(doc)
 	}
 	return v, nil
 }
 
-// read reads the document of an answer. One that is malformed is no failure: it is
+// Read reads the document of an answer. One that is malformed is no failure: it is
 // the client's to complain.
-func (v *verdict) read(doc []byte) {
+func (v *Verdict) Read(doc []byte) {
 	for key, value := range mongowire.Elements(doc) {
 		switch string(key) {
 		case "ok":
 			if value.True() {
-				*v = verdict{more: v.more}
+				*v = Verdict{More: v.More}
 				return
 			}
-			v.failed = true
+			v.Failed = true
 		case "code":
 			if n, ok := value.Number(); ok {
-				v.code = int32(n)
+				v.Code = int32(n)
 			}
 		case "errorLabels":
 			v.labels(value.Array())
 		case "baseBackoffMS":
 			if ms, ok := value.Number(); ok && ms > 0 {
-				v.base = time.Duration(math.Min(ms, 10_000) * float64(time.Millisecond))
+				v.Base = time.Duration(math.Min(ms, 10_000) * float64(time.Millisecond))
 			}
 		}
 	}
-	if !v.failed { // there was no ok at all
-		v.overloaded, v.retryable = false, false
+	if !v.Failed { // there was no ok at all
+		v.Overloaded, v.Retryable = false, false
 	}
 }
 
-func (v *verdict) labels(array []byte) {
+func (v *Verdict) labels(array []byte) {
 	for _, label := range mongowire.Elements(array) {
 		switch string(label.Text()) {
 		case "SystemOverloadedError":
-			v.overloaded = true
+			v.Overloaded = true
 		case "RetryableError":
-			v.retryable = true
+			v.Retryable = true
 		}
 	}
 }

@@ -1,0 +1,338 @@
+// Package link reads and writes the messages of one side of a connection, with a buffer only
+// while there is something in it.
+package link
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+const (
+	// PageSize is the length of a [Page].
+	PageSize = 16 << 10
+	// smallSize is the first buffer of a connection: most of its first messages fit.
+	smallSize = 1 << 10
+	// Piece is how much of a message that is not kept may take one stall timeout.
+	Piece = 256 << 10
+)
+
+// A Page is a buffer of the size that most connections need.
+type Page = [PageSize]byte
+
+var pages = sync.Pool{New: func() any { return new(Page) }}
+
+// GetPage returns a page that nobody uses.
+func GetPage() *Page { return pages.Get().(*Page) }
+
+// PutPage gives a page back.
+func PutPage(p *Page) { pages.Put(p) }
+
+// A Link is one side of a connection, read message by message. It has a buffer only
+// while there is something in it. One goroutine uses it.
+type Link struct {
+	Conn  net.Conn        // to set deadlines while nothing is under way
+	raw   syscall.RawConn // nil: it takes a buffer to wait for bytes
+	try   func(fd uintptr) bool
+	stall time.Duration // for whom stops in the middle; not above zero: none
+
+	page *Page  // nil if there is none
+	buf  []byte // the page, or something longer
+	r, w int    // what is in it
+
+	small bool // it begins with a small buffer, that grows with what arrives
+	kept  int  // bytes of [memory.Process] in the buffer
+
+	n        int // of the latest try
+	err      error
+	deadline time.Time // of writing
+}
+
+// New returns one side of a connection, which may stop in the middle of a message for so long;
+// not above zero is no limit.
+func New(c net.Conn, stall time.Duration) *Link {
+	l := &Link{Conn: c, stall: stall}
+	l.raw = rawOf(c)
+	l.try = l.tryRead
+	return l
+}
+
+// Bear changes for how long the other side may stop in the middle.
+func (l *Link) Bear(stall time.Duration) error {
+	l.stall, l.deadline = stall, time.Time{}
+	return l.Conn.SetWriteDeadline(time.Time{})
+}
+
+// Small has the link begin with a small buffer that grows with what arrives, or not.
+func (l *Link) Small(is bool) { l.small = is }
+
+// Limited has the other side finish all that f reads by the deadline; zero is none.
+func (l *Link) Limited(deadline time.Time, f func() error) error {
+	defer func(stall time.Duration) { l.stall = stall }(l.stall)
+	if !deadline.IsZero() {
+		l.stall = max(time.Until(deadline), time.Millisecond)
+	}
+	return f()
+}
+
+// Peek returns what is there, until the next call of a method.
+func (l *Link) Peek() []byte { return l.buf[l.r:l.w] }
+
+// Discard throws away what is there, and gives the buffer back.
+func (l *Link) Discard() {
+	l.r = l.w
+	l.Give()
+}
+
+// take gets a buffer, unless there is one.
+func (l *Link) take() {
+	switch {
+	case l.buf != nil:
+	case l.small:
+		l.buf = make([]byte, smallSize)
+	default:
+		l.page = GetPage()
+		l.buf = l.page[:]
+	}
+}
+
+// Give gives the buffer back if nothing is in it.
+func (l *Link) Give() {
+	if l.r < l.w || l.buf == nil {
+		return
+	}
+	l.drop()
+	l.r, l.w = 0, 0
+}
+
+// drop gives the buffer back, whatever is in it.
+func (l *Link) drop() {
+	if l.page != nil {
+		PutPage(l.page)
+	}
+	memory.Process.Give(l.kept)
+	l.page, l.buf, l.kept = nil, nil, 0
+}
+
+// Wait waits for a first byte, unless there is one. Of a stream that has ended it
+// returns io.EOF.
+func (l *Link) Wait() error {
+	if l.r < l.w {
+		return nil
+	}
+	l.Give()
+	var err error
+	if l.raw == nil {
+		l.take()
+		l.n, err = l.Conn.Read(l.buf)
+	} else if err = l.raw.Read(l.try); err == nil {
+		err = l.err
+	}
+	if l.n <= 0 && err == nil {
+		err = io.EOF
+	}
+	if err != nil {
+		l.n = 0
+	}
+	l.w += l.n
+	return err
+}
+
+var errMemory = errors.New("the process keeps as many bytes for clients as it may")
+
+// More reads until n bytes are there. The buffer grows with what arrives, and not with
+// what is announced.
+func (l *Link) More(n int) error {
+	if l.w-l.r >= n {
+		return nil
+	}
+	if l.stall > 0 {
+		if err := l.Conn.SetReadDeadline(time.Now().Add(l.stall)); err != nil {
+			return err
+		}
+		defer l.Conn.SetReadDeadline(time.Time{}) //nolint:errcheck // the next read says so
+	}
+	l.take()
+	for l.w-l.r < n {
+		here := l.w - l.r
+		if !l.room(min(n, max(2*here, len(l.buf)))) {
+			return errMemory
+		}
+		m, err := io.ReadAtLeast(l.Conn, l.buf[l.w:], min(n, len(l.buf)-l.r)-here)
+		l.w += m
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room makes room for n bytes, the ones that are there included. It reports false if
+// the process has no memory for them.
+func (l *Link) room(n int) bool {
+	if n <= len(l.buf)-l.r {
+		return true
+	}
+	if n <= len(l.buf) {
+		l.w = copy(l.buf, l.buf[l.r:l.w])
+		l.r = 0
+		return true
+	}
+	if !memory.Process.Take(n) {
+		return false
+	}
+	to := make([]byte, n)
+	l.w = copy(to, l.buf[l.r:l.w])
+	l.drop()
+	l.r, l.buf, l.kept = 0, to, n
+	return true
+}
+
+// What is wrong with the length of a message.
+var (
+	ErrLength  = errors.New("a message says that it has a length which none has")
+	ErrTooLong = errors.New("a message that is longer than it may be")
+)
+
+// Next reads a message of which the first byte is there. If it is longer than keep,
+// and than the buffer, or there is no memory for more, that is its beginning. It is good
+// until the next one is read. A longest of more than 0 is the longest that is taken.
+func (l *Link) Next(keep, longest int) (f message.Frame, err error) {
+	if err := l.More(mongowire.HeaderSize); err != nil {
+		return f, err
+	}
+	f.Header = mongowire.ParseHeader(l.buf[l.r:])
+	length := int(f.Length)
+	if !f.Fits() {
+		return f, ErrLength
+	}
+	if longest > 0 && length > longest {
+		return f, ErrTooLong
+	}
+	n := min(length, max(PageSize, keep))
+	if length > n && f.OpCode == mongowire.OpCompressed {
+		n = min(length, message.CompressedHead)
+	}
+	err = l.More(n)
+	if least := min(length, PageSize); errors.Is(err, errMemory) && l.w-l.r >= least {
+		n, err = min(n, l.w-l.r), nil
+	}
+	if err != nil {
+		return f, err
+	}
+	f.Head = l.buf[l.r : l.r+n]
+	f.Rest = length - n
+	return f, nil
+}
+
+// Pass is the end of a message that is not needed any more, but for what is still to
+// come of it.
+func (l *Link) Pass(f message.Frame) { l.r += len(f.Head) }
+
+// Write sends all of b. The other side has the stall timeout to take it.
+func (l *Link) Write(b []byte) error {
+	if l.stall > 0 {
+		if now := time.Now(); l.deadline.Sub(now) < l.stall*7/8 {
+			l.deadline = now.Add(l.stall)
+			if err := l.Conn.SetWriteDeadline(l.deadline); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := l.Conn.Write(b)
+	return err
+}
+
+// An OtherSideError is one of the link that is written to.
+type OtherSideError struct{ Err error }
+
+func (o OtherSideError) Error() string { return o.Err.Error() }
+
+func (o OtherSideError) Unwrap() error { return o.Err }
+
+// Forward sends a message on, and passes it. What is still to come goes from one
+// connection to the other without being kept.
+func (l *Link) Forward(f message.Frame, to *Link) error {
+	if err := to.Write(f.Head); err != nil {
+		return OtherSideError{err}
+	}
+	l.Pass(f)
+	return l.Stream(f.Rest, to)
+}
+
+// Stream sends n bytes on that are still to come.
+func (l *Link) Stream(n int, to *Link) error {
+	for n > 0 {
+		now := time.Now()
+		if err := l.extend(now, to); err != nil {
+			return err
+		}
+		part := min(n, Piece)
+		m, err := io.CopyN(to.sink(), l.Conn, int64(part))
+		n -= int(m)
+		if errors.Is(err, io.EOF) {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return blame(err, to)
+		}
+	}
+	if l.stall > 0 {
+		return l.Conn.SetReadDeadline(time.Time{})
+	}
+	return nil
+}
+
+// blame finds out which side a copy has failed on, as its error does not tell.
+func blame(err error, to *Link) error {
+	if to != nil && (HungUp(to.Conn) || errors.Is(err, os.ErrDeadlineExceeded) && full(to.Conn)) {
+		return OtherSideError{err}
+	}
+	return err
+}
+
+// extend gives both sides time for another Piece.
+func (l *Link) extend(now time.Time, to *Link) error {
+	if l.stall > 0 {
+		if err := l.Conn.SetReadDeadline(now.Add(l.stall)); err != nil {
+			return err
+		}
+	}
+	if to != nil && to.stall > 0 {
+		to.deadline = now.Add(to.stall)
+		if err := to.Conn.SetWriteDeadline(to.deadline); err != nil {
+			return OtherSideError{err}
+		}
+	}
+	return nil
+}
+
+// sink is where the link's bytes go; a nil link throws them away.
+func (l *Link) sink() io.Writer {
+	if l == nil {
+		return io.Discard
+	}
+	return l.Conn
+}
+
+// Underneath returns the connection without what counts it.
+func Underneath(c net.Conn) net.Conn {
+	for {
+		x, ok := c.(interface{ NetConn() net.Conn })
+		if !ok {
+			return c
+		}
+		c = x.NetConn()
+	}
+}

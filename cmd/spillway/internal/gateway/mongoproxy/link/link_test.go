@@ -1,0 +1,47 @@
+package link
+
+import (
+	"net"
+	"testing"
+	"time"
+)
+
+// TestIdleLinkHasNoBuffer: who waits for a message takes up none.
+func TestIdleLinkHasNoBuffer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	x := New(c, time.Minute)
+	if x.raw == nil {
+		t.Skip("the platform takes one")
+	}
+	x.take()
+	x.Give()
+	if err := c.SetReadDeadline(time.Now().Add(10 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Wait(); err == nil || x.buf != nil || x.page != nil {
+		t.Errorf("error %v, a buffer of %d bytes", err, len(x.buf))
+	}
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Write([]byte("find")); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Wait(); err != nil || x.page == nil {
+		t.Errorf("error %v, a buffer of %d bytes", err, len(x.buf))
+	}
+}

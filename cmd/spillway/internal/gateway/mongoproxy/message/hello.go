@@ -1,0 +1,101 @@
+package message
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+// A Handshake is what the hello of a client says.
+type Handshake struct {
+	Application  string
+	Driver       string
+	Backpressure bool // the driver backs off by itself
+	Balanced     bool // the driver believes to be behind a load balancer
+}
+
+// maxName bounds what is kept of names that clients give themselves, as MongoDB does.
+const maxName = 128
+
+// NewHandshake reads the document of a hello.
+func NewHandshake(doc []byte) (h Handshake) {
+	for key, v := range mongowire.Elements(doc) {
+		switch string(key) {
+		case "client":
+			h.Application = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "application").Document(), "name"))
+			h.Driver = name(mongowire.Lookup(mongowire.Lookup(v.Document(), "driver").Document(), "name"))
+		case "backpressure":
+			n, number := v.Number() // a version; 0 is none
+			h.Backpressure = v.True() || v.Kind != mongowire.KindBoolean && !(number && n == 0)
+		case "loadBalanced":
+			h.Balanced = v.True()
+		}
+	}
+	return h
+}
+
+func name(v mongowire.Value) string {
+	text := v.Text()
+	return string(text[:min(len(text), maxName)])
+}
+
+// ofSet are the fields of a hello that tell of a replica set. Those of sharded
+// clusters and of standalones have none of them.
+func ofSet(field string) bool {
+	switch field {
+	case "setName", "setVersion", "hosts", "passives", "arbiters", "primary", "me", "electionId", "isreplicaset",
+		"secondary", "arbiterOnly", "passive", "hidden", "tags", "secondaryDelaySecs", "slaveDelay":
+		return true
+	default:
+		return false
+	}
+}
+
+// A Mask is how the answer to a hello is changed.
+type Mask struct {
+	Hide    bool     // a replica set
+	Service [12]byte // for a client that wants a serviceId; zero if none does
+}
+
+// Apply returns the document as the client is to see it.
+func (m Mask) Apply(doc []byte) []byte {
+	var b mongowire.Builder
+	member, service := false, m.Service == [12]byte{}
+	for key, v := range mongowire.Elements(doc) {
+		field := string(key)
+		if m.Hide && ofSet(field) {
+			member = member || field == "setName" || field == "isreplicaset"
+			continue
+		}
+		service = service || field == "serviceId"
+		b.Value(field, v)
+	}
+	if member && mongowire.Lookup(doc, "msg").Kind == 0 {
+		b.Text("msg", "isdbgrid")
+	}
+	if !service && mongowire.Lookup(doc, "ok").True() {
+		b.ObjectID("serviceId", m.Service)
+	}
+	return b.Document()
+}
+
+// Claimant returns the user that the first message of an authentication names, where
+// its mechanism says so: SCRAM, PLAIN, and X.509 where it is told.
+func Claimant(doc []byte) string {
+	payload := mongowire.Lookup(doc, "payload").Binary()
+	mechanism := mongowire.Lookup(doc, "mechanism").Text()
+	var user []byte
+	switch {
+	case bytes.HasPrefix(mechanism, []byte("SCRAM-")):
+		_, rest, _ := bytes.Cut(payload, []byte(",n=")) // after the GS2 header, n,,
+		user, _, _ = bytes.Cut(rest, []byte{','})
+	case string(mechanism) == "PLAIN":
+		_, rest, _ := bytes.Cut(payload, []byte{0})
+		user, _, _ = bytes.Cut(rest, []byte{0})
+		return string(user[:min(len(user), maxName)])
+	case string(mechanism) == "MONGODB-X509", mechanism == nil: // of the others no server reads the field
+		return name(mongowire.Lookup(doc, "user"))
+	}
+	return strings.NewReplacer("=2C", ",", "=3D", "=").Replace(string(user[:min(len(user), maxName)]))
+}
