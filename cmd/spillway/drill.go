@@ -29,7 +29,7 @@ func (drillCommand) Help() string {
 // Run drills, and writes what came out to all that asked for it.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	if c.Proxy {
-		if c.Protect != drill.ProtectCallers && c.Protect != drill.ProtectProxy {
+		if c.Protect != drill.ProtectBoth && c.Protect != drill.ProtectProxy {
 			return &drill.UsageError{Flag: "proxy", Problem: "goes without --protect=" + c.Protect}
 		}
 		c.Protect = drill.ProtectProxy

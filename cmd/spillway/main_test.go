@@ -448,7 +448,9 @@ func agree(t *testing.T, result *drill.Result, table, page string) {
 			t.Errorf("the table or the page does not say: %s", check.Text)
 		}
 	}
-	if !strings.Contains(text, result.Sentence) || !strings.Contains(table, result.Sentence) {
-		t.Errorf("the table or the page does not say: %s", result.Sentence)
+	for _, line := range result.Headline {
+		if !strings.Contains(text, line) || !strings.Contains(table, line) {
+			t.Errorf("the table or the page does not say: %s", line)
+		}
 	}
 }

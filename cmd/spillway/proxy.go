@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
 // proxyCommand has the flags of "spillway proxy".
@@ -28,6 +29,7 @@ type proxyCommand struct {
 	Mode     config.Mode `placeholder:"MODE" help:"off, observe or enforce, for gates that are given none of their own, with --upstream (default observe)."`
 	Batch    bool        `help:"With --upstream: requests wait for one of 16 connections, in any mode."`
 	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators: dashboard, metrics, health; off is none; counts for more than what the file says (default 127.0.0.1:8001)."`
+	ReadyFD  int         `name:"ready-fd" placeholder:"N" help:"Once connections are accepted, write the addresses of the listeners to the file descriptor N, as one line of JSON, and close it."`
 	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json; counts for more than what the file says (default text)."`
 }
 
@@ -64,7 +66,9 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return err
 	}
-	c.hello(logger, p, wanted)
+	if err := c.hello(logger, p, wanted); err != nil {
+		return errors.Join(err, p.Close())
+	}
 	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log}
 	if f.operators, err = operate(c.Admin, &f, collector); err != nil {
 		return errors.Join(err, p.Close())
@@ -174,13 +178,19 @@ func flagged(err error) error {
 	return &named
 }
 
-func (c *proxyCommand) hello(logger *slog.Logger, p *httpproxy.Proxy, wanted *config.Config) {
+// hello says that the proxy accepts connections: to people, and to the process that started it.
+func (c *proxyCommand) hello(logger *slog.Logger, p *httpproxy.Proxy, wanted *config.Config) error {
 	mode := wanted.Defaulted().Mode
+	message := ready.Message{Listeners: make(map[string]string)}
+	listening := func(name, protocol string) {
+		message.Listeners[name] = p.Addr(name).String()
+		logger.Info("listening", "listener", name, "address", message.Listeners[name], "for", protocol, "mode", string(mode))
+	}
 	for _, l := range wanted.Defaulted().Listeners {
-		logger.Info("listening", "listener", l.Name, "address", p.Addr(l.Name).String(), "mode", string(mode))
+		listening(l.Name, "http")
 	}
 	for _, m := range wanted.Defaulted().Mongo {
-		logger.Info("listening", "listener", m.Name, "address", p.Addr(m.Name).String(), "for", "mongodb", "mode", string(mode))
+		listening(m.Name, "mongodb")
 	}
 	if mode == "observe" && c.Config == "" {
 		refuses := "nothing is refused"
@@ -189,6 +199,10 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *httpproxy.Proxy, wanted *co
 		}
 		logger.Info(refuses + " in mode observe; --mode enforce protects the upstream")
 	}
+	if c.ReadyFD > 0 {
+		return message.Send(c.ReadyFD)
+	}
+	return nil
 }
 
 // watchEvery is how often files are looked at.

@@ -26,7 +26,7 @@ const refusalCost = 10 * time.Microsecond
 
 // conclude fills in all that follows from the numbers.
 func (r *Result) conclude() {
-	r.Sentence = r.sentence()
+	r.Headline = r.headline()
 	if !r.Interrupted {
 		r.Checks = r.checks()
 		r.excuse()
@@ -136,32 +136,33 @@ func (r *Result) checkGenerator() Check {
 	}
 }
 
-// sentence says what came out, from the numbers alone.
-func (r *Result) sentence() string {
-	switch {
-	case r.CapacityRPS == 0:
-		return "Interrupted before the capacity of the backend was known."
-	case r.Without == nil:
-		return fmt.Sprintf("Interrupted when only the capacity of the backend was known, %.0f/s.", r.CapacityRPS)
+// headline returns the outcome in two short lines.
+func (r *Result) headline() []string {
+	if r.Without == nil {
+		return []string{"Interrupted before the first run."}
 	}
-	s := r.offered() + r.story("without", r.Without)
+	lines := []string{fmt.Sprintf("Without: %.0f/s.", r.answered(r.Without))}
 	if r.With != nil {
-		s += "; " + r.story("with", r.With)
+		lines = append(lines, fmt.Sprintf("With: %.0f/s.", r.answered(r.With)))
 	}
-	if r.Interrupted {
-		s += " (interrupted)"
-	}
-	return s + "."
+	return lines
 }
 
-// offered begins the sentence.
-func (r *Result) offered() string {
+// Caption says what the numbers of the headline are.
+func (r *Result) Caption() string {
+	when := "during the step"
 	if r.Settings.Scenario == ScenarioStorm {
-		p := r.Settings.Phases[1]
-		return fmt.Sprintf("After an outage of %s s at %s times the %.0f/s that it can do, the backend answered ",
-			number(p.End-p.Start), number(r.Settings.Overload), r.CapacityRPS)
+		when = "after the outage"
 	}
-	return fmt.Sprintf("Offered %s times the %.0f/s that it can do, the backend answered ", number(r.Settings.Overload), r.CapacityRPS)
+	return fmt.Sprintf("Calls answered in time %s; capacity %.0f/s.", when, r.CapacityRPS)
+}
+
+// answered returns the goodput that the headline has, per second.
+func (r *Result) answered(run *Run) float64 {
+	if r.Settings.Scenario == ScenarioStorm {
+		return r.Afterwards(run)
+	}
+	return run.GoodputRPS
 }
 
 // Afterwards returns the goodput after the step, per second: 0 if the run was
@@ -176,29 +177,6 @@ func (r *Result) Afterwards(run *Run) float64 {
 		return 0
 	}
 	return float64(run.Phases[2].Goodput) / length
-}
-
-func (r *Result) story(with string, run *Run) string {
-	if r.Settings.Scenario == ScenarioStorm {
-		after := r.Afterwards(run)
-		return fmt.Sprintf("%.0f/s in time %s Spillway (%s of what was offered)", after, with, percent(after/r.Settings.Phases[2].OfferedRPS)) + r.ending(run)
-	}
-	s := fmt.Sprintf("%.0f/s in time %s Spillway (%s of capacity", run.GoodputRPS, with, percent(run.GoodputRatio))
-	if run.P99MS != nil {
-		s += fmt.Sprintf(", p99 %.0f ms of a deadline of %s ms", *run.P99MS, number(r.Settings.DeadlineMS))
-	}
-	return s + ")" + r.ending(run)
-}
-
-// ending says whether the service came back.
-func (r *Result) ending(run *Run) string {
-	switch {
-	case run.RecoverS != nil:
-		return " and recovered " + r.recovered(run)
-	case r.cut(run):
-		return ""
-	}
-	return fmt.Sprintf(" and had not recovered %s later", r.recoveryPhase())
 }
 
 // cut reports whether the run did not come to its end.

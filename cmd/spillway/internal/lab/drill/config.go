@@ -14,7 +14,7 @@ import (
 // Config is what a drill is asked to do. The tags are for the command line,
 // where the defaults are.
 type Config struct {
-	Protect     string        `default:"callers" placeholder:"WHO" help:"Who uses Spillway in the protected run: callers, server, both, proxy (a process of its own in front of the backend), none (default ${default})."`
+	Protect     string        `default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
 	Clients     int           `default:"1" placeholder:"N" help:"Callers that share the load, each with connections and policies of its own (default ${default})."`
 	Scenario    string        `default:"step" placeholder:"NAME" help:"What happens: step, more load than the backend can do; degradation, a step to which the protected server answers with a third of the work; or retry-storm, a short outage at a load that it can do (default ${default})."`

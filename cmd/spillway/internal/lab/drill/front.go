@@ -2,14 +2,14 @@ package drill
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
 // ProxyCommand is the first argument by which this program is asked to be a proxy.
@@ -20,7 +20,8 @@ const ProxyCommand = "proxy"
 const frontConfig = `mode: enforce
 admin: {address: "off"}
 listeners:
-  - address: 127.0.0.1:0
+  - name: drill
+    address: 127.0.0.1:0
     boundary: internal
     peers: [127.0.0.0/8]
     others: CRITICAL_PLUS
@@ -28,6 +29,9 @@ clusters:
   - name: backend
     endpoints: [%q]
 `
+
+// frontListener is the name of its listener.
+const frontListener = "drill"
 
 // startFront starts this very program as a proxy in front of a backend. It may run
 // where this process may: what it needs is taken from the callers, not from the
@@ -54,17 +58,21 @@ func runFront(ctx context.Context, exe, dir string, backend *process) (*process,
 	if err := os.WriteFile(file, fmt.Appendf(nil, frontConfig, upstream), 0o600); err != nil {
 		return nil, err
 	}
-	news := &announcements{address: make(chan string, 1)}
-	p := &process{name: "proxy", wire: backend.wire, sheds: true, stderr: &news.head, gone: make(chan struct{})}
-	news.head.room = 4096
-	p.cmd = exec.Command(exe, ProxyCommand, "--config="+file, "--log=json")
-	p.cmd.Stderr = news
-	p.cmd.SysProcAttr = endsWithParent()
-	var err error
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	said, say, err := os.Pipe()
+	if err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
+	defer said.Close()
+	p := &process{name: "proxy", wire: backend.wire, sheds: true, stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p.cmd = exec.Command(exe, ProxyCommand, "--config="+file, fmt.Sprintf("--ready-fd=%d", readyFD))
+	p.cmd.Stderr = p.stderr
+	p.cmd.ExtraFiles = []*os.File{say}
+	p.cmd.SysProcAttr = endsWithParent()
+	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
+		err = p.cmd.Start()
+	}
+	_ = say.Close() // the child has its own
+	if err != nil {
 		return nil, err
 	}
 	go func() {
@@ -73,45 +81,16 @@ func runFront(ctx context.Context, exe, dir string, backend *process) (*process,
 	}()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	select {
-	case address := <-news.address:
-		p.url = "http://" + address + "/"
-		return p, nil
-	case <-p.gone:
-		return nil, p.stderr.err()
-	case <-ctx.Done():
+	unwatch := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() }) // which ends the read below
+	defer unwatch()
+	message, err := ready.Receive(said)
+	if err != nil {
 		p.stop()
 		return nil, errors.Join(context.Cause(ctx), p.stderr.err())
 	}
+	p.url = "http://" + message.Listeners[frontListener] + "/"
+	return p, nil
 }
 
-// announcements reads the log of a proxy until it says where it listens. The first
-// lines are kept.
-type announcements struct {
-	head    head
-	line    []byte
-	address chan string // receives one
-	once    sync.Once
-}
-
-// Write implements [io.Writer].
-func (a *announcements) Write(p []byte) (int, error) {
-	_, _ = a.head.Write(p) // never fails
-	for _, b := range p {
-		if b != '\n' {
-			if len(a.line) < a.head.room {
-				a.line = append(a.line, b)
-			}
-			continue
-		}
-		var l struct {
-			Msg     string `json:"msg"`
-			Address string `json:"address"`
-		}
-		if json.Unmarshal(a.line, &l) == nil && l.Msg == "listening" {
-			a.once.Do(func() { a.address <- l.Address })
-		}
-		a.line = a.line[:0]
-	}
-	return len(p), nil
-}
+// readyFD is the first of ExtraFiles in the child.
+const readyFD = 3

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
 // beFront lets this test program be a proxy, as far as its parent can see: it answers
@@ -22,7 +24,9 @@ func beFront(args []string) int {
 	if err != nil {
 		return 3
 	}
-	fmt.Fprintf(os.Stderr, "{\"msg\":\"hello\"}\n{\"msg\":\"listening\",\"address\":%q}\n", ln.Addr())
+	if args[1] != "--ready-fd=3" || (ready.Message{Listeners: map[string]string{frontListener: ln.Addr().String()}}).Send(readyFD) != nil {
+		return 4
+	}
 	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
 	return 0
 }
@@ -63,20 +67,5 @@ func TestStartFrontThatDoesNotStart(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
-	}
-}
-
-func TestAnnouncements(t *testing.T) {
-	for size := range 40 {
-		a := announcements{head: head{room: 100}, address: make(chan string, 1)}
-		rest := "no JSON\n{\"msg\":\"other\",\"address\":\"x\"}\n{\"msg\":\"listening\",\"address\":\"here:1\"}\n{\"msg\":\"listening\",\"address\":\"there:1\"}\n"
-		for rest != "" {
-			n := min(len(rest), size+1)
-			_, _ = a.Write([]byte(rest[:n]))
-			rest = rest[n:]
-		}
-		if got := <-a.address; got != "here:1" {
-			t.Errorf("in pieces of %d: %q", size+1, got)
-		}
 	}
 }

@@ -24,11 +24,11 @@ type Result struct {
 	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
 	CapacityAfterRPS  float64 `json:"capacity_after_rps"`
 
-	Without     *Run    `json:"without"`     // null: not begun
-	With        *Run    `json:"with"`        // null: not begun
-	Sentence    string  `json:"sentence"`    // the outcome in one sentence, computed from the numbers
-	Checks      []Check `json:"checks"`      // the promise, point by point; empty if interrupted
-	Interrupted bool    `json:"interrupted"` // the drill was stopped; what is here is what was measured
+	Without     *Run     `json:"without"`     // null: not begun
+	With        *Run     `json:"with"`        // null: not begun
+	Headline    []string `json:"headline"`    // the outcome in two short lines
+	Checks      []Check  `json:"checks"`      // the promise, point by point; empty if interrupted
+	Interrupted bool     `json:"interrupted"` // the drill was stopped; what is here is what was measured
 }
 
 // Machine is where the drill ran.

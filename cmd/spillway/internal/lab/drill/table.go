@@ -12,13 +12,13 @@ import (
 // nothing stands where there is no number.
 const nothing = "-"
 
-// WriteTable writes what r says, for people: the settings, a table, the sentence
+// WriteTable writes what r says, for people: the settings, a table, the headline
 // and the checks.
 func (r *Result) WriteTable(w io.Writer) error {
 	var b strings.Builder
 	r.writeSettings(&b)
 	r.writeRuns(&b)
-	fmt.Fprintf(&b, "\n%s\n", r.Sentence)
+	fmt.Fprintf(&b, "\n%s\n%s\n", strings.Join(r.Headline, "\n"), r.Caption())
 	if len(r.Checks) > 0 {
 		b.WriteByte('\n')
 	}

@@ -94,7 +94,7 @@ func TestBrowser(t *testing.T) {
 	if len(p.Charts) != 13 || p.Labels != 13 { // 7 pairs, but for the budget that one caller has not
 		t.Errorf("drawn are %q, %d of them in words, want 13", p.Charts, p.Labels)
 	}
-	if want := "mean in the overload: offered 6,086/s goodput 560/s"; p.Still != want {
+	if want := "mean in the overload: offered 6,086/s (up to 6,730/s) goodput 560/s capacity 612/s"; p.Still != want {
 		t.Errorf("the readout is %q, want %q", p.Still, want)
 	}
 	for _, hover := range []string{p.Hover, p.Synced} {

@@ -173,7 +173,7 @@
     }
   }
 
-  function drawMark(u, mark, named) {
+  function drawMark(u, mark) {
     if (!mark?.at) return;
     const { left, width } = u.bbox, px = uPlot.pxRatio, y = u.valToPos(mark.at, "y", true);
     u.ctx.save();
@@ -183,53 +183,21 @@
     u.ctx.lineTo(left + width, y);
     u.ctx.stroke();
     u.ctx.restore();
-    if (named) write(u, mark.label, left + 4 * px, y - 8 * px, { paint: "ink" });
   }
 
   const xOf = (u, i) => u.valToPos(u.data[0][i], "x", true);
   const yOf = (u, v) => u.valToPos(v, "y", true);
 
-  // sayCut says so where a line leaves the chart at the top.
-  function sayCut(u, chart, run) {
-    const { left, width, top } = u.bbox, px = uPlot.pxRatio;
-    for (const l of chart.lines) {
-      const values = column(l, run.series) ?? [];
-      const above = values.flatMap((v, i) => (v > u.range[1] ? [i] : []));
-      if (!above.length) continue;
-      const text = `▲ ${l.label}: up to ${chart.text(Math.max(...above.map((i) => values[i])))}`;
-      const half = u.ctx.measureText(text).width / 2, middle = (xOf(u, above[0]) + xOf(u, above.at(-1))) / 2;
-      write(u, text, Math.min(Math.max(middle, left + half), left + width - half), top + 10 * px, { align: "center" });
-    }
-  }
-
-  // sayGap says so where there is nothing to draw for a second or more.
+  // sayGap says so where there is nothing to draw, if there is room for it.
   function sayGap(u, chart, run) {
     const values = column(chart.lines[0], run.series) ?? [];
     for (let from = 0, i = 0; i <= values.length; i++) {
       if (i < values.length && values[i] == null) continue;
-      if ((i - from) * run.series.step_s >= 1) {
+      u.ctx.font = font();
+      if (i > from && xOf(u, i - 1) - xOf(u, from) > u.ctx.measureText(chart.gap).width + 16 * uPlot.pxRatio) {
         write(u, chart.gap, (xOf(u, from) + xOf(u, i - 1)) / 2, u.bbox.top + u.bbox.height / 2, { align: "center" });
       }
       from = i + 1;
-    }
-  }
-
-  // nameLines writes the name of each line where it ends.
-  function nameLines(u, chart) {
-    const px = uPlot.pxRatio, labels = [];
-    const edge = u.data[0].length - 1;
-    if (chart.mark?.at) labels.push({ l: { ...chart.mark, paint: "ink" }, x: xOf(u, edge), y: yOf(u, chart.mark.at) });
-    chart.lines.forEach((l, i) => {
-      const end = u.data[i + 1].findLastIndex((v) => v != null);
-      if (end >= 0) labels.push({ l, x: xOf(u, end), y: yOf(u, Math.min(u.data[i + 1][end], u.range[1])) });
-    });
-    labels.sort((a, b) => a.y - b.y);
-    labels.forEach((a, i) => { if (i) a.y = Math.max(a.y, labels[i - 1].y + 14 * px); });
-    let floor = u.bbox.top + u.bbox.height - 4 * px;
-    for (const a of labels.reverse()) {
-      a.y = Math.min(a.y, floor);
-      floor = a.y - 14 * px;
-      write(u, a.l.label, a.x + 8 * px, a.y, { paint: a.l.paint, halo: false });
     }
   }
 
@@ -253,7 +221,10 @@
 
   // --- the readout above each plot -----------------------------------------
 
+  // readout names the lines and the mark above the chart, where nothing overlaps them, with
+  // their values. It says how high a line reaches that leaves the chart at the top.
   function readout(chart, run, box) {
+    const top = bounds(chart)[1];
     const items = chart.lines.map((l) => {
       const values = column(l, run.series);
       if (!values || (chart.stack && !sum(values))) return null;
@@ -262,15 +233,23 @@
       if (l.width) key.style.borderTop = `2px ${l.dash ? "dashed" : "solid"} var(--${l.paint})`;
       else key.style.background = `var(--${l.paint})`;
       item.append(key, l.label + " ", value);
-      return { item, value, values, still: chart.stat(run.series, values) };
+      const most = Math.max(...values);
+      return { item, value, values, still: chart.stat(run.series, values), cut: !chart.stack && most > top ? ` (up to ${chart.text(most)})` : "" };
     }).filter(Boolean);
+    if (chart.mark?.at) {
+      const item = document.createElement("span"), key = document.createElement("i");
+      key.className = "key";
+      key.style.borderTop = "2px solid var(--ink)";
+      item.append(key, chart.mark.label);
+      items.push({ item });
+    }
     const when = document.createElement("span");
     box.append(when, ...items.flatMap((i) => [" ", i.item]));
     return (idx) => {
       when.textContent = (idx == null ? chart.statName : "at " + group(run.series.t[idx], 1) + " s") + ":";
-      for (const i of items) {
+      for (const i of items.filter((i) => i.value)) {
         const v = idx == null ? i.still : i.values[idx];
-        i.value.textContent = v == null ? "none" : chart.text(v);
+        i.value.textContent = (v == null ? "none" : chart.text(v)) + (idx == null ? i.cut : "");
       }
     };
   }
@@ -278,7 +257,6 @@
   // --- putting it together -------------------------------------------------
 
   const size = (plot, chart) => ({ width: plot.clientWidth, height: chart.height });
-  const roomy = (u) => u.width > 460; // for names beside the lines
   const ticks = (u, axis, lo, hi) => {
     const at = [];
     for (let v = 10 ** Math.ceil(Math.log10(lo) - 1e-9); v <= hi; v *= 10) at.push(v);
@@ -301,7 +279,7 @@
     }));
     return {
       ...size(plot, chart),
-      padding: [20, (u) => (roomy(u) ? 108 : 12), 0, 0],
+      padding: [20, 12, 0, 0],
       legend: { show: false },
       cursor: { y: false, points: { show: !chart.stack, size: 6 }, drag: { x: false, y: false }, sync: { key: "drill" } },
       scales: { x: { time: false, range: [0, end] }, y: { distr: chart.log ? 3 : 1, range: () => range } },
@@ -314,11 +292,9 @@
         init: [(u) => { u.range = range; }],
         drawClear: [shadePhases],
         draw: [(u) => {
-          drawMark(u, chart.mark, !roomy(u));
+          drawMark(u, chart.mark);
           if (chart.gap) sayGap(u, chart, run);
           if (chart.stack) nameLayers(u, chart, run);
-          else if (roomy(u)) nameLines(u, chart);
-          sayCut(u, chart, run);
         }],
         setCursor: [(u) => show(u.cursor.idx)],
       },

@@ -196,7 +196,7 @@ func TestClasses(t *testing.T) {
 func TestWords(t *testing.T) {
 	r := fixture()
 	text := html.UnescapeString(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(render(t, r), ""))
-	want := []string{r.Sentence, "FAIL 1 of 3 checks do not hold", "not within 6\u00a0s", "seed 1", "capacity 612/s measured",
+	want := []string{r.Headline[0], r.Headline[1], "FAIL 1 of 3 checks do not hold", "not within 6\u00a0s", "seed 1", "capacity 612/s measured",
 		"deadline 100\u00a0ms", "linux/amd64, 2 CPUs", "overload 10× capacity for 8\u00a0s", r.Settings.Caller, r.Settings.Protected, "1.30 ms at the 99th"}
 	for _, c := range r.Checks {
 		want = append(want, c.Text)
@@ -221,7 +221,7 @@ func TestWordsOfARetryStorm(t *testing.T) {
 func hostile() *drill.Result {
 	const evil = `"></script><script>alert(1)</script><!-- ' & {{.}} ` + "\u2028 `"
 	r := fixture()
-	r.Sentence, r.Machine.OS, r.Settings.Caller, r.Settings.MaxInFlightRule = evil, evil, evil, evil
+	r.Headline[0], r.Machine.OS, r.Settings.Caller, r.Settings.MaxInFlightRule = evil, evil, evil, evil
 	r.Checks[0].Text, r.Checks[0].Name, r.Settings.Phases[0].Name = evil, evil, evil
 	return r
 }

@@ -1,0 +1,37 @@
+// Package ready is the message of a proxy to the process that started it: it accepts
+// connections, at these addresses. The message goes through a pipe that the child inherits.
+package ready
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A Message says where the proxy accepts connections.
+type Message struct {
+	Listeners map[string]string `json:"listeners"` // the address of each, by name
+}
+
+// Send writes the message, one line of JSON, to a file descriptor of this process, and closes it.
+func (m Message) Send(fd int) error {
+	f := os.NewFile(uintptr(fd), "ready") //nolint:gosec // Send fails for a number that is no descriptor
+	if f == nil {
+		return fmt.Errorf("--ready-fd is %d, must be an open file descriptor", fd)
+	}
+	err := json.NewEncoder(f).Encode(m)
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return fmt.Errorf("--ready-fd is %d: %w", fd, err)
+	}
+	return nil
+}
+
+// Receive reads the message. It returns [io.EOF] if the sender ended without one.
+func Receive(r io.Reader) (m Message, err error) {
+	err = json.NewDecoder(r).Decode(&m)
+	return m, err
+}
