@@ -2,7 +2,6 @@ package concurrency
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -97,7 +96,7 @@ type tracer struct {
 	queue  []traced
 	active []traced
 	asked  int
-	hash   uint64
+	hash   golden.Digest
 }
 
 type traced struct {
@@ -179,13 +178,13 @@ func (r *tracer) begin(now time.Time, s stage) {
 func (r *tracer) arrive(now time.Time, key string, s stage) {
 	r.asked++
 	a := traced{leaves: r.rng.Float64() < s.leave, stream: s.holds > 0 && r.asked%200 == 0}
-	ok := false
+	var ok bool
 	switch r.asked % 3 {
 	case 0:
 		a.ticket, ok = r.l.Take(now, key, spillway.Critical, now.Add(time.Duration(r.rng.IntN(40))*time.Millisecond))
 	case 1:
 		pace := r.l.Ask(now, key)
-		r.sum("%+v", pace)
+		r.hash.Addf("%+v", pace)
 		if ok = pace.Free; ok {
 			a.ticket = r.l.Enter(now, call(key))
 		}
@@ -194,23 +193,16 @@ func (r *tracer) arrive(now time.Time, key string, s stage) {
 		a.ticket, err = r.l.Admit(now, call(key))
 		ok = err == nil
 	}
-	if r.sum("%t", ok); ok {
+	if r.hash.Addf("%t", ok); ok {
 		r.queue = append(r.queue, a)
 	}
 }
 
-func (r *tracer) sum(format string, args ...any) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d ", r.hash)
-	fmt.Fprintf(h, format, args...)
-	r.hash = h.Sum64()
-}
-
 func (r *tracer) record(now time.Time) {
 	working, parked := r.l.Working()
-	r.sum("%d %d", working, parked)
+	r.hash.Addf("%d %d", working, parked)
 	if r.at%(100*time.Millisecond) == 0 {
-		r.sum("%+v", r.l.Stats(now))
+		r.hash.Addf("%+v", r.l.Stats(now))
 	}
 	if r.at%time.Second != 0 {
 		return

@@ -2,7 +2,6 @@ package inflight
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -43,7 +42,7 @@ type tracer struct {
 	rng     *rand.Rand
 	now     time.Duration
 	pending []traced
-	hash    uint64
+	hash    golden.Digest
 	out     strings.Builder
 }
 
@@ -71,18 +70,11 @@ func (r *tracer) run(takes time.Duration, rates [spillway.Criticalities]int) {
 			}
 			offered[i]++
 			ticket, err := r.l.Admit(now, spillway.Call{Criticality: spillway.Criticality(i - 2)})
-			if r.sum("%d %d %v", r.now, i, err); err == nil {
+			if r.hash.Addf("%d %d %v", r.now, i, err); err == nil {
 				admitted[i]++
 				r.pending = append(r.pending, traced{10 + r.rng.IntN(50), ticket})
 			}
 		}
 	}
 	fmt.Fprintf(&r.out, "%3.0fs offered %v, admitted %v, %+v, %x\n", r.now.Seconds(), offered, admitted, r.l.Stats(), r.hash)
-}
-
-func (r *tracer) sum(format string, args ...any) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d ", r.hash)
-	fmt.Fprintf(h, format, args...)
-	r.hash = h.Sum64()
 }

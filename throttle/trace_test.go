@@ -2,7 +2,6 @@ package throttle_test
 
 import (
 	"fmt"
-	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ type tracer struct {
 	pending []traced
 	room    float64
 	calls   int
-	hash    uint64
+	hash    golden.Digest
 }
 
 type traced struct {
@@ -161,7 +160,7 @@ func (r *tracer) call(s stage, i int) {
 		call.Criticality = spillway.Sheddable
 	}
 	ticket, err := r.t.Admit(r.now, call, route)
-	r.sum("%v %v %t", r.now.UnixNano(), err, r.t.Closed(call.Criticality, route))
+	r.hash.Addf("%v %v %t", r.now.UnixNano(), err, r.t.Closed(call.Criticality, route))
 	if err != nil {
 		return
 	}
@@ -185,16 +184,9 @@ func (r *tracer) call(s stage, i int) {
 	r.pending = append(r.pending, p)
 }
 
-func (r *tracer) sum(format string, args ...any) {
-	h := fnv.New64a()
-	fmt.Fprintf(h, "%d ", r.hash)
-	fmt.Fprintf(h, format, args...)
-	r.hash = h.Sum64()
-}
-
 func (r *tracer) line() {
 	stats := r.t.Stats(r.now)
-	r.sum("%v", stats)
+	r.hash.Addf("%v", stats)
 	if r.at%(2*time.Second) != 0 {
 		return
 	}

@@ -3,6 +3,8 @@ package golden
 
 import (
 	"flag"
+	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,7 +26,7 @@ func Check(t testing.TB, name, got string) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(path) //nolint:gosec // a name that the test gives
+	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,4 +43,16 @@ func line(of []string, i int) string {
 		return "(the end)"
 	}
 	return of[i]
+}
+
+// A Digest is a hash of all that was added to it, in order. It stands for many answers in a
+// line of a golden file.
+type Digest uint64
+
+// Addf adds a text.
+func (d *Digest) Addf(format string, args ...any) {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d ", *d)       // never fails
+	_, _ = fmt.Fprintf(h, format, args...) // likewise
+	*d = Digest(h.Sum64())
 }
