@@ -21,6 +21,7 @@ type stage struct {
 	suspend float64        // share of requests that are suspended for half of their time
 	holds   time.Duration  // each 200th request takes so much longer, outside the slots
 	beats   time.Duration  // between heartbeats; 0: none
+	drag    float64        // milliseconds that each request in service adds to the next ones
 	busy    bool           // the heartbeats say so
 	rest    bool           // the heart stops first
 	update  *Config
@@ -58,6 +59,19 @@ func traces() map[string][]stage {
 		"streams": {
 			{takes: 5 * time.Second, slots: 10, rates: a(300), holds: 3 * time.Second},
 			{takes: 6 * time.Second, slots: 10, rates: a(900), holds: 3 * time.Second},
+		},
+		"on and off": {
+			{takes: 2 * time.Second, slots: 8, rates: a(300)}, {takes: time.Second, slots: 8, rates: a(3000)},
+			{takes: 11 * time.Second, slots: 8, rates: a(200)}, {takes: 3 * time.Second, slots: 8, rates: a(900)},
+			{takes: 12 * time.Second, slots: 8, rates: a(20)}, {takes: 3 * time.Second, slots: 8, rates: a(900)},
+		},
+		"hangs": {
+			{takes: 3 * time.Second, slots: 8, rates: a(700)}, {takes: 3 * time.Second, rates: a(700)},
+			{takes: 5 * time.Second, slots: 8, rates: a(700)}, {takes: time.Second, rates: a(50)}, {takes: 12 * time.Second, slots: 3, rates: a(700)},
+		},
+		"slower with the load": {
+			{takes: 3 * time.Second, slots: 1000, rates: a(300), drag: 1}, {takes: 8 * time.Second, slots: 1000, rates: a(1500), drag: 1},
+			{takes: 14 * time.Second, slots: 1000, rates: a(1700), drag: 1}, {takes: 5 * time.Second, slots: 1000, rates: a(600), drag: 4},
 		},
 		"heartbeats": {
 			{takes: 2 * time.Second, slots: 8, rates: a(300), beats: beat}, {takes: 3 * time.Second, slots: 8, rates: a(700), beats: beat, busy: true},
@@ -163,7 +177,7 @@ func (r *tracer) begin(now time.Time, s stage) {
 	for ; len(r.queue) > 0 && working < s.slots; working++ {
 		a := r.queue[0]
 		r.queue = r.queue[1:]
-		took := time.Duration(r.rng.ExpFloat64() * 20e6)
+		took := time.Duration(r.rng.ExpFloat64() * (20e6 + s.drag*float64(working)*1e6))
 		if a.ends = r.at + took; a.stream {
 			a.ends += s.holds
 		}

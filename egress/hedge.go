@@ -103,14 +103,7 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	v, err := r.send(ctx, a)
 	returned = true
 	took := time.Since(a.Start)
-	r.mu.Lock()
-	won := r.ended && r.err == nil && err != nil
-	waits := r.sent && !r.ended && err != nil && mayFollow(err)
-	r.over = !won && !waits
-	if r.over && r.sent {
-		r.cancel()
-	}
-	r.mu.Unlock()
+	won, waits := r.compare(err)
 	if waits {
 		<-r.done // the hedge ends with the context of the call
 		won = r.err == nil
@@ -131,6 +124,20 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 		}
 	}
 	return v, err
+}
+
+// compare returns, when the first attempt has ended with err, whether the hedge has won, and
+// whether it may still win. Otherwise it ends the hedge.
+func (r *race[T]) compare(err error) (won, waits bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	won = r.ended && r.err == nil && err != nil
+	waits = r.sent && !r.ended && err != nil && mayFollow(err)
+	r.over = !won && !waits
+	if r.over && r.sent {
+		r.cancel()
+	}
+	return won, waits
 }
 
 // stop ends the hedge after the first attempt has panicked.

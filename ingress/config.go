@@ -91,6 +91,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.RetryAfter < time.Millisecond || c.RetryAfter > time.Hour {
 		return c, invalid.Field("ingress", "RetryAfter", c.RetryAfter, "1ms to 1h")
 	}
+	if c.MaxInFlight > math.MaxInt32 {
+		return c, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
+	}
 	var err error
 	c.Trust, err = c.Trust.withDefaults()
 	return c, err
@@ -131,9 +134,6 @@ func build(c Config) (*settings, error) {
 		s.modes[quotaGate] = spillway.ModeOff
 	} else if s.quota, err = quota.New(c.Quota); err != nil {
 		return nil, invalid.In("ingress", "Quota", err)
-	}
-	if c.MaxInFlight > math.MaxInt32 {
-		return nil, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
 	}
 	if c.MaxInFlight <= 0 {
 		s.modes[flightGate] = spillway.ModeOff

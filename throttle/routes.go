@@ -164,25 +164,29 @@ func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, 
 	case o == spillway.OutcomeTimedOut && t.explains(x, sent, now.Sub(sent)):
 		ticket.Settle(now, spillway.OutcomeAbandoned)
 		return
-	case o.Accepted() && x != nil:
-		x.latency.add(sent, now.Sub(sent))
-	}
-	if x == nil {
-		if failed && name != "" {
+	case x == nil:
+		if failed {
 			t.add(now, name)
 		}
 		ticket.Settle(now, o)
 		return
-	}
-	if failed {
+	case o.Accepted():
+		x.latency.add(sent, now.Sub(sent))
+	case failed:
 		x.failed.Store(now.UnixNano())
 	}
+	t.settle(now, ticket, x, o)
+}
+
+// settle settles the ticket of a call to the route x, which some throttle has admitted: that of
+// the route counts it in any case.
+func (t *Routes) settle(now time.Time, ticket *spillway.Ticket, x *route, o spillway.Outcome) {
 	own, few := ticket.By == spillway.Settler(&x.throttle), ticket.By == spillway.Settler(t.few)
 	foreign := spillway.Ticket{Epoch: noEpoch, Criticality: ticket.Criticality}
 	if !own {
 		x.throttle.Settle(now, foreign, o)
 	}
-	if failed && !own && !few { // it was sent when nothing was known of the route
+	if !o.Accepted() && !own && !few { // it was sent when nothing was known of the route
 		t.few.Settle(now, foreign, o)
 		o = spillway.OutcomeAbandoned
 	}
@@ -199,11 +203,11 @@ func (t *Routes) explains(x *route, sent time.Time, waited time.Duration) bool {
 // noEpoch is that of no ticket: the throttle that counts such a one did not admit it.
 const noEpoch = math.MaxUint64
 
-// add makes a throttle for a route. It replaces another one if there are too many.
+// add makes a throttle for a route that has a name. It replaces another one if there are too many.
 func (t *Routes) add(now time.Time, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.all[name] != nil {
+	if name == "" || t.all[name] != nil {
 		return
 	}
 	x := new(route)

@@ -60,8 +60,26 @@ func traces() map[string][]stage {
 			{takes: 10 * s, rates: [3]int{300}, accepts: 100, update: &throttle.Config{K: 4, Window: 5 * s, ProbeInterval: 200 * time.Millisecond}},
 			{takes: 5 * s, rates: [3]int{300}, update: &throttle.Config{Window: 20 * s}},
 		},
-		"few calls": {{takes: 60 * s, rates: [3]int{3, 1}, accepts: 1}, {takes: 60 * s, rates: [3]int{3, 1}, accepts: 1000}},
+		"long waits while nothing is served": {
+			{takes: 5 * s, rates: [3]int{20, 5}, accepts: 1000}, {takes: 15 * s, rates: [3]int{20, 5}, hangs: true},
+			{takes: 25 * s, rates: [3]int{20, 5}, hangs: true, limited: true}, {takes: 10 * s, rates: [3]int{20, 5}, accepts: 10, hangs: true},
+		},
+		"flapping": flapping(20, 300, s, 0, 1000), "flapping slowly": flapping(8, 60, 7*s, 0, 40), "up and down": flapping(10, 400, 4*s, 60, 500),
+		"rare and flapping": flapping(12, 3, 9*s, 0, 1000),
+		"few calls":         {{takes: 60 * s, rates: [3]int{3, 1}, accepts: 1}, {takes: 60 * s, rates: [3]int{3, 1}, accepts: 1000}},
 	}
+}
+
+// flapping returns stages in which the backend accepts little and much in turn.
+func flapping(stages, rate int, takes time.Duration, little, much int) (all []stage) {
+	for i := range stages {
+		accepts := much
+		if i%2 == 1 {
+			accepts = little
+		}
+		all = append(all, stage{takes: takes, rates: [3]int{rate}, accepts: accepts})
+	}
+	return all
 }
 
 // TestTrace compares the decisions and figures of a throttle with those recorded. Each second
@@ -187,7 +205,7 @@ func (r *tracer) call(s stage, i int) {
 func (r *tracer) line() {
 	stats := r.t.Stats(r.now)
 	r.hash.Addf("%v", stats)
-	if r.at%(2*time.Second) != 0 {
+	if r.at%(5*time.Second) != 0 {
 		return
 	}
 	fmt.Fprintf(r.out, "%3.0fs", r.at.Seconds())

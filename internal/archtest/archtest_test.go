@@ -95,6 +95,8 @@ func TestEachRuleCanBreak(t *testing.T) {
 		{"goroutine", "budget/budget.go", "package budget; func f() { go f() }", "budget/budget.go starts a goroutine"},
 		{"sleeping test", "egress/e_test.go", `package egress; import ("time"; "testing/synctest"); func TestX() { time.Sleep(1) }; func TestY() { synctest.Test(time.Sleep) }`, "TestX sleeps"},
 		{"sleeping helper", "egress/e_test.go", `package egress; import "time"; func wait() { time.Sleep(1) }`, "wait sleeps"},
+		{"long function", "budget/budget.go", "package budget; func f() {" + strings.Repeat("\n", 40) + "}", "budget/budget.go: f has 41 lines"},
+		{"long file", "budget/budget.go", "package budget" + strings.Repeat("\nvar _ = 0", 350), "budget/budget.go has 351 lines"},
 		{"requirement of the root", "go.mod", "module " + module + gomod + "\nrequire example.org/x v1.0.0\n", "the root module requires nothing"},
 		{"another Go", "spillgrpc/go.mod", "module " + module + "/spillgrpc\n\ngo 1.25.0\n", "spillgrpc/go.mod names another version of Go"},
 		{"another Go in go.work", "go.work", "go 1.25.0\nuse (\n./spillgrpc\n./cmd/spillway\n)\n", "go.work names another version of Go"},

@@ -21,7 +21,8 @@ type tree struct {
 type source struct {
 	*ast.File
 
-	name string // from the root of the tree
+	name  string // from the root of the tree
+	lines func(ast.Node) int
 }
 
 // test reports whether s is a test, and apart whether it is one in a package of
@@ -86,8 +87,10 @@ func (t *tree) read(fsys fs.FS, name string) error {
 		t.modules[dir] = string(text)
 	default:
 		var f *ast.File
-		f, err = parser.ParseFile(token.NewFileSet(), name, text, parser.SkipObjectResolution)
-		t.packages[dir] = append(t.packages[dir], source{f, name})
+		files := token.NewFileSet()
+		f, err = parser.ParseFile(files, name, text, parser.SkipObjectResolution)
+		lines := func(n ast.Node) int { return files.Position(n.End()).Line - files.Position(n.Pos()).Line + 1 }
+		t.packages[dir] = append(t.packages[dir], source{f, name, lines})
 	}
 	return err
 }

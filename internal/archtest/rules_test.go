@@ -2,6 +2,7 @@ package archtest
 
 import (
 	"fmt"
+	"go/ast"
 	"path"
 	"slices"
 	"strings"
@@ -104,6 +105,9 @@ func (c *checker) checkFile(f unit) {
 		c.checkImport(f, importPath(spec))
 	}
 	test, _ := f.test()
+	if !test && c.moduleOf(path.Dir(f.name)) == "." {
+		c.checkLengths(f)
+	}
 	switch {
 	case test:
 		c.checkSleep(f)
@@ -114,6 +118,24 @@ func (c *checker) checkFile(f unit) {
 	case f.level <= policies:
 		for _, does := range impure(f.source) {
 			c.complainf("%s %s: words and policies are told the time, and leave waiting and goroutines to the shell around them", f.name, does)
+		}
+	}
+}
+
+// The longest function and the longest file of the root module, in lines. What is longer has
+// more than one thing to say.
+const (
+	mostOfFunc = 40
+	mostOfFile = 350
+)
+
+func (c *checker) checkLengths(f unit) {
+	if n := f.lines(f.File); n > mostOfFile {
+		c.complainf("%s has %d lines, more than %d: split it by what it is about", f.name, n, mostOfFile)
+	}
+	for _, decl := range f.Decls {
+		if fn, ok := decl.(*ast.FuncDecl); ok && f.lines(fn) > mostOfFunc {
+			c.complainf("%s: %s has %d lines, more than %d: give a part of it a name", f.name, fn.Name.Name, f.lines(fn), mostOfFunc)
 		}
 	}
 }

@@ -1,0 +1,25 @@
+package throttle_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// The first and the last value of each range are allowed, and nothing beside them.
+func TestConfigAtItsBounds(t *testing.T) {
+	for _, c := range []throttle.Config{
+		{K: math.Nextafter(1, 2)}, {K: 100}, {Window: time.Second}, {Window: time.Hour},
+	} {
+		must(t, c)
+	}
+	for _, c := range []throttle.Config{
+		{K: 1}, {K: math.Nextafter(100, 101)}, {Window: time.Second - 1}, {Window: time.Hour + 1},
+	} {
+		if _, err := throttle.New(c); err == nil {
+			t.Errorf("%+v is valid", c)
+		}
+	}
+}
