@@ -213,6 +213,9 @@ func (r *tracer) arrive(now time.Time, key string, s stage) {
 }
 
 func (r *tracer) record(now time.Time) {
+	if r.at%(10*time.Millisecond) != 0 {
+		return
+	}
 	working, parked := r.l.Working()
 	r.hash.Addf("%d %d", working, parked)
 	if r.at%(100*time.Millisecond) == 0 {

@@ -78,6 +78,9 @@ func TestHedgeEstimate(t *testing.T) {
 	for range 100 {
 		h.Answered(time.Second, false)
 	}
+	if d, known := h.Delay(); !known || d != time.Second {
+		t.Errorf("after 100 calls: %v, %t, want the greatest of them", d, known)
+	}
 	h.Answered(2*time.Second, false)
 	if d, known := h.Delay(); !known || d.Round(time.Microsecond) != 1045*time.Millisecond {
 		t.Errorf("above the estimate: %v, want 1.045s", d)
@@ -85,6 +88,11 @@ func TestHedgeEstimate(t *testing.T) {
 	h.Answered(time.Millisecond, false)
 	if d, _ := h.Delay(); d.Round(time.Microsecond) != 1039775*time.Microsecond {
 		t.Errorf("below it: %v, want 1.039775s", d)
+	}
+	d, _ := h.Delay()
+	h.Answered(d, false)
+	if next, _ := h.Delay(); next >= d {
+		t.Errorf("as long as the estimate: %v, want less than %v", next, d)
 	}
 	h.Begin()
 	h.Settle(true)
@@ -94,5 +102,23 @@ func TestHedgeEstimate(t *testing.T) {
 	h.Settle(false)
 	if s := h.Stats(); s.WonTotal != 1 {
 		t.Errorf("%+v after one that lost", s)
+	}
+}
+
+// Without a number, failures that are no overload are retried once.
+func TestOtherRetries(t *testing.T) {
+	for other, want := range map[int]int{0: 1, 1: 1, 3: 3, -1: 20} {
+		s := must(retry.NewOverload(retry.OverloadConfig{OtherRetries: other}))
+		token := s.Begin(spillway.Call{Deadline: t0.Add(time.Hour)})
+		retries := 0
+		for retries < 20 {
+			if reason, _ := refresh(s, &token, fault.Failure{Safety: fault.Yes}); reason != retry.ReasonOther {
+				break
+			}
+			retries++
+		}
+		if retries != want {
+			t.Errorf("OtherRetries %d: %d retries, want %d", other, retries, want)
+		}
 	}
 }

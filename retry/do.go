@@ -10,7 +10,7 @@ import (
 )
 
 // Do calls f until it succeeds or s gives up, and waits in between as s says. A nil s is one
-// that all callers of this process share: a [Budgeted] with a [Backoff] of 100 ms to 10 s.
+// that all callers of this process share: a [Budgeted] with a [Backoff] that begins at 100 ms.
 // Use a strategy for each backend where a process calls several, so that one that fails does
 // not use up the budget of the others.
 //

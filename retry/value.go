@@ -32,6 +32,6 @@ func DoValue[T any](ctx context.Context, s Strategy, call spillway.Call, f func(
 // standard returns the strategy of Do where none is given. It waits as MongoDB's
 // retry policy for overload does, since there may be no other task to go to.
 var standard = sync.OnceValue(func() *Budgeted {
-	s, _ := NewBudgeted(BudgetedConfig{Backoff: Backoff{Base: 100 * time.Millisecond, Max: 10 * time.Second}})
+	s, _ := NewBudgeted(BudgetedConfig{Backoff: Backoff{Base: 100 * time.Millisecond}})
 	return s // no field is out of range
 })
