@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The first and the last value of each range are allowed, and nothing beside them.
+// The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	for _, c := range []Config{
 		{Window: 100 * time.Millisecond}, {Window: time.Hour}, {FirstAttempts: parts}, {FirstAttempts: 1e6},

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// The first and the last value of each range are allowed, and nothing beside them.
+// The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	const ms, day = time.Millisecond, 24 * time.Hour
 	for _, c := range []Config{
@@ -48,7 +48,7 @@ func TestScopeOfARefusal(t *testing.T) {
 	}
 }
 
-// The same callers are told apart in simulations as in servers.
+// Simulations and servers have the same rule for who is the same caller.
 func TestSameFlow(t *testing.T) {
 	x, y := &ratelimit.Caller{Identity: "x"}, &ratelimit.Caller{Identity: "y"}
 	here, there := &ratelimit.Caller{Addr: netip.MustParseAddr("10.0.0.1")}, &ratelimit.Caller{Addr: netip.MustParseAddr("10.0.0.2")}
@@ -71,7 +71,7 @@ func TestSameFlow(t *testing.T) {
 	}
 }
 
-// A cost apart from requests counts where there is a quota that is not off.
+// A cost apart from requests counts if a quota exists and is not off.
 func TestChargeOfACustomer(t *testing.T) {
 	now := time.Now()
 	for name, row := range map[string]struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The first and the last value of each range are allowed, and nothing beside them.
+// The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	const least = 10 * time.Millisecond
 	for _, c := range []Config{

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The first and the last value of each range are allowed, and nothing beside them.
+// The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	a := mustLocal(t, LocalConfig{})
 	for _, c := range []Config{{BurstSeconds: 0.01}, {BurstSeconds: 3600}, {Cost: 1e6}, {MaxStrangers: 1e6}} {

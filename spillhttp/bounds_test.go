@@ -21,7 +21,7 @@ func TestFirstStatusOfFailure(t *testing.T) {
 	}
 }
 
-// Whatever says that a call failed says "don't retry", if it was final below.
+// An answer that says that a call failed says "don't retry" too, if it was final below.
 func TestDontRetryByStatus(t *testing.T) {
 	for _, row := range []struct {
 		status       int

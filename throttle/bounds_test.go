@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// The first and the last value of each range are allowed, and nothing beside them.
+// The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	for _, c := range []throttle.Config{
 		{K: math.Nextafter(1, 2)}, {K: 100}, {Window: time.Second}, {Window: time.Hour},

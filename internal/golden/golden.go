@@ -45,8 +45,8 @@ func line(of []string, i int) string {
 	return of[i]
 }
 
-// A Digest is a hash of all that was added to it, in order. It stands for many answers in a
-// line of a golden file.
+// A Digest is a hash of the texts that were added to it, in order. A line of a golden file can
+// have it in place of many answers.
 type Digest uint64
 
 // Addf adds a text.
