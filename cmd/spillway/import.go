@@ -116,7 +116,8 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 		}
 		left := result.Counts()
 		fmt.Fprintf(w.stderr, "%d values were carried over; left out: %d of %v, %d of %v, %d of %v, %d of %v\n", len(result.Carried),
-			left[importer.Security], importer.Security, left[importer.Traffic], importer.Traffic, left[importer.Limit], importer.Limit, left[importer.Detail], importer.Detail)
+			left[importer.Security], importer.Security, left[importer.Traffic], importer.Traffic,
+			left[importer.Limit], importer.Limit, left[importer.Detail], importer.Detail)
 		_, err := stdout.Write(text)
 		return err
 	}

@@ -42,9 +42,11 @@ type Log struct {
 	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
 }
 
-// The settings of the policies, which scenarios have, too.
+// Mode is the mode of a gate; empty means that of [Config].
+type Mode = policyconf.Mode
+
+// Settings of the policies, which scenarios have, too.
 type (
-	Mode      = policyconf.Mode
 	Classes   = policyconf.Classes
 	RateLimit = policyconf.RateLimit
 	Quota     = policyconf.Quota

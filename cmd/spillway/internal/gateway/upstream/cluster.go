@@ -1,3 +1,5 @@
+// Package upstream sends requests to the endpoints of a cluster: it chooses the endpoint, checks
+// health, and applies the policies of the client's side.
 package upstream
 
 import (
