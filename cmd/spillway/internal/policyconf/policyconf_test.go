@@ -39,14 +39,14 @@ func isCode(config any, field string) bool {
 	return kind == reflect.Func || kind == reflect.Interface
 }
 
-// excepted returns the entry for a field in a list of exceptions.
-func excepted(without map[string]string, field string) (entry string, ok bool) {
+// excepted returns the entries for a field in a list of exceptions.
+func excepted(without map[string]string, field string) (entries []string) {
 	for entry := range without {
 		if field == entry || strings.HasSuffix(entry, ".") && strings.HasPrefix(field, entry) {
-			return entry, true
+			entries = append(entries, entry)
 		}
 	}
-	return "", false
+	return entries
 }
 
 // settings returns the settings of a surface, by the fields that they set, and the sections.
@@ -75,12 +75,14 @@ func TestEverySettingIsReachable(t *testing.T) {
 		unused := maps.Clone(without)
 		for _, c := range configs {
 			for _, field := range fields(reflect.TypeOf(c).String(), reflect.TypeOf(c)) {
-				entry, ok := excepted(without, field)
-				delete(unused, entry)
+				entries := excepted(without, field)
+				for _, entry := range entries {
+					delete(unused, entry)
+				}
 				switch place, reachable := places[field]; {
-				case !reachable && !ok && !isCode(c, field):
+				case !reachable && entries == nil && !isCode(c, field):
 					t.Errorf("%s has no setting for %s", s.name, field)
-				case reachable && ok && entry == field:
+				case reachable && slices.Contains(entries, field):
 					t.Errorf("%s has %s for %s, which the list excepts", s.name, place, field)
 				}
 				delete(places, field)
