@@ -32,8 +32,11 @@ type Set struct {
 	addresses map[netip.Prefix]*address
 	requests  int
 	most      int // requests; not above zero: no limit
-	evicted   uint64
-	rejected  uint64
+
+	idleTimeout time.Duration // of connections; not above zero: no limit
+
+	evicted  uint64
+	rejected uint64
 }
 
 // An address is where clients come from: of IPv6, all of a /64, as one host has them.
@@ -49,8 +52,10 @@ type clientConn struct {
 	conn      net.Conn
 	address   *address
 	idle      int64     // since when it is idle, or sends the head of a request
+	announced int64     // since when its end is announced; 0: it is not
 	exchanges *Exchange // the latest
 	requests  int
+	second    bool // its latest exchange was one of HTTP/2
 	asked     bool // it has had an exchange
 	closing   bool
 	bill      bill
@@ -74,10 +79,11 @@ func scarce(n, most int) bool { return most > 0 && n >= most-most/scarceShare }
 // share is what one of many may have of a cap that is scarce.
 func share(most, of int) int { return max(1, most/of) }
 
-// New returns a Set in which there may be so many requests; not above zero is no limit.
-func New(most int) *Set {
+// New returns a Set in which there may be so many requests, and connections may be idle for so
+// long; not above zero is no limit.
+func New(most int, idleTimeout time.Duration) *Set {
 	return &Set{
-		clock: clock{time.Now()}, most: most,
+		clock: clock{time.Now()}, most: most, idleTimeout: idleTimeout,
 		conns: make(map[net.Conn]*clientConn), addresses: make(map[netip.Prefix]*address),
 	}
 }
@@ -174,6 +180,7 @@ func (s *Set) Begin(x *Exchange) bool {
 		return true
 	}
 	s.mu.Lock()
+	c.second = !x.first
 	victim, ok := s.place(c)
 	if ok {
 		s.add(x)
@@ -239,11 +246,14 @@ func (s *Set) End(x *Exchange) {
 	s.remove(x)
 }
 
-// Watch ends exchanges whose client takes too long, until ctx ends.
+// Watch ends exchanges whose client takes too long, and idle connections, until ctx ends.
 func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 	timer := time.NewTimer(every())
 	defer timer.Stop()
 	var late []*Exchange
+	var idle []ending
+	var announcing sync.WaitGroup
+	defer announcing.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -255,6 +265,9 @@ func (s *Set) Watch(ctx context.Context, every func() time.Duration) {
 			x.abort(errSlow)
 		}
 		clear(late)
+		idle = s.idle(idle[:0])
+		end(idle, &announcing)
+		clear(idle)
 		timer.Reset(every())
 	}
 }

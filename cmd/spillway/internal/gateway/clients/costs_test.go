@@ -32,7 +32,7 @@ func TestBill(t *testing.T) {
 			}
 			return 0
 		}
-		h := house{New(100), t}
+		h := house{New(100, 0), t}
 		h.SetCosts(100, 10)
 		silent, c := h.connect("192.0.2.1"), h.connect("192.0.2.2")
 		time.Sleep(time.Second) // 10, until the first request

@@ -282,7 +282,7 @@ func (x *Exchange) abort(why error) {
 		return
 	}
 	if x.writes.waits() || x.resting.Load() || x.aborted {
-		_ = x.control.SetWriteDeadline(long)
+		_ = x.control.SetWriteDeadline(past)
 	}
 	if x.resting.Load() && x.cancel == nil {
 		if !x.first {
@@ -293,7 +293,7 @@ func (x *Exchange) abort(why error) {
 	x.aborted = true
 	if x.cancel != nil {
 		x.cancel(&BodyError{why})
-		_ = x.control.SetReadDeadline(long)
+		_ = x.control.SetReadDeadline(past)
 	}
 }
 
@@ -301,8 +301,8 @@ func (x *Exchange) abort(why error) {
 // together with the head.
 const unreadTime = 50 * time.Millisecond
 
-// long is a deadline that has passed.
-var long = time.Unix(1, 0)
+// past is a deadline that has passed.
+var past = time.Unix(1, 0)
 
 // End ends the exchange when the handler has.
 func (x *Exchange) End() {

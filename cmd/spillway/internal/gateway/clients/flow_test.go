@@ -93,7 +93,7 @@ func (h house) gone(x *Exchange) bool {
 
 // TestEviction fills a house of 16 places in different ways.
 func TestEviction(t *testing.T) {
-	full := func(most int) house { return house{New(most), t} }
+	full := func(most int) house { return house{New(most, 0), t} }
 
 	h := full(16)
 	a := h.connect("192.0.2.1")
@@ -141,7 +141,7 @@ func TestEviction(t *testing.T) {
 // TestEvictionFromFullCluster: each request that finds its cluster full has the exchange evicted
 // that has waited longest for its client there, however short that is.
 func TestEvictionFromFullCluster(t *testing.T) {
-	h := house{New(0), t}
+	h := house{New(0, 0), t}
 	full, other := new(Pool), new(Pool)
 	in := func(x *Pool, waits time.Duration) *Exchange {
 		e := h.ask(h.connect("192.0.2.1"), waits)
@@ -167,7 +167,7 @@ func TestEvictionFromFullCluster(t *testing.T) {
 // TestCountsOfClients begins and ends exchanges at random, and counts again after each.
 func TestCountsOfClients(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	h := house{New(40), t}
+	h := house{New(40, 0), t}
 	var conns []*clientConn
 	var open []*Exchange
 	for range 5000 {

@@ -103,12 +103,11 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.clients = clients.New(c.MaxRequests)
+	l.clients = clients.New(c.MaxRequests, c.IdleTimeout)
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
 		ReadHeaderTimeout: c.HeaderTimeout,
-		IdleTimeout:       c.IdleTimeout,
 		MaxHeaderBytes:    c.MaxHeaderBytes,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       l.clients.Open,

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
@@ -111,5 +113,54 @@ func TestProtocols(t *testing.T) {
 				t.Errorf("TLS %v, protocol %s: %q, want %q", secured, protocol, got, want)
 			}
 		}
+	}
+}
+
+// secondConn connects to a proxy by HTTP/2, and sends text.
+func secondConn(t *testing.T, p *Proxy, text string) net.Conn {
+	t.Helper()
+	c := dial(t, p)
+	if _, err := io.WriteString(c, frames.Preface+frames.Of(frames.Settings, 0, 0, "")+text); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestConnectionsThatLeave: of a connection of HTTP/2 that ends while it has streams nothing
+// stays for its idle timeout.
+func TestConnectionsThatLeave(t *testing.T) {
+	quiet(t)
+	const conns, most = 100, 8 << 10 // bytes a connection; what stayed was 28 kB
+	_, p := front(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), nil)
+	leave := func() {
+		var all []net.Conn
+		for range conns {
+			all = append(all, secondConn(t, p, frames.Request(frames.EndStream, 1, "GET", "/", "x", strings.Repeat("x", 12<<10))))
+		}
+		for _, c := range all {
+			if _, err := io.ReadFull(c, make([]byte, 9)); err != nil { // it is served
+				t.Error(err)
+			}
+			_ = c.Close()
+		}
+		until(t, "connections that left are gone", func() bool { return p.Stats(time.Now()).Listeners["127.0.0.1:0"].Open == 0 })
+	}
+	leave() // pools are filled
+	before := heapInUse()
+	for range 4 {
+		leave()
+	}
+	until(t, "memory of connections that left is free", func() bool { return heapInUse()-before < 4*conns*most })
+}
+
+// TestIdleEnds: an idle connection of HTTP/2 gets GOAWAY, and then ends.
+func TestIdleEnds(t *testing.T) {
+	quiet(t)
+	_, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Listeners[0].IdleTimeout = 100 * time.Millisecond })
+	c := secondConn(t, p, frames.Request(frames.EndStream, 1, "GET", "/"))
+	got, err := io.ReadAll(c)
+	goAway := frames.Of(7, 0, 0, "\x7f\xff\xff\xff\x00\x00\x00\x00")
+	if err != nil || !strings.HasSuffix(string(got), goAway) {
+		t.Errorf("it ends with %q, %v, want GOAWAY", got, err)
 	}
 }

@@ -1,0 +1,133 @@
+package clients
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// served begins a Set around one connection, whose other end is returned.
+func served(t *testing.T, s *Set) (*clientConn, net.Conn) {
+	here, there := net.Pipe()
+	t.Cleanup(func() { _, _ = here.Close(), there.Close() })
+	ctx := s.Open(t.Context(), there)
+	return ctx.Value(clientKey{}).(*clientConn), here
+}
+
+// asks has a connection begin an exchange, and returns what ends it.
+func asks(t *testing.T, s *Set, c *clientConn, major int) (end func()) {
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	r.ProtoMajor = major
+	x := &Exchange{client: c, first: major == 1}
+	if !s.Begin(x) {
+		t.Fatal("the exchange is rejected")
+	}
+	return func() { s.End(x) }
+}
+
+// TestIdle: a connection of HTTP/1.1 ends after its time, one of HTTP/2 is told first.
+func TestIdle(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		major int
+		first string // what the client gets
+		after time.Duration
+	}{
+		{"no request", 0, "", 10 * time.Second},
+		{"HTTP/1.1", 1, "", 15 * time.Second},
+		{"HTTP/2", 2, string(goAway), 16 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(0, 10*time.Second)
+			c, client := served(t, s)
+			begun := time.Now()
+			ctx, cancel := context.WithCancel(t.Context())
+			var all sync.WaitGroup
+			all.Go(func() { s.Watch(ctx, func() time.Duration { return 100 * time.Millisecond }) })
+			if row.major > 0 {
+				end := asks(t, s, c, row.major)
+				time.AfterFunc(5*time.Second, end)
+			}
+			all.Go(func() { // net/http
+				_, err := c.conn.Read(make([]byte, 1))
+				if e, ok := err.(net.Error); ok && e.Timeout() {
+					_ = c.conn.Close()
+				}
+			})
+			got, err := io.ReadAll(client)
+			if err != nil || string(got) != row.first {
+				t.Errorf("%s: the client got %q, %v, want %q", row.name, got, err, row.first)
+			}
+			if d := time.Since(begun); d < row.after || d > row.after+500*time.Millisecond {
+				t.Errorf("%s: it ended after %v, want %v", row.name, d, row.after)
+			}
+			cancel()
+			all.Wait()
+		})
+	}
+}
+
+// TestIdleIsNotBusy: a connection with a request is not idle, and one whose end is announced
+// ends once it has none.
+func TestIdleIsNotBusy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		c, _ := served(t, s)
+		end := asks(t, s, c, 2)
+		time.Sleep(time.Hour)
+		if all := s.idle(nil); len(all) != 0 {
+			t.Fatal("a connection at work is idle")
+		}
+		end()
+		time.Sleep(10*time.Second + 1)
+		if all := s.idle(nil); len(all) != 1 || all[0].close {
+			t.Fatalf("%+v, want that the end is announced", all)
+		}
+		end = asks(t, s, c, 2) // it was on its way
+		time.Sleep(time.Minute)
+		if all := s.idle(nil); len(all) != 0 {
+			t.Fatal("a connection at work is idle after its end was announced")
+		}
+		end()
+		if all := s.idle(nil); len(all) != 1 || !all[0].close {
+			t.Fatalf("%+v, want the end", all)
+		}
+	})
+}
+
+// TestIdleDoesNotWait: a client that reads nothing does not keep others from being watched.
+func TestIdleDoesNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(0, 10*time.Second)
+		deaf, _ := served(t, s)
+		asks(t, s, deaf, 2)()
+		looks := 0
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		s.Watch(ctx, func() time.Duration { looks++; return 100 * time.Millisecond })
+		if looks < 199 {
+			t.Errorf("it looked %d times in 20 s, want 200", looks)
+		}
+	})
+}
+
+// TestNoIdleTimeout: not above zero is no limit.
+func TestNoIdleTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, timeout := range []time.Duration{0, -1} {
+			s := New(0, timeout)
+			c, _ := served(t, s)
+			asks(t, s, c, 2)()
+			time.Sleep(1000 * time.Hour)
+			if all := s.idle(nil); len(all) != 0 {
+				t.Errorf("%v: %+v", timeout, all)
+			}
+		}
+	})
+}
