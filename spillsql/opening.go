@@ -82,7 +82,7 @@ func unconnected(ctx context.Context, err error, f fault.Failure) fault.Failure 
 	switch {
 	case f.Canceled || answer(err).answered:
 		return f
-	case f.Timeout || ok && timedOut(err) && time.Until(deadline) <= 0:
+	case errors.Is(err, context.DeadlineExceeded), ok && timedOut(err) && time.Until(deadline) <= 0:
 		return fault.Failure{Canceled: true}
 	case !network(err):
 		return f
