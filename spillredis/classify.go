@@ -3,6 +3,7 @@ package spillredis
 import (
 	"context"
 	"errors"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 
@@ -22,8 +23,18 @@ func Classify(err error) fault.Failure {
 		return f
 	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrPoolExhausted), errors.Is(err, redis.ErrClosed):
 		return fault.Failure{Unsent: true} // limits of this process, which say nothing of the server
+	case f.Unprocessed && !timedOut(err):
+		// There is no server, which is no overload: nothing waits there.
+		return fault.Failure{Safety: fault.Yes, Party: fault.Server}
 	}
 	return f
+}
+
+// timedOut reports whether err is that of a wait without an answer. A socket whose queue of
+// connections is full (EAGAIN) counts as one, as in package syscall.
+func timedOut(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
 }
 
 // success reports whether err is an answer that the command asked for: there is no such

@@ -21,15 +21,18 @@
 //
 // # What an answer means
 //
-//	LOADING, BUSY, MASTERDOWN, CLUSTERDOWN      overloaded, not executed
+//	BUSY                                        overloaded, not executed
 //	max number of clients reached               overloaded, not executed
 //	OOM                                         overloaded, no retry: waiting frees no memory
-//	TRYAGAIN, READONLY, NOREPLICAS              not executed; the server has capacity
+//	LOADING, MASTERDOWN, CLUSTERDOWN            not executed; not for lack of capacity
+//	TRYAGAIN, READONLY, NOREPLICAS              likewise
 //	MOVED, ASK                                  for go-redis
 //	any other error                             the command is wrong: no retry
 //	nil, a transaction whose key has changed    a success
 //
-// A refused connection is overloaded and not executed. A broken connection says nothing of
+// A refused connection is no overload: the server is not there, and the throttle does not
+// count it. After PoolSize refused connections in a row go-redis itself tries the server once per
+// second, so commands are served at most a second after the server is back. A broken connection says nothing of
 // whether the command was executed. An expired deadline is a timeout. A timeout of
 // go-redis' pool is a limit of this process: it says nothing about the server.
 //

@@ -16,12 +16,12 @@ func TestAnswers(t *testing.T) {
 		overload     bool
 	}{
 		{"nil", "$-1\r\n", 1, false},
-		{"loading", "-LOADING Redis is loading the dataset in memory\r\n", 3, true},
+		{"loading", "-LOADING Redis is loading the dataset in memory\r\n", 3, false},
 		{"busy", "-BUSY Redis is busy running a script.\r\n", 3, true},
 		{"busy group", "-BUSYGROUP Consumer Group name already exists\r\n", 1, false},
 		{"oom", "-OOM command not allowed when used memory > 'maxmemory'.\r\n", 1, true},
-		{"master down", "-MASTERDOWN Link with MASTER is down\r\n", 3, true},
-		{"cluster down", "-CLUSTERDOWN Hash slot not served\r\n", 3, true},
+		{"master down", "-MASTERDOWN Link with MASTER is down\r\n", 3, false},
+		{"cluster down", "-CLUSTERDOWN Hash slot not served\r\n", 3, false},
 		{"clients", "-ERR max number of clients reached\r\n", 3, true},
 		{"try again", "-TRYAGAIN Multiple keys request during rehashing of slot\r\n", 3, false},
 		{"read only", "-READONLY You can't write against a read only replica.\r\n", 3, false},

@@ -20,14 +20,15 @@ import (
 // A process is a Redis server with a directory and a socket of its own.
 type process struct {
 	path, dir string
+	options   []string
 	cmd       *exec.Cmd
 }
 
 // newProcess starts a server, or skips the test where none is installed. Debian's redis-tools
 // has the server, too: it is the same program under another name.
-func newProcess(t *testing.T) *process {
+func newProcess(t *testing.T, options ...string) *process {
 	t.Helper()
-	p := &process{dir: t.TempDir()}
+	p := &process{dir: t.TempDir(), options: options}
 	for _, name := range []string{"redis-server", "valkey-server", "redis-check-rdb"} {
 		if path, err := exec.LookPath(name); err == nil {
 			p.path = path
@@ -47,6 +48,7 @@ func (p *process) socket() string { return filepath.Join(p.dir, "s") }
 func (p *process) run(t *testing.T) {
 	t.Helper()
 	p.cmd = exec.Command(p.path, "--port", "0", "--unixsocket", p.socket(), "--dir", p.dir, "--appendonly", "yes", "--save", "")
+	p.cmd.Args = append(p.cmd.Args, p.options...)
 	p.cmd.Args[0] = "redis-server"
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -68,64 +70,115 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// TestRestart kills the server while callers write, and starts it again. No write that was
-// acknowledged is lost, none is made twice, and callers write again soon.
+// A writer increments keys that nobody else writes, and keeps which were acknowledged.
+type writer struct {
+	client *redis.Client
+	prefix string
+
+	next, up, back atomic.Int64
+	acked          sync.Map
+	count          atomic.Int64
+}
+
+func (w *writer) run(ctx context.Context, callers int) {
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				w.write(ctx)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (w *writer) key(id int64) string { return fmt.Sprint(w.prefix, id) }
+
+func (w *writer) write(ctx context.Context) {
+	id, begun := w.next.Add(1), time.Now().UnixNano()
+	if err := w.client.Incr(ctx, w.key(id)).Err(); err != nil {
+		<-time.After(5 * time.Millisecond)
+		return
+	}
+	w.acked.Store(id, true)
+	w.count.Add(1)
+	if at := w.up.Load(); at != 0 && begun > at {
+		w.back.CompareAndSwap(0, time.Now().UnixNano())
+	}
+}
+
+// TestRestart kills the server while callers write, and starts it again, at the same time with
+// the policies and without. No write that was acknowledged is lost, none is made twice, and
+// callers write again soon: go-redis itself needs up to a second.
 func TestRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	p := newProcess(t)
-	client, err := NewClient(&redis.Options{Network: "unix", Addr: p.socket()}, egress.Config{})
+	own, err := NewClient(&redis.Options{Network: "unix", Addr: p.socket()}, egress.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	var next, up, back atomic.Int64
-	var acked sync.Map
+	defer own.Close()
+	// Without its retries, with which go-redis makes writes twice.
+	plain := redis.NewClient(&redis.Options{Network: "unix", Addr: p.socket(), MaxRetries: -1})
+	defer plain.Close()
+	writers := []*writer{{client: own, prefix: "with "}, {client: plain, prefix: "without "}}
+	up := restart(t, p, writers)
+	for _, w := range writers {
+		if w.back.Load() == 0 {
+			t.Fatalf("%s: no write within 10 s of the restart", w.prefix)
+		}
+		t.Logf("%s: %d of %d writes acknowledged; the first one %v after the restart",
+			w.prefix, w.count.Load(), w.next.Load(), time.Duration(w.back.Load()-up.UnixNano()))
+		check(t, plain, w)
+	}
+	if late := time.Duration(writers[0].back.Load() - writers[1].back.Load()); late > 1500*time.Millisecond {
+		t.Errorf("the first write is %v later than without the policies", late)
+	}
+}
+
+// restart kills the server under the load of writers, and starts it again. It returns when
+// the server answered again.
+func restart(t *testing.T, p *process, writers []*writer) (up time.Time) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				id, begun := next.Add(1), time.Now().UnixNano()
-				if err := client.Incr(ctx, fmt.Sprint(id)).Err(); err != nil {
-					<-time.After(5 * time.Millisecond)
-					continue
-				}
-				acked.Store(id, true)
-				if at := up.Load(); at != 0 && begun > at {
-					back.CompareAndSwap(0, time.Now().UnixNano())
-				}
-			}
-		})
+	for _, w := range writers {
+		all.Go(func() { w.run(ctx, 10) })
 	}
 	<-time.After(200 * time.Millisecond)
 	p.kill()
 	<-time.After(500 * time.Millisecond)
 	p.run(t)
-	up.Store(time.Now().UnixNano())
-	for n := 0; back.Load() == 0 && n < 1000; n++ { // 10 s
-		<-time.After(10 * time.Millisecond)
+	up = time.Now()
+	for _, w := range writers {
+		w.up.Store(up.UnixNano())
+	}
+	for _, w := range writers {
+		for n := 0; w.back.Load() == 0 && n < 1000; n++ { // 10 s
+			<-time.After(10 * time.Millisecond)
+		}
 	}
 	cancel()
 	all.Wait()
-	if back.Load() == 0 {
-		t.Fatal("no write within 10 s of the restart")
-	}
-	t.Logf("%d writes; the first one %v after the restart", next.Load(), time.Duration(back.Load()-up.Load()))
-	plain := redis.NewClient(&redis.Options{Network: "unix", Addr: p.socket()})
-	defer plain.Close()
-	for id := range next.Load() {
-		n, err := plain.Get(t.Context(), fmt.Sprint(id+1)).Int()
+	return up
+}
+
+// check compares the server with what was acknowledged.
+func check(t *testing.T, plain *redis.Client, w *writer) {
+	t.Helper()
+	for id := range w.next.Load() {
+		n, err := plain.Get(t.Context(), w.key(id+1)).Int()
 		if err != nil && !errors.Is(err, redis.Nil) {
 			t.Fatal(err)
 		}
-		if _, ok := acked.Load(id + 1); ok && n == 0 {
-			t.Errorf("write %d was acknowledged and is lost", id+1)
+		if _, ok := w.acked.Load(id + 1); ok && n == 0 {
+			t.Errorf("write %s was acknowledged and is lost", w.key(id+1))
 		}
 		if n > 1 {
-			t.Errorf("write %d was made %d times", id+1, n)
+			t.Errorf("write %s was made %d times", w.key(id+1), n)
 		}
 	}
 }

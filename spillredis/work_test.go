@@ -65,7 +65,7 @@ func TestHandshake(t *testing.T) {
 }
 
 func TestPipeline(t *testing.T) {
-	const loading = "-LOADING loading\r\n"
+	const busy = "-BUSY a script\r\n"
 	for _, c := range []struct {
 		name     string
 		answers  []string // of three commands
@@ -75,8 +75,8 @@ func TestPipeline(t *testing.T) {
 	}{
 		{"served", []string{"$1\r\nv\r\n", "$-1\r\n", "$1\r\nv\r\n"}, true, 1, false},
 		{"one wrong", []string{"$1\r\nv\r\n", "-WRONGTYPE x\r\n", "$1\r\nv\r\n"}, true, 1, false},
-		{"all refused", []string{loading, loading, loading}, true, 3, true},
-		{"some refused", []string{"$1\r\nv\r\n", loading, loading}, true, 1, true},
+		{"all refused", []string{busy, busy, busy}, true, 3, true},
+		{"some refused", []string{"$1\r\nv\r\n", busy, busy}, true, 1, true},
 		{"closed, writes", []string{"", "", ""}, true, 1, false},
 		{"closed, reads", []string{"", "", ""}, false, 3, false},
 	} {
@@ -101,7 +101,7 @@ func TestPipeline(t *testing.T) {
 					}
 					return nil
 				})
-				if c.overload && !strings.Contains(err.Error(), "LOADING") {
+				if c.overload && !strings.Contains(err.Error(), "BUSY") {
 					t.Error(err)
 				}
 				if last != c.sent {

@@ -10,17 +10,18 @@ import (
 // meanings has the error codes that say more than "the command failed". The code is the
 // first word of an error answer.
 var meanings = map[string]fault.Failure{
-	// The server executes nothing now.
-	"LOADING":     {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
-	"BUSY":        {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
-	"MASTERDOWN":  {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
-	"CLUSTERDOWN": {Overload: true, Unprocessed: true, Party: fault.Server},
+	// A script keeps the server from executing anything.
+	"BUSY": {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
 	// It lacks memory for this command. The wait before a retry frees none.
 	"OOM": {Overload: true, Safety: fault.No, Party: fault.Server},
-	// It is not short of anything, and has not executed the command.
-	"TRYAGAIN":   {Safety: fault.Yes, Party: fault.Server},
-	"READONLY":   {Safety: fault.Yes, Party: fault.Server},
-	"NOREPLICAS": {Safety: fault.Yes, Party: fault.Server},
+	// It is not short of anything, and has not executed the command: it starts, or looks for
+	// its master.
+	"LOADING":     {Safety: fault.Yes, Party: fault.Server, Scope: fault.ScopeTask},
+	"MASTERDOWN":  {Safety: fault.Yes, Party: fault.Server, Scope: fault.ScopeTask},
+	"CLUSTERDOWN": {Safety: fault.Yes, Party: fault.Server},
+	"TRYAGAIN":    {Safety: fault.Yes, Party: fault.Server},
+	"READONLY":    {Safety: fault.Yes, Party: fault.Server},
+	"NOREPLICAS":  {Safety: fault.Yes, Party: fault.Server},
 	// The client library sends the command to the node that the answer names.
 	"MOVED": {Safety: fault.No},
 	"ASK":   {Safety: fault.No},
