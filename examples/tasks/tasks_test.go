@@ -2,7 +2,6 @@ package tasks
 
 import (
 	"errors"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,11 +22,56 @@ import (
 // maxLines is how many lines a task may add to a program.
 const maxLines = 15
 
+// programs has the twelve tasks: for each the functions of this package, or an example in which
+// marks enclose the added lines.
+var programs = map[string][]string{
+	"a protected server with a health endpoint": {"Server"},
+	"a client":                {"Client"},
+	"both sides of gRPC":      {"GRPC"},
+	"quotas":                  {"Quota"},
+	"Prometheus":              {"../prometheus/main.go"},
+	"OpenTelemetry":           {"../otel/main.go"},
+	"slog":                    {"../slog/main.go"},
+	"a signal of the program": {"Signal"},
+	"routers":                 {"Chi", "Gin", "Echo"},
+	"SQL":                     {"SQL"},
+	"Redis":                   {"Redis"},
+	"a view as of a breaker":  {"Breaker"},
+}
+
+// base has the programs without Spillway of tasks that share one.
+var base = map[string]string{"Signal": "Server", "Quota": "Server", "Breaker": "Client"}
+
 // Each task adds few lines to the program without Spillway.
 func TestLines(t *testing.T) {
+	funcs := functions(t)
+	for task, all := range programs {
+		for _, program := range all {
+			added := marked(t, program)
+			if !strings.HasSuffix(program, ".go") {
+				before := program
+				if other, ok := base[program]; ok {
+					before = other
+				}
+				if funcs["after"+program] == "" || funcs["before"+before] == "" {
+					t.Fatalf("no program for %s", program)
+				}
+				added = difference(funcs["before"+before], funcs["after"+program])
+			}
+			t.Logf("%s: %s: %d lines added", task, program, added)
+			if added == 0 || added > maxLines {
+				t.Errorf("%s adds %d lines, want 1 to %d", program, added, maxLines)
+			}
+		}
+	}
+}
+
+// functions returns the bodies of the functions of this package.
+func functions(t *testing.T) map[string]string {
+	t.Helper()
 	body := regexp.MustCompile(`(?ms)^func (before|after)(\w+)\(.*? \{\n(.*?)^\}`)
 	funcs := map[string]string{}
-	for _, file := range []string{"server.go", "client.go", "grpc.go"} {
+	for _, file := range []string{"server.go", "client.go", "grpc.go", "routers.go", "stores.go"} {
 		code, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -36,25 +80,37 @@ func TestLines(t *testing.T) {
 			funcs[m[1]+m[2]] = m[3]
 		}
 	}
-	before := map[string]string{"Server": "Server", "Signal": "Server", "Quota": "Server", "Client": "Client", "Breaker": "Client", "GRPC": "GRPC"}
-	for _, task := range slices.Sorted(maps.Keys(before)) {
-		if funcs["after"+task] == "" || funcs["before"+before[task]] == "" {
-			t.Fatalf("no program for %s", task)
-		}
-		had := strings.Split(funcs["before"+before[task]], "\n")
-		added := 0
-		for line := range strings.Lines(funcs["after"+task]) {
-			if i := slices.Index(had, strings.TrimSuffix(line, "\n")); i >= 0 {
-				had = slices.Delete(had, i, i+1)
-			} else {
-				added++
-			}
-		}
-		t.Logf("%s: %d lines added", task, added)
-		if added == 0 || added > maxLines {
-			t.Errorf("%s adds %d lines, want 1 to %d", task, added, maxLines)
+	return funcs
+}
+
+// difference returns how many lines of after are not in before.
+func difference(before, after string) (added int) {
+	had := strings.Split(before, "\n")
+	for line := range strings.Lines(after) {
+		if i := slices.Index(had, strings.TrimSuffix(line, "\n")); i >= 0 {
+			had = slices.Delete(had, i, i+1)
+		} else {
+			added++
 		}
 	}
+	return added
+}
+
+// marked returns how many lines of a file are between the marks, or 0 if program is no file.
+func marked(t *testing.T, program string) int {
+	t.Helper()
+	if !strings.HasSuffix(program, ".go") {
+		return 0
+	}
+	code, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(code), "\t// added\n")
+	if len(parts) != 3 {
+		t.Fatalf("%s has %d parts", program, len(parts))
+	}
+	return strings.Count(parts[1], "\n")
 }
 
 // The programs without Spillway compile, too.
@@ -62,6 +118,11 @@ var (
 	_ = beforeServer
 	_ = beforeClient
 	_ = beforeGRPC
+	_ = beforeChi
+	_ = beforeEcho
+	_ = beforeGin
+	_ = beforeSQL
+	_ = beforeRedis
 )
 
 func newMux() *http.ServeMux {

@@ -1,0 +1,52 @@
+package tasks
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/labstack/echo/v4"
+
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+func beforeChi(r *chi.Mux) (http.Handler, error) {
+	return r, nil
+}
+
+// A server with the router chi: each of its routes has its own limit.
+func afterChi(r *chi.Mux) (http.Handler, error) {
+	return spillhttp.NewHandler(r, spillhttp.HandlerConfig{
+		HealthPaths: []string{"/healthz"},
+		Key:         func(req *http.Request) string { return r.Find(chi.NewRouteContext(), req.Method, req.URL.Path) },
+	})
+}
+
+func beforeEcho(e *echo.Echo) (http.Handler, error) {
+	return e, nil
+}
+
+// A server with the framework Echo.
+func afterEcho(e *echo.Echo) (http.Handler, error) {
+	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
+		HealthPaths: []string{"/healthz"},
+		Key: func(req *http.Request) string {
+			c := e.NewContext(req, nil)
+			e.Router().Find(req.Method, req.URL.Path, c)
+			return c.Path()
+		},
+	})
+}
+
+func beforeGin(e *gin.Engine) (http.Handler, error) {
+	return e, nil
+}
+
+// A server with the framework Gin. All routes share one limit: Gin finds the route of a request
+// only when it serves it. The recipe for Gin has a limit for each.
+func afterGin(e *gin.Engine) (http.Handler, error) {
+	return spillhttp.NewHandler(e, spillhttp.HandlerConfig{
+		HealthPaths: []string{"/healthz"},
+		Key:         func(*http.Request) string { return "gin" },
+	})
+}

@@ -1,0 +1,107 @@
+package tasks
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/labstack/echo/v4"
+
+	"github.com/seed90641741/spillway"
+)
+
+func TestRouters(t *testing.T) {
+	ok := func(http.ResponseWriter, *http.Request) {}
+	c := chi.NewRouter()
+	c.Get("/users/{id}", ok)
+	c.Get("/healthz", ok)
+	gin.SetMode(gin.ReleaseMode)
+	g := gin.New()
+	g.GET("/users/:id", gin.WrapF(ok))
+	g.GET("/healthz", gin.WrapF(ok))
+	e := echo.New()
+	e.GET("/users/:id", echo.WrapHandler(http.HandlerFunc(ok)))
+	e.GET("/healthz", echo.WrapHandler(http.HandlerFunc(ok)))
+	for name, made := range map[string]func() (http.Handler, error){
+		"chi":  func() (http.Handler, error) { return afterChi(c) },
+		"gin":  func() (http.Handler, error) { return afterGin(g) },
+		"echo": func() (http.Handler, error) { return afterEcho(e) },
+	} {
+		h, err := made()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, b, c := status(h, "/users/7", "", ""), status(h, "/healthz", "", ""), status(h, "/none", "", ""); a != 200 || b != 200 || c != 404 {
+			t.Errorf("%s: %d, %d and %d", name, a, b, c)
+		}
+	}
+}
+
+func TestSQL(t *testing.T) {
+	db, err := afterSQL("file:tasks?mode=memory&cache=shared")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var n int
+	if err := db.QueryRowContext(t.Context(), "SELECT 1").Scan(&n); err != nil || n != 1 {
+		t.Errorf("%d, %v", n, err)
+	}
+}
+
+// A server that is busy with a script is throttled.
+func TestRedis(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go answer(conn)
+		}
+	}()
+	client, err := afterRedis(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	rejected := 0
+	for range 300 {
+		if errors.Is(client.Set(t.Context(), "key", "value", 0).Err(), spillway.ErrRejected) {
+			rejected++
+		}
+	}
+	if rejected < 100 {
+		t.Errorf("%d of 300 commands are rejected", rejected)
+	}
+}
+
+// answer is a server that is busy with a script, and knows no handshake.
+func answer(conn net.Conn) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		text := ""
+		switch strings.ToLower(lines.Text()) {
+		case "hello":
+			text = "-ERR unknown command\r\n"
+		case "client":
+			text = "+OK\r\n"
+		case "set":
+			text = "-BUSY a script\r\n"
+		}
+		if _, err := io.WriteString(conn, text); err != nil {
+			return
+		}
+	}
+}
