@@ -95,6 +95,13 @@ mutants: ## Test the tests of MUTATED packages: changes of one operator that no 
 tools: $(LINT) $(VULN) ## Build the linters ahead of time
 	@go tool -n staticcheck >/dev/null
 
+.PHONY: promtool
+promtool: ## Check the alert rules, their tests and the metrics with promtool
+	@command -v promtool >/dev/null || { echo "promtool is not installed: Debian has it in the package prometheus"; exit 1; }
+	@promtool check rules deploy/alerts.yaml
+	@promtool test rules deploy/alerts_test.yaml
+	@go test -count 1 -run TestPromtool ./spillprom
+
 .PHONY: fmt
 fmt: ## Format all Go files
 	@gofmt -w .

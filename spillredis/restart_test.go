@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 )
 
-// A process is a Redis server with a directory and a socket of its own.
+// A process is a Redis server with another directory and socket than any other.
 type process struct {
 	path, dir string
 	options   []string
@@ -70,7 +70,7 @@ func (p *process) kill() {
 	_ = p.cmd.Wait()
 }
 
-// A writer increments keys that nobody else writes, and keeps which were acknowledged.
+// A writer increments keys that no other writer has, and keeps which were acknowledged.
 type writer struct {
 	client *redis.Client
 	prefix string
