@@ -61,7 +61,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log.set(wanted)
 	collector := admin.NewCollector()
 	p, err := httpproxy.Start(context.WithoutCancel(ctx), httpproxy.Config{
-		Config: wanted, Logger: logger, Observer: collector, Connect: new(xds.Connector).Connect,
+		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Connect: new(xds.Connector).Connect,
 	})
 	if err != nil {
 		return err

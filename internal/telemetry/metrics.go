@@ -53,6 +53,11 @@ var (
 		"Decisions of each policy: one per request for policies of a server, one per attempt for throttle and inflight, " +
 			"one per call for retry. In the mode observe, rejected means that the request would have been rejected.",
 	}
+	Requests = Metric{
+		"spillway_requests_total", Counter, "{request}", []string{"account", "reason"}, Proxy,
+		"Requests of HTTP that have ended, each in one account: served, late, failed, rejected (by the proxy, with the reason), " +
+			"rejected_upstream, client_gone_waiting and client_gone_sent.",
+	}
 	Retries = Metric{"spillway_retries_total", Counter, "{retry}", nil, Both, "Attempts after the first of their call."}
 	Latency = Metric{
 		"spillway_latency_seconds", Histogram, "s", []string{"role"}, Both,
@@ -127,7 +132,7 @@ var (
 
 // Metrics is the table of all metrics.
 var Metrics = []*Metric{
-	&Decisions, &Retries, &Latency, &RouteRejected, &CustomerRejected,
+	&Decisions, &Requests, &Retries, &Latency, &RouteRejected, &CustomerRejected,
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit, &Overrides, &Ready,

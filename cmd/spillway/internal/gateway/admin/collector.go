@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -18,7 +19,8 @@ const (
 	fateLate
 	fateFailed
 	fateDeclined
-	fateLeft
+	fateLeft         // the client left after the request was sent
+	fateGone         // the client left before
 	fateRefused      // before it was let in
 	fateWithheld     // after it: by a gate of the client, or by the queue of a batch cluster
 	fateIngressWould // a gate of the server's side would have refused it
@@ -29,6 +31,8 @@ const (
 // A Collector counts what the policies decide; make one with [NewCollector]. It is safe
 // for concurrent use, takes no lock but to count and keep a rejection, and allocates nothing.
 type Collector struct {
+	accounts  accounts.Book // of requests of HTTP
+	booked    atomic.Bool   // by a proxy, so that events do not tell fates of these
 	events    telemetry.Counts
 	routes    *spacesaving.Table // rejections by route and reason
 	fates     [fateCount][spillway.Criticalities]atomic.Uint64
@@ -57,6 +61,13 @@ func NewCollector() *Collector {
 	return &Collector{routes: routes}
 }
 
+// Accounts returns the accounts for a proxy to write to: it knows how each of its requests
+// ended. From then on events tell the fates of calls by [Collector.ByEnd] only.
+func (c *Collector) Accounts() *accounts.Book {
+	c.booked.Store(true)
+	return &c.accounts
+}
+
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
 	class := e.Call.Criticality.Index()
@@ -76,7 +87,7 @@ func (c *Collector) Observe(e spillway.Event) {
 		c.refused(&e, class)
 	case e.Policy == "retry":
 		c.ended(&e, class, byEnd)
-	case e.Policy == "batch" && e.Outcome != spillway.OutcomeServed:
+	case e.Policy == "batch" && e.Outcome != spillway.OutcomeServed && !c.booked.Load():
 		c.fates[fateOf(e.Outcome)][class].Add(1) // in the queue: it was not sent
 	}
 }
@@ -92,6 +103,7 @@ func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 func (c *Collector) refused(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
+	case e.Mode == spillway.ModeEnforce && c.booked.Load():
 	case e.Mode == spillway.ModeEnforce && e.Policy == "batch":
 		c.fates[fateWithheld][class].Add(1)
 	case e.Mode == spillway.ModeEnforce && !attempt:
@@ -114,7 +126,9 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 			fate = fateRefused
 		}
 	}
-	c.fates[fate][class].Add(1)
+	if byEnd || !c.booked.Load() {
+		c.fates[fate][class].Add(1)
+	}
 	if n := e.Call.Attempt; n > 0 {
 		c.retries.Add(uint64(n))
 	}
@@ -156,6 +170,9 @@ func (c *Collector) decisions(n int) []spillway.Event {
 
 // totals is what a Collector has counted up to some time.
 type totals struct {
+	accounts  accounts.Totals
+	booked    bool
+	offered   uint64 // where booked
 	events    telemetry.Totals
 	routes    []spacesaving.Count
 	unlisted  uint64 // rejections of other routes
@@ -177,9 +194,33 @@ func (c *Collector) read() *totals {
 			t.fates[fate][class] = c.fates[fate][class].Load()
 		}
 	}
+	if t.booked = c.booked.Load(); t.booked {
+		t.book(c.accounts.Read())
+	}
 	for role := range c.latency {
 		c.latency[role].read(&t.latency[role])
 	}
 	c.deadlines.read(&t.deadlines)
 	return t
+}
+
+// fateIn are the fates of accounts.
+var fateIn = [accounts.Count]int{
+	accounts.Served: fateServed, accounts.Late: fateLate, accounts.Failed: fateFailed, accounts.Rejected: fateRefused,
+	accounts.RejectedUpstream: fateDeclined, accounts.GoneWaiting: fateGone, accounts.GoneSent: fateLeft,
+}
+
+// book adds the accounts to the fates that events tell.
+func (t *totals) book(all accounts.Totals) {
+	t.accounts, t.offered = all, all.Offered
+	for fate := fateServed; fate <= fateWithheld; fate++ {
+		for class := range t.fates[fate] {
+			t.offered += t.fates[fate][class]
+		}
+	}
+	for account, fate := range fateIn {
+		for class, n := range all.Ended[account] {
+			t.fates[fate][class] += n
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -52,6 +53,7 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 		m.count(telemetry.RouteRejected, r.Count, r.Key, telemetry.ReasonLabel(spillway.Reason(r.Tag)))
 	}
 	m.count(telemetry.RouteRejected, st.Totals.Unlisted, "", "")
+	m.accounts(&st.Totals.Accounts)
 	m.count(telemetry.Retries, st.Totals.Retries)
 	for role := range st.Totals.Latency {
 		m.latency(&st.Totals.Latency[role], telemetry.Roles[role])
@@ -85,6 +87,21 @@ func (m metrics) level(x telemetry.Metric, v float64, labels ...string) {
 
 func (m metrics) count(x telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
+}
+
+// accounts sends what became of requests. Rejections here have a reason.
+func (m metrics) accounts(t *accounts.Totals) {
+	for a := range accounts.Count {
+		if account := accounts.Account(a); account != accounts.Rejected {
+			m.count(telemetry.Requests, t.Of(account), account.String(), "")
+		}
+	}
+	for reason, n := range t.Rejected {
+		if n == 0 {
+			continue // there are many reasons
+		}
+		m.count(telemetry.Requests, n, accounts.Rejected.String(), accounts.Reason(reason).String())
+	}
 }
 
 // listeners sends what there is of each name: one for MongoDB may have that of another.

@@ -146,6 +146,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
 	mux.HandleFunc("GET /metrics", s.read(s.metrics().ServeHTTP))
 	mux.HandleFunc("GET /debug/limits", s.private(s.text(writeLimits)))
+	mux.HandleFunc("GET /debug/accounts", s.private(s.text(writeAccounts)))
 	mux.HandleFunc("GET /debug/queues", s.private(s.text(writeQueues)))
 	mux.HandleFunc("GET /debug/decisions", s.private(s.serveDecisions))
 	mux.HandleFunc("GET /debug/config", s.private(s.serveConfig))

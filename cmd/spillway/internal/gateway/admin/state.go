@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -56,8 +57,9 @@ type Figures struct {
 	Goodput  float64 `json:"goodput"`
 	Late     float64 `json:"late"`
 	Failed   float64 `json:"failed"`
-	Declined float64 `json:"declined"` // by the upstream
-	Left     float64 `json:"left"`
+	Declined float64 `json:"declined"`     // by the upstream
+	Left     float64 `json:"left"`         // by clients, after the request was sent
+	Gone     float64 `json:"gone_waiting"` // by clients, before it was
 	Refused  Classes `json:"refused"`
 	Would    Classes `json:"would_refuse"` // where gates only observe
 	Ended    Classes `json:"ended"`        // all that has come to an end, whichever
@@ -80,6 +82,9 @@ type Figures struct {
 
 // Lost is what came to the upstream and was of no use.
 func (f *Figures) lost() float64 { return f.Late + f.Failed + f.Declined }
+
+// gone is what clients gave up.
+func (f *Figures) gone() float64 { return f.Left + f.Gone }
 
 // A ClusterFigure is a cluster and what is sent to it.
 type ClusterFigure struct {
@@ -108,6 +113,7 @@ type Reason struct {
 
 // Totals are counts since the start.
 type Totals struct {
+	Accounts accounts.Totals
 	Events   *telemetry.Totals
 	Routes   []spacesaving.Count // rejections, with the reason as the tag
 	Unlisted uint64              // rejections of other routes
@@ -147,8 +153,12 @@ func figures(then, now, quantiles *sample) Figures {
 		}
 	}
 	f.Goodput, f.Late, f.Failed = rate(fateServed).sum(), rate(fateLate).sum(), rate(fateFailed).sum()
-	f.Declined, f.Left = rate(fateDeclined).sum(), rate(fateLeft).sum()
-	f.Offered = float64(admissions(then, now))/seconds + refused.sum()
+	f.Declined, f.Left, f.Gone = rate(fateDeclined).sum(), rate(fateLeft).sum(), rate(fateGone).sum()
+	if now.totals.booked {
+		f.Offered = float64(now.totals.offered-then.totals.offered) / seconds
+	} else {
+		f.Offered = float64(admissions(then, now))/seconds + refused.sum()
+	}
 	f.latency(quantiles, now)
 	f.levels(now)
 	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && (f.Budget != nil || now.totals.retries > 0) {
@@ -243,7 +253,33 @@ func reasons(then, now *totals) []Reason {
 			}
 		}
 	}
+	all = append(all, ownReasons(then, now)...)
 	slices.SortStableFunc(all, func(a, b Reason) int { return cmp.Compare(b.Minute.sum(), a.Minute.sum()) })
+	return all
+}
+
+// ownReasons returns the clients that have left, and rejections that no policy made: they
+// have no events. Their rejections have no class, and count as CRITICAL.
+func ownReasons(then, now *totals) (all []Reason) {
+	add := func(r Reason) {
+		if r.Total.sum() > 0 {
+			r.Policy, r.Mode, r.Words = "proxy", spillway.ModeEnforce.String(), words[r.Reason]
+			all = append(all, r)
+		}
+	}
+	for _, a := range []accounts.Account{accounts.GoneWaiting, accounts.GoneSent} {
+		r := Reason{Outcome: "client gone", Reason: a.String()}
+		for class, n := range now.accounts.Ended[a] {
+			r.Total[class], r.Minute[class] = float64(n), float64(n-then.accounts.Ended[a][class])
+		}
+		add(r)
+	}
+	for reason := accounts.MaxRequests; int(reason) < accounts.Reasons; reason++ {
+		n, class := now.accounts.Rejected[reason], spillway.Critical.Index()
+		r := Reason{Outcome: "rejected", Reason: reason.String()}
+		r.Total[class], r.Minute[class] = float64(n), float64(n-then.accounts.Rejected[reason])
+		add(r)
+	}
 	return all
 }
 
@@ -251,7 +287,7 @@ func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is e
 
 // totalsOf returns what the metrics have.
 func totalsOf(now *totals) Totals {
-	return Totals{Events: &now.events, Routes: now.routes, Unlisted: now.unlisted, Retries: now.retries, Latency: now.latency}
+	return Totals{Accounts: now.accounts, Events: &now.events, Routes: now.routes, Unlisted: now.unlisted, Retries: now.retries, Latency: now.latency}
 }
 
 // clusterFigures returns the clusters with what was sent to each endpoint between

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 )
 
 // text returns a handler that writes the last State as aligned text.
@@ -81,6 +82,25 @@ func writeLimits(w io.Writer, st *State) {
 			last = t.Moves[0].Time.Format(time.TimeOnly) + " " + t.Moves[0].Why
 		}
 		row(w, t.Name, t.Value, t.Least, t.Most, last)
+	}
+}
+
+// writeAccounts writes what became of all requests of HTTP. The accounts and the requests in
+// progress add up to what was offered.
+func writeAccounts(w io.Writer, st *State) {
+	t := &st.Totals.Accounts
+	row(w, "ACCOUNT", "REQUESTS", "OF THEM RETRIED")
+	for a := range accounts.Count {
+		row(w, accounts.Account(a), t.Of(accounts.Account(a)), t.Retried[a])
+	}
+	row(w, "in progress", t.Offered-t.Sum(), "")
+	row(w, "offered", t.Offered, "")
+	fmt.Fprintln(w)
+	row(w, "REJECTED HERE", "REQUESTS")
+	for reason, n := range t.Rejected {
+		if n > 0 {
+			row(w, accounts.Reason(reason), n)
+		}
 	}
 }
 

@@ -20,7 +20,7 @@ func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{
 		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: perSecond(f.Offered), Note: "without retries"},
-		goodputTile(f), refusedTile(s), lostTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
+		goodputTile(f), refusedTile(s), lostTile(f), goneTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
 	}
 }
 
@@ -61,6 +61,19 @@ func lostTile(f *Figures) Tile {
 	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: perSecond(rate), Note: "of what was sent"}
 	if rate > 0 {
 		t.Note = perSecond(f.Late) + " late, " + perSecond(f.Failed+f.Declined) + " failed"
+	}
+	if f.matters(rate, lostShare) {
+		t.Level = "bad"
+	}
+	return t
+}
+
+// goneTile shows the requests whose client has left.
+func goneTile(f *Figures) Tile {
+	rate := f.gone()
+	t := Tile{ID: "gone", Name: "Client gone", Value: &rate, Text: perSecond(rate), Note: "clients that gave up"}
+	if rate > 0 {
+		t.Note = perSecond(f.Gone) + " waiting here, " + perSecond(f.Left) + " sent"
 	}
 	if f.matters(rate, lostShare) {
 		t.Level = "bad"

@@ -53,25 +53,41 @@ func (f *Figures) matters(rate, share float64) bool {
 	return rate > share*f.Offered && rate*f.Seconds >= fewRequests
 }
 
-// headline returns how bad it is, and what it is.
+// headline returns how bad it is, and what it is: the largest part of what is offered and
+// not served in time.
 func headline(s *State) (level, text string) {
 	f := &s.Mean
+	lost, down := f.lost()+f.gone(), clustersDown(s)
+	if f.matters(lost, lostShare) {
+		switch {
+		case len(down) > 0 && f.Failed+f.Declined >= max(f.Late, f.gone()):
+			return "bad", "No endpoint of " + listed(down) + " is up."
+		case f.gone() >= max(f.Late, f.Failed, f.Declined):
+			return "bad", "Clients give up before they are answered."
+		case f.Late >= max(f.Failed, f.Declined):
+			return "bad", "Answers come too late."
+		case f.Declined >= f.Failed:
+			return "bad", "The upstream rejects requests."
+		default:
+			return "bad", "The upstream fails."
+		}
+	}
+	return protection(s)
+}
+
+// protection is headline where little is lost.
+func protection(s *State) (level, text string) {
+	f := &s.Mean
 	refuses := f.matters(f.Refused.sum(), refusedShare)
-	switch lost := f.lost(); {
-	case f.matters(lost, lostShare) && f.Late >= max(f.Failed, f.Declined):
-		return "bad", "Answers come too late."
-	case f.matters(lost, lostShare) && f.Declined >= f.Failed:
-		return "bad", "The upstream refuses."
-	case f.matters(lost, lostShare):
-		return "bad", "The upstream fails."
+	switch {
 	case refuses && s.byLimits(spillway.ModeEnforce):
-		return "warn", "Limits refuse requests."
+		return "warn", "Limits reject requests."
 	case refuses && f.overdue():
 		return "warn", "Overloaded, and slow."
 	case refuses:
 		return "warn", "Overloaded, and protected."
 	case f.matters(f.Would.sum(), refusedShare) && s.byLimits(spillway.ModeObserve):
-		return "warn", "Limits would refuse requests."
+		return "warn", "Limits would reject requests."
 	case f.matters(f.Would.sum(), refusedShare):
 		return "warn", "Overloaded, and not protected."
 	case f.overdue():
@@ -87,7 +103,7 @@ func (s *State) byLimits(mode spillway.Mode) bool {
 	limits, all := 0.0, 0.0
 	for i := range s.Reasons {
 		r := &s.Reasons[i]
-		if r.Outcome != "refused" || r.Mode != mode.String() {
+		if r.Outcome != "rejected" || r.Mode != mode.String() {
 			continue
 		}
 		n := r.Minute.sum()
@@ -111,7 +127,7 @@ func losses(f *Figures) string {
 	for _, x := range []struct {
 		rate float64
 		what string
-	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.Declined, "refused by the upstream"}} {
+	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.Declined, "rejected by the upstream"}, {f.gone(), "given up by clients"}} {
 		if x.rate > 0 {
 			parts = append(parts, perSecond(x.rate)+" "+x.what)
 		}
@@ -126,7 +142,7 @@ func refusedWords(f *Figures) string {
 	if f.Refused.sum() == 0 {
 		return ""
 	}
-	return "Refused: " + perSecond(f.Refused.sum()) + ", " + classShares(f.Refused, f.Ended) + "."
+	return "Rejected: " + perSecond(f.Refused.sum()) + ", " + classShares(f.Refused, f.Ended) + "."
 }
 
 // would says what gates that observe would have refused.
@@ -136,9 +152,9 @@ func would(s *State) string {
 	case f.Would.sum() == 0:
 		return ""
 	case f.Refused.sum() == 0 && s.Mode == spillway.ModeObserve:
-		return "Mode observe refuses nothing; enforce would refuse about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
+		return "Mode observe rejects nothing; enforce would reject about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
 	default:
-		return "Gates that only observe would refuse about " + perSecond(f.Would.sum()) + "."
+		return "Gates that only observe would reject about " + perSecond(f.Would.sum()) + "."
 	}
 }
 
@@ -155,9 +171,8 @@ func latencies(f *Figures) string {
 	}
 }
 
-// unreachable names the clusters of which no endpoint gets requests.
-func unreachable(s *State) string {
-	var names []string
+// clustersDown returns the clusters none of whose endpoints gets requests.
+func clustersDown(s *State) (names []string) {
 	for i := range s.Clusters {
 		x := &s.Clusters[i]
 		down := 0
@@ -170,10 +185,21 @@ func unreachable(s *State) string {
 			names = append(names, x.Name)
 		}
 	}
+	return names
+}
+
+// unreachable names the clusters that are down, and why the first endpoint is.
+func unreachable(s *State) string {
+	names := clustersDown(s)
 	if len(names) == 0 {
 		return ""
 	}
-	return " Not one endpoint is up of " + listed(names) + "."
+	for i := range s.Clusters {
+		if x := &s.Clusters[i]; x.Name == names[0] {
+			return " All endpoints of " + listed(names) + " are down; " + x.Endpoints[0].Address + ": " + x.Endpoints[0].Down + "."
+		}
+	}
+	return ""
 }
 
 func addresses(s *State) string {

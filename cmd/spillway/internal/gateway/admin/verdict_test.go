@@ -29,7 +29,7 @@ func TestVerdict(t *testing.T) {
 		"protected": {
 			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{300, 100}, Ended: Classes{300, 200, 500}, P99: ms(80), Deadline: ms(500)}},
 			level: "warn", headline: "Overloaded, and protected.",
-			says: []string{"Refused: 400/s, 100 % of SHEDDABLE, 50 % of SHEDDABLE_PLUS, none of CRITICAL.", "inside"},
+			says: []string{"Rejected: 400/s, 100 % of SHEDDABLE, 50 % of SHEDDABLE_PLUS, none of CRITICAL.", "inside"},
 		},
 		"protected and slow": {
 			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 588, Late: 12, Refused: Classes{400}, Ended: Classes{400, 0, 600}, P99: ms(501), Deadline: ms(500)}},
@@ -47,36 +47,40 @@ func TestVerdict(t *testing.T) {
 			state: State{
 				Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{
-					{Policy: "quota", Outcome: "refused", Mode: "enforce", Minute: Classes{500}}, {Policy: "shed", Outcome: "refused", Mode: "enforce", Minute: Classes{400}},
-					{Policy: "shed", Outcome: "refused", Mode: "observe", Minute: Classes{9000}}, {Policy: "retry", Outcome: "late", Mode: "enforce", Minute: Classes{9000}},
+					{Policy: "quota", Outcome: "rejected", Mode: "enforce", Minute: Classes{500}}, {Policy: "shed", Outcome: "rejected", Mode: "enforce", Minute: Classes{400}},
+					{Policy: "shed", Outcome: "rejected", Mode: "observe", Minute: Classes{9000}}, {Policy: "retry", Outcome: "late", Mode: "enforce", Minute: Classes{9000}},
 				},
 			},
-			level: "warn", headline: "Limits refuse requests.",
+			level: "warn", headline: "Limits reject requests.",
 		},
 		"would be over quota": {
 			state: State{
 				Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
-				Reasons: []Reason{{Policy: "ratelimit", Outcome: "refused", Mode: "observe", Minute: Classes{500}}},
+				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "observe", Minute: Classes{500}}},
 			},
-			level: "warn", headline: "Limits would refuse requests.",
+			level: "warn", headline: "Limits would reject requests.",
 		},
 		"observed": {
 			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
-			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe refuses nothing; enforce would refuse about 300/s, 75 % of SHEDDABLE, none of CRITICAL."},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe rejects nothing; enforce would reject about 300/s, 75 % of SHEDDABLE, none of CRITICAL."},
 		},
 		"one gate observes": {
 			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Refused: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
-			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would refuse about 300/s."},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would reject about 300/s."},
 		},
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
 		"failing":  {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 10, Failed: 50, Ended: Classes{100}}}, level: "bad", headline: "The upstream fails."},
-		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Declined: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream refuses.", says: []string{"60/s refused by the upstream"}},
+		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Declined: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream rejects requests.", says: []string{"60/s rejected by the upstream"}},
 		"unreachable": {
 			state: State{
 				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
-				Clusters: []ClusterFigure{{Cluster: Cluster{Name: "web"}, Endpoints: []EndpointFigure{{Endpoint: Endpoint{Down: "cannot be connected to"}}}}},
+				Clusters: []ClusterFigure{{Cluster: Cluster{Name: "web"}, Endpoints: []EndpointFigure{{Endpoint: Endpoint{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
 			},
-			level: "bad", headline: "The upstream fails.", says: []string{"Not one endpoint is up of web."},
+			level: "bad", headline: "No endpoint of web is up.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
+		},
+		"given up": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, Left: 60, Gone: 33, Ended: Classes{100}}}, level: "bad",
+			headline: "Clients give up before they are answered.", says: []string{"93/s given up by clients"},
 		},
 		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests under way, 3.0/s more come in, and none has ended in the last 10 s."}},
 		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request under way"}},

@@ -86,6 +86,7 @@ func ownOf(r *http.Request, err error) own {
 // headers. A client that was refused is told to come back after so long.
 func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
 	a := ownOf(r, err)
+	accountingOf(r.Context()).note(a)
 	h := w.Header()
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)

@@ -105,6 +105,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 		}
 		defer q.Leave(turn)
 	}
+	accountingOf(r.Context()).markSent()
 	takes := g.cluster.pool.Enter(x)
 	defer g.cluster.pool.Leave(x, takes)
 	g.forward.ServeHTTP(x.Streaming(w), r)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
@@ -65,6 +66,7 @@ type listener struct {
 	served   chan struct{} // closed when it accepts no more
 	cancel   context.CancelFunc
 	clients  *clients.Set
+	book     *accounts.Book
 	users    users // requests, those that have taken over their connection included
 }
 
@@ -103,7 +105,7 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.clients = clients.New(c.MaxRequests, c.IdleTimeout)
+	l.clients, l.book = clients.New(c.MaxRequests, c.IdleTimeout), p.book
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
@@ -202,14 +204,26 @@ func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 
 // ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	came, cut, a := r.Context(), true, new(accounting)
+	l.book.Begin()
+	s := l.settings.Load()
+	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, accountingKey{}, a)), l.clients, s.bounds)
+	defer func() {
+		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
+		l.book.End(a.close(broken || came.Err() != nil, cut))
+	}()
+	defer x.End()
+	l.admit(x, r, s)
+	cut = false // the handler did not panic
+}
+
+// admit has a request pass the bounds of the listener.
+func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 	if !l.users.enter() {
-		answer(w, r, errDraining, 0)
+		answer(x, r, errDraining, 0)
 		return
 	}
 	defer l.users.leave()
-	s := l.settings.Load()
-	x, r := clients.NewExchange(w, r, l.clients, s.bounds)
-	defer x.End()
 	if err := s.admits(r); err != nil {
 		answer(x, r, err, 0)
 		return

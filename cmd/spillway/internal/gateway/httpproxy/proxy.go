@@ -1,6 +1,7 @@
 package httpproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
@@ -27,6 +29,8 @@ type Config struct {
 	Logger *slog.Logger
 	// Observer, if not nil, is told of the decisions of all gates.
 	Observer spillway.Observer
+	// Accounts, if not nil, counts what becomes of requests of HTTP.
+	Accounts *accounts.Book
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
@@ -36,8 +40,9 @@ type Config struct {
 type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer // of all gates
-	refusals *refusals         // which it is, while the proxy runs
-	base     context.Context   //nolint:containedctx // of all requests, as http.Server.BaseContext has it
+	book     *accounts.Book
+	refusals *refusals       // which it is, while the proxy runs
+	base     context.Context //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel   context.CancelFunc
 	mongo    *mongoproxy.Proxy
 	connect  Connect
@@ -66,9 +71,10 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 		p.logger = slog.New(slog.DiscardHandler)
 	}
 	p.refusals = newRefusals(p.logger, c.Observer)
-	p.observer = p.refusals
+	p.book = cmp.Or(c.Accounts, new(accounts.Book))
+	p.observer = &bookkeeper{next: p.refusals, book: p.book}
 	p.base, p.cancel = context.WithCancel(ctx)
-	p.mongo = mongoproxy.New(p.base, p.logger, p.observer)
+	p.mongo = mongoproxy.New(p.base, p.logger, p.refusals)
 	if err := p.Update(c.Config); err != nil {
 		p.cancel()
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -43,6 +44,7 @@ func Rehearse(c *config.Config, l *config.Listener, dial func(ctx context.Contex
 		g.settings.Store(x.settings)
 	}
 	x.listener.settings.Store(x.settings)
+	x.listener.book = new(accounts.Book) // which nobody reads
 	return x, nil
 }
 

@@ -49,7 +49,8 @@
     { id: "load", title: "Offered and goodput", about: "per second", text: rate, axis: plain, lines: [
       line("offered", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
       line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
-      line("late or failed", "timed-out", (r) => r.late + r.failed + r.declined)] },
+      line("late or failed", "timed-out", (r) => r.late + r.failed + r.declined),
+      line("client gone", "refused-throttle", (r) => r.left + r.gone_waiting, { dash: [5, 4] })] },
     { id: "refused", title: "Refused, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.refused) },
     { id: "would", title: "Would be refused, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_refuse) },
     { id: "latency", title: "Latency of the admitted", about: "over ten seconds, log scale", text: millis, log: true, lines: [

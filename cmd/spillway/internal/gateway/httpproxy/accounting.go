@@ -1,0 +1,165 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+)
+
+// An accounting collects what policies report of one request, until its end is known: then it goes
+// into one account. Policies report through an observer, and find it in the context.
+type accounting struct {
+	mu       sync.Mutex
+	class    spillway.Criticality
+	sent     bool // it was admitted by the gate, and has left the queue
+	rejected bool // by a policy of the proxy
+	reason   accounts.Reason
+	late     bool // the deadline passed while it waited
+	ended    bool // the call to the upstream, with an outcome
+	outcome  spillway.Outcome
+	withheld bool // the call ended by a rejection of the proxy
+	retried  bool
+	answered own // by the proxy itself; zero: it was not
+}
+
+type accountingKey struct{}
+
+// accountingOf returns the accounting of a request, nil if it has none.
+func accountingOf(ctx context.Context) *accounting {
+	if ctx == nil {
+		return nil
+	}
+	e, _ := ctx.Value(accountingKey{}).(*accounting)
+	return e
+}
+
+// take takes in what a policy reports of the request.
+func (n *accounting) take(e *spillway.Event) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if e.Policy == "inflight" || e.Policy == "retry" { // elsewhere it is the attempt of the client
+		n.retried = n.retried || e.Call.Attempt > 0
+	}
+	switch {
+	case e.Mode != spillway.ModeEnforce && e.Refused:
+		return // it went on
+	case e.Refused:
+		n.rejected, n.reason = true, accounts.Reason(e.Reason)
+	case e.Policy == "retry":
+		n.ended, n.outcome = true, e.Outcome
+		n.withheld = errors.Is(e.Err, spillway.ErrRejected)
+	case !n.sent && errors.Is(e.Err, context.DeadlineExceeded):
+		n.late = true
+	}
+	n.class = e.Call.Criticality
+}
+
+// close returns how the request ended. gone says that the client has left, cut that the answer
+// was cut short.
+func (n *accounting) close(gone, cut bool) accounts.End {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	end := accounts.End{Criticality: n.class, Retried: n.retried}
+	left := accounts.GoneWaiting
+	if n.sent {
+		left = accounts.GoneSent
+	}
+	switch {
+	case n.rejected && (!n.ended || n.withheld):
+		end.Account, end.Reason = accounts.Rejected, n.reason
+	case n.ended && n.outcome == spillway.OutcomeServed && cut && gone:
+		end.Account = left
+	case n.ended && n.outcome == spillway.OutcomeServed && cut:
+		end.Account = accounts.Failed
+	case n.ended && n.answered == notReached:
+		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
+	case n.ended:
+		end.Account = accountOf(n.outcome)
+	case n.late:
+		end.Account = accounts.Late
+	case n.answered != own{}:
+		end.Account, end.Reason = n.answered.account(left)
+	case gone:
+		end.Account = left
+	case cut:
+		end.Account = accounts.Failed
+	}
+	return end
+}
+
+// accountOf returns the account of a call to the upstream.
+func accountOf(o spillway.Outcome) accounts.Account {
+	switch o {
+	case spillway.OutcomeServed:
+		return accounts.Served
+	case spillway.OutcomeTimedOut:
+		return accounts.Late
+	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
+		return accounts.RejectedUpstream
+	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
+		return accounts.GoneSent
+	default:
+		return accounts.Failed
+	}
+}
+
+// account returns the account of a request that the proxy answers itself. left is that of one
+// whose client has left.
+func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) {
+	switch a {
+	case nowhere:
+		return accounts.Rejected, accounts.NoRoute
+	case ending:
+		return accounts.Rejected, accounts.Draining
+	case tooLong, noTunnel:
+		return accounts.Rejected, accounts.BadRequest
+	case tooBusy:
+		return accounts.Rejected, accounts.MaxRequests
+	case tooLate:
+		return accounts.Late, 0
+	case tooSlow, cutShort, clientLeft:
+		return left, 0
+	default:
+		return accounts.Failed, 0
+	}
+}
+
+// A bookkeeper is an observer that gives each event to the accounting of its request. A rejection
+// without one was made as soon as the head of the request had come: it is all there is of it.
+type bookkeeper struct {
+	next spillway.Observer
+	book *accounts.Book
+}
+
+// Observe implements [spillway.Observer].
+func (b *bookkeeper) Observe(e spillway.Event) {
+	switch n := accountingOf(e.Context); {
+	case n != nil:
+		n.take(&e)
+	case e.Refused && e.Mode == spillway.ModeEnforce:
+		b.book.Begin()
+		b.book.End(accounts.End{Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality})
+	}
+	b.next.Observe(e)
+}
+
+// note notes that the proxy answers the request itself. A nil accounting notes nothing.
+func (n *accounting) note(a own) {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.answered = a
+	}
+}
+
+// markSent notes that the request is sent on, as note does.
+func (n *accounting) markSent() {
+	if n != nil {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.sent = true
+	}
+}
