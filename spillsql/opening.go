@@ -30,11 +30,13 @@ type opening struct {
 type opened int
 
 const (
-	notOpened   opened    = iota // for a reason that says nothing of the server
-	isOpen                       // the connection is open
-	wasRefused                   // the server does not accept it
-	maxOpenings = 1 << 10        // that many at once are no limit
+	notOpened  opened = iota // for a reason that says nothing of the server
+	isOpen                   // the connection is open
+	wasRefused               // the server does not accept it
 )
+
+// maxOpenings at once are no limit.
+const maxOpenings = 1 << 10
 
 // begin takes the right to open a connection, or returns false.
 func (o *opening) begin() bool {

@@ -4,7 +4,7 @@ import (
 	"database/sql"
 
 	"github.com/redis/go-redis/v9"
-	_ "modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver
 
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/spillredis"
@@ -20,8 +20,8 @@ func afterSQL(dsn string) (*sql.DB, error) {
 	return spillsql.Open("sqlite", dsn, spillsql.Config{MaxConns: 20})
 }
 
-func beforeRedis(addr string) (*redis.Client, error) {
-	return redis.NewClient(&redis.Options{Addr: addr}), nil
+func beforeRedis(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: addr})
 }
 
 // A cache: a limit on commands in flight, throttling and retries.

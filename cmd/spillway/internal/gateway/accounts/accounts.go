@@ -21,8 +21,10 @@ const (
 	RejectedUpstream                // by the upstream: it was overloaded, or the customer over its quota
 	GoneWaiting                     // the client left before the request was sent on
 	GoneSent                        // the client left after it was sent on
-	Count            = int(GoneSent) + 1
 )
+
+// Count is how many accounts there are.
+const Count = int(GoneSent) + 1
 
 var names = [Count]string{"served", "late", "failed", "rejected", "rejected_upstream", "client_gone_waiting", "client_gone_sent"}
 
@@ -39,8 +41,10 @@ const (
 	NoRoute
 	Draining
 	BadRequest // it is too long, or wants a tunnel
-	Reasons    = int(BadRequest) + 1
 )
+
+// Reasons is how many reasons there are, the zero Reason included.
+const Reasons = int(BadRequest) + 1
 
 var own = [...]string{"max_requests", "no_route", "draining", "bad_request"}
 

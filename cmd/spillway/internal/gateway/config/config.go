@@ -45,16 +45,23 @@ type Log struct {
 // Mode is the mode of a gate; empty means that of [Config].
 type Mode = policyconf.Mode
 
-// Settings of the policies, which scenarios have, too.
 type (
-	Classes   = policyconf.Classes
+	// Classes has a number for each criticality.
+	Classes = policyconf.Classes
+	// RateLimit has the settings of package ratelimit.
 	RateLimit = policyconf.RateLimit
-	Quota     = policyconf.Quota
-	Limit     = policyconf.Limit
-	Attempts  = policyconf.Attempts
-	Shed      = policyconf.Shed
-	Throttle  = policyconf.Throttle
-	Inflight  = policyconf.Inflight
+	// Quota has the settings of package quota.
+	Quota = policyconf.Quota
+	// Limit has the settings of a customer.
+	Limit = policyconf.Limit
+	// Attempts has the settings of package attempts.
+	Attempts = policyconf.Attempts
+	// Shed has the settings of packages shed and concurrency.
+	Shed = policyconf.Shed
+	// Throttle has the settings of package throttle.
+	Throttle = policyconf.Throttle
+	// Inflight has the settings of package inflight.
+	Inflight = policyconf.Inflight
 )
 
 // Class is a criticality as text; empty is none.

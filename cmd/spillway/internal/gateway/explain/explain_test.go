@@ -171,7 +171,7 @@ func TestExplainAgreesWithTheProxy(t *testing.T) {
 			t.Fatalf("question %d: %v", i, err)
 		}
 		trial := func(f failure) (status, attempts int) {
-			return world.try(t, p, client, f, requestOf(t, p.Addr(q.listener).String(), q.method, q.url, q.header, q.body))
+			return world.try(t, client, f, requestOf(t, p.Addr(q.listener).String(), q.method, q.url, q.header, q.body))
 		}
 		status, attempts := trial(failure{})
 		if status != e.Status {
@@ -192,7 +192,7 @@ func TestExplainAgreesWithTheProxy(t *testing.T) {
 }
 
 // try sends a request to a proxy whose upstreams fail so.
-func (r *reality) try(t *testing.T, p *httpproxy.Proxy, client *http.Client, f failure, req *http.Request) (status, attempts int) {
+func (r *reality) try(t *testing.T, client *http.Client, f failure, req *http.Request) (status, attempts int) {
 	t.Helper()
 	r.reset(f)
 	resp, err := client.Do(req)

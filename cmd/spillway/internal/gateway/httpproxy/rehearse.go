@@ -28,7 +28,9 @@ type Rehearsal struct {
 
 // Rehearse makes one of a configuration with its defaults. It must be closed, after its
 // connections.
-func Rehearse(c *config.Config, l *config.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), o spillway.Observer) (*Rehearsal, error) {
+func Rehearse(
+	c *config.Config, l *config.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), o spillway.Observer,
+) (*Rehearsal, error) {
 	n := &next{config: c, clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate)}
 	x := &Rehearsal{clusters: n.clusters, gates: n.gates}
 	p := &Proxy{logger: slog.New(slog.DiscardHandler), observer: o}

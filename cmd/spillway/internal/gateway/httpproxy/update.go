@@ -86,7 +86,10 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 
 // makeSettings makes those of a listener but for its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
-	s := &settings{config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l), bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks()}
+	s := &settings{
+		config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l),
+		bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks(),
+	}
 	for _, r := range s.table.All() {
 		key := gateKey{l.Name, r.Config.Cluster}
 		if n.gates[key] == nil {

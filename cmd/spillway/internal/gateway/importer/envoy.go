@@ -22,7 +22,32 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 	if err := unique(docs); err != nil {
 		return nil, err
 	}
-	var roots []cursor
+	roots, err := e.roots(docs)
+	if err != nil {
+		return nil, err
+	}
+	described := e.allRoutes()
+	e.mixed()
+	for _, name := range e.order {
+		if !e.used[name] {
+			x := *e.clusters[name]
+			e.place(&x)
+		}
+	}
+	e.result.nothing = described && len(e.config.Routes) == 0 || len(e.order) == 0 ||
+		len(e.found.listeners) > 0 && len(e.config.Listeners) == 0
+	if len(e.config.Routes) == 0 && len(e.config.Clusters) > 1 {
+		e.config.Routes = []config.Route{{Cluster: e.config.Clusters[0].Name}}
+		e.notef("no route was imported: one was made up, of all requests to cluster %s", e.config.Clusters[0].Name)
+	}
+	if e.note15 {
+		e.notef("routes without a timeout got the one that Envoy gives them, %v", defaultTimeout)
+	}
+	return e.finish(roots)
+}
+
+// roots reads the documents, and finds what they have.
+func (e *envoyImport) roots(docs []Document) (all []cursor, err error) {
 	for _, d := range docs {
 		root, err := e.read(d)
 		if err != nil {
@@ -31,9 +56,14 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 		if len(docs) > 1 {
 			root.path = d.Name + ": "
 		}
-		roots = append(roots, root)
+		all = append(all, root)
 		e.find(root, noListener)
 	}
+	return all, nil
+}
+
+// allRoutes imports listeners, clusters and routes, and reports whether routes were found.
+func (e *envoyImport) allRoutes() bool {
 	var listeners []string // their names, empty for those that could not be imported
 	for _, c := range e.found.listeners {
 		listeners = append(listeners, e.listener(c))
@@ -56,23 +86,7 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 		}
 		e.routes(c.cursor, names)
 	}
-	e.mixed()
-	for _, name := range e.order {
-		if !e.used[name] {
-			x := *e.clusters[name]
-			e.place(&x)
-		}
-	}
-	e.result.nothing = described && len(e.config.Routes) == 0 || len(e.order) == 0 ||
-		len(e.found.listeners) > 0 && len(e.config.Listeners) == 0
-	if len(e.config.Routes) == 0 && len(e.config.Clusters) > 1 {
-		e.config.Routes = []config.Route{{Cluster: e.config.Clusters[0].Name}}
-		e.notef("no route was imported: one was made up, of all requests to cluster %s", e.config.Clusters[0].Name)
-	}
-	if e.note15 {
-		e.notef("routes without a timeout got the one that Envoy gives them, %v", defaultTimeout)
-	}
-	return e.finish(roots)
+	return described
 }
 
 // envoyImport is what is known while documents are read.

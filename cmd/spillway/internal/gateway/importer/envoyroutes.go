@@ -151,7 +151,8 @@ func (e *envoyImport) route(hosts []string, c, inherited cursor) {
 		if d == 0 {
 			d = -1
 		}
-		e.setRoute(&r, action.get("idle_timeout"), "stream_idle_timeout", "it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
+		e.setRoute(&r, action.get("idle_timeout"), "stream_idle_timeout",
+			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
 			func(r *config.Route) { r.StreamIdle = d })
 	}
 	x := cloneCluster(e.known(name.text()))

@@ -151,7 +151,8 @@ func (e *envoyImport) clientTLS(x *config.Cluster, socket cursor) {
 		part.at.carry("clusters[]." + part.field)
 	}
 	if x.TLS.CA == "" {
-		e.notef("cluster %q accepts certificates that the system's authorities signed: no file of authorities could be imported, without which Envoy accepts any", x.Name)
+		e.notef("cluster %q accepts certificates that the system's authorities signed: "+
+			"no file of authorities could be imported, without which Envoy accepts any", x.Name)
 	}
 }
 

@@ -199,7 +199,8 @@ func (m *mongoImport) credentials(root, options cursor) {
 	const why = "clients authenticate to the server through the proxy, which has no credentials"
 	mechanism := options.get("authmechanism")
 	if mechanism.text() == "MONGODB-X509" {
-		mechanism.leaveAs(Security, "the server would see the certificate of the proxy and not that of the client", "tls_passthrough, or shared_x509 if all clients are one user")
+		mechanism.leaveAs(Security, "the server would see the certificate of the proxy and not that of the client",
+			"tls_passthrough, or shared_x509 if all clients are one user")
 	}
 	if user := root.get("username"); user.there() || mechanism.there() {
 		m.x.Authentication = true

@@ -35,7 +35,8 @@ func (m *mongoImport) server(root cursor) {
 			}
 		}
 	}
-	for _, part := range []string{"storage", "systemLog", "processManagement", "replication", "sharding", "operationProfiling", "auditLog", "setParameter", "cloud"} {
+	for _, part := range []string{"storage", "systemLog", "processManagement", "replication", "sharding",
+		"operationProfiling", "auditLog", "setParameter", "cloud"} {
 		root.get(part).leaveAs(Detail, "it stays with the server", "")
 	}
 	root.get("ok").leaveAs(Detail, "it is part of the answer", "")
@@ -60,7 +61,8 @@ func (m *mongoImport) address(c cursor) {
 	if !at.there() {
 		at = bind
 	}
-	m.set(at, "endpoints", "the proxy connects to it, and listens at an address of its own", func(x *config.Mongo) { x.Endpoints = []string{net.JoinHostPort(host, number)} })
+	m.set(at, "endpoints", "the proxy connects to it, and listens at an address of its own",
+		func(x *config.Mongo) { x.Endpoints = []string{net.JoinHostPort(host, number)} })
 	bind.changed("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
 	c.get("bindIpAll").leaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
 }

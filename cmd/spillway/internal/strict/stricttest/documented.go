@@ -154,7 +154,7 @@ func (l library) lookup(target string) (string, error) {
 
 // read reads the comments of the fields of a package.
 func (l library) read(name string) error {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+name).Output() //nolint:noctx // it is short
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+name).Output()
 	if err != nil {
 		return fmt.Errorf("go list %s: %w", name, err)
 	}

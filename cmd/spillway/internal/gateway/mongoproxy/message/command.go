@@ -14,10 +14,11 @@ import (
 // A Kind of commands is one that is told apart.
 type Kind uint8
 
+// The kinds.
 const (
-	Ordinary Kind = iota
-	Greeting      // hello and isMaster
-	Proving       // who the client is
+	Ordinary Kind = iota // all others
+	Greeting             // hello and isMaster
+	Proving              // who the client is
 )
 
 // A Command is what is known of a message of a client. It shares its bytes.
@@ -270,6 +271,6 @@ func (c *Command) Access() spillway.Kind {
 // Resendable reports whether the protocol allows for it, and the message can be
 // changed where it must be: maxTimeMS inside of what is compressed cannot, and may be in
 // what is too long to be looked at.
-func (cmd *Command) Resendable() bool {
-	return cmd.Seen && !cmd.Unacknowledged() && cmd.Name != nil && !(cmd.Compressed && cmd.maxTime.Kind != 0 && cmd.Timeout() > 0)
+func (c *Command) Resendable() bool {
+	return c.Seen && !c.Unacknowledged() && c.Name != nil && !(c.Compressed && c.maxTime.Kind != 0 && c.Timeout() > 0)
 }

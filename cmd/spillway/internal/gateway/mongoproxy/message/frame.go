@@ -4,7 +4,7 @@ package message
 
 import "github.com/seed90641741/spillway/internal/mongowire"
 
-// A frame is a message, or the beginning of one.
+// A Frame is a message, or the beginning of one.
 type Frame struct {
 	mongowire.Header
 

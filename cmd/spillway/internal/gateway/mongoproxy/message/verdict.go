@@ -24,6 +24,7 @@ type Verdict struct {
 	Base       time.Duration
 }
 
+// Outcome returns what the answer says of the server.
 func (v Verdict) Outcome() spillway.Outcome {
 	switch {
 	case v.Overloaded:
