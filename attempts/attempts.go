@@ -69,10 +69,9 @@ func (c *Config) dontRetry(n *Counts) bool {
 // believed. Its methods allocate nothing. It is safe for concurrent use and must
 // not be copied; make one with [New].
 type Histogram struct {
-	pending pending
-	mu      sync.Mutex
-	cfg     Config
-	window  window
+	mu     sync.Mutex
+	cfg    Config
+	window window
 }
 
 // New returns a Histogram that has seen nothing, or an error that names the field
@@ -95,8 +94,6 @@ func (h *Histogram) Update(c Config) error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.pending.close()
-	h.fold()
 	h.cfg = c
 	return nil
 }
@@ -105,27 +102,9 @@ func (h *Histogram) Update(c Config) error {
 // refused. The first attempt is 0. A negative number counts as 0, and all from
 // Buckets−1 up count alike. Call it once for each request.
 func (h *Histogram) Observe(now time.Time, attempt int) {
-	if !h.pending.count(now, bucketOf(attempt)) {
-		h.observe(now, attempt)
-	}
-}
-
-func (h *Histogram) observe(now time.Time, attempt int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fold()
 	h.window.observe(now, attempt, &h.cfg)
-	h.pending.open(&h.window, &h.cfg)
-}
-
-// fold moves the counts that were made without the lock into the window.
-func (h *Histogram) fold() {
-	if n, some := h.pending.take(); some {
-		h.window.add(&n, &h.cfg)
-	}
-	if h.pending.isOpen() {
-		h.pending.open(&h.window, &h.cfg)
-	}
 }
 
 // DontRetry reports whether a request that is refused at the time now had better
@@ -133,7 +112,6 @@ func (h *Histogram) fold() {
 func (h *Histogram) DontRetry(now time.Time) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fold()
 	h.window.see(now, &h.cfg)
 	return h.cfg.dontRetry(&h.window.sum)
 }
@@ -149,7 +127,6 @@ type Stats struct {
 func (h *Histogram) Stats(now time.Time) Stats {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fold()
 	h.window.see(now, &h.cfg)
 	n := h.window.sum
 	return Stats{Counts: n, RetryShare: n.RetryShare(), DontRetry: h.cfg.dontRetry(&n)}

@@ -65,27 +65,9 @@ func (w *window) see(now time.Time, c *Config) {
 
 func (w *window) observe(now time.Time, attempt int, c *Config) {
 	w.see(now, c)
-	i := bucketOf(attempt)
+	i := min(max(attempt, 0), Buckets-1)
 	w.current(c).counts[i]++
 	w.sum[i]++
-	w.bound(c)
-}
-
-// bucketOf returns the bar of the histogram that an attempt belongs to.
-func bucketOf(attempt int) int { return min(max(attempt, 0), Buckets-1) }
-
-// add counts requests by bucket, all in one segment.
-func (w *window) add(counts *[Buckets]uint32, c *Config) {
-	s := w.current(c)
-	for i, n := range counts {
-		s.counts[i] += n
-		w.sum[i] += uint64(n)
-	}
-	w.bound(c)
-}
-
-// bound drops what exceeds the number of first attempts.
-func (w *window) bound(c *Config) {
 	for w.used > 1 && w.sum[0] > uint64(c.FirstAttempts) {
 		w.drop()
 	}
@@ -94,8 +76,9 @@ func (w *window) bound(c *Config) {
 // current returns the segment that is being filled, a new one if the last is full.
 func (w *window) current(c *Config) *segment {
 	if w.used > 0 {
-		s := w.last()
-		if w.at-s.start < c.Window/parts && s.counts[0] < c.full() {
+		s := &w.ring[(w.first+w.used-1)%segments]
+		full := (uint32(c.FirstAttempts) + parts - 1) / parts
+		if w.at-s.start < c.Window/parts && s.counts[0] < full {
 			return s
 		}
 	}
@@ -107,12 +90,6 @@ func (w *window) current(c *Config) *segment {
 	w.used++
 	return s
 }
-
-// last returns the newest segment.
-func (w *window) last() *segment { return &w.ring[(w.first+w.used-1)%segments] }
-
-// full is how many first attempts fill a segment.
-func (c *Config) full() uint32 { return (uint32(c.FirstAttempts) + parts - 1) / parts }
 
 // drop leaves the oldest segment behind.
 func (w *window) drop() {
