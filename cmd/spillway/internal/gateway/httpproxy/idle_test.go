@@ -135,7 +135,7 @@ func TestServingEndpointsAreNotChecked(t *testing.T) {
 	}))
 	url, p := front(t, &good, func(c *config.Config) {
 		c.Clusters[0].Endpoints = []string{first, second}
-		c.Clusters[0].Health = &config.Health{Interval: 20 * time.Millisecond}
+		c.Clusters[0].Health = &config.Health{Interval: 100 * time.Millisecond} // twice that keeps a connection of checks
 	})
 	x := client(t, false)
 	stats := func() (a, b upstream.EndpointStats) {
