@@ -141,8 +141,15 @@ func ofBase64(text string) (Report, bool) {
 	return Decode(message)
 }
 
-// The fields of xds.data.orca.v3.OrcaLoadReport that matter.
-var fieldNames = map[uint64]string{1: "cpu_utilization", 3: "rps", 6: "rps_fractional", 7: "eps", 9: "application_utilization"}
+// The fields of xds.data.orca.v3.OrcaLoadReport that matter, by tag: number and wire
+// type. A known number with another type is an unknown field.
+var fieldNames = map[uint64]string{
+	1<<3 | wireFixed8: "cpu_utilization",
+	3<<3 | wireVarint: "rps",
+	6<<3 | wireFixed8: "rps_fractional",
+	7<<3 | wireFixed8: "eps",
+	9<<3 | wireFixed8: "application_utilization",
+}
 
 // The wire types of protobuf.
 const (
@@ -165,7 +172,7 @@ func Decode(message []byte) (r Report, ok bool) {
 			return Report{}, false
 		}
 		message = message[size:]
-		if name := fieldNames[tag>>3]; name != "" {
+		if name := fieldNames[tag]; name != "" {
 			r.set(name, value)
 		}
 	}

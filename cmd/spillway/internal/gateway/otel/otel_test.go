@@ -153,6 +153,19 @@ func TestFailures(t *testing.T) {
 	r.Status.Store(0)
 	r.Wait(t, func(oteltest.Export) bool { return true })
 	e.Close()
+	if n := strings.Count(log.String(), "metrics were not sent"); n != 1 {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+}
+
+// TestAnswerIsLogged has the endpoint's own words in the log.
+func TestAnswerIsLogged(t *testing.T) {
+	leavesNothing(t)
+	r := oteltest.New(t)
+	r.Status.Store(http.StatusServiceUnavailable)
+	all, _ := registry()
+	var log bytes.Buffer
+	begin(t, &config.Otel{Endpoint: r.Endpoint}, all, &log).Close()
 	if n := strings.Count(log.String(), "metrics were not sent"); n != 1 || !strings.Contains(log.String(), "body: no") {
 		t.Errorf("%d lines:\n%s", n, &log)
 	}
