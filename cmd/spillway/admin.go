@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -34,7 +35,7 @@ const defaultAdmin = "127.0.0.1:8001"
 // operators are those who look at a proxy, and may change it: an [admin.Proxy].
 type operators struct {
 	logger   *slog.Logger
-	proxy    *httpproxy.Proxy
+	proxy    *gateway.Proxy
 	follower *follower
 	server   *admin.Server // nil: nobody looks
 	address  string        // of it, as it was asked for
@@ -391,7 +392,7 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	return gateLevel(&g, shed, limit)
 }
 
-func listenerLevel(p *httpproxy.Proxy, name string, open int, refused uint64) admin.Listener {
+func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admin.Listener {
 	l := admin.Listener{Name: name, Open: open, Refused: refused}
 	if a := p.Addr(name); a != nil {
 		l.Address = a.String()

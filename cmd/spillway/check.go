@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 )
 
@@ -69,7 +69,7 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 		counts += fmt.Sprintf(", %d of MongoDB", n)
 	}
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
-	unusable := httpproxy.Files(wanted)
+	unusable := gateway.Files(wanted)
 	if err := otel.Check(wanted.Otel); err != nil {
 		unusable = append(unusable, err)
 	}
@@ -79,9 +79,9 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 		return all
 	}
 	return append(all,
-		newStep("addresses", exitEnvironment, httpproxy.Bind(ctx, wanted), "all addresses can be listened on",
+		newStep("addresses", exitEnvironment, gateway.Bind(ctx, wanted), "all addresses can be listened on",
 			"an address is in use as long as a proxy with this very file runs; ports below 1024 need CAP_NET_BIND_SERVICE"),
-		newStep("endpoints", exitBroken, httpproxy.Reach(ctx, wanted), "all endpoints can be reached",
+		newStep("endpoints", exitBroken, gateway.Reach(ctx, wanted), "all endpoints can be reached",
 			"is the service up, the name right, and the way open from here? The proxy starts without it, and answers 502"))
 }
 

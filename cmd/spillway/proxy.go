@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
@@ -60,7 +60,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
 	collector := admin.NewCollector()
-	p, err := httpproxy.Start(context.WithoutCancel(ctx), httpproxy.Config{
+	p, err := gateway.Start(context.WithoutCancel(ctx), gateway.Config{
 		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Connect: new(xds.Connector).Connect,
 	})
 	if err != nil {
@@ -179,7 +179,7 @@ func flagged(err error) error {
 }
 
 // hello says that the proxy accepts connections: to people, and to the process that started it.
-func (c *proxyCommand) hello(logger *slog.Logger, p *httpproxy.Proxy, wanted *config.Config) error {
+func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *config.Config) error {
 	mode := wanted.Defaulted().Mode
 	message := ready.Message{Listeners: make(map[string]string)}
 	listening := func(name, protocol string) {
@@ -213,7 +213,7 @@ type follower struct {
 	file   string // none: there is nothing to follow
 	now    *config.Config
 	seen   [sha256.Size]byte // of the files
-	proxy  *httpproxy.Proxy
+	proxy  *gateway.Proxy
 	logger *slog.Logger
 	log    *logging
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
 // explainable has what can be told from outside, and two clusters for its %s.
@@ -155,7 +155,7 @@ func TestExplainAgreesWithTheProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := httpproxy.Start(context.Background(), httpproxy.Config{Config: c, Observer: world})
+	p, err := gateway.Start(context.Background(), gateway.Config{Config: c, Observer: world})
 	if err != nil {
 		t.Fatal(err)
 	}

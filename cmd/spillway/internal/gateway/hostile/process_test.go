@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
 
@@ -83,7 +83,7 @@ func beProxy(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := httpproxy.Start(context.Background(), httpproxy.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	p, err := gateway.Start(context.Background(), gateway.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}

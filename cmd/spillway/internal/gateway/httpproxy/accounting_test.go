@@ -41,7 +41,7 @@ func booked(t *testing.T, h http.Handler, change func(*config.Config)) (url stri
 		change(c)
 	}
 	book = new(accounts.Book)
-	p, err := Start(context.Background(), Config{Config: c, Accounts: book})
+	p, err := Start(context.Background(), c, Config{Accounts: book})
 	if err != nil {
 		t.Fatal(err)
 	}

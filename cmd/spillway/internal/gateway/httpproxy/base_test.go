@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
 
 // quiet waits until no more goroutines run than did before the test.
@@ -75,10 +77,45 @@ func raise(mark *atomic.Int64, n int64) {
 	}
 }
 
+// Start starts a proxy with a configuration, as package gateway does.
+func Start(ctx context.Context, c *config.Config, with Config) (*Proxy, error) {
+	p := New(ctx, with)
+	if err := p.Update(c); err != nil {
+		p.cancel()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Update puts a configuration in place, as package gateway does.
+func (p *Proxy) Update(c *config.Config) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	c = c.Defaulted()
+	n, err := p.Prepare(c)
+	if err != nil {
+		return err
+	}
+	memory.Process.SetLimit(c.MaxBuffered)
+	n.Commit()
+	return nil
+}
+
+// Close ends the proxy at once.
+func (p *Proxy) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := p.Drain(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
 // start starts a proxy that ends with the test.
 func start(t testing.TB, c *config.Config) *Proxy {
 	t.Helper()
-	p, err := Start(context.Background(), Config{Config: c})
+	p, err := Start(context.Background(), c, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,7 +99,7 @@ func TestEachTurnIsTold(t *testing.T) {
 	c := config.ForUpstream("127.0.0.1:0", address)
 	c.Clusters[0].Protocol, c.Clusters[0].Batch = "http1", &config.Batch{Connections: 1, Queue: 1}
 	c.Routes = []config.Route{{Path: "/short", Timeout: time.Millisecond}, {Path: "/", Customer: config.Customer{Header: "X-Team", Trusted: true}}}
-	p, err := Start(t.Context(), Config{Config: c, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+	p, err := Start(t.Context(), c, Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
 		if e.Policy == "batch" {
 			mu.Lock()
 			defer mu.Unlock()

@@ -99,7 +99,7 @@ func TestClientsFailByThemselves(t *testing.T) {
 			l.BodyTimeout, l.MaxBodyBytes = 200*time.Millisecond, 64<<10
 			var mu sync.Mutex
 			told := make(map[string]spillway.Outcome)
-			p, err := Start(t.Context(), Config{Config: c, Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			p, err := Start(t.Context(), c, Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
 				mu.Lock()
 				defer mu.Unlock()
 				told[e.Policy] = e.Outcome

@@ -77,7 +77,7 @@ func TestControlPlaneComesAndGoes(t *testing.T) {
 	var made planes
 	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:9")
 	c.Listeners[0].Name = "main"
-	p, err := Start(t.Context(), Config{Config: c, Connect: made.connect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	p, err := Start(t.Context(), c, Config{Connect: made.connect, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestControlPlaneThatNobodyCanConnectTo(t *testing.T) {
 	quiet(t)
 	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:9")
 	c.XDS = &config.XDS{Address: "127.0.0.1:1", Node: config.Node{ID: "a"}}
-	if p, err := Start(t.Context(), Config{Config: c}); !errors.Is(err, errNoPlane) {
+	if p, err := Start(t.Context(), c, Config{}); !errors.Is(err, errNoPlane) {
 		t.Errorf("started: %v", err)
 		p.Close()
 	}

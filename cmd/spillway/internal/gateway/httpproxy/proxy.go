@@ -14,8 +14,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -23,8 +21,6 @@ import (
 
 // Config is what a proxy is started with.
 type Config struct {
-	// Config is the configuration, as a file has it. It is not changed.
-	Config *config.Config
 	// Logger is told of changes, and of upstreams that fail. Nil means nobody.
 	Logger *slog.Logger
 	// Observer, if not nil, is told of the decisions of all gates.
@@ -41,10 +37,8 @@ type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer // of all gates
 	book     *accounts.Book
-	refusals *refusals       // which it is, while the proxy runs
 	base     context.Context //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel   context.CancelFunc
-	mongo    *mongoproxy.Proxy
 	connect  Connect
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
 	former   sync.WaitGroup // listeners that were replaced, as long as they drain
@@ -59,10 +53,9 @@ type Proxy struct {
 	plane     upstream.ControlPlane // nil: there is none
 }
 
-// Start starts a proxy, or returns what is wrong with its configuration or with what
-// it needs. It runs until it is told to [Proxy.Drain] or [Proxy.Close]; when ctx ends,
-// so do all requests, but not the proxy.
-func Start(ctx context.Context, c Config) (*Proxy, error) {
+// New returns a Proxy without listeners. When ctx ends, so do all requests, but not the
+// proxy: that runs until it is told to [Proxy.Drain].
+func New(ctx context.Context, c Config) *Proxy {
 	p := &Proxy{
 		logger: c.Logger, config: &config.Config{}, connect: c.Connect,
 		listeners: make(map[string]*listener), clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate),
@@ -70,48 +63,51 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if p.logger == nil {
 		p.logger = slog.New(slog.DiscardHandler)
 	}
-	p.refusals = newRefusals(p.logger, c.Observer)
-	p.book = cmp.Or(c.Accounts, new(accounts.Book))
-	p.observer = &bookkeeper{next: p.refusals, book: p.book}
-	p.base, p.cancel = context.WithCancel(ctx)
-	p.mongo = mongoproxy.New(p.base, p.logger, p.refusals)
-	if err := p.Update(c.Config); err != nil {
-		p.cancel()
-		return nil, err
+	if c.Observer == nil {
+		c.Observer = spillway.ObserverFunc(func(spillway.Event) {})
 	}
-	return p, nil
+	p.book = cmp.Or(c.Accounts, new(accounts.Book))
+	p.observer = &bookkeeper{next: c.Observer, book: p.book}
+	p.base, p.cancel = context.WithCancel(ctx)
+	return p
 }
 
 // errClosed is returned for a change of a proxy that has ended.
 var errClosed = errors.New("proxy: closed")
 
-// Update puts another configuration in place, as a whole, or returns what is wrong
-// and changes nothing. Files that the configuration names, such as certificates, are
-// read anew. What has changed is logged.
-func (p *Proxy) Update(c *config.Config) error {
+// A Change is a configuration that is ready to be put in place. Exactly one of its methods
+// must be called, soon: until then there is no other change.
+type Change struct {
+	proxy *Proxy
+	next  *next
+}
+
+// Prepare makes all that a configuration needs, which was checked and has its defaults. Files
+// that it names, such as certificates, are read anew. If it fails, nothing has changed.
+func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	if p.closed {
-		return errClosed
-	}
-	if err := c.Check(); err != nil {
-		return err
-	}
-	c = c.Defaulted()
-	fit(c, openFiles(), p.logger)
-	memory.Process.SetLimit(c.MaxBuffered)
-	m, err := p.mongo.Prepare(c)
-	if err != nil {
-		return err
+		p.mu.Unlock()
+		return nil, errClosed
 	}
 	n, err := p.prepare(c)
 	if err != nil {
-		m.Abandon()
-		return err
+		p.mu.Unlock()
+		return nil, err
 	}
-	m.Commit()
-	p.commit(n)
-	return nil
+	return &Change{p, n}, nil
+}
+
+// Abandon leaves all as it was.
+func (c *Change) Abandon() {
+	defer c.proxy.mu.Unlock()
+	c.next.undo()
+}
+
+// Commit puts the configuration in place.
+func (c *Change) Commit() {
+	defer c.proxy.mu.Unlock()
+	c.proxy.commit(c.next)
 }
 
 // Addr returns the address of a listener, by its name; the name "" is that of the
@@ -122,11 +118,10 @@ func (p *Proxy) Addr(name string) net.Addr {
 	if name == "" && len(p.config.Listeners) > 0 {
 		name = p.config.Listeners[0].Name
 	}
-	l := p.listeners[name]
-	if l == nil {
-		return p.mongo.Addr(name)
+	if l := p.listeners[name]; l != nil {
+		return l.socket.Addr()
 	}
-	return l.socket.Addr()
+	return nil
 }
 
 // Serving reports whether there is a listener that accepts connections.
@@ -140,7 +135,7 @@ func (p *Proxy) Serving() bool {
 			return true
 		}
 	}
-	return p.mongo.Serving()
+	return false
 }
 
 // Drain ends the proxy: it accepts no more connections, lets requests under way end,
@@ -157,8 +152,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.config.DrainTimeout)
 	defer cancel()
 	var all sync.WaitGroup
-	errs := make(chan error, len(p.listeners)+2)
-	all.Go(func() { errs <- p.mongo.Drain(ctx) })
+	errs := make(chan error, len(p.listeners)+1)
 	for _, l := range p.listeners {
 		all.Go(func() { errs <- l.drain(ctx) })
 	}
@@ -197,24 +191,12 @@ func (p *Proxy) leaveFormer(ctx context.Context) error {
 	}
 }
 
-// Close ends the proxy at once: requests under way are cut off.
-func (p *Proxy) Close() error {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	if err := p.Drain(ctx); err != nil && !errors.Is(err, context.Canceled) {
-		return err
-	}
-	return nil
-}
-
 // Stats says how a [Proxy] stands.
 type Stats struct {
 	Listeners map[string]ingress.ListenerStats
 	Clients   map[string]clients.Stats // of listeners
-	Memory    memory.Stats             // bytes that are kept for clients
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
-	Mongo     []mongoproxy.Stats     // of listeners for clients of MongoDB
 	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
 }
 
@@ -234,7 +216,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats), Memory: memory.Process.Stats(),
+		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats),
 		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats),
 	}
 	for name, l := range p.listeners {
@@ -252,7 +234,6 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	for name, t := range p.tunings {
 		s.Tuners[name] = t.tuner.Stats()
 	}
-	s.Mongo = p.mongo.Stats(now)
 	return s
 }
 

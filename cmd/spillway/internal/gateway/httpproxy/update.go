@@ -35,12 +35,17 @@ func (p *Proxy) prepare(c *config.Config) (*next, error) {
 		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), gates: make(map[gateKey]*gate),
 	}
 	if err := p.make(n); err != nil {
-		for _, undo := range slices.Backward(n.made) {
-			undo()
-		}
+		n.undo()
 		return nil, err
 	}
 	return n, nil
+}
+
+// undo ends what was made.
+func (n *next) undo() {
+	for _, undo := range slices.Backward(n.made) {
+		undo()
+	}
 }
 
 func (p *Proxy) make(n *next) error {
@@ -179,9 +184,7 @@ func (p *Proxy) commit(n *next) {
 			p.serve(l)
 		}
 	}
-	p.impossible(p.refusals.update(n.config.Log.Refusals)) // it was checked
 	p.end(n)
-	p.tell(n.config)
 	p.config, p.listeners, p.clusters, p.gates, p.plane = n.config, n.listeners, n.clusters, n.gates, n.plane
 	p.tune()
 }
@@ -242,14 +245,4 @@ func (p *Proxy) retire(g *gate) {
 			p.logger.Warn("closing a gate", "error", err)
 		}
 	})
-}
-
-// tell logs what has changed.
-func (p *Proxy) tell(c *config.Config) {
-	if len(p.config.Listeners)+len(p.config.Mongo) == 0 {
-		return // started
-	}
-	for _, line := range config.Diff(p.config, c) {
-		p.logger.Info("configuration changed", "field", line)
-	}
 }

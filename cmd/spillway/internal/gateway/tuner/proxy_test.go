@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -62,7 +62,7 @@ clusters:
 
 // start starts a proxy in front of a pool, under more load than either of them takes,
 // and returns what tells how its tuner stands.
-func start(t *testing.T, p *pool, text string) (*httpproxy.Proxy, func() tune.Stats) {
+func start(t *testing.T, p *pool, text string) (*gateway.Proxy, func() tune.Stats) {
 	p.free = sync.NewCond(&p.mu)
 	backend := httptest.NewServer(p)
 	t.Cleanup(backend.Close)
@@ -70,7 +70,7 @@ func start(t *testing.T, p *pool, text string) (*httpproxy.Proxy, func() tune.St
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := httpproxy.Start(context.Background(), httpproxy.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
+	x, err := gateway.Start(context.Background(), gateway.Config{Config: c, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestProxyFollowsItsCluster(t *testing.T) {
 }
 
 // endpoints returns where a proxy sends to.
-func endpoints(x *httpproxy.Proxy) (all []string) {
+func endpoints(x *gateway.Proxy) (all []string) {
 	for _, e := range x.Stats(time.Now()).Clusters["web"].Endpoints {
 		all = append(all, e.Address)
 	}

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
 // eventually waits, for as long as a hung test is let hang, until ok.
@@ -66,7 +66,7 @@ func (l *lines) has(text string) bool {
 
 // A front is a proxy whose only cluster takes its limits from a control plane.
 type front struct {
-	*httpproxy.Proxy
+	*gateway.Proxy
 
 	config *config.Config
 	url    string
@@ -83,7 +83,7 @@ func frontOf(t *testing.T, x *config.XDS, h http.HandlerFunc) *front {
 	f.config.Clusters[0].XDS = &config.ClusterXDS{Cluster: "remote"}
 	f.config.Clusters[0].Throttle.Mode, f.config.Clusters[0].Shed.Mode = "off", "off" // only what is set from outside refuses
 	var err error
-	f.Proxy, err = httpproxy.Start(context.Background(), httpproxy.Config{
+	f.Proxy, err = gateway.Start(context.Background(), gateway.Config{
 		Config: f.config, Connect: new(Connector).Connect, Logger: slog.New(slog.NewTextHandler(&f.log, nil)),
 	})
 	if err != nil {

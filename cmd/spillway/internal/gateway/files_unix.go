@@ -1,6 +1,6 @@
 //go:build unix
 
-package httpproxy
+package gateway
 
 import (
 	"math"

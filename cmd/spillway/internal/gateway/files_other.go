@@ -1,6 +1,6 @@
 //go:build !unix
 
-package httpproxy
+package gateway
 
 // openFiles returns 0: there is no limit that is known.
 func openFiles() int { return 0 }

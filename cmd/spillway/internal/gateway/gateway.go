@@ -1,0 +1,163 @@
+// Package gateway is "spillway proxy": one configuration, and in front of the services that it
+// names a proxy for HTTP and gRPC (package httpproxy) and one for MongoDB (package mongoproxy).
+// Both change together, tell the same observer, and share the limits of the process: on open
+// files, and on the memory that is kept for clients.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
+)
+
+// Config is what a proxy is started with.
+type Config struct {
+	// Config is the configuration, as a file has it. It is not changed.
+	Config *config.Config
+	// Logger is told of changes, of what is refused, and of upstreams that fail. Nil means
+	// nobody.
+	Logger *slog.Logger
+	// Observer, if not nil, is told of the decisions of all gates.
+	Observer spillway.Observer
+	// Accounts has the account of each request. Nil means that nobody asks for them.
+	Accounts *accounts.Book
+	// Connect connects to the control plane that the configuration names. Nil means
+	// that it may name none.
+	Connect httpproxy.Connect
+}
+
+// A Proxy is one that runs. It is safe for concurrent use; make one with [Start].
+type Proxy struct {
+	logger   *slog.Logger
+	refusals *refusals
+	cancel   context.CancelFunc
+	http     *httpproxy.Proxy
+	mongo    *mongoproxy.Proxy
+
+	mu     sync.Mutex // one change at a time
+	config *config.Config
+}
+
+// Start starts a proxy, or returns what is wrong with its configuration or with what
+// it needs. It runs until it is told to [Proxy.Drain] or [Proxy.Close]; when ctx ends,
+// so do all requests, but not the proxy.
+func Start(ctx context.Context, c Config) (*Proxy, error) {
+	p := &Proxy{logger: c.Logger, config: &config.Config{}}
+	if p.logger == nil {
+		p.logger = slog.New(slog.DiscardHandler)
+	}
+	p.refusals = newRefusals(p.logger, c.Observer)
+	ctx, p.cancel = context.WithCancel(ctx)
+	p.http = httpproxy.New(ctx, httpproxy.Config{Logger: p.logger, Observer: p.refusals, Accounts: c.Accounts, Connect: c.Connect})
+	p.mongo = mongoproxy.New(ctx, p.logger, p.refusals)
+	if err := p.Update(c.Config); err != nil {
+		p.cancel()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Update puts another configuration in place, as a whole, or returns what is wrong
+// and changes nothing. Files that the configuration names, such as certificates, are
+// read anew. What has changed is logged.
+func (p *Proxy) Update(c *config.Config) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := c.Check(); err != nil {
+		return err
+	}
+	c = c.Defaulted()
+	fit(c, openFiles(), p.logger)
+	m, err := p.mongo.Prepare(c)
+	if err != nil {
+		return err
+	}
+	h, err := p.http.Prepare(c)
+	if err != nil {
+		m.Abandon()
+		return err
+	}
+	memory.Process.SetLimit(c.MaxBuffered)
+	m.Commit()
+	h.Commit()
+	p.tell(c)
+	p.config = c
+	return p.refusals.update(c.Log.Refusals)
+}
+
+// tell logs what has changed.
+func (p *Proxy) tell(c *config.Config) {
+	if len(p.config.Listeners)+len(p.config.Mongo) == 0 {
+		return // started
+	}
+	for _, line := range config.Diff(p.config, c) {
+		p.logger.Info("configuration changed", "field", line)
+	}
+}
+
+// Addr returns the address of a listener, by its name; the name "" is that of the
+// first. It is nil if there is none.
+func (p *Proxy) Addr(name string) net.Addr {
+	if a := p.http.Addr(name); a != nil {
+		return a
+	}
+	return p.mongo.Addr(name)
+}
+
+// Serving reports whether there is a listener that accepts connections.
+func (p *Proxy) Serving() bool { return p.http.Serving() || p.mongo.Serving() }
+
+// Drain ends the proxy: it accepts no more connections, lets requests under way end,
+// for as long as ctx and the configuration allow, and closes all that is left. It
+// returns an error if something was cut off.
+func (p *Proxy) Drain(ctx context.Context) error {
+	p.mu.Lock()
+	timeout := p.config.DrainTimeout
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var errs [2]error
+	var both sync.WaitGroup
+	both.Go(func() { errs[0] = p.mongo.Drain(ctx) })
+	both.Go(func() { errs[1] = p.http.Drain(ctx) })
+	both.Wait()
+	p.cancel()
+	return errors.Join(errs[:]...)
+}
+
+// Close ends the proxy at once: requests under way are cut off.
+func (p *Proxy) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := p.Drain(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// Stats says how a [Proxy] stands.
+type Stats struct {
+	httpproxy.Stats
+
+	Memory memory.Stats       // bytes that are kept for clients
+	Mongo  []mongoproxy.Stats // of listeners for clients of MongoDB
+}
+
+// Stats returns the levels of all policies at the time now.
+func (p *Proxy) Stats(now time.Time) Stats {
+	return Stats{p.http.Stats(now), memory.Process.Stats(), p.mongo.Stats(now)}
+}
+
+// wrap says in which part of the configuration an error was found.
+func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }
