@@ -125,8 +125,7 @@ func TestIdleStreamsCostNothing(t *testing.T) {
 		c.Board = board
 		s, cc := start(t, c)
 		e := newEnvoy(t, t.Context(), cc, 1)
-		quiet := newEnvoy(t, t.Context(), cc, 2)
-		_ = quiet
+		newEnvoy(t, t.Context(), cc, 2) // reports nothing
 		y := &tally{began: time.Now(), cells: map[int]map[string]*[2]float64{}}
 		e.drive(y, 80*time.Second, func(at time.Duration) []flow {
 			if at > 5*time.Second {

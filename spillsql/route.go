@@ -38,7 +38,7 @@ func (s statement) Route() string {
 		return name
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(name))
+	_, _ = h.Write([]byte(name)) // a hash never fails
 	return fmt.Sprintf("%s... %016x", strings.ToValidUTF8(name[:maxRoute], ""), h.Sum64())
 }
 

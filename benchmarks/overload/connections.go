@@ -39,7 +39,7 @@ func (l *connectionLimiter) Accept() (net.Conn, error) {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0) // a reset, which keeps no socket in TIME_WAIT
 		}
-		_ = c.Close()
+		_ = c.Close() // nothing is sent any more
 	}
 }
 

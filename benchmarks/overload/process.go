@@ -91,7 +91,7 @@ func (p *process) hear(ctx context.Context, out io.Reader) error {
 
 // stop ends the child and waits until it has ended. It may be called again.
 func (p *process) stop() {
-	_ = p.stdin.Close()
+	_ = p.stdin.Close()      // it may have ended
 	_ = p.cmd.Process.Kill() // it may have ended
 	<-p.gone
 }

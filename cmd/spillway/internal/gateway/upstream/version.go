@@ -79,8 +79,8 @@ func Make(o Options) (*Version, error) {
 	if u.throttles, err = newThrottles(x, policies.Throttle, policies.ThrottleMode, o.Observer); err != nil {
 		return nil, err
 	}
-	policies.ThrottleMode = spillway.ModeOff // it is asked once for each request, not for each attempt
-	u.retries, _ = policies.Retry.(*config.Retries)
+	policies.ThrottleMode = spillway.ModeOff        // it is asked once for each request, not for each attempt
+	u.retries, _ = policies.Retry.(*config.Retries) // nil without retries
 	if u.policies, err = u.apply(policies); err != nil {
 		u.release()
 		return nil, err
