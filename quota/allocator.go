@@ -65,6 +65,10 @@ type Grant struct {
 	// Config.BurstSeconds at a low Rate would hold less. It must be finite; what is
 	// not above zero has no effect.
 	LeastDepth float64
+	// Unlisted means that the Allocator has no rate for this customer apart from others:
+	// it shares the bucket of the customer "", whose Grant counts. Rate, Shares, LeastClass
+	// and LeastDepth have no effect. It is ignored in the Grant of the customer "".
+	Unlisted bool
 	// Until is when the lease ends. The grant is used up to the first call after
 	// that, which asks again, and for a year at most. Where it has passed already,
 	// each call asks.

@@ -48,6 +48,7 @@ type customer struct {
 	name       string
 	generation uint32 // how many customers had this place before
 	known      bool   // to the Allocator
+	unlisted   bool   // it shares the bucket of the first place
 	leased     time.Duration
 	until      time.Duration // end of the lease
 	rate       float64
@@ -119,7 +120,7 @@ func (c *customer) demand(at time.Duration) Demand {
 // lease takes a new grant. Debts stay what they are in seconds, so that a bucket
 // stays as full as it is.
 func (c *customer) lease(at, until, burst time.Duration, g Grant) {
-	c.leased, c.until, c.rate, c.least = at, until, 0, g.LeastClass
+	c.leased, c.until, c.rate, c.least, c.unlisted = at, until, 0, g.LeastClass, g.Unlisted
 	if g.Rate > 0 {
 		c.rate = g.Rate
 	}

@@ -117,8 +117,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.see(now)
-	place := q.place(call.Customer)
-	c := q.leased(place)
+	c, place := q.leased(q.place(call.Customer))
 	c.offered[class] += q.cfg.Cost
 	if wait := c.admit(q.at, q.burst, class, q.cfg.Cost); wait > 0 {
 		return spillway.Ticket{}, refusal(class, wait)
@@ -135,7 +134,7 @@ func (q *Quota) Refuse(now time.Time, call spillway.Call) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.see(now)
-	c := q.leased(q.place(call.Customer))
+	c, _ := q.leased(q.place(call.Customer))
 	wait := c.refuse(q.at, q.burst, class)
 	if wait == 0 {
 		return nil
@@ -171,7 +170,8 @@ func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	defer q.mu.Unlock()
 	c, ok := q.owner(now, t)
 	if !ok {
-		c, amount = q.leased(0), max(amount, 0)
+		c, _ = q.leased(0)
+		amount = max(amount, 0)
 	}
 	class := t.Criticality.Index()
 	c.offered[class] = max(0, c.offered[class]+amount)
@@ -189,7 +189,7 @@ func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.see(now)
-	c := q.leased(q.place(customer))
+	c, _ := q.leased(q.place(customer))
 	c.offered[spillway.Criticalities-1] += amount
 	c.charge(q.at, spillway.Criticalities-1, amount)
 }
@@ -206,12 +206,16 @@ func (q *Quota) see(now time.Time) {
 	q.at = q.clock.See(now)
 }
 
-// leased returns the customer at a place, with a lease that has not ended.
-func (q *Quota) leased(place int) *customer {
+// leased returns the customer at a place, with a lease that has not ended, and its place. A
+// customer that the Allocator does not tell from others has the first place.
+func (q *Quota) leased(place int) (*customer, int) {
 	if q.at >= q.customers[place].until {
 		q.renew(place)
 	}
-	return q.customers[place]
+	if place > 0 && q.customers[place].unlisted {
+		return q.leased(0)
+	}
+	return q.customers[place], place
 }
 
 // renew asks the Allocator for the next lease.
@@ -291,18 +295,21 @@ type CustomerStats struct {
 	Classes [spillway.Criticalities]ClassStats
 }
 
-// Stats returns a line for each customer that has a place, in no order that
+// Stats returns a line for each customer that has a bucket, in no order that
 // matters. It allocates, and takes time for each customer.
 func (q *Quota) Stats(now time.Time) []CustomerStats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.see(now)
-	all := make([]CustomerStats, len(q.customers))
+	all := make([]CustomerStats, 0, len(q.customers))
 	for i, c := range q.customers {
-		all[i] = CustomerStats{
+		if i > 0 && c.unlisted {
+			continue // it is part of the first line
+		}
+		all = append(all, CustomerStats{
 			Customer: c.name, Known: c.known, Rate: c.rate, Wants: c.wants,
 			Debt: c.debt(q.at, q.burst), Classes: c.calls,
-		}
+		})
 	}
 	return all
 }

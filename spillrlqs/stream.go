@@ -61,6 +61,7 @@ type stream struct {
 	buckets   map[string]*bucket
 	places    [2]int // of buckets of unlisted and of listed customers
 	unlisted  int    // customers
+	shared    int    // customers that divide one grant
 	pending   int    // bytes of ids that are not remembered
 	last      time.Time
 }
@@ -195,6 +196,7 @@ func (t *stream) offer(now time.Time) bool {
 		dt = min(max(now.Sub(t.last), time.Millisecond), late*interval)
 	}
 	t.last = now
+	shared := 0
 	for _, c := range t.order {
 		d := quota.Demand{Customer: c.name, Elapsed: dt}
 		for _, b := range c.buckets {
@@ -203,9 +205,28 @@ func (t *stream) offer(now time.Time) bool {
 			d.Used += used
 			d.Wants += wants
 		}
-		t.fleet.Lease(now, d)
+		if c.name == "" || t.fleet.Lease(now, d).Unlisted {
+			d.Customer = ""
+			t.fleet.Lease(now, d)
+			shared++
+		}
 	}
+	t.shared = shared
 	return len(t.order) > 0
+}
+
+// lease returns the grant of a customer. Customers that the fleet does not tell apart divide
+// one grant.
+func (t *stream) lease(now time.Time, d quota.Demand) quota.Grant {
+	g := t.fleet.Lease(now, d)
+	if g.Unlisted {
+		d.Customer = ""
+		g = t.fleet.Lease(now, d)
+	}
+	if d.Customer == "" {
+		g.Rate /= float64(max(t.shared, 1))
+	}
+	return g
 }
 
 // assign returns the assignments to send, and forgets buckets without demand.
@@ -229,7 +250,7 @@ func (t *stream) assign(now time.Time) *rlqs.RateLimitQuotaResponse {
 		for _, b := range c.buckets {
 			wants += b.rate
 		}
-		g := t.fleet.Lease(now, quota.Demand{Customer: c.name, Wants: wants})
+		g := t.lease(now, quota.Demand{Customer: c.name, Wants: wants})
 		c.split(g.Rate, g.LeastClass)
 		for _, b := range c.buckets {
 			m.BucketAction = append(m.BucketAction, b.assign(now, &t.cfg)...)

@@ -154,12 +154,15 @@ func (f *Fleet) Known(customer string) bool {
 }
 
 // Lease implements [quota.Allocator]. It takes note of the demand, and grants this
-// task's share for a quarter of an interval. It allocates nothing but an entry for a
-// newcomer.
+// task's share for a quarter of an interval. Customers above MaxUnlisted get the share of the
+// customer "", all together. It allocates nothing but an entry for a newcomer.
 func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.entry(d.Customer)
+	if e.name == "" && d.Customer != "" {
+		return quota.Grant{Unlisted: true, Until: now.Add(f.cfg.lease)}
+	}
 	e.seen = now
 	e.used += d.Used
 	e.covered += d.Elapsed

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/quota"
 )
 
@@ -112,9 +113,16 @@ func TestMaxUnlisted(t *testing.T) {
 	c.MaxUnlisted, c.Limits.Stranger.Rate = 10, 5
 	a, _, sync := pair(t, c)
 	for i := range 1000 {
-		ask(a, 0, fmt.Sprint(i), 1)
+		if g := ask(a, 0, fmt.Sprint(i), 1); g.Unlisted != (i >= 10) {
+			t.Fatalf("customer %d: %+v", i, g)
+		}
 	}
-	ask(a, 0, strings.Repeat("x", 300), 1)
+	if !ask(a, 0, strings.Repeat("x", 300), 1).Unlisted {
+		t.Error("a name that is too long for a report has a rate of its own")
+	}
+	if ask(a, 0, "", 1).Unlisted {
+		t.Error("the customer of all others has no rate")
+	}
 	ask(a, 0, "mail", 1)
 	sync(0)
 	if s := a.Stats(t0); s.Customers != 12 {
@@ -126,6 +134,44 @@ func TestMaxUnlisted(t *testing.T) {
 	ask(a, 6*time.Second, "new", 1)
 	if a.entries["new"] == nil {
 		t.Error("places of idle customers are not given to others")
+	}
+}
+
+// A client that invents names gets one customer's rate on top of the places, even where the
+// quota has a place for each name.
+func TestInventedNamesShareOneRate(t *testing.T) {
+	const seconds, places, rate = 10, 10, 5
+	f := must(t, Config{Tasks: 1, MaxUnlisted: places, Limits: quota.LocalConfig{Stranger: quota.Limit{Rate: rate}}})
+	gate, err := quota.New(quota.Config{Allocator: f, MaxStrangers: 10000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admitted := 0
+	for at := time.Duration(0); at < seconds*time.Second; at += ms {
+		for _, name := range []string{fmt.Sprint("kept-", at/ms%200), fmt.Sprint("new-", at)} {
+			ticket, err := gate.Admit(t0.Add(at), spillway.Call{Customer: name})
+			if err != nil {
+				continue
+			}
+			admitted++
+			if at%(10*ms) == 0 { // as if it had not run
+				ticket.Settle(t0.Add(at), spillway.OutcomeNotStarted)
+				admitted--
+			}
+		}
+	}
+	// Twice, because places of customers that are idle for 5 s are given to others.
+	if most := (places*2 + 1) * rate * (seconds + 1); admitted > most || admitted < rate*seconds {
+		t.Errorf("%d calls of invented names are admitted in %d s, want at most %d and at least %d", admitted, seconds, most, rate*seconds)
+	}
+	shared := 0
+	for _, c := range gate.Stats(t0.Add(seconds * time.Second)) {
+		if c.Customer == "" && c.Rate == rate {
+			shared++
+		}
+	}
+	if shared != 1 {
+		t.Errorf("%d lines for the shared bucket, want 1", shared)
 	}
 }
 
