@@ -67,7 +67,9 @@ func Install(client redis.UniversalClient, c egress.Config) (*egress.Pool, error
 	}
 	var retries int
 	var add func()
-	node := func(n *redis.Client) { n.AddHook(&hook{pool: pool, address: n.Options().Addr}) }
+	node := func(n *redis.Client) {
+		n.AddHook(&hook{pool: pool, address: n.Options().Addr, redial: newRedialer(n.Options().PoolSize)})
+	}
 	switch client := client.(type) {
 	case *redis.Client:
 		retries, add = client.Options().MaxRetries, func() { node(client) }

@@ -31,8 +31,9 @@
 //	nil, a transaction whose key has changed    a success
 //
 // A refused connection is no overload: the server is not there, and the throttle does not
-// count it. After PoolSize refused connections in a row go-redis itself tries the server once per
-// second, so commands are served at most a second after the server is back. A broken connection says nothing of
+// count it. The dial is repeated every 10 ms for up to a second, by one caller for all that
+// wait, so commands are served again 10 ms after the server is back. After PoolSize dials that
+// failed for a second, go-redis fails commands at once, and tries for 5 s of every 6. A broken connection says nothing of
 // whether the command was executed. An expired deadline is a timeout. A timeout of
 // go-redis' pool is a limit of this process: it says nothing about the server.
 //

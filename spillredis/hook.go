@@ -3,6 +3,7 @@ package spillredis
 import (
 	"context"
 	"errors"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +17,7 @@ import (
 type hook struct {
 	pool    *egress.Pool
 	address string
+	redial  *redialer
 }
 
 var _ redis.Hook = (*hook)(nil)
@@ -25,8 +27,12 @@ var _ redis.Hook = (*hook)(nil)
 // connection: that is part of the command's attempt.
 type under struct{}
 
-// DialHook leaves dialing as it is: it is part of the attempt that needs the connection.
-func (h *hook) DialHook(next redis.DialHook) redis.DialHook { return next }
+// DialHook implements [redis.Hook]. A dial is part of the attempt that needs the connection.
+func (h *hook) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		return h.redial.dial(func() (net.Conn, error) { return next(ctx, network, address) }, ctx.Done())
+	}
+}
 
 // ProcessHook implements [redis.Hook] for single commands.
 func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
