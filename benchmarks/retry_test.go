@@ -40,7 +40,7 @@ type unavailable struct{}
 
 func (unavailable) Error() string { return "unavailable" }
 func (unavailable) Failure() fault.Failure {
-	return fault.Failure{Safety: fault.Yes, Party: fault.Server}
+	return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
 }
 
 // A retryImpl makes a retrier in front of a backend.

@@ -133,18 +133,18 @@ func (b *Bucket) begin(now time.Time) { b.start.CompareAndSwap(nil, &now) }
 
 // Stats says how a [Bucket] stands.
 type Stats struct {
-	Tokens      float64 // in the bucket when it was last used
-	Capacity    float64 // that it can hold
-	Withdrawals uint64  // retries paid for since the start
-	Refusals    uint64  // retries for which there were too few tokens
+	Tokens        float64 // in the bucket when it was last used
+	Capacity      float64 // that it can hold
+	PaidTotal     uint64  // retries paid for since the start
+	RejectedTotal uint64  // retries for which there were too few tokens
 }
 
 // Stats returns how b stands.
-func (b *Bucket) Stats() Stats {
+func (b *Bucket) Stats(now time.Time) Stats {
 	return Stats{
-		Tokens:      tokens.Float(b.level.Load()),
-		Capacity:    tokens.Float(b.capacity),
-		Withdrawals: b.withdrawals.Load(),
-		Refusals:    b.refusals.Load(),
+		Tokens:        tokens.Float(b.level.Load()),
+		Capacity:      tokens.Float(b.capacity),
+		PaidTotal:     b.withdrawals.Load(),
+		RejectedTotal: b.refusals.Load(),
 	}
 }

@@ -79,7 +79,7 @@ func TestBucket(t *testing.T) {
 				} else {
 					_, _, ok = b.Withdraw(t0.Add(s.at), "", s.take)
 				}
-				left := b.Stats().Tokens
+				left := b.Stats(time.Time{}).Tokens
 				if math.Abs(left-s.left) > 1e-10 || ok != s.ok {
 					t.Fatalf("step %d: %v left, %v; want %v, %v", i, left, ok, s.left, s.ok)
 				}
@@ -96,7 +96,7 @@ func TestReserveOfFewTokens(t *testing.T) {
 	for i := range 40_000 {
 		b.Withdraw(t0.Add(time.Duration(i)*100), "", 1)
 	}
-	if got := b.Stats().Tokens; got < 2.9e-6 || got > 4e-6 {
+	if got := b.Stats(time.Time{}).Tokens; got < 2.9e-6 || got > 4e-6 {
 		t.Errorf("%v tokens after 4 ms, want 3e-6 at least", got)
 	}
 }
@@ -108,7 +108,7 @@ func TestBucketStats(t *testing.T) {
 	if left, capacity, ok := b.Withdraw(t0, "", 4); left != 2 || capacity != 10 || ok {
 		t.Errorf("third withdrawal: %v of %v left, %v; want 2 of 10, false", left, capacity, ok)
 	}
-	if got, want := b.Stats(), (budget.Stats{Tokens: 2, Capacity: 10, Withdrawals: 2, Refusals: 1}); got != want {
+	if got, want := b.Stats(time.Time{}), (budget.Stats{Tokens: 2, Capacity: 10, PaidTotal: 2, RejectedTotal: 1}); got != want {
 		t.Errorf("Stats() = %+v, want %+v", got, want)
 	}
 }
@@ -156,7 +156,7 @@ func TestConcurrent(t *testing.T) {
 			case <-done:
 				return
 			default:
-				if s := b.Stats(); s.Tokens < 0 || s.Tokens > capacity {
+				if s := b.Stats(time.Time{}); s.Tokens < 0 || s.Tokens > capacity {
 					t.Errorf("bucket of %v holds %v", capacity, s.Tokens)
 					return
 				}
@@ -180,7 +180,7 @@ func TestConcurrent(t *testing.T) {
 	wg.Wait()
 	close(done)
 	watch.Wait()
-	if got := b.Stats().Tokens; got != capacity-float64(balance.Load()) {
+	if got := b.Stats(time.Time{}).Tokens; got != capacity-float64(balance.Load()) {
 		t.Errorf("%v tokens left, %v are out of %v", got, balance.Load(), capacity)
 	}
 }
@@ -202,7 +202,7 @@ func TestConcurrentReserve(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := float64(paid.Load()) + b.Stats().Tokens; got > 49.95+1e-6 {
+	if got := float64(paid.Load()) + b.Stats(time.Time{}).Tokens; got > 49.95+1e-6 {
 		t.Errorf("%v tokens in 4.995 s at 10 per second", got)
 	}
 }
@@ -236,7 +236,7 @@ func TestCreditFits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := b.Stats(); s.Tokens != 10 {
+	if s := b.Stats(time.Time{}); s.Tokens != 10 {
 		t.Errorf("%+v, want 10 tokens", s)
 	}
 }
@@ -255,7 +255,7 @@ func TestReserveIsCountedInSteps(t *testing.T) {
 		want float64
 	}{{999, 0}, {1000, 1000e-9}, {1999, 1000e-9}, {2000, 2000e-9}} {
 		b.Withdraw(now.Add(row.at), "", 1)
-		if got := b.Stats().Tokens; got != row.want {
+		if got := b.Stats(now).Tokens; got != row.want {
 			t.Errorf("after %v: %v tokens, want %v", row.at, got, row.want)
 		}
 	}

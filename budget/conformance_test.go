@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/budget"
 )
@@ -52,7 +53,7 @@ func TestFinagle(t *testing.T) {
 			perSecond, percent = *c.Min, *c.Percent
 		}
 		b := must(budget.New(budget.Config{Capacity: 1000, Empty: true, MinPerSecond: perSecond}))
-		if got := b.Stats().Tokens; got != perSecond*finagle.Defaults.TTL {
+		if got := b.Stats(time.Time{}).Tokens; got != perSecond*finagle.Defaults.TTL {
 			t.Errorf("%v per second: starts with %v tokens", perSecond, got)
 		}
 		for range c.Deposits {
@@ -67,7 +68,7 @@ func TestFinagle(t *testing.T) {
 		}
 	}
 	b := must(budget.New(budget.Config{Empty: true, MinPerSecond: finagle.Defaults.Min}))
-	if got := b.Stats().Tokens; got != finagle.InitialBalance {
+	if got := b.Stats(time.Time{}).Tokens; got != finagle.InitialBalance {
 		t.Errorf("initial balance %v, want %v", got, finagle.InitialBalance)
 	}
 }

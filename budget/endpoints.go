@@ -111,13 +111,13 @@ func (p *endpoint) unlink() { p.prev.next, p.next.prev = p.next, p.prev }
 
 // EndpointsStats says how an [Endpoints] stands.
 type EndpointsStats struct {
-	Known   int    // endpoints remembered now
-	Evicted uint64 // endpoints forgotten since the start
+	Known        int    // endpoints remembered now
+	EvictedTotal uint64 // endpoints forgotten since the start
 }
 
-// Stats returns how e stands; e.Bucket(key).Stats() tells of one endpoint.
-func (e *Endpoints) Stats() EndpointsStats {
+// Stats returns how e stands; e.Bucket(key).Stats(now) tells of one endpoint.
+func (e *Endpoints) Stats(now time.Time) EndpointsStats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return EndpointsStats{Known: len(e.known), Evicted: e.evicted}
+	return EndpointsStats{Known: len(e.known), EvictedTotal: e.evicted}
 }

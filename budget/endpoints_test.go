@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/budget"
 )
@@ -22,7 +23,7 @@ func TestEndpointsAreApart(t *testing.T) {
 		t.Errorf("the first retry at good: %v left, %v", left, ok)
 	}
 	e.Deposit("bad", 1)
-	if got := e.Bucket("bad").Stats(); got.Tokens != 1 || got.Refusals != 1 {
+	if got := e.Bucket("bad").Stats(time.Time{}); got.Tokens != 1 || got.RejectedTotal != 1 {
 		t.Errorf("bad has %+v", got)
 	}
 }
@@ -62,7 +63,7 @@ func TestEndpointsForget(t *testing.T) {
 				t.Fatalf("seed %d, use %d of %s: %v left, want %v", seed, i, key, left, 1e6-model.spent[key])
 			}
 		}
-		if got, want := e.Stats(), (budget.EndpointsStats{Known: len(model.keys), Evicted: model.evicted}); got != want {
+		if got, want := e.Stats(time.Time{}), (budget.EndpointsStats{Known: len(model.keys), EvictedTotal: model.evicted}); got != want {
 			t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
 		}
 	}
@@ -73,7 +74,7 @@ func TestEndpointsDefault(t *testing.T) {
 	for i := range 1030 {
 		e.Deposit(fmt.Sprint(i), 1)
 	}
-	if got, want := e.Stats(), (budget.EndpointsStats{Known: 1024, Evicted: 6}); got != want {
+	if got, want := e.Stats(time.Time{}), (budget.EndpointsStats{Known: 1024, EvictedTotal: 6}); got != want {
 		t.Errorf("after 1030 endpoints %+v, want %+v", got, want)
 	}
 }
@@ -93,7 +94,7 @@ func TestEndpointsConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if got := e.Stats().Known; got != 4 {
+	if got := e.Stats(time.Time{}).Known; got != 4 {
 		t.Errorf("%d endpoints are known, want 4", got)
 	}
 }

@@ -41,7 +41,7 @@ func ExampleEndpoints() {
 		}
 	}
 	fmt.Println("down:", retries, "retries")
-	fmt.Println("up:", b.Bucket("up:443").Stats().Tokens, "tokens")
+	fmt.Println("up:", b.Bucket("up:443").Stats(now).Tokens, "tokens")
 	// Output:
 	// down: 10 retries
 	// up: 10 tokens

@@ -68,7 +68,7 @@ func runModel(t *testing.T, c budget.Config, ops []byte) {
 				t.Fatalf("op %d: withdraw %v: %v, want %v", i, n, got, want)
 			}
 		}
-		if got := b.Stats().Tokens; math.Abs(got-model.level) > 1e-5 || got < 0 || got > c.Capacity+1e-9 {
+		if got := b.Stats(now).Tokens; math.Abs(got-model.level) > 1e-5 || got < 0 || got > c.Capacity+1e-9 {
 			t.Fatalf("op %d: %v tokens, want %v", i, got, model.level)
 		}
 	}

@@ -246,12 +246,12 @@ type Stats struct {
 // Stats returns the levels of the client's policies at the time now.
 func (c *Client) Stats(now time.Time) Stats {
 	p := c.current.Load()
-	s := Stats{Throttle: p.routes.Stats(now), Inflight: p.limiter.Stats()}
+	s := Stats{Throttle: p.routes.Stats(now), Inflight: p.limiter.Stats(now)}
 	if len(p.InflightByKey) > 0 {
 		s.InflightByKey = make(map[string]inflight.Stats, len(p.InflightByKey))
 	}
 	for key, l := range p.InflightByKey {
-		s.InflightByKey[key] = l.Stats()
+		s.InflightByKey[key] = l.Stats(now)
 	}
 	return s
 }
@@ -259,9 +259,9 @@ func (c *Client) Stats(now time.Time) Stats {
 // idle reports whether no call is in flight.
 func (p *policies) idle() bool {
 	for _, l := range p.InflightByKey {
-		if l.Stats().InFlight > 0 {
+		if l.Stats(time.Now()).InFlight > 0 {
 			return false
 		}
 	}
-	return p.limiter.Stats().InFlight == 0
+	return p.limiter.Stats(time.Now()).InFlight == 0
 }

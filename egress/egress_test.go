@@ -23,7 +23,7 @@ import (
 type overloaded struct{}
 
 func (overloaded) Error() string                   { return "backend: overloaded" }
-func (overloaded) RetrySafety() fault.Safety       { return fault.Yes }
+func (overloaded) RetrySafety() fault.Safety       { return fault.RetrySafe }
 func (overloaded) Throttle() bool                  { return true }
 func (overloaded) Fault() fault.Party              { return fault.Server }
 func works(context.Context, *egress.Attempt) error { return nil }
@@ -206,7 +206,7 @@ func TestInflightRefusalTeachesTheThrottleNothing(t *testing.T) {
 	if c := s.Throttle[spillway.Critical.Index()]; c.Requests != 1 || c.Probability != 0 {
 		t.Errorf("the throttle learnt %+v from refusals that were made here", c)
 	}
-	if s.Inflight.InFlight != 0 || s.Inflight.Drops != 1000 {
+	if s.Inflight.InFlight != 0 || s.Inflight.RejectedTotal != 1000 {
 		t.Errorf("afterwards: %+v", s.Inflight)
 	}
 }
@@ -358,7 +358,7 @@ func TestConcurrentUseLeavesNothing(t *testing.T) {
 	}
 	wg.Wait()
 	for key, s := range pool.Stats(time.Now()) {
-		if s.Inflight.InFlight != 0 || s.Inflight.Surplus != 0 {
+		if s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
 			t.Errorf("%s: %+v", key, s.Inflight)
 		}
 	}

@@ -75,7 +75,7 @@ func TestHedgeWins(t *testing.T) {
 		if v != 1 || err != nil || time.Since(start) != 60*time.Millisecond || !canceled.Load() {
 			t.Errorf("%d, %v after %v, first attempt canceled: %v; want the hedge after 60ms", v, err, time.Since(start), canceled.Load())
 		}
-		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 1 {
+		if s := h.Stats(time.Now()); s.SentTotal != 1 || s.WonTotal != 1 {
 			t.Errorf("%+v", s)
 		}
 		checkIdle(t, c)
@@ -106,7 +106,7 @@ func TestHedgeLoses(t *testing.T) {
 		if after.Accepts != before.Accepts+1 || after.Requests != before.Requests+1 {
 			t.Errorf("the throttle counted %v of %v, want one call", after.Accepts-before.Accepts, after.Requests-before.Requests)
 		}
-		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 0 {
+		if s := h.Stats(time.Now()); s.SentTotal != 1 || s.WonTotal != 0 {
 			t.Errorf("%+v", s)
 		}
 		checkIdle(t, c)
@@ -162,8 +162,8 @@ func TestHedgeNever(t *testing.T) {
 		} {
 			c, h := must(t, row.config), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
 			warm(t, h, c, 10)
-			if _, err := egress.Hedged(row.ctx, h, c, row.call, slow, nil); err != nil || h.Stats().SentTotal != 0 {
-				t.Errorf("%s: %v, %+v", name, err, h.Stats())
+			if _, err := egress.Hedged(row.ctx, h, c, row.call, slow, nil); err != nil || h.Stats(time.Now()).SentTotal != 0 {
+				t.Errorf("%s: %v, %+v", name, err, h.Stats(time.Now()))
 			}
 			checkIdle(t, c)
 		}
@@ -177,7 +177,7 @@ func TestHedgeNever(t *testing.T) {
 				break
 			}
 		}
-		if s := h.Stats(); s.SentTotal > 1 {
+		if s := h.Stats(time.Now()); s.SentTotal > 1 {
 			t.Errorf("while the throttle limits calls: %+v", s)
 		}
 		checkIdle(t, c)
@@ -222,7 +222,7 @@ func TestHedgeTail(t *testing.T) {
 			}
 			slices.Sort(took)
 			p99, more := took[len(took)*99/100], float64(sent)/calls-1
-			t.Logf("%s hedges: p99 %v, %.1f %% more requests, %+v", name, p99, 100*more, h.Stats())
+			t.Logf("%s hedges: p99 %v, %.1f %% more requests, %+v", name, p99, 100*more, h.Stats(time.Now()))
 			if !hedged && p99 != time.Second || hedged && (p99 > 100*time.Millisecond || more > 0.1) {
 				t.Errorf("%s hedges: p99 %v, %.1f %% more requests", name, p99, 100*more)
 			}
@@ -267,7 +267,7 @@ func TestHedgeOverload(t *testing.T) {
 			}
 			all.Wait()
 			synctest.Wait()
-			t.Logf("%s: %d calls sent %d requests, %d served: %+v", name, calls, sent.Load(), served.Load(), h.Stats())
+			t.Logf("%s: %d calls sent %d requests, %d served: %+v", name, calls, sent.Load(), served.Load(), h.Stats(time.Now()))
 			if more := sent.Load() - calls; more > calls/100+15 {
 				t.Errorf("%s: hedges added %d requests to %d calls of an overloaded server", name, more, calls)
 			}

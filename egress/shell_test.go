@@ -117,7 +117,7 @@ func TestFlowEndsAtOnce(t *testing.T) {
 		want    egress.Action
 	}{
 		{fault.Failure{}, egress.ActionDone},
-		{fault.Failure{Safety: fault.Yes, Overload: true}, egress.ActionWait},
+		{fault.Failure{Safety: fault.RetrySafe, Overload: true}, egress.ActionWait},
 	} {
 		var f egress.Flow
 		if s := f.Begin(&p, &spillway.Call{}, nil); s.Action != egress.ActionWait || s.Wait != 0 {

@@ -67,7 +67,7 @@ func (x trial) run(t *testing.T) (sent float64, flying int) {
 			synctest.Wait()
 			time.Sleep(x.every)
 		}
-		flying = limiter.Stats().InFlight
+		flying = limiter.Stats(time.Now()).InFlight
 		calls.Wait()
 	})
 	return sent / (x.length / 4).Seconds(), flying

@@ -14,7 +14,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).Inflight.Drops }
+func drops(c *egress.Client) uint64 { return c.Stats(time.Now()).Inflight.RejectedTotal }
 
 // TestUpdateKeepsWhatWasLearnt: the throttle goes on with its statistics, and the
 // budget with what was saved up and spent.

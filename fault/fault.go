@@ -11,7 +11,7 @@
 //
 // Source: Smithy, "Retrying Requests", section "Retryable errors" (RetryInfo
 // and ErrorInfo), with three departures, each of which makes a wrong retry
-// impossible: an explicit No is final, whoever is at fault; Maybe is retried only
+// impossible: an explicit RetryUnsafe is final, whoever is at fault; RetryUnknown is retried only
 // where the call is idempotent and the caller is not at fault, or the error
 // proves that nothing ran; and "overloaded; don't retry" (Site Reliability
 // Engineering, chapter 21) is a fact of its own, not a guess from a status.
@@ -27,11 +27,11 @@ import (
 // Safety says whether it is safe to send a failed attempt again.
 type Safety uint8
 
-// The values of Safety. The zero value is Maybe.
+// The values of Safety. The zero value is RetryUnknown.
 const (
-	Maybe Safety = iota // not enough is known
-	Yes                 // a retry is allowed, whatever the call does
-	No                  // a retry is never allowed
+	RetryUnknown Safety = iota // not enough is known
+	RetrySafe                  // a retry is allowed, whatever the call does
+	RetryUnsafe                // a retry is never allowed
 )
 
 // Party says whose fault a failure was.
@@ -115,14 +115,14 @@ type Failure struct {
 	Unsent bool
 }
 
-// Retryable reports whether a call may be sent again after f: No, DontRetry
-// and Canceled are final, Yes is enough, and Maybe needs either proof that
+// Retryable reports whether a call may be sent again after f: RetryUnsafe, DontRetry
+// and Canceled are final, RetrySafe is enough, and RetryUnknown needs either proof that
 // nothing ran or an idempotent call that was not itself at fault.
 func (f Failure) Retryable(idempotent bool) bool {
 	switch {
-	case f.DontRetry, f.Canceled, f.Unsent, f.Safety == No:
+	case f.DontRetry, f.Canceled, f.Unsent, f.Safety == RetryUnsafe:
 		return false
-	case f.Safety == Yes, f.Unprocessed:
+	case f.Safety == RetrySafe, f.Unprocessed:
 		return true
 	default:
 		return idempotent && f.Party != Client
@@ -160,7 +160,7 @@ type Failurer interface{ Failure() Failure }
 // Of returns what err, and all that it wraps, has to say. Of an error that
 // implements none of the interfaces nothing is known, except that a cancelled
 // context is Canceled, an expired one is a Timeout, a connection that was not made (dial,
-// DNS, connection refused) is Unprocessed, and a malformed address or URL is No. It is safe
+// DNS, connection refused) is Unprocessed, and a malformed address or URL is RetryUnsafe. It is safe
 // for concurrent use and panics for no error.
 func Of(err error) Failure {
 	var k knowledge

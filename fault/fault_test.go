@@ -45,7 +45,7 @@ func (final) DontRetry() bool { return true }
 func (f final) Unwrap() error { return f.error }
 
 func TestOf(t *testing.T) {
-	overload := fault.Failure{Safety: fault.Yes, Party: fault.Server, Overload: true, HasRetryAfter: true, RetryAfter: time.Second}
+	overload := fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, Overload: true, HasRetryAfter: true, RetryAfter: time.Second}
 	for name, row := range map[string]struct {
 		err  error
 		want fault.Failure
@@ -55,19 +55,19 @@ func TestOf(t *testing.T) {
 		"a cancelled caller": {fmt.Errorf("x: %w", context.Canceled), fault.Failure{Canceled: true}},
 		"a passed deadline":  {fmt.Errorf("x: %w", context.DeadlineExceeded), fault.Failure{Timeout: true}},
 		"all small interfaces, wrapped": {
-			fmt.Errorf("x: %w", words{safety: fault.No, throttle: true, timeout: true, after: 3, hasAfter: true, party: fault.Client, dontRetry: true}),
-			fault.Failure{Safety: fault.No, Overload: true, Timeout: true, RetryAfter: 3, HasRetryAfter: true, Party: fault.Client, DontRetry: true},
+			fmt.Errorf("x: %w", words{safety: fault.RetryUnsafe, throttle: true, timeout: true, after: 3, hasAfter: true, party: fault.Client, dontRetry: true}),
+			fault.Failure{Safety: fault.RetryUnsafe, Overload: true, Timeout: true, RetryAfter: 3, HasRetryAfter: true, Party: fault.Client, DontRetry: true},
 		},
 		"the outermost is believed": {
-			words{safety: fault.Yes, underlying: words{safety: fault.No, throttle: true}},
-			fault.Failure{Safety: fault.Yes},
+			words{safety: fault.RetrySafe, underlying: words{safety: fault.RetryUnsafe, throttle: true}},
+			fault.Failure{Safety: fault.RetrySafe},
 		},
 		"a hint is looked for further in": {
 			words{underlying: words{after: time.Minute, hasAfter: true}},
 			fault.Failure{RetryAfter: time.Minute, HasRetryAfter: true},
 		},
 		"a Failurer":                        {fmt.Errorf("x: %w", whole(overload)), overload},
-		"joined errors, in order":           {errors.Join(errors.New("x"), whole(overload), words{safety: fault.No}), overload},
+		"joined errors, in order":           {errors.Join(errors.New("x"), whole(overload), words{safety: fault.RetryUnsafe}), overload},
 		"a wrapper adds what it alone says": {final{whole(overload)}, func() fault.Failure { f := overload; f.DontRetry = true; return f }()},
 		"a local refusal":                   {fmt.Errorf("x: %w", &spillway.RejectedError{Policy: "p"}), fault.Failure{Unsent: true}},
 	} {
@@ -85,15 +85,15 @@ func TestRetryable(t *testing.T) {
 		"nothing known":                  {fault.Failure{}, false, true},
 		"the caller's fault":             {fault.Failure{Party: fault.Client}, false, false},
 		"the server's fault":             {fault.Failure{Party: fault.Server}, false, true},
-		"yes":                            {fault.Failure{Safety: fault.Yes}, true, true},
-		"yes, though the caller's fault": {fault.Failure{Safety: fault.Yes, Party: fault.Client}, true, true},
-		"no":                             {fault.Failure{Safety: fault.No}, false, false},
-		"no, though the server's fault":  {fault.Failure{Safety: fault.No, Party: fault.Server}, false, false},
-		"no, though nothing ran":         {fault.Failure{Safety: fault.No, Unprocessed: true}, false, false},
+		"yes":                            {fault.Failure{Safety: fault.RetrySafe}, true, true},
+		"yes, though the caller's fault": {fault.Failure{Safety: fault.RetrySafe, Party: fault.Client}, true, true},
+		"no":                             {fault.Failure{Safety: fault.RetryUnsafe}, false, false},
+		"no, though the server's fault":  {fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}, false, false},
+		"no, though nothing ran":         {fault.Failure{Safety: fault.RetryUnsafe, Unprocessed: true}, false, false},
 		"nothing ran":                    {fault.Failure{Unprocessed: true}, true, true},
-		"overloaded; don't retry":        {fault.Failure{Safety: fault.Yes, Overload: true, DontRetry: true}, false, false},
-		"the caller left":                {fault.Failure{Safety: fault.Yes, Canceled: true}, false, false},
-		"never sent":                     {fault.Failure{Safety: fault.Yes, Unsent: true}, false, false},
+		"overloaded; don't retry":        {fault.Failure{Safety: fault.RetrySafe, Overload: true, DontRetry: true}, false, false},
+		"the caller left":                {fault.Failure{Safety: fault.RetrySafe, Canceled: true}, false, false},
+		"never sent":                     {fault.Failure{Safety: fault.RetrySafe, Unsent: true}, false, false},
 	} {
 		if got := row.failure.Retryable(false); got != row.once {
 			t.Errorf("%s: retryable = %v, want %v", name, got, row.once)

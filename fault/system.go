@@ -11,16 +11,16 @@ import (
 //
 //	a connection was not made: dial, proxy, DNS,   Unprocessed: nothing was sent
 //	connection refused
-//	an address or a URL that is malformed          No: the next attempt has the same
+//	an address or a URL that is malformed          RetryUnsafe: the next attempt has the same
 //
 // Any other error of a connection, such as a reset or an unexpected end, says nothing about
-// what the backend has done: it stays Maybe. err is not nil.
+// what the backend has done: it stays RetryUnknown. err is not nil.
 func (k *knowledge) system(err error) {
 	if k.whole || k.local || k.safety {
 		return
 	}
 	if malformed(err) {
-		k.Safety = No
+		k.Safety = RetryUnsafe
 		return
 	}
 	op, ok := errors.AsType[*net.OpError](err)

@@ -19,7 +19,7 @@ import (
 
 type yes struct{ error }
 
-func (yes) RetrySafety() fault.Safety { return fault.Yes }
+func (yes) RetrySafety() fault.Safety { return fault.RetrySafe }
 func (y yes) Unwrap() error           { return y.error }
 
 // What the errors of the standard library mean. The last two columns are whether a call is

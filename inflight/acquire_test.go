@@ -32,7 +32,7 @@ func as(t *testing.T, c spillway.Criticality) context.Context {
 
 func checkIdle(t *testing.T, l *inflight.Limiter) {
 	t.Helper()
-	if s := l.Stats(); s.InFlight != 0 || s.Waiting != 0 || s.Surplus != 0 {
+	if s := l.Stats(time.Time{}); s.InFlight != 0 || s.Waiting != 0 || s.SurplusTotal != 0 {
 		t.Errorf("at the end: %+v, want nothing in flight, nobody waiting, no surplus", s)
 	}
 }
@@ -63,7 +63,7 @@ func TestAcquireOrder(t *testing.T) {
 			})
 			synctest.Wait() // caller i is in the queue
 		}
-		if s := l.Stats(); s.Waiting != 12 {
+		if s := l.Stats(time.Time{}); s.Waiting != 12 {
 			t.Fatalf("%+v, want 12 waiting", s)
 		}
 		if l.TryAcquire() {
@@ -109,8 +109,8 @@ func TestAcquireQueueFull(t *testing.T) {
 				t.Errorf("caller %d: %v, want admitted %v", i, results[i], admitted)
 			}
 		}
-		if s := l.Stats(); s.Drops != 3 {
-			t.Errorf("%d drops, want 3", s.Drops)
+		if s := l.Stats(time.Time{}); s.RejectedTotal != 3 {
+			t.Errorf("%d drops, want 3", s.RejectedTotal)
 		}
 		checkIdle(t, l)
 	})
@@ -132,7 +132,7 @@ func TestAcquireDepth(t *testing.T) {
 				})
 			}
 			synctest.Wait()
-			if s := l.Stats(); s.Waiting != row.want || s.InFlight != 3 || int(full.Load()) != 10-row.want {
+			if s := l.Stats(time.Time{}); s.Waiting != row.want || s.InFlight != 3 || int(full.Load()) != 10-row.want {
 				t.Errorf("QueueDepth %d: %+v, %d rejected; want %d waiting", row.depth, s, full.Load(), row.want)
 			}
 			cancel()

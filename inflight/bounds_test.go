@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -34,12 +35,12 @@ func TestHandOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s := l.Stats(); s.InFlight != 1 || s.Waiting != 1 {
+	if s := l.Stats(time.Time{}); s.InFlight != 1 || s.Waiting != 1 {
 		t.Errorf("one in flight and one waiting are %+v", s)
 	}
 	l.Release()
-	if l.leave(second); l.Stats().InFlight != 0 || l.Stats().Waiting != 0 {
-		t.Errorf("after the last one left: %+v", l.Stats())
+	if l.leave(second); l.Stats(time.Time{}).InFlight != 0 || l.Stats(time.Time{}).Waiting != 0 {
+		t.Errorf("after the last one left: %+v", l.Stats(time.Time{}))
 	}
 }
 
@@ -55,11 +56,11 @@ func TestHandOverUnderALoweredLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.SetMaxRequests(2)
-	if l.Release(); l.Stats().InFlight != 2 || l.Stats().Waiting != 1 {
-		t.Errorf("3 of 2 in flight, and one ends: %+v", l.Stats())
+	if l.Release(); l.Stats(time.Time{}).InFlight != 2 || l.Stats(time.Time{}).Waiting != 1 {
+		t.Errorf("3 of 2 in flight, and one ends: %+v", l.Stats(time.Time{}))
 	}
-	if l.Release(); l.Stats().InFlight != 2 || l.Stats().Waiting != 0 || <-w.result != nil {
-		t.Errorf("2 of 2 in flight, and one ends: %+v", l.Stats())
+	if l.Release(); l.Stats(time.Time{}).InFlight != 2 || l.Stats(time.Time{}).Waiting != 0 || <-w.result != nil {
+		t.Errorf("2 of 2 in flight, and one ends: %+v", l.Stats(time.Time{}))
 	}
 	w, err = l.enter(0)
 	if err != nil {

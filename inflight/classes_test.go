@@ -83,7 +83,7 @@ func (x *trial) run(offered load, d time.Duration) (admitted load) {
 			admitted[class]++
 			heap.Push(&x.running, end{x.after(service), ticket})
 		}
-		if s := x.l.Stats(); s.InFlight > s.MaxRequests {
+		if s := x.l.Stats(time.Time{}); s.InFlight > s.MaxRequests {
 			x.t.Fatalf("%d in flight of %d", s.InFlight, s.MaxRequests)
 		}
 	}
@@ -259,7 +259,7 @@ func TestClassesConcurrent(t *testing.T) {
 	}
 	running.Wait()
 	for i := range l.classes.held {
-		if n := l.classes.held[i].Load(); n != 0 || l.Stats().InFlight != 0 {
+		if n := l.classes.held[i].Load(); n != 0 || l.Stats(time.Time{}).InFlight != 0 {
 			t.Errorf("%v: %d in flight", all[i], n)
 		}
 	}

@@ -61,7 +61,7 @@ type Limiter struct {
 
 	// What follows is touched by refusals, limit changes and reports only.
 	drops    atomic.Uint64 // all drops ever
-	reported atomic.Uint64 // drops handed out by TakeDrops
+	reported atomic.Uint64 // drops handed out by TakeRejected
 	surplus  atomic.Uint64
 	refusals atomic.Pointer[refusals]
 	change   sync.Mutex // of two limit changes, the later sets limit and refusals both
@@ -119,7 +119,7 @@ func (l *Limiter) acquire(reserved uint32) bool {
 
 // Release gives back a place taken by [Limiter.Acquire] or [Limiter.TryAcquire]. If a caller
 // waits for one, that caller gets it. If nothing is in flight
-// it changes nothing and counts the mistake in [Stats.Surplus]; otherwise a
+// it changes nothing and counts the mistake in [Stats.SurplusTotal]; otherwise a
 // Release too many gives away the place of another request, which no count can
 // tell.
 func (l *Limiter) Release() {
@@ -152,7 +152,7 @@ func (l *Limiter) takeBack() {
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	if l.classes == nil {
 		if !l.acquire(0) {
-			return spillway.Ticket{}, l.Refuse()
+			return spillway.Ticket{}, l.Reject()
 		}
 		return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
 	}
@@ -185,11 +185,11 @@ func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 
 // Full reports whether a request would be refused now. It writes to nothing and
 // promises nothing: to get in, call TryAcquire or Admit. It lets a caller refuse,
-// with [Limiter.Refuse], before it spends work on choosing an endpoint.
+// with [Limiter.Reject], before it spends work on choosing an endpoint.
 func (l *Limiter) Full() bool { return full(l.word.Load(), 0) }
 
-// Refuse counts a drop and returns the refusal that Admit would return.
-func (l *Limiter) Refuse() error {
+// Reject counts a rejection and returns the one that Admit would return.
+func (l *Limiter) Reject() error {
 	l.drops.Add(1)
 	return &l.refusals.Load().full
 }
@@ -258,10 +258,10 @@ func (l *Limiter) Update(config Config) error {
 	return nil
 }
 
-// TakeDrops returns how many requests were refused since the last call, for a
-// load report. Each drop is handed out once. If the report does not get through,
-// give them back with [Limiter.PutBackDrops].
-func (l *Limiter) TakeDrops() uint64 {
+// TakeRejected returns how many requests were rejected since the last call, for a
+// load report. Each rejection is handed out once. If the report does not get through,
+// give them back with [Limiter.PutBackRejected].
+func (l *Limiter) TakeRejected() uint64 {
 	for {
 		before := l.reported.Load()
 		now := l.drops.Load() // after reported, so that it is not less
@@ -271,8 +271,8 @@ func (l *Limiter) TakeDrops() uint64 {
 	}
 }
 
-// PutBackDrops gives back n drops that TakeDrops returned, for the next report.
-func (l *Limiter) PutBackDrops(n uint64) { l.reported.Add(-n) }
+// PutBackRejected gives back n rejections that TakeRejected returned, for the next report.
+func (l *Limiter) PutBackRejected(n uint64) { l.reported.Add(-n) }
 
 // Stats is a snapshot of a [Limiter].
 type Stats struct {
@@ -283,22 +283,22 @@ type Stats struct {
 	InFlight int
 	// Waiting is how many callers of Acquire wait for a place.
 	Waiting int
-	// Drops is how many requests were ever refused. TakeDrops does not change it.
-	Drops uint64
-	// Surplus is how often Release found nothing in flight. Above zero, some
+	// RejectedTotal is how many requests were ever rejected. TakeRejected does not change it.
+	RejectedTotal uint64
+	// SurplusTotal is how often Release found nothing in flight. Above zero, some
 	// caller releases more than it acquires.
-	Surplus uint64
+	SurplusTotal uint64
 }
 
 // Stats returns a snapshot. MaxRequests and InFlight are of the same instant.
-func (l *Limiter) Stats() Stats {
+func (l *Limiter) Stats(now time.Time) Stats {
 	s := l.word.Load()
 	return Stats{
-		MaxRequests: int(uint32(s)),
-		InFlight:    int(max(s>>32, 0)), // below 0 for the instant of a surplus Release
-		Waiting:     int(l.queue.waiting.Load()),
-		Drops:       l.drops.Load(),
-		Surplus:     l.surplus.Load(),
+		MaxRequests:   int(uint32(s)),
+		InFlight:      int(max(s>>32, 0)), // below 0 for the instant of a surplus Release
+		Waiting:       int(l.queue.waiting.Load()),
+		RejectedTotal: l.drops.Load(),
+		SurplusTotal:  l.surplus.Load(),
 	}
 }
 

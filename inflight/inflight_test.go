@@ -67,7 +67,7 @@ func TestConfig(t *testing.T) {
 			t.Errorf("MaxRequests %d: %v", row.maxRequests, err)
 			continue
 		}
-		if got := l.Stats().MaxRequests; got != row.want {
+		if got := l.Stats(time.Time{}).MaxRequests; got != row.want {
 			t.Errorf("MaxRequests %d: limit %d, want %d", row.maxRequests, got, row.want)
 		}
 	}
@@ -120,8 +120,8 @@ func TestA32(t *testing.T) {
 						l.Release()
 					}
 				}
-				got := l.Stats()
-				if admitted != s.admitted || got.InFlight != s.inFlight || got.Drops != s.drops || got.Surplus != 0 {
+				got := l.Stats(time.Time{})
+				if admitted != s.admitted || got.InFlight != s.inFlight || got.RejectedTotal != s.drops || got.SurplusTotal != 0 {
 					t.Fatalf("step %d (%s %d): admitted %d, %+v; want admitted %d, %d in flight, %d drops",
 						i, s.do, s.n, admitted, got, s.admitted, s.inFlight, s.drops)
 				}
@@ -147,12 +147,12 @@ func TestAdmit(t *testing.T) {
 		t.Fatalf("second of one admitted, or wrong error: %v", err)
 	}
 	refused.Settle(t0, spillway.OutcomeAbandoned) // the zero Ticket settles nothing
-	if got := l.Stats().InFlight; got != 1 {
+	if got := l.Stats(time.Time{}).InFlight; got != 1 {
 		t.Fatalf("%d in flight after settling a refusal, want 1", got)
 	}
 	ticket.Settle(t0, spillway.OutcomeFailed)
 	ticket.Settle(t0, spillway.OutcomeServed) // spent
-	if got := l.Stats(); got.InFlight != 0 || got.Surplus != 0 {
+	if got := l.Stats(time.Time{}); got.InFlight != 0 || got.SurplusTotal != 0 {
 		t.Fatalf("%+v after settling twice, want nothing in flight and no surplus", got)
 	}
 }
@@ -160,7 +160,7 @@ func TestAdmit(t *testing.T) {
 func TestRefusal(t *testing.T) {
 	l := mustNew(t, 3)
 	acquire(l, 3)
-	first, second := l.Refuse(), l.Refuse()
+	first, second := l.Reject(), l.Reject()
 	if first != second {
 		t.Error("two refusals at one limit are two errors, want one made ahead of time")
 	}
@@ -175,7 +175,7 @@ func TestRefusal(t *testing.T) {
 	if _, err := l.Admit(t0, spillway.Call{}); err == nil || !strings.Contains(err.Error(), "MaxRequests (xDS: max_requests) was set to 0") {
 		t.Errorf("refusal at limit 0: %v", err)
 	}
-	if got := l.Stats().Drops; got != 3 {
+	if got := l.Stats(time.Time{}).RejectedTotal; got != 3 {
 		t.Errorf("%d drops, want 3", got)
 	}
 }
@@ -186,13 +186,13 @@ func TestUpdate(t *testing.T) {
 	if err := l.Update(Config{MaxRequests: tooMany}); err == nil && tooMany > math.MaxInt32 {
 		t.Error("Update took an impossible limit")
 	}
-	if got := l.Stats(); got.MaxRequests != 5 || got.InFlight != 5 {
+	if got := l.Stats(time.Time{}); got.MaxRequests != 5 || got.InFlight != 5 {
 		t.Errorf("a failed Update changed the limiter to %+v", got)
 	}
 	if err := l.Update(Config{MaxRequests: 6}); err != nil {
 		t.Error(err)
 	}
-	if got := l.Stats(); got.MaxRequests != 6 || got.InFlight != 5 {
+	if got := l.Stats(time.Time{}); got.MaxRequests != 6 || got.InFlight != 5 {
 		t.Errorf("after Update to 6: %+v, want 5 of 6", got)
 	}
 }
@@ -203,8 +203,8 @@ func TestSurplusRelease(t *testing.T) {
 		l.SetMaxRequests(limit)
 		l.Release()
 		l.Release()
-		want := Stats{MaxRequests: int(limit), Surplus: 2}
-		if got := l.Stats(); got != want {
+		want := Stats{MaxRequests: int(limit), SurplusTotal: 2}
+		if got := l.Stats(time.Time{}); got != want {
 			t.Errorf("limit %d: %+v after two surplus releases, want %+v", limit, got, want)
 		}
 		if got := l.TryAcquire(); got != (limit > 0) {
@@ -216,19 +216,19 @@ func TestSurplusRelease(t *testing.T) {
 func TestDropsForReports(t *testing.T) {
 	l := mustNew(t, 1)
 	acquire(l, 4)
-	if got := l.TakeDrops(); got != 3 {
+	if got := l.TakeRejected(); got != 3 {
 		t.Fatalf("took %d drops, want 3", got)
 	}
-	if got := l.TakeDrops(); got != 0 {
+	if got := l.TakeRejected(); got != 0 {
 		t.Fatalf("took %d drops again", got)
 	}
 	l.TryAcquire()
-	l.PutBackDrops(3) // the report did not get through
+	l.PutBackRejected(3) // the report did not get through
 	l.TryAcquire()
-	if got := l.TakeDrops(); got != 5 {
+	if got := l.TakeRejected(); got != 5 {
 		t.Errorf("took %d drops after a failed report, want 5", got)
 	}
-	if got := l.Stats().Drops; got != 5 {
+	if got := l.Stats(time.Time{}).RejectedTotal; got != 5 {
 		t.Errorf("%d drops in all, want 5: reports do not count", got)
 	}
 }
@@ -244,9 +244,9 @@ func TestNoAllocation(t *testing.T) {
 		},
 		"drop":   func() { full.TryAcquire() },
 		"refuse": func() { full.Admit(t0, spillway.Call{}) },
-		"peek":   func() { full.Full(); full.Refuse() },
-		"report": func() { full.PutBackDrops(full.TakeDrops()) },
-		"stats":  func() { full.Stats() },
+		"peek":   func() { full.Full(); full.Reject() },
+		"report": func() { full.PutBackRejected(full.TakeRejected()) },
+		"stats":  func() { full.Stats(time.Time{}) },
 	} {
 		if n := testing.AllocsPerRun(100, f); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -282,7 +282,7 @@ func TestConfigure(t *testing.T) {
 			} else {
 				l.Configure(s.n)
 			}
-			if got := l.Stats().MaxRequests; got != s.want || !l.Configured() {
+			if got := l.Stats(time.Time{}).MaxRequests; got != s.want || !l.Configured() {
 				t.Errorf("%s: step %d: limit %d (configured: %t), want %d", name, i, got, l.Configured(), s.want)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -23,8 +24,8 @@ func play(t *testing.T, ops []byte) {
 	m := model{limit: DefaultMaxRequests}
 	for i := 0; i+1 < len(ops); i += 2 {
 		m.step(t, l, ops[i], ops[i+1])
-		got := l.Stats()
-		want := Stats{MaxRequests: m.limit, InFlight: m.inFlight, Drops: m.drops, Surplus: m.spare}
+		got := l.Stats(time.Time{})
+		want := Stats{MaxRequests: m.limit, InFlight: m.inFlight, RejectedTotal: m.drops, SurplusTotal: m.spare}
 		if got != want || l.Full() != (m.inFlight >= m.limit) {
 			t.Fatalf("after op %d (%d, %d): %+v, full %v; the model has %+v", i/2, ops[i], ops[i+1], got, l.Full(), want)
 		}
@@ -35,7 +36,7 @@ func play(t *testing.T, ops []byte) {
 	for i := range m.tickets {
 		m.tickets[i].Settle(t0, spillway.OutcomeServed)
 	}
-	if got := l.Stats().InFlight; got != 0 {
+	if got := l.Stats(time.Time{}).InFlight; got != 0 {
 		t.Fatalf("%d in flight after everything ended", got)
 	}
 }
@@ -80,15 +81,15 @@ func (m *model) step(t *testing.T, l *Limiter, op, arg byte) {
 		m.limit = math.MaxInt32
 		l.SetMaxRequests(math.MaxUint32 - uint32(arg))
 	case 6:
-		if got := l.TakeDrops(); got != m.unreported {
-			t.Fatalf("TakeDrops is %d, want %d", got, m.unreported)
+		if got := l.TakeRejected(); got != m.unreported {
+			t.Fatalf("TakeRejected is %d, want %d", got, m.unreported)
 		} else if arg%2 == 0 {
-			l.PutBackDrops(got)
+			l.PutBackRejected(got)
 		} else {
 			m.unreported = 0
 		}
 	case 7:
-		l.Refuse()
+		l.Reject()
 		m.drops, m.unreported = m.drops+1, m.unreported+1
 	}
 }

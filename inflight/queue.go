@@ -116,7 +116,7 @@ func (l *Limiter) makeRoom(class int) error {
 	}
 	switch {
 	case limit == 0, depth < 0:
-		return l.Refuse()
+		return l.Reject()
 	case l.queue.size < depth:
 		return nil
 	}
@@ -153,7 +153,7 @@ func (l *Limiter) wake() {
 		switch {
 		case uint32(l.word.Load()) == 0:
 			l.queue.remove(w)
-			w.result <- l.Refuse()
+			w.result <- l.Reject()
 		case l.acquire(0):
 			l.queue.remove(w)
 			w.result <- nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -72,7 +73,7 @@ func TestNeverAboveTheLimit(t *testing.T) {
 	for round := range 60 {
 		limit := []int64{3, 7, 1, 5, 2, 0}[round%6]
 		l.SetMaxRequests(uint32(limit))
-		for int64(l.Stats().InFlight) > limit {
+		for int64(l.Stats(time.Time{}).InFlight) > limit {
 			runtime.Gosched()
 		}
 		inside.begin()
@@ -97,7 +98,7 @@ func TestNoTransient(t *testing.T) {
 	stop := crowd(4, func() { l.TryAcquire() })
 	defer stop()
 	for range 200_000 {
-		if got := l.Stats().InFlight; got != limit {
+		if got := l.Stats(time.Time{}).InFlight; got != limit {
 			t.Fatalf("%d in flight during a storm of refusals, want %d", got, limit)
 		}
 	}
@@ -127,9 +128,9 @@ func TestChaos(t *testing.T) {
 	l := mustNew(t, 4)
 	var refused, reported atomic.Uint64
 	stopReports := crowd(2, func() {
-		n := l.TakeDrops()
+		n := l.TakeRejected()
 		if rand.N(2) == 0 {
-			l.PutBackDrops(n)
+			l.PutBackRejected(n)
 		} else {
 			reported.Add(n)
 		}
@@ -163,11 +164,11 @@ func TestChaos(t *testing.T) {
 	all.Wait()
 	stopReports()
 	l.SetMaxRequests(77)
-	got, want := l.Stats(), Stats{MaxRequests: 77, Drops: refused.Load()}
+	got, want := l.Stats(time.Time{}), Stats{MaxRequests: 77, RejectedTotal: refused.Load()}
 	if got != want {
 		t.Errorf("left over: %+v, want %+v", got, want)
 	}
-	if sum := reported.Load() + l.TakeDrops(); sum != refused.Load() {
+	if sum := reported.Load() + l.TakeRejected(); sum != refused.Load() {
 		t.Errorf("reports carried %d drops, of %d", sum, refused.Load())
 	}
 }
@@ -189,7 +190,7 @@ func TestSurplusRace(t *testing.T) {
 	all.Wait()
 	stop()
 	l.SetMaxRequests(2)
-	if got, want := l.Stats(), (Stats{MaxRequests: 2, Surplus: 4 * each}); got != want {
+	if got, want := l.Stats(time.Time{}), (Stats{MaxRequests: 2, SurplusTotal: 4 * each}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if n := acquire(l, 5); n != 2 {

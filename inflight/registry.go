@@ -1,6 +1,9 @@
 package inflight
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A Key names a [Limiter] of a [Registry].
 type Key struct {
@@ -64,12 +67,12 @@ func (r *Registry) release(key Key, s *shared) {
 }
 
 // Stats returns a snapshot of each Limiter that is held.
-func (r *Registry) Stats() map[Key]Stats {
+func (r *Registry) Stats(now time.Time) map[Key]Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make(map[Key]Stats, len(r.shared))
 	for key, s := range r.shared {
-		all[key] = s.Stats()
+		all[key] = s.Stats(now)
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 )
 
 func TestRegistryShares(t *testing.T) {
@@ -20,7 +21,7 @@ func TestRegistryShares(t *testing.T) {
 		}
 		release()
 	}
-	if got := a.Stats().MaxRequests; got != DefaultMaxRequests {
+	if got := a.Stats(time.Time{}).MaxRequests; got != DefaultMaxRequests {
 		t.Errorf("a new limiter has limit %d, want %d", got, DefaultMaxRequests)
 	}
 
@@ -29,26 +30,26 @@ func TestRegistryShares(t *testing.T) {
 	releaseA()
 	releaseA() // does nothing: the reference of b is not a's to give up
 	again, releaseAgain := r.Share(Key{"cluster", "service"})
-	if got := again.Stats(); again != b || got.MaxRequests != 7 || got.InFlight != 1 {
+	if got := again.Stats(time.Time{}); again != b || got.MaxRequests != 7 || got.InFlight != 1 {
 		t.Errorf("while referenced: same limiter is %v, %+v; want the same, 1 of 7", again == b, got)
 	}
 	releaseB()
 	releaseAgain()
-	if got := r.Stats(); len(got) != 0 {
+	if got := r.Stats(time.Time{}); len(got) != 0 {
 		t.Errorf("left over after the last release: %v", got)
 	}
 
 	fresh, release := r.Share(Key{"cluster", "service"})
 	defer release()
-	if got := fresh.Stats(); fresh == b || got.MaxRequests != DefaultMaxRequests || got.InFlight != 0 {
+	if got := fresh.Stats(time.Time{}); fresh == b || got.MaxRequests != DefaultMaxRequests || got.InFlight != 0 {
 		t.Errorf("after the last release: same limiter is %v, %+v; want a fresh one", fresh == b, got)
 	}
 	releaseB() // of the old one: must not take the new one away
-	if got := r.Stats()[Key{"cluster", "service"}]; got.MaxRequests != DefaultMaxRequests {
-		t.Errorf("a stale release took the new limiter: %v", r.Stats())
+	if got := r.Stats(time.Time{})[Key{"cluster", "service"}]; got.MaxRequests != DefaultMaxRequests {
+		t.Errorf("a stale release took the new limiter: %v", r.Stats(time.Time{}))
 	}
 	b.Release() // what was in flight ends where it was admitted
-	if got := b.Stats(); got.InFlight != 0 || got.Surplus != 0 {
+	if got := b.Stats(time.Time{}); got.InFlight != 0 || got.SurplusTotal != 0 {
 		t.Errorf("old limiter: %+v", got)
 	}
 }
@@ -71,7 +72,7 @@ func TestRegistryConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := r.Stats(); len(got) != 0 {
+	if got := r.Stats(time.Time{}); len(got) != 0 {
 		t.Errorf("left over: %v", got)
 	}
 }

@@ -76,5 +76,5 @@ func (r *tracer) run(takes time.Duration, rates [spillway.Criticalities]int) {
 			}
 		}
 	}
-	fmt.Fprintf(&r.out, "%3.0fs offered %v, admitted %v, %+v, %x\n", r.now.Seconds(), offered, admitted, r.l.Stats(), r.hash)
+	fmt.Fprintf(&r.out, "%3.0fs offered %v, admitted %v, %+v, %x\n", r.now.Seconds(), offered, admitted, r.l.Stats(time.Time{}), r.hash)
 }

@@ -34,7 +34,7 @@ func must(tb testing.TB, c Config) *Server {
 func occupy(t *testing.T, s *Server) *Passage {
 	t.Helper()
 	p, r := enter(s, spillway.Call{Key: "occupies"})
-	if r.Refused() {
+	if r.Rejected() {
 		t.Fatalf("%+v", r)
 	}
 	busy := shed.State{Processors: 1, Runnable: 5}
@@ -43,7 +43,7 @@ func occupy(t *testing.T, s *Server) *Passage {
 	s.dispatcher.idle = nap{}
 	for range 20 {
 		time.Sleep(10 * time.Millisecond)
-		_ = s.core.shed.Refuse(time.Now(), spillway.Call{}, 0, busy)
+		_ = s.core.shed.Reject(time.Now(), spillway.Call{}, 0, busy)
 	}
 	return &p
 }
@@ -87,13 +87,13 @@ func (l *log) take() string {
 
 func perCustomer(tb testing.TB, rate float64) quota.Config {
 	tb.Helper()
-	local, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: rate}})
+	local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return quota.Config{Allocator: local}
 }
 
-func enter(s *Server, call spillway.Call) (Passage, Refusal) {
+func enter(s *Server, call spillway.Call) (Passage, Rejection) {
 	return s.Enter(context.Background(), call, ratelimit.Caller{})
 }

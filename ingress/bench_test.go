@@ -32,6 +32,6 @@ func BenchmarkRefuse(b *testing.B) {
 	past := time.Now().Add(-time.Hour)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{})
+		s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{})
 	}
 }

@@ -42,7 +42,7 @@ func TestScopeOfARefusal(t *testing.T) {
 		{spillway.OutcomeOverQuota, false, fault.ScopeCustomer}, {spillway.OutcomeAbandoned, true, fault.ScopeUnknown},
 		{spillway.OutcomeOverloaded, true, fault.ScopeService}, {spillway.OutcomeOverloaded, false, fault.ScopeTask},
 	} {
-		if got := (Refusal{Outcome: row.outcome, DontRetry: row.dontRetry}).Scope(); got != row.want {
+		if got := (Rejection{Outcome: row.outcome, DontRetry: row.dontRetry}).Scope(); got != row.want {
 			t.Errorf("%v, don't retry %t: %v, want %v", row.outcome, row.dontRetry, got, row.want)
 		}
 	}

@@ -16,7 +16,7 @@ func TestChargeOfARequest(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := must(t, Config{Quota: perCustomer(t, 100), QuotaMode: mode})
 			p, r := enter(s, spillway.Call{Customer: "a"})
-			if r.Refused() {
+			if r.Rejected() {
 				t.Fatal(r)
 			}
 			p.Charge(time.Now(), 60)

@@ -34,10 +34,10 @@ type Config struct {
 	Shed shed.Config
 	// Concurrency bounds, for each key, what waits for something else than a processor.
 	Concurrency concurrency.Config
-	// Forwards says that this process only passes requests on to another one, which
+	// ProxyOnly says that this process only passes requests on to another one, which
 	// does the work: how many goroutines are ready to run here then says nothing about the
 	// load of that process. Shed then depends on requests in flight only.
-	Forwards bool
+	ProxyOnly bool
 	// Load configures the measures of the process that Shed uses.
 	Load load.Config
 	// RateLimitMode, QuotaMode, InFlightMode and ShedMode say whether each of these

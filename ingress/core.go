@@ -103,14 +103,14 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	return a.advance(from, step)
 }
 
-// Refuse reports whether a request would be rejected if it came now: it asks the gates
+// Reject reports whether a request would be rejected if it came now: it asks the gates
 // that Enter asks, in the same order, until one would have the request wait. If the answer
 // is a Refusal, that is counted and reported; if not, nothing was counted or taken, and the
 // request must still Enter.
-func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
+func (c *Core) Reject(now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	st := c.settings.Load()
 	if st.exempt(call) {
-		return Refusal{}
+		return Rejection{}
 	}
 	for gate, mode := range st.modes {
 		if mode != spillway.ModeEnforce {
@@ -125,7 +125,7 @@ func (c *Core) Refuse(now time.Time, call *spillway.Call, from *ratelimit.Caller
 			return c.refusal(st, now, call, err)
 		}
 	}
-	return Refusal{}
+	return Rejection{}
 }
 
 // refuses returns the rejection of one gate.
@@ -135,12 +135,12 @@ func (c *Core) refuses(st *settings, gate int, now time.Time, call *spillway.Cal
 		if from.Application == "" && len(st.config.RateLimit.Exempt.Applications) > 0 {
 			return nil // not known yet: the gate is asked when it is
 		}
-		return st.limiter.Refuse(now, *from)
+		return st.limiter.Reject(now, *from)
 	case quotaGate:
-		return st.quota.Refuse(now, *call)
+		return st.quota.Reject(now, *call)
 	default:
 		by, state := c.shedder(gate, now, st)
-		return by.Refuse(now, *call, c.flowAt(by, call, from), state)
+		return by.Reject(now, *call, c.flowAt(by, call, from), state)
 	}
 }
 
@@ -170,7 +170,7 @@ func (c *Core) shedder(gate int, now time.Time, st *settings) (shedder, shed.Sta
 		return c.flight, shed.State{Processors: 1}
 	}
 	state := c.state(now)
-	if st.config.Forwards {
+	if st.config.ProxyOnly {
 		state.Runnable = 0 // what only forwards is not busy because goroutines are ready to run
 	}
 	return c.shed, state

@@ -45,7 +45,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 		return
 	}
 	g.last = now
-	stats, state := c.shed.Stats(), c.state(now)
+	stats, state := c.shed.Stats(now), c.state(now)
 	p := shed.Pressure{Utilization: state.Utilization, Thresholds: st.config.Shed.Thresholds}
 	if p.Thresholds == ([spillway.Criticalities]float64{}) {
 		p.Thresholds = shed.DefaultThresholds
@@ -55,7 +55,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	}
 	rejects := false
 	for i := range stats.Classes {
-		p.Rejected[i] = stats.Classes[i].RefusedTotal
+		p.Rejected[i] = stats.Classes[i].RejectedTotal
 		p.Offered[i] = stats.Classes[i].AdmittedTotal + p.Rejected[i]
 		ratio := g.ratio[i].Observe(now, p.Offered[i], p.Rejected[i])
 		g.accepts[i].Store(uint32(ratio))

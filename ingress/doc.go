@@ -11,7 +11,7 @@
 // [Server.Enter], which may wait for a moment. If the [Refusal] that it returns is
 // one, the adapter answers with it. Otherwise the request is served and
 // [Passage.Done] called when it has ended. Where a request can be refused more
-// cheaply before it was read, the adapter asks [Server.Refuse] first.
+// cheaply before it was read, the adapter asks [Server.Reject] first.
 //
 // # The order
 //

@@ -13,7 +13,7 @@ import (
 
 // Each customer may make two calls a second.
 func Example() {
-	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 2}})
+	limits, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 2}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -30,7 +30,7 @@ func Example() {
 		call := spillway.Call{Key: "/search", Customer: customer}
 		call = server.Trust().Judge(time.Now(), call, ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true})
 		passage, refusal := server.Enter(context.Background(), call, ratelimit.Caller{})
-		if refusal.Refused() {
+		if refusal.Rejected() {
 			fmt.Println(customer, "is refused:", refusal.Outcome)
 			return
 		}

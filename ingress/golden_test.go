@@ -176,15 +176,15 @@ func (g *goldenTrace) visit(s *Server, v goldenVisit, early bool) {
 		defer cancel()
 		ctx = noDeadline{ctx}
 	}
-	var refusal Refusal
+	var refusal Rejection
 	var p Passage
 	if early {
-		refusal = s.RefuseAt(time.Now(), call, &ratelimit.Caller{})
+		refusal = s.RejectAt(time.Now(), call, &ratelimit.Caller{})
 	}
-	if !refusal.Refused() {
+	if !refusal.Rejected() {
 		p, refusal = s.Enter(ctx, call, ratelimit.Caller{})
 	}
-	if refusal.Refused() {
+	if refusal.Rejected() {
 		short := fmt.Sprintf("[%v]", refusal.Outcome)
 		if refusal.DontRetry {
 			short += "!"

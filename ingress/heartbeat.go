@@ -59,7 +59,9 @@ func (s *Server) tick() {
 
 // busy reports whether this process uses most of its processors. What only passes requests
 // on is not what they wait for.
-func (s *Server) busy() bool { return s.load.CPU() > scarce && !s.core.settings.Load().config.Forwards }
+func (s *Server) busy() bool {
+	return s.load.CPU() > scarce && !s.core.settings.Load().config.ProxyOnly
+}
 
 // scarce is the share of the processors' time above which they are what is short.
 const scarce = 0.75

@@ -248,7 +248,7 @@ func TestNearDecidesFirst(t *testing.T) {
 				closed++
 			}
 		}
-		if s := l.Stats(time.Now()); closed != 1 || s.Open != 7 || s.RefusedTotal != 2 {
+		if s := l.Stats(time.Now()); closed != 1 || s.Open != 7 || s.RejectedTotal != 2 {
 			t.Errorf("%d closed, %+v", closed, s)
 		}
 	})

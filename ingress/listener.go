@@ -119,9 +119,9 @@ func (l *Listener) Close() error {
 type ListenerStats struct {
 	Rate ratelimit.Stats
 	Open int
-	// RefusedTotal is how many connections were reset, for their rate or because
+	// RejectedTotal is how many connections were reset, for their rate or because
 	// too many were open. It includes connections that a new one replaced.
-	RefusedTotal uint64
+	RejectedTotal uint64
 }
 
 // Stats returns how l stands at the time now.

@@ -109,7 +109,7 @@ func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 		if !fourth.closed.Load() || second.closed.Load() {
 			t.Error("refused somebody else than the last in the queue")
 		}
-		if st := l.Stats(time.Now()); st.Open != 4 || st.RefusedTotal != 1 || st.Rate.Exempted != 1 {
+		if st := l.Stats(time.Now()); st.Open != 4 || st.RejectedTotal != 1 || st.Rate.ExemptedTotal != 1 {
 			t.Errorf("%+v", st)
 		}
 		l.Close()

@@ -119,7 +119,7 @@ func (v visit) visit(s *Server) (refused bool) {
 	}
 	p := usedPassages.Get().(*Passage)
 	defer usedPassages.Put(p)
-	if p.EnterAt(context.Background(), s, time.Now(), &call, &ratelimit.Caller{}).Refused() {
+	if p.EnterAt(context.Background(), s, time.Now(), &call, &ratelimit.Caller{}).Rejected() {
 		return true
 	}
 	outcome := spillway.OutcomeFailed
@@ -231,7 +231,7 @@ func TestShadows(t *testing.T) {
 					return shed.State{Processors: 1, Runnable: 5}
 				}
 				p, r := enter(s, spillway.Call{})
-				if r.Refused() || time.Since(start) != 0 || s.core.shed.Waiting() != 1 {
+				if r.Rejected() || time.Since(start) != 0 || s.core.shed.Waiting() != 1 {
 					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.core.shed.Waiting())
 				}
 				time.Sleep(10 * ms)
@@ -260,7 +260,7 @@ func TestObserverBeforeEnforcer(t *testing.T) {
 			"shed refused, ratelimit not started (observe)",
 			"shed refused", // the rest once there is a token
 		} {
-			if _, r := enter(s, spillway.Call{}); !r.Refused() {
+			if _, r := enter(s, spillway.Call{}); !r.Rejected() {
 				t.Errorf("%+v", r)
 			}
 			if got := seen.take(); got != want {

@@ -26,10 +26,10 @@ func (p *Passage) Call() spillway.Call { return p.admission.call }
 // EnterAt is [Server.EnterAt] of s, for callers that have memory for the Passage, which
 // must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
-func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Refusal {
+func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	a := &p.admission
 	if !s.core.begin(a, now, call) {
-		return Refusal{}
+		return Rejection{}
 	}
 	p.server, a.ctx = s, ctx
 	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
@@ -41,13 +41,13 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 		s.beat()
 	}
 	if runs && a.observed == nil {
-		return Refusal{}
+		return Rejection{}
 	}
 	return p.follow(ctx, step, from)
 }
 
 // follow does what the gates say until they admit or reject the request.
-func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller) Refusal {
+func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller) Rejection {
 	s, a := p.server, &p.admission
 	for {
 		if a.observed != nil {
@@ -64,9 +64,9 @@ func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller)
 		step = s.await(ctx, a, step, from)
 	}
 	if step.Verdict == shed.Run {
-		return Refusal{}
+		return Rejection{}
 	}
-	r := a.Refusal(step.Err)
+	r := a.Rejection(step.Err)
 	if p.shadow != nil {
 		p.shadow.end(a.start, spillway.OutcomeNotStarted, step.Err)
 	}

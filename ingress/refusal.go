@@ -10,7 +10,7 @@ import (
 
 // A Refusal is the answer to a request that is not served. It is a value, so
 // that rejecting allocates nothing. The zero Refusal is none.
-type Refusal struct {
+type Rejection struct {
 	// Outcome is what the client learns. Zero means that the request was not
 	// rejected; otherwise it is one of
 	//   - [spillway.OutcomeOverloaded]: this server has too much to do, others may not;
@@ -34,10 +34,10 @@ type Refusal struct {
 }
 
 // Refused reports whether the request was rejected.
-func (r Refusal) Refused() bool { return r.Outcome != 0 }
+func (r Rejection) Rejected() bool { return r.Outcome != 0 }
 
 // Scope returns how far r reaches, which the answer must state.
-func (r Refusal) Scope() fault.Scope {
+func (r Rejection) Scope() fault.Scope {
 	switch {
 	case r.Outcome == spillway.OutcomeOverQuota:
 		return fault.ScopeCustomer
@@ -52,12 +52,12 @@ func (r Refusal) Scope() fault.Scope {
 
 // Refusal returns the answer to a request that a [Step] rejects with err, and counts it:
 // call it exactly once.
-func (a *Admission) Refusal(err error) Refusal {
+func (a *Admission) Rejection(err error) Rejection {
 	return a.settings.core.refusal(a.settings, a.start, &a.call, err)
 }
 
 // refusal returns the answer to a call that is rejected with err, and counts it.
-func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err error) (r Refusal) {
+func (c *Core) refusal(st *settings, now time.Time, call *spillway.Call, err error) (r Rejection) {
 	r.Outcome, r.Err = spillway.OutcomeAbandoned, err
 	rejected, ok := errors.AsType[*spillway.RejectedError](err)
 	switch {

@@ -13,8 +13,8 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// TestRefuseDecidesAsEnter asks Refuse, then Enter at the same instant: without a queue both
-// decide alike, by the same gate, for the same reason. What Refuse asks is not taken.
+// TestRefuseDecidesAsEnter asks Reject, then Enter at the same instant: without a queue both
+// decide alike, by the same gate, for the same reason. What Reject asks is not taken.
 func TestRefuseDecidesAsEnter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exempt := netip.MustParseAddr("192.0.2.1")
@@ -31,7 +31,7 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 			if random.IntN(4) == 0 {
 				from.Addr = exempt
 			}
-			early := s.Refuse(call, from)
+			early := s.Reject(call, from)
 			passage, late := s.Enter(t.Context(), call, from)
 			passage.Done(spillway.OutcomeServed)
 			if a, b := decisionOf(early), decisionOf(late); a != b {
@@ -44,7 +44,7 @@ func TestRefuseDecidesAsEnter(t *testing.T) {
 				t.Errorf("%d of 2000 requests are %s, which tests little: %v", decisions[d], d, decisions)
 			}
 		}
-		if got := s.Stats(time.Now()).RateLimit; got.Exempted > 700 || got.Rejected == 0 {
+		if got := s.Stats(time.Now()).RateLimit; got.ExemptedTotal > 700 || got.RejectedTotal == 0 {
 			t.Errorf("exempt requests count twice, or rejections do not: %+v", got)
 		}
 	})
@@ -57,13 +57,13 @@ func TestRefuseWithoutApplication(t *testing.T) {
 	p, _ := s.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{Application: "web"})
 	p.Done(spillway.OutcomeServed)
 	for application, want := range map[string]bool{"web": true, "backup": false, "": false} {
-		if r := s.Refuse(spillway.Call{}, ratelimit.Caller{Application: application}); r.Refused() != want {
+		if r := s.Reject(spillway.Call{}, ratelimit.Caller{Application: application}); r.Rejected() != want {
 			t.Errorf("application %q: %+v, want a refusal: %v", application, r, want)
 		}
 	}
 }
 
-func decisionOf(r Refusal) string {
+func decisionOf(r Rejection) string {
 	if e, ok := errors.AsType[*spillway.RejectedError](r.Err); ok {
 		return fmt.Sprintf("%v by %s: %v", r.Outcome, e.Policy, e.Reason)
 	}

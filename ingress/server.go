@@ -86,28 +86,28 @@ func (s *Server) WantsCaller() bool {
 // from is what is known of the caller, for exemptions from the rate limit. Enter
 // reads the clock once, and again after it has waited. It allocates nothing
 // unless it waits.
-func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Passage, Refusal) {
+func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Passage, Rejection) {
 	return s.EnterAt(ctx, time.Now(), call, from)
 }
 
 // EnterAt is Enter at the time now, for callers that have already read the clock.
-func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Refusal) {
+func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call, from ratelimit.Caller) (p Passage, r Rejection) {
 	r = p.EnterAt(ctx, s, now, &call, &from)
 	return
 }
 
-// Refuse reports whether a request would be refused for overload if it came now:
+// Reject reports whether a request would be refused for overload if it came now:
 // by the limit in flight, or by the shedder. If so it counts and reports the
 // refusal. It never waits. Where the answer is no
 // Refusal nothing was counted, and the request must still Enter. It is for
 // adapters that can refuse more cheaply before they have read the request.
-func (s *Server) Refuse(call spillway.Call, from ratelimit.Caller) Refusal {
-	return s.RefuseAt(time.Now(), call, &from)
+func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
+	return s.RejectAt(time.Now(), call, &from)
 }
 
-// RefuseAt is Refuse at the time now, for callers that have read the clock. It does not keep from.
-func (s *Server) RefuseAt(now time.Time, call spillway.Call, from *ratelimit.Caller) Refusal {
-	return s.core.Refuse(now, &call, from)
+// RejectAt is Reject at the time now, for callers that have read the clock. It does not keep from.
+func (s *Server) RejectAt(now time.Time, call spillway.Call, from *ratelimit.Caller) Rejection {
+	return s.core.Reject(now, &call, from)
 }
 
 // Charge charges cost to the quota of a customer, at the time now, for what the customer costs
@@ -151,9 +151,9 @@ type Stats struct {
 	Attempts    attempts.Stats // of an internal listener
 	// Degradation is how far answers are degraded, by class.
 	Degradation shed.DegradationStats
-	// RefusedTotal is how many requests were rejected since the start, by the Outcome
+	// RejectedTotal is how many requests were rejected since the start, by the Outcome
 	// of the [Refusal].
-	RefusedTotal [spillway.Outcomes]uint64
+	RejectedTotal [spillway.Outcomes]uint64
 }
 
 // Stats returns the levels of all policies at the time now.
@@ -162,16 +162,16 @@ func (s *Server) Stats(now time.Time) Stats {
 	st := c.settings.Load()
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
-		InFlight:    c.flight.Stats(),
-		Shed:        c.shed.Stats(),
+		InFlight:    c.flight.Stats(now),
+		Shed:        c.shed.Stats(now),
 		Concurrency: c.shed.limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
 
-		Degradation: c.signals.degrader.Stats(),
+		Degradation: c.signals.degrader.Stats(now),
 	}
 	for o := range c.refused {
-		all.RefusedTotal[o] = c.refused[o].Load()
+		all.RejectedTotal[o] = c.refused[o].Load()
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)

@@ -30,7 +30,7 @@ func TestConfigNamesTheBadField(t *testing.T) {
 		{Config{MaxInFlight: 1 << 40}, "ingress: MaxInFlight is 1099511627776, must be at most 2147483647"},
 		{Config{Trust: Trust{Boundary: 9}}, "ingress: Trust.Boundary is Boundary(9), must be Edge or Internal"},
 		{Config{Trust: Trust{MaxTimeout: -1}}, "ingress: Trust.MaxTimeout is -1ns, must be 1ms to 24h"},
-		{Config{Trust: Trust{Highest: map[string]spillway.Criticality{"x": 9}}}, `ingress: Trust.Highest["x"] is Criticality(9), must be one of the four`},
+		{Config{Trust: Trust{MaxByIdentity: map[string]spillway.Criticality{"x": 9}}}, `ingress: Trust.MaxByIdentity["x"] is Criticality(9), must be one of the four`},
 		{Config{Shed: shed.Config{MaxWait: -1}}, "ingress: Shed.MaxWait is -1ns, must be 1ms to 10s"},
 		{Config{RateLimit: ratelimit.Config{Rate: 1, QueueDepth: -1}}, "ingress: RateLimit.QueueDepth is -1"},
 		{Config{Attempts: attempts.Config{Share: 2}}, "ingress: Attempts.Share is 2"},
@@ -47,7 +47,7 @@ func TestAdmission(t *testing.T) {
 	var seen log
 	s := must(t, Config{Observer: &seen, Quota: perCustomer(t, 100)})
 	p, r := enter(s, spillway.Call{Key: "/", Criticality: spillway.Sheddable})
-	if r.Refused() || r != (Refusal{}) || p.Call().Key != "/" {
+	if r.Rejected() || r != (Rejection{}) || p.Call().Key != "/" {
 		t.Fatalf("%+v", r)
 	}
 	if n := s.Stats(time.Now()).Concurrency.Shared.InFlight; n != 1 {
@@ -95,11 +95,11 @@ func TestGatesRefuse(t *testing.T) {
 			if row.name == "shed" {
 				call.Deadline = time.Now().Add(-time.Second)
 			}
-			var r Refusal
+			var r Rejection
 			for range 5 {
 				seen.take()
 				var p Passage
-				if p, r = enter(s, call); r.Refused() {
+				if p, r = enter(s, call); r.Rejected() {
 					break
 				}
 				p.Done(spillway.OutcomeServed)
@@ -133,7 +133,7 @@ func TestMaxInFlight(t *testing.T) {
 		for _, c := range []spillway.Criticality{spillway.Sheddable, spillway.CriticalPlus, spillway.Critical} {
 			go func() {
 				p, r := enter(s, spillway.Call{Criticality: c})
-				if !r.Refused() {
+				if !r.Rejected() {
 					served <- c
 					time.Sleep(10 * time.Millisecond)
 					p.Done(spillway.OutcomeServed)
@@ -171,7 +171,7 @@ func TestMaxInFlight(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 2000 {
-			if p, r := enter(s, spillway.Call{}); r.Refused() {
+			if p, r := enter(s, spillway.Call{}); r.Rejected() {
 				t.Fatalf("%+v without a limit", r)
 			} else {
 				p.Done(spillway.OutcomeServed)
@@ -192,7 +192,7 @@ func TestQuotaIsGivenBack(t *testing.T) {
 			t.Fatalf("request %d: %+v", i, r)
 		}
 	}
-	if _, r := enter(s, spillway.Call{Customer: "c"}); r.Refused() {
+	if _, r := enter(s, spillway.Call{Customer: "c"}); r.Rejected() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -207,7 +207,7 @@ func TestExemptPassesAllGates(t *testing.T) {
 	for range 10 {
 		call := spillway.Call{Key: "/healthz", Deadline: past}
 		p, r := enter(s, call)
-		if r.Refused() || s.Refuse(call, ratelimit.Caller{}).Refused() {
+		if r.Rejected() || s.Reject(call, ratelimit.Caller{}).Rejected() {
 			t.Fatalf("%+v", r)
 		}
 		p.Done(spillway.OutcomeServed)
@@ -243,10 +243,10 @@ func TestModes(t *testing.T) {
 		seen.take()
 		p, r := enter(s, spillway.Call{Deadline: past})
 		p.Done(spillway.OutcomeServed)
-		if got := seen.take(); got != row.events || r.Refused() != row.refused {
-			t.Errorf("%v, %v: %s, refused %v; want %s, %v", row.limit, row.shed, got, r.Refused(), row.events, row.refused)
+		if got := seen.take(); got != row.events || r.Rejected() != row.refused {
+			t.Errorf("%v, %v: %s, refused %v; want %s, %v", row.limit, row.shed, got, r.Rejected(), row.events, row.refused)
 		}
-		if early := s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}).Refused(); early != (row.shed == spillway.ModeEnforce) {
+		if early := s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{}).Rejected(); early != (row.shed == spillway.ModeEnforce) {
 			t.Errorf("%v: early refusal %v", row.shed, early)
 		}
 	}
@@ -264,7 +264,7 @@ func TestDontRetry(t *testing.T) {
 		{Trust{}, "c", true},
 	} {
 		s := must(t, Config{Trust: row.trust})
-		var r Refusal
+		var r Rejection
 		for i := range 200 {
 			_, r = enter(s, spillway.Call{Customer: row.customer, Attempt: int32(i % 2), Deadline: past})
 		}
@@ -282,7 +282,7 @@ func TestUpdate(t *testing.T) {
 	s := must(t, Config{})
 	p, _ := enter(s, spillway.Call{})
 	for range 3 {
-		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Refused() {
+		if _, r := enter(s, spillway.Call{Customer: "c"}); r.Rejected() {
 			t.Fatalf("%+v", r)
 		}
 	}
@@ -328,7 +328,7 @@ func TestNothingIsLeft(t *testing.T) {
 			for range 300 {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(1000))*time.Microsecond)
 				call := spillway.Call{Criticality: spillway.Criticality(r.IntN(4)) - 2}
-				if !s.Refuse(call, ratelimit.Caller{}).Refused() {
+				if !s.Reject(call, ratelimit.Caller{}).Rejected() {
 					p, _ := s.Enter(ctx, call, ratelimit.Caller{})
 					p.Done(spillway.OutcomeServed)
 				}
@@ -373,7 +373,7 @@ func TestAllocations(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
 	}
-	if n := testing.AllocsPerRun(1000, func() { s.Refuse(spillway.Call{Deadline: past}, ratelimit.Caller{}) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Reject(spillway.Call{Deadline: past}, ratelimit.Caller{}) }); n != 0 {
 		t.Errorf("%v allocations to refuse early", n)
 	}
 }
@@ -388,7 +388,7 @@ func TestWords(t *testing.T) {
 
 // A process that only forwards is not busy because many goroutines are ready to run.
 func TestForwards(t *testing.T) {
-	plain, forwards := must(t, Config{}), must(t, Config{Forwards: true})
+	plain, forwards := must(t, Config{}), must(t, Config{ProxyOnly: true})
 	var spinning sync.WaitGroup
 	var stop atomic.Bool
 	for range 8 * runtime.GOMAXPROCS(0) {

@@ -77,12 +77,12 @@ type Trust struct {
 	// At an Internal boundary the label is believed up to the highest class that
 	// the caller may use, and so are attempt number and deadline.
 	Boundary Boundary
-	// Highest is the highest class that each caller, by Identity, may use at an
+	// MaxByIdentity is the highest class that each caller, by Identity, may use at an
 	// Internal boundary.
-	Highest map[string]spillway.Criticality
-	// Others is the highest class of callers that Highest does not name. The zero
+	MaxByIdentity map[string]spillway.Criticality
+	// DefaultMax is the highest class of callers that MaxByIdentity does not name. The zero
 	// value is [spillway.Critical].
-	Others spillway.Criticality
+	DefaultMax spillway.Criticality
 	// MaxTimeout bounds how far away a deadline may be. Zero means an hour; it
 	// must be 1 ms to 24 h.
 	MaxTimeout time.Duration
@@ -95,17 +95,17 @@ func (t Trust) withDefaults() (Trust, error) {
 	switch {
 	case t.Boundary > Internal:
 		return t, invalid.Field("ingress", "Trust.Boundary", t.Boundary, "Edge or Internal")
-	case !t.Others.Valid():
-		return t, invalid.Field("ingress", "Trust.Others", t.Others, "one of the four")
+	case !t.DefaultMax.Valid():
+		return t, invalid.Field("ingress", "Trust.DefaultMax", t.DefaultMax, "one of the four")
 	case t.MaxTimeout < time.Millisecond || t.MaxTimeout > 24*time.Hour:
 		return t, invalid.Field("ingress", "Trust.MaxTimeout", t.MaxTimeout, "1ms to 24h")
 	}
-	for name, c := range t.Highest {
+	for name, c := range t.MaxByIdentity {
 		if !c.Valid() {
-			return t, invalid.Field("ingress", fmt.Sprintf("Trust.Highest[%q]", name), c, "one of the four")
+			return t, invalid.Field("ingress", fmt.Sprintf("Trust.MaxByIdentity[%q]", name), c, "one of the four")
 		}
 	}
-	t.Highest = maps.Clone(t.Highest)
+	t.MaxByIdentity = maps.Clone(t.MaxByIdentity)
 	return t, nil
 }
 
@@ -145,9 +145,9 @@ func (t *Trust) criticality(known spillway.Criticality, c *Claims) spillway.Crit
 		}
 		return known
 	}
-	highest, ok := t.Highest[c.Identity]
+	highest, ok := t.MaxByIdentity[c.Identity]
 	if !ok {
-		highest = t.Others
+		highest = t.DefaultMax
 	}
 	if labelled {
 		known = c.Criticality

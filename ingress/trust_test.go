@@ -12,9 +12,9 @@ import (
 // nothing before.
 func TestTrustIsCopied(t *testing.T) {
 	highest := map[string]spillway.Criticality{"web": spillway.CriticalPlus}
-	s := must(t, Config{Trust: Trust{Boundary: Internal, Highest: highest}})
+	s := must(t, Config{Trust: Trust{Boundary: Internal, MaxByIdentity: highest}})
 	highest["web"] = spillway.Sheddable
-	if got := s.Trust().Highest["web"]; got != spillway.CriticalPlus {
+	if got := s.Trust().MaxByIdentity["web"]; got != spillway.CriticalPlus {
 		t.Errorf("the Server trusts web up to %v", got)
 	}
 }
@@ -26,8 +26,8 @@ func TestJudge(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	edge := Trust{MaxTimeout: time.Minute}
 	inside := Trust{
-		Boundary: Internal, Others: c,
-		Highest: map[string]spillway.Criticality{"web": cp, "batch": sp},
+		Boundary: Internal, DefaultMax: c,
+		MaxByIdentity: map[string]spillway.Criticality{"web": cp, "batch": sp},
 	}
 	for i, row := range []struct {
 		trust  Trust
@@ -101,11 +101,11 @@ func FuzzJudge(f *testing.F) {
 		now := time.Unix(1e9, 0)
 		own := spillway.Call{Criticality: spillway.Criticality(known), Deadline: now.Add(time.Second), Customer: "c"}
 		claims := Claims{spillway.Criticality(claim), labelled, attempt, time.Duration(timeout), identity}
-		for _, trust := range []Trust{{}, {Boundary: Internal, Others: spillway.SheddablePlus}} {
+		for _, trust := range []Trust{{}, {Boundary: Internal, DefaultMax: spillway.SheddablePlus}} {
 			call := trust.Judge(now, own, claims)
 			highest := max(own.Criticality, spillway.Critical)
 			if trust.Boundary == Internal {
-				highest = trust.Others
+				highest = trust.DefaultMax
 			}
 			if !call.Criticality.Valid() || own.Criticality.Valid() && call.Criticality > highest {
 				t.Errorf("%+v made it %v", claims, call.Criticality)

@@ -32,7 +32,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 		var refused sync.WaitGroup // only where somebody is do waiters run by criticality
 		for range 8 {
 			refused.Go(func() {
-				if _, r := enter(s, spillway.Call{Criticality: spillway.Sheddable}); !r.Refused() {
+				if _, r := enter(s, spillway.Call{Criticality: spillway.Sheddable}); !r.Rejected() {
 					t.Error("ran on a busy processor")
 				}
 			})
@@ -44,7 +44,7 @@ func TestWaitersRunByCriticality(t *testing.T) {
 		for _, c := range []spillway.Criticality{-2, 1, -1, 0} {
 			go func() {
 				p, r := enter(s, spillway.Call{Criticality: c})
-				if r.Refused() {
+				if r.Rejected() {
 					t.Errorf("%v: %+v", c, r)
 				}
 				mu.Lock()
@@ -85,7 +85,7 @@ func TestDispatcher(t *testing.T) {
 	for range 50 {
 		all.Go(func() {
 			p, r := enter(s, spillway.Call{})
-			if r.Refused() {
+			if r.Rejected() {
 				t.Errorf("%+v", r)
 				return
 			}
@@ -189,7 +189,7 @@ func TestRateLimitQueue(t *testing.T) {
 				p.Done(spillway.OutcomeServed)
 				mu.Lock()
 				defer mu.Unlock()
-				if !r.Refused() {
+				if !r.Rejected() {
 					waits = append(waits, time.Since(start).Round(time.Millisecond))
 				}
 			}()
@@ -207,7 +207,7 @@ func TestRateLimitQueue(t *testing.T) {
 		if _, r := s.Enter(ctx, spillway.Call{}, ratelimit.Caller{}); r.Outcome != spillway.OutcomeAbandoned {
 			t.Errorf("%+v", r)
 		}
-		if st := s.Stats(time.Now()).RateLimit; st.GaveUp != 1 || st.Waiting != 0 {
+		if st := s.Stats(time.Now()).RateLimit; st.AbandonedTotal != 1 || st.Waiting != 0 {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -236,7 +236,7 @@ func TestRateLimitQueueAndDeadline(t *testing.T) {
 			start := time.Now()
 			p, r := enter(s, spillway.Call{Deadline: start.Add(50 * time.Millisecond)})
 			p.Done(spillway.OutcomeServed)
-			if got := seen.take(); got != row.want || r.Refused() != row.refused || row.refused && r.RetryAfter <= 0 {
+			if got := seen.take(); got != row.want || r.Rejected() != row.refused || row.refused && r.RetryAfter <= 0 {
 				t.Errorf("%v: %s, %+v; want %s", row.mode, got, r, row.want)
 			}
 			if took := time.Since(start); took != 0 {

@@ -9,11 +9,11 @@ import (
 // The first and the last value of each range are allowed, and the values next to them are not.
 func TestConfigAtItsBounds(t *testing.T) {
 	a := mustLocal(t, LocalConfig{})
-	for _, c := range []Config{{BurstSeconds: 0.01}, {BurstSeconds: 3600}, {Cost: 1e6}, {MaxStrangers: 1e6}} {
+	for _, c := range []Config{{BurstSeconds: 0.01}, {BurstSeconds: 3600}, {Cost: 1e6}, {MaxUnlisted: 1e6}} {
 		c.Allocator = a
 		must(t, c)
 	}
-	for _, c := range []Config{{BurstSeconds: 0.0099}, {BurstSeconds: 3601}, {Cost: 1e6 + 1}, {Cost: math.NaN()}, {MaxStrangers: 1e6 + 1}} {
+	for _, c := range []Config{{BurstSeconds: 0.0099}, {BurstSeconds: 3601}, {Cost: 1e6 + 1}, {Cost: math.NaN()}, {MaxUnlisted: 1e6 + 1}} {
 		c.Allocator = a
 		if _, err := New(c); err == nil {
 			t.Errorf("%+v is valid", c)

@@ -68,7 +68,7 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 	if wait = c.refuse(at, burst, class); wait > 0 {
 		return wait
 	}
-	c.calls[class].Admitted++
+	c.calls[class].AdmittedTotal++
 	c.charge(at, class, cost)
 	return 0
 }
@@ -89,7 +89,7 @@ func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duratio
 		}
 	}
 	if wait > 0 {
-		c.calls[class].Refused++
+		c.calls[class].RejectedTotal++
 	}
 	return wait
 }

@@ -13,9 +13,9 @@ import (
 // may have ten.
 func Example() {
 	local, err := quota.NewLocal(quota.LocalConfig{
-		Capacity:  1000,
-		Customers: map[string]quota.Limit{"mail": {Weight: 2}, "calendar": {Weight: 1}},
-		Stranger:  quota.Limit{Rate: 10},
+		Capacity:     1000,
+		Customers:    map[string]quota.Limit{"mail": {Weight: 2}, "calendar": {Weight: 1}},
+		DefaultLimit: quota.Limit{Rate: 10},
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -42,7 +42,7 @@ func Example() {
 
 // When a customer runs out, what matters less is refused first.
 func ExampleQuota_Admit() {
-	local, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 100}})
+	local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 100}})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -74,7 +74,7 @@ func ExampleQuota_Admit() {
 // Quotas in CPU-seconds: calls are admitted for nothing, and charged when it is
 // known what they took.
 func ExampleQuota_Charge() {
-	local, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 0.5}})
+	local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 0.5}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -125,10 +125,10 @@ func TestLocalForgets(t *testing.T) {
 // Strangers count for one, however many names they have.
 func TestStrangersShareOneWeight(t *testing.T) {
 	l := mustLocal(t, LocalConfig{
-		Capacity:  100,
-		Customers: map[string]Limit{"known": {Weight: 4}},
-		Strangers: Limit{Weight: 1},
-		Stranger:  Limit{Rate: 15},
+		Capacity:      100,
+		Customers:     map[string]Limit{"known": {Weight: 4}},
+		UnlistedTotal: Limit{Weight: 1},
+		DefaultLimit:  Limit{Rate: 15},
 	})
 	lease := func(at time.Duration, name string) float64 {
 		return l.Lease(t0.Add(at), Demand{Customer: name, Wants: 1000}).Rate
@@ -175,8 +175,8 @@ func TestLocalConfigOutOfRangeNamesTheField(t *testing.T) {
 		"Capacity is NaN, must":                         {Capacity: math.NaN()},
 		"Interval is 1ms, must be 10ms to 1m":           {Interval: ms},
 		"Interval is -1s, must":                         {Interval: -time.Second},
-		"Stranger.Rate is -1, must be 0 or more":        {Stranger: Limit{Rate: -1}},
-		"Strangers.Weight is NaN, must be 0.001 to 1e6": {Strangers: Limit{Weight: math.NaN()}},
+		"DefaultLimit.Rate is -1, must be 0 or more":        {DefaultLimit: Limit{Rate: -1}},
+		"UnlistedTotal.Weight is NaN, must be 0.001 to 1e6": {UnlistedTotal: Limit{Weight: math.NaN()}},
 		`Customers["a"].Weight is -1, must`:             {Customers: map[string]Limit{"a": {Weight: -1}}},
 		`Customers["a"].Shares[1] is 2, must be 0 to 1`: {Customers: map[string]Limit{"a": {Shares: [4]float64{1, 2}}}},
 	} {
@@ -191,8 +191,8 @@ func TestLocalConfigOutOfRangeNamesTheField(t *testing.T) {
 // not touched, and who is in debt is not forgotten.
 func TestStrangersAreBounded(t *testing.T) {
 	const places = 50
-	local := mustLocal(t, LocalConfig{Customers: map[string]Limit{"known": {Rate: 100}}, Stranger: Limit{Rate: 10}})
-	q := must(t, Config{Allocator: local, MaxStrangers: places})
+	local := mustLocal(t, LocalConfig{Customers: map[string]Limit{"known": {Rate: 100}}, DefaultLimit: Limit{Rate: 10}})
+	q := must(t, Config{Allocator: local, MaxUnlisted: places})
 	for range 100 {
 		admit(q, 0, "debtor", criticalPlus)
 	}
@@ -219,7 +219,7 @@ func TestStrangersAreBounded(t *testing.T) {
 		t.Error("the debtor got away")
 	}
 	// When all is paid, places are free again, without anybody's history.
-	if !admit(q, time.Minute, "newcomer", sheddable) || statsOf(t, q, time.Minute, "newcomer").Classes[sheddable] != (ClassStats{Admitted: 1}) {
+	if !admit(q, time.Minute, "newcomer", sheddable) || statsOf(t, q, time.Minute, "newcomer").Classes[sheddable] != (ClassStats{AdmittedTotal: 1}) {
 		t.Error("no place for a newcomer a minute later, or one with a history")
 	}
 }
@@ -227,7 +227,7 @@ func TestStrangersAreBounded(t *testing.T) {
 // An Allocator hears of no more strangers at a time than have a place: who holds a
 // lease keeps its place, even if there is nothing else to remember.
 func TestALeaseKeepsThePlace(t *testing.T) {
-	q := must(t, Config{Allocator: fixed{Rate: math.Inf(1)}, MaxStrangers: 1})
+	q := must(t, Config{Allocator: fixed{Rate: math.Inf(1)}, MaxUnlisted: 1})
 	admit(q, 0, "a", critical)
 	admit(q, time.Minute, "b", critical)
 	if got := q.customers[1].name; got != "a" {
@@ -240,7 +240,7 @@ func TestALeaseKeepsThePlace(t *testing.T) {
 }
 
 func TestNoStrangers(t *testing.T) {
-	q := must(t, Config{Allocator: fixed{Rate: 100}, MaxStrangers: -1})
+	q := must(t, Config{Allocator: fixed{Rate: 100}, MaxUnlisted: -1})
 	for i := range 200 {
 		if got := admit(q, 0, fmt.Sprint("stranger ", i), criticalPlus); got != (i < 100) {
 			t.Fatalf("stranger %d: admitted is %v", i, got)
@@ -264,14 +264,14 @@ func TestLongNamesShare(t *testing.T) {
 // What is known of a call whose customer has lost its place goes to all who have
 // none: it is no way to get rid of a cost, and none to earn.
 func TestLateWordOfAForgottenCustomer(t *testing.T) {
-	q := must(t, Config{Allocator: &briefly{}, MaxStrangers: 1, Cost: -1})
+	q := must(t, Config{Allocator: &briefly{}, MaxUnlisted: 1, Cost: -1})
 	paid, err := q.Admit(t0, callOf("a", critical))
 	if err != nil {
 		t.Fatal(err)
 	}
 	given := paid
 	admit(q, time.Second, "b", critical)
-	if s := statsOf(t, q, time.Second, "b"); s.Classes[critical].Admitted != 1 {
+	if s := statsOf(t, q, time.Second, "b"); s.Classes[critical].AdmittedTotal != 1 {
 		t.Fatal("b did not get the place of a")
 	}
 	q.Charge(t0.Add(time.Second), &paid, 50)
@@ -292,7 +292,7 @@ func (*briefly) Lease(now time.Time, _ Demand) Grant {
 // A customer may become known, and a stranger again.
 func TestKnownChanges(t *testing.T) {
 	local := mustLocal(t, LocalConfig{})
-	q := must(t, Config{Allocator: local, MaxStrangers: 1})
+	q := must(t, Config{Allocator: local, MaxUnlisted: 1})
 	for round := range 4 {
 		at := time.Duration(round) * time.Second
 		if round%2 == 1 {

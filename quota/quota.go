@@ -36,10 +36,10 @@ type Config struct {
 	// [Quota.Charge]. It must be at most 1e6.
 	Cost float64
 
-	// MaxStrangers is how many customers that the Allocator does not know have a
+	// MaxUnlisted is how many customers that the Allocator does not know have a
 	// bucket of their own, in about 1 kB each; what comes on top shares one. Zero
 	// means 1000, negative means none; it must be at most 1e6.
-	MaxStrangers int
+	MaxUnlisted int
 }
 
 // withDefaults returns c with its zero fields filled, or an error that names
@@ -51,8 +51,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Cost == 0 {
 		c.Cost = 1
 	}
-	if c.MaxStrangers == 0 {
-		c.MaxStrangers = 1000
+	if c.MaxUnlisted == 0 {
+		c.MaxUnlisted = 1000
 	}
 	switch {
 	case c.Allocator == nil:
@@ -61,8 +61,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, invalid.Field("quota", "BurstSeconds", c.BurstSeconds, "0.01 to 3600")
 	case !(c.Cost <= 1e6):
 		return c, invalid.Field("quota", "Cost", c.Cost, "at most 1e6, or negative for none")
-	case c.MaxStrangers > 1e6:
-		return c, invalid.Field("quota", "MaxStrangers", c.MaxStrangers, "at most 1000000, or negative for none")
+	case c.MaxUnlisted > 1e6:
+		return c, invalid.Field("quota", "MaxUnlisted", c.MaxUnlisted, "at most 1000000, or negative for none")
 	}
 	c.Cost = max(c.Cost, 0)
 	return c, nil
@@ -94,7 +94,7 @@ func New(c Config) (*Quota, error) {
 
 // Update changes the configuration of a Quota in use, or returns an error that
 // names the field that is out of range and changes nothing. Debts are kept, in
-// seconds, and leases until they end. Under a lower MaxStrangers newcomers
+// seconds, and leases until they end. Under a lower MaxUnlisted newcomers
 // get the places of idle strangers only, and no memory is freed.
 func (q *Quota) Update(c Config) error {
 	c, err := c.withDefaults()
@@ -126,10 +126,10 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
 }
 
-// Refuse returns the rejection that Admit would return at the time now, and counts it. It
-// returns nil, and neither charges nor counts, where Admit would admit the call. Refuse
+// Reject returns the rejection that Admit would return at the time now, and counts it. It
+// returns nil, and neither charges nor counts, where Admit would admit the call. Reject
 // allocates as Admit does.
-func (q *Quota) Refuse(now time.Time, call spillway.Call) error {
+func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	class := call.Criticality.Index()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -249,7 +249,7 @@ func (q *Quota) place(name string) int {
 	switch {
 	case !known && len(name) > maxName:
 		return 0
-	case !known && len(q.strangers) >= q.cfg.MaxStrangers:
+	case !known && len(q.strangers) >= q.cfg.MaxUnlisted:
 		return q.replace(name)
 	}
 	place := len(q.customers)
@@ -279,7 +279,7 @@ func (q *Quota) replace(name string) int {
 }
 
 // ClassStats says what became of the calls of one criticality.
-type ClassStats struct{ Admitted, Refused uint64 }
+type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
 
 // CustomerStats says how one customer stands.
 type CustomerStats struct {

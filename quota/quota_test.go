@@ -346,13 +346,13 @@ func TestUpdate(t *testing.T) {
 func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 	a := fixed{}
 	for want, c := range map[string]Config{
-		"Allocator is nil, must be set":                    {},
-		"BurstSeconds is NaN, must be 0.01 to 3600":        {Allocator: a, BurstSeconds: math.NaN()},
-		"BurstSeconds is 0.001, must":                      {Allocator: a, BurstSeconds: 0.001},
-		"BurstSeconds is 3601, must":                       {Allocator: a, BurstSeconds: 3601},
-		"Cost is NaN, must be at most 1e6":                 {Allocator: a, Cost: math.NaN()},
-		"Cost is 1e+07, must":                              {Allocator: a, Cost: 1e7},
-		"MaxStrangers is 1000001, must be at most 1000000": {Allocator: a, MaxStrangers: 1_000_001},
+		"Allocator is nil, must be set":                   {},
+		"BurstSeconds is NaN, must be 0.01 to 3600":       {Allocator: a, BurstSeconds: math.NaN()},
+		"BurstSeconds is 0.001, must":                     {Allocator: a, BurstSeconds: 0.001},
+		"BurstSeconds is 3601, must":                      {Allocator: a, BurstSeconds: 3601},
+		"Cost is NaN, must be at most 1e6":                {Allocator: a, Cost: math.NaN()},
+		"Cost is 1e+07, must":                             {Allocator: a, Cost: 1e7},
+		"MaxUnlisted is 1000001, must be at most 1000000": {Allocator: a, MaxUnlisted: 1_000_001},
 	} {
 		q, err := New(c)
 		if q != nil || err == nil || !strings.HasPrefix(err.Error(), "quota: "+want) {
@@ -366,7 +366,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	local := mustLocal(t, LocalConfig{Capacity: 1000, Customers: map[string]Limit{"a": {}, "b": {}}})
-	q := must(t, Config{Allocator: local, MaxStrangers: 1})
+	q := must(t, Config{Allocator: local, MaxUnlisted: 1})
 	now := t0
 	for _, name := range []string{"a", "b", "stranger", "too many", ""} {
 		admit(q, 0, name, critical)
@@ -403,7 +403,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 func TestConcurrentUse(t *testing.T) {
 	const workers, calls = 8, 1500
 	local := mustLocal(t, LocalConfig{Capacity: 1000, Customers: map[string]Limit{"known": {Weight: 5}}})
-	q := must(t, Config{Allocator: local, MaxStrangers: 10})
+	q := must(t, Config{Allocator: local, MaxUnlisted: 10})
 	var all sync.WaitGroup
 	for w := range workers {
 		all.Go(func() {
@@ -419,7 +419,7 @@ func TestConcurrentUse(t *testing.T) {
 				}
 				if i%300 == w {
 					q.Stats(now)
-					if err := q.Update(Config{Allocator: local, MaxStrangers: 10}); err != nil {
+					if err := q.Update(Config{Allocator: local, MaxUnlisted: 10}); err != nil {
 						t.Error(err)
 					}
 					if err := local.Update(LocalConfig{Capacity: 1000, Customers: map[string]Limit{"known": {Weight: 5}}}); err != nil {
@@ -433,7 +433,7 @@ func TestConcurrentUse(t *testing.T) {
 	s := statsOf(t, q, time.Second, "known")
 	var n uint64
 	for _, c := range s.Classes {
-		n += c.Admitted + c.Refused
+		n += c.AdmittedTotal + c.RejectedTotal
 	}
 	if n != workers*calls/2 || !s.Known {
 		t.Errorf("%d calls of the known customer were counted, want %d", n, workers*calls/2)

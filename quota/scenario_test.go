@@ -57,7 +57,7 @@ func TestFairness(t *testing.T) {
 		modest load
 		r      *rand.Rand
 	}{
-		"limits":                {LocalConfig{Stranger: Limit{Rate: quota}}, steady(quota), nil},
+		"limits":                {LocalConfig{DefaultLimit: Limit{Rate: quota}}, steady(quota), nil},
 		"a share of a capacity": {LocalConfig{Capacity: 2 * quota}, steady(quota), nil},
 		"known by name, by weight": {
 			LocalConfig{Capacity: 2000, Customers: map[string]Limit{"modest": {Weight: 1}, "greedy": {Weight: 3}}}, steady(quota), nil,

@@ -29,7 +29,7 @@ func TestHintAtItsSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got time.Duration
-		rejected, ok := errors.AsType[*spillway.RejectedError](l.Refuse(start.Add(row.used), ratelimit.Caller{}))
+		rejected, ok := errors.AsType[*spillway.RejectedError](l.Reject(start.Add(row.used), ratelimit.Caller{}))
 		if ok {
 			got = rejected.RetryAfter
 		}

@@ -51,7 +51,7 @@ func TestExempt(t *testing.T) {
 			exempted++
 		}
 	}
-	if got := l.Stats(t0).Exempted; got != exempted {
+	if got := l.Stats(t0).ExemptedTotal; got != exempted {
 		t.Errorf("%d counted as exempt, want %d", got, exempted)
 	}
 }

@@ -55,7 +55,7 @@ func (l *Limiter) Exempt(c Caller) bool {
 		return false
 	}
 	l.mu.Lock()
-	l.stats.Exempted++
+	l.stats.ExemptedTotal++
 	l.mu.Unlock()
 	return true
 }
@@ -103,14 +103,14 @@ func (l *Limiter) reserve(now time.Time, most time.Duration) (Reservation, error
 		return Reservation{admitted: true}, nil
 	}
 	l.stats.Waiting++
-	l.stats.Queued++
+	l.stats.QueuedTotal++
 	return Reservation{Wait: wait, limiter: l, start: at}, nil
 }
 
-// Refuse returns the rejection that Reserve would return at the time now, and counts it. It
+// Reject returns the rejection that Reserve would return at the time now, and counts it. It
 // returns nil, and neither takes a token nor counts, where the caller is exempt and where
-// Reserve would admit the call or have it wait. Refuse allocates nothing.
-func (l *Limiter) Refuse(now time.Time, from Caller) error {
+// Reserve would admit the call or have it wait. Reject allocates nothing.
+func (l *Limiter) Reject(now time.Time, from Caller) error {
 	at := l.bucket.see(now)
 	w, t := l.bucket.load()
 	wait := w.debt(at) + t.interval - t.burst
@@ -163,7 +163,7 @@ func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 	l.stats.TimeQueued += queued
 	if queued < wait {
 		l.bucket.giveBack(at)
-		l.stats.GaveUp++
+		l.stats.AbandonedTotal++
 		return false
 	}
 	l.admitted.Add(1)
@@ -172,11 +172,11 @@ func (l *Limiter) endAt(at, start, wait time.Duration) bool {
 
 // Stats says what a [Limiter] did and how it stands.
 type Stats struct {
-	Admitted uint64 // let in, at once or after a wait
-	Rejected uint64 // refused
-	Exempted uint64 // let in without a token
-	Queued   uint64 // told to wait
-	GaveUp   uint64 // told to wait, and left before their turn
+	AdmittedTotal  uint64 // let in, at once or after a wait
+	RejectedTotal  uint64 // refused
+	ExemptedTotal  uint64 // let in without a token
+	QueuedTotal    uint64 // told to wait
+	AbandonedTotal uint64 // told to wait, and left before their turn
 
 	// TimeQueued is how long the callers that left the queue were in it;
 	// divided by Queued − Waiting it is the average.
@@ -193,7 +193,7 @@ func (l *Limiter) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.stats
-	s.Admitted, s.Rejected = l.admitted.Load(), l.rejected.Load()
+	s.AdmittedTotal, s.RejectedTotal = l.admitted.Load(), l.rejected.Load()
 	s.Tokens, s.Capacity = l.bucket.tokens(l.bucket.see(now))
 	return s
 }

@@ -108,7 +108,7 @@ func TestGivingUpReturnsTheTokenOnce(t *testing.T) {
 			t.Error("not admitted in its turn")
 		}
 	}
-	want := Stats{Admitted: 4, Queued: 4, GaveUp: 1, TimeQueued: 700 * ms, Capacity: 1}
+	want := Stats{AdmittedTotal: 4, QueuedTotal: 4, AbandonedTotal: 1, TimeQueued: 700 * ms, Capacity: 1}
 	if got := l.Stats(t0.Add(300 * ms)); got != want {
 		t.Errorf("stats %+v, want %+v", got, want)
 	}
@@ -152,7 +152,7 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%d admitted, the last after %v; want 7, 800ms", n, at)
 		}
 		s := l.Stats(time.Now())
-		if s.Waiting != 0 || s.Queued != 8 || s.GaveUp != 3 || s.Tokens != s.Capacity {
+		if s.Waiting != 0 || s.QueuedTotal != 8 || s.AbandonedTotal != 3 || s.Tokens != s.Capacity {
 			t.Errorf("afterwards %+v", s)
 		}
 	})
@@ -302,7 +302,7 @@ func TestHotPathDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
-	if s := l.Stats(now); s.Admitted < 200 || s.Rejected < 200 || s.GaveUp < 200 {
+	if s := l.Stats(now); s.AdmittedTotal < 200 || s.RejectedTotal < 200 || s.AbandonedTotal < 200 {
 		t.Errorf("not all paths were taken: %+v", s)
 	}
 }
@@ -343,7 +343,7 @@ func TestAdmitDuringUpdate(t *testing.T) {
 	close(done)
 	updates.Wait()
 	s := l.Stats(t0.Add(calls * time.Microsecond))
-	if s.Admitted != uint64(admitted.Load()) || s.Admitted+s.Rejected != workers*calls {
+	if s.AdmittedTotal != uint64(admitted.Load()) || s.AdmittedTotal+s.RejectedTotal != workers*calls {
 		t.Errorf("%d admitted: %+v", admitted.Load(), s)
 	}
 	if s.Tokens < 0 || s.Tokens > s.Capacity {
@@ -382,7 +382,7 @@ func TestConcurrentUse(t *testing.T) {
 	if n, most := admitted.Load(), int64(rate+rate*(calls+100)/1000+50); n > most || n == 0 {
 		t.Errorf("%d admitted, want 1 to %d", n, most)
 	}
-	if s.Waiting != 0 || s.Admitted != uint64(admitted.Load()) || s.Admitted+s.Rejected+s.GaveUp != workers*calls {
+	if s.Waiting != 0 || s.AdmittedTotal != uint64(admitted.Load()) || s.AdmittedTotal+s.RejectedTotal+s.AbandonedTotal != workers*calls {
 		t.Errorf("afterwards %+v", s)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// TestRefuse: Refuse says what Reserve would, and takes nothing.
+// TestRefuse: Reject says what Reserve would, and takes nothing.
 func TestRefuse(t *testing.T) {
 	addr := netip.MustParseAddr("192.0.2.1")
 	l, err := New(Config{Rate: 1, QueueDepth: 1, Exempt: Exempt{CIDRs: []netip.Prefix{netip.PrefixFrom(addr, 32)}}})
@@ -18,7 +18,7 @@ func TestRefuse(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	refuses := func(at time.Duration, from Caller, want bool) {
 		t.Helper()
-		if err := l.Refuse(now.Add(at), from); (err != nil) != want {
+		if err := l.Reject(now.Add(at), from); (err != nil) != want {
 			t.Errorf("Refuse at %v: %v, want a rejection: %v", at, err, want)
 		}
 	}
@@ -44,10 +44,10 @@ func TestRefuse(t *testing.T) {
 	}
 	refuses(time.Second, Caller{}, false)
 	refuses(2*time.Second, Caller{}, false)
-	if s := l.Stats(now.Add(time.Hour)); s.Rejected != 3 || s.Exempted != 0 {
+	if s := l.Stats(now.Add(time.Hour)); s.RejectedTotal != 3 || s.ExemptedTotal != 0 {
 		t.Errorf("%+v, want 3 rejections and no exempt caller", s)
 	}
-	if n := testing.AllocsPerRun(100, func() { _ = l.Refuse(now, Caller{}) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { _ = l.Reject(now, Caller{}) }); n != 0 {
 		t.Errorf("Refuse allocates %v times", n)
 	}
 }

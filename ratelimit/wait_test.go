@@ -36,7 +36,7 @@ func TestWait(t *testing.T) {
 				t.Errorf("call %d went ahead after %v, want %v", i, got, want)
 			}
 		}
-		if s := l.Stats(time.Now()); s.Admitted != 15 || s.Queued != 5 || s.GaveUp != 0 || s.Waiting != 0 || s.TimeQueued != 500*time.Millisecond {
+		if s := l.Stats(time.Now()); s.AdmittedTotal != 15 || s.QueuedTotal != 5 || s.AbandonedTotal != 0 || s.Waiting != 0 || s.TimeQueued != 500*time.Millisecond {
 			t.Errorf("stats %+v", s)
 		}
 	})
@@ -115,7 +115,7 @@ func TestWaitDeadline(t *testing.T) {
 		if err := l.Wait(t.Context()); err != nil || time.Since(start) != time.Second {
 			t.Errorf("the next caller: %v after %v, want the first token, after 1s", err, time.Since(start))
 		}
-		if s := l.Stats(time.Now()); s.Waiting != 0 || s.GaveUp != 1 || s.Rejected != 1 || s.Admitted != 2 {
+		if s := l.Stats(time.Now()); s.Waiting != 0 || s.AbandonedTotal != 1 || s.RejectedTotal != 1 || s.AdmittedTotal != 2 {
 			t.Errorf("stats %+v", s)
 		}
 	})

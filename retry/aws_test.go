@@ -66,14 +66,14 @@ type awsResponse struct {
 
 // failure classifies a response as an adapter for AWS does.
 func (r awsResponse) failure() fault.Failure {
-	f := fault.Failure{Safety: fault.No, Party: fault.Client}
+	f := fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}
 	switch {
 	case r.Code == "Throttling":
-		f = fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}
+		f = fault.Failure{Safety: fault.RetrySafe, Party: fault.Client, Overload: true}
 	case r.Code == "client:timeout":
-		f = fault.Failure{Safety: fault.Yes, Timeout: true}
+		f = fault.Failure{Safety: fault.RetrySafe, Timeout: true}
 	case r.Status >= 500:
-		f = fault.Failure{Safety: fault.Yes, Party: fault.Server}
+		f = fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
 	}
 	if ms, err := strconv.Atoi(r.Headers["x-amz-retry-after"]); err == nil && ms >= 0 {
 		f.RetryAfter, f.HasRetryAfter = time.Duration(ms)*time.Millisecond, true
@@ -108,8 +108,8 @@ var awsOutcomes = map[string]retry.Reason{
 func refresh(s retry.Strategy, token *retry.Token, f fault.Failure) (retry.Reason, time.Duration) {
 	next, err := s.Refresh(t0, *token, f)
 	*token = next
-	if refused, ok := errors.AsType[*retry.RefusedError](err); ok {
-		return refused.Reason, refused.Hold
+	if refused, ok := errors.AsType[*retry.NotRetriedError](err); ok {
+		return refused.Reason, refused.LongPollDelay
 	}
 	return retry.ReasonOther, next.Delay()
 }
@@ -134,7 +134,7 @@ func (c *awsCase) run(t *testing.T, revision string, capacity float64) {
 		if want := time.Duration(step.Expect.Delay) * time.Millisecond; delay != want {
 			t.Errorf("step %d: delay %v, want %v", i, delay, want)
 		}
-		if got := b.Stats().Tokens; got != step.Expect.Quota {
+		if got := b.Stats(time.Time{}).Tokens; got != step.Expect.Quota {
 			t.Errorf("step %d: %v tokens left, want %v", i, got, step.Expect.Quota)
 		}
 	}
@@ -194,7 +194,7 @@ func TestAWSConcurrent(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if got := b.Stats().Tokens; got != c.Quota {
+		if got := b.Stats(time.Time{}).Tokens; got != c.Quota {
 			t.Errorf("%s: %v tokens left, want %v", c.Name, got, c.Quota)
 		}
 	}

@@ -106,7 +106,7 @@ func TestHints(t *testing.T) {
 			call.Deadline = t0.Add(test.deadline)
 		}
 		token := test.Begin(call)
-		f := fault.Failure{Overload: true, Safety: fault.Yes, RetryAfter: test.hint, HasRetryAfter: true}
+		f := fault.Failure{Overload: true, Safety: fault.RetrySafe, RetryAfter: test.hint, HasRetryAfter: true}
 		if reason, delay := refresh(test, &token, f); reason != test.reason || delay != test.want {
 			t.Errorf("%s: %v, %v; want %v, %v", test.name, delay, reason, test.want, test.reason)
 		}

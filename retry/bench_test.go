@@ -93,7 +93,7 @@ func BenchmarkRefresh(b *testing.B) {
 	now := time.Unix(1e9, 0)
 	b.ReportAllocs()
 	for b.Loop() {
-		t, err := s.Refresh(now, s.Begin(spillway.Call{}), fault.Failure{Safety: fault.Yes})
+		t, err := s.Refresh(now, s.Begin(spillway.Call{}), fault.Failure{Safety: fault.RetrySafe})
 		if err != nil || s.Succeed(t) != nil {
 			b.Fatal(err)
 		}
@@ -132,8 +132,8 @@ func (f faultError) Error() string          { return "unavailable" }
 func (f faultError) Failure() fault.Failure { return fault.Failure(f) }
 
 var (
-	errOverload  error = faultError{Overload: true, Safety: fault.Yes, Party: fault.Server}
-	errTransient error = faultError{Safety: fault.Yes, Party: fault.Server}
+	errOverload  error = faultError{Overload: true, Safety: fault.RetrySafe, Party: fault.Server}
+	errTransient error = faultError{Safety: fault.RetrySafe, Party: fault.Server}
 	errMaybe     error = faultError{Party: fault.Server}
 	errFinal           = errors.New("no such user")
 )

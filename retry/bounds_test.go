@@ -38,11 +38,11 @@ func TestLongestWaits(t *testing.T) {
 		f    fault.Failure
 		want time.Duration
 	}{
-		"2.1":                {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes}, 20 * time.Second},
-		"2.1, overload":      {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true}, 20 * time.Second},
-		"2.0":                {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes}, 20 * time.Second},
-		"2.0, overload":      {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true}, 20 * time.Second},
-		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.Yes, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
+		"2.1":                {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.1, overload":      {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"2.0":                {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.0, overload":      {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
 	} {
 		token := row.s.Begin(spillway.Call{})
 		var last time.Duration
@@ -66,7 +66,7 @@ func TestWaitsDoNotOverflow(t *testing.T) {
 	}))
 	for _, hint := range []time.Duration{math.MaxInt64, math.MaxInt64 - time.Second, math.MaxInt64 / 11 * 10} {
 		token := s.Begin(spillway.Call{})
-		if reason, wait := refresh(s, &token, fault.Failure{Safety: fault.Yes, HasRetryAfter: true, RetryAfter: hint}); reason != retry.ReasonOther || wait < hint {
+		if reason, wait := refresh(s, &token, fault.Failure{Safety: fault.RetrySafe, HasRetryAfter: true, RetryAfter: hint}); reason != retry.ReasonOther || wait < hint {
 			t.Errorf("a hint of %v: %v after %v", hint, reason, wait)
 		}
 	}
@@ -96,11 +96,11 @@ func TestHedgeEstimate(t *testing.T) {
 	}
 	h.Begin()
 	h.Settle(true)
-	if s := h.Stats(); s.WonTotal != 1 {
+	if s := h.Stats(time.Time{}); s.WonTotal != 1 {
 		t.Errorf("%+v, want one that won", s)
 	}
 	h.Settle(false)
-	if s := h.Stats(); s.WonTotal != 1 {
+	if s := h.Stats(time.Time{}); s.WonTotal != 1 {
 		t.Errorf("%+v after one that lost", s)
 	}
 }
@@ -112,7 +112,7 @@ func TestOtherRetries(t *testing.T) {
 		token := s.Begin(spillway.Call{Deadline: t0.Add(time.Hour)})
 		retries := 0
 		for retries < 20 {
-			if reason, _ := refresh(s, &token, fault.Failure{Safety: fault.Yes}); reason != retry.ReasonOther {
+			if reason, _ := refresh(s, &token, fault.Failure{Safety: fault.RetrySafe}); reason != retry.ReasonOther {
 				break
 			}
 			retries++

@@ -67,7 +67,7 @@ func TestOwnBudget(t *testing.T) {
 			}
 			f := overload
 			if i%2 == 0 {
-				f = fault.Failure{Safety: fault.Yes, Timeout: true}
+				f = fault.Failure{Safety: fault.RetrySafe, Timeout: true}
 			}
 			for {
 				var errOwn, errRef error
@@ -98,9 +98,9 @@ func TestPrices(t *testing.T) {
 		f    fault.Failure
 		want float64
 	}{
-		{fault.Failure{Safety: fault.Yes}, 498},
-		{fault.Failure{Safety: fault.Yes, Overload: true, Timeout: true}, 495},
-		{fault.Failure{Safety: fault.Yes, Timeout: true}, 495},
+		{fault.Failure{Safety: fault.RetrySafe}, 498},
+		{fault.Failure{Safety: fault.RetrySafe, Overload: true, Timeout: true}, 495},
+		{fault.Failure{Safety: fault.RetrySafe, Timeout: true}, 495},
 	} {
 		token := s.Begin(spillway.Call{})
 		if reason, _ := refresh(s, &token, step.f); reason != retry.ReasonOther {

@@ -94,7 +94,7 @@ func (s Step) Sleep(ctx context.Context, now, deadline time.Time) error {
 		if !s.Again {
 			return nil // Err says why the call ends
 		}
-		return &RefusedError{Reason: ReasonDeadline, Delay: s.Wait}
+		return &NotRetriedError{Reason: ReasonDeadline, Delay: s.Wait}
 	}
 	timer := time.NewTimer(s.Wait)
 	defer timer.Stop()
@@ -113,11 +113,11 @@ func (s Step) Sleep(ctx context.Context, now, deadline time.Time) error {
 //
 // It is why without an answer; err as it is if the one attempt failed in a way that
 // no strategy retries; and else an [Error] of both.
-func Explain(err, why error, attempts int) error {
+func WrapError(err, why error, attempts int) error {
 	if err == nil {
 		return why
 	}
-	if r, ok := errors.AsType[*RefusedError](why); ok && attempts == 1 && r.Reason.plain() {
+	if r, ok := errors.AsType[*NotRetriedError](why); ok && attempts == 1 && r.Reason.plain() {
 		return err
 	}
 	return &Error{Err: err, Why: why, Reason: reasonOf(why), Attempts: attempts}

@@ -21,7 +21,7 @@ import (
 // attempt, the first one included, and never gives up. It remembers how its
 // calls ended.
 type steady struct {
-	issuer retry.Issuer
+	issuer retry.TokenSource
 	delay  time.Duration
 	ends   []string
 }
@@ -156,7 +156,7 @@ func TestDoCanceledAtOnce(t *testing.T) {
 		t.Errorf("%d attempts, %v", n, err)
 	}
 	wantTokens(t, b, 10)
-	if got := s.Stats(); got.Retries != 1 || got.Unsent != 1 {
+	if got := s.Stats(time.Time{}); got.RetriesTotal != 1 || got.UnsentTotal != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -205,7 +205,7 @@ func TestDoCanceledByTransport(t *testing.T) {
 // wrapped; that of a later one is.
 func TestDoAsItIs(t *testing.T) {
 	rejected := &spillway.RejectedError{Policy: "throttle"}
-	for _, err := range []error{errFinal, errMaybe, context.Canceled, rejected, faultError{Overload: true, Safety: fault.Yes, DontRetry: true}} {
+	for _, err := range []error{errFinal, errMaybe, context.Canceled, rejected, faultError{Overload: true, Safety: fault.RetrySafe, DontRetry: true}} {
 		s := must(retry.NewStandard(retry.StandardConfig{}))
 		if got := retry.Do(t.Context(), s, spillway.Call{}, script(err)); got != err {
 			t.Errorf("first attempt: %v, want %v itself", got, err)
@@ -287,7 +287,7 @@ type holding struct {
 
 func (s *holding) Refresh(_ time.Time, t retry.Token, _ fault.Failure) (retry.Token, error) {
 	s.end(t, "refused")
-	return retry.Token{}, &retry.RefusedError{Reason: retry.ReasonBudget, Hold: s.hold}
+	return retry.Token{}, &retry.NotRetriedError{Reason: retry.ReasonBudget, LongPollDelay: s.hold}
 }
 
 // TestDoHoldsNotTooLong: an error that would come after the deadline comes now.
@@ -347,8 +347,8 @@ func TestDoConcurrent(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	retries := strategies[0].Stats().Retries + strategies[1].Stats().Retries
-	if got, want := b.Stats().Tokens, .1*workers*calls-float64(retries); math.Abs(got-want) > 1e-6 || retries == 0 {
+	retries := strategies[0].Stats(time.Time{}).RetriesTotal + strategies[1].Stats(time.Time{}).RetriesTotal
+	if got, want := b.Stats(time.Time{}).Tokens, .1*workers*calls-float64(retries); math.Abs(got-want) > 1e-6 || retries == 0 {
 		t.Errorf("%v tokens left after %d retries, want %v", got, retries, want)
 	}
 }

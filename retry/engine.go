@@ -55,7 +55,7 @@ const (
 type engine struct {
 	rules
 
-	issuer Issuer
+	issuer TokenSource
 	budget Budget
 	quota  Budget // pays for retries of customers over their quota; nil: as budget
 	rand   func() float64
@@ -85,7 +85,7 @@ const (
 	othersServed = tokens.Unit / 10
 )
 
-// Refresh implements [Strategy]. Its refusals are [RefusedError]s.
+// Refresh implements [Strategy]. Its refusals are [NotRetriedError]s.
 func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error) {
 	s, err := e.issuer.Claim(t)
 	if err != nil {
@@ -183,18 +183,18 @@ func (s *State) account() string {
 
 // decide returns the delay of the retry that follows f, which is then paid for,
 // or why there is to be none.
-func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration, *RefusedError) {
+func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration, *NotRetriedError) {
 	s.overloaded = s.overloaded || f.Overload
 	s.elsewhere = e.goesElsewhere(f)
 	if reason := e.final(s, f); reason != ReasonOther {
 		return 0, refusal(reason)
 	}
 	if e.hint == hintLeast && e.maxRetryAfter >= 0 && f.HasRetryAfter && f.RetryAfter > e.maxRetryAfter && !s.elsewhere {
-		return 0, &RefusedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
+		return 0, &NotRetriedError{Reason: ReasonRetryAfter, RetryAfter: f.RetryAfter}
 	}
 	delay := e.delay(s, f)
 	if d := s.Call.Deadline; !d.IsZero() && !now.Add(delay).Before(d) {
-		return 0, &RefusedError{Reason: ReasonDeadline, Delay: delay, RetryAfter: f.RetryAfter}
+		return 0, &NotRetriedError{Reason: ReasonDeadline, Delay: delay, RetryAfter: f.RetryAfter}
 	}
 	refused := e.charge(now, s, f, delay)
 	if refused == nil && s.elsewhere {
@@ -276,7 +276,7 @@ func add(a, b time.Duration) time.Duration {
 }
 
 // charge pays for the retry that follows f, or returns why not.
-func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Duration) *RefusedError {
+func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Duration) *NotRetriedError {
 	cost := e.price(f)
 	if cost == 0 {
 		return nil
@@ -284,9 +284,9 @@ func (e *engine) charge(now time.Time, s *State, f fault.Failure, delay time.Dur
 	s.payer, s.from = s.account(), e.of(f)
 	left, capacity, ok := s.from.Withdraw(now, s.payer, cost)
 	if !ok {
-		refused := &RefusedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
+		refused := &NotRetriedError{Reason: ReasonBudget, Tokens: left, Capacity: capacity, Cost: cost}
 		if s.Call.LongPoll {
-			refused.Hold = delay
+			refused.LongPollDelay = delay
 		}
 		return refused
 	}
@@ -307,16 +307,16 @@ func (e *engine) price(f fault.Failure) float64 {
 
 // Stats says what a strategy of this package has decided since the start.
 type Stats struct {
-	Retries  uint64          // granted
-	Unsent   uint64          // granted, and given back unsent
-	Refusals [Reasons]uint64 // calls that ended without a retry, by [Reason]
+	RetriesTotal    uint64          // granted
+	UnsentTotal     uint64          // granted, and given back unsent
+	NotRetriedTotal [Reasons]uint64 // calls that ended without a retry, by [Reason]
 }
 
 // Stats returns what was decided so far.
-func (e *engine) Stats() Stats {
-	s := Stats{Retries: e.retries.Load(), Unsent: e.unsent.Load()}
-	for i := range s.Refusals {
-		s.Refusals[i] = e.refusals[i].Load()
+func (e *engine) Stats(now time.Time) Stats {
+	s := Stats{RetriesTotal: e.retries.Load(), UnsentTotal: e.unsent.Load()}
+	for i := range s.NotRetriedTotal {
+		s.NotRetriedTotal[i] = e.refusals[i].Load()
 	}
 	return s
 }

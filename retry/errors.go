@@ -50,11 +50,11 @@ func (r Reason) known() Reason {
 // retry, so that its error needs no explanation by this package.
 func (r Reason) plain() bool { return r >= ReasonNotRetryable && r <= ReasonDisabled }
 
-// A RefusedError is the answer of a strategy that does not retry: the call was sent, and
+// A NotRetriedError is the answer of a strategy that does not retry: the call was sent, and
 // only its retry is refused. It never matches [spillway.ErrRejected]. It is made in
 // this process; the backend's own answer is another error. Those without numbers
 // are made ahead of time and shared: treat one as read-only.
-type RefusedError struct {
+type NotRetriedError struct {
 	// Reason says why.
 	Reason Reason
 	// Tokens of Capacity are in the budget, and the retry costs Cost. They are set
@@ -66,13 +66,13 @@ type RefusedError struct {
 	// RetryAfter is how long the backend asked to be left alone. It is set with
 	// ReasonRetryAfter, and with ReasonDeadline if there was such a hint.
 	RetryAfter time.Duration
-	// Hold is how long to wait before the error is returned to the caller of a
+	// LongPollDelay is how long to wait before the error is returned to the caller of a
 	// long poll, who will send it again at once.
-	Hold time.Duration
+	LongPollDelay time.Duration
 }
 
 // Error says why there is no retry, and what to do about it.
-func (e *RefusedError) Error() string {
+func (e *NotRetriedError) Error() string {
 	switch e.Reason {
 	case ReasonBudget:
 		return fmt.Sprintf("not retried: retry budget exhausted: %s of %s tokens left, a retry costs %s (it refills with later calls)",
@@ -92,20 +92,20 @@ func count(n float64) string { return strconv.FormatFloat(math.Floor(n*1000)/100
 
 // refusals are the shared answers, with the text of those that have no numbers.
 var refusals = [Reasons]struct {
-	RefusedError
+	NotRetriedError
 	text string
 }{
-	ReasonOther:        {RefusedError{Reason: ReasonOther}, "not retried"},
-	ReasonNotRetryable: {RefusedError{Reason: ReasonNotRetryable}, "not retried: nothing says that a retry is safe (mark the call Idempotent if it is)"},
-	ReasonDontRetry:    {RefusedError{Reason: ReasonDontRetry}, "not retried: the backend says that a retry will not help (send less)"},
-	ReasonCanceled:     {RefusedError{Reason: ReasonCanceled}, "not retried: the caller gave up"},
-	ReasonUnsent:       {RefusedError{Reason: ReasonUnsent}, "not retried: the attempt was never sent"},
-	ReasonDisabled:     {RefusedError{Reason: ReasonDisabled}, "not retried: retries of such calls are switched off"},
-	ReasonAttempts:     {RefusedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (the backend has failed them all; send less)"},
+	ReasonOther:        {NotRetriedError{Reason: ReasonOther}, "not retried"},
+	ReasonNotRetryable: {NotRetriedError{Reason: ReasonNotRetryable}, "not retried: nothing says that a retry is safe (mark the call Idempotent if it is)"},
+	ReasonDontRetry:    {NotRetriedError{Reason: ReasonDontRetry}, "not retried: the backend says that a retry will not help (send less)"},
+	ReasonCanceled:     {NotRetriedError{Reason: ReasonCanceled}, "not retried: the caller gave up"},
+	ReasonUnsent:       {NotRetriedError{Reason: ReasonUnsent}, "not retried: the attempt was never sent"},
+	ReasonDisabled:     {NotRetriedError{Reason: ReasonDisabled}, "not retried: retries of such calls are switched off"},
+	ReasonAttempts:     {NotRetriedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (the backend has failed them all; send less)"},
 }
 
 // refusal returns the shared answer for r.
-func refusal(r Reason) *RefusedError { return &refusals[r].RefusedError }
+func refusal(r Reason) *NotRetriedError { return &refusals[r].NotRetriedError }
 
 // An Error is what [Do] returns when it has retried, or would have. It reaches
 // both what the backend said and why it was not asked again: errors.Is and
@@ -116,7 +116,7 @@ type Error struct {
 	// Err is the last answer of the backend.
 	Err error
 	// Why says why there was no further attempt: the error of the strategy, such
-	// as a [RefusedError], that of the context, or the local refusal of a retry.
+	// as a [NotRetriedError], that of the context, or the local refusal of a retry.
 	Why error
 	// Reason is Why in short.
 	Reason Reason
@@ -149,7 +149,7 @@ func (e *Error) Unsent() bool { return false }
 
 // reasonOf returns why in short.
 func reasonOf(why error) Reason {
-	if refused, ok := errors.AsType[*RefusedError](why); ok {
+	if refused, ok := errors.AsType[*NotRetriedError](why); ok {
 		return refused.Reason
 	}
 	switch f := fault.Of(why); {

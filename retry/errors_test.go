@@ -22,23 +22,23 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{
-			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonBudget, Tokens: 3, Capacity: 500, Cost: 14}, Attempts: 2},
+			&retry.Error{Err: backend, Why: &retry.NotRetriedError{Reason: retry.ReasonBudget, Tokens: 3, Capacity: 500, Cost: 14}, Attempts: 2},
 			"retry: gave up after 2 attempts: not retried: retry budget exhausted: 3 of 500 tokens left, a retry costs 14 (it refills with later calls): last error: 503 Service Unavailable",
 		},
 		{
-			&retry.RefusedError{Reason: retry.ReasonBudget, Tokens: .9999, Capacity: 100.5, Cost: 1},
+			&retry.NotRetriedError{Reason: retry.ReasonBudget, Tokens: .9999, Capacity: 100.5, Cost: 1},
 			"not retried: retry budget exhausted: 0.999 of 100.5 tokens left, a retry costs 1 (it refills with later calls)",
 		},
 		{
-			&retry.Error{Err: backend, Why: &retry.RefusedError{Reason: retry.ReasonAttempts}, Attempts: 1},
+			&retry.Error{Err: backend, Why: &retry.NotRetriedError{Reason: retry.ReasonAttempts}, Attempts: 1},
 			"retry: gave up after 1 attempt: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: 503 Service Unavailable",
 		},
 		{
-			&retry.RefusedError{Reason: retry.ReasonDeadline, Delay: 4 * time.Second},
+			&retry.NotRetriedError{Reason: retry.ReasonDeadline, Delay: 4 * time.Second},
 			"not retried: the next attempt is due in 4s, too late for the deadline (allow more time)",
 		},
 		{
-			&retry.RefusedError{Reason: retry.ReasonRetryAfter, RetryAfter: 24 * time.Hour},
+			&retry.NotRetriedError{Reason: retry.ReasonRetryAfter, RetryAfter: 24 * time.Hour},
 			"not retried: the backend asks to wait 24h0m0s, longer than MaxRetryAfter (try again then)",
 		},
 		{
@@ -56,14 +56,14 @@ func TestReasons(t *testing.T) {
 	texts, names := map[string]bool{}, map[string]bool{}
 	for r := range retry.Reasons {
 		reason := retry.Reason(r)
-		text := (&retry.RefusedError{Reason: reason}).Error()
+		text := (&retry.NotRetriedError{Reason: reason}).Error()
 		if names[reason.String()] || texts[text] || !strings.HasPrefix(text, "not retried") {
 			t.Errorf("reason %d is %q: %q", r, reason, text)
 		}
 		texts[text], names[reason.String()] = true, true
 	}
 	unknown := retry.Reason(200)
-	if name, text := unknown.String(), (&retry.RefusedError{Reason: unknown}).Error(); name != "other" || text != "not retried" {
+	if name, text := unknown.String(), (&retry.NotRetriedError{Reason: unknown}).Error(); name != "other" || text != "not retried" {
 		t.Errorf("an unknown reason is %q: %q", name, text)
 	}
 }
@@ -75,7 +75,7 @@ func TestErrorIsUnderstood(t *testing.T) {
 		Err: errOverload, Why: &spillway.RejectedError{Policy: "inflight"}, Reason: retry.ReasonUnsent, Attempts: 1,
 	})
 	got := fault.Of(err)
-	if !got.Overload || got.Safety != fault.Yes || !got.DontRetry || got.Unsent || got.Retryable(true) {
+	if !got.Overload || got.Safety != fault.RetrySafe || !got.DontRetry || got.Unsent || got.Retryable(true) {
 		t.Errorf("%+v", got)
 	}
 	if !errors.Is(err, spillway.ErrRejected) {
@@ -93,13 +93,13 @@ func TestRefusals(t *testing.T) {
 		want retry.Reason
 	}{
 		{spillway.Call{}, fault.Failure{}, retry.ReasonNotRetryable},
-		{spillway.Call{}, fault.Failure{Safety: fault.Yes, DontRetry: true}, retry.ReasonDontRetry},
-		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Canceled: true}, retry.ReasonCanceled},
-		{spillway.Call{}, fault.Failure{Safety: fault.Yes, Unsent: true}, retry.ReasonUnsent},
+		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, DontRetry: true}, retry.ReasonDontRetry},
+		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, Canceled: true}, retry.ReasonCanceled},
+		{spillway.Call{}, fault.Failure{Safety: fault.RetrySafe, Unsent: true}, retry.ReasonUnsent},
 		{spillway.Call{Kind: spillway.KindWrite}, overload, retry.ReasonDisabled},
 		{spillway.Call{Kind: spillway.KindRead}, notOverload, retry.ReasonOther},
-		{spillway.Call{Kind: spillway.KindRead}, fault.Failure{Safety: fault.Yes, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},
-		{late, fault.Failure{Safety: fault.No}, retry.ReasonNotRetryable},
+		{spillway.Call{Kind: spillway.KindRead}, fault.Failure{Safety: fault.RetrySafe, RetryAfter: time.Hour, HasRetryAfter: true}, retry.ReasonRetryAfter},
+		{late, fault.Failure{Safety: fault.RetryUnsafe}, retry.ReasonNotRetryable},
 		{spillway.Call{Kind: spillway.KindRead, Deadline: late.Deadline}, overload, retry.ReasonDeadline},
 	} {
 		b := bucket(10, 10)
@@ -111,19 +111,19 @@ func TestRefusals(t *testing.T) {
 		}
 		want := retry.Stats{}
 		if test.want == retry.ReasonOther {
-			want.Retries = 1
+			want.RetriesTotal = 1
 		} else {
-			want.Refusals[test.want] = 1
+			want.NotRetriedTotal[test.want] = 1
 		}
-		if s.Stats() != want {
-			t.Errorf("%v: %+v", test.want, s.Stats())
+		if s.Stats(time.Time{}) != want {
+			t.Errorf("%v: %+v", test.want, s.Stats(time.Time{}))
 		}
 		wantTokens(t, b, 10)
 	}
 }
 
 func TestExplain(t *testing.T) {
-	disabled, spent := &retry.RefusedError{Reason: retry.ReasonDisabled}, &retry.RefusedError{Reason: retry.ReasonBudget}
+	disabled, spent := &retry.NotRetriedError{Reason: retry.ReasonDisabled}, &retry.NotRetriedError{Reason: retry.ReasonBudget}
 	for _, row := range []struct {
 		err, why error
 		attempts int
@@ -139,7 +139,7 @@ func TestExplain(t *testing.T) {
 		{errTransient, &spillway.RejectedError{Policy: "shed"}, 2, nil, retry.ReasonUnsent},
 		{errTransient, errors.New("another strategy's"), 1, nil, retry.ReasonOther},
 	} {
-		got := retry.Explain(row.err, row.why, row.attempts)
+		got := retry.WrapError(row.err, row.why, row.attempts)
 		if row.want == nil {
 			row.want = &retry.Error{Err: row.err, Why: row.why, Reason: row.reason, Attempts: row.attempts}
 		}

@@ -17,7 +17,7 @@ type overloadedError struct{}
 
 func (overloadedError) Error() string             { return "503 Service Unavailable" }
 func (overloadedError) Throttle() bool            { return true }
-func (overloadedError) RetrySafety() fault.Safety { return fault.Yes }
+func (overloadedError) RetrySafety() fault.Safety { return fault.RetrySafe }
 
 // The first two attempts are refused by the backend, the third one succeeds.
 func ExampleDo() {
@@ -91,7 +91,7 @@ func ExampleOverload() {
 		}
 		return nil
 	})
-	fmt.Println(err, tokens.Stats().Tokens)
+	fmt.Println(err, tokens.Stats(time.Time{}).Tokens)
 	// Output:
 	// send to a
 	// send to b
@@ -112,7 +112,7 @@ func ExampleStandard() {
 	}
 	now := time.Now()
 	for t := strategy.Begin(spillway.Call{}); err == nil; {
-		if t, err = strategy.Refresh(now, t, fault.Failure{Safety: fault.Yes}); err == nil {
+		if t, err = strategy.Refresh(now, t, fault.Failure{Safety: fault.RetrySafe}); err == nil {
 			fmt.Println("wait", t.Delay())
 		}
 	}
@@ -145,7 +145,7 @@ func ExampleBudgeted() {
 }
 
 // Twice is a strategy of one's own: one retry, after 10 ms, where it is safe.
-type Twice struct{ tokens retry.Issuer }
+type Twice struct{ tokens retry.TokenSource }
 
 func (s *Twice) Begin(call spillway.Call) retry.Token { return s.tokens.Begin(call, 0) }
 
@@ -156,7 +156,7 @@ func (s *Twice) Refresh(_ time.Time, t retry.Token, f fault.Failure) (retry.Toke
 	}
 	if state.Number > 0 || !f.Retryable(state.Call.Idempotent) {
 		state.End()
-		return retry.Token{}, &retry.RefusedError{Reason: retry.ReasonAttempts}
+		return retry.Token{}, &retry.NotRetriedError{Reason: retry.ReasonAttempts}
 	}
 	return state.Next(10 * time.Millisecond), nil
 }

@@ -171,7 +171,7 @@ type HedgeStats struct {
 }
 
 // Stats returns what was decided so far.
-func (h *Hedge) Stats() HedgeStats {
+func (h *Hedge) Stats(now time.Time) HedgeStats {
 	d, known := h.Delay()
 	if !known {
 		d = 0

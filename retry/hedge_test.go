@@ -96,7 +96,7 @@ func TestHedgeBudgets(t *testing.T) {
 		if sent > row.most || sent < row.most*9/10 {
 			t.Errorf("%s: %d hedges of 2000 calls, want about %d", name, sent, row.most)
 		}
-		if st := h.Stats(); st.SentTotal != uint64(sent) || st.SentTotal+st.RejectedTotal != 2000 {
+		if st := h.Stats(time.Time{}); st.SentTotal != uint64(sent) || st.SentTotal+st.RejectedTotal != 2000 {
 			t.Errorf("%s: %+v", name, st)
 		}
 	}

@@ -51,7 +51,7 @@ func (l *Loop) Succeed() {
 func (l *Loop) Fail(now time.Time, err error, f fault.Failure, left error) Step {
 	if f.Unsent {
 		_ = l.strategy.Release(l.token, f)
-		return Step{Err: Explain(l.last, err, l.sent)}
+		return Step{Err: WrapError(l.last, err, l.sent)}
 	}
 	before, sent := l.token.Attempt().before, l.token.Attempt().Number+1 // until the token is used
 	next, why := l.strategy.Refresh(now, l.token, f)
@@ -67,17 +67,17 @@ func (l *Loop) Fail(now time.Time, err error, f fault.Failure, left error) Step 
 		return Step{Again: true, Wait: next.Delay()}
 	case f.Canceled, left != nil && errors.Is(err, left):
 		// What the backend said is in last; err says that the caller left.
-		return Step{Err: Explain(last, err, l.sent)}
+		return Step{Err: WrapError(last, err, l.sent)}
 	}
 	l.token = Token{}
-	return Step{Wait: holdOf(why), Err: Explain(err, why, l.sent)}
+	return Step{Wait: holdOf(why), Err: WrapError(err, why, l.sent)}
 }
 
 // Stop ends a call while it waits, for the reason why, and returns what it ends with. The
 // retry that was not sent is paid back.
 func (l *Loop) Stop(why error) error {
 	l.Abort(fault.Failure{Unsent: true})
-	return Explain(l.last, why, l.sent)
+	return WrapError(l.last, why, l.sent)
 }
 
 // Abort ends a call whose func has panicked: what its attempt came to is not known.
@@ -101,8 +101,8 @@ func (l *Loop) beforeRetry(f func(wait time.Duration)) {
 
 // holdOf returns how long to wait before why is returned.
 func holdOf(why error) time.Duration {
-	if r, ok := errors.AsType[*RefusedError](why); ok {
-		return max(r.Hold, 0)
+	if r, ok := errors.AsType[*NotRetriedError](why); ok {
+		return max(r.LongPollDelay, 0)
 	}
 	return 0
 }

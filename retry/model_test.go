@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
@@ -50,7 +51,7 @@ func (n *naive) fail(t *naiveToken, f fault.Failure) bool {
 	if f.Overload {
 		cost = n.overloadCost
 	}
-	if f.Safety != fault.Yes || f.Unsent || t.number+1 >= limit || n.level < cost-1e-7 {
+	if f.Safety != fault.RetrySafe || f.Unsent || t.number+1 >= limit || n.level < cost-1e-7 {
 		return false
 	}
 	n.level -= cost
@@ -81,10 +82,10 @@ func (n *naive) succeed(t *naiveToken) {
 }
 
 var failures = []fault.Failure{
-	{Overload: true, Safety: fault.Yes},
-	{Safety: fault.Yes},
-	{Safety: fault.No},
-	{Unsent: true, Safety: fault.Yes},
+	{Overload: true, Safety: fault.RetrySafe},
+	{Safety: fault.RetrySafe},
+	{Safety: fault.RetryUnsafe},
+	{Unsent: true, Safety: fault.RetrySafe},
 }
 
 // modelled are the strategies with their naive rules.
@@ -146,14 +147,14 @@ func runModel(t *testing.T, capacity float64, ops []byte) {
 				}
 				if err == nil {
 					tokens = append(tokens, next)
-				} else if _, refused := errors.AsType[*retry.RefusedError](err); refused {
+				} else if _, refused := errors.AsType[*retry.NotRetriedError](err); refused {
 					err = nil
 				}
 			}
 			if used != errors.Is(err, retry.ErrTokenUsed) || !used && err != nil {
 				t.Fatalf("%T, op %d: %v, but used is %v", m.Strategy, i, err, used)
 			}
-			if got := m.Stats().Tokens; math.Abs(got-m.level) > 1e-6 {
+			if got := m.Stats(time.Time{}).Tokens; math.Abs(got-m.level) > 1e-6 {
 				t.Fatalf("%T, op %d: %v tokens in the budget, want %v", m.Strategy, i, got, m.level)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 )
 
 var (
-	overload    = fault.Failure{Overload: true, Safety: fault.Yes}
-	notOverload = fault.Failure{Safety: fault.Yes}
+	overload    = fault.Failure{Overload: true, Safety: fault.RetrySafe}
+	notOverload = fault.Failure{Safety: fault.RetrySafe}
 )
 
 // mongoDB is the file of facts.
@@ -122,7 +122,7 @@ func TestMongoDBBucket(t *testing.T) {
 				t.Errorf("%s: %s, but %v", c.Name, event, reason)
 			}
 		}
-		got := b.Stats().Tokens
+		got := b.Stats(time.Time{}).Tokens
 		if math.Abs(got-c.End) > 1e-9 || math.Abs(got-min(sum, prices.Capacity)) > 1e-9 {
 			t.Errorf("%s: %v tokens, want %v", c.Name, got, c.End)
 		}
@@ -154,7 +154,7 @@ func TestMongoDBProse(t *testing.T) {
 		case p.Name == "maxAdaptiveRetries=1":
 			c.MaxRetries = 1
 		case strings.HasSuffix(p.Name, "without RetryableError"):
-			f.Safety = fault.Maybe
+			f.Safety = fault.RetryUnknown
 		}
 		if started := 1 + len(overloads(t, c, f)); started != p.Started {
 			t.Errorf("%s: %d commands, want %d", p.Name, started, p.Started)
@@ -207,8 +207,8 @@ func TestMongoDBMixtures(t *testing.T) {
 				t.Errorf("%s: attempt %d: %v", test.failures, i, reason)
 			}
 		}
-		if !slices.Equal(delays, test.delays) || b.Stats().Tokens != test.tokens {
-			t.Errorf("%s: delays %v, %v tokens; want %v, %v", test.failures, delays, b.Stats().Tokens, test.delays, test.tokens)
+		if !slices.Equal(delays, test.delays) || b.Stats(time.Time{}).Tokens != test.tokens {
+			t.Errorf("%s: delays %v, %v tokens; want %v, %v", test.failures, delays, b.Stats(time.Time{}).Tokens, test.delays, test.tokens)
 		}
 	}
 }
@@ -261,7 +261,7 @@ func TestMongoDBEligibility(t *testing.T) {
 		{spillway.Call{}, overload, retry.ReasonOther},
 		{read, fault.Failure{Overload: true}, retry.ReasonNotRetryable},
 		{read, fault.Failure{Overload: true, Unprocessed: true}, retry.ReasonOther},
-		{read, fault.Failure{Overload: true, Safety: fault.No}, retry.ReasonNotRetryable},
+		{read, fault.Failure{Overload: true, Safety: fault.RetryUnsafe}, retry.ReasonNotRetryable},
 		{read, fault.Failure{}, retry.ReasonOther},
 		{spillway.Call{}, fault.Failure{}, retry.ReasonNotRetryable},
 		{spillway.Call{Idempotent: true}, fault.Failure{}, retry.ReasonOther},
@@ -287,7 +287,7 @@ func TestMongoDBDeadline(t *testing.T) {
 			t.Errorf("deadline in %v: %v, want %v", deadline, got, want)
 		}
 	}
-	if got := b.Stats().Tokens; got != 9 {
+	if got := b.Stats(time.Time{}).Tokens; got != 9 {
 		t.Errorf("%v tokens left after one retry, want 9", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 func ofTask(hint time.Duration) fault.Failure {
 	return fault.Failure{
-		Overload: true, Unprocessed: true, Party: fault.Server, Safety: fault.Yes,
+		Overload: true, Unprocessed: true, Party: fault.Server, Safety: fault.RetrySafe,
 		Scope: fault.ScopeTask, RetryAfter: hint, HasRetryAfter: true,
 	}
 }
@@ -108,7 +108,7 @@ func TestElsewhereForEver(t *testing.T) {
 // nothing from the budget of the others and add nothing to it, and their own retries are
 // at most a tenth of them.
 func TestQuotaSharesNoBudget(t *testing.T) {
-	quota := fault.Failure{Overload: true, Party: fault.Client, Safety: fault.Yes, HasRetryAfter: true}
+	quota := fault.Failure{Overload: true, Party: fault.Client, Safety: fault.RetrySafe, HasRetryAfter: true}
 	b := must(budget.New(budget.Config{Capacity: 100, Empty: true}))
 	b.Deposit("", 7)
 	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: b}))
@@ -124,7 +124,7 @@ func TestQuotaSharesNoBudget(t *testing.T) {
 			retried--
 		}
 	}
-	if left := b.Stats().Tokens; left != 7 || retried < calls/20 || retried > calls/10 {
+	if left := b.Stats(time.Time{}).Tokens; left != 7 || retried < calls/20 || retried > calls/10 {
 		t.Errorf("%d retries, %v tokens of the others", retried, left)
 	}
 	if _, err := s.Refresh(t0, s.Begin(spillway.Call{}), overload); err != nil {
@@ -147,7 +147,7 @@ func TestFirstCallsAreRetried(t *testing.T) {
 			}
 			continue
 		}
-		refused, ok := errors.AsType[*retry.RefusedError](err)
+		refused, ok := errors.AsType[*retry.NotRetriedError](err)
 		if !ok || refused.Reason != retry.ReasonBudget || errors.Is(err, spillway.ErrRejected) || i < 3 {
 			t.Fatalf("call %d: %v", i, err)
 		}

@@ -61,7 +61,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 	"no Retry-After hint": func(t *testing.T, _ sound) {
 		s, b := smithy(100)
 		token := s.Begin(spillway.Call{})
-		if reason, delay := refresh(s, &token, fault.Failure{Safety: fault.Yes}); reason != retry.ReasonOther || delay != time.Second {
+		if reason, delay := refresh(s, &token, fault.Failure{Safety: fault.RetrySafe}); reason != retry.ReasonOther || delay != time.Second {
 			t.Errorf("%v, delay %v", reason, delay)
 		}
 		wantTokens(t, b, 95)
@@ -69,7 +69,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 	"explicit NO with server fault": func(t *testing.T, _ sound) {
 		s, b := smithy(100)
 		token := s.Begin(spillway.Call{Idempotent: true})
-		if reason, _ := refresh(s, &token, fault.Failure{Safety: fault.No, Party: fault.Server}); reason != retry.ReasonNotRetryable {
+		if reason, _ := refresh(s, &token, fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}); reason != retry.ReasonNotRetryable {
 			t.Error(reason)
 		}
 		wantTokens(t, b, 100)
@@ -111,7 +111,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 		wantTokens(t, b, want.Bucket)
 	},
 	"huge Retry-After": func(t *testing.T, _ sound) {
-		day := fault.Failure{Safety: fault.Yes, RetryAfter: 24 * time.Hour, HasRetryAfter: true}
+		day := fault.Failure{Safety: fault.RetrySafe, RetryAfter: 24 * time.Hour, HasRetryAfter: true}
 		aws := must(retry.NewStandard(retry.StandardConfig{Rand: noJitter}))
 		token := aws.Begin(spillway.Call{})
 		if _, delay := refresh(aws, &token, day); delay != 50*time.Millisecond+5*time.Second {
@@ -120,7 +120,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 		s, b := smithy(100)
 		start := time.Now()
 		err := retry.Do(t.Context(), s, spillway.Call{}, script(faultError(day)))
-		if refused, ok := errors.AsType[*retry.RefusedError](err); !ok || refused.Reason != retry.ReasonRetryAfter || refused.RetryAfter != 24*time.Hour {
+		if refused, ok := errors.AsType[*retry.NotRetriedError](err); !ok || refused.Reason != retry.ReasonRetryAfter || refused.RetryAfter != 24*time.Hour {
 			t.Errorf("revision 2.0: %v", err)
 		}
 		if waited := time.Since(start); waited != 0 {
@@ -162,8 +162,8 @@ var smithyCases = map[string]func(*testing.T, sound){
 	"token used twice": func(t *testing.T, _ sound) {
 		s, b := smithy(100)
 		token := s.Begin(spillway.Call{})
-		s.Refresh(t0, token, fault.Failure{Safety: fault.Yes})
-		if _, err := s.Refresh(t0, token, fault.Failure{Safety: fault.Yes}); !errors.Is(err, retry.ErrTokenUsed) {
+		s.Refresh(t0, token, fault.Failure{Safety: fault.RetrySafe})
+		if _, err := s.Refresh(t0, token, fault.Failure{Safety: fault.RetrySafe}); !errors.Is(err, retry.ErrTokenUsed) {
 			t.Errorf("the second refresh: %v", err)
 		}
 		wantTokens(t, b, 95)
@@ -179,7 +179,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 
 func wantTokens(t *testing.T, b *budget.Bucket, want float64) {
 	t.Helper()
-	if got := b.Stats().Tokens; got != want {
+	if got := b.Stats(time.Time{}).Tokens; got != want {
 		t.Errorf("%v tokens left, want %v", got, want)
 	}
 }

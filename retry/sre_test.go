@@ -223,7 +223,7 @@ func TestSRELayers(t *testing.T) {
 	if got := calls(3, 4, forget); got != facts.Layers.Four {
 		t.Errorf("3 layers of 4 attempts: %d, want %d", got, facts.Layers.Four)
 	}
-	var dontRetry error = faultError{Overload: true, Safety: fault.Yes, DontRetry: true}
+	var dontRetry error = faultError{Overload: true, Safety: fault.RetrySafe, DontRetry: true}
 	n := 0
 	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}}))
 	err := retry.Do(t.Context(), s, spillway.Call{}, func(context.Context, *retry.Attempt) error { n++; return dontRetry })

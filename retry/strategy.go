@@ -23,7 +23,7 @@ type Strategy interface {
 
 	// Refresh is told at the time now that the attempt of t failed with f. It
 	// returns the Token of the next attempt, or an error that says why there is
-	// to be none; a [RefusedError] says it in a way that programs understand. The
+	// to be none; a [NotRetriedError] says it in a way that programs understand. The
 	// call has then ended and needs no Release.
 	Refresh(now time.Time, t Token, f fault.Failure) (Token, error)
 

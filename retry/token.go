@@ -72,7 +72,7 @@ func (a *Attempt) avoid() {
 }
 
 // A State is what a strategy knows of one call: the implementation of a Strategy
-// gets it in exchange for a Token from [Issuer.Claim], alone owns it then, and
+// gets it in exchange for a Token from [TokenSource.Claim], alone owns it then, and
 // gives it back by Next or End.
 type State struct {
 	// Attempt is that of the token that was claimed.
@@ -82,7 +82,7 @@ type State struct {
 	// Data is for the implementation. It is nil after Begin.
 	Data any
 
-	issuer     *Issuer
+	issuer     *TokenSource
 	generation atomic.Uint64
 
 	// For the engine of this package:
@@ -106,25 +106,25 @@ func (s *State) End() {
 	s.issuer.pool.Put(s)
 }
 
-// An Issuer hands out the tokens of a [Strategy] and checks those that come back.
+// A TokenSource hands out the tokens of a [Strategy] and checks those that come back.
 // It is the part that all strategies have in common, for use in new ones. The
-// zero Issuer is ready for use; it must not be copied, and is safe for concurrent
+// zero TokenSource is ready for use; it must not be copied, and is safe for concurrent
 // use.
 //
 // States are used again after a call has ended. Each has a generation, which
 // grows whenever a Token is claimed and is never reset: a Token of an ended call
 // is recognised although its State now serves another.
-type Issuer struct{ pool sync.Pool }
+type TokenSource struct{ pool sync.Pool }
 
 // Begin returns the Token of the first attempt of call, to be made after delay.
-func (i *Issuer) Begin(call spillway.Call, delay time.Duration) Token {
+func (i *TokenSource) Begin(call spillway.Call, delay time.Duration) Token {
 	s := i.state()
 	s.Call = call
 	return Token{s, s.generation.Load(), delay}
 }
 
 // state returns a State, but for its Call, as it is when a call begins.
-func (i *Issuer) state() *State {
+func (i *TokenSource) state() *State {
 	s, ok := i.pool.Get().(*State)
 	if !ok {
 		return &State{issuer: i}
@@ -137,7 +137,7 @@ func (i *Issuer) state() *State {
 
 // Claim uses t up and returns the State of its call, or [ErrTokenUsed] or
 // [ErrForeignToken].
-func (i *Issuer) Claim(t Token) (*State, error) {
+func (i *TokenSource) Claim(t Token) (*State, error) {
 	switch {
 	case t.state == nil || t.state.issuer != i:
 		return nil, ErrForeignToken

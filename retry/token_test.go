@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
@@ -34,7 +35,7 @@ func TestTokenIsUsedOnce(t *testing.T) {
 			if err := use(s, used); err != nil {
 				t.Errorf("%s: %v", first, err)
 			}
-			tokens, stats := b.Stats().Tokens, s.Stats()
+			tokens, stats := b.Stats(time.Time{}).Tokens, s.Stats(time.Time{})
 			if err := again(s, used); !errors.Is(err, retry.ErrTokenUsed) {
 				t.Errorf("%s after %s: %v", second, first, err)
 			}
@@ -43,8 +44,8 @@ func TestTokenIsUsedOnce(t *testing.T) {
 				t.Errorf("%s after %s and Begin: %v", second, first, err)
 			}
 			wantTokens(t, b, tokens)
-			if s.Stats() != stats {
-				t.Errorf("%s after %s counted: %+v", second, first, s.Stats())
+			if s.Stats(time.Time{}) != stats {
+				t.Errorf("%s after %s counted: %+v", second, first, s.Stats(time.Time{}))
 			}
 			if err := s.Succeed(next); err != nil {
 				t.Errorf("the call after a misuse: %v", err)
@@ -120,7 +121,7 @@ func TestZeroToken(t *testing.T) {
 }
 
 func TestStateData(t *testing.T) {
-	var i retry.Issuer
+	var i retry.TokenSource
 	st, _ := i.Claim(i.Begin(spillway.Call{Key: "users"}, 0))
 	st.Data = "mine"
 	st, _ = i.Claim(st.Next(0))

@@ -40,7 +40,7 @@ func BenchmarkRefuse(b *testing.B) {
 	s := limited(b, concurrency.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Refuse(t0, spillway.Call{}, 0, swamped) == nil {
+		if s.Reject(t0, spillway.Call{}, 0, swamped) == nil {
 			b.Fatal("not refused")
 		}
 	}
@@ -75,7 +75,7 @@ func BenchmarkRefuseParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if s.Refuse(t0, spillway.Call{}, 0, swamped) == nil {
+			if s.Reject(t0, spillway.Call{}, 0, swamped) == nil {
 				b.Error("not refused")
 				return
 			}

@@ -321,7 +321,7 @@ type DegradationStats struct {
 }
 
 // Stats returns how d stands.
-func (d *Degrader) Stats() DegradationStats {
+func (d *Degrader) Stats(now time.Time) DegradationStats {
 	s := DegradationStats{Stage: int(d.level.Load()), ChangesTotal: d.changes.Load()}
 	for i := range s.Levels {
 		s.Levels[i] = spillway.DegradationLevel(min(max(s.Stage-i, 0), spillway.DegradationLevels-1))

@@ -75,9 +75,9 @@ func (m *queueModel) arrive() bool {
 	if m.now.Sub(m.look) >= 10*time.Millisecond {
 		m.look = m.now
 		m.pressure.Fill = float64(len(m.queue)) / queueCapacity
-		before := m.degrader.Stats().Levels
+		before := m.degrader.Stats(time.Time{}).Levels
 		m.degrader.Observe(m.now, m.pressure)
-		for class, level := range m.degrader.Stats().Levels {
+		for class, level := range m.degrader.Stats(time.Time{}).Levels {
 			if level != before[class] {
 				m.changes[class] = append(m.changes[class], m.now.Sub(began))
 			}
@@ -136,7 +136,7 @@ func TestLevelsAreSteadyInSteadyLoad(t *testing.T) {
 					if n := m.mostChanges(30 * time.Second); n > 4 {
 						t.Errorf("offered %v, cheap %.2f, %s, %d retries: %d changes in a minute: %v", offered, cheap, name, retries, n, m.changes)
 					}
-					if n := m.degrader.Stats().Stage; offered <= 0.8 && len(m.changes[0]) > 0 {
+					if n := m.degrader.Stats(time.Time{}).Stage; offered <= 0.8 && len(m.changes[0]) > 0 {
 						t.Errorf("offered %v, cheap %.2f, %s: stage %d, changes %v", offered, cheap, name, n, m.changes)
 					}
 				}
@@ -161,8 +161,8 @@ func TestDegradationRaisesGoodput(t *testing.T) {
 	const full = 1500 * time.Microsecond
 	m := newQueueModel(3, full, 1./3)
 	m.run(0.5/full.Seconds(), 10*time.Second)
-	if m.degrader.Stats().Stage != 0 {
-		t.Fatalf("at half of the load: %+v", m.degrader.Stats())
+	if m.degrader.Stats(time.Time{}).Stage != 0 {
+		t.Fatalf("at half of the load: %+v", m.degrader.Stats(time.Time{}))
 	}
 	before := m.served
 	m.run(2/full.Seconds(), 10*time.Second)
@@ -170,11 +170,11 @@ func TestDegradationRaisesGoodput(t *testing.T) {
 	if goodput < 1.9 {
 		t.Errorf("goodput %.2f of the capacity of full answers, want 1.9", goodput)
 	}
-	if m.degrader.Stats().Stage == 0 {
+	if m.degrader.Stats(time.Time{}).Stage == 0 {
 		t.Errorf("no degradation at the end: %v", m.changes)
 	}
 	m.run(0.5/full.Seconds(), 20*time.Second)
-	if s := m.degrader.Stats(); s.Stage != 0 {
+	if s := m.degrader.Stats(time.Time{}); s.Stage != 0 {
 		t.Errorf("20 s after the overload: %+v, changes %v", s, m.changes)
 	}
 }
@@ -187,7 +187,7 @@ func TestLowerClassesDegradeFirst(t *testing.T) {
 	for _, offered := range []float64{0.5, 1.1, 1.2, 1.4, 2, 4, 1, 0.5, 0.3} {
 		for range 50 {
 			m.run(offered/full.Seconds(), 100*time.Millisecond)
-			l := m.degrader.Stats().Levels
+			l := m.degrader.Stats(time.Time{}).Levels
 			for class := 1; class < len(l); class++ {
 				if l[class] > l[class-1] {
 					t.Fatalf("offered %v: levels %v", offered, l)
@@ -225,7 +225,7 @@ func TestUtilizationDegradesThoseThatAreNear(t *testing.T) {
 			now = now.Add(10 * time.Millisecond)
 			d.Observe(now, p)
 		}
-		if got := d.Stats().Stage; got != row.stage {
+		if got := d.Stats(now).Stage; got != row.stage {
 			t.Errorf("utilization %v: stage %d, want %d", row.utilization, got, row.stage)
 		}
 	}
@@ -236,12 +236,12 @@ func TestDegradationAfterIdleTime(t *testing.T) {
 	const full = 1500 * time.Microsecond
 	m := newQueueModel(11, full, 1)
 	m.run(5/full.Seconds(), 5*time.Second)
-	if s := m.degrader.Stats(); s.Stage != shed.Stages {
+	if s := m.degrader.Stats(time.Time{}); s.Stage != shed.Stages {
 		t.Fatalf("stage %d", s.Stage)
 	}
 	m.now = m.now.Add(time.Hour)
 	m.degrader.Observe(m.now, m.pressure)
-	if s := m.degrader.Stats(); s.Stage != 0 {
+	if s := m.degrader.Stats(time.Time{}); s.Stage != 0 {
 		t.Errorf("after an hour: stage %d", s.Stage)
 	}
 	m.degrader.Observe(began, m.pressure) // a clock that is set back
@@ -274,7 +274,7 @@ func FuzzDegrader(f *testing.F) {
 			p.Offered[b%4] += uint64(b)
 			p.Rejected[b%4] += uint64(b % 32)
 			d.Observe(now, p)
-			s := d.Stats()
+			s := d.Stats(now)
 			if s.Stage < 0 || s.Stage > shed.Stages {
 				t.Fatal(fmt.Sprint(s))
 			}
@@ -299,7 +299,7 @@ func TestLevelsAreReadConcurrently(t *testing.T) {
 				if l := d.Level(c); l > spillway.DegradationHigh {
 					t.Errorf("level %v", l)
 				}
-				d.Stats()
+				d.Stats(time.Time{})
 				runtime.Gosched()
 			}
 		})
@@ -315,7 +315,7 @@ func TestLevelsAreReadConcurrently(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	if d.Stats().ChangesTotal == 0 {
+	if d.Stats(now).ChangesTotal == 0 {
 		t.Error("the level never changed")
 	}
 }

@@ -50,7 +50,7 @@
 //
 // # Contract
 //
-// For each request call [Shedder.Arrive]; call [Shedder.Refuse] first where a request can
+// For each request call [Shedder.Arrive]; call [Shedder.Reject] first where a request can
 // be rejected before it is read. A request that is to [Run] has a Ticket. Settle it exactly
 // once. For a request that is to [Wait] keep its [Waiter] until exactly one of these
 // returns it: Next, to run or to be rejected; a later Arrive, as evicted; or

@@ -220,7 +220,7 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 		now = now.Add(time.Microsecond)
 		flow += 0x9e3779b97f4a7c15
 		w.Flow = flow
-		if s.Refuse(now, spillway.Call{}, flow, idle) == nil && s.Arrive(now, spillway.Call{}, idle, w).Verdict == shed.Wait {
+		if s.Reject(now, spillway.Call{}, flow, idle) == nil && s.Arrive(now, spillway.Call{}, idle, w).Verdict == shed.Wait {
 			s.Withdraw(w)
 		}
 	}); n != 0 {

@@ -209,9 +209,9 @@ func TestRejectedShareOfAForgottenKeyFades(t *testing.T) {
 	for i := range 200 {
 		arriveKey(s, at(float64(i)), "a", spillway.Critical, idle)
 	}
-	before := s.Stats().Classes[2].Refused
+	before := s.Stats(time.Time{}).Classes[2].RejectedRatio
 	arriveKey(s, at(5000), "b", spillway.Critical, idle)
-	if after := s.Stats().Classes[2].Refused; before < 0.5 || after > 0.01 {
+	if after := s.Stats(time.Time{}).Classes[2].RejectedRatio; before < 0.5 || after > 0.01 {
 		t.Errorf("rejected share %.3f, later %.3f", before, after)
 	}
 }
@@ -252,7 +252,7 @@ func TestFixedLimitServesByClass(t *testing.T) {
 			s.offer(load*k.capacity, time.Second, allClasses...)
 			s.fresh()
 			s.offer(load*k.capacity, 2*time.Second, allClasses...)
-			if n := s.shedder.Stats().InFlight; n > places {
+			if n := s.shedder.Stats(time.Time{}).InFlight; n > places {
 				t.Errorf("%d places, %vx: %d at work", places, load, n)
 			}
 			s.run(s.now.Add(200 * ms)) // until every request has ended
@@ -347,7 +347,7 @@ func TestSuspendedWorkMakesPlace(t *testing.T) {
 		t.Fatal("the place of suspended work is not free")
 	}
 	first.Ticket.Resume(at(3))
-	if n := s.Stats().InFlight; n != 2 {
+	if n := s.Stats(time.Time{}).InFlight; n != 2 {
 		t.Errorf("%d at work after Resume, want 2", n)
 	}
 	_, waits := arrive(s, at(3), spillway.Critical, idle)

@@ -143,12 +143,12 @@ func (m *model) leave(i int, how func(*shed.Waiter) bool) {
 }
 
 func (m *model) check(op int) {
-	st := m.s.Stats()
+	st := m.s.Stats(time.Time{})
 	var admitted uint64
 	for _, c := range st.Classes {
 		admitted += c.AdmittedTotal
-		if c.Refused < 0 || c.Refused > 1 {
-			m.t.Fatalf("op %d: refused share %v", op, c.Refused)
+		if c.RejectedRatio < 0 || c.RejectedRatio > 1 {
+			m.t.Fatalf("op %d: refused share %v", op, c.RejectedRatio)
 		}
 	}
 	if st.Waiting != m.waiting() || m.s.Waiting() != m.waiting() {

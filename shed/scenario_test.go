@@ -158,9 +158,9 @@ func TestNoOscillation(t *testing.T) {
 			s.offer(load*k.capacity, time.Second, spillway.Critical)
 			low := 0
 			for range 50 {
-				before := s.shedder.Stats().Classes[spillway.Critical.Index()].AdmittedTotal
+				before := s.shedder.Stats(time.Time{}).Classes[spillway.Critical.Index()].AdmittedTotal
 				s.offer(load*k.capacity, 100*ms, spillway.Critical)
-				n := s.shedder.Stats().Classes[spillway.Critical.Index()].AdmittedTotal - before
+				n := s.shedder.Stats(time.Time{}).Classes[spillway.Critical.Index()].AdmittedTotal - before
 				if float64(n) < 0.7*k.capacity*left(load)/10 {
 					low++
 				}
@@ -218,7 +218,7 @@ func TestStreamsAreParked(t *testing.T) {
 	s.fresh()
 	s.offer(0.8*blocking.capacity, 5*time.Second, spillway.Critical)
 	if n := total(s.refused); n > 0 {
-		t.Errorf("%d of %d refused while %d streams are open", n, total(s.offered), s.shedder.Stats().Parked)
+		t.Errorf("%d of %d refused while %d streams are open", n, total(s.offered), s.shedder.Stats(time.Time{}).Parked)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestBriskWorkIsNotHeldBack(t *testing.T) {
 	brisk := kind{handler: []phase{{pool: 50 * time.Microsecond}}, pool: 1, capacity: 20_000}
 	s := brisk.server(t, 1, 1)
 	s.offer(0.85*brisk.capacity, 3*time.Second, spillway.Critical)
-	if st := s.shedder.Stats(); total(s.refused) > 0 {
+	if st := s.shedder.Stats(time.Time{}); total(s.refused) > 0 {
 		t.Errorf("%d of %d refused: %+v", total(s.refused), total(s.offered), st)
 	}
 }
@@ -269,7 +269,7 @@ func TestMixedLatenciesAreNoOverload(t *testing.T) {
 			s.fresh()
 			s.offer(row.rate, 30*time.Second, allClasses...)
 			if n := total(s.refused); n > total(s.offered)/1000 {
-				t.Errorf("%s, seed %d: %d of %d refused: %+v", row.name, seed, n, total(s.offered), s.shedder.Stats())
+				t.Errorf("%s, seed %d: %d of %d refused: %+v", row.name, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
 			}
 		}
 	}
@@ -292,7 +292,7 @@ func TestCapacityComesBack(t *testing.T) {
 			s.fresh()
 			s.offer(load*work.capacity, 5*time.Second, allClasses...)
 			if got := float64(total(s.good)) / 5 / work.capacity; got < 0.95 {
-				t.Errorf("%vx, seed %d: %.3f of the capacity two seconds after it was back: %+v", load, seed, got, s.shedder.Stats())
+				t.Errorf("%vx, seed %d: %.3f of the capacity two seconds after it was back: %+v", load, seed, got, s.shedder.Stats(time.Time{}))
 			}
 		}
 	}
@@ -317,7 +317,7 @@ func TestQueueOfBusyTimesIsFound(t *testing.T) {
 		}
 		s.crowd(row.clients)
 		s.run(calm.Add(6 * time.Second))
-		if st := s.shedder.Stats(); st.InFlight > 16 {
+		if st := s.shedder.Stats(time.Time{}); st.InFlight > 16 {
 			t.Errorf("%d clients, %v busy: %+v", row.clients, row.busy, st)
 		}
 	}
@@ -360,7 +360,7 @@ func TestQueueOfSlowStartIsFound(t *testing.T) {
 			s.run(s.now.Add(slow))
 			s.handler[0].pool = 5 * ms
 			s.run(s.now.Add(12 * time.Second))
-			if st := s.shedder.Stats(); st.InFlight > 32 {
+			if st := s.shedder.Stats(time.Time{}); st.InFlight > 32 {
 				t.Errorf("slow for %v, seed %d: %+v", slow, seed, st)
 			}
 		}
@@ -391,7 +391,7 @@ func TestMixedLatenciesBesideBusyTimes(t *testing.T) {
 			s.fresh()
 			s.offer(row.rate, 20*time.Second, allClasses...)
 			if n := total(s.refused); n > total(s.offered)/1000 {
-				t.Errorf("%v of %v, seed %d: %d of %d refused: %+v", row.long, row.rate, seed, n, total(s.offered), s.shedder.Stats())
+				t.Errorf("%v of %v, seed %d: %d of %d refused: %+v", row.long, row.rate, seed, n, total(s.offered), s.shedder.Stats(time.Time{}))
 			}
 		}
 	}

@@ -100,12 +100,12 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 	return d
 }
 
-// Refuse decides whether a request would be rejected if it arrived now, and if so
+// Reject decides whether a request would be rejected if it arrived now, and if so
 // counts the rejection and returns it. Otherwise it returns nil, counts nothing, and
 // [Shedder.Arrive] must still be called. flow is as in a [Waiter]. Use it where the class of
 // a request is known before the request is read: there a rejection is cheapest. If only a
 // share of a class is rejected, Arrive decides which requests.
-func (s *Shedder) Refuse(now time.Time, call spillway.Call, flow uint64, state State) error {
+func (s *Shedder) Reject(now time.Time, call spillway.Call, flow uint64, state State) error {
 	c := s.config.Load()
 	if call.Deadline.IsZero() && s.plenty(&state, c) {
 		return nil
@@ -248,7 +248,7 @@ func (s *Shedder) idle(a *arrival) bool {
 
 // count counts a rejection. The cascade only counts rejections for lack of capacity.
 func (s *Shedder) count(q *queue, rank int, why reason) {
-	s.counts[rank/2].RefusedTotal++
+	s.counts[rank/2].RejectedTotal++
 	switch why {
 	case crowded, waited:
 		q.cascade.note(rank, 1)

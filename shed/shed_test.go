@@ -42,7 +42,7 @@ var (
 // pastBurst keeps the processors busy for longer than a burst, until t0.
 func pastBurst(s *shed.Shedder) *shed.Shedder {
 	for ms := -200; ms <= 0; ms += 5 {
-		_ = s.Refuse(at(float64(ms)), spillway.Call{}, 0, busy)
+		_ = s.Reject(at(float64(ms)), spillway.Call{}, 0, busy)
 	}
 	return s
 }
@@ -86,7 +86,7 @@ func TestIdleExecutorRunsAtOnce(t *testing.T) {
 		d.Ticket.Settle(at(float64(i)+0.5), spillway.OutcomeServed)
 		d.Ticket.Settle(at(float64(i)+0.5), spillway.OutcomeServed)
 	}
-	if st := s.Stats(); st.InFlight != 0 || st.Refused != 0 || st.Classes[0].AdmittedTotal != 100 {
+	if st := s.Stats(time.Time{}); st.InFlight != 0 || st.RejectedRatio != 0 || st.Classes[0].AdmittedTotal != 100 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -132,7 +132,7 @@ func testOrder(t *testing.T, s *shed.Shedder, order []int) {
 	if w, again := s.Next(at(10), idle); w != nil || again {
 		t.Errorf("an empty queue: %v, ask again %v", w, again)
 	}
-	if st := s.Stats(); st.InFlight != 6 || st.Waiting != 0 || s.Waiting() != 0 {
+	if st := s.Stats(time.Time{}); st.InFlight != 6 || st.Waiting != 0 || s.Waiting() != 0 {
 		t.Errorf("%+v", st)
 	}
 	for _, w := range waiters {
@@ -201,7 +201,7 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 	if d.Verdict != shed.Refused || !ok || rejected.Policy != "shed" || rejected.Reason != spillway.ReasonQueueFull || rejected.Criticality != spillway.Sheddable {
 		t.Errorf("%+v", d)
 	}
-	if st := s.Stats(); st.EvictedTotal != 3 || st.Classes[0].RefusedTotal != 5 {
+	if st := s.Stats(time.Time{}); st.EvictedTotal != 3 || st.Classes[0].RejectedTotal != 5 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -226,7 +226,7 @@ func TestCascade(t *testing.T) {
 	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
 		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
-	if err := s.Refuse(t0, spillway.Call{Criticality: spillway.Sheddable}, 0, idle); err == nil {
+	if err := s.Reject(t0, spillway.Call{Criticality: spillway.Sheddable}, 0, idle); err == nil {
 		t.Error("the lowest class would not be refused")
 	}
 	for _, c := range []spillway.Criticality{spillway.Critical, spillway.CriticalPlus} {
@@ -246,7 +246,7 @@ func TestDeadline(t *testing.T) {
 		d.Ticket.Settle(at(float64(30*i)+20), spillway.OutcomeServed)
 	}
 	for ms := 700; ms < 1000; ms += 5 { // longer than a burst
-		_ = s.Refuse(at(float64(ms)), spillway.Call{}, 0, busy)
+		_ = s.Reject(at(float64(ms)), spillway.Call{}, 0, busy)
 	}
 	now := at(1000)
 	for _, row := range []struct {
@@ -266,7 +266,7 @@ func TestDeadline(t *testing.T) {
 			t.Errorf("%v left: verdict %d, wait %v; want %d, %v", row.left, d.Verdict, d.MaxWait, row.verdict, row.wait)
 		}
 	}
-	if f := s.Stats().Refused; f != 0 {
+	if f := s.Stats(now).RejectedRatio; f != 0 {
 		t.Errorf("deadlines count as overload: refused share %v", f)
 	}
 }
@@ -327,8 +327,8 @@ func TestExpireAndWithdraw(t *testing.T) {
 	if w, _ := s.Next(t0, idle); w != c || s.Expire(c) {
 		t.Error("the third waiter is not left alone")
 	}
-	st := s.Stats()
-	if st.ExpiredTotal != 1 || st.Classes[2].RefusedTotal != 1 || st.Waiting != 0 || st.InFlight != 1 {
+	st := s.Stats(time.Time{})
+	if st.ExpiredTotal != 1 || st.Classes[2].RejectedTotal != 1 || st.Waiting != 0 || st.InFlight != 1 {
 		t.Errorf("%+v", st)
 	}
 	// A Waiter can be used again.
@@ -358,7 +358,7 @@ func TestTimeThatStepsBack(t *testing.T) {
 	d.Ticket.Settle(at(50), spillway.OutcomeServed)
 	d, _ = arrive(s, at(0), spillway.Critical, idle)
 	d.Ticket.Settle(at(101), spillway.OutcomeServed)
-	if st := s.Stats(); st.InFlight != 0 || st.Parked != 0 {
+	if st := s.Stats(time.Time{}); st.InFlight != 0 || st.Parked != 0 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -400,10 +400,10 @@ func TestAllocations(t *testing.T) {
 	now = now.Add(time.Second)
 	for range 100 { // longer than a burst
 		now = now.Add(5 * time.Millisecond)
-		_ = s.Refuse(now, spillway.Call{}, 0, busy)
+		_ = s.Reject(now, spillway.Call{}, 0, busy)
 	}
 	fill(t, s, spillway.Critical)
-	if n := testing.AllocsPerRun(1000, func() { s.Refuse(now, spillway.Call{}, 0, busy) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Reject(now, spillway.Call{}, 0, busy) }); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
 	}
 }
@@ -431,7 +431,7 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 				continue // it is early
 			}
 			call := spillway.Call{Deadline: at.Add(time.Second)}
-			if s.Refuse(at, call, 0, idle) != nil {
+			if s.Reject(at, call, 0, idle) != nil {
 				refused++
 				continue
 			}
@@ -457,7 +457,7 @@ func TestShareIsRefusedOnce(t *testing.T) {
 	admitted := 0
 	for i := range n {
 		at := t0.Add(time.Duration(i) * time.Millisecond)
-		if s.Refuse(at, spillway.Call{}, 0, half) != nil {
+		if s.Reject(at, spillway.Call{}, 0, half) != nil {
 			continue
 		}
 		if d := s.Arrive(at, spillway.Call{}, half, nil); d.Verdict == shed.Run {

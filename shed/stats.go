@@ -1,6 +1,10 @@
 package shed
 
-import "github.com/seed90641741/spillway"
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
 
 // Stats says how a [Shedder] stands.
 type Stats struct {
@@ -9,7 +13,7 @@ type Stats struct {
 	Classes [spillway.Criticalities]ClassStats
 	// Refused is the recently rejected share of the requests that wait for a processor or for
 	// the limit of all keys.
-	Refused float64
+	RejectedRatio float64
 	// Waiting is the number of waiting requests.
 	Waiting int
 	// Depth is the capacity of the queue for each processor, for the lowest class.
@@ -24,18 +28,18 @@ type Stats struct {
 
 // ClassStats says what is known of one criticality.
 type ClassStats struct {
-	Refused       float64 // recently rejected share: the highest of all queues and callers
+	RejectedRatio float64 // recently rejected share: the highest of all queues and callers
 	AdmittedTotal uint64  // since the start
-	RefusedTotal  uint64  // since the start
+	RejectedTotal uint64  // since the start
 }
 
 // Stats returns how s stands.
-func (s *Shedder) Stats() Stats {
+func (s *Shedder) Stats(now time.Time) Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.queues[0]
 	st := Stats{
-		Classes: s.counts, Refused: q.cascade.all, Waiting: s.Waiting(),
+		Classes: s.counts, RejectedRatio: q.cascade.all, Waiting: s.Waiting(),
 		Depth: s.depth.of(q.cascade.ranks[0].above), EvictedTotal: s.evicted, ExpiredTotal: s.expired,
 	}
 	if limit := s.config.Load().Limit; limit != nil {
@@ -45,7 +49,7 @@ func (s *Shedder) Stats() Stats {
 		st.Classes[i].AdmittedTotal += s.passed[i].Load()
 		for _, q := range s.queues {
 			if q != nil {
-				st.Classes[i].Refused = max(st.Classes[i].Refused, q.cascade.ranks[2*i].refused, q.cascade.ranks[2*i+1].refused)
+				st.Classes[i].RejectedRatio = max(st.Classes[i].RejectedRatio, q.cascade.ranks[2*i].refused, q.cascade.ranks[2*i+1].refused)
 			}
 		}
 	}

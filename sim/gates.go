@@ -66,7 +66,7 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 		r.until = t.now + int64(s.For)
 		t.push(int64(s.For), outstay, r.place, r.gen)
 	default:
-		t.reject(r, r.admission.Refusal(s.Err))
+		t.reject(r, r.admission.Rejection(s.Err))
 	}
 	return false
 }
@@ -140,7 +140,7 @@ func (t *task) withdraw(r *request) bool {
 }
 
 // reject answers a request that was not admitted.
-func (t *task) reject(r *request, why ingress.Refusal) {
+func (t *task) reject(r *request, why ingress.Rejection) {
 	if t.witness.rejected != nil {
 		t.witness.rejected(r, why)
 	}

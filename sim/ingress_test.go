@@ -60,7 +60,7 @@ func TestTasksDecideAsIngressDoes(t *testing.T) {
 		}, &quota.LocalConfig{Customers: map[string]quota.Limit{"a": {Rate: 110}}}, []string{"ratelimit/rate_limit", "quota/quota", "inflight/deadline", "shed/max_wait", "shed/higher_class"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.Trust.Boundary, c.Forwards, c.Load.Targets.Memory = ingress.Internal, true, -1
+			c.Trust.Boundary, c.ProxyOnly, c.Load.Targets.Memory = ingress.Internal, true, -1
 			all := simulatedRequests(t, c.Config, c.customers)
 			want := realRequests(t, c.Config, c.customers, all)
 			kinds := map[string]int{}
@@ -123,7 +123,7 @@ func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalCon
 		all = append(all, arrival{at: time.Duration(s.now), call: r.call})
 	}
 	took := func(r *request) time.Duration { return time.Duration(s.now) - all[index[r]].at }
-	s.witness.rejected = func(r *request, why ingress.Refusal) { all[index[r]].what = verdictOf(why, took(r)) }
+	s.witness.rejected = func(r *request, why ingress.Rejection) { all[index[r]].what = verdictOf(why, took(r)) }
 	s.witness.replied = func(r *request) {
 		if r.reply == served {
 			all[index[r]].what = fmt.Sprintf("served after %v", took(r))
@@ -175,7 +175,7 @@ func drawAt(at time.Duration) float64 { return math.Mod(float64(at)*math.Phi, 1)
 func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 	begun := time.Now()
 	p, refusal := server.Enter(t.Context(), call, ratelimit.Caller{})
-	if refusal.Refused() {
+	if refusal.Rejected() {
 		return verdictOf(refusal, time.Since(begun))
 	}
 	time.Sleep(workTime)
@@ -184,7 +184,7 @@ func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 }
 
 // verdictOf returns which gate has rejected a request, why, and what the client learns.
-func verdictOf(why ingress.Refusal, after time.Duration) string {
+func verdictOf(why ingress.Rejection, after time.Duration) string {
 	by, _ := errors.AsType[*spillway.RejectedError](why.Err)
 	return fmt.Sprintf("%s/%v after %v: %v, don't retry %v, hint %v", by.Policy, by.Reason, after, why.Outcome, why.DontRetry, why.RetryAfter)
 }

@@ -44,7 +44,7 @@ type witness struct {
 	entered func(r *request)         // the server policies are asked
 	replied func(r *request)         // the task has
 
-	rejected func(r *request, why ingress.Refusal) // the server policies have
+	rejected func(r *request, why ingress.Rejection) // the server policies have
 }
 
 // epoch is the time at which every simulation starts.

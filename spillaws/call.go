@@ -118,8 +118,8 @@ func (c *call) prepare(ctx context.Context) error {
 // it is due. It returns why there is to be none.
 func (c *call) retry(ctx context.Context, err error) error {
 	f := c.retryer.failure(err)
-	if f.Safety == fault.Maybe {
-		f.Safety = fault.Yes // so said IsErrorRetryable, or what the user wrapped around it
+	if f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe // so said IsErrorRetryable, or what the user wrapped around it
 	}
 	c.failure = err
 	next, why := c.retryer.strategy.Refresh(time.Now(), c.token, f)
@@ -179,5 +179,5 @@ func (c *call) explain(err error) error {
 	if c.why == nil || c.failure == nil {
 		return err
 	}
-	return retry.Explain(c.failure, c.why, int(c.attempts))
+	return retry.WrapError(c.failure, c.why, int(c.attempts))
 }

@@ -29,12 +29,12 @@ func (r *Retryer) failure(err error) fault.Failure { return describeFailure(err,
 func safety(err error) fault.Safety {
 	own, said := fault.Of(err), hear(err)
 	switch {
-	case own.Safety == fault.No, own.DontRetry, own.Canceled, own.Unsent, said.canceled, said.refuses():
-		return fault.No
+	case own.Safety == fault.RetryUnsafe, own.DontRetry, own.Canceled, own.Unsent, said.canceled, said.refuses():
+		return fault.RetryUnsafe
 	case said.retryable != aws.UnknownTernary:
 		return safetyOf(said.retryable)
-	case own.Safety == fault.Yes, said.transient(), said.throttles():
-		return fault.Yes
+	case own.Safety == fault.RetrySafe, said.transient(), said.throttles():
+		return fault.RetrySafe
 	default:
 		return safetyOf(sdkretry.IsErrorRetryables(sdkretry.DefaultRetryables).IsErrorRetryable(err))
 	}
@@ -43,11 +43,11 @@ func safety(err error) fault.Safety {
 func safetyOf(retryable aws.Ternary) fault.Safety {
 	switch retryable {
 	case aws.TrueTernary:
-		return fault.Yes
+		return fault.RetrySafe
 	case aws.FalseTernary:
-		return fault.No
+		return fault.RetryUnsafe
 	default:
-		return fault.Maybe
+		return fault.RetryUnknown
 	}
 }
 

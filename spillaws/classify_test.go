@@ -56,31 +56,31 @@ var errorsToClassify = []struct {
 	ours bool // the SDK would decide otherwise
 }{
 	{name: "nothing known", err: errors.New("?")},
-	{name: "500", err: responded(500, coded("X")), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
-	{name: "503", err: responded(503, nil), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
-	{name: "504", err: responded(504, nil), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
+	{name: "500", err: responded(500, coded("X")), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
+	{name: "503", err: responded(503, nil), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
+	{name: "504", err: responded(504, nil), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
 	{name: "501", err: responded(501, nil), want: fault.Failure{Party: fault.Server}},
 	{name: "404", err: responded(404, coded("NotFound")), want: fault.Failure{Party: fault.Client}},
-	{name: "429", err: responded(429, nil), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}, ours: true},
-	{name: "throttled by code", err: responded(400, coded("ThrottlingException")), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
-	{name: "slow down", err: responded(503, coded("SlowDown")), want: fault.Failure{Safety: fault.Yes, Party: fault.Server, Overload: true}},
-	{name: "modelled throttling", err: responded(400, &smithy.GenericAPIError{Code: "ProvisionedThroughputExceededException", Fault: smithy.FaultClient}), want: fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
-	{name: "modelled server error", err: responded(500, &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
+	{name: "429", err: responded(429, nil), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Client, Overload: true}, ours: true},
+	{name: "throttled by code", err: responded(400, coded("ThrottlingException")), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Client, Overload: true}},
+	{name: "slow down", err: responded(503, coded("SlowDown")), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, Overload: true}},
+	{name: "modelled throttling", err: responded(400, &smithy.GenericAPIError{Code: "ProvisionedThroughputExceededException", Fault: smithy.FaultClient}), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Client, Overload: true}},
+	{name: "modelled server error", err: responded(500, &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
 	{name: "model before status", err: responded(400, &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}), want: fault.Failure{Party: fault.Server}},
-	{name: "timeout by code", err: responded(400, coded("RequestTimeout")), want: fault.Failure{Safety: fault.Yes, Party: fault.Client}},
-	{name: "clock skew", err: fmt.Errorf("skewed: %w", errors.Join(retryable(true), responded(403, coded("AccessDeniedException")))), want: fault.Failure{Safety: fault.Yes, Party: fault.Client}},
-	{name: "marked as final", err: responded(503, retryable(false)), want: fault.Failure{Safety: fault.No, Party: fault.Server}},
-	{name: "hint", err: responded(503, nil, "X-Amz-Retry-After", "1500"), want: fault.Failure{Safety: fault.Yes, Party: fault.Server, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true}},
-	{name: "standard hint", err: responded(503, nil, "Retry-After", "1"), want: fault.Failure{Safety: fault.Yes, Party: fault.Server}},
-	{name: "don't retry", err: responded(503, nil, "X-Should-Retry", "false"), want: fault.Failure{Safety: fault.No, Party: fault.Server, DontRetry: true}, ours: true},
-	{name: "refused connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.Yes, Unprocessed: true}},
-	{name: "broken connection", err: &smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", Err: io.EOF}}, want: fault.Failure{Safety: fault.Yes}},
-	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.Yes}},
-	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.Yes, Timeout: true}},
-	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.No, Unprocessed: true}},
-	{name: "caller left", err: &aws.RequestCanceledError{Err: context.Canceled}, want: fault.Failure{Safety: fault.No, Canceled: true}},
-	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.No, Canceled: true, Timeout: true}},
-	{name: "refused locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.No, Unsent: true}, ours: true},
+	{name: "timeout by code", err: responded(400, coded("RequestTimeout")), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Client}},
+	{name: "clock skew", err: fmt.Errorf("skewed: %w", errors.Join(retryable(true), responded(403, coded("AccessDeniedException")))), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Client}},
+	{name: "marked as final", err: responded(503, retryable(false)), want: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}},
+	{name: "hint", err: responded(503, nil, "X-Amz-Retry-After", "1500"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true}},
+	{name: "standard hint", err: responded(503, nil, "Retry-After", "1"), want: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}},
+	{name: "don't retry", err: responded(503, nil, "X-Should-Retry", "false"), want: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server, DontRetry: true}, ours: true},
+	{name: "refused connection", err: &smithyhttp.RequestSendError{Err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, want: fault.Failure{Safety: fault.RetrySafe, Unprocessed: true}},
+	{name: "broken connection", err: &smithyhttp.RequestSendError{Err: &url.Error{Op: "Post", Err: io.EOF}}, want: fault.Failure{Safety: fault.RetrySafe}},
+	{name: "answer broke off", err: responded(200, &net.OpError{Op: "read", Err: syscall.ECONNRESET}), want: fault.Failure{Safety: fault.RetrySafe}},
+	{name: "timeout", err: &smithyhttp.RequestSendError{Err: &url.Error{Err: context.DeadlineExceeded}}, want: fault.Failure{Safety: fault.RetrySafe, Timeout: true}},
+	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.RetryUnsafe, Unprocessed: true}},
+	{name: "caller left", err: &aws.RequestCanceledError{Err: context.Canceled}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true}},
+	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true, Timeout: true}},
+	{name: "refused locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}, ours: true},
 }
 
 func TestClassify(t *testing.T) {
@@ -92,7 +92,7 @@ func TestClassify(t *testing.T) {
 				t.Errorf("%+v\nwant %+v", got, test.want)
 			}
 			ours := r.IsErrorRetryable(test.err)
-			if ours != (test.want.Safety == fault.Yes) {
+			if ours != (test.want.Safety == fault.RetrySafe) {
 				t.Errorf("retryable: %v", ours)
 			}
 			if (ours != sdk.IsErrorRetryable(test.err)) != test.ours {

@@ -106,13 +106,13 @@
 //	  refreshRetryToken            Refresh: told the time and a Failure, not an error
 //	  recordSuccess                Succeed
 //	  -                            Release: the call ended in another way
-//	  TokenAcquisitionFailed…      [retry.RefusedError], which says why
+//	  TokenAcquisitionFailed…      [retry.NotRetriedError], which says why
 //	RetryToken                   [retry.Token]
 //	  delay                        Delay
-//	  state of the call            [retry.State], from [retry.Issuer.Claim]
+//	  state of the call            [retry.State], from [retry.TokenSource.Claim]
 //	  used twice, or foreign       [retry.ErrTokenUsed], [retry.ErrForeignToken]
 //	RetryInfo                    [fault.Failure], which [Classify] returns for errors of AWS
-//	  isRetrySafe                  Safety: Yes, No, Maybe; error types: [fault.RetrySafety]
+//	  isRetrySafe                  Safety: RetrySafe, RetryUnsafe, RetryUnknown; error types: [fault.RetrySafety]
 //	  isThrottle                   Overload; [fault.Throttler]
 //	  isTimeout                    Timeout; the method Timeout of the standard library
 //	  retryAfter                   RetryAfter; [fault.RetryAfterer]
@@ -120,6 +120,6 @@
 //	  fault                        Party: Client, Server, Other; [fault.Faulter]
 //
 // A strategy of one's own implements [retry.Strategy], with the help of a
-// [retry.Issuer]; the example of Config shows one. Package retry says where its
+// [retry.TokenSource]; the example of Config shows one. Package retry says where its
 // strategies depart from the example of the guide, and why.
 package spillaws

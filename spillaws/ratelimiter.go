@@ -41,7 +41,7 @@ func NewRateLimiter(b retry.Budget, key string) (*RateLimiter, error) {
 	return &RateLimiter{budget: b, key: key}, nil
 }
 
-// GetToken pays for a retry, or returns a [retry.RefusedError] that says how much
+// GetToken pays for a retry, or returns a [retry.NotRetriedError] that says how much
 // there is to pay with. If the retry succeeds, release gives back what it cost.
 func (l *RateLimiter) GetToken(ctx context.Context, cost uint) (release func() error, err error) {
 	if err := ctx.Err(); err != nil {
@@ -49,7 +49,7 @@ func (l *RateLimiter) GetToken(ctx context.Context, cost uint) (release func() e
 	}
 	left, capacity, ok := l.budget.Withdraw(time.Now(), l.key, float64(cost))
 	if !ok {
-		return nil, &retry.RefusedError{Reason: retry.ReasonBudget, Tokens: left, Capacity: capacity, Cost: float64(cost)}
+		return nil, &retry.NotRetriedError{Reason: retry.ReasonBudget, Tokens: left, Capacity: capacity, Cost: float64(cost)}
 	}
 	return func() error { return l.AddTokens(cost) }, nil
 }

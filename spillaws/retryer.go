@@ -120,7 +120,7 @@ func (r *Retryer) MaxAttempts() int { return r.maxAttempts }
 
 // IsErrorRetryable implements [aws.Retryer]. It goes by what the error means
 // alone; whether the call is retried, the strategy decides.
-func (r *Retryer) IsErrorRetryable(err error) bool { return safety(err) == fault.Yes }
+func (r *Retryer) IsErrorRetryable(err error) bool { return safety(err) == fault.RetrySafe }
 
 // GetAttemptToken implements [aws.RetryerV2]. The first time it begins the call
 // with the strategy. It waits where the strategy or the adaptive mode wants the

@@ -32,11 +32,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 // hold waits as the refusal why asks for, on behalf of a caller that will call
 // again at once, and returns it, or that ctx has ended meanwhile.
 func hold(ctx context.Context, why error) error {
-	refused, ok := errors.AsType[*retry.RefusedError](why)
-	if !ok || refused.Hold <= 0 {
+	refused, ok := errors.AsType[*retry.NotRetriedError](why)
+	if !ok || refused.LongPollDelay <= 0 {
 		return why
 	}
-	if err := wait(ctx, refused.Hold); err != nil {
+	if err := wait(ctx, refused.LongPollDelay); err != nil {
 		return err
 	}
 	return why

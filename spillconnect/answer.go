@@ -40,8 +40,8 @@ func failureOf(ctx context.Context, err error) error {
 		readDetails(&f, e)
 		readMeta(&f, e.Meta())
 	}
-	if f.HasRetryAfter && f.Overload && f.Safety == fault.Maybe {
-		f.Safety = fault.Yes
+	if f.HasRetryAfter && f.Overload && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
 	}
 	return &attemptError{err, f}
 }
@@ -63,7 +63,7 @@ func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
 		return f, true
 	case connect.CodeResourceExhausted:
 		if strings.Contains(err.Error(), "larger than") || strings.Contains(err.Error(), "exceeds") { // a message that is too large has the same code
-			return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+			return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 		}
 		return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 	case connect.CodeDeadlineExceeded:
@@ -71,11 +71,11 @@ func ofCode(ctx context.Context, err error) (f fault.Failure, failed bool) {
 	case connect.CodeUnknown, connect.CodeInternal:
 		return fault.Failure{Party: fault.Server}, true
 	case connect.CodeDataLoss:
-		return fault.Failure{Party: fault.Server, Safety: fault.No}, true
+		return fault.Failure{Party: fault.Server, Safety: fault.RetryUnsafe}, true
 	case connect.CodeCanceled: // not by the caller
 		return fault.Failure{}, true
 	default:
-		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
 }
 

@@ -83,21 +83,21 @@ func echo(_ context.Context, req *connect.Request[message]) (*connect.Response[m
 // What a server says of a rejection is what a client understands, with each protocol.
 func TestRejections(t *testing.T) {
 	for _, row := range []struct {
-		why  ingress.Refusal
+		why  ingress.Rejection
 		code connect.Code
 		want fault.Failure
 	}{
 		{
-			ingress.Refusal{Outcome: spillway.OutcomeOverloaded, RetryAfter: 1500 * time.Millisecond}, connect.CodeUnavailable,
-			fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask, Safety: fault.Yes, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true},
+			ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: 1500 * time.Millisecond}, connect.CodeUnavailable,
+			fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask, Safety: fault.RetrySafe, RetryAfter: 1500 * time.Millisecond, HasRetryAfter: true},
 		},
 		{
-			ingress.Refusal{Outcome: spillway.OutcomeOverloaded, DontRetry: true, RetryAfter: time.Second}, connect.CodeUnavailable,
+			ingress.Rejection{Outcome: spillway.OutcomeOverloaded, DontRetry: true, RetryAfter: time.Second}, connect.CodeUnavailable,
 			fault.Failure{Overload: true, DontRetry: true, Party: fault.Server, Scope: fault.ScopeService},
 		},
 		{
-			ingress.Refusal{Outcome: spillway.OutcomeOverQuota, RetryAfter: 2 * time.Second}, connect.CodeResourceExhausted,
-			fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer, Safety: fault.Yes, RetryAfter: 2 * time.Second, HasRetryAfter: true},
+			ingress.Rejection{Outcome: spillway.OutcomeOverQuota, RetryAfter: 2 * time.Second}, connect.CodeResourceExhausted,
+			fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer, Safety: fault.RetrySafe, RetryAfter: 2 * time.Second, HasRetryAfter: true},
 		},
 	} {
 		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
@@ -166,7 +166,7 @@ func TestCriticality(t *testing.T) {
 	} {
 		var got atomic.Int32
 		var attempts atomic.Value
-		server := newServer(t, ServerConfig{}, ingress.Config{Trust: ingress.Trust{Boundary: boundary, Others: spillway.CriticalPlus}})
+		server := newServer(t, ServerConfig{}, ingress.Config{Trust: ingress.Trust{Boundary: boundary, DefaultMax: spillway.CriticalPlus}})
 		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			got.Store(int32(spillway.CriticalityFrom(ctx)))
 			attempts.Store(req.Header().Get("Grpc-Previous-Rpc-Attempts"))
@@ -197,7 +197,7 @@ func TestRetry(t *testing.T) {
 		var calls atomic.Int32
 		s := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, req *connect.Request[message]) (*connect.Response[message], error) {
 			if calls.Add(1) == 1 {
-				return nil, reject(ctx, ingress.Refusal{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Hour})
+				return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Hour})
 			}
 			if n := req.Header().Get("Grpc-Previous-Rpc-Attempts"); n != "1" {
 				t.Errorf("%s: attempt %q", name, n)
@@ -222,7 +222,7 @@ func TestOneLayerRetries(t *testing.T) {
 		var back, front atomic.Int32
 		backend := start(t, map[string]http.Handler{procedure: connect.NewUnaryHandler(procedure, func(ctx context.Context, _ *connect.Request[message]) (*connect.Response[message], error) {
 			back.Add(1)
-			return nil, reject(ctx, ingress.Refusal{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Millisecond})
+			return nil, reject(ctx, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Millisecond})
 		})})
 		call := caller(backend, procedure, append(options, connect.WithInterceptors(newClient(t, ClientConfig{})))...)
 		server := newServer(t, ServerConfig{}, ingress.Config{})

@@ -17,7 +17,7 @@ import (
 )
 
 // reject returns the error of a call that is not served.
-func reject(ctx context.Context, why ingress.Refusal) error {
+func reject(ctx context.Context, why ingress.Rejection) error {
 	switch {
 	case why.Outcome == spillway.OutcomeAbandoned:
 		if err := ctx.Err(); err != nil {

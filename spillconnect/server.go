@@ -113,7 +113,7 @@ func (s *Server) serve(
 ) error {
 	now := time.Now()
 	call, caller, inherits := s.judge(ctx, now, spec, peer, h)
-	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Refused() {
+	if refusal := passage.EnterAt(ctx, s.ingress, now, &call, &caller); refusal.Rejected() {
 		return reject(ctx, refusal)
 	}
 	served, cancel := inherits.context(ctx, call)

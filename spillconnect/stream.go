@@ -55,7 +55,7 @@ func (s *clientStream) wait(ctx context.Context) error {
 	}
 	failure := failureOf(ctx, err)
 	if e, ok := errors.AsType[*attemptError](failure); ok {
-		e.failure.Safety, e.failure.Unprocessed = fault.No, false // what was sent is not kept
+		e.failure.Safety, e.failure.Unprocessed = fault.RetryUnsafe, false // what was sent is not kept
 	}
 	return failure
 }

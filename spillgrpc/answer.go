@@ -37,7 +37,7 @@ func judge(ctx context.Context, err error, trailer metadata.MD, safe func(codes.
 	f, failed := ofCode(ctx, s, trailer == nil)
 	if safe != nil && !f.Canceled {
 		f.Safety = safe(s.Code())
-		failed = failed || f.Safety == fault.Yes
+		failed = failed || f.Safety == fault.RetrySafe
 	}
 	if !failed {
 		return nil
@@ -62,11 +62,11 @@ func ofCode(ctx context.Context, s *status.Status, unsent bool) (f fault.Failure
 	case codes.Unknown, codes.Internal:
 		return fault.Failure{Party: fault.Server}, true
 	case codes.DataLoss: // will not change
-		return fault.Failure{Party: fault.Server, Safety: fault.No}, true
+		return fault.Failure{Party: fault.Server, Safety: fault.RetryUnsafe}, true
 	case codes.Canceled: // not by the caller
 		return fault.Failure{}, true
 	default:
-		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
 }
 
@@ -74,7 +74,7 @@ func ofCode(ctx context.Context, s *status.Status, unsent bool) (f fault.Failure
 // implementations of gRPC have the same code and the same words.
 func exhausted(s *status.Status) (f fault.Failure, failed bool) {
 	if strings.Contains(s.Message(), "larger than max") || strings.Contains(s.Message(), "exceeds maximum size") {
-		return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+		return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 	}
 	return fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}, true
 }
@@ -104,8 +104,8 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 		f.RetryAfter, f.HasRetryAfter = pushback(values)
 		f.DontRetry = f.DontRetry || !f.HasRetryAfter
 	}
-	if f.HasRetryAfter && f.Overload && f.Safety == fault.Maybe {
-		f.Safety = fault.Yes
+	if f.HasRetryAfter && f.Overload && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
 	}
 }
 

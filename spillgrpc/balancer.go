@@ -204,7 +204,7 @@ type picker struct {
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	ticket, joined := place.Join(info.Ctx, p.limiter)
 	if !joined && p.ready && p.limiter.Full() {
-		return balancer.PickResult{}, p.drops.of(p.limiter.Refuse())
+		return balancer.PickResult{}, p.drops.of(p.limiter.Reject())
 	}
 	r, err := p.child.Pick(info)
 	if err != nil || r.SubConn == nil {

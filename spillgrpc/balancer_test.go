@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/balancer/base"
@@ -108,7 +109,7 @@ func TestPick(t *testing.T) {
 	}
 	first.Done(balancer.DoneInfo{})
 	first.Done(balancer.DoneInfo{})
-	if s := l.Stats(); s.InFlight != 0 || s.Surplus != 0 || s.Drops != 2 {
+	if s := l.Stats(time.Now()); s.InFlight != 0 || s.SurplusTotal != 0 || s.RejectedTotal != 2 {
 		t.Errorf("%+v, want nothing in flight, no surplus and 2 drops", s)
 	}
 	if third, err := p.Pick(balancer.PickInfo{}); err != nil {
@@ -135,7 +136,7 @@ func TestPickUncounted(t *testing.T) {
 			t.Errorf("%s: %v, want %v", row.name, err, row.err)
 		}
 	}
-	if s := l.Stats(); s.InFlight != 1 || s.Drops != 0 {
+	if s := l.Stats(time.Now()); s.InFlight != 1 || s.RejectedTotal != 0 {
 		t.Errorf("%+v, want 1 in flight and no drops", s)
 	}
 }
@@ -182,12 +183,12 @@ func TestPickConcurrent(t *testing.T) {
 		})
 	}
 	all.Wait()
-	s := l.Stats()
-	if high.Load() > limit || s.InFlight != 0 || s.Surplus != 0 || child.out.Load() != 0 {
+	s := l.Stats(time.Now())
+	if high.Load() > limit || s.InFlight != 0 || s.SurplusTotal != 0 || child.out.Load() != 0 {
 		t.Errorf("up to %d at once of %d, %+v, %d out", high.Load(), limit, s, child.out.Load())
 	}
-	if s.Drops+uint64(served.Load()) != goroutines*rounds {
-		t.Errorf("%d drops and %d served of %d", s.Drops, served.Load(), goroutines*rounds)
+	if s.RejectedTotal+uint64(served.Load()) != goroutines*rounds {
+		t.Errorf("%d drops and %d served of %d", s.RejectedTotal, served.Load(), goroutines*rounds)
 	}
 }
 
@@ -251,7 +252,7 @@ func TestBalancer(t *testing.T) {
 	}
 	limit := func(cluster string, want int) {
 		t.Helper()
-		if got := shared.Stats()[inflight.Key{Cluster: cluster}].MaxRequests; got != want {
+		if got := shared.Stats(time.Now())[inflight.Key{Cluster: cluster}].MaxRequests; got != want {
 			t.Errorf("the limit of %s is %d, want %d", cluster, got, want)
 		}
 	}
@@ -270,7 +271,7 @@ func TestBalancer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := shared.Stats()[inflight.Key{Cluster: "a"}].InFlight; n != 1 {
+	if n := shared.Stats(time.Now())[inflight.Key{Cluster: "a"}].InFlight; n != 1 {
 		t.Errorf("%d in flight, want 1", n)
 	}
 
@@ -293,7 +294,7 @@ func TestBalancer(t *testing.T) {
 		t.Errorf("a limit of 0: %v", err)
 	}
 	held.Done(balancer.DoneInfo{})
-	if _, ok := shared.Stats()[inflight.Key{Cluster: "a"}]; ok {
+	if _, ok := shared.Stats(time.Now())[inflight.Key{Cluster: "a"}]; ok {
 		t.Error("the limit of a is still held")
 	}
 
@@ -319,7 +320,7 @@ func TestBalancer(t *testing.T) {
 	if got := strings.Join(two.built[0].told, " "); got != "update error idle subconn close" {
 		t.Errorf("the second child was told %s", got)
 	}
-	if n := len(shared.Stats()); n != 0 {
+	if n := len(shared.Stats(time.Now())); n != 0 {
 		t.Errorf("%d limits are held after Close", n)
 	}
 	if err := b.UpdateClientConnState(balancer.ClientConnState{}); !errors.Is(err, balancer.ErrBadResolverState) {

@@ -172,10 +172,10 @@ func mustServer(tb testing.TB, gates ingress.Config, c ServerConfig) *Server {
 
 // none is a quota that refuses everybody.
 func none() quota.Config {
-	return quota.Config{Allocator: must(quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 1e-9}})), BurstSeconds: 0.01}
+	return quota.Config{Allocator: must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e-9}})), BurstSeconds: 0.01}
 }
 
-var internal = ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus}}
+var internal = ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
 
 // busy is a load at which SHEDDABLE and SHEDDABLE_PLUS are refused, and swamped one
 // at which all are. The room is for what the process that tests happens to do.

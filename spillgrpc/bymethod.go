@@ -42,7 +42,7 @@ func (s *byMethod) Refresh(now time.Time, t retry.Token, f fault.Failure) (next 
 		next, err = of.Refresh(now, t, f)
 		return err
 	})
-	if refused, ok := errors.AsType[*retry.RefusedError](why); ok && s.throttling != nil {
+	if refused, ok := errors.AsType[*retry.NotRetriedError](why); ok && s.throttling != nil {
 		switch refused.Reason {
 		case retry.ReasonAttempts, retry.ReasonDisabled, retry.ReasonDontRetry, retry.ReasonDeadline, retry.ReasonRetryAfter:
 			s.throttling.Withdraw(now, "", 1)

@@ -45,7 +45,7 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string) (call 
 	if s.ingress.WantsCaller() {
 		caller = callerOf(ctx, md)
 		caller.Identity = s.identity(ctx)
-	} else if inside && len(trust.Highest) > 0 {
+	} else if inside && len(trust.MaxByIdentity) > 0 {
 		caller.Identity = s.identity(ctx)
 	}
 	said.Identity = caller.Identity

@@ -263,7 +263,7 @@ func TestLocalRefusal(t *testing.T) {
 		if len(finished) != 1 || !errors.Is(finished[0], spillway.ErrRejected) {
 			t.Errorf("finished with %v, want the refusal, once", finished)
 		}
-		if d := l.Stats().Drops; d != 2 {
+		if d := l.Stats(time.Now()).RejectedTotal; d != 2 {
 			t.Errorf("%d drops, want 2", d)
 		}
 	})

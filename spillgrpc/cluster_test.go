@@ -103,13 +103,13 @@ func TestThreeOfAHundred(t *testing.T) {
 			})
 		}
 		all.Wait()
-		s := l.Stats()
-		if refused.Load() != 100 || server.all.Load() != 3 || s.InFlight != 3 || s.Drops != 100 {
+		s := l.Stats(time.Now())
+		if refused.Load() != 100 || server.all.Load() != 3 || s.InFlight != 3 || s.RejectedTotal != 100 {
 			t.Errorf("%d refused, %d reached the server, %+v; want 100, 3, 3 in flight and 100 drops", refused.Load(), server.all.Load(), s)
 		}
 		cancel()
 		synctest.Wait()
-		if n := l.Stats().InFlight; n != 0 {
+		if n := l.Stats(time.Now()).InFlight; n != 0 {
 			t.Errorf("%d left in flight", n)
 		}
 	})
@@ -137,7 +137,7 @@ func TestDropIsFinal(t *testing.T) {
 					t.Errorf("a stream: %v, want a drop", err)
 				}
 			}
-			if d := l.Stats().Drops; d != 3+1 || server.all.Load() != 0 {
+			if d := l.Stats(time.Now()).RejectedTotal; d != 3+1 || server.all.Load() != 0 {
 				t.Errorf("%d drops of 4 calls, %d at the server", d, server.all.Load())
 			}
 		})
@@ -167,7 +167,7 @@ func TestNeverReady(t *testing.T) {
 		if err := call(t.Context(), cc); status.Code(err) != codes.Unavailable || errors.Is(err, spillway.ErrRejected) {
 			t.Errorf("%v, want a failure of the connection", err)
 		}
-		if s := l.Stats(); s.Drops != 0 || s.InFlight != 0 {
+		if s := l.Stats(time.Now()); s.RejectedTotal != 0 || s.InFlight != 0 {
 			t.Errorf("%+v, want no drops and none in flight", s)
 		}
 	})
@@ -211,7 +211,7 @@ func TestLimitLowered(t *testing.T) {
 			end()
 		}
 		synctest.Wait()
-		if n := l.Stats().InFlight; n != 0 {
+		if n := l.Stats(time.Now()).InFlight; n != 0 {
 			t.Errorf("%d left in flight", n)
 		}
 	})
@@ -278,15 +278,15 @@ func TestNothingLeft(t *testing.T) {
 	b.stop()
 	settle(t, func() error {
 		shed := s.ingress.Stats(time.Now()).Shed
-		if n, m, k := l.Stats().InFlight, inFlight(client), shed.InFlight+shed.Parked+shed.Waiting; n+m+k > 0 {
+		if n, m, k := l.Stats(time.Now()).InFlight, inFlight(client), shed.InFlight+shed.Parked+shed.Waiting; n+m+k > 0 {
 			return fmt.Errorf("%d in flight at the policy, %d at the client, %d at the server", n, m, k)
 		}
 		return nil
 	})
-	if surplus := l.Stats().Surplus; surplus > 0 || l.Stats().Drops == 0 {
-		t.Errorf("%+v, want no surplus and some drops", l.Stats())
+	if surplus := l.Stats(time.Now()).SurplusTotal; surplus > 0 || l.Stats(time.Now()).RejectedTotal == 0 {
+		t.Errorf("%+v, want no surplus and some drops", l.Stats(time.Now()))
 	}
-	t.Logf("%d restarts, %+v", b.restarts, l.Stats())
+	t.Logf("%d restarts, %+v", b.restarts, l.Stats(time.Now()))
 }
 
 // chaos makes one call of some kind, that ends somehow.

@@ -28,14 +28,14 @@ func (service) UnaryCall(ctx context.Context, _ *pb.SimpleRequest) (*pb.SimpleRe
 // A server that lets each customer make a call every ten seconds and two at once, and
 // a client whose calls say how much they matter.
 func Example() {
-	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 0.1}})
+	limits, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 0.1}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	gates, err := ingress.New(ingress.Config{
 		Quota: quota.Config{Allocator: limits, BurstSeconds: 20},
-		Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
+		Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
 	})
 	if err != nil {
 		fmt.Println(err)

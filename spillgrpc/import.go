@@ -149,9 +149,9 @@ type retryPolicy struct {
 // safe returns whether an attempt that failed with a code may be sent again.
 func (p *retryPolicy) safe(c codes.Code) fault.Safety {
 	if p.retryable[c] {
-		return fault.Yes
+		return fault.RetrySafe
 	}
-	return fault.No
+	return fault.RetryUnsafe
 }
 
 func newRetryPolicy(c jsonRetryPolicy, b retry.Budget) (*retryPolicy, error) {

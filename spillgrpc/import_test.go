@@ -36,14 +36,14 @@ func TestImport(t *testing.T) {
 		attempts  int
 		retryable fault.Safety
 	}{
-		{methodUnary, codes.Unavailable, 4, fault.Yes},
-		{methodUnary, codes.Aborted, 4, fault.Yes},
-		{methodUnary, codes.Internal, 4, fault.No},
-		{methodDuplex, codes.Internal, 5, fault.Yes},
-		{methodDuplex, codes.Unavailable, 5, fault.No},
-		{"/other/Method", codes.Unavailable, 1, fault.No},
-		{"/another/Method", codes.Unavailable, 1, fault.No},
-		{"malformed", codes.Unavailable, 1, fault.No},
+		{methodUnary, codes.Unavailable, 4, fault.RetrySafe},
+		{methodUnary, codes.Aborted, 4, fault.RetrySafe},
+		{methodUnary, codes.Internal, 4, fault.RetryUnsafe},
+		{methodDuplex, codes.Internal, 5, fault.RetrySafe},
+		{methodDuplex, codes.Unavailable, 5, fault.RetryUnsafe},
+		{"/other/Method", codes.Unavailable, 1, fault.RetryUnsafe},
+		{"/another/Method", codes.Unavailable, 1, fault.RetryUnsafe},
+		{"malformed", codes.Unavailable, 1, fault.RetryUnsafe},
 	} {
 		p := m.policy(row.method)
 		if got := p.safe(row.code); got != row.retryable {
@@ -54,7 +54,7 @@ func TestImport(t *testing.T) {
 		token := s.Begin(spillway.Call{Key: row.method})
 		for ; ; n++ {
 			var err error
-			if token, err = s.Refresh(time.Now(), token, fault.Failure{Safety: fault.Yes}); err != nil {
+			if token, err = s.Refresh(time.Now(), token, fault.Failure{Safety: fault.RetrySafe}); err != nil {
 				break
 			}
 			s.throttling.Deposit("", 1)
@@ -115,7 +115,7 @@ func TestImportErrors(t *testing.T) {
 // retry. The failure of a last attempt counts, too.
 func TestImportedThrottling(t *testing.T) {
 	m := must(ImportServiceConfig(imported))
-	failed := fault.Failure{Safety: fault.Yes, Overload: true}
+	failed := fault.Failure{Safety: fault.RetrySafe, Overload: true}
 	tokens := func(want float64) {
 		t.Helper()
 		if got := m.strategy.throttling.Tokens(); got != want {
@@ -145,7 +145,7 @@ func TestImportedThrottling(t *testing.T) {
 	}
 	tokens(4)
 	token = m.strategy.Begin(spillway.Call{Key: methodUnary})
-	if _, err = m.strategy.Refresh(time.Now(), token, fault.Failure{Safety: fault.No}); err == nil {
+	if _, err = m.strategy.Refresh(time.Now(), token, fault.Failure{Safety: fault.RetryUnsafe}); err == nil {
 		t.Error("a retry of a code that is not in the list")
 	}
 	tokens(4) // which is no failure

@@ -59,8 +59,8 @@ func (x *interop) run(cc [2]grpc.ClientConnInterface) {
 	cancel()
 	x.calls.Wait()
 	for i := range x.limiters {
-		x.Logf("service %d: up to %d at once, %d calls served, %+v", i, x.served[i].high.Load(), x.served[i].all.Load(), x.limiters[i].Stats())
-		if n := x.limiters[i].Stats().InFlight; n != 0 {
+		x.Logf("service %d: up to %d at once, %d calls served, %+v", i, x.served[i].high.Load(), x.served[i].all.Load(), x.limiters[i].Stats(time.Now()))
+		if n := x.limiters[i].Stats(time.Now()).InFlight; n != 0 {
 			x.Errorf("%d left in flight", n)
 		}
 	}

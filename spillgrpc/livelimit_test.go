@@ -52,7 +52,7 @@ func wantCall(t *testing.T, cc grpc.ClientConnInterface) {
 
 func wantLimit(t *testing.T, l *inflight.Limiter, when string, n int) {
 	t.Helper()
-	if got := l.Stats().MaxRequests; got != n {
+	if got := l.Stats(time.Now()).MaxRequests; got != n {
 		t.Errorf("%s: the limit is %d, want %d", when, got, n)
 	}
 }
@@ -85,12 +85,12 @@ func testOneLimit(t *testing.T, mode spillway.Mode) {
 		}
 		synctest.Wait()
 	}
-	if s := l.Stats(); s.InFlight != 4 || refused != 2 || server.all.Load() != 4 {
+	if s := l.Stats(time.Now()); s.InFlight != 4 || refused != 2 || server.all.Load() != 4 {
 		t.Errorf("%+v, %d refused and %d at the server, want 4 in flight, 2 refused, and 4", s, refused, server.all.Load())
 	}
 	cancel()
 	synctest.Wait()
-	if s := l.Stats(); s.InFlight != 0 || s.Surplus != 0 {
+	if s := l.Stats(time.Now()); s.InFlight != 0 || s.SurplusTotal != 0 {
 		t.Errorf("%+v is left", s)
 	}
 	l.SetMaxRequests(1)
@@ -100,7 +100,7 @@ func testOneLimit(t *testing.T, mode spillway.Mode) {
 		cancel()
 		synctest.Wait()
 	}
-	if s := l.Stats(); server.all.Load() != 7 || s.InFlight != 0 || s.Surplus != 0 {
+	if s := l.Stats(time.Now()); server.all.Load() != 7 || s.InFlight != 0 || s.SurplusTotal != 0 {
 		t.Errorf("%d at the server, want 4 and 3 one after the other; %+v", server.all.Load(), s)
 	}
 }

@@ -22,9 +22,9 @@ import (
 
 // enter asks the gates, unless the tap has asked them already. The passage must be
 // zero.
-func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, call *spillway.Call, caller *ratelimit.Caller) ingress.Refusal {
+func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, call *spillway.Call, caller *ratelimit.Caller) ingress.Rejection {
 	if s.handed.Load() {
-		if r, ok := ctx.Value(tapped{}).(ingress.Refusal); ok {
+		if r, ok := ctx.Value(tapped{}).(ingress.Rejection); ok {
 			return r
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Pass
 // refuse returns the answer to a call that is not served. With nothing sent before
 // it, it becomes a status without headers and messages, which alone clients may
 // retry.
-func (s *Server) refuse(ctx context.Context, why ingress.Refusal) *answer {
+func (s *Server) refuse(ctx context.Context, why ingress.Rejection) *answer {
 	if why.Outcome == spillway.OutcomeAbandoned {
 		return &answer{status.FromContextError(ctx.Err()), nil}
 	}
@@ -83,7 +83,7 @@ func (k *answerKey) text(what string) string {
 }
 
 // gateOf returns the name of the gate that has refused a call, if the caller may know.
-func (s *Server) gateOf(why *ingress.Refusal) string {
+func (s *Server) gateOf(why *ingress.Rejection) string {
 	if s.ingress.Trust().Boundary != ingress.Internal {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (s *Server) gateOf(why *ingress.Refusal) string {
 	return ""
 }
 
-func (s *Server) answerTo(why ingress.Refusal) *answer {
+func (s *Server) answerTo(why ingress.Rejection) *answer {
 	key := answerKey{dontRetry: true, gate: s.gateOf(&why)}
 	if !why.DontRetry {
 		key.dontRetry, key.overQuota, key.ms = false, why.Outcome == spillway.OutcomeOverQuota, milliseconds(why.RetryAfter)

@@ -130,7 +130,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	now := s.clock.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
 	var passage ingress.Passage
-	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Refused() {
+	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Rejected() {
 		a := s.refuse(ctx, refusal)
 		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
 		return nil, a.status.Err()
@@ -167,7 +167,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	now := s.clock.Now()
 	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
 	stream := &serverStream{ServerStream: ss, clock: &s.clock}
-	if refusal := s.enter(ctx, now, &stream.passage, &call, &caller); refusal.Refused() {
+	if refusal := s.enter(ctx, now, &stream.passage, &call, &caller); refusal.Rejected() {
 		a := s.refuse(ctx, refusal)
 		ss.SetTrailer(a.trailer)
 		return a.status.Err()

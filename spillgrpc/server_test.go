@@ -34,7 +34,7 @@ import (
 // angry is a server at which everything was tried before: refusals say "don't retry".
 var angry = ingress.Config{
 	Load: swamped.Load, Shed: patient,
-	Trust:    ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
+	Trust:    ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
 	Attempts: attempts.Config{MinRequests: -1, Share: 0.01},
 }
 
@@ -138,10 +138,10 @@ func TestClientObeys(t *testing.T) {
 		want  fault.Failure // but for the time
 	}{
 		{"overloaded", swamped, fault.Failure{
-			Overload: true, Party: fault.Server, Safety: fault.Yes, HasRetryAfter: true, Scope: fault.ScopeTask, Unprocessed: true,
+			Overload: true, Party: fault.Server, Safety: fault.RetrySafe, HasRetryAfter: true, Scope: fault.ScopeTask, Unprocessed: true,
 		}},
 		{"over quota", ingress.Config{Quota: none()}, fault.Failure{
-			Overload: true, Party: fault.Client, Safety: fault.Yes, HasRetryAfter: true, Scope: fault.ScopeCustomer,
+			Overload: true, Party: fault.Client, Safety: fault.RetrySafe, HasRetryAfter: true, Scope: fault.ScopeCustomer,
 		}},
 		{"don't retry", angry, fault.Failure{Overload: true, Party: fault.Server, DontRetry: true, Scope: fault.ScopeService}},
 	} {

@@ -56,7 +56,7 @@ func TestBaggage(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				var handled, traced string
-				gates := ingress.Config{Trust: ingress.Trust{Boundary: row.boundary, Others: spillway.CriticalPlus}}
+				gates := ingress.Config{Trust: ingress.Trust{Boundary: row.boundary, DefaultMax: spillway.CriticalPlus}}
 				s := open(t, &service{unary: func(ctx context.Context) error {
 					md, _ := metadata.FromIncomingContext(ctx)
 					handled = strings.Join(md[keyBaggage], "|")

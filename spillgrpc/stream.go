@@ -150,7 +150,7 @@ func (s *clientStream) judge(err error, trailer metadata.MD, begun bool) (answer
 		return err, nil
 	}
 	if f, ok := errors.AsType[*attemptError](failure); ok && (begun || s.final()) {
-		f.failure.Safety, f.failure.Unprocessed = fault.No, false
+		f.failure.Safety, f.failure.Unprocessed = fault.RetryUnsafe, false
 	}
 	return nil, failure
 }

@@ -39,8 +39,8 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if !looks {
 		return ctx, nil
 	}
-	r := s.ingress.RefuseAt(now, call, &caller)
-	if !r.Refused() {
+	r := s.ingress.RejectAt(now, call, &caller)
+	if !r.Rejected() {
 		s.looks.Add(-1)
 		return ctx, nil
 	}

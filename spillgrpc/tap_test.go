@@ -72,7 +72,7 @@ func TestTap(t *testing.T) {
 
 func refusedOf(s *Server) (n uint64) {
 	for _, c := range s.ingress.Stats(time.Now()).Shed.Classes {
-		n += c.RefusedTotal
+		n += c.RejectedTotal
 	}
 	return n
 }

@@ -116,7 +116,7 @@ func TestTrust(t *testing.T) {
 		{"internal, attempts twice", ingress.Internal, 0, "grpc-previous-rpc-attempts=2 grpc-previous-rpc-attempts=5", spillway.Critical, 5, false},
 		{"internal, attempts below zero", ingress.Internal, 0, "grpc-previous-rpc-attempts=-5", spillway.Critical, 0, false},
 	} {
-		gates := ingress.Config{Trust: ingress.Trust{Boundary: row.boundary, Others: spillway.CriticalPlus}}
+		gates := ingress.Config{Trust: ingress.Trust{Boundary: row.boundary, DefaultMax: spillway.CriticalPlus}}
 		s := mustServer(t, gates, ServerConfig{Classify: func(context.Context, string) spillway.Call { return spillway.Call{Criticality: row.known} }})
 		var pairs []string
 		for kv := range strings.FieldsSeq(row.md) {
@@ -176,8 +176,8 @@ func TestPeerIdentity(t *testing.T) {
 	ca := newAuthority(t)
 	gates := internal
 	gates.Shed = patient
-	gates.Trust.Others = spillway.Sheddable
-	gates.Trust.Highest = map[string]spillway.Criticality{
+	gates.Trust.DefaultMax = spillway.Sheddable
+	gates.Trust.MaxByIdentity = map[string]spillway.Criticality{
 		"uri:spiffe://example.org/frontend": spillway.CriticalPlus,
 		"dns:batch.example.org":             spillway.SheddablePlus,
 		"cn:cron":                           spillway.Critical,

@@ -102,7 +102,7 @@ func TestOneLayerRetries(t *testing.T) {
 		for name, bottom := range map[string]http.HandlerFunc{
 			"503":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
 			"500":               func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) },
-			"elsewhere":         func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, ingress.Refusal{RetryAfter: 1e9}) },
+			"elsewhere":         func(w http.ResponseWriter, r *http.Request) { Reject(w, r, ingress.Rejection{RetryAfter: 1e9}) },
 			"retry, whatever":   invites(headerShouldRetry, "true"),
 			"a retryable nack":  invites(headerNack, "true"),
 			"a stripe invite":   invites(headerStripe, "true"),

@@ -28,8 +28,8 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
 	}
 	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
-	if status == http.StatusTooManyRequests && f.HasRetryAfter && f.Safety == fault.Maybe {
-		f.Safety = fault.Yes
+	if status == http.StatusTooManyRequests && f.HasRetryAfter && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
 	}
 	return f, true
 }
@@ -49,25 +49,25 @@ func ofStatus(status int) (f fault.Failure, failed bool) {
 		return fault.Failure{Unprocessed: true, Party: fault.Client}, true
 	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates, http.StatusInsufficientStorage,
 		http.StatusLoopDetected, http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // will not change
-		return fault.Failure{Safety: fault.No, Party: fault.Server}, true
+		return fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Server}, true
 	}
 	if status >= 500 {
 		return fault.Failure{Party: fault.Server}, true
 	}
-	return fault.Failure{Party: fault.Client, Safety: fault.No}, false
+	return fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}, false
 }
 
 // listen adds to f what the server says of retries and overload, and reports
 // whether it said anything. Where it says both, no is final.
 func listen(f *fault.Failure, h http.Header) (told bool) {
 	if says(h, "true", headerShouldRetry, headerStripe) {
-		f.Safety, told = fault.Yes, true
+		f.Safety, told = fault.RetrySafe, true
 	}
 	if has(h, headerOverloaded) {
 		f.Overload, f.Unprocessed, told = true, true, true
 	}
 	if has(h, headerNack) {
-		f.Overload, f.Unprocessed, f.Safety, told = true, true, fault.Yes, true
+		f.Overload, f.Unprocessed, f.Safety, told = true, true, fault.RetrySafe, true
 	}
 	if has(h, headerFinalNack) {
 		f.Overload, f.Unprocessed, f.DontRetry, told = true, true, true, true

@@ -33,8 +33,8 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 		f.RetryAfter, f.HasRetryAfter = pushback(values)
 		f.DontRetry = f.DontRetry || !f.HasRetryAfter
 	}
-	if f.HasRetryAfter && f.Safety == fault.Maybe {
-		f.Safety = fault.Yes
+	if f.HasRetryAfter && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
 	}
 	return f, true
 }

@@ -39,7 +39,7 @@ func TestPlaceInFlight(t *testing.T) {
 				t.Fatalf("%v, %d in flight with an open body, want 1", err, inFlight(rt))
 			}
 			end(resp.Body)
-			if s := rt.Stats()["backend.example"].Inflight; s.InFlight != 0 || s.Surplus != 0 {
+			if s := rt.Stats()["backend.example"].Inflight; s.InFlight != 0 || s.SurplusTotal != 0 {
 				t.Errorf("%+v, want nothing in flight, released once", s)
 			}
 		})

@@ -46,7 +46,7 @@ func CheckResponse(resp *http.Response) error {
 	}
 	f, failed := failureOf(resp.StatusCode, resp.Header, time.Now())
 	if !failed {
-		f = fault.Failure{Party: fault.Client, Safety: fault.No}
+		f = fault.Failure{Party: fault.Client, Safety: fault.RetryUnsafe}
 	}
 	return &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: f}
 }
@@ -96,7 +96,7 @@ func ofError(ctx context.Context, err error) (f fault.Failure) {
 		f.Overload = stream.Code == enhanceYourCalm
 	}
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
-		f.Safety = fault.No // the next attempt sees the same certificate
+		f.Safety = fault.RetryUnsafe // the next attempt sees the same certificate
 	}
 	return f
 }

@@ -47,7 +47,7 @@ func TestTransportErrors(t *testing.T) {
 		{"unknown host", &http.Transport{DialContext: (&net.Dialer{Resolver: never}).DialContext}, nil, "http://backend.example", f{Unprocessed: true}},
 		{"dial takes too long", &http.Transport{DialContext: (&net.Dialer{Deadline: time.Unix(1, 0)}).DialContext}, nil, "http://127.0.0.1:1",
 			f{Unprocessed: true, Timeout: true}},
-		{"untrusted certificate", &http.Transport{}, nil, untrusted.URL, f{Safety: fault.No}},
+		{"untrusted certificate", &http.Transport{}, nil, untrusted.URL, f{Safety: fault.RetryUnsafe}},
 		{"connection reset", &http.Transport{}, nil, "http://" + serve(t, reset).Addr().String(), f{}},
 		{"headers take too long", &http.Transport{ResponseHeaderTimeout: time.Millisecond}, nil, "http://" + serve(t, silent).Addr().String(),
 			f{Timeout: true}},

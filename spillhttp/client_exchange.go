@@ -105,7 +105,7 @@ func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
 // once makes f final if the request cannot be sent again.
 func (x *exchange) once(f fault.Failure) fault.Failure {
 	if r := x.request; r.Body != nil && r.Body != http.NoBody && r.GetBody == nil {
-		f.Safety = fault.No
+		f.Safety = fault.RetryUnsafe
 	}
 	return f
 }

@@ -199,7 +199,7 @@ func TestKeptAnswer(t *testing.T) {
 	if err != nil || resp.StatusCode != 503 || readAll(t, resp) != "Service Unavailable" {
 		t.Errorf("%v, %v; want the 503, whole", resp, err)
 	}
-	if s := config.Inflight.Stats(); s.InFlight != 0 || s.Surplus != 0 || s.Drops != 1 {
+	if s := config.Inflight.Stats(now); s.InFlight != 0 || s.SurplusTotal != 0 || s.RejectedTotal != 1 {
 		t.Errorf("%+v, want one drop, and every place given back once", s)
 	}
 }

@@ -85,7 +85,7 @@ type crowded struct {
 
 func newCrowded(t *testing.T, protocol string, early bool, mode spillway.Mode) *crowded {
 	t.Helper()
-	local := must(quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 1e6}}))
+	local := must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1e6}}))
 	s := &crowded{ingress: must(ingress.New(ingress.Config{
 		RateLimit: ratelimit.Config{Rate: 20_000, BurstSeconds: 0.1, QueueDepth: 100},
 		Quota:     quota.Config{Allocator: local},

@@ -151,7 +151,7 @@
 //
 // A call of gRPC is answered in its own way, with a status in place of headers: 14,
 // or 8 when over quota, with grpc-retry-pushback-ms, which is -1 for "don't retry".
-// A handler that has reasons of its own to refuse does so with [Refuse].
+// A handler that has reasons of its own to refuse does so with [Reject].
 //
 // # Waiting for the client
 //

@@ -147,7 +147,7 @@ func (x *head) add(key, value string) {
 // refusal returns the whole answer that says why, byte for byte as HTTP/1.1 has
 // it, with what answerTo says. Only a Date is missing, which an answer of this kind can do
 // without.
-func (x *head) refusal(why *ingress.Refusal) []byte {
+func (x *head) refusal(why *ingress.Rejection) []byte {
 	b := x.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:

@@ -76,7 +76,7 @@ func TestFrame(t *testing.T) {
 
 func TestRefusalBytes(t *testing.T) {
 	x := heads.Get().(*head)
-	for want, why := range map[string]ingress.Refusal{
+	for want, why := range map[string]ingress.Rejection{
 		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: task\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\n": {
 			Outcome: spillway.OutcomeOverloaded, RetryAfter: 1250 * time.Millisecond,
 		},

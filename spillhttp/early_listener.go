@@ -218,7 +218,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		return false, nil
 	}
 	why := c.handler.early(now, &a)
-	if !why.Refused() {
+	if !why.Rejected() {
 		return false, nil
 	}
 	if err = c.beginStreak(now, x); err == nil {

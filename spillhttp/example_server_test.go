@@ -57,11 +57,11 @@ func get(url string, headers ...string) int {
 }
 
 // A handler whose own call was refused says so, and that it was the one to retry.
-func ExampleRefuse() {
+func ExampleReject() {
 	backend := func() error { return spillway.ErrRejected } // as a call by a Transport may end
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := backend(); errors.Is(err, spillway.ErrRejected) {
-			spillhttp.Refuse(w, r, ingress.Refusal{Outcome: spillway.OutcomeOverloaded, DontRetry: true})
+			spillhttp.Reject(w, r, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, DontRetry: true})
 			return
 		}
 		fmt.Fprintln(w, "served")
@@ -100,8 +100,8 @@ func ExampleNewHandler_signal() {
 // A quota for each customer: five requests a second, and for those who pay, fifty.
 func ExampleNewHandler_quota() {
 	limits, err := quota.NewLocal(quota.LocalConfig{
-		Customers: map[string]quota.Limit{"alice": {Rate: 50}},
-		Stranger:  quota.Limit{Rate: 5},
+		Customers:    map[string]quota.Limit{"alice": {Rate: 50}},
+		DefaultLimit: quota.Limit{Rate: 5},
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -27,7 +27,7 @@ func TestFairness(t *testing.T) {
 		}}))
 		h := mustHandler(t, bare, ingress.Config{
 			Quota: quota.Config{Allocator: local}, Shed: patient,
-			Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
+			Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
 		}, HandlerConfig{Classify: func(r *http.Request) spillway.Call {
 			return spillway.Call{Customer: r.URL.Path[1:]}
 		}})

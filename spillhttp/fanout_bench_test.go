@@ -56,7 +56,7 @@ func BenchmarkFanOut(b *testing.B) {
 
 func refusedIn(s shed.Stats) (n uint64) {
 	for _, c := range s.Classes {
-		n += c.RefusedTotal
+		n += c.RejectedTotal
 	}
 	return n
 }

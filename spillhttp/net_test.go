@@ -208,7 +208,7 @@ func TestCallerLeaves(t *testing.T) {
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("%s: %v, want it canceled", method, err)
 			}
-			if s := rt.Stats()["backend.example"]; s.Inflight.InFlight != 0 || s.Inflight.Surplus != 0 {
+			if s := rt.Stats()["backend.example"]; s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
 				t.Errorf("%s: %+v, want nothing in flight", method, s.Inflight)
 			}
 		}
@@ -461,7 +461,7 @@ func TestManyAtOnce(t *testing.T) {
 		<-stop
 	}
 	for host, s := range rt.Stats() {
-		if s.Inflight.InFlight != 0 || s.Inflight.Surplus != 0 {
+		if s.Inflight.InFlight != 0 || s.Inflight.SurplusTotal != 0 {
 			t.Errorf("%s: %+v, want nothing in flight", host, s.Inflight)
 		}
 	}

@@ -168,7 +168,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[headerAcceptRatio] = []string{ratio}
 	}
 	place := passages.Get().(*ingress.Passage)
-	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Refused() {
+	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Rejected() {
 		passages.Put(place)
 		h.refuse(now, w, r, refusal)
 		return
@@ -264,7 +264,7 @@ func addressOf(remote string) netip.Addr {
 }
 
 // refuse answers a request that is not served.
-func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
@@ -291,8 +291,8 @@ func (h *Handler) busy() {
 }
 
 // early decides on a request when only its head has come.
-func (h *Handler) early(now time.Time, a *arrival) ingress.Refusal {
-	refusal := h.ingress.RefuseAt(now, a.call, &a.caller)
+func (h *Handler) early(now time.Time, a *arrival) ingress.Rejection {
+	refusal := h.ingress.RejectAt(now, a.call, &a.caller)
 	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {

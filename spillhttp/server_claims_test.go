@@ -64,7 +64,7 @@ func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimi
 }
 
 // early has a Handler decide on a request of which only the head has come.
-func early(h *Handler, now time.Time, r *http.Request) ingress.Refusal {
+func early(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
 	var a arrival
 	h.judge(now, r, &a)
 	return h.early(now, &a)
@@ -75,8 +75,8 @@ func TestTrust(t *testing.T) {
 	route := func(*http.Request) spillway.Call { return spillway.Call{Criticality: spillway.SheddablePlus} }
 	named := func(*http.Request) string { return "batch" }
 	inside := ingress.Trust{
-		Boundary: ingress.Internal, Others: spillway.CriticalPlus,
-		Highest: map[string]spillway.Criticality{"batch": spillway.SheddablePlus},
+		Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus,
+		MaxByIdentity: map[string]spillway.Criticality{"batch": spillway.SheddablePlus},
 	}
 	for _, row := range []struct {
 		name     string

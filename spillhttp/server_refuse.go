@@ -34,7 +34,7 @@ var (
 	}
 )
 
-// Refuse answers a request as a [Handler] does one that it does not serve: in the
+// Reject answers a request as a [Handler] does one that it does not serve: in the
 // form that its protocol has for it, gRPC included, and without reading a body. It
 // is for handlers with reasons of their own: a call that they would have to make was
 // refused (spillway.ErrRejected), or the process is about to end. Nothing must have
@@ -44,7 +44,7 @@ var (
 // is above zero: who refuses many requests at once should add jitter. Say DontRetry
 // where the error of a call of one's own does (fault.Of): if each layer retried the
 // failures of the one below, they would multiply.
-func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
 	}
@@ -53,7 +53,7 @@ func Refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 
 // refuse writes the answer to a request that is refused. There is no body, as none
 // would be read.
-func refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
+func refuse(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why)
 		return
@@ -67,7 +67,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why ingress.Refusal) {
 }
 
 // answerTo puts into h what a refusal says, and returns its status.
-func answerTo(h http.Header, why ingress.Refusal) (status int) {
+func answerTo(h http.Header, why ingress.Rejection) (status int) {
 	h["Content-Length"] = valueZero
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
@@ -106,7 +106,7 @@ func seconds(d time.Duration) string {
 
 // refuseGRPC answers a call of gRPC: a status in the place of headers, after which
 // nothing comes. Only so do clients heed when to come back.
-func refuseGRPC(w http.ResponseWriter, why ingress.Refusal) {
+func refuseGRPC(w http.ResponseWriter, why ingress.Rejection) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy

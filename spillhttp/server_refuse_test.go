@@ -100,7 +100,7 @@ func TestRefusedGRPC(t *testing.T) {
 		s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			calls++
 			_, _ = io.Copy(io.Discard, r.Body)
-			refuse(w, r, ingress.Refusal{Outcome: spillway.OutcomeOverloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
+			refuse(w, r, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
 		}), false)
 		defer s.close()
 		client := mustTransport(t, TransportConfig{Base: s.base, Egress: eager})
@@ -203,7 +203,7 @@ func TestRefuse(t *testing.T) {
 		r.ProtoMajor = 2
 		want, got := httptest.NewRecorder(), httptest.NewRecorder()
 		h.ServeHTTP(want, r)
-		Refuse(got, r, ingress.Refusal{RetryAfter: time.Second})
+		Reject(got, r, ingress.Rejection{RetryAfter: time.Second})
 		if got.Code != want.Code || headerText(got.Header()) != headerText(want.Header()) {
 			t.Errorf("%q: %d %v, want %d %v", contentType, got.Code, got.Header(), want.Code, want.Header())
 		}
@@ -216,7 +216,7 @@ func TestRefuse(t *testing.T) {
 		r.Header.Set("Content-Type", contentType)
 		r.ProtoMajor = 2
 		got := httptest.NewRecorder()
-		Refuse(got, r, ingress.Refusal{Outcome: spillway.OutcomeOverQuota})
+		Reject(got, r, ingress.Rejection{Outcome: spillway.OutcomeOverQuota})
 		if headerText(got.Header()) != want {
 			t.Errorf("%q: %v, want %s", contentType, headerText(got.Header()), want)
 		}

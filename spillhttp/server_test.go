@@ -148,7 +148,7 @@ func TestDontRetryTravels(t *testing.T) {
 			roundTrip(t, client, newRequest(t, t.Context(), http.MethodGet, nil))
 		}
 		stats := h.ingress.Stats(time.Now())
-		if n := stats.Shed.Classes[spillway.Critical.Index()].RefusedTotal; n < 20 || n > 35 {
+		if n := stats.Shed.Classes[spillway.Critical.Index()].RejectedTotal; n < 20 || n > 35 {
 			t.Errorf("%d attempts at 20 calls, want few retries: with all there are 60", n)
 		}
 	})

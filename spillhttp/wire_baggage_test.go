@@ -54,7 +54,7 @@ func TestBaggageIsSent(t *testing.T) {
 // A handler that passes on all baggage, as those with OpenTelemetry do, must not
 // pass on a class that was not believed.
 func TestBaggageThatWasNotBelieved(t *testing.T) {
-	capped := ingress.Trust{Boundary: ingress.Internal, Others: spillway.SheddablePlus}
+	capped := ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.SheddablePlus}
 	for _, row := range []struct {
 		name                  string
 		trust                 ingress.Trust
@@ -98,7 +98,7 @@ func TestDegradationOfRequests(t *testing.T) {
 	for range 200 { // a utilization of 0.9 is within the ramps of the two lower classes and of CRITICAL
 		now = now.Add(20 * time.Millisecond)
 		p, r := h.ingress.EnterAt(t.Context(), now, spillway.Call{Criticality: spillway.CriticalPlus}, arrival{}.caller)
-		if !r.Refused() {
+		if !r.Rejected() {
 			p.DoneAt(now, spillway.OutcomeServed)
 		}
 	}

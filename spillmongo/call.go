@@ -33,9 +33,9 @@ func (v *verdict) served() bool {
 }
 
 func (v *verdict) failure(r *Retrier) fault.Failure {
-	f := fault.Failure{Overload: v.overloaded, Safety: fault.No, Canceled: v.canceled}
+	f := fault.Failure{Overload: v.overloaded, Safety: fault.RetryUnsafe, Canceled: v.canceled}
 	if v.again || v.overloaded && v.safe {
-		f.Safety = fault.Yes
+		f.Safety = fault.RetrySafe
 	}
 	if r.hints && v.base > 0 {
 		f.RetryAfter, f.HasRetryAfter = v.base, true

@@ -226,8 +226,8 @@ func TestObserver(t *testing.T) {
 			}
 		}
 		s := r.retrier.Stats()
-		if s.Overloads != 9 || s.Retries != 8 || s.Overloaded != 8 || s.Recovered != 1 || s.Backoff != 3500*time.Millisecond ||
-			s.Refusals[retry.ReasonAttempts] != 1 || s.Refusals[retry.ReasonNotRetryable] != 2 {
+		if s.OverloadsTotal != 9 || s.RetriesTotal != 8 || s.OverloadRetriesTotal != 8 || s.RecoveredTotal != 1 || s.Backoff != 3500*time.Millisecond ||
+			s.NotRetriedTotal[retry.ReasonAttempts] != 1 || s.NotRetriedTotal[retry.ReasonNotRetryable] != 2 {
 			t.Errorf("%+v", s)
 		}
 	})

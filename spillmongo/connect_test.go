@@ -103,7 +103,7 @@ func TestConnectionRefused(t *testing.T) {
 				if took := time.Since(start).Round(time.Millisecond); took != row.took {
 					t.Errorf("took %v, want %v", took, row.took)
 				}
-				if got := b.Stats().Tokens; got < row.tokens-1e-9 || got > row.tokens+1e-9 {
+				if got := b.Stats(time.Now()).Tokens; got < row.tokens-1e-9 || got > row.tokens+1e-9 {
 					t.Errorf("%v tokens, want %v", got, row.tokens)
 				}
 			})
@@ -123,7 +123,7 @@ func TestConnectionRefusedAndNoTime(t *testing.T) {
 		if _, err := r.coll.Find(ctx, bson.D{}); !strings.HasPrefix(labels(err), bothLabels) {
 			t.Errorf("labels %q on %v", labels(err), err)
 		}
-		if took, got := time.Since(start), b.Stats().Tokens; took != 100*time.Millisecond || got != 499 {
+		if took, got := time.Since(start), b.Stats(time.Now()).Tokens; took != 100*time.Millisecond || got != 499 {
 			t.Errorf("took %v, %v tokens; want 100 ms and 499, as the third is due in 300 ms", took, got)
 		}
 	})
@@ -149,7 +149,7 @@ func TestConnectionRefusedWithin(t *testing.T) {
 		if n := len(r.events.take(t, "find")); n != 2 || g.dialed == 0 {
 			t.Errorf("%d attempts, %d connections refused", n, g.dialed)
 		}
-		if s := r.retrier.Stats(); s.Overloads < 2 {
+		if s := r.retrier.Stats(); s.OverloadsTotal < 2 {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -353,7 +353,7 @@ func TestCallerLeavesDuringTheWait(t *testing.T) {
 			r.script.set(command, "OOO")
 			ctx, cancel := context.WithCancel(t.Context())
 			time.AfterFunc(150*time.Millisecond, cancel)
-			start, had := time.Now(), b.Stats().Tokens
+			start, had := time.Now(), b.Stats(time.Now()).Tokens
 			err := f(ctx, r)
 			if labels(err) != bothLabels {
 				t.Errorf("%s: %v", command, err)
@@ -361,7 +361,7 @@ func TestCallerLeavesDuringTheWait(t *testing.T) {
 			if n, took := len(r.events.take(t, command)), time.Since(start); n != 2 || took > 160*time.Millisecond {
 				t.Errorf("%s: %d attempts in %v", command, n, took)
 			}
-			if got := b.Stats().Tokens; got != had-1 {
+			if got := b.Stats(time.Now()).Tokens; got != had-1 {
 				t.Errorf("%s: %v tokens of %v are left", command, got, had)
 			}
 		}
@@ -386,7 +386,7 @@ func TestCallerLeavesDuringTheRetry(t *testing.T) {
 			if _, err := r.coll.Find(ctx, bson.D{}); err == nil || len(r.script.nodes()) != 2 {
 				t.Errorf("%v after %d attempts", err, len(r.script.nodes()))
 			}
-			if got := b.Stats().Tokens; got != want {
+			if got := b.Stats(time.Now()).Tokens; got != want {
 				t.Errorf("deadline %v: %v tokens, want %v", deadline, got, want)
 			}
 		})

@@ -57,7 +57,7 @@ func TestEstablishmentIsExempt(t *testing.T) {
 			if n := r.Node(0).Stats().Commands[row.command] - before; n != row.handshakes {
 				t.Errorf("%s %v: %d handshakes, want %d: %v", row.command, row.data[0], n, row.handshakes, err)
 			}
-			if got := b.Stats().Tokens; got != row.tokens {
+			if got := b.Stats(time.Now()).Tokens; got != row.tokens {
 				t.Errorf("%s %v: %v tokens, want %v", row.command, row.data[0], got, row.tokens)
 			}
 			r.fail(0, "off", nil)
@@ -174,7 +174,7 @@ func TestRetriesCountWhatWasSent(t *testing.T) {
 		if err := r.coll.FindOne(ctx, bson.D{}).Err(); err == nil {
 			t.Fatal("success")
 		}
-		if s, n := r.retrier.Stats(), len(r.script.nodes())-1; s.Retries != uint64(n) || s.Overloaded != uint64(n) || n != 3 {
+		if s, n := r.retrier.Stats(), len(r.script.nodes())-1; s.RetriesTotal != uint64(n) || s.OverloadRetriesTotal != uint64(n) || n != 3 {
 			t.Errorf("%d retries at the server: %+v", n, s)
 		}
 	})
@@ -189,7 +189,7 @@ func TestRetriesCountWhatWasSent(t *testing.T) {
 		if err := r.coll.FindOne(t.Context(), bson.D{}).Err(); err == nil {
 			t.Fatal("success")
 		}
-		if s := r.retrier.Stats(); s.Overloads != 1 || s.Retries != 0 {
+		if s := r.retrier.Stats(); s.OverloadsTotal != 1 || s.RetriesTotal != 0 {
 			t.Errorf("%+v", s)
 		}
 	})

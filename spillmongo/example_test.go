@@ -36,7 +36,7 @@ func Example() {
 	check(err)
 	_, err = client.Database("shop").Collection("orders").InsertOne(context.Background(), bson.D{{Key: "_id", Value: 1}})
 	stats := retrier.Stats()
-	fmt.Println(err, stats.Overloads, stats.Retries, stats.Recovered, stats.Budget.Tokens)
+	fmt.Println(err, stats.OverloadsTotal, stats.RetriesTotal, stats.RecoveredTotal, stats.Budget.Tokens)
 	// Output: <nil> 2 2 1 999.1
 }
 

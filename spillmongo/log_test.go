@@ -202,7 +202,7 @@ func TestLogThatPanics(t *testing.T) {
 			if err := r.client.Ping(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
-			tokens := b.Stats().Tokens
+			tokens := b.Stats(time.Now()).Tokens
 			sink.hook = func(string) {
 				if n++; n == at+1 {
 					panic("full disk")
@@ -223,7 +223,7 @@ func TestLogThatPanics(t *testing.T) {
 			if _, err := r.coll.Find(ctx, bson.D{}); err != nil { // the only connection is free
 				t.Errorf("after a panic at message %d: %v", at, err)
 			}
-			if got := b.Stats().Tokens; got < tokens-2 || got > tokens+2.2 {
+			if got := b.Stats(time.Now()).Tokens; got < tokens-2 || got > tokens+2.2 {
 				t.Errorf("after a panic at message %d: %v tokens, %v before", at, got, tokens)
 			}
 		})

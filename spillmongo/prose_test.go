@@ -132,7 +132,7 @@ func TestTokens(t *testing.T) {
 			if n := len(r.events.take(t, "find")); n != 1+retries {
 				t.Errorf("%s: %d attempts, want %d", c.Name, n, 1+retries)
 			}
-			if got := b.Stats().Tokens; math.Abs(got-c.End) > 1e-9 {
+			if got := b.Stats(time.Now()).Tokens; math.Abs(got-c.End) > 1e-9 {
 				t.Errorf("%s: %v tokens, want %v", c.Name, got, c.End)
 			}
 		}
@@ -243,7 +243,7 @@ func TestDeadline(t *testing.T) {
 		if n, took := len(r.events.take(t, "find")), time.Since(start); n != 2 || took != 100*time.Millisecond {
 			t.Errorf("%d attempts in %v; want 2 in 100 ms, as the third is due in 300 ms", n, took)
 		}
-		if got := b.Stats().Tokens; got != 999 {
+		if got := b.Stats(time.Now()).Tokens; got != 999 {
 			t.Errorf("%v tokens, want 999", got)
 		}
 	})
@@ -296,18 +296,18 @@ func TestServerBudgets(t *testing.T) {
 		if n := len(r.events.take(t, "find")); n != 4 || labels(err) != bothLabels {
 			t.Errorf("%d attempts, %v; want 4, as the server has 3 tokens", n, err)
 		}
-		if got := b.Stats().Tokens; got != 997 {
+		if got := b.Stats(time.Now()).Tokens; got != 997 {
 			t.Errorf("the client has %v tokens, want 997", got)
 		}
 		server := servers.Bucket(r.Node(0).Addr())
-		if got := server.Stats().Tokens; got != 0 {
+		if got := server.Stats(time.Now()).Tokens; got != 0 {
 			t.Errorf("the server has %v tokens, want 0", got)
 		}
 		r.fail(0, "off", nil)
 		if err := r.client.Ping(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
-		if c, s := b.Stats().Tokens, server.Stats().Tokens; math.Abs(c-997.1) > 1e-9 || math.Abs(s-.1) > 1e-9 {
+		if c, s := b.Stats(time.Now()).Tokens, server.Stats(time.Now()).Tokens; math.Abs(c-997.1) > 1e-9 || math.Abs(s-.1) > 1e-9 {
 			t.Errorf("after a success the client has %v tokens and the server %v, want 997.1 and 0.1", c, s)
 		}
 	})

@@ -70,8 +70,8 @@ func TestRetargeting(t *testing.T) {
 						t.Errorf("attempts at %v, change of server wanted: %v", nodes, row.change)
 					}
 				}
-				if s := r.retrier.Stats(); row.steps[0] == 'O' && row.config.Revision == "" && (s.Retargeted >= 5) != row.change {
-					t.Errorf("%d retargeted", s.Retargeted)
+				if s := r.retrier.Stats(); row.steps[0] == 'O' && row.config.Revision == "" && (s.RetargetedTotal >= 5) != row.change {
+					t.Errorf("%d retargeted", s.RetargetedTotal)
 				}
 			})
 		})

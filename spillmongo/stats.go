@@ -13,14 +13,14 @@ import (
 
 // Stats says what a [Retrier] has done since the start, and how it stands.
 type Stats struct {
-	Overloads  uint64                // attempts that met an overload, connections that could not be had included
-	Retries    uint64                // attempts after the first, to open a connection or at a command
-	Overloaded uint64                // those of them that followed an overload
-	Retargeted uint64                // those of the latter that went to another server
-	Recovered  uint64                // commands that succeeded on a retry
-	Backoff    time.Duration         // waited before retries, in sum
-	Refusals   [retry.Reasons]uint64 // commands that failed, by the reason why they were not retried (again)
-	Budget     budget.Stats          // of the client's bucket; zero without one
+	OverloadsTotal       uint64                // attempts that met an overload, connections that could not be had included
+	RetriesTotal         uint64                // attempts after the first, to open a connection or at a command
+	OverloadRetriesTotal uint64                // those of them that followed an overload
+	RetargetedTotal      uint64                // those of the latter that went to another server
+	RecoveredTotal       uint64                // commands that succeeded on a retry
+	Backoff              time.Duration         // waited before retries, in sum
+	NotRetriedTotal      [retry.Reasons]uint64 // commands that failed, by the reason why they were not retried (again)
+	Budget               budget.Stats          // of the client's bucket; zero without one
 }
 
 // counters are what is counted.
@@ -40,7 +40,7 @@ func (c *counters) retry(overload bool) {
 
 func (c *counters) refuse(why error) {
 	reason := retry.ReasonOther
-	if refused, ok := errors.AsType[*retry.RefusedError](why); ok {
+	if refused, ok := errors.AsType[*retry.NotRetriedError](why); ok {
 		reason = refused.Reason
 	}
 	c.refusals[reason].Add(1)
@@ -49,15 +49,15 @@ func (c *counters) refuse(why error) {
 // Stats returns what r has done so far.
 func (r *Retrier) Stats() Stats {
 	s := Stats{
-		Overloads: r.count.overloads.Load(), Retries: r.count.retries.Load(), Overloaded: r.count.overloaded.Load(),
-		Retargeted: r.count.retargeted.Load(), Recovered: r.count.recovered.Load(),
+		OverloadsTotal: r.count.overloads.Load(), RetriesTotal: r.count.retries.Load(), OverloadRetriesTotal: r.count.overloaded.Load(),
+		RetargetedTotal: r.count.retargeted.Load(), RecoveredTotal: r.count.recovered.Load(),
 		Backoff: time.Duration(r.count.backoff.Load()),
 	}
-	for i := range s.Refusals {
-		s.Refusals[i] = r.count.refusals[i].Load()
+	for i := range s.NotRetriedTotal {
+		s.NotRetriedTotal[i] = r.count.refusals[i].Load()
 	}
 	if r.bucket != nil {
-		s.Budget = r.bucket.Stats()
+		s.Budget = r.bucket.Stats(time.Now())
 	}
 	return s
 }

@@ -69,7 +69,7 @@ func TestSeries(t *testing.T) {
 		call := spillway.Call{ // as one should not: paths are not routes
 			Key: fmt.Sprint("/carts/", i), Customer: fmt.Sprint("customer", i), Criticality: spillway.Sheddable + spillway.Criticality(i%4),
 		}
-		if passage, refusal := server.Enter(ctx, call, ratelimit.Caller{}); !refusal.Refused() {
+		if passage, refusal := server.Enter(ctx, call, ratelimit.Caller{}); !refusal.Rejected() {
 			passage.Done(spillway.OutcomeServed)
 		}
 		if i%10 == 0 {

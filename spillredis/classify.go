@@ -25,7 +25,7 @@ func Classify(err error) fault.Failure {
 		return fault.Failure{Unsent: true} // limits of this process, which say nothing of the server
 	case f.Unprocessed && !timedOut(err):
 		// There is no server, which is no overload: nothing waits there.
-		return fault.Failure{Safety: fault.Yes, Party: fault.Server}
+		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
 	}
 	return f
 }
@@ -59,7 +59,7 @@ func describe(ctx context.Context, err error) *classified {
 	_, some := errors.AsType[*partly](err)
 	switch {
 	case some:
-		f.Safety = fault.No
+		f.Safety = fault.RetryUnsafe
 	case f.Unsent, answered:
 	case errors.Is(ctx.Err(), context.Canceled):
 		f = fault.Failure{Canceled: true}

@@ -99,7 +99,7 @@ func (h *hook) do(ctx context.Context, call spillway.Call, again bool, send func
 			e.failure = fault.Failure{Canceled: true} // the caller stops waiting
 		}
 		if !again {
-			e.failure.Safety = fault.No
+			e.failure.Safety = fault.RetryUnsafe
 		}
 		return e
 	})

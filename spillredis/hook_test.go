@@ -43,7 +43,7 @@ func TestAnswers(t *testing.T) {
 				if got := seen.first("throttle") == spillway.OutcomeOverloaded; got != c.overload {
 					t.Errorf("overloaded is %v, want %v", got, c.overload)
 				}
-				if stats := pool.Stats(time.Now())["127.0.0.1:6379"]; stats.Inflight.InFlight != 0 || stats.Inflight.Surplus != 0 {
+				if stats := pool.Stats(time.Now())["127.0.0.1:6379"]; stats.Inflight.InFlight != 0 || stats.Inflight.SurplusTotal != 0 {
 					t.Errorf("in flight after the call: %+v", stats.Inflight)
 				}
 				_ = client.Close()

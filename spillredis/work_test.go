@@ -57,7 +57,7 @@ func TestHandshake(t *testing.T) {
 				n++
 			}
 		}
-		if s := pool.Stats(time.Now())["127.0.0.1:6379"].Inflight; n != 1 || s.InFlight != 0 || s.Drops != 0 {
+		if s := pool.Stats(time.Now())["127.0.0.1:6379"].Inflight; n != 1 || s.InFlight != 0 || s.RejectedTotal != 0 {
 			t.Errorf("%d admissions: %+v", n, s)
 		}
 		_ = client.Close()

@@ -16,8 +16,8 @@ func Example() {
 	s, err := spillrlqs.New(spillrlqs.Config{Fleet: fleet.Config{
 		Tasks: 20, // Envoys, about
 		Limits: quota.LocalConfig{
-			Customers: map[string]quota.Limit{"mail": {Rate: 1000}}, // per second, through all Envoys
-			Stranger:  quota.Limit{Rate: 10},                        // each customer that is not listed
+			Customers:    map[string]quota.Limit{"mail": {Rate: 1000}}, // per second, through all Envoys
+			DefaultLimit: quota.Limit{Rate: 10},                        // each customer that is not listed
 		},
 	}})
 	if err != nil {

@@ -46,7 +46,7 @@ func connect(t *testing.T, ctx context.Context, cc *grpc.ClientConn) rlqs.RateLi
 // unlisted has limits for mail and for each customer that is not listed.
 func unlisted() Config {
 	c := mail(1000)
-	c.Fleet.Limits.Stranger = quota.Limit{Rate: 10}
+	c.Fleet.Limits.DefaultLimit = quota.Limit{Rate: 10}
 	return c
 }
 

@@ -53,9 +53,9 @@ func (l limitService) ShouldRateLimit(_ context.Context, r *ratelimit.RateLimitR
 	}
 	l.s.count(func(st *Stats) {
 		if over {
-			st.OverLimit++
+			st.OverLimitTotal++
 		} else {
-			st.OK++
+			st.OKTotal++
 		}
 	})
 	return m, nil

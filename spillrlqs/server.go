@@ -32,16 +32,16 @@ type Server struct {
 
 // Stats say how a Server stands. Counts are since it was made.
 type Stats struct {
-	Streams     int    // that are open
-	Buckets     int    // of listed customers, in all streams
-	Unlisted    int    // buckets of all other customers
-	Reports     uint64 // usage reports of single buckets
-	Overflow    uint64 // of these, reports of buckets beyond the limits
-	Assignments uint64 // sent
-	Refused     uint64 // streams and requests that were refused
-	OverLimit   uint64 // answers OVER_LIMIT of the older protocol
-	OK          uint64 // its other answers
-	Fleet       fleet.Stats
+	Streams          int    // that are open
+	Buckets          int    // of listed customers, in all streams
+	Unlisted         int    // buckets of all other customers
+	ReportsTotal     uint64 // usage reports of single buckets
+	OverflowTotal    uint64 // of these, reports of buckets beyond the limits
+	AssignmentsTotal uint64 // sent
+	RejectedTotal    uint64 // streams and requests that were refused
+	OverLimitTotal   uint64 // answers OVER_LIMIT of the older protocol
+	OKTotal          uint64 // its other answers
+	Fleet            fleet.Stats
 }
 
 // New returns a Server, or an error that names the field of c that is out of range.
@@ -54,7 +54,7 @@ func New(c Config) (*Server, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	gate, err := quota.New(quota.Config{Allocator: f, BurstSeconds: c.Fleet.BurstSeconds, MaxStrangers: c.Fleet.MaxUnlisted})
+	gate, err := quota.New(quota.Config{Allocator: f, BurstSeconds: c.Fleet.BurstSeconds, MaxUnlisted: c.Fleet.MaxUnlisted})
 	if err != nil {
 		return nil, inFleet(err)
 	}
@@ -98,7 +98,7 @@ func (s *Server) open() (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stats.Streams >= s.cfg.MaxStreams {
-		s.stats.Refused++
+		s.stats.RejectedTotal++
 		return nil, status.Errorf(codes.ResourceExhausted, "%d streams are open, the limit", s.stats.Streams)
 	}
 	s.started++
@@ -153,6 +153,6 @@ func (s *Server) domain(name string) error {
 
 // refuse counts and returns an error for what a client may not send.
 func (s *Server) refuse(format string, args ...any) error {
-	s.count(func(st *Stats) { st.Refused++ })
+	s.count(func(st *Stats) { st.RejectedTotal++ })
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }

@@ -92,8 +92,8 @@ func (t *stream) receive(now time.Time, m *rlqs.RateLimitQuotaUsageReports) erro
 	overflow := uint64(0)
 	defer func() {
 		t.count(func(s *Stats) {
-			s.Reports += uint64(len(m.GetBucketQuotaUsages()))
-			s.Overflow += overflow
+			s.ReportsTotal += uint64(len(m.GetBucketQuotaUsages()))
+			s.OverflowTotal += overflow
 		})
 	}()
 	t.mu.Lock()
@@ -153,7 +153,7 @@ func (t *stream) serve(ctx context.Context, send func(*rlqs.RateLimitQuotaRespon
 		_ = t.fleet.Sync(within, began, t.cfg.Board) // without it, the last levels apply
 		cancel()
 		if m := t.assign(time.Now()); len(m.GetBucketAction()) > 0 {
-			t.count(func(s *Stats) { s.Assignments += uint64(len(m.GetBucketAction())) })
+			t.count(func(s *Stats) { s.AssignmentsTotal += uint64(len(m.GetBucketAction())) })
 			if err := send(m); err != nil {
 				return err
 			}

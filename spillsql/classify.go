@@ -23,15 +23,15 @@ type verdict struct {
 // retry is left to the user's say so, as the statement may be a list of statements.
 var (
 	full      = verdict{answered: true, Failure: fault.Failure{Overload: true, Party: fault.Server}}
-	fullDisk  = verdict{answered: true, Failure: fault.Failure{Overload: true, Safety: fault.No, Party: fault.Server}}
+	fullDisk  = verdict{answered: true, Failure: fault.Failure{Overload: true, Safety: fault.RetryUnsafe, Party: fault.Server}}
 	closed    = verdict{answered: true, fatal: true, Failure: fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}}
-	away      = verdict{answered: true, fatal: true, Failure: fault.Failure{Safety: fault.Yes, Party: fault.Server}}
+	away      = verdict{answered: true, fatal: true, Failure: fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}}
 	ended     = verdict{answered: true, fatal: true, Failure: fault.Failure{Party: fault.Server}}
-	conflict  = verdict{answered: true, Failure: fault.Failure{Safety: fault.No}}
-	timeout   = verdict{answered: true, Failure: fault.Failure{Timeout: true, Safety: fault.No}}
+	conflict  = verdict{answered: true, Failure: fault.Failure{Safety: fault.RetryUnsafe}}
+	timeout   = verdict{answered: true, Failure: fault.Failure{Timeout: true, Safety: fault.RetryUnsafe}}
 	busy      = verdict{answered: true, Failure: fault.Failure{Overload: true, Unprocessed: true}}
-	wrong     = verdict{answered: true, Failure: fault.Failure{Safety: fault.No, Party: fault.Client}}
-	forbidden = verdict{answered: true, refused: true, Failure: fault.Failure{Safety: fault.No, Party: fault.Client}}
+	wrong     = verdict{answered: true, Failure: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}}
+	forbidden = verdict{answered: true, refused: true, Failure: fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}}
 )
 
 // sqlStates has the codes of PostgreSQL, and of databases that use them, in the words of
@@ -81,7 +81,7 @@ func classify(err error, conflicts bool) verdict {
 	v := answer(err)
 	if v.answered {
 		if v == conflict && conflicts {
-			v.Safety = fault.Yes
+			v.Safety = fault.RetrySafe
 		}
 		return v
 	}

@@ -152,8 +152,8 @@ func (c *conn) operation(key, text string, repeatable bool, send func(context.Co
 		},
 		describe: func(err error, f fault.Failure) fault.Failure {
 			failed, broken = err, breaks(err)
-			if repeatable && broken && f.Safety == fault.Maybe {
-				f.Safety = fault.Yes
+			if repeatable && broken && f.Safety == fault.RetryUnknown {
+				f.Safety = fault.RetrySafe
 			}
 			return f
 		},

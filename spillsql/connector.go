@@ -152,18 +152,19 @@ type Stats struct {
 	Open, MaxOpen int
 	// Waiting is how many callers wait for a connection now, and Rejected how many were
 	// ever rejected because too many waited.
-	Waiting  int
-	Rejected uint64
+	Waiting       int
+	RejectedTotal uint64
 }
 
-// Stats returns the levels of the policies at the time now.
-func (c *Connector) Stats(now time.Time) Stats {
+// Stats returns the levels of the policies.
+func (c *Connector) Stats() Stats {
+	now := time.Now()
 	s := Stats{Throttle: c.gate.routes.Stats(now), MaxOpen: c.pool.limit}
 	if l, ok := c.gate.policies.Inflight.(*inflight.Limiter); ok {
-		s.Inflight = l.Stats()
+		s.Inflight = l.Stats(now)
 	}
 	c.pool.mu.Lock()
 	defer c.pool.mu.Unlock()
-	s.Open, s.Waiting, s.Rejected = c.pool.open, c.pool.queue.length, c.pool.queue.rejected
+	s.Open, s.Waiting, s.RejectedTotal = c.pool.open, c.pool.queue.length, c.pool.queue.rejected
 	return s
 }

@@ -105,7 +105,7 @@ func (g *gate) fail(ctx context.Context, f *egress.Flow, err error, means fault.
 
 // end ends a call with the failure of what is not repeated.
 func (g *gate) end(ctx context.Context, f *egress.Flow, err error, means fault.Failure) {
-	means.Safety, means.Unprocessed = fault.No, false
+	means.Safety, means.Unprocessed = fault.RetryUnsafe, false
 	if step := g.fail(ctx, f, err, means, g.clock.Now()); step.Final() {
 		final.Of(ctx).Set()
 	}

@@ -188,7 +188,7 @@ func TestPlaceInFlight(t *testing.T) {
 		db, connector := open(t, new(worker), Config{Inflight: limiter})
 		want := func(when string, n int) {
 			t.Helper()
-			if s := limiter.Stats(); s.InFlight != n || s.Surplus != 0 {
+			if s := limiter.Stats(time.Now()); s.InFlight != n || s.SurplusTotal != 0 {
 				t.Errorf("%s: %+v, want %d in flight", when, s, n)
 			}
 		}

@@ -92,7 +92,7 @@ func unconnected(ctx context.Context, err error, f fault.Failure) fault.Failure 
 		f.Unprocessed = true
 		return f
 	default:
-		return fault.Failure{Safety: fault.Yes, Party: fault.Server}
+		return fault.Failure{Safety: fault.RetrySafe, Party: fault.Server}
 	}
 }
 

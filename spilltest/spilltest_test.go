@@ -42,7 +42,7 @@ func TestGates(t *testing.T) {
 		"throttle":    func() spillway.Gate { return overloaded() },
 		"concurrency": func() spillway.Gate { return must(concurrency.New(concurrency.Config{Max: 5, Fixed: true})) },
 		"quota": func() spillway.Gate {
-			local := must(quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 50}}))
+			local := must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 50}}))
 			return must(quota.New(quota.Config{Allocator: local}))
 		},
 	} {
@@ -64,7 +64,7 @@ func TestIngress(t *testing.T) {
 		return spilltest.Stack{
 			Do: func(ctx context.Context, work func(context.Context) error) error {
 				passage, refusal := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-				if refusal.Refused() {
+				if refusal.Rejected() {
 					return refusal.Err
 				}
 				outcome := spillway.OutcomeFailed

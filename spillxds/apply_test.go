@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -47,7 +48,7 @@ func TestBootstrapSaysThatDeletionsAreIgnored(t *testing.T) {
 		c, all := offline(t, Config{Bootstrap: b, Deleted: DefaultLimit}, "users")
 		c.table.apply(&answer{complete: true, resources: []named{{body: resourceOf(t, "users", 7)}}})
 		c.table.apply(&answer{complete: true})
-		if got := all["users"].limiter.Stats().MaxRequests; got != want {
+		if got := all["users"].limiter.Stats(time.Now()).MaxRequests; got != want {
 			t.Errorf("%s: a limit of %d after deletion, want %d", features, got, want)
 		}
 	}
@@ -130,7 +131,7 @@ func TestModelOfTheTable(t *testing.T) {
 			_, errs := c.table.apply(a)
 			m.apply(items, a.removed, a.complete)
 			for name, want := range m.limits {
-				if got := all[name].limiter.Stats().MaxRequests; got != want {
+				if got := all[name].limiter.Stats(time.Now()).MaxRequests; got != want {
 					t.Fatalf("seed %d, step %d: %s has %d, want %d after %v, removed %v", seed, step, name, got, want, items, a.removed)
 				}
 			}
@@ -156,7 +157,7 @@ func TestWildcardIsBounded(t *testing.T) {
 			t.Errorf("%d clusters known, want 10", n)
 		}
 		s, err := c.table.hold(inflight.Key{Cluster: "7"}) // it is known, so its limit is
-		if err != nil || s.limiter.Stats().MaxRequests != 7 {
+		if err != nil || s.limiter.Stats(time.Now()).MaxRequests != 7 {
 			t.Errorf("%v: %+v", err, s)
 		}
 		c.table.apply(&answer{complete: complete, removed: []string{"0", "1", "2"}})
@@ -217,7 +218,7 @@ func FuzzResponse(f *testing.F) {
 		}
 		_, errs := c.table.apply(a)
 		_ = rejection(errs)
-		got := all["users"].limiter.Stats().MaxRequests
+		got := all["users"].limiter.Stats(time.Now()).MaxRequests
 		if got == 7 {
 			return
 		}

@@ -2,6 +2,7 @@ package spillxds_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/spillxds"
@@ -36,11 +37,11 @@ func TestNothingIsSharedInTheEnd(t *testing.T) {
 			before.Limiter().TryAcquire() // and it never ends
 			before.Close()
 			c.Close()
-			if n := len(limits.Stats()); n != 1 {
+			if n := len(limits.Stats(time.Now())); n != 1 {
 				t.Errorf("%d limits are held, one by the program", n)
 			}
 			after.Close()
-			if n := len(limits.Stats()); n != 0 {
+			if n := len(limits.Stats(time.Now())); n != 0 {
 				t.Errorf("%d limits are still held", n)
 			}
 		})

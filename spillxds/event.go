@@ -60,17 +60,17 @@ type Event struct {
 type Stats struct {
 	// Connected says whether a stream to the control plane is open, and Streams
 	// how many have been.
-	Connected bool
-	Streams   int
+	Connected    bool
+	StreamsTotal int
 	// Accepted and Rejected are how many responses were; Ignored is how many were
 	// of a type that nobody asked for. NACKs is how many rejections were sent: a
 	// server that repeats itself gets fewer.
-	Accepted, Rejected, Ignored, NACKs uint64
+	AcceptedTotal, RejectedTotal, IgnoredTotal, NACKsTotal uint64
 	// Reports is how many load reports were sent, and LostReports how many were
 	// not, whose counts were put back. Interval is that of the reports; zero as
 	// long as there was no server to ask for them.
-	Reports, LostReports uint64
-	Interval             time.Duration
+	ReportsTotal, LostReportsTotal uint64
+	Interval                       time.Duration
 	// Clusters are those that somebody holds.
 	Clusters map[inflight.Key]ClusterStats
 }
@@ -85,8 +85,8 @@ type ClusterStats struct {
 	Inflight inflight.Stats
 	// Retries is how many retries are under way, and RetriesRefused how many were
 	// ever refused by the limit of the cluster.
-	Retries        int
-	RetriesRefused uint64
+	Retries              int
+	RetriesRejectedTotal uint64
 }
 
 // Stats returns how c stands.
@@ -117,7 +117,7 @@ func (t *table) stats() func(func(inflight.Key, ClusterStats) bool) {
 
 func (s *shared) stats(isKnown bool) ClusterStats {
 	return ClusterStats{
-		Known: isKnown, Limits: *s.retries.limits.Load(), Inflight: s.limiter.Stats(),
-		Retries: int(s.retries.active.Load()), RetriesRefused: s.retries.refused.Load(),
+		Known: isKnown, Limits: *s.retries.limits.Load(), Inflight: s.limiter.Stats(time.Now()),
+		Retries: int(s.retries.active.Load()), RetriesRejectedTotal: s.retries.refused.Load(),
 	}
 }

@@ -148,11 +148,11 @@ func (r *reporter) send() error {
 	d := r.table.draft(r.last, &r.wish)
 	if err := r.stream.Send(d.request); err != nil {
 		d.putBack()
-		r.count(func(s *Stats) { s.LostReports++ })
+		r.count(func(s *Stats) { s.LostReportsTotal++ })
 		return err
 	}
 	d.settle()
-	r.count(func(s *Stats) { s.Reports++ })
+	r.count(func(s *Stats) { s.ReportsTotal++ })
 	return nil
 }
 

@@ -166,14 +166,14 @@ func (o *Orca) make(now time.Time) *orcaReport {
 // only observes. The gates may not see all, nor the interceptors.
 func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 	var all, shed uint64
-	for _, n := range s.RefusedTotal {
+	for _, n := range s.RejectedTotal {
 		all += n
 	}
 	for _, c := range s.Shed.Classes {
 		all += c.AdmittedTotal
-		shed += c.AdmittedTotal + c.RefusedTotal
+		shed += c.AdmittedTotal + c.RejectedTotal
 	}
-	return [2]uint64{max(all, shed, o.calls.Load()), s.RefusedTotal[spillway.OutcomeOverloaded]}
+	return [2]uint64{max(all, shed, o.calls.Load()), s.RejectedTotal[spillway.OutcomeOverloaded]}
 }
 
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }

@@ -67,7 +67,7 @@ func newTask(t *testing.T, rate float64) *task {
 	b := &backend{unary: func(ctx context.Context) error {
 		k.calls.Add(1)
 		passage, refusal := gates.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-		if refusal.Refused() {
+		if refusal.Rejected() {
 			return status.Error(codes.Unavailable, "refused")
 		}
 		defer passage.Done(spillway.OutcomeServed)
@@ -221,7 +221,7 @@ func TestReportTellsWhatWasRefused(t *testing.T) {
 		held, _ := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
 		for range 100 {
 			p, refusal := gates.Enter(t.Context(), spillway.Call{}, ratelimit.Caller{})
-			if refusal.Refused() != row.refused {
+			if refusal.Rejected() != row.refused {
 				t.Fatalf("%s: %+v", name, refusal)
 			}
 			p.Done(spillway.OutcomeServed)

@@ -93,7 +93,7 @@ func (d *draft) add(s *shared) {
 	}
 	var rest counts
 	if len(p.loads) == 0 { // nobody counts requests, but the limiter knows this much
-		rest.inProgress = uint64(s.limiter.Stats().InFlight)
+		rest.inProgress = uint64(s.limiter.Stats(time.Now()).InFlight)
 	}
 	if p.drops == 0 && len(stats.GetUpstreamLocalityStats()) == 0 && rest == (counts{}) {
 		return
@@ -116,7 +116,7 @@ func localityStats(l Locality, c counts) *endpointv3.UpstreamLocalityStats {
 // Which of the two is counted first is not certain, so what is let through may
 // have to be taken off the next report.
 func (s *shared) takeDrops() uint64 {
-	drops, passed := s.limiter.TakeDrops(), s.passed.take()
+	drops, passed := s.limiter.TakeRejected(), s.passed.take()
 	if passed > drops {
 		s.passed.putBack(passed - drops)
 		return 0
@@ -142,7 +142,7 @@ func (d *draft) settle() {
 // putBack is for a report that was not sent.
 func (d *draft) putBack() {
 	for _, p := range d.parts {
-		p.limiter.PutBackDrops(p.drops)
+		p.limiter.PutBackRejected(p.drops)
 		for load, c := range p.loads {
 			load.putBack(c)
 		}
@@ -156,13 +156,13 @@ func (s *shared) idle() bool {
 			return false
 		}
 	}
-	return s.limiter.Stats().InFlight == 0 && s.owed() == 0
+	return s.limiter.Stats(time.Now()).InFlight == 0 && s.owed() == 0
 }
 
 // owed returns how many drops are still to be reported.
 func (s *shared) owed() uint64 {
 	n := s.takeDrops()
-	s.limiter.PutBackDrops(n)
+	s.limiter.PutBackRejected(n)
 	return n
 }
 

@@ -129,8 +129,8 @@ func TestIntervals(t *testing.T) {
 		}
 		st.Send(&lrsv3.LoadStatsResponse{Clusters: []string{"users", "nobody"}}) // no interval at all
 		<-st.requests
-		users.Limiter().Refuse()
-		must(c.Cluster(key("cart"))).Limiter().Refuse()
+		users.Limiter().Reject()
+		must(c.Cluster(key("cart"))).Limiter().Reject()
 		r := <-st.requests
 		if said(r, "users").GetTotalDroppedRequests() != 1 || said(r, "cart") != nil {
 			t.Errorf("report: %v", r)
@@ -207,7 +207,7 @@ func TestIntervalLeavesSilenceOut(t *testing.T) {
 		for range 360 {
 			<-st.requests
 		}
-		users.Limiter().Refuse()
+		users.Limiter().Reject()
 		if got := said(<-st.requests, "users").GetLoadReportInterval().AsDuration(); got != 10*time.Second {
 			t.Errorf("a report on %v, want the 10 s since the last", got)
 		}
@@ -218,7 +218,7 @@ func TestIntervalLeavesSilenceOut(t *testing.T) {
 // has said nothing.
 func TestReportsNameTheService(t *testing.T) {
 	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
-		must(c.Cluster(inflight.Key{Cluster: "users", Service: "blue"})).Limiter().Refuse()
+		must(c.Cluster(inflight.Key{Cluster: "users", Service: "blue"})).Limiter().Reject()
 		st := <-s.reports
 		<-st.requests
 		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true})
@@ -252,7 +252,7 @@ func lastReportOnAnotherStream(t *testing.T) {
 		<-st.requests
 		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true, LoadReportingInterval: durationpb.New(time.Hour)})
 		time.Sleep(time.Minute)
-		users.Limiter().Refuse()
+		users.Limiter().Reject()
 		st.end <- errors.New("gone")
 		synctest.Wait()
 		closed := make(chan error)
@@ -278,7 +278,7 @@ func TestDropsAloneMakeAValidReport(t *testing.T) {
 		st := <-s.reports
 		<-st.requests
 		st.Send(&lrsv3.LoadStatsResponse{SendAllClusters: true})
-		users.Limiter().Refuse()
+		users.Limiter().Reject()
 		r := <-st.requests
 		if err := r.ValidateAll(); err != nil || said(r, "users").GetTotalDroppedRequests() != 1 {
 			t.Errorf("%v: %v", err, r)
@@ -288,7 +288,7 @@ func TestDropsAloneMakeAValidReport(t *testing.T) {
 		if got := said(r, "users").GetUpstreamLocalityStats()[0].GetTotalRequestsInProgress(); got != 1 {
 			t.Errorf("%d in progress where only the limiter counts", got)
 		}
-		users.Limiter().Refuse()
+		users.Limiter().Reject()
 		users.Close() // what it counted is still reported
 		if n := len(c.Stats().Clusters); n != 0 {
 			t.Errorf("%d clusters", n)
@@ -333,7 +333,7 @@ func TestCloseTellsWhatWasNotReported(t *testing.T) {
 		users := must(c.Cluster(key("users")))
 		<-s.reports // which never asks
 		for range 7 {
-			users.Limiter().Refuse()
+			users.Limiter().Reject()
 		}
 		start := time.Now()
 		if err := c.Close(); err == nil || !strings.Contains(err.Error(), "7 dropped requests") {
@@ -352,7 +352,7 @@ func TestCloseDoesNotWaitForWishes(t *testing.T) {
 	p := newPlane(t)
 	p.loads.interval = durationpb.New(time.Hour)
 	client := p.client(spillxds.Config{Reports: spillxds.Always, FlushTimeout: patience})
-	must(client.Cluster(key("users"))).Limiter().Refuse()
+	must(client.Cluster(key("users"))).Limiter().Reject()
 	eventually(t, "the server has asked", func() bool { return client.Stats().Interval > 0 })
 	p.loads.change <- &lrsv3.LoadStatsResponse{SendAllClusters: true}
 	start := time.Now()

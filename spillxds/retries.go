@@ -26,7 +26,7 @@ func (r *retries) allowed() int64 {
 	if l.RetryPercent == 0 {
 		return int64(l.Retries)
 	}
-	share := int64(l.RetryPercent / 100 * float64(r.inflight.Stats().InFlight))
+	share := int64(l.RetryPercent / 100 * float64(r.inflight.Stats(time.Now()).InFlight))
 	return max(int64(l.Retries), share)
 }
 
@@ -37,7 +37,7 @@ func (r *retries) begin() error {
 		n := r.active.Load()
 		if n >= allowed {
 			r.refused.Add(1)
-			return &retry.RefusedError{Reason: retry.ReasonBudget, Capacity: float64(allowed), Cost: 1}
+			return &retry.NotRetriedError{Reason: retry.ReasonBudget, Capacity: float64(allowed), Cost: 1}
 		}
 		if r.active.CompareAndSwap(n, n+1) {
 			return nil

@@ -33,7 +33,7 @@ func newStrategy(t testing.TB, l Limits) *strategy {
 }
 
 var (
-	failure    = fault.Failure{Safety: fault.Yes, Overload: true}
+	failure    = fault.Failure{Safety: fault.RetrySafe, Overload: true}
 	start      = time.Unix(1_700_000_000, 0)
 	idempotent = spillway.Call{Idempotent: true}
 )
@@ -85,7 +85,7 @@ func TestRetriesAreCountedFromDecisionToEnd(t *testing.T) {
 	b = refresh(b)
 	is(2)
 	_, err := s.Refresh(start, c, failure)
-	refused, ok := errors.AsType[*retry.RefusedError](err)
+	refused, ok := errors.AsType[*retry.NotRetriedError](err)
 	if !ok || refused.Reason != retry.ReasonBudget || refused.Capacity != 2 || s.refused.Load() != 1 {
 		t.Fatalf("a third retry: %v", err)
 	}
@@ -201,5 +201,5 @@ func chaos(s retry.Strategy, rng *rand.Rand, under, most *atomic.Int64) {
 type busy struct{}
 
 func (busy) Error() string             { return "busy" }
-func (busy) RetrySafety() fault.Safety { return fault.Yes }
+func (busy) RetrySafety() fault.Safety { return fault.RetrySafe }
 func (busy) Throttle() bool            { return true }

@@ -55,7 +55,7 @@ func (c *Client) session(ctx context.Context, nacks *damper) (worked bool, err e
 		c.lost(Disconnected, err)
 		return false, err
 	}
-	c.count(func(s *Stats) { s.Streams++; s.Connected = true })
+	c.count(func(s *Stats) { s.StreamsTotal++; s.Connected = true })
 	c.tell(Event{Kind: Connected})
 	answers := make(chan *answer)
 	ended := make(chan error, 1)
@@ -167,7 +167,7 @@ func (s *session) tick() error {
 func (s *session) answer(a *answer) error {
 	s.worked, s.answered = true, true
 	if a.typeURL != clusterType {
-		s.count(func(s *Stats) { s.Ignored++ })
+		s.count(func(s *Stats) { s.IgnoredTotal++ })
 		return nil
 	}
 	told, errs := s.table.apply(a)
@@ -175,11 +175,11 @@ func (s *session) answer(a *answer) error {
 	s.nonce, s.pending, s.due = a.nonce, nil, time.Time{}
 	if len(errs) == 0 {
 		s.nacks.acked()
-		s.count(func(s *Stats) { s.Accepted++ })
+		s.count(func(s *Stats) { s.AcceptedTotal++ })
 		return s.say(s.nonce)
 	}
 	s.pending = rejection(errs)
-	s.count(func(s *Stats) { s.Rejected++ })
+	s.count(func(s *Stats) { s.RejectedTotal++ })
 	s.tell(Event{Kind: Rejected, Err: errors.New(s.pending.GetMessage())})
 	now := time.Now()
 	if s.due = s.nacks.due(now); s.due.After(now) {
@@ -219,7 +219,7 @@ func (s *session) say(nonce string) error {
 	s.answered = s.answered && len(r.subscribe) == 0
 	if s.pending != nil {
 		s.nacks.nacked(time.Now())
-		s.count(func(s *Stats) { s.NACKs++ })
+		s.count(func(s *Stats) { s.NACKsTotal++ })
 	}
 	s.node, s.pending, s.due = nil, nil, time.Time{}
 	if err := s.stream.send(r); err != nil {

@@ -21,7 +21,7 @@ type Stats struct {
 	Signals []SignalStats
 	// Raised and Lowered count the moves that were made, those of a fallback
 	// included.
-	Raised, Lowered uint64
+	RaisedTotal, LoweredTotal uint64
 	// Moves are the last ones, at most 32, oldest first, those that were only said
 	// included. Show each with its Time and [Move.String].
 	Moves []Move
@@ -36,13 +36,13 @@ type SignalStats struct {
 }
 
 // Stats returns what is known since the last reading.
-func (t *Tuner) Stats() Stats {
+func (t *Tuner) Stats(now time.Time) Stats {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := &t.config
 	s := Stats{
 		Limit: t.limit, Configured: c.Limit, Min: c.Min, Max: c.Max, Enforce: c.Enforce, Rule: c.Rule,
-		Fallback: t.lost, Used: t.used, Raised: t.raised, Lowered: t.lowered, Moves: t.moves.list(),
+		Fallback: t.lost, Used: t.used, RaisedTotal: t.raised, LoweredTotal: t.lowered, Moves: t.moves.list(),
 	}
 	for i, v := range t.signals {
 		s.Signals = append(s.Signals, SignalStats{c.Signals[i], v.value, t.at - v.known})

@@ -63,8 +63,8 @@ func trace(t *testing.T, out *strings.Builder, x *tune.Tuner, c tune.Config, ste
 			fmt.Fprintf(out, "%5.1fs %v; lasted %v, used %.6g, applied %t\n", at.Seconds(), m, m.Lasted, m.Used, m.Applied)
 		}
 		if at%(10*time.Second) == 0 {
-			s := x.Stats()
-			fmt.Fprintf(out, "%5.1fs limit %.9g, %d up, %d down, fallback %t, used %.9g, %d moves\n", at.Seconds(), s.Limit, s.Raised, s.Lowered, s.Fallback, s.Used, len(s.Moves))
+			s := x.Stats(now)
+			fmt.Fprintf(out, "%5.1fs limit %.9g, %d up, %d down, fallback %t, used %.9g, %d moves\n", at.Seconds(), s.Limit, s.RaisedTotal, s.LoweredTotal, s.Fallback, s.Used, len(s.Moves))
 			for _, v := range s.Signals {
 				fmt.Fprintf(out, "       %s %.6g for %v\n", v.Name, v.Value, v.Age)
 			}

@@ -102,7 +102,7 @@ func TestFallback(t *testing.T) {
 	read(1800*ms, 50, 200)
 	said = said[len(said)-1:]
 	read(4*time.Second, 40, nan)
-	if s := tuner.Stats(); !s.Fallback || s.Limit != 100 || s.Pressure() != 0 {
+	if s := tuner.Stats(now); !s.Fallback || s.Limit != 100 || s.Pressure() != 0 {
 		t.Errorf("without its signal: %+v", s)
 	}
 	read(time.Second, 98, 10)
@@ -118,7 +118,7 @@ func TestFallback(t *testing.T) {
 	if got := strings.Join(said, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("said:\n%s\nwant:\n%s", got, strings.Join(want, "\n"))
 	}
-	if tuner.Stats().Fallback {
+	if tuner.Stats(now).Fallback {
 		t.Error("still in fallback")
 	}
 }
@@ -186,7 +186,7 @@ func TestObserve(t *testing.T) {
 	if m, ok := tuner.Read(t0.Add(2*time.Minute), 100, 10); !ok || m.To <= m.From {
 		t.Errorf("another intention: %v", m)
 	}
-	if s := tuner.Stats(); s.Limit != 100 || s.Raised+s.Lowered != 0 || len(s.Moves) != 3 || s.Enforce {
+	if s := tuner.Stats(time.Time{}); s.Limit != 100 || s.RaisedTotal+s.LoweredTotal != 0 || len(s.Moves) != 3 || s.Enforce {
 		t.Errorf("an observer moved: %+v", s)
 	}
 }
@@ -227,8 +227,8 @@ func TestStatsKeepTheLastMoves(t *testing.T) {
 	for i := range 50 {
 		tuner.Read(t0.Add(time.Duration(i)*time.Second), tuner.Limit(), 10)
 	}
-	s := tuner.Stats()
-	if len(s.Moves) != 32 || s.Raised != 50 || !s.Moves[31].Time.Equal(t0.Add(49*time.Second)) || s.Moves[31].To != s.Limit {
+	s := tuner.Stats(time.Time{})
+	if len(s.Moves) != 32 || s.RaisedTotal != 50 || !s.Moves[31].Time.Equal(t0.Add(49*time.Second)) || s.Moves[31].To != s.Limit {
 		t.Errorf("%d moves, the last of them %v; %+v", len(s.Moves), s.Moves[31], s)
 	}
 	for i := range s.Moves[1:] {
@@ -277,7 +277,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 
 // TestGreatLimits: what is documented as the greatest limit is one.
 func TestGreatLimits(t *testing.T) {
-	if s := must(tune.New(latency(tune.Config{Limit: 1e12}))).Stats(); s.Max != 1e12 {
+	if s := must(tune.New(latency(tune.Config{Limit: 1e12}))).Stats(time.Time{}); s.Max != 1e12 {
 		t.Errorf("at most %v", s.Max)
 	}
 }
@@ -307,7 +307,7 @@ func TestConcurrentUse(t *testing.T) {
 	})
 	all.Go(func() {
 		for range 500 {
-			for _, m := range tuner.Stats().Moves {
+			for _, m := range tuner.Stats(time.Time{}).Moves {
 				_ = m.String()
 			}
 		}
@@ -320,7 +320,7 @@ func TestConcurrentUse(t *testing.T) {
 		}
 	})
 	all.Wait()
-	if s := tuner.Stats(); s.Limit < s.Min || s.Limit > s.Max {
+	if s := tuner.Stats(time.Time{}); s.Limit < s.Min || s.Limit > s.Max {
 		t.Errorf("limit %v", s.Limit)
 	}
 }

@@ -91,7 +91,7 @@ func (f *front) serve(s *http.Server, ln net.Listener, next http.Handler, reject
 // serveSpillway uses the defaults but for one thing: the server is an internal one, so that it
 // believes what calls say of their criticality.
 func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
-	config := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus}}
+	config := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
 	open := connectionLimit
 	if reject {
 		config.Load.Signals = []load.Signal{{Name: "always overloaded", Read: func() float64 { return 2 }}}

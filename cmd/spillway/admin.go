@@ -295,7 +295,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	l.Mode = modeOf(c.Mode)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
-			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RefusedTotal)
+			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RejectedTotal)
 			held := s.Clients[c.Listeners[i].Name]
 			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
 			l.Listeners = append(l.Listeners, level)
@@ -303,7 +303,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	}
 	for i := range s.Mongo {
 		x := &s.Mongo[i]
-		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RefusedTotal))
+		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
 		for name, value := range x.Counts() {
 			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
 		}
@@ -413,7 +413,7 @@ func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	l := admin.Gate{
 		Listener: g.Listener, Cluster: g.Cluster, Admitted: g.Admitted, Unlabelled: g.Unlabelled,
 		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: finite(g.Load.Utilization),
-		Waits:      admin.Waits{Count: g.RateLimit.Queued - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
+		Waits:      admin.Waits{Count: g.RateLimit.QueuedTotal - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
 		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
 	}
 	if shed == spillway.ModeOff {
@@ -422,13 +422,13 @@ func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
 	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
 	for class := range l.Refused {
-		l.Refused[class] = g.Shed.Classes[class].Refused
+		l.Refused[class] = g.Shed.Classes[class].RejectedRatio
 	}
 	return l
 }
 
 func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
-	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.Retries - s.Retry.Unsent}
+	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.RetriesTotal - s.Retry.UnsentTotal}
 	if x.Inflight.MaxRequests >= 0 {
 		l.MaxInFlight = s.Egress.Inflight.MaxRequests
 	}

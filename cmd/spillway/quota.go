@@ -40,7 +40,7 @@ func (*quotaCommand) Help() string {
 	return "Holds the customers of a service to one quota over all of its Envoys: serves rate_limit_quota.v3, and ratelimit.v3 for " +
 		"older filters. The file is YAML:\n\n" +
 		"domain: shop\ntasks: 20 # Envoys, about\ninterval: 1s # at least the reporting_interval of the Envoys\n" +
-		"customers: {mail: {rate: 1000}} # cost per second\nstranger: {rate: 10} # each customer that is not listed\n" +
+		"customers: {mail: {rate: 1000}} # cost per second\ndefault_limit: {rate: 10} # each customer that is not listed\n" +
 		"redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
 }
 
@@ -55,8 +55,8 @@ type quotaFile struct {
 	BurstSeconds   float64               `yaml:"burst_seconds"`
 	Capacity       float64               `yaml:"capacity"`
 	Customers      map[string]quotaLimit `yaml:"customers"`
-	Stranger       quotaLimit            `yaml:"stranger"`
-	Strangers      quotaLimit            `yaml:"strangers"`
+	DefaultLimit   quotaLimit            `yaml:"default_limit"`
+	UnlistedTotal  quotaLimit            `yaml:"unlisted_total"`
 	CustomerKey    string                `yaml:"customer_key"`
 	CriticalityKey string                `yaml:"criticality_key"`
 	Redis          *redisFile            `yaml:"redis"`
@@ -115,14 +115,14 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	err = g.Serve(listener)
 	done.Wait()
 	st := s.Stats()
-	logger.Info("ended", "reports", st.Reports, "assignments", st.Assignments, "ok", st.OK, "over_limit", st.OverLimit)
+	logger.Info("ended", "reports", st.ReportsTotal, "assignments", st.AssignmentsTotal, "ok", st.OKTotal, "over_limit", st.OverLimitTotal)
 	return err
 }
 
 // config returns the configuration of the server.
 func (f *quotaFile) config(b fleet.Board) spillrlqs.Config {
 	limits := quota.LocalConfig{
-		Capacity: f.Capacity, Stranger: f.Stranger.limit(), Strangers: f.Strangers.limit(),
+		Capacity: f.Capacity, DefaultLimit: f.DefaultLimit.limit(), UnlistedTotal: f.UnlistedTotal.limit(),
 		Customers: make(map[string]quota.Limit, len(f.Customers)),
 	}
 	for name, l := range f.Customers {

@@ -32,7 +32,7 @@ var servingAt = regexp.MustCompile(`msg=serving addr=(\S+)`)
 
 // TestQuota: the command serves the limits of its file, and ends when it is interrupted.
 func TestQuota(t *testing.T) {
-	file := quotaYAML(t, "domain: shop\ntasks: 1\ncustomers: {mail: {rate: 1000}}\nstranger: {rate: 0.001}\n")
+	file := quotaYAML(t, "domain: shop\ntasks: 1\ncustomers: {mail: {rate: 1000}}\ndefault_limit: {rate: 0.001}\n")
 	var stdout, stderr lockedBuffer
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan int, 1)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -36,7 +37,7 @@ func main() {
 		log.Fatal(err)
 	}
 	for range 5 {
-		fmt.Printf("%s; %v tokens left\n", call(context.Background(), client), shared.Stats().Tokens)
+		fmt.Printf("%s; %v tokens left\n", call(context.Background(), client), shared.Stats(time.Now()).Tokens)
 	}
 }
 

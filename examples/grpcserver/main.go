@@ -41,7 +41,7 @@ func main() {
 // of one's own reach it, so it believes what they say of themselves.
 func newServer() (*grpc.Server, error) {
 	gates, err := ingress.New(ingress.Config{
-		Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
+		Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
 	})
 	if err != nil {
 		return nil, err

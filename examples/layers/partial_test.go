@@ -80,9 +80,9 @@ func (x *task) work(ctx context.Context) error {
 // protection is that of a task. A call that another task can serve at once is better
 // rejected soon than kept waiting; what these tasks do needs no processor.
 var protection = ingress.Config{
-	Shed:     shed.Config{MaxWait: 15 * time.Millisecond},
-	Trust:    ingress.Trust{Boundary: ingress.Internal},
-	Forwards: true,
+	Shed:      shed.Config{MaxWait: 15 * time.Millisecond},
+	Trust:     ingress.Trust{Boundary: ingress.Internal},
+	ProxyOnly: true,
 }
 
 // A measured load is what its clients saw.

@@ -34,7 +34,7 @@ func main() {
 		fmt.Println(write(ctx, client))
 	}
 	s := retrier.Stats()
-	fmt.Printf("%d overloads, %d retries, %v of backoff, %.1f tokens left\n", s.Overloads, s.Retries, s.Backoff, s.Budget.Tokens)
+	fmt.Printf("%d overloads, %d retries, %v of backoff, %.1f tokens left\n", s.OverloadsTotal, s.RetriesTotal, s.Backoff, s.Budget.Tokens)
 }
 
 // connect returns a client whose retries are paid for twice: out of a bucket of the

@@ -34,7 +34,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: %s", mode, got)
 		}
 	}
-	if s := retrier.Stats(); s.Retries != 6 || s.Budget.Capacity != 1000 {
+	if s := retrier.Stats(); s.RetriesTotal != 6 || s.Budget.Capacity != 1000 {
 		t.Errorf("%+v", s)
 	}
 }

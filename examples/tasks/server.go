@@ -32,7 +32,7 @@ func afterSignal(mux *http.ServeMux, jobs func() int) (http.Handler, error) {
 
 // A quota of 5 requests per second for each customer.
 func afterQuota(mux *http.ServeMux) (http.Handler, error) {
-	limits, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 5}})
+	limits, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 5}})
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,7 @@ func TestA32(t *testing.T) {
 		if err := p.set("users", uint32(limit)); err != nil {
 			t.Fatal(err)
 		}
-		for client.Registry().Stats()[users].MaxRequests != limit {
+		for client.Registry().Stats(time.Now())[users].MaxRequests != limit {
 			select {
 			case <-time.After(time.Millisecond):
 			case <-ctx.Done():
@@ -99,7 +99,7 @@ func TestA32(t *testing.T) {
 			t.Errorf("a call beyond the limit %d: %v, want a drop", limit, err)
 		}
 	}
-	if n := client.Registry().Stats()[users].InFlight; n != 3 {
+	if n := client.Registry().Stats(time.Now())[users].InFlight; n != 3 {
 		t.Errorf("%d in flight, want 3", n)
 	}
 	cancel()

@@ -12,7 +12,7 @@ import (
 )
 
 func stop(why retry.Reason, attempts int) error {
-	return &retry.Error{Err: errors.New("x"), Why: &retry.RefusedError{Reason: why}, Reason: why, Attempts: attempts}
+	return &retry.Error{Err: errors.New("x"), Why: &retry.NotRetriedError{Reason: why}, Reason: why, Attempts: attempts}
 }
 
 func TestKindOf(t *testing.T) {

@@ -38,7 +38,7 @@ func (a *account) useful() float64 { return min(a.wants+a.reserved, a.limit.Rate
 // unlisted customers are one claim among the listed ones, and share what it gets. It
 // returns the weight of all claims, and the rate of an unlisted newcomer.
 func (t *Table) divide() (weight, unlisted float64) {
-	all := &account{limit: effective(t.cfg.Limits.Strangers)}
+	all := &account{limit: effective(t.cfg.Limits.UnlistedTotal)}
 	if len(t.unlisted) == 0 {
 		weight = fill(t.listed, t.cfg.maximum)
 		all.rate = min(all.limit.Rate, t.cfg.maximum*all.limit.Weight/(weight+all.limit.Weight))

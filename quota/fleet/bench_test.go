@@ -70,7 +70,7 @@ func BenchmarkDecision(b *testing.B) {
 
 // BenchmarkLeader is one round of a leader of 20 tasks and 1000 customers.
 func BenchmarkLeader(b *testing.B) {
-	c := Config{Limits: quota.LocalConfig{Stranger: quota.Limit{Rate: 10}}}
+	c := Config{Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 10}}}
 	table, err := NewTable(c, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -90,7 +90,7 @@ func (c Config) withDefaults() (*settings, error) {
 	}
 	c.LeastDepth, c.MaxUnlisted = max(c.LeastDepth, 0), max(c.MaxUnlisted, 0)
 	c.Limits.Customers = maps.Clone(c.Limits.Customers)
-	weight := effective(c.Limits.Strangers).Weight
+	weight := effective(c.Limits.UnlistedTotal).Weight
 	for _, l := range c.Limits.Customers {
 		weight += effective(l).Weight
 	}
@@ -112,7 +112,7 @@ func orInt[T int | time.Duration](field *T, value T) {
 func (c *Config) validate() error {
 	_, err := quota.NewLocal(quota.LocalConfig{
 		Capacity: c.Limits.Capacity, Customers: c.Limits.Customers,
-		Stranger: c.Limits.Stranger, Strangers: c.Limits.Strangers,
+		DefaultLimit: c.Limits.DefaultLimit, UnlistedTotal: c.Limits.UnlistedTotal,
 	})
 	bad := func(path string, value any, format string, args ...any) error {
 		return invalid.Field("fleet", path, value, format, args...)
@@ -151,7 +151,7 @@ func (s *settings) keep() time.Duration { return max(30*time.Second, 2*s.Grace) 
 // limit returns what a customer may use, and whether it is listed by name.
 func (s *settings) limit(name string) (l quota.Limit, listed bool) {
 	if l, listed = s.Limits.Customers[name]; !listed {
-		l, l.Weight = s.Limits.Stranger, 1
+		l, l.Weight = s.Limits.DefaultLimit, 1
 	}
 	return effective(l), listed
 }
@@ -184,7 +184,7 @@ func (c *Config) hash() uint64 {
 		}
 	}
 	number(c.Limits.Capacity, c.BurstSeconds, c.Interval.Seconds(), c.Hold.Seconds(), c.Grace.Seconds())
-	number(c.Limits.Stranger.Rate, c.Limits.Strangers.Rate, c.Limits.Strangers.Weight)
+	number(c.Limits.DefaultLimit.Rate, c.Limits.UnlistedTotal.Rate, c.Limits.UnlistedTotal.Weight)
 	for _, name := range slices.Sorted(maps.Keys(c.Limits.Customers)) {
 		l := c.Limits.Customers[name]
 		_, _ = io.WriteString(h, name)

@@ -134,8 +134,8 @@ func (s *settings) bounds(name string) (b bounds, listed bool) {
 	limit, listed := s.limit(name)
 	b.most = min(limit.Rate, s.maximum)
 	if !listed {
-		b.most = min(b.most, orNone(s.Limits.Strangers.Rate))
-		limit.Weight = effective(s.Limits.Strangers).Weight / float64(s.MaxUnlisted+1)
+		b.most = min(b.most, orNone(s.Limits.UnlistedTotal.Rate))
+		limit.Weight = effective(s.Limits.UnlistedTotal).Weight / float64(s.MaxUnlisted+1)
 	}
 	b.fair = b.most // what is not bounded by the capacity
 	if !math.IsInf(s.maximum, 1) {

@@ -50,7 +50,7 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 // A task without a word grants its part of the limit, and of the capacity.
 func TestWithoutAWord(t *testing.T) {
 	c := mail(1000)
-	c.Limits.Stranger.Rate = 40
+	c.Limits.DefaultLimit.Rate = 40
 	f := must(t, c)
 	for name, want := range map[string]float64{"mail": 50, "somebody": 2, "": 2} {
 		if g := f.Lease(t0, quota.Demand{Customer: name}); math.Abs(g.Rate-want) > 1e-9 || g.LeastClass != 0 || g.LeastDepth != 3 {
@@ -110,7 +110,7 @@ func TestQuietCustomersAreNotReported(t *testing.T) {
 // More names than MaxUnlisted are one customer; listed ones keep their names.
 func TestMaxUnlisted(t *testing.T) {
 	c := mail(1000)
-	c.MaxUnlisted, c.Limits.Stranger.Rate = 10, 5
+	c.MaxUnlisted, c.Limits.DefaultLimit.Rate = 10, 5
 	a, _, sync := pair(t, c)
 	for i := range 1000 {
 		if g := ask(a, 0, fmt.Sprint(i), 1); g.Unlisted != (i >= 10) {
@@ -141,8 +141,8 @@ func TestMaxUnlisted(t *testing.T) {
 // quota has a place for each name.
 func TestInventedNamesShareOneRate(t *testing.T) {
 	const seconds, places, rate = 10, 10, 5
-	f := must(t, Config{Tasks: 1, MaxUnlisted: places, Limits: quota.LocalConfig{Stranger: quota.Limit{Rate: rate}}})
-	gate, err := quota.New(quota.Config{Allocator: f, MaxStrangers: 10000})
+	f := must(t, Config{Tasks: 1, MaxUnlisted: places, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}}})
+	gate, err := quota.New(quota.Config{Allocator: f, MaxUnlisted: 10000})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,7 +244,7 @@ func TestUpdate(t *testing.T) {
 
 // A customer belongs to the same shard in all tasks, and shards share the customers.
 func TestShards(t *testing.T) {
-	c := Config{Tasks: 1, Limits: quota.LocalConfig{Stranger: quota.Limit{Rate: 10}}}
+	c := Config{Tasks: 1, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 10}}}
 	s := Shards{must(t, c), must(t, c), must(t, c)}
 	for i := range 300 {
 		if g := s.Lease(t0, quota.Demand{Customer: fmt.Sprint(i)}); g.Rate != 10 {
@@ -299,7 +299,7 @@ func TestRunWithABoardThatHangs(t *testing.T) {
 		defer cancel()
 		f := must(t, mail(1000))
 		Run(ctx, f, hanging{})
-		if s := f.Stats(time.Now()); s.Errors < 20 || s.Errors != s.Syncs {
+		if s := f.Stats(time.Now()); s.ErrorsTotal < 20 || s.ErrorsTotal != s.SyncsTotal {
 			t.Errorf("%+v, want an error for each 400 ms", s)
 		}
 	})

@@ -120,7 +120,7 @@ func (s *service) start() *node {
 		s.t.Fatal(err)
 	}
 	f.incarnation = s.rand.Uint64()
-	gate, err := quota.New(quota.Config{Allocator: f, MaxStrangers: 10000})
+	gate, err := quota.New(quota.Config{Allocator: f, MaxUnlisted: 10000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ func boards() map[string]func(n uint64, s Said) Heard {
 // Whatever a board says, no task stops, and none goes beyond the configured limit.
 func TestHostileBoards(t *testing.T) {
 	limits := quota.LocalConfig{
-		Customers: map[string]quota.Limit{"mail": {Rate: 1000}, "listed": {Rate: 400}},
-		Stranger:  quota.Limit{Rate: 200},
+		Customers:    map[string]quota.Limit{"mail": {Rate: 1000}, "listed": {Rate: 400}},
+		DefaultLimit: quota.Limit{Rate: 200},
 	}
 	for name, says := range boards() {
 		f, err := New(Config{Tasks: 20, Limits: limits})

@@ -74,13 +74,13 @@ func (f *Fleet) alone(now time.Time, d quota.Demand) float64 {
 func (s *settings) alone() *quota.Local {
 	tasks := float64(s.Tasks)
 	c := quota.LocalConfig{
-		Capacity:  s.Limits.Capacity / tasks,
-		Stranger:  s.Limits.Stranger,
-		Strangers: s.Limits.Strangers,
-		Customers: maps.Clone(s.Limits.Customers),
+		Capacity:      s.Limits.Capacity / tasks,
+		DefaultLimit:  s.Limits.DefaultLimit,
+		UnlistedTotal: s.Limits.UnlistedTotal,
+		Customers:     maps.Clone(s.Limits.Customers),
 	}
-	c.Stranger.Rate /= tasks
-	c.Strangers.Rate /= tasks
+	c.DefaultLimit.Rate /= tasks
+	c.UnlistedTotal.Rate /= tasks
 	for name, limit := range c.Customers {
 		limit.Rate /= tasks
 		c.Customers[name] = limit

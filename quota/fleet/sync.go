@@ -39,12 +39,12 @@ func (f *Fleet) Sync(ctx context.Context, now time.Time, b Board) error {
 func (f *Fleet) count(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.stats.Syncs++
+	f.stats.SyncsTotal++
 	switch {
 	case errors.Is(err, ErrFenced):
-		f.stats.Fenced++
+		f.stats.FencedTotal++
 	case err != nil:
-		f.stats.Errors++
+		f.stats.ErrorsTotal++
 	}
 }
 
@@ -213,14 +213,14 @@ func (f *Fleet) raise(now time.Time, epoch uint64) {
 
 // Stats say how a Fleet stands. Counts are since it was made.
 type Stats struct {
-	Syncs, Errors, Fenced uint64 // round trips that were begun, that failed, and levels that came too late
-	Leader                bool
-	Epoch                 uint64        // of the last leader that is known; 0 without a word
-	Tasks                 int           // that the leader knows of; 0 without a word
-	Age                   time.Duration // of the last word; negative without one
-	Customers             int           // in the last report
-	ReportBytes           int
-	ConfigConflict        bool // the leader has other limits than this task, or another task has
+	SyncsTotal, ErrorsTotal, FencedTotal uint64 // round trips that were begun, that failed, and levels that came too late
+	Leader                               bool
+	Epoch                                uint64        // of the last leader that is known; 0 without a word
+	Tasks                                int           // that the leader knows of; 0 without a word
+	Age                                  time.Duration // of the last word; negative without one
+	Customers                            int           // in the last report
+	ReportBytes                          int
+	ConfigConflict                       bool // the leader has other limits than this task, or another task has
 }
 
 // Stats returns how the Fleet stands.

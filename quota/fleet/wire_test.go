@@ -102,7 +102,7 @@ func FuzzReports(f *testing.F) {
 	f.Add([]byte{wireVersion}, b, int64(-1))
 	f.Fuzz(func(t *testing.T, first, second []byte, step int64) {
 		c := mail(1000)
-		c.Limits.Capacity, c.Limits.Stranger.Rate = 5000, 10
+		c.Limits.Capacity, c.Limits.DefaultLimit.Rate = 5000, 10
 		table, err := NewTable(c, nil)
 		if err != nil {
 			t.Fatal(err)

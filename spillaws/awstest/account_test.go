@@ -118,17 +118,17 @@ func TestEveryTokenIsAccountedFor(t *testing.T) {
 				})
 			}
 			wg.Wait()
-			if got, want := tokens.Stats().Tokens, float64(begin+service.balance.Load()); got != want {
+			if got, want := tokens.Stats(time.Now()).Tokens, float64(begin+service.balance.Load()); got != want {
 				t.Errorf("%v tokens are left, the service knows of %v", got, want)
 			}
 			if n := lost.Load(); n > 0 {
 				t.Errorf("%d calls lost what the service had answered", n)
 			}
-			stats := strategy.Stats()
-			if stats.Unsent < workers || left.Load() < workers || stats.Retries-stats.Unsent < workers {
-				t.Errorf("only %d calls left, %d of them while they waited, of %d", left.Load(), stats.Unsent, stats.Retries)
+			stats := strategy.Stats(time.Now())
+			if stats.UnsentTotal < workers || left.Load() < workers || stats.RetriesTotal-stats.UnsentTotal < workers {
+				t.Errorf("only %d calls left, %d of them while they waited, of %d", left.Load(), stats.UnsentTotal, stats.RetriesTotal)
 			}
-			t.Logf("%d calls, %d left, %d retries, %d of them never sent", workers*calls, left.Load(), stats.Retries, stats.Unsent)
+			t.Logf("%d calls, %d left, %d retries, %d of them never sent", workers*calls, left.Load(), stats.RetriesTotal, stats.UnsentTotal)
 		})
 	})
 }

@@ -130,7 +130,7 @@ func (r *replay) check(outcome string) {
 	if delay := time.Duration(want.Delay) * time.Millisecond; r.exact && time.Since(r.at) != delay {
 		r.Errorf("step %d: delay %v, want %v", i, time.Since(r.at), delay)
 	}
-	if got := r.b.Stats().Tokens; got != want.Quota {
+	if got := r.b.Stats(time.Now()).Tokens; got != want.Quota {
 		r.Errorf("step %d: %v tokens left, want %v", i, got, want.Quota)
 	}
 }
@@ -269,7 +269,7 @@ func TestConcurrentVectors(t *testing.T) {
 					})
 				}
 				wg.Wait()
-				if got := b.Stats().Tokens; got != c.Quota {
+				if got := b.Stats(time.Now()).Tokens; got != c.Quota {
 					t.Errorf("%s: %v tokens left, want %v", c.Name, got, c.Quota)
 				}
 			})

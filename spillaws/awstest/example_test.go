@@ -86,7 +86,7 @@ func Example_new() {
 	})
 	_, err = client.ListTables(context.Background(), &dynamodb.ListTablesInput{})
 	fmt.Println(err)
-	fmt.Println(shared.Stats().Tokens, "tokens left")
+	fmt.Println(shared.Stats(time.Now()).Tokens, "tokens left")
 	// Output:
 	// operation error DynamoDB: ListTables, exceeded maximum number of attempts, 4, https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
 	// 485 tokens left
@@ -122,7 +122,7 @@ func Example_rateLimiter() {
 type Patient struct {
 	Step, Patience time.Duration
 
-	tokens retry.Issuer // makes the RetryTokens, and knows its own
+	tokens retry.TokenSource // makes the RetryTokens, and knows its own
 }
 
 // waited is what Patient remembers of a call, beside what a retry.State holds.
@@ -140,7 +140,7 @@ func (p *Patient) Refresh(now time.Time, t retry.Token, f fault.Failure) (retry.
 	delay, reason := p.decide(now, state, f)
 	if reason != retry.ReasonOther {
 		state.End()
-		return retry.Token{}, &retry.RefusedError{Reason: reason, Delay: delay}
+		return retry.Token{}, &retry.NotRetriedError{Reason: reason, Delay: delay}
 	}
 	return state.Next(delay), nil
 }
@@ -205,7 +205,7 @@ func Example_classify() {
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
 	_, err := dynamodb.NewFromConfig(cfg).ListTables(context.Background(), &dynamodb.ListTablesInput{})
 	f := spillaws.Classify(err)
-	fmt.Println("overloaded:", f.Overload, "safe:", f.Safety == fault.Yes)
+	fmt.Println("overloaded:", f.Overload, "safe:", f.Safety == fault.RetrySafe)
 	// Output:
 	// overloaded: true safe: true
 }

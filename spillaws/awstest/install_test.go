@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -128,7 +129,7 @@ func TestClientsShareTheBudget(t *testing.T) {
 				t.Error("no error")
 			}
 		}
-		if got := b.Stats().Tokens; got != 100-4*14 {
+		if got := b.Stats(time.Now()).Tokens; got != 100-4*14 {
 			t.Errorf("%v tokens are left, want %v", got, 100-4*14)
 		}
 	})

@@ -17,8 +17,8 @@ func TestClassifyModelledErrors(t *testing.T) {
 		err  smithy.APIError
 		want fault.Failure
 	}{
-		{&types.ProvisionedThroughputExceededException{}, fault.Failure{Safety: fault.Yes, Party: fault.Client, Overload: true}},
-		{&types.InternalServerError{}, fault.Failure{Safety: fault.Maybe, Party: fault.Server}},
+		{&types.ProvisionedThroughputExceededException{}, fault.Failure{Safety: fault.RetrySafe, Party: fault.Client, Overload: true}},
+		{&types.InternalServerError{}, fault.Failure{Safety: fault.RetryUnknown, Party: fault.Server}},
 	} {
 		plain := &smithy.GenericAPIError{Code: row.err.ErrorCode(), Fault: row.err.ErrorFault()}
 		if got, same := spillaws.Classify(row.err), spillaws.Classify(plain); got != row.want || same != got {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdkretry "github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -31,7 +32,7 @@ func TestRateLimiter(t *testing.T) {
 				t.Error(err)
 			}
 			// Before 2026, a retry that succeeds earns one token more than it cost.
-			if got := b.Stats().Tokens; got != want && got != want+1 {
+			if got := b.Stats(time.Now()).Tokens; got != want && got != want+1 {
 				t.Errorf("%v tokens, want %v", got, want)
 			}
 		}
@@ -41,7 +42,7 @@ func TestRateLimiter(t *testing.T) {
 func TestRateLimiterRefuses(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		err := get(t.Context(), limited(must(spillaws.NewRateLimiter(bucket(500, 3), "")), play(busy)))
-		refused, ok := errors.AsType[*retry.RefusedError](err)
+		refused, ok := errors.AsType[*retry.NotRetriedError](err)
 		if !ok || refused.Reason != retry.ReasonBudget || refused.Tokens != 3 || refused.Capacity != 500 {
 			t.Errorf("%v does not give the level", err)
 		}
@@ -56,11 +57,11 @@ func TestRateLimiterHasAnAccount(t *testing.T) {
 	accounts := must(budget.NewEndpoints(budget.EndpointsConfig{}))
 	l := must(spillaws.NewRateLimiter(accounts, "DynamoDB"))
 	release, err := l.GetToken(t.Context(), 5)
-	if err != nil || accounts.Bucket("DynamoDB").Stats().Tokens != 495 {
-		t.Fatal(err, accounts.Bucket("DynamoDB").Stats())
+	if err != nil || accounts.Bucket("DynamoDB").Stats(time.Now()).Tokens != 495 {
+		t.Fatal(err, accounts.Bucket("DynamoDB").Stats(time.Now()))
 	}
-	if err := release(); err != nil || accounts.Bucket("DynamoDB").Stats().Tokens != 500 {
-		t.Error(err, accounts.Bucket("DynamoDB").Stats())
+	if err := release(); err != nil || accounts.Bucket("DynamoDB").Stats(time.Now()).Tokens != 500 {
+		t.Error(err, accounts.Bucket("DynamoDB").Stats(time.Now()))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

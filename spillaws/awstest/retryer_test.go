@@ -118,7 +118,7 @@ func TestRetrySucceeds(t *testing.T) {
 			t.Error(err)
 		}
 		s.check(t, "begin", "refresh", "refresh", "succeed")
-		if got := b.Stats().Tokens; got != 386 || s.key != "DynamoDB" {
+		if got := b.Stats(time.Now()).Tokens; got != 386 || s.key != "DynamoDB" {
 			t.Errorf("%v tokens are left of %q, want 386 of DynamoDB", got, s.key)
 		}
 	})
@@ -139,7 +139,7 @@ func TestCallerLeavesWhileItWaits(t *testing.T) {
 			t.Errorf("%v does not say that the caller left", err)
 		}
 		s.check(t, "begin", "refresh", "release unsent")
-		if got := b.Stats().Tokens; got != 400 || time.Since(begun) != 10*time.Millisecond {
+		if got := b.Stats(time.Now()).Tokens; got != 400 || time.Since(begun) != 10*time.Millisecond {
 			t.Errorf("%v tokens after %v, want 400 after 10 ms", got, time.Since(begun))
 		}
 	})
@@ -156,7 +156,7 @@ func TestCallerLeavesDuringTheRetry(t *testing.T) {
 		})))
 		checkEnd(t, err, retry.ReasonCanceled, 2)
 		s.check(t, "begin", "refresh", "release")
-		if got := b.Stats().Tokens; got != 386 {
+		if got := b.Stats(time.Now()).Tokens; got != 386 {
 			t.Errorf("%v tokens are left, want 386, as the retry was sent", got)
 		}
 	})
@@ -171,7 +171,7 @@ func TestNobodyWaitsForTooLate(t *testing.T) {
 		defer cancel()
 		err := get(ctx, database(must(spillaws.New(spillaws.Config{Strategy: spying(b)})), play(busy)))
 		checkEnd(t, err, retry.ReasonDeadline, 1)
-		if got := b.Stats().Tokens; got != 400 || time.Since(begun) != 0 {
+		if got := b.Stats(time.Now()).Tokens; got != 400 || time.Since(begun) != 0 {
 			t.Errorf("%v tokens after %v, want 400 at once", got, time.Since(begun))
 		}
 	})
@@ -181,7 +181,7 @@ func TestQuotaRefusalSaysSo(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		err := get(t.Context(), database(must(spillaws.New(spillaws.Config{Budget: bucket(500, 3)})), play(busy)))
 		checkEnd(t, err, retry.ReasonBudget, 1)
-		refused, ok := errors.AsType[*retry.RefusedError](err)
+		refused, ok := errors.AsType[*retry.NotRetriedError](err)
 		if !ok || refused.Tokens != 3 || refused.Capacity != 500 || refused.Cost != 14 {
 			t.Errorf("%+v does not give the level", refused)
 		}
@@ -236,13 +236,13 @@ func TestFirstAttemptMayHaveToWait(t *testing.T) {
 
 // A lateStrategy delays the first attempt by a second.
 type lateStrategy struct {
-	retry.Issuer
+	retry.TokenSource
 
 	unsent bool
 }
 
 func (s *lateStrategy) Begin(call spillway.Call) retry.Token {
-	return s.Issuer.Begin(call, time.Second)
+	return s.TokenSource.Begin(call, time.Second)
 }
 
 func (s *lateStrategy) Refresh(time.Time, retry.Token, fault.Failure) (retry.Token, error) {
@@ -300,7 +300,7 @@ func TestLocalRefusal(t *testing.T) {
 			t.Error(err)
 		}
 		s.check(t, "begin", "release unsent", "begin", "refresh", "release unsent")
-		if got := b.Stats().Tokens; got != 400 {
+		if got := b.Stats(time.Now()).Tokens; got != 400 {
 			t.Errorf("%v tokens are left, want 400", got)
 		}
 	})

@@ -88,9 +88,9 @@ func runServerStatus(r *request) (bson.D, error) {
 			{Key: "totalCreated", Value: int64(s.Accepted)},
 			{Key: "queuedForEstablishment", Value: int64(conns.Waiting)},
 			{Key: "establishmentRateLimit", Value: bson.D{
-				{Key: "rejected", Value: int64(conns.Rejected)},
-				{Key: "exempted", Value: int64(conns.Exempted)},
-				{Key: "interruptedDueToClientDisconnect", Value: int64(conns.GaveUp)},
+				{Key: "rejected", Value: int64(conns.RejectedTotal)},
+				{Key: "exempted", Value: int64(conns.ExemptedTotal)},
+				{Key: "interruptedDueToClientDisconnect", Value: int64(conns.AbandonedTotal)},
 			}},
 		}},
 		{Key: "globalLock", Value: r.node.latencies.clients(r.node.worker.waiting.Load())},
@@ -100,9 +100,9 @@ func runServerStatus(r *request) (bson.D, error) {
 			{Key: "ingressRequestRateLimiter", Value: admissions(reqs)},
 		}},
 		{Key: "queues", Value: bson.D{{Key: "execution", Value: r.node.worker.queues()}, {Key: "ingressSessionEstablishment", Value: append(bson.D{
-			{Key: "addedToQueue", Value: int64(conns.Queued)},
-			{Key: "removedFromQueue", Value: int64(conns.Queued) - int64(conns.Waiting)},
-			{Key: "interruptedInQueue", Value: int64(conns.GaveUp)},
+			{Key: "addedToQueue", Value: int64(conns.QueuedTotal)},
+			{Key: "removedFromQueue", Value: int64(conns.QueuedTotal) - int64(conns.Waiting)},
+			{Key: "interruptedInQueue", Value: int64(conns.AbandonedTotal)},
 			{Key: "averageTimeQueuedMicros", Value: averageQueued(conns)},
 		}, admissions(conns)...)}}},
 	}, nil
@@ -111,16 +111,16 @@ func runServerStatus(r *request) (bson.D, error) {
 // admissions are the counts that the two limiters share.
 func admissions(s ratelimit.Stats) bson.D {
 	return bson.D{
-		{Key: "attemptedAdmissions", Value: int64(s.Admitted + s.Rejected + s.GaveUp + uint64(s.Waiting))},
-		{Key: "successfulAdmissions", Value: int64(s.Admitted)},
-		{Key: "rejectedAdmissions", Value: int64(s.Rejected)},
-		{Key: "exemptedAdmissions", Value: int64(s.Exempted)},
+		{Key: "attemptedAdmissions", Value: int64(s.AdmittedTotal + s.RejectedTotal + s.AbandonedTotal + uint64(s.Waiting))},
+		{Key: "successfulAdmissions", Value: int64(s.AdmittedTotal)},
+		{Key: "rejectedAdmissions", Value: int64(s.RejectedTotal)},
+		{Key: "exemptedAdmissions", Value: int64(s.ExemptedTotal)},
 		{Key: "totalAvailableTokens", Value: int64(max(0, s.Tokens))},
 	}
 }
 
 func averageQueued(s ratelimit.Stats) float64 {
-	left := s.Queued - uint64(s.Waiting)
+	left := s.QueuedTotal - uint64(s.Waiting)
 	if left == 0 {
 		return 0
 	}

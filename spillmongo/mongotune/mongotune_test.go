@@ -237,6 +237,6 @@ func TestServerFollows(t *testing.T) {
 	slow("off")
 	rounds(6)
 	if high := engine.Limit(); low > 800 || high <= low {
-		t.Errorf("slow: %v, quick again: %v\n%s", low, high, fmt.Sprint(engine.Stats().Moves))
+		t.Errorf("slow: %v, quick again: %v\n%s", low, high, fmt.Sprint(engine.Stats(now).Moves))
 	}
 }

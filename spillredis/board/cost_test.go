@@ -37,7 +37,7 @@ func TestCostOfTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var fleets []*fleet.Fleet
 	for range tasks {
-		f, err := fleet.New(fleet.Config{Tasks: tasks, Interval: interval, Limits: quota.LocalConfig{Stranger: quota.Limit{Rate: 10}}})
+		f, err := fleet.New(fleet.Config{Tasks: tasks, Interval: interval, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 10}}})
 		if err != nil {
 			t.Fatal(err)
 		}

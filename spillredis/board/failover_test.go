@@ -99,7 +99,7 @@ func TestSentinelPromotesAReplica(t *testing.T) {
 	}
 	within(t, "all", r.share(5*time.Second, 15*time.Second), 0.95, 1.05)
 	for i, f := range r.fleets {
-		if st := f.Stats(time.Now()); st.Age > time.Second || st.Errors == 0 || st.Epoch < before.Epoch {
+		if st := f.Stats(time.Now()); st.Age > time.Second || st.ErrorsTotal == 0 || st.Epoch < before.Epoch {
 			t.Errorf("task %d: %+v, want errors, and new levels", i, st)
 		}
 	}
@@ -162,7 +162,7 @@ func TestClusterFailsOver(t *testing.T) {
 	}
 	within(t, "all", r.share(5*time.Second, 15*time.Second), 0.95, 1.05)
 	for i, f := range r.fleets {
-		if st := f.Stats(time.Now()); st.Age > time.Second || st.Errors == 0 {
+		if st := f.Stats(time.Now()); st.Age > time.Second || st.ErrorsTotal == 0 {
 			t.Errorf("task %d: %+v, want errors, and new levels", i, st)
 		}
 	}

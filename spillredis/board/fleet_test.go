@@ -166,7 +166,7 @@ func TestServerIsKilledAndComesBackEmpty(t *testing.T) {
 		if st.Leader {
 			leaders++
 		}
-		if st.Epoch < 2 || st.Errors == 0 || st.Tasks != tasks {
+		if st.Epoch < 2 || st.ErrorsTotal == 0 || st.Tasks != tasks {
 			t.Errorf("task %d: %+v, want errors, and levels of an epoch after the first for %d tasks", i, st, tasks)
 		}
 	}

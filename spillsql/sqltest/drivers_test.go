@@ -20,9 +20,9 @@ func TestMySQLErrors(t *testing.T) {
 	for number, want := range map[uint16]fault.Failure{
 		1040: {Overload: true, Unprocessed: true, Party: fault.Server},
 		1203: {Overload: true, Unprocessed: true, Party: fault.Server},
-		1205: {Safety: fault.No},
-		1213: {Safety: fault.No},
-		1062: {Safety: fault.No, Party: fault.Client}, // duplicate entry
+		1205: {Safety: fault.RetryUnsafe},
+		1213: {Safety: fault.RetryUnsafe},
+		1062: {Safety: fault.RetryUnsafe, Party: fault.Client}, // duplicate entry
 	} {
 		if got := spillsql.Classify(fmt.Errorf("wrapped: %w", &mysql.MySQLError{Number: number})); got != want {
 			t.Errorf("%d: %+v", number, got)

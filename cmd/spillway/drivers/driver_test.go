@@ -281,7 +281,7 @@ func TestModes(t *testing.T) {
 			for range 5 {
 				err = c.Database("test").RunCommand(t.Context(), bson.D{{Key: "ping", Value: 1}}).Err()
 			}
-			if got := s.stats().Gate.RateLimit.Rejected; (err == nil) != want.ok || got != want.rejected {
+			if got := s.stats().Gate.RateLimit.RejectedTotal; (err == nil) != want.ok || got != want.rejected {
 				t.Errorf("%d rejected, error %v", got, err)
 			}
 		})
@@ -303,7 +303,7 @@ func TestConnectionLimiter(t *testing.T) {
 			err = s.client(func(o *options.ClientOptions) { o.SetServerSelectionTimeout(300 * time.Millisecond) }).Ping(t.Context(), nil)
 		}
 	}
-	if st := s.stats(); err == nil || st.Connections.Rate.Rejected == 0 || st.Connections.Rate.Admitted != 2 {
+	if st := s.stats(); err == nil || st.Connections.Rate.RejectedTotal == 0 || st.Connections.Rate.AdmittedTotal != 2 {
 		t.Errorf("error %v, connections %+v", err, st.Connections)
 	}
 }

@@ -93,11 +93,11 @@ func TestOldDriverSurvivesSpike(t *testing.T) {
 			s := start(t, backend, test.change)
 			served, failed := spike(t, oldClient(t, s.addr()), workers, every, 2*time.Second)
 			st := s.stats()
-			t.Logf("%d served, %d failed; %d answers of overload, %d retries, %d queued", served, failed, st.Overloads, st.Retries, st.Gate.RateLimit.Queued)
+			t.Logf("%d served, %d failed; %d answers of overload, %d retries, %d queued", served, failed, st.Overloads, st.Retries, st.Gate.RateLimit.QueuedTotal)
 			if failed*100 > served*test.most || served < rate {
 				t.Errorf("%d served, %d failed", served, failed)
 			}
-			if st.Overloads+st.Gate.RateLimit.Queued == 0 {
+			if st.Overloads+st.Gate.RateLimit.QueuedTotal == 0 {
 				t.Error("there was no spike")
 			}
 		})

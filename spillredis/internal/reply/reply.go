@@ -13,18 +13,18 @@ var meanings = map[string]fault.Failure{
 	// A script keeps the server from executing anything.
 	"BUSY": {Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask},
 	// It lacks memory for this command. The wait before a retry frees none.
-	"OOM": {Overload: true, Safety: fault.No, Party: fault.Server},
+	"OOM": {Overload: true, Safety: fault.RetryUnsafe, Party: fault.Server},
 	// It is not short of anything, and has not executed the command: it starts, or looks for
 	// its master.
-	"LOADING":     {Safety: fault.Yes, Party: fault.Server, Scope: fault.ScopeTask},
-	"MASTERDOWN":  {Safety: fault.Yes, Party: fault.Server, Scope: fault.ScopeTask},
-	"CLUSTERDOWN": {Safety: fault.Yes, Party: fault.Server},
-	"TRYAGAIN":    {Safety: fault.Yes, Party: fault.Server},
-	"READONLY":    {Safety: fault.Yes, Party: fault.Server},
-	"NOREPLICAS":  {Safety: fault.Yes, Party: fault.Server},
+	"LOADING":     {Safety: fault.RetrySafe, Party: fault.Server, Scope: fault.ScopeTask},
+	"MASTERDOWN":  {Safety: fault.RetrySafe, Party: fault.Server, Scope: fault.ScopeTask},
+	"CLUSTERDOWN": {Safety: fault.RetrySafe, Party: fault.Server},
+	"TRYAGAIN":    {Safety: fault.RetrySafe, Party: fault.Server},
+	"READONLY":    {Safety: fault.RetrySafe, Party: fault.Server},
+	"NOREPLICAS":  {Safety: fault.RetrySafe, Party: fault.Server},
 	// The client library sends the command to the node that the answer names.
-	"MOVED": {Safety: fault.No},
-	"ASK":   {Safety: fault.No},
+	"MOVED": {Safety: fault.RetryUnsafe},
+	"ASK":   {Safety: fault.RetryUnsafe},
 }
 
 // maxClients is the answer to a connection above maxclients. It has no special code.
@@ -40,7 +40,7 @@ func Meaning(text string) fault.Failure {
 	if f, ok := meanings[code]; ok {
 		return f
 	}
-	return fault.Failure{Safety: fault.No, Party: fault.Client}
+	return fault.Failure{Safety: fault.RetryUnsafe, Party: fault.Client}
 }
 
 // Redirect reports whether text names another node, or says that this one is a replica, so

@@ -74,7 +74,7 @@ func TestMongo(t *testing.T) {
 	if first, second := ask(), ask(); !first || second {
 		t.Error("the limit of the new configuration is not there")
 	}
-	if s := p.Stats(time.Now()).Mongo; len(s) != 1 || s[0].Commands != 3 || s[0].Gate.RateLimit.Rejected != 1 {
+	if s := p.Stats(time.Now()).Mongo; len(s) != 1 || s[0].Commands != 3 || s[0].Gate.RateLimit.RejectedTotal != 1 {
 		t.Errorf("%+v", s)
 	}
 	if err := p.Drain(context.Background()); err != nil {

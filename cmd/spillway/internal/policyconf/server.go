@@ -13,15 +13,15 @@ type RateLimit struct {
 
 // Quota has the settings of package quota and of its local allocator.
 type Quota struct {
-	Mode         Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	BurstSeconds float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
-	Cost         float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`
-	MaxStrangers int              `yaml:"max_strangers" sets:"quota.Config.MaxStrangers" jsonschema_description:"How many customers without a limit by name are counted apart; the others share one count."`
-	Capacity     float64          `yaml:"capacity" sets:"quota.LocalConfig.Capacity" jsonschema_description:"Cost per second of all customers together, shared by weight."`
-	Customers    map[string]Limit `yaml:"customers" sets:"quota.LocalConfig.Customers" jsonschema_description:"Limits of customers by name." default:"Empty means none."`
-	Stranger     Limit            `yaml:"stranger" sets:"quota.LocalConfig.Stranger" jsonschema_description:"Limit of each other customer." default:"Empty means no limit."`
-	Strangers    Limit            `yaml:"strangers" sets:"quota.LocalConfig.Strangers" jsonschema_description:"Limit of all other customers together." default:"Empty means no limit."`
-	Interval     time.Duration    `yaml:"interval" sets:"quota.LocalConfig.Interval" jsonschema_description:"How often the capacity is shared anew."`
+	Mode          Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
+	BurstSeconds  float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
+	Cost          float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`
+	MaxUnlisted   int              `yaml:"max_unlisted" sets:"quota.Config.MaxUnlisted" jsonschema_description:"How many customers without a limit by name are counted apart; the others share one count."`
+	Capacity      float64          `yaml:"capacity" sets:"quota.LocalConfig.Capacity" jsonschema_description:"Cost per second of all customers together, shared by weight."`
+	Customers     map[string]Limit `yaml:"customers" sets:"quota.LocalConfig.Customers" jsonschema_description:"Limits of customers by name." default:"Empty means none."`
+	DefaultLimit  Limit            `yaml:"default_limit" sets:"quota.LocalConfig.DefaultLimit" jsonschema_description:"Limit of each other customer." default:"Empty means no limit."`
+	UnlistedTotal Limit            `yaml:"unlisted_total" sets:"quota.LocalConfig.UnlistedTotal" jsonschema_description:"Limit of all other customers together." default:"Empty means no limit."`
+	Interval      time.Duration    `yaml:"interval" sets:"quota.LocalConfig.Interval" jsonschema_description:"How often the capacity is shared anew."`
 }
 
 // Limit has the settings of a customer.

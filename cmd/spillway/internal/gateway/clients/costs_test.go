@@ -15,7 +15,7 @@ import (
 // TestBill replays the life of connections.
 func TestBill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		local, err := quota.NewLocal(quota.LocalConfig{Stranger: quota.Limit{Rate: 1}})
+		local, err := quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 1}})
 		if err != nil {
 			t.Fatal(err)
 		}

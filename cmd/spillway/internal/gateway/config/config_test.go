@@ -45,7 +45,7 @@ clusters:
     quota:
       customers:
         acme: {rate: 50, weight: 2, shares: {sheddable: 0.5}}
-      strangers: {rate: 100}
+      unlisted_total: {rate: 100}
     shed: {max_wait: 20ms}
     throttle: {k: 1.5}
     inflight: {max_requests: 200}
@@ -85,7 +85,7 @@ func TestGoodFiles(t *testing.T) {
 	}
 	in := c.Ingress(&c.Listeners[1], &c.Clusters[0])
 	if in.RateLimitMode != spillway.ModeObserve || in.ShedMode != spillway.ModeEnforce || in.Trust.Boundary != ingress.Internal ||
-		in.Trust.Highest["uri:spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.Others != spillway.Sheddable || in.Quota.Allocator == nil {
+		in.Trust.MaxByIdentity["uri:spiffe://shop/cart"] != spillway.CriticalPlus || in.Trust.DefaultMax != spillway.Sheddable || in.Quota.Allocator == nil {
 		t.Errorf("ingress: %+v", in)
 	}
 	if in := c.Ingress(&c.Listeners[0], &c.Clusters[1]); in.ShedMode != spillway.ModeOff {

@@ -119,7 +119,7 @@ func (m *Mongo) Connections() ingress.ListenerConfig {
 // Ingress returns what of the listener concerns commands.
 func (m *Mongo) Ingress(c *Config) ingress.Config {
 	p := &m.Parameters
-	all := ingress.Config{RateLimitMode: c.modeOf(m.RequestMode), Forwards: true}
+	all := ingress.Config{RateLimitMode: c.modeOf(m.RequestMode), ProxyOnly: true}
 	c.shed(&all, &m.Shed)
 	c.quota(&all, m.Quota)
 	if p.RequestEnabled {

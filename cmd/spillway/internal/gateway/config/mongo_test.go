@@ -29,7 +29,7 @@ mongo:
     ingressRequestRateLimiterApplicationExemptions: [backup]
     ingressRequestRateLimiterAllowRetries: false
     externalClientBaseBackoffMS: 50
-  quota: {stranger: {rate: 10}}
+  quota: {default_limit: {rate: 10}}
   shed: {mode: observe}
   classes:
   - {applications: [batch], criticality: SHEDDABLE, customer: application}

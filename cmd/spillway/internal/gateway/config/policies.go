@@ -36,7 +36,7 @@ func (c *Config) Ingress(l *Listener, x *Cluster) ingress.Config {
 	all := ingress.Config{
 		RateLimit:     policyconf.Fill[ratelimit.Config](x.RateLimit),
 		RateLimitMode: c.modeOf(x.RateLimit.Mode),
-		Forwards:      true,
+		ProxyOnly:     true,
 		Attempts:      policyconf.Fill[attempts.Config](x.Attempts),
 		Trust:         l.trust(),
 		RetryAfter:    x.RetryAfter,
@@ -74,12 +74,12 @@ func (l *Listener) trust() ingress.Trust {
 	if l.Boundary == "internal" {
 		t.Boundary = ingress.Internal
 	}
-	t.Others, _ = l.Others.Criticality() // Check has seen that it is one, or empty
+	t.DefaultMax, _ = l.Others.Criticality() // Check has seen that it is one, or empty
 	for name, class := range l.Callers {
-		if t.Highest == nil {
-			t.Highest = make(map[string]spillway.Criticality, len(l.Callers))
+		if t.MaxByIdentity == nil {
+			t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))
 		}
-		t.Highest[name], _ = class.Criticality() // as above
+		t.MaxByIdentity[name], _ = class.Criticality() // as above
 	}
 	return t
 }

@@ -152,7 +152,7 @@ func (k *checker) tuning(at string, given *Tune, c tune.Config, r ratelimit.Conf
 	if err != nil || c.Whole {
 		return
 	}
-	s := t.Stats()
+	s := t.Stats(time.Now())
 	k.bound(at+".min", "is", given.Min, r)
 	k.bound(at+".max", "is", given.Max, r)
 	k.bound(at, "needs min: by default it is", s.Min, r)

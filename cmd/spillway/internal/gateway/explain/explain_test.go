@@ -27,7 +27,7 @@ clusters:
   - name: web
     endpoints: ["%s"]
     rate_limit: {rate: 1000}
-    quota: {stranger: {rate: 100}}
+    quota: {default_limit: {rate: 100}}
     retry: {ratio: 1, base: -1ms, max_body_bytes: 1000}
   - name: jobs
     endpoints: ["%s"]

@@ -33,7 +33,7 @@ func startCostly(t *testing.T, limit float64, change func(*config.Listener)) *co
 		l.TLS = &config.ServerTLS{Certificate: a.file("proxy"), Key: a.file("proxy-key")}
 		l.Boundary, l.Peers, l.Others = "internal", []string{"127.0.0.0/8"}, "CRITICAL_PLUS"
 		change(l)
-		c.Clusters[0].Quota = &config.Quota{BurstSeconds: 3600, Stranger: config.Limit{Rate: limit / 3600}}
+		c.Clusters[0].Quota = &config.Quota{BurstSeconds: 3600, DefaultLimit: config.Limit{Rate: limit / 3600}}
 		c.Routes = []config.Route{{Criticality: "CRITICAL_PLUS", Customer: config.Customer{Header: "X-Customer"}}}
 	})
 	x := &costly{t: t, p: p, url: "https://" + p.Addr("").String(), trust: x509.NewCertPool()}

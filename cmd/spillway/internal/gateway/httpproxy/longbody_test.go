@@ -64,7 +64,7 @@ func TestAddressesTakeTurns(t *testing.T) {
 		t.Helper()
 		until(t, fmt.Sprintf("%d wait and %d are rejected", n, refused), func() bool {
 			q := p.Stats(time.Now()).Clusters["upstream"].Queue
-			return q.Busy == 1 && q.Waiting == n && q.RefusedTotal == refused
+			return q.Busy == 1 && q.Waiting == n && q.RejectedTotal == refused
 		})
 	}
 	for i := range 7 {

@@ -124,7 +124,7 @@ func (t *tuning) count() (*upstream.Meter, counts) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u := p.clusters[t.name].Current()
-	c := counts{dropped: u.Limiter().Stats().Drops, admitted: make(map[gateKey]uint64)}
+	c := counts{dropped: u.Limiter().Stats(time.Now()).RejectedTotal, admitted: make(map[gateKey]uint64)}
 	for key, g := range p.gates {
 		if key.cluster == t.name {
 			c.admitted[key] = g.admitted.Load()

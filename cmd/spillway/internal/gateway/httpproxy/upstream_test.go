@@ -264,7 +264,7 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 		defer conn.Close()
 		all = append(all, conn)
 	}
-	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RefusedTotal == 10 })
+	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RejectedTotal == 10 })
 	for _, conn := range all { // no client has sent a byte
 		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		if _, err := conn.Read(make([]byte, 1)); errors.Is(err, syscall.ECONNRESET) {

@@ -35,7 +35,7 @@ func (c *conn) admit(f message.Frame, cmd *message.Command) error {
 			continue
 		}
 		t.end(a.Verdict, no)
-		if no.Refused() {
+		if no.Rejected() {
 			return c.refuse(f, cmd, no)
 		}
 		return c.deliver(f, cmd, a)
@@ -161,7 +161,7 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 }
 
 // refuse answers a command in the place of the server.
-func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Refusal) error {
+func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {
 		return clientError(err)

@@ -47,7 +47,7 @@ func refusal(text string, base int32, retry bool) []byte {
 }
 
 // of returns what to answer.
-func (r *refusals) of(x ingress.Refusal) []byte {
+func (r *refusals) of(x ingress.Rejection) []byte {
 	switch {
 	case x.DontRetry:
 		return r.dontRetry

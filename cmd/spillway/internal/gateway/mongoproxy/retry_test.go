@@ -281,8 +281,8 @@ func TestUnanswered(t *testing.T) {
 	if got := p.ask(msg(9, 0, ping)); isOK(got) || labels(got) != labelOverloaded+" "+labelRetryable {
 		t.Errorf("got %x", got)
 	}
-	if st := f.stats(); st.Dropped != 2 || st.Gate.RateLimit.Admitted != 2 {
-		t.Errorf("%d dropped, %d admitted, want 2 and 2", st.Dropped, st.Gate.RateLimit.Admitted)
+	if st := f.stats(); st.Dropped != 2 || st.Gate.RateLimit.AdmittedTotal != 2 {
+		t.Errorf("%d dropped, %d admitted, want 2 and 2", st.Dropped, st.Gate.RateLimit.AdmittedTotal)
 	}
 }
 

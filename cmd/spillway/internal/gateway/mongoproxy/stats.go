@@ -65,7 +65,7 @@ func (l *listener) stats(now time.Time) Stats {
 	}
 	s.InFlight, s.Peak = c.working.read()
 	if st.strategy != nil {
-		s.Retry = st.strategy.Stats()
+		s.Retry = st.strategy.Stats(now)
 	}
 	if t := l.tuning.Load(); t != nil {
 		x := t.tuner.Stats()
@@ -93,23 +93,23 @@ func (s *Stats) ServerStatus() iter.Seq2[string, float64] {
 		}{
 			{"connections.current", float64(s.Connections.Open)},
 			{"connections.queuedForEstablishment", float64(conns.Waiting)},
-			{"connections.establishmentRateLimit.rejected", float64(conns.Rejected)},
-			{"connections.establishmentRateLimit.exempted", float64(conns.Exempted)},
-			{"connections.establishmentRateLimit.interruptedDueToClientDisconnect", float64(conns.GaveUp)},
+			{"connections.establishmentRateLimit.rejected", float64(conns.RejectedTotal)},
+			{"connections.establishmentRateLimit.exempted", float64(conns.ExemptedTotal)},
+			{"connections.establishmentRateLimit.interruptedDueToClientDisconnect", float64(conns.AbandonedTotal)},
 			{"network.numRequests", float64(s.Commands)},
-			{"queues.ingressSessionEstablishment.addedToQueue", float64(conns.Queued)},
-			{"queues.ingressSessionEstablishment.removedFromQueue", float64(conns.Queued) - float64(conns.Waiting)},
-			{"queues.ingressSessionEstablishment.interruptedInQueue", float64(conns.GaveUp)},
+			{"queues.ingressSessionEstablishment.addedToQueue", float64(conns.QueuedTotal)},
+			{"queues.ingressSessionEstablishment.removedFromQueue", float64(conns.QueuedTotal) - float64(conns.Waiting)},
+			{"queues.ingressSessionEstablishment.interruptedInQueue", float64(conns.AbandonedTotal)},
 			{"queues.ingressSessionEstablishment.averageTimeQueuedMicros", averageQueued(conns)},
 			{"queues.ingressSessionEstablishment.attemptedAdmissions", attempted(conns)},
-			{"queues.ingressSessionEstablishment.successfulAdmissions", float64(conns.Admitted)},
-			{"queues.ingressSessionEstablishment.rejectedAdmissions", float64(conns.Rejected)},
-			{"queues.ingressSessionEstablishment.exemptedAdmissions", float64(conns.Exempted)},
+			{"queues.ingressSessionEstablishment.successfulAdmissions", float64(conns.AdmittedTotal)},
+			{"queues.ingressSessionEstablishment.rejectedAdmissions", float64(conns.RejectedTotal)},
+			{"queues.ingressSessionEstablishment.exemptedAdmissions", float64(conns.ExemptedTotal)},
 			{"queues.ingressSessionEstablishment.totalAvailableTokens", max(0, conns.Tokens)},
 			{"network.ingressRequestRateLimiter.attemptedAdmissions", attempted(reqs)},
-			{"network.ingressRequestRateLimiter.successfulAdmissions", float64(reqs.Admitted)},
-			{"network.ingressRequestRateLimiter.rejectedAdmissions", float64(reqs.Rejected)},
-			{"network.ingressRequestRateLimiter.exemptedAdmissions", float64(reqs.Exempted + s.Exempt)},
+			{"network.ingressRequestRateLimiter.successfulAdmissions", float64(reqs.AdmittedTotal)},
+			{"network.ingressRequestRateLimiter.rejectedAdmissions", float64(reqs.RejectedTotal)},
+			{"network.ingressRequestRateLimiter.exemptedAdmissions", float64(reqs.ExemptedTotal + s.Exempt)},
 			{"network.ingressRequestRateLimiter.totalAvailableTokens", max(0, reqs.Tokens)},
 		}
 		for _, x := range all {
@@ -121,11 +121,11 @@ func (s *Stats) ServerStatus() iter.Seq2[string, float64] {
 }
 
 func attempted(s ratelimit.Stats) float64 {
-	return float64(s.Admitted+s.Rejected+s.GaveUp) + float64(s.Waiting)
+	return float64(s.AdmittedTotal+s.RejectedTotal+s.AbandonedTotal) + float64(s.Waiting)
 }
 
 func averageQueued(s ratelimit.Stats) float64 {
-	left := float64(s.Queued) - float64(s.Waiting)
+	left := float64(s.QueuedTotal) - float64(s.Waiting)
 	if left <= 0 {
 		return 0
 	}

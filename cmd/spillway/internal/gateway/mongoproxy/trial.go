@@ -32,7 +32,7 @@ type trial struct {
 
 // attempt takes the command through the gates to the server. A refusal by a gate is
 // like one by the server.
-func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.Refusal, err error) {
+func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.Rejection, err error) {
 	c := t.conn
 	l := c.listener
 	if !t.command.Waits() {
@@ -44,7 +44,7 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 	case c.ctx.Err() != nil:
 		p.Done(spillway.OutcomeAbandoned)
 		return a, no, because(Left, c.ctx.Err())
-	case no.Refused():
+	case no.Rejected():
 		a.Verdict = message.Verdict{Failed: true, Overloaded: true, Retryable: c.settings.refusals.retries && !no.DontRetry}
 		return a, no, nil
 	}
@@ -111,15 +111,15 @@ func (t *trial) begin() {
 }
 
 // end is told what became of the last attempt.
-func (t *trial) end(v message.Verdict, no ingress.Refusal) {
+func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	switch c := t.conn; {
 	case c.ctx.Err() != nil:
 		t.report(spillway.OutcomeAbandoned, c.ctx.Err())
-	case no.Refused():
+	case no.Rejected():
 		t.report(spillway.OutcomeNotStarted, no.Err)
 	case t.why != nil:
-		t.report(v.Fate(), retry.Explain(errDeclined, t.why, int(t.number)+1))
+		t.report(v.Fate(), retry.WrapError(errDeclined, t.why, int(t.number)+1))
 	default:
 		t.report(v.Fate(), nil)
 	}

@@ -91,8 +91,8 @@ func (t *tuning) Set(ctx context.Context, _ float64) error {
 func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used float64) {
 	served := t.window.Read(now, &t.meter, t.config.Signals, values, t.underWay.Load() > 0)
 	s := t.listener.gate.Stats(now).RateLimit
-	admitted, exempted := float64(s.Admitted-t.admitted), float64(s.Exempted-t.exempted)
-	t.admitted, t.exempted = s.Admitted, s.Exempted
+	admitted, exempted := float64(s.AdmittedTotal-t.admitted), float64(s.ExemptedTotal-t.exempted)
+	t.admitted, t.exempted = s.AdmittedTotal, s.ExemptedTotal
 	if exempted == 0 {
 		return served
 	}

@@ -72,7 +72,7 @@ func TestTuneReads(t *testing.T) {
 	})
 	f := newFront(t, func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 100, RequestApplications: []string{"exempt"}}
-		m.Quota = &config.Quota{Stranger: config.Limit{Rate: 1.0 / 1800}, BurstSeconds: 3600}
+		m.Quota = &config.Quota{DefaultLimit: config.Limit{Rate: 1.0 / 1800}, BurstSeconds: 3600}
 		m.Tune = &config.Tune{Mode: "enforce", Latency: 20 * time.Millisecond, Reaction: time.Hour} // by hand, below
 	}, s)
 	p := f.dial()

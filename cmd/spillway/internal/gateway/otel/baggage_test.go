@@ -73,7 +73,7 @@ func TestCriticalityPassesOpenTelemetry(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var got spillway.Criticality
 			var members int
-			gates, err := ingress.New(ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus}})
+			gates, err := ingress.New(ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -142,4 +142,4 @@ type Stats struct {
 }
 
 // Stats returns what is known since the last look.
-func (t *Tuner) Stats() Stats { return Stats{t.tuner.Stats(), t.failures.Load()} }
+func (t *Tuner) Stats() Stats { return Stats{t.tuner.Stats(time.Now()), t.failures.Load()} }

@@ -89,19 +89,19 @@ func (q *Queue) Leave(r Request) {
 
 // Stats says how a [Queue] stands.
 type Stats struct {
-	Busy, Places int // requests under way
-	Waiting      int
-	RefusedTotal uint64        // for want of room
-	ExpiredTotal uint64        // whose turn did not come in time
-	TurnsTotal   uint64        // that came after a wait
-	Waited       time.Duration // for all of these
+	Busy, Places  int // requests under way
+	Waiting       int
+	RejectedTotal uint64        // for want of room
+	ExpiredTotal  uint64        // whose turn did not come in time
+	TurnsTotal    uint64        // that came after a wait
+	Waited        time.Duration // for all of these
 }
 
 // Stats returns the levels and totals.
 func (q *Queue) Stats() Stats {
 	s, first := q.all.stats(), q.incoming.stats()
 	s.Waiting += first.Waiting
-	s.RefusedTotal += first.RefusedTotal
+	s.RejectedTotal += first.RejectedTotal
 	s.ExpiredTotal += first.ExpiredTotal
 	return s
 }

@@ -81,11 +81,11 @@ func (x *Cluster) Stats(now time.Time) Stats {
 	s := Stats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
 	if u.limits != nil {
-		s.Egress.Inflight = u.limits.Limiter().Stats() // which follows before the first request, too
+		s.Egress.Inflight = u.limits.Limiter().Stats(now) // which follows before the first request, too
 	}
-	s.Retry = u.retries.Stats()
+	s.Retry = u.retries.Stats(now)
 	if b := u.retries.Budget; b != nil {
-		s.Budget = b.Stats()
+		s.Budget = b.Stats(now)
 	}
 	if u.queue != nil {
 		s.Queue = u.queue.Stats()

@@ -2,6 +2,7 @@ package drill
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
@@ -34,7 +35,7 @@ func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() level
 		return nil, nil, err
 	}
 	return transport, func() levels {
-		l := levels{limit: limit, budget: bucket.Stats().Tokens / budgetCapacity}
+		l := levels{limit: limit, budget: bucket.Stats(time.Now()).Tokens / budgetCapacity}
 		for _, backend := range transport.Stats() { // the one there is
 			l.limit = backend.Inflight.MaxRequests
 		}

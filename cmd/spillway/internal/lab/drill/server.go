@@ -13,7 +13,7 @@ import (
 // but for one thing: it is an internal server, so that it believes the labels.
 func serveProtected(ln net.Listener, next http.Handler) error {
 	server, err := ingress.New(ingress.Config{
-		Trust: ingress.Trust{Boundary: ingress.Internal, Others: spillway.CriticalPlus},
+		Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},
 	})
 	if err != nil {
 		return err

@@ -57,9 +57,9 @@ func (v Verdict) Fate() spillway.Outcome {
 
 // Failure is what the retry policy is told.
 func (v Verdict) Failure() fault.Failure {
-	f := fault.Failure{Overload: v.Overloaded, Safety: fault.No, RetryAfter: v.Base, HasRetryAfter: v.Base > 0}
+	f := fault.Failure{Overload: v.Overloaded, Safety: fault.RetryUnsafe, RetryAfter: v.Base, HasRetryAfter: v.Base > 0}
 	if v.Overloaded && v.Retryable {
-		f.Safety = fault.Yes
+		f.Safety = fault.RetrySafe
 	}
 	return f
 }
