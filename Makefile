@@ -102,6 +102,12 @@ promtool: ## Check the alert rules, their tests and the metrics with promtool
 	@promtool test rules deploy/alerts_test.yaml
 	@go test -count 1 -run TestPromtool ./spillprom
 
+.PHONY: site
+site: ## Build the documentation site in dist/site and check its links; needs mkdocs-material, from Debian or PyPI
+	@command -v mkdocs >/dev/null || { echo "mkdocs is not installed: Debian has it in the package mkdocs-material"; exit 1; }
+	@mkdocs build --quiet --strict --config-file tools/site/mkdocs.yml
+	@go run ./tools/site dist/site
+
 .PHONY: fmt
 fmt: ## Format all Go files
 	@gofmt -w .

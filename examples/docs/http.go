@@ -1,0 +1,71 @@
+package docs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+func server(mux http.Handler, listener net.Listener) error {
+	handler, err := spillhttp.NewHandler(mux, spillhttp.HandlerConfig{HealthPaths: []string{"/healthz"}})
+	if err != nil {
+		return err
+	}
+	return handler.Serve(&http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}, listener)
+}
+
+func client() (*http.Client, error) {
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{})
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: transport, Timeout: 10 * time.Second}, nil
+}
+
+// call makes a call with a class.
+func call(ctx context.Context, client *http.Client, url string) error {
+	ctx = spillway.WithCriticality(ctx, spillway.SheddablePlus) // batch work
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if errors.Is(err, spillway.ErrRejected) {
+		fmt.Println(err) // rejected by this client: nothing was sent
+	}
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// observed returns a handler that rejects nothing.
+func observed(mux http.Handler, observer spillway.Observer) (*spillhttp.Handler, error) {
+	gates, err := ingress.New(ingress.Config{
+		ShedMode:      spillway.ModeObserve,
+		RateLimitMode: spillway.ModeObserve,
+		QuotaMode:     spillway.ModeObserve,
+		InFlightMode:  spillway.ModeObserve,
+		Observer:      observer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return spillhttp.NewHandler(mux, spillhttp.HandlerConfig{Ingress: gates})
+}
+
+func explain(err error) {
+	var rejected *spillway.RejectedError
+	if errors.As(err, &rejected) {
+		log.Printf("%s rejected the call: %v, %.0f of %.0f %s, come back after %v",
+			rejected.Policy, rejected.Reason, rejected.Level, rejected.Limit, rejected.Unit, rejected.RetryAfter)
+	}
+}

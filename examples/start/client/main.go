@@ -1,0 +1,45 @@
+// Client calls a server once. It is the program of docs/start.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+func main() {
+	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	client := &http.Client{Transport: transport}
+
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, os.Args[1], nil)
+	if err != nil {
+		log.Fatal(err) //nolint:gocritic // the deferred call does not matter at the end of the program
+	}
+	resp, err := client.Do(req)
+	if errors.Is(err, spillway.ErrRejected) {
+		log.Fatal("rejected by this client, nothing was sent: ", err)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(resp.Body)
+	fmt.Print(resp.Status, " ", string(body))
+	if err != nil {
+		log.Fatal(err)
+	}
+}

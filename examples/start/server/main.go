@@ -1,0 +1,48 @@
+// Server has two classes of requests. It is the program of docs/start.md.
+package main
+
+import (
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+func main() {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", answer("ok"))
+	mux.HandleFunc("GET /checkout", answer("paid"))
+	mux.HandleFunc("GET /report", answer("a report"))
+
+	handler, err := spillhttp.NewHandler(mux, spillhttp.HandlerConfig{
+		HealthPaths: []string{"/healthz"}, // never rejected
+		Classify:    classify,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:8080")
+	if err != nil {
+		log.Fatal(err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	log.Fatal(handler.Serve(server, listener))
+}
+
+// classify says how important a request is.
+func classify(r *http.Request) spillway.Call {
+	if r.URL.Path == "/report" {
+		return spillway.Call{Criticality: spillway.Sheddable}
+	}
+	return spillway.Call{Criticality: spillway.Critical}
+}
+
+func answer(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintln(w, text, spillway.CriticalityFrom(r.Context()))
+	}
+}
