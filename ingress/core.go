@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,8 +107,8 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 // Reject reports whether a request would be rejected if it came now: it asks the gates
 // that Enter asks, in the same order, until one would have the request wait. If the answer
 // is a Refusal, that is counted and reported; if not, nothing was counted or taken, and the
-// request must still Enter.
-func (c *Core) Reject(now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
+// request must still Enter. Ctx is for the event alone, and may be nil.
+func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	st := c.settings.Load()
 	if st.exempt(call) {
 		return Rejection{}
@@ -119,7 +120,7 @@ func (c *Core) Reject(now time.Time, call *spillway.Call, from *ratelimit.Caller
 		if err := c.refuses(st, gate, now, call, from); err != nil {
 			st.observe(now, call)
 			if st.config.Observer != nil {
-				a := Admission{settings: st, call: *call, start: now}
+				a := Admission{settings: st, ctx: ctx, call: *call, start: now}
 				a.reportRejection(gate, err)
 			}
 			return c.refusal(st, now, call, err)

@@ -55,7 +55,7 @@ func goldenScenarios() []goldenScenario {
 type goldenScenario struct {
 	name    string
 	config  Config
-	early   bool           // asks RefuseAt first
+	early   bool           // asks RejectAt first
 	updates map[int]Config // before a visit
 }
 
@@ -179,7 +179,7 @@ func (g *goldenTrace) visit(s *Server, v goldenVisit, early bool) {
 	var refusal Rejection
 	var p Passage
 	if early {
-		refusal = s.RejectAt(time.Now(), call, &ratelimit.Caller{})
+		refusal = s.RejectAt(context.Background(), time.Now(), call, &ratelimit.Caller{})
 	}
 	if !refusal.Rejected() {
 		p, refusal = s.Enter(ctx, call, ratelimit.Caller{})

@@ -2,6 +2,7 @@ package spillhttp
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // A head is a request without a body, and a buffer for the answer. It is used again for
@@ -19,6 +21,7 @@ type head struct {
 	framing
 
 	request http.Request
+	context headContext
 	values  []string // of its header
 	answer  []byte
 
@@ -36,7 +39,25 @@ type head struct {
 // remembered is the maximum length of what is kept in before.
 const remembered = 1024
 
-var heads = sync.Pool{New: func() any { return &head{request: http.Request{Header: make(http.Header)}} }}
+var heads = sync.Pool{New: func() any {
+	return &head{request: http.Request{Header: make(http.Header)}, context: headContext{Context: context.Background()}}
+}}
+
+// A headContext is the context of the events of a request that is rejected early. The observer
+// finds the head of the request in it, if the Handler has read it.
+type headContext struct {
+	context.Context //nolint:containedctx // it is the background
+
+	request *http.Request
+}
+
+// Value implements [context.Context].
+func (c *headContext) Value(key any) any {
+	if key == (claims.HeadKey{}) && c.request != nil {
+		return c.request
+	}
+	return nil
+}
 
 // frame reports whether b is exactly one request without a body, as [frame] has it.
 func (x *head) frame(b []byte) bool {

@@ -217,7 +217,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	if !c.judge(now, x, b, &a) {
 		return false, nil
 	}
-	why := c.handler.early(now, &a)
+	why := c.handler.early(&x.context, now, &a)
 	if !why.Rejected() {
 		return false, nil
 	}
@@ -231,6 +231,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 // be read. A Handler that is plain needs only the path and the claims.
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
+	x.context.request = nil
 	if h.plain {
 		if path, ok := x.glance(b); ok {
 			trust := h.ingress.Trust()
@@ -245,6 +246,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	if !x.read(b, c.peer) || h.unseen(&x.request) {
 		return false
 	}
+	x.context.request = &x.request
 	h.judge(now, &x.request, a)
 	return true
 }

@@ -290,9 +290,9 @@ func (h *Handler) busy() {
 	}
 }
 
-// early decides on a request when only its head has come.
-func (h *Handler) early(now time.Time, a *arrival) ingress.Rejection {
-	refusal := h.ingress.RejectAt(now, a.call, &a.caller)
+// early decides on a request when only its head has come. Ctx is for the event.
+func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
+	refusal := h.ingress.RejectAt(ctx, now, a.call, &a.caller)
 	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {

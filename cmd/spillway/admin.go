@@ -21,6 +21,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
@@ -52,7 +53,7 @@ type operators struct {
 
 // operate opens the address for operators, which the flag says, or the configuration.
 // Where nobody asked for one, the proxy does without if it cannot be had.
-func operate(flag string, f *follower, collector *admin.Collector) (*operators, error) {
+func operate(flag string, f *follower, collector *admin.Collector, decided *decisions.Log) (*operators, error) {
 	o := &operators{
 		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
 		asks: make(chan func()), draining: make(chan struct{}),
@@ -62,7 +63,7 @@ func operate(flag string, f *follower, collector *admin.Collector) (*operators, 
 	if err != nil || socket == nil && f.now.Otel == nil {
 		return o, err
 	}
-	o.server = admin.New(admin.Config{Collector: collector, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger})
+	o.server = admin.New(admin.Config{Collector: collector, Decisions: decided, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger})
 	if socket != nil {
 		o.serve(socket)
 	}

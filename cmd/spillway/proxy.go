@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/xds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
@@ -59,9 +60,9 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	}
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
-	collector := admin.NewCollector()
+	collector, decided := admin.NewCollector(), decisions.New(logger)
 	p, err := gateway.Start(context.WithoutCancel(ctx), gateway.Config{
-		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Connect: new(xds.Connector).Connect,
+		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Connect: new(xds.Connector).Connect,
 	})
 	if err != nil {
 		return err
@@ -70,7 +71,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 		return errors.Join(err, p.Close())
 	}
 	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log}
-	if f.operators, err = operate(c.Admin, &f, collector); err != nil {
+	if f.operators, err = operate(c.Admin, &f, collector, decided); err != nil {
 		return errors.Join(err, p.Close())
 	}
 	defer f.operators.close()

@@ -18,9 +18,9 @@ var rooms = [][]string{
 	{"strict", "page", "ready"}, // what both wings use
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
-	{"gateway/accounts", "gateway/balance", "gateway/frames", "gateway/media", "gateway/memory", "gateway/orca", "gateway/turns"},
+	{"gateway/accounts", "gateway/balance", "gateway/frames", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},
-	{"gateway/body", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
+	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
 	{"gateway/admin", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/upstream"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
 	{"gateway", "gateway/explain"},

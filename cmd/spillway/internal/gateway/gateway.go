@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
@@ -25,13 +26,15 @@ import (
 type Config struct {
 	// Config is the configuration, as a file has it. It is not changed.
 	Config *config.Config
-	// Logger is told of changes, of what is refused, and of upstreams that fail. Nil means
-	// nobody.
+	// Logger is told of changes and of upstreams that fail. Nil means nobody.
 	Logger *slog.Logger
 	// Observer, if not nil, is told of the decisions of all gates.
 	Observer spillway.Observer
 	// Accounts has the account of each request. Nil means that nobody asks for them.
 	Accounts *accounts.Book
+	// Decisions receives each rejection. Nil means that the Logger gets lines of them, and that
+	// nothing else is kept.
+	Decisions *decisions.Log
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect httpproxy.Connect
@@ -39,11 +42,11 @@ type Config struct {
 
 // A Proxy is one that runs. It is safe for concurrent use; make one with [Start].
 type Proxy struct {
-	logger   *slog.Logger
-	refusals *refusals
-	cancel   context.CancelFunc
-	http     *httpproxy.Proxy
-	mongo    *mongoproxy.Proxy
+	logger    *slog.Logger
+	decisions *decisions.Log
+	cancel    context.CancelFunc
+	http      *httpproxy.Proxy
+	mongo     *mongoproxy.Proxy
 
 	mu     sync.Mutex // one change at a time
 	config *config.Config
@@ -57,10 +60,13 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	if p.logger == nil {
 		p.logger = slog.New(slog.DiscardHandler)
 	}
-	p.refusals = newRefusals(p.logger, c.Observer)
+	if p.decisions = c.Decisions; p.decisions == nil {
+		p.decisions = decisions.New(p.logger)
+	}
+	observer := p.decisions.Before(c.Observer)
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.http = httpproxy.New(ctx, httpproxy.Config{Logger: p.logger, Observer: p.refusals, Accounts: c.Accounts, Connect: c.Connect})
-	p.mongo = mongoproxy.New(ctx, p.logger, p.refusals)
+	p.http = httpproxy.New(ctx, httpproxy.Config{Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Connect: c.Connect})
+	p.mongo = mongoproxy.New(ctx, p.logger, observer)
 	if err := p.Update(c.Config); err != nil {
 		p.cancel()
 		return nil, err
@@ -93,7 +99,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	h.Commit()
 	p.tell(c)
 	p.config = c
-	return p.refusals.update(c.Log.Refusals)
+	return p.decisions.SetRate(c.Log.Refusals)
 }
 
 // tell logs what has changed.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
 
 // fake is a proxy that stands as it is told.
@@ -87,7 +88,7 @@ func newScene(mode spillway.Mode) *scene {
 		}},
 	}}
 	s := &scene{proxy: f, now: noon, random: rand.New(rand.NewPCG(1, 2)), mode: mode, latency: 20 * time.Millisecond}
-	s.Server = newServer(Config{Collector: NewCollector(), Proxy: f, Version: "test"}, noon)
+	s.Server = newServer(Config{Collector: NewCollector(), Decisions: decisions.New(nil), Proxy: f, Version: "test"}, noon)
 	s.offered = [...]int{60, 40, 80, 20}
 	s.admits = [...]float64{1, 1, 1, 1}
 	return s
@@ -136,7 +137,7 @@ func (s *scene) second() {
 // request tells of one request of a class what a proxy would.
 func (s *scene) request(c spillway.Criticality) {
 	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
-	say := s.sampler.collector.Observe
+	say := s.sampler.decided.Before(s.sampler.collector).Observe
 	if s.random.Float64() > s.admits[c.Index()] {
 		e := rejected("shed", s.mode, outranked)
 		e.Time, e.Call = s.now, call

@@ -3,7 +3,6 @@ package admin
 import (
 	"errors"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +28,7 @@ const (
 )
 
 // A Collector counts what the policies decide; make one with [NewCollector]. It is safe
-// for concurrent use, takes no lock but to count and keep a rejection, and allocates nothing.
+// for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
 	accounts  accounts.Book // of requests of HTTP
 	booked    atomic.Bool   // by a proxy, so that events do not tell fates of these
@@ -41,14 +40,7 @@ type Collector struct {
 	deadlines histogram                       // that requests brought with them
 	slowest   atomic.Int64
 	byEnd     atomic.Pointer[[]string] // keys of calls
-
-	mu     sync.Mutex
-	recent [keptDecisions]spillway.Event // a ring
-	next   int                           // of recent; ever growing
 }
-
-// keptDecisions is how many of the last refusals are kept.
-const keptDecisions = 256
 
 // routesListed is how many pairs of a route and a reason have a metric of their own.
 const routesListed = 20
@@ -82,7 +74,6 @@ func (c *Collector) Observe(e spillway.Event) {
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
 	switch {
 	case e.Refused && byEnd && (e.Mode == spillway.ModeEnforce || e.Call.Attempt > 0):
-		c.keep(&e)
 	case e.Refused:
 		c.refused(&e, class)
 	case e.Policy == "retry":
@@ -113,7 +104,6 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 	case e.Mode != spillway.ModeEnforce:
 		c.fates[fateIngressWould][class].Add(1)
 	}
-	c.keep(e)
 }
 
 // ended counts a request whose call to the upstream has ended. A latency of zero is
@@ -143,29 +133,6 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	if !e.Call.Deadline.IsZero() {
 		c.deadlines.add(e.Call.Deadline.Sub(e.Time))
 	}
-}
-
-// keep keeps a refusal, unless another one is being kept this moment.
-func (c *Collector) keep(e *spillway.Event) {
-	if c.mu.TryLock() {
-		kept := &c.recent[c.next%keptDecisions]
-		*kept = *e
-		kept.Context = nil // the request is not kept
-		c.next++
-		c.mu.Unlock()
-	}
-}
-
-// decisions returns up to n of the last refusals, the latest first.
-func (c *Collector) decisions(n int) []spillway.Event {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n = min(n, c.next, keptDecisions)
-	all := make([]spillway.Event, 0, max(n, 0))
-	for i := range n {
-		all = append(all, c.recent[(c.next-1-i)%keptDecisions])
-	}
-	return all
 }
 
 // totals is what a Collector has counted up to some time.

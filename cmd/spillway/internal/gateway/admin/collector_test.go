@@ -120,8 +120,8 @@ func TestByEnd(t *testing.T) {
 			t.Errorf("fate %d has %d, want %d", fate, got, n)
 		}
 	}
-	if all.latency[0].total() != 5 || all.retries != 6 || len(c.decisions(99)) != 13 {
-		t.Errorf("%d latencies, %d retries, %d decisions", all.latency[0].total(), all.retries, len(c.decisions(99)))
+	if all.latency[0].total() != 5 || all.retries != 6 {
+		t.Errorf("%d latencies, %d retries", all.latency[0].total(), all.retries)
 	}
 }
 
@@ -194,23 +194,6 @@ func TestCollectorAgainstModel(t *testing.T) {
 	}
 	if sum != 8000 || got.retries != retried {
 		t.Errorf("%d events and %d retries, want 8000 and %d", sum, got.retries, retried)
-	}
-	if n := len(c.decisions(1000)); n != keptDecisions {
-		t.Errorf("%d refusals are kept, want %d", n, keptDecisions)
-	}
-}
-
-func TestDecisionsAreTheLast(t *testing.T) {
-	c := NewCollector()
-	if got := c.decisions(5); len(got) != 0 {
-		t.Errorf("%d decisions of none", len(got))
-	}
-	for i := range keptDecisions + 10 {
-		c.Observe(spillway.Event{Policy: "shed", Refused: true, Call: spillway.Call{Attempt: int32(i)}})
-	}
-	got := c.decisions(3)
-	if len(got) != 3 || got[0].Call.Attempt != keptDecisions+9 || got[2].Call.Attempt != keptDecisions+7 {
-		t.Errorf("%+v", got)
 	}
 }
 

@@ -3,14 +3,14 @@
 // from afar. It has an address of its own and passes no gate, so that it answers
 // however overloaded the rest is.
 //
-//	policies ─► Collector ─┐
-//	                       ├─► one State each second ─► page, stream, JSON, metrics, text
-//	proxy    ─► Source ────┘
+//	policies ─► Collector, decisions.Log ─┐
+//	                                      ├─► one State each second ─► page, stream, JSON, metrics, text
+//	proxy    ─► Proxy ────────────────────┘
 //
 // # Counting
 //
 // A [Collector] is a [spillway.Observer]: it adds each event to counters of atomics,
-// of which there is a fixed number, and keeps the last refusals. A [Source] has the
+// of which there is a fixed number. A [Proxy] has the
 // levels: limits, queues, budgets. Once a second both are read and made into one
 // [State], and all that is shown anywhere is that State or a part of it: no two
 // places can disagree.

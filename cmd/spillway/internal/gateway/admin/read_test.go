@@ -20,7 +20,7 @@ func TestWhoMayRead(t *testing.T) {
 	const readToken = "fedcba9876543210"
 	here, there := &net.TCPAddr{IP: net.IPv6loopback, Port: 1}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 1}
 	socket := &net.UnixAddr{Name: "/run/spillway.sock", Net: "unix"}
-	public, metrics, private := "/healthz /readyz", "/metrics /", "/api/v1/state /debug/limits /debug/queues /debug/decisions /debug/config"
+	public, metrics, private := "/healthz /readyz", "/metrics /", "/api/v1/state /debug/limits /debug/queues /debug/decisions /debug/top /debug/config"
 	for _, row := range []struct {
 		read, change bool // there is a token
 		local        net.Addr

@@ -2,12 +2,15 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
 
 const (
@@ -23,6 +26,7 @@ const (
 // and hands it to whoever looks.
 type sampler struct {
 	collector *Collector
+	decided   *decisions.Log
 	proxy     Proxy
 	version   string
 	started   time.Time
@@ -35,9 +39,12 @@ type sampler struct {
 	missed  atomic.Uint64          // ticks that streams were too slow for
 }
 
-func newSampler(c *Collector, p Proxy, version string, now time.Time) *sampler {
-	s := &sampler{collector: c, proxy: p, version: version, started: now, streams: make(map[chan []byte]string)}
-	s.samples = []*sample{{at: now, totals: c.read(), levels: p.Levels(now)}}
+func newSampler(c *Config, now time.Time) *sampler {
+	s := &sampler{
+		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
+		started: now, streams: make(map[chan []byte]string),
+	}
+	s.samples = []*sample{{at: now, totals: c.Collector.read(), levels: c.Proxy.Levels(now)}}
 	s.state.Store(s.summarize())
 	return s
 }
@@ -67,9 +74,9 @@ func (s *sampler) summarize() *State {
 	st := &State{
 		Time: now.at, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
-		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
+		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: s.explained(reasons(minute.totals, now.totals)),
 		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo,
-		Totals: totalsOf(now.totals),
+		Top: s.decided.Top(now.at, topRows), Totals: totalsOf(now.totals),
 	}
 	for i := range meanTicks {
 		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)

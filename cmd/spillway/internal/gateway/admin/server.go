@@ -15,12 +15,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 // Config is what a [Server] is made of.
 type Config struct {
 	Collector *Collector
+	// Decisions has the rejections. Nil means that there are none to show.
+	Decisions *decisions.Log
 	Proxy     Proxy
 	Access    Access
 	// Version is that of the program, to be shown.
@@ -86,7 +89,7 @@ func New(c Config) *Server {
 // newServer returns a Server whose time does not go on by itself.
 func newServer(c Config, now time.Time) *Server {
 	s := &Server{
-		sampler:  newSampler(c.Collector, c.Proxy, c.Version, now),
+		sampler:  newSampler(&c, now),
 		registry: prometheus.NewRegistry(),
 		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}),
 	}
@@ -148,7 +151,8 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/limits", s.private(s.text(writeLimits)))
 	mux.HandleFunc("GET /debug/accounts", s.private(s.text(writeAccounts)))
 	mux.HandleFunc("GET /debug/queues", s.private(s.text(writeQueues)))
-	mux.HandleFunc("GET /debug/decisions", s.private(s.serveDecisions))
+	mux.HandleFunc("GET /debug/decisions", s.private(s.sampler.decided.ServeSamples))
+	mux.HandleFunc("GET /debug/top", s.private(s.sampler.decided.ServeTop))
 	mux.HandleFunc("GET /debug/config", s.private(s.serveConfig))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plainText(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.serveReady)

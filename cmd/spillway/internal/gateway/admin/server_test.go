@@ -25,7 +25,7 @@ import (
 // paths are all that GET knows.
 var paths = []string{
 	"/", "/dashboard.js", "/dashboard.css", "/icon.svg", "/uplot.js", "/page.css", "/api/v1/state", "/metrics",
-	"/debug/limits", "/debug/queues", "/debug/decisions", "/debug/config", "/healthz", "/readyz",
+	"/debug/limits", "/debug/queues", "/debug/decisions", "/debug/top", "/debug/config", "/healthz", "/readyz",
 }
 
 func TestHosts(t *testing.T) {
@@ -242,11 +242,11 @@ func TestDebug(t *testing.T) {
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
-	s.sampler.collector.Observe(spillway.Event{Time: noon, Policy: "shed", Refused: true, Err: crowded, Call: call})
+	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Refused: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},
-		"/debug/decisions?n=1": {"12:00:00.000", "SHEDDABLE", "the waiting queue is full", `"a\nb\x1b[31mc`},
+		"/debug/decisions?n=1": {"13:00:00.000", "SHEDDABLE", "the waiting queue is full", "a�b�[31mcccc"},
 	} {
 		w := get(t, s.Handler(), path)
 		for _, text := range says {
@@ -255,13 +255,13 @@ func TestDebug(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(get(t, s.Handler(), "/debug/decisions?n=1").Body.String(), "\n"); n != 2 {
-		t.Errorf("one decision takes %d lines", n)
+	if n := strings.Count(get(t, s.Handler(), "/debug/decisions?n=1").Body.String(), "\n"); n != 3 {
+		t.Errorf("one decision takes %d lines, with a head and a foot", n)
 	}
-	if n := strings.Count(get(t, s.Handler(), "/debug/decisions").Body.String(), "\n"); n != 101 {
-		t.Errorf("%d lines of decisions, want 101", n)
+	if n := strings.Count(get(t, s.Handler(), "/debug/decisions").Body.String(), "\n"); n != 102 {
+		t.Errorf("%d lines of decisions, want 102", n)
 	}
-	for _, n := range []string{"0", "-1", "257", "x", "1e1"} {
+	for _, n := range []string{"0", "-1", "2001", "x", "1e1"} {
 		if w := get(t, s.Handler(), "/debug/decisions?n="+n); w.Code != http.StatusBadRequest {
 			t.Errorf("n=%s: %d", n, w.Code)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -23,11 +24,12 @@ type State struct {
 	Draining bool          `json:"draining"`
 	Ready    bool          `json:"ready"`
 
-	Verdict Verdict  `json:"verdict"`
-	Tiles   []Tile   `json:"tiles"`
-	Last    Figures  `json:"last"` // of the last second
-	Mean    Figures  `json:"mean"` // of the last ten
-	Reasons []Reason `json:"reasons"`
+	Verdict Verdict        `json:"verdict"`
+	Tiles   []Tile         `json:"tiles"`
+	Last    Figures        `json:"last"` // of the last second
+	Mean    Figures        `json:"mean"` // of the last ten
+	Reasons []Reason       `json:"reasons"`
+	Top     decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
 
 	Listeners []Listener      `json:"listeners"`
 	Gates     []Gate          `json:"gates"`
@@ -109,6 +111,21 @@ type Reason struct {
 	Words   string  `json:"words"`
 	Minute  Classes `json:"minute"` // in the last minute
 	Total   Classes `json:"total"`  // since the start
+
+	Do      string `json:"do"`      // what an operator does about it
+	Setting string `json:"setting"` // where to change it; empty: nowhere
+	Link    string `json:"link"`    // to the section of the runbook
+	// Measured is what the policy measured when it last rejected a request for the reason, beside
+	// its limit; nil where there is no such measure.
+	Measured *Measured `json:"measured,omitempty"`
+}
+
+// A Measured value is beside its limit.
+type Measured struct {
+	Time  time.Time `json:"time"`
+	Value float64   `json:"value"`
+	Limit float64   `json:"limit"`
+	Unit  string    `json:"unit"`
 }
 
 // Totals are counts since the start.

@@ -143,28 +143,6 @@ func shares(c [spillway.Criticalities]float64) string {
 	return b.String()
 }
 
-// serveDecisions writes the last refusals, the latest first.
-func (s *Server) serveDecisions(w http.ResponseWriter, r *http.Request) {
-	n := 100
-	if text := r.URL.Query().Get("n"); text != "" {
-		var err error
-		if n, err = strconv.Atoi(text); err != nil || n < 1 || n > keptDecisions {
-			plainText(w, http.StatusBadRequest, fmt.Sprintf("n must be 1 to %d\n", keptDecisions))
-			return
-		}
-	}
-	plainText(w, http.StatusOK, aligned(func(w io.Writer) { writeDecisions(w, s.sampler.collector.decisions(n)) }))
-}
-
-func writeDecisions(w io.Writer, all []spillway.Event) {
-	row(w, "TIME", "POLICY", "MODE", "CRITICALITY", "KEY", "CUSTOMER", "ATTEMPT", "WHY")
-	for i := range all {
-		e := &all[i]
-		call, why := &e.Call, tame(fmt.Sprint(e.Err))
-		row(w, e.Time.Format("15:04:05.000"), e.Policy, e.Mode, call.Criticality, tame(call.Key), tame(call.Customer), call.Attempt+1, why)
-	}
-}
-
 // tame returns what clients may have chosen so that it can be no more than a cell.
 func tame(text string) string {
 	const most = 200

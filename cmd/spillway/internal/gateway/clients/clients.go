@@ -295,6 +295,13 @@ type Stats struct {
 	Rejected    uint64 // requests, at the cap
 }
 
+// Requests returns how many requests there are, those that wait for their client included.
+func (s *Set) Requests() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.requests
+}
+
 // Stats returns the levels and totals.
 func (s *Set) Stats() Stats {
 	s.mu.Lock()

@@ -3,10 +3,13 @@ package httpproxy
 import (
 	"context"
 	"errors"
+	"net/http"
 	"sync"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // An accounting collects what policies report of one request, until its end is known: then it goes
@@ -23,16 +26,18 @@ type accounting struct {
 	withheld bool // the call ended by a rejection of the proxy
 	retried  bool
 	answered own // by the proxy itself; zero: it was not
-}
 
-type accountingKey struct{}
+	listener *listener
+	request  *http.Request // as it came
+	to       *target       // nil as long as no route was found
+}
 
 // accountingOf returns the accounting of a request, nil if it has none.
 func accountingOf(ctx context.Context) *accounting {
 	if ctx == nil {
 		return nil
 	}
-	e, _ := ctx.Value(accountingKey{}).(*accounting)
+	e, _ := ctx.Value(decisions.SourceKey{}).(*accounting)
 	return e
 }
 
@@ -130,8 +135,9 @@ func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) 
 // A bookkeeper is an observer that gives each event to the accounting of its request. A rejection
 // without one was made as soon as the head of the request had come: it is all there is of it.
 type bookkeeper struct {
-	next spillway.Observer
-	book *accounts.Book
+	next     spillway.Observer
+	book     *accounts.Book
+	listener string // empty: it is not that of one
 }
 
 // Observe implements [spillway.Observer].
@@ -142,8 +148,30 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 	case e.Refused && e.Mode == spillway.ModeEnforce:
 		b.book.Begin()
 		b.book.End(accounts.End{Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality})
+		e.Context = b.sourced(e.Context)
 	}
 	b.next.Observe(e)
+}
+
+// sourced returns the context of a rejection with its source, if the head of the request is known.
+func (b *bookkeeper) sourced(ctx context.Context) context.Context {
+	if ctx == nil {
+		return nil
+	}
+	r, ok := ctx.Value(claims.HeadKey{}).(*http.Request)
+	if !ok {
+		return ctx
+	}
+	return context.WithValue(ctx, decisions.SourceKey{}, head{r, b.listener})
+}
+
+// observerOf returns what observes the gates of a listener.
+func (p *Proxy) observerOf(listener string) spillway.Observer {
+	b, ok := p.observer.(*bookkeeper)
+	if !ok {
+		return p.observer
+	}
+	return &bookkeeper{b.next, b.book, listener}
 }
 
 // note notes that the proxy answers the request itself. A nil accounting notes nothing.

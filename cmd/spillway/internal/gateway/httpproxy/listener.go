@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -67,6 +68,7 @@ type listener struct {
 	cancel   context.CancelFunc
 	clients  *clients.Set
 	book     *accounts.Book
+	decided  *decisions.Log
 	users    users // requests, those that have taken over their connection included
 }
 
@@ -105,7 +107,7 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
-	l.clients, l.book = clients.New(c.MaxRequests, c.IdleTimeout), p.book
+	l.clients, l.book, l.decided = clients.New(c.MaxRequests, c.IdleTimeout), p.book, p.decided
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
@@ -204,13 +206,17 @@ func (s single) Accept() (net.Conn, error) { return s.conn, nil }
 
 // ServeHTTP implements [http.Handler].
 func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	came, cut, a := r.Context(), true, new(accounting)
+	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.book.Begin()
 	s := l.settings.Load()
-	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, accountingKey{}, a)), l.clients, s.bounds)
+	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), l.clients, s.bounds)
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
-		l.book.End(a.close(broken || came.Err() != nil, cut))
+		end := a.close(broken || came.Err() != nil, cut)
+		l.book.End(end)
+		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
+			a.decided(end)
+		}
 	}()
 	defer x.End()
 	l.admit(x, r, s)
@@ -253,6 +259,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	}
 	g := to.gate
 	defer g.users.leave()
+	accountingOf(r.Context()).to = to // before the request has policies
 	x.Bound(to.bounds)
 	to.Upgrade(r)
 	if r.Header["Expect"] == nil { // else the client sends it only after the request was admitted

@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -27,6 +28,9 @@ type Config struct {
 	Observer spillway.Observer
 	// Accounts, if not nil, counts what becomes of requests of HTTP.
 	Accounts *accounts.Book
+	// Decisions, if not nil, receives the rejections that no policy made. The Observer has those
+	// of policies.
+	Decisions *decisions.Log
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
@@ -37,6 +41,7 @@ type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer // of all gates
 	book     *accounts.Book
+	decided  *decisions.Log
 	base     context.Context //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel   context.CancelFunc
 	connect  Connect
@@ -67,6 +72,7 @@ func New(ctx context.Context, c Config) *Proxy {
 		c.Observer = spillway.ObserverFunc(func(spillway.Event) {})
 	}
 	p.book = cmp.Or(c.Accounts, new(accounts.Book))
+	p.decided = cmp.Or(c.Decisions, decisions.New(nil))
 	p.observer = &bookkeeper{next: c.Observer, book: p.book}
 	p.base, p.cancel = context.WithCancel(ctx)
 	return p

@@ -94,7 +94,7 @@ func (t *tuning) put(limit float64) error {
 			continue
 		}
 		c := n.ingress(key, g.settings.Load().config)
-		c.Observer, c.RateLimit.Rate = p.observer, limit
+		c.Observer, c.RateLimit.Rate = p.observerOf(key.listener), limit
 		if err := g.ingress.Update(c); err != nil {
 			return err
 		}

@@ -133,7 +133,7 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 // makeGate makes a gate, unless it is there.
 func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 	c := n.ingress(key, l)
-	c.Observer = p.observer
+	c.Observer = p.observerOf(key.listener)
 	if kept := p.gates[key]; kept != nil {
 		n.gates[key] = kept
 		// A trial, so that the Update of what is in use cannot fail.
@@ -169,7 +169,7 @@ func (p *Proxy) commit(n *next) {
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
 			c := n.ingress(key, n.settings[key.listener].config)
-			c.Observer = p.observer
+			c.Observer = p.observerOf(key.listener)
 			p.impossible(g.ingress.Update(c)) // it was tried
 		}
 		g.settings.Store(n.settings[key.listener])

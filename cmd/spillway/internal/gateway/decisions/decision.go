@@ -1,0 +1,177 @@
+package decisions
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+// A Decision is one rejection of a request. In the mode observe the request was let through.
+type Decision struct {
+	Time        time.Time `json:"time"`
+	Reason      string    `json:"reason"`
+	Policy      string    `json:"policy"`
+	Mode        string    `json:"mode"`
+	Criticality string    `json:"class"`
+	Listener    string    `json:"listener,omitempty"`
+	Cluster     string    `json:"cluster,omitempty"`
+	Route       string    `json:"route,omitempty"` // the pattern in the configuration
+	Path        string    `json:"path,omitempty"`  // the first two segments
+	Customer    string    `json:"customer,omitempty"`
+	Caller      string    `json:"caller,omitempty"` // the name in the certificate, or the address
+	RequestID   string    `json:"request_id,omitempty"`
+	TraceID     string    `json:"trace_id,omitempty"`
+	Attempt     int       `json:"attempt"`         // from 1
+	Level       float64   `json:"level,omitempty"` // what the policy measured
+	Limit       float64   `json:"limit,omitempty"` // what it allows
+	Unit        string    `json:"unit,omitempty"`  // of both
+	Text        string    `json:"text,omitempty"`  // of the error
+}
+
+// MaxValue is the longest value of a field in bytes.
+const MaxValue = 128
+
+// A Source describes the request that is in progress. It is the value of [SourceKey] in the
+// context of the request.
+type Source interface {
+	// Describe sets the fields of d that the request tells.
+	Describe(d *Decision)
+	// Caller returns the name in the certificate of the client, or its address.
+	Caller() string
+}
+
+// SourceKey is the key of the [Source] in a context.
+type SourceKey struct{}
+
+func sourceOf(e *spillway.Event) Source {
+	if e.Context == nil {
+		return nil
+	}
+	s, _ := e.Context.Value(SourceKey{}).(Source)
+	return s
+}
+
+// of returns the decision that an event reports.
+func of(e *spillway.Event) Decision {
+	cluster, route := Split(e.Call.Key)
+	d := Decision{
+		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
+		Criticality: e.Call.Criticality.String(), Cluster: cluster, Route: route, Customer: Clean(e.Call.Customer),
+		Attempt: int(e.Call.Attempt) + 1, Level: finite(e.Level), Limit: finite(e.Limit),
+	}
+	if e.Err != nil {
+		d.Text = Clean(e.Err.Error())
+	}
+	if r, ok := errors.AsType[*spillway.RejectedError](e.Err); ok {
+		d.Unit = r.Unit
+	}
+	if s := sourceOf(e); s != nil {
+		s.Describe(&d)
+	}
+	return d
+}
+
+// finite returns v, and 0 for what JSON has no number for.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// Split returns the cluster and the pattern of the route that a limit key names.
+func Split(limitKey string) (cluster, route string) {
+	cluster, route, _ = strings.Cut(limitKey, config.KeySeparator)
+	if route == "" {
+		route = "/"
+	}
+	return cluster, route
+}
+
+// Clean returns a copy of text that a client may have chosen: at most MaxValue bytes of valid
+// UTF-8, with each control character replaced.
+func Clean(text string) string {
+	cut := len(text) > MaxValue
+	if cut {
+		text = text[:MaxValue-utf8.UTFMax]
+	}
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+	for len(text) > MaxValue-utf8.UTFMax { // a byte that is replaced becomes three
+		_, size := utf8.DecodeLastRuneInString(text)
+		text, cut = text[:len(text)-size], true
+	}
+	if cut {
+		return text + "…"
+	}
+	return strings.Clone(text)
+}
+
+// PathPrefix returns the first two segments of a path: enough to find a route, without the names
+// of objects that most paths end with.
+func PathPrefix(path string) string {
+	for i, slashes := 0, 0; i < len(path); i++ {
+		if path[i] == '/' {
+			if slashes++; slashes == 3 {
+				return Clean(path[:i+1])
+			}
+		}
+	}
+	return Clean(path)
+}
+
+// RequestID returns the request id that a request has, empty if none.
+func RequestID(h http.Header) string {
+	if v := h["X-Request-Id"]; len(v) > 0 {
+		return Clean(v[0])
+	}
+	return ""
+}
+
+// TraceID returns the trace id of a request with a valid traceparent, empty without one: W3C Trace
+// Context, section 3.2.
+func TraceID(h http.Header) string {
+	if v := h["Traceparent"]; len(v) == 1 {
+		return traceID(v[0])
+	}
+	return ""
+}
+
+const traceLength = len("00-0123456789abcdef0123456789abcdef-0123456789abcdef-00")
+
+func traceID(parent string) string {
+	if len(parent) < traceLength || parent[2] != '-' || parent[35] != '-' || parent[52] != '-' {
+		return ""
+	}
+	version, id, span, flags := parent[:2], parent[3:35], parent[36:52], parent[53:55]
+	switch {
+	case !hex(version), !hex(id), !hex(span), !hex(flags), version == "ff":
+		return ""
+	case strings.Trim(id, "0") == "", strings.Trim(span, "0") == "":
+		return ""
+	case len(parent) > traceLength && (version == "00" || parent[traceLength] != '-'):
+		return ""
+	}
+	return strings.Clone(id)
+}
+
+func hex(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}

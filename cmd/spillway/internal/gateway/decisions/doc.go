@@ -1,0 +1,13 @@
+// Package decisions remembers which requests were rejected, whose they were, and why.
+//
+// A [Log] has three views of the rejections, each in a fixed amount of memory:
+//
+//   - samples: for each reason the last 128 requests, at most 50 of one second, so that neither a
+//     frequent reason nor one flood of requests hides all others;
+//   - top lists: the routes, customers and callers with most rejections of the last 5 to 10 minutes,
+//     by reason and class, with the bound of their error (package spacesaving);
+//   - lines of a log, at a bounded rate, with the same fields as the samples.
+//
+// All text that a client chooses (path, customer, request id) is cut, and is valid UTF-8 without
+// control characters.
+package decisions

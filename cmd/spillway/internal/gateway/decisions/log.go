@@ -1,0 +1,254 @@
+package decisions
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+const (
+	// Kept is how many samples of each reason are kept: a screen or two.
+	Kept = 128
+	// perSecond is how many of them may be of one second, so that those of a flood reach back for
+	// longer than a second.
+	perSecond = 50
+)
+
+// A Log remembers rejections. It is safe for concurrent use; make one with [New].
+type Log struct {
+	logger  *slog.Logger
+	lines   *ratelimit.Limiter
+	silent  atomic.Bool
+	leftOut atomic.Uint64
+
+	samples                    [accounts.Reasons]ring
+	routes, customers, callers window
+}
+
+// A ring has the last samples of one reason.
+type ring struct {
+	seen atomic.Uint64 // rejections, with and without a sample
+
+	mu     sync.Mutex
+	second int64 // that the latest sample is of
+	taken  int   // samples of that second
+	last   []Decision
+	next   int // of last, once it is full
+}
+
+// New returns a Log that has seen nothing. Lines go to the logger; nil means that there are none.
+func New(logger *slog.Logger) *Log {
+	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
+	l.lines, _ = ratelimit.New(linesPer(1)) // it is in range
+	return l
+}
+
+// linesPer allows so many lines per second, and always one at once.
+func linesPer(second float64) ratelimit.Config {
+	return ratelimit.Config{Rate: second, BurstSeconds: max(1, 1/second)}
+}
+
+// SetRate sets how many lines are written per second; negative is none.
+func (l *Log) SetRate(second float64) error {
+	l.silent.Store(second < 0)
+	if second < 0 {
+		return nil
+	}
+	return l.lines.Update(linesPer(second))
+}
+
+// Before returns an observer that reports each event to the Log and to next, which may be nil.
+func (l *Log) Before(next spillway.Observer) spillway.Observer {
+	if next == nil {
+		return l
+	}
+	return spillway.ObserverFunc(func(e spillway.Event) {
+		next.Observe(e)
+		l.Observe(e)
+	})
+}
+
+// Observe implements [spillway.Observer].
+func (l *Log) Observe(e spillway.Event) {
+	if !e.Refused {
+		return
+	}
+	reason := accounts.Reason(e.Reason)
+	caller := ""
+	if s := sourceOf(&e); s != nil {
+		caller = s.Caller()
+	}
+	l.count(e.Time, reason, &e.Call, e.Mode, caller)
+	sample, line := l.wants(e.Time, reason)
+	if sample || line {
+		l.add(reason, of(&e), sample, line)
+	}
+}
+
+// Reject takes in a rejection that the proxy made itself, without a policy.
+func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
+	l.count(now, reason, &call, spillway.ModeEnforce, s.Caller())
+	sample, line := l.wants(now, reason)
+	if !sample && !line {
+		return
+	}
+	cluster, route := "", ""
+	if call.Key != "" {
+		cluster, route = Split(call.Key)
+	}
+	d := Decision{
+		Time: now, Reason: reason.String(), Policy: "proxy", Mode: spillway.ModeEnforce.String(), Criticality: call.Criticality.String(),
+		Cluster: cluster, Route: route, Attempt: 1, Level: level, Limit: limit, Unit: unit,
+	}
+	s.Describe(&d)
+	l.add(reason, d, sample, line)
+}
+
+// count counts a rejection for the top lists.
+func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, mode spillway.Mode, caller string) {
+	l.samples[reason].seen.Add(1)
+	tag := tagOf(reason, call.Criticality, mode)
+	if call.Key != "" {
+		l.routes.add(now, call.Key, tag)
+	}
+	if call.Customer != "" {
+		l.customers.add(now, call.Customer, tag)
+	}
+	if caller != "" {
+		l.callers.add(now, caller, tag)
+	}
+}
+
+// wants reports whether there is to be a sample, and whether a line.
+func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
+	sample = l.samples[reason].wants(now)
+	if l.silent.Load() {
+		return sample, false
+	}
+	if _, err := l.lines.Admit(now, spillway.Call{}); err != nil {
+		l.leftOut.Add(1)
+		return sample, false
+	}
+	return sample, true
+}
+
+// wants reports whether a sample is to be added, unless another one is being added this moment.
+func (r *ring) wants(now time.Time) bool {
+	if !r.mu.TryLock() {
+		return false
+	}
+	defer r.mu.Unlock()
+	if second := now.Unix(); second != r.second {
+		r.second, r.taken = second, 0
+	}
+	r.taken++
+	return r.taken <= perSecond
+}
+
+func (l *Log) add(reason accounts.Reason, d Decision, sample, line bool) {
+	if sample {
+		l.samples[reason].add(d)
+	}
+	if line {
+		l.write(&d)
+	}
+}
+
+func (r *ring) add(d Decision) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.last) < Kept {
+		r.last = append(r.last, d)
+		return
+	}
+	r.last[r.next] = d
+	r.next = (r.next + 1) % Kept
+}
+
+// write writes the line of a decision.
+func (l *Log) write(d *Decision) {
+	text := "request rejected"
+	if d.Mode == spillway.ModeObserve.String() {
+		text = "request would be rejected"
+	}
+	what := runbook.Of(d.Policy, d.Reason)
+	args := make([]any, 0, 40)
+	add := func(name, value string) {
+		if value != "" {
+			args = append(args, name, value)
+		}
+	}
+	add("reason", d.Reason)
+	add("policy", d.Policy)
+	add("listener", d.Listener)
+	add("cluster", d.Cluster)
+	add("route", d.Route)
+	add("path", d.Path)
+	add("customer", d.Customer)
+	add("caller", d.Caller)
+	add("class", d.Criticality)
+	add("request_id", d.RequestID)
+	add("trace_id", d.TraceID)
+	if d.Unit != "" {
+		args = append(args, "level", d.Level, "limit", d.Limit, "unit", d.Unit)
+	}
+	add("error", d.Text)
+	add("do", what.Do)
+	add("runbook", what.Link())
+	l.logger.Warn(text, append(args, "left_out", l.leftOut.Swap(0))...)
+}
+
+// Read returns the samples that match, the latest first, and at most n of them. Seen is how many
+// rejections there were for the reasons of the filter, with and without a sample.
+func (l *Log) Read(f *Filter, n int) (all []Decision, seen uint64) {
+	for i := range l.samples {
+		if f.Reason != "" && f.Reason != accounts.Reason(i).String() {
+			continue
+		}
+		seen += l.samples[i].seen.Load()
+		all = l.samples[i].read(f, all)
+	}
+	slices.SortStableFunc(all, func(a, b Decision) int { return b.Time.Compare(a.Time) })
+	return all[:min(n, len(all))], seen
+}
+
+func (r *ring) read(f *Filter, to []Decision) []Decision {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.last { // the latest first
+		if d := &r.last[(r.next+len(r.last)-1-i)%len(r.last)]; f.matches(d) {
+			to = append(to, *d)
+		}
+	}
+	return to
+}
+
+// Last returns the latest sample of a reason by a policy in a mode. It reports false if none is
+// kept.
+func (l *Log) Last(policy, reason, mode string) (Decision, bool) {
+	all, _ := l.Read(&Filter{Policy: policy, Reason: reason, Mode: mode}, 1)
+	if len(all) == 0 {
+		return Decision{}, false
+	}
+	return all[0], true
+}
+
+// Tops are the top lists.
+type Tops struct {
+	Routes    Top `json:"routes"`
+	Customers Top `json:"customers"`
+	Callers   Top `json:"callers"`
+}
+
+// Top returns the top lists, each with at most so many rows.
+func (l *Log) Top(now time.Time, most int) Tops {
+	return Tops{l.routes.top(now, most), l.customers.top(now, most), l.callers.top(now, most)}
+}

@@ -1,0 +1,58 @@
+package decisions
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// TestPages: what /debug/decisions and /debug/top write, as text and as JSON.
+func TestPages(t *testing.T) {
+	l := New(nil)
+	get := func(h http.HandlerFunc, query string) (int, string) {
+		w := httptest.NewRecorder()
+		h(w, httptest.NewRequest(http.MethodGet, "/?"+query, nil))
+		return w.Code, w.Body.String()
+	}
+	if _, text := get(l.ServeSamples, "format=json"); !strings.Contains(text, `"decisions": []`) {
+		t.Errorf("without a rejection: %s", text)
+	}
+	e := rejection(0, spillway.ReasonQuota, "acme")
+	e.Time = time.Now()
+	l.Observe(about(e, described{"/api/a", "id-a", "", "192.0.2.1"}))
+	var page samplesPage
+	code, text := get(l.ServeSamples, "format=json&customer=acme")
+	if err := json.Unmarshal([]byte(text), &page); err != nil || code != http.StatusOK || page.Seen != 1 || len(page.Decisions) != 1 {
+		t.Fatalf("%v: %d %s", err, code, text)
+	}
+	if d, do := page.Decisions[0], page.Reasons["shed quota"]; d.RequestID != "id-a" || do.Do == "" || do.Setting == "" || !strings.HasSuffix(do.Link, "#quota") {
+		t.Errorf("%+v, %+v", d, do)
+	}
+	var tops Tops
+	_, text = get(l.ServeTop, "format=json")
+	if err := json.Unmarshal([]byte(text), &tops); err != nil || len(tops.Customers.Rows) != 1 || tops.Callers.Rows[0].Name != "192.0.2.1" {
+		t.Errorf("%v: %s", err, text)
+	}
+	for query, want := range map[string]string{
+		"":               "id-a",
+		"request_id=x":   "0 samples; 1 rejections since the start",
+		"n=0":            "n must be 1 to 2000",
+		"format=xml":     "must be text or json",
+		"costumer=acme":  "unknown parameter",
+		"since=tomorrow": "must be a time such as",
+	} {
+		if code, text := get(l.ServeSamples, query); !strings.Contains(text, want) || (code == http.StatusOK) != (query == "" || query == "request_id=x") {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+	}
+	for query, want := range map[string]string{"": "acme", "n=101": "n must be 1 to 100"} {
+		if _, text := get(l.ServeTop, query); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", query, text)
+		}
+	}
+}

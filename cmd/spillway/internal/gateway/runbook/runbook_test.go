@@ -1,0 +1,95 @@
+package runbook
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
+
+const root = "../../../../../"
+
+// anchors returns the anchors of the headings of the runbook, as its host makes them.
+func anchors(t *testing.T) (all []string) {
+	t.Helper()
+	text, err := os.ReadFile(root + "docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := regexp.MustCompile(`[^a-z0-9_ -]`)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		all = append(all, strings.ReplaceAll(left.ReplaceAllString(strings.ToLower(heading[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+// reasons returns all reasons for which requests are rejected or lost, each with its policy.
+func reasons() map[string]string {
+	all := make(map[string]string)
+	for r := accounts.Reason(0); int(r) < accounts.Reasons; r++ {
+		all[r.String()] = "proxy"
+	}
+	for a := range accounts.Count {
+		if name := accounts.Account(a).String(); strings.HasPrefix(name, "client_gone") {
+			all[name] = "proxy"
+		}
+	}
+	for k := range telemetry.Kind(telemetry.Kinds) {
+		if k.Reason() != "" {
+			all[k.Reason()] = k.Policy()
+		}
+	}
+	return all
+}
+
+// TestEachReasonHasAnEntry: and each entry a section, and a setting that exists.
+func TestEachReasonHasAnEntry(t *testing.T) {
+	sections := anchors(t)
+	all := reasons()
+	if len(all) < 20 || all[spillway.ReasonFairShare.String()] == "" || all["max_requests"] == "" {
+		t.Fatalf("only %v", all)
+	}
+	for reason, policy := range all {
+		e := Of(policy, reason)
+		if reason != "other" && e == entries["other"] {
+			t.Errorf("%s of %s has no entry", reason, policy)
+		}
+	}
+	for _, reason := range Reasons() {
+		e := entries[reason]
+		_, anchor, _ := strings.Cut(e.Link(), "#")
+		switch {
+		case !slices.Contains(sections, anchor):
+			t.Errorf("%s: the runbook has no section %q", reason, anchor)
+		case e.Do == "" || !strings.HasSuffix(e.Do, "."):
+			t.Errorf("%s: what to do is %q", reason, e.Do)
+		}
+		for name := range strings.SplitSeq(strings.ReplaceAll(e.Setting, "[]", ""), ".") {
+			if name != "" && !strings.Contains(config.Schema, `"`+name+`"`) {
+				t.Errorf("%s: the configuration has no field %s of %s", reason, name, e.Setting)
+			}
+		}
+		bare := reason[strings.LastIndexByte(reason, ' ')+1:]
+		if all[bare] == "" {
+			t.Errorf("%s is the reason of nothing", reason)
+		}
+	}
+}
+
+// TestURL: the address is that of the repository that the module path names.
+func TestURL(t *testing.T) {
+	text, err := os.ReadFile(root + "go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, _, _ := strings.Cut(strings.TrimPrefix(string(text), "module "), "\n")
+	if want := "https://" + module + "/blob/main/docs/runbook.md"; URL != want {
+		t.Errorf("%s, want %s", URL, want)
+	}
+}
