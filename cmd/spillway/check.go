@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // checkCommand has the arguments of "spillway check".
@@ -25,7 +26,8 @@ type checkCommand struct {
 
 // Help is what the parser adds to the help of the command.
 func (checkCommand) Help() string {
-	return "Exit status: 0 if all is well, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if files that it names " +
+	return "All errors of the configuration are listed, and warnings of what is probably not meant. " +
+		"Exit status: 0 if there are no errors, 1 if an endpoint cannot be reached, 2 if the configuration is wrong, 3 if files that it names " +
 		"cannot be used or addresses not be listened on. The first step that fails is the last but for those that do not need it."
 }
 
@@ -35,6 +37,7 @@ type step struct {
 	OK       bool     `json:"ok"`
 	Detail   string   `json:"detail,omitempty"`
 	Problems []string `json:"problems,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
 	Hint     string   `json:"hint,omitempty"`
 
 	status int // with which the program exits where it fails
@@ -59,7 +62,11 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 
 // steps checks one thing after the other.
 func (c *checkCommand) steps(ctx context.Context) (all []step) {
-	wanted, err := config.Open(c.File)
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		return []step{schemaStep(err)}
+	}
+	wanted, err := config.Parse(c.File, text)
 	if err != nil {
 		return []step{schemaStep(err)}
 	}
@@ -69,6 +76,9 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 		counts += fmt.Sprintf(", %d of MongoDB", n)
 	}
 	all = append(all, step{Name: "schema", OK: true, Detail: fmt.Sprintf("%s is good: %s, mode %s", c.File, counts, d.Mode)})
+	if w := (strict.Source{Name: c.File, Text: text}).Locate(wanted.Warnings()); len(w) > 0 {
+		all = append(all, step{Name: "warnings", OK: true, Warnings: texts(w.Unwrap()), Hint: "the proxy starts with these all the same"})
+	}
 	unusable := gateway.Files(wanted)
 	if err := otel.Check(wanted.Otel); err != nil {
 		unusable = append(unusable, err)
@@ -91,18 +101,26 @@ func schemaStep(err error) step {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		hint = "the file is looked for in the directory that this was started in"
 	}
-	return step{Name: "schema", Problems: []string{err.Error()}, Hint: hint, status: exitUsage}
+	errs := []error{err}
+	if all, ok := errors.AsType[strict.Errors](err); ok {
+		errs = all.Unwrap()
+	}
+	return newStep("schema", exitUsage, errs, "", hint)
 }
 
 func newStep(name string, status int, errs []error, detail, hint string) step {
-	s := step{Name: name, OK: len(errs) == 0, Detail: detail, status: status}
-	for _, err := range errs {
-		s.Problems = append(s.Problems, err.Error())
-	}
+	s := step{Name: name, OK: len(errs) == 0, Detail: detail, Problems: texts(errs), status: status}
 	if !s.OK {
 		s.Detail, s.Hint = "", hint
 	}
 	return s
+}
+
+func texts(errs []error) (all []string) {
+	for _, err := range errs {
+		all = append(all, err.Error())
+	}
+	return all
 }
 
 func writeSteps(w io.Writer, all []step) error {
@@ -115,12 +133,16 @@ func writeSteps(w io.Writer, all []step) error {
 }
 
 func (s *step) write(w io.Writer) {
-	if s.OK {
+	if s.Detail != "" {
 		fmt.Fprintf(w, "ok    %-10s %s\n", s.Name, s.Detail)
-		return
 	}
 	for _, p := range s.Problems {
 		fmt.Fprintf(w, "FAIL  %-10s %s\n", s.Name, strings.ReplaceAll(p, "\n", "\n      "))
 	}
-	fmt.Fprintf(w, "      %-10s hint: %s\n", "", s.Hint)
+	for _, p := range s.Warnings {
+		fmt.Fprintf(w, "warn  %-10s %s\n", s.Name, strings.ReplaceAll(p, "\n", "\n      "))
+	}
+	if s.Hint != "" {
+		fmt.Fprintf(w, "      %-10s hint: %s\n", "", s.Hint)
+	}
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
@@ -127,7 +128,9 @@ func TestAlerts(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.UnmarshalWithOptions(deployed(t, "alerts.yaml"), &file, yaml.Strict()); err != nil {
+	d := yaml.NewDecoder(bytes.NewReader(deployed(t, "alerts.yaml")))
+	d.KnownFields(true)
+	if err := d.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
 	guide, err := os.ReadFile("../../docs/runbook.md")
@@ -270,7 +273,7 @@ func TestKubernetes(t *testing.T) {
 			t.Errorf("%s does not ask the address for operators", probe)
 		}
 	}
-	grace := at(spec, "terminationGracePeriodSeconds").(uint64)
+	grace := at(spec, "terminationGracePeriodSeconds").(int)
 	if !strings.HasSuffix(c.Admin.Address, ":8001") || c.DrainTimeout.Seconds() >= float64(grace) {
 		t.Errorf("%s, %v, %v", c.Admin.Address, c.DrainTimeout, grace)
 	}

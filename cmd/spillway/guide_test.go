@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
@@ -49,18 +49,46 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// get returns a field of an ordered object.
-func get(m yaml.MapSlice, key string) any {
+// fields are those of an object, in their order.
+type fields []struct {
+	key   string
+	value any
+}
+
+// UnmarshalYAML implements [yaml.Unmarshaler].
+func (f *fields) UnmarshalYAML(n *yaml.Node) error {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		var value any
+		var err error
+		if n.Content[i+1].Kind == yaml.MappingNode {
+			var below fields
+			err = n.Content[i+1].Decode(&below)
+			value = below
+		} else {
+			err = n.Content[i+1].Decode(&value)
+		}
+		if err != nil {
+			return err
+		}
+		*f = append(*f, struct {
+			key   string
+			value any
+		}{n.Content[i].Value, value})
+	}
+	return nil
+}
+
+func get(m fields, key string) any {
 	for _, item := range m {
-		if item.Key == key {
-			return item.Value
+		if item.key == key {
+			return item.value
 		}
 	}
 	return nil
 }
 
-func object(v any) yaml.MapSlice {
-	m, _ := v.(yaml.MapSlice)
+func object(v any) fields {
+	m, _ := v.(fields)
 	return m
 }
 
@@ -68,8 +96,8 @@ func object(v any) yaml.MapSlice {
 // where it is.
 func configReference(t *testing.T) string {
 	t.Helper()
-	var schema yaml.MapSlice
-	if err := yaml.UnmarshalWithOptions([]byte(config.Schema), &schema, yaml.UseOrderedMap()); err != nil {
+	var schema fields
+	if err := yaml.Unmarshal([]byte(config.Schema), &schema); err != nil {
 		t.Fatal(err)
 	}
 	r := reference{defs: object(get(schema, "$defs")), paths: make(map[string][]string)}
@@ -93,24 +121,24 @@ func configReference(t *testing.T) string {
 }
 
 type reference struct {
-	defs   yaml.MapSlice
+	defs   fields
 	order  []string            // of types, as they are met
 	paths  map[string][]string // of types
 	tables []struct{ name, text string }
 }
 
-func refOf(m yaml.MapSlice) string {
+func refOf(m fields) string {
 	ref, _ := get(m, "$ref").(string)
 	return strings.TrimPrefix(ref, "#/$defs/")
 }
 
 // table adds that of a type.
-func (r *reference) table(name string, m yaml.MapSlice) {
+func (r *reference) table(name string, m fields) {
 	required, _ := get(m, "required").([]any)
 	var b strings.Builder
 	b.WriteString("| field | is | means |\n|---|---|---|\n")
 	for _, item := range object(get(m, "properties")) {
-		key, field := item.Key.(string), object(item.Value)
+		key, field := item.key, object(item.value)
 		kind := r.kind(name, key, field)
 		if slices.Contains(required, any(key)) {
 			kind += ", required"
@@ -122,7 +150,7 @@ func (r *reference) table(name string, m yaml.MapSlice) {
 }
 
 // kind says what a field is, and takes note of the type that it has.
-func (r *reference) kind(of, key string, field yaml.MapSlice) string {
+func (r *reference) kind(of, key string, field fields) string {
 	meet := func(name, suffix string) {
 		if len(r.paths[name]) == 0 {
 			r.order = append(r.order, name)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // logging is a log whose format and level can be changed while it is written.
@@ -39,12 +40,17 @@ func (l *logging) set(c *config.Config) {
 // plainly returns an error without the text of the file around it, in which there may
 // be secrets: the line is enough for a log.
 func plainly(err error) error {
-	if e, ok := errors.AsType[*config.Error](err); ok {
-		bare := *e
-		bare.Excerpt = ""
-		return &bare
+	all, ok := errors.AsType[strict.Errors](err)
+	if !ok {
+		return err
 	}
-	return err
+	bare := make(strict.Errors, 0, len(all))
+	for _, e := range all {
+		own := *e
+		own.Excerpt = ""
+		bare = append(bare, &own)
+	}
+	return bare
 }
 
 // either is two handlers, of which one at a time writes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/budget"

@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/quota"
@@ -22,10 +23,17 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// Check returns the first thing that is wrong with a configuration, an [*Error]. It
-// looks at no other file and opens no port.
+// Check returns what is wrong with a configuration, as [strict.Errors]. It looks at no
+// other file and opens no port.
 func (c *Config) Check() error {
 	k := checker{config: c}
+	k.check()
+	return k.errs.Err()
+}
+
+// check checks all of it.
+func (k *checker) check() {
+	c := k.config
 	k.mode("mode", c.Mode)
 	k.least("drain_timeout", c.DrainTimeout)
 	k.admin()
@@ -56,7 +64,6 @@ func (c *Config) Check() error {
 	for i := range c.Routes {
 		k.route(fmt.Sprintf("routes[%d]", i), &c.Routes[i])
 	}
-	return k.err
 }
 
 func (k *checker) admin() {
@@ -86,22 +93,28 @@ func portZero(address string, i int) string {
 	return address
 }
 
-// A checker remembers the first thing that is wrong.
+// A checker collects what is wrong.
 type checker struct {
 	config *Config
-	err    error
+	errs   strict.Errors
 }
 
 func (k *checker) failf(field, format string, args ...any) {
-	if k.err == nil {
-		k.err = failf(field, format, args...)
-	}
+	k.errs.Add(failf(field, format, args...))
+}
+
+// good reports whether check finds nothing wrong. What follows from values that are wrong
+// need not be checked.
+func (k *checker) good(check func()) bool {
+	before := len(k.errs)
+	check()
+	return len(k.errs) == before
 }
 
 // policy notes what a policy finds wrong with its Config T, which was made of a section.
 func policy[T any](k *checker, at string, section any, err error) {
-	if k.err == nil && err != nil {
-		k.err = policyError[T](at, section, err)
+	if err != nil {
+		k.errs.Add(policyError[T](at, section, err))
 	}
 }
 

@@ -1,85 +1,64 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
+	"go.yaml.in/yaml/v3"
 )
 
 // Format returns c as a file that says the same: all that is given, in the order of
 // the schema.
 func Format(c *Config) ([]byte, error) {
-	tree := treeOf(reflect.ValueOf(c).Elem())
-	if tree == nil {
-		return []byte("{}\n"), nil
-	}
-	text, err := yaml.MarshalWithOptions(tree, yaml.IndentSequence(true))
-	if err != nil {
+	var text bytes.Buffer
+	e := yaml.NewEncoder(&text)
+	e.SetIndent(2)
+	if err := e.Encode(given(reflect.ValueOf(c).Elem())); err != nil {
 		return nil, fmt.Errorf("config: %w", err)
 	}
-	return text, nil
+	return text.Bytes(), nil
 }
 
-// treeOf returns what is given of v, nil if nothing is.
-func treeOf(v reflect.Value) any {
-	if v.IsZero() {
-		return nil
-	}
-	if d, ok := reflect.TypeAssert[time.Duration](v); ok {
-		return d.String()
-	}
+// given returns what is given of v: fields that are zero are left out.
+func given(v reflect.Value) *yaml.Node {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if tree := treeOf(v.Elem()); tree != nil {
-			return tree
-		}
-		return yaml.MapSlice{} // it is there, and has nothing but defaults
+		return given(v.Elem())
 	case reflect.Struct:
-		return fieldsOf(v)
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for i := range v.NumField() {
+			if field := v.Field(i); !field.IsZero() {
+				n.Content = append(n.Content, scalar(v.Type().Field(i).Tag.Get("yaml")), given(field))
+			}
+		}
+		return n
 	case reflect.Slice:
-		all := make([]any, 0, v.Len())
+		n := &yaml.Node{Kind: yaml.SequenceNode}
 		for i := range v.Len() {
-			all = append(all, orEmpty(v.Index(i)))
+			n.Content = append(n.Content, given(v.Index(i)))
 		}
-		return all
+		return n
 	case reflect.Map:
-		all := make(yaml.MapSlice, 0, v.Len())
-		keys := make(map[string]reflect.Value, v.Len())
-		for _, k := range v.MapKeys() {
-			keys[k.String()] = v.MapIndex(k)
+		n := &yaml.Node{Kind: yaml.MappingNode}
+		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+			n.Content = append(n.Content, scalar(k.String()), given(v.MapIndex(k)))
 		}
-		for _, k := range slices.Sorted(maps.Keys(keys)) {
-			all = append(all, yaml.MapItem{Key: k, Value: orEmpty(keys[k])})
-		}
-		return all
-	case reflect.String:
-		return v.String()
+		return n
 	default:
-		return v.Interface()
-	}
-}
-
-// orEmpty returns what is given of an element, which is there in any case.
-func orEmpty(v reflect.Value) any {
-	if tree := treeOf(v); tree != nil {
-		return tree
-	}
-	if v.Kind() == reflect.Struct {
-		return yaml.MapSlice{}
-	}
-	return v.Interface()
-}
-
-func fieldsOf(v reflect.Value) yaml.MapSlice {
-	var all yaml.MapSlice
-	for i := range v.NumField() {
-		if tree := treeOf(v.Field(i)); tree != nil {
-			all = append(all, yaml.MapItem{Key: v.Type().Field(i).Tag.Get("yaml"), Value: tree})
+		if d, ok := reflect.TypeAssert[time.Duration](v); ok {
+			return scalar(d.String())
 		}
+		return scalar(v.Interface())
 	}
-	return all
+}
+
+// scalar returns one value, in quotes where it needs them.
+func scalar(v any) *yaml.Node {
+	n := new(yaml.Node)
+	_ = n.Encode(v) // which is a number, a bool or a text
+	return n
 }

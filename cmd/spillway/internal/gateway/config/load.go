@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"os"
 
@@ -15,11 +14,11 @@ const maxSize = 16 << 20
 type Error = strict.Error
 
 // failf makes the error of a field.
-func failf(field, format string, args ...any) error {
+func failf(field, format string, args ...any) *Error {
 	return &Error{Field: field, Problem: fmt.Sprintf(format, args...)}
 }
 
-// Open reads the configuration in a file. An error of what is in it is an [*Error].
+// Open reads the configuration in a file. Errors of what is in it are [strict.Errors].
 func Open(name string) (*Config, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
@@ -29,23 +28,17 @@ func Open(name string) (*Config, error) {
 }
 
 // Parse reads a configuration, and checks all that can be without looking at other
-// files. The name is that of the file, for errors, which are of type [*Error].
+// files. The name is that of the file, for errors, which are [strict.Errors].
 func Parse(name string, text []byte) (*Config, error) {
 	s := strict.Source{Name: name, Text: text}
 	c := new(Config)
 	if err := s.Decode(c, maxSize); err != nil {
 		return nil, err
 	}
-	if err := c.Check(); err != nil {
-		return nil, locate(s, err)
+	k := checker{config: c}
+	k.check()
+	if err := s.Locate(k.errs).Err(); err != nil {
+		return nil, err
 	}
 	return c, nil
-}
-
-// locate says where in the file the field is that err complains of.
-func locate(s strict.Source, err error) error {
-	if e, ok := errors.AsType[*Error](err); ok {
-		return s.At(e.Field, e.Problem)
-	}
-	return &Error{File: s.Name, Problem: err.Error()}
 }

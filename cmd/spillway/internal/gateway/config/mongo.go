@@ -269,21 +269,23 @@ func (k *checker) networks(at string, all []string) {
 }
 
 func (k *checker) mongoRetry(at string, m *Mongo) {
-	r := m.Retry
+	if !k.good(func() { k.mongoRetryFields(at, &m.Retry) }) {
+		return
+	}
+	trial := m.Defaulted()
+	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
+	_, err := trial.Strategy(k.config)
+	policy[retry.OverloadConfig](k, at, m.Retry, err)
+}
+
+func (k *checker) mongoRetryFields(at string, r *MongoRetry) {
 	k.mode(at+".mode", r.Mode)
 	k.oneOf(at+".revision", r.Revision, "2026-02", "2026-07")
 	if r.MaxBytes != 0 && (r.MaxBytes < 1<<10 || r.MaxBytes > 16<<20) {
 		k.failf(at+".max_bytes", "is %d, must be 1024 to %d", r.MaxBytes, 16<<20)
 	}
 	if r.Budget >= 0 {
-		_, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](r))
-		policy[budget.EndpointsConfig](k, at, r, err)
+		_, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](*r))
+		policy[budget.EndpointsConfig](k, at, *r, err)
 	}
-	if k.err != nil {
-		return
-	}
-	trial := m.Defaulted()
-	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
-	_, err := trial.Strategy(k.config)
-	policy[retry.OverloadConfig](k, at, r, err)
 }

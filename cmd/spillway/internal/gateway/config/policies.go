@@ -161,7 +161,7 @@ func (c *Config) Retries(x *Cluster) bool { return c.modeOf(x.Retry.Mode) == spi
 
 // policyError makes the error of a field of the error that a policy has with its Config T,
 // which was made of a section at a place in the file: Backoff.Max becomes retry.max.
-func policyError[T any](at string, section any, err error) error {
+func policyError[T any](at string, section any, err error) *Error {
 	e, ok := errors.AsType[*spillway.FieldError](err)
 	if !ok {
 		return failf(at, "is wrong: %v", err)

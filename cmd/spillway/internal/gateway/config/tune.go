@@ -80,43 +80,39 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 // tune checks how a limit of a cluster is tuned.
 func (k *checker) tune(at string, x *Cluster) {
 	t := x.Tune
-	if t == nil {
+	if t == nil || !k.good(func() { k.tuneFields(at, t) }) {
 		return
 	}
-	k.tuneFields(at, t)
 	of, mode := "rate_limit", x.RateLimit.Mode
 	if t.Limit == TuneInFlight {
 		of, mode = "inflight", x.Inflight.Mode
 	}
+	k.tuneMode(at, t, of+".mode", mode)
 	switch {
 	case t.Limit != TuneInFlight && x.RateLimit.Rate <= 0:
 		k.failf(at+".limit", "is rate, but rate_limit.rate is not given")
 	case t.Limit == TuneInFlight && x.Inflight.MaxRequests < 0:
 		k.failf(at+".limit", "is in_flight, but inflight.max_requests is no limit")
-	}
-	k.tuneMode(at, t, of+".mode", mode)
-	if c, ok := x.Tuning(); ok {
-		k.tuning(at, t, c, policyconf.Fill[ratelimit.Config](x.RateLimit))
+	default:
+		k.tuning(at, t, x.Tuning, policyconf.Fill[ratelimit.Config](x.RateLimit))
 	}
 }
 
 // mongoTune checks how the rate of a request limiter is tuned.
 func (k *checker) mongoTune(at string, m *Mongo) {
 	t, p := m.Tune, &m.Parameters
-	if t == nil {
+	if t == nil || !k.good(func() { k.tuneFields(at, t) }) {
 		return
 	}
-	k.tuneFields(at, t)
+	k.tuneMode(at, t, "request_mode", m.RequestMode)
 	switch {
 	case t.Limit == TuneInFlight:
 		k.failf(at+".limit", "is in_flight, must be rate here")
 	case !p.RequestEnabled || p.RequestRate <= 0:
 		k.failf(at, "is given, but parameters enable no limit of requests: "+
 			"ingressRequestRateLimiterEnabled and ingressRequestAdmissionRatePerSec are needed")
-	}
-	k.tuneMode(at, t, "request_mode", m.RequestMode)
-	if c, ok := m.Tuning(); ok {
-		k.tuning(at, t, c, mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, nil))
+	default:
+		k.tuning(at, t, m.Tuning, mongoRate(p.RequestRate, p.RequestBurst, p.RequestDepth, nil))
 	}
 }
 
@@ -142,9 +138,10 @@ func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
 	}
 }
 
-// tuning checks what the policies make of it.
-func (k *checker) tuning(at string, given *Tune, c tune.Config, r ratelimit.Config) {
-	if k.err != nil {
+// tuning checks what the policies make of it. A limiter that is wrong has its own error.
+func (k *checker) tuning(at string, given *Tune, tuning func() (tune.Config, bool), r ratelimit.Config) {
+	c, on := tuning()
+	if _, err := ratelimit.New(r); err != nil || !on {
 		return
 	}
 	t, err := tune.New(c)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
 // decided says what decided the class of the request, of the sequence that
@@ -24,6 +25,36 @@ func (e *explaining) decided() string {
 		return "route"
 	default:
 		return "none of route, identity and header: the default is " + spillway.Critical.String()
+	}
+}
+
+// precedence says in which order route, identity and header count.
+func (e *explaining) precedence() string {
+	if e.inside() {
+		return "header, else route; at most what identity allows"
+	}
+	return "the lower of route and header"
+}
+
+// customerDecided says what decided the customer of the request: identity or a header,
+// whichever the route names.
+func (e *explaining) customerDecided() string {
+	c, found := e.route.Config.Customer, e.call.Customer != ""
+	switch {
+	case c.Identity && found:
+		return "identity: the name in the client certificate; headers do not count"
+	case c.Identity:
+		return "none: the route uses identity, and the client has no certificate"
+	case c.Header == "":
+		return "none: the route names no customer"
+	case !e.route.Named:
+		return "none: at an edge header " + e.route.Header + " counts only with trusted_header"
+	case found && c.Trusted:
+		return "header " + e.route.Header + ", which counts because of trusted_header"
+	case found:
+		return "header " + e.route.Header + ", which counts at an internal boundary"
+	default:
+		return fmt.Sprintf("none: header %s must be there once, with at most %d bytes", e.route.Header, routes.MaxCustomer)
 	}
 }
 

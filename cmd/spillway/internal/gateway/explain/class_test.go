@@ -64,3 +64,43 @@ func TestWhatDecidesTheClass(t *testing.T) {
 		}
 	}
 }
+
+// Which of identity and header has decided the customer, or why there is none.
+func TestWhatDecidesTheCustomer(t *testing.T) {
+	text := strings.Replace(classes, "routes:\n", `routes:
+  - {path: /identity/, cluster: web, customer: {identity: true}}
+  - {path: /header/, cluster: web, customer: {header: x-customer, trusted_header: true}}
+  - {path: /inside/, cluster: web, listeners: [inside], customer: {header: x-customer}}
+`, 1)
+	c, err := config.Parse("spillway.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		listener, path string
+		named          bool
+		customer, by   string
+	}{
+		{"edge", "/", true, "", "none: the route names no customer"},
+		{"edge", "/identity/", true, "", "none: the route uses identity, and the client has no certificate"},
+		{"edge", "/header/", true, "acme", "header X-Customer, which counts because of trusted_header"},
+		{"edge", "/header/", false, "", "none: header X-Customer must be there once"},
+		{"inside", "/inside/", true, "acme", "header X-Customer, which counts at an internal boundary"},
+	} {
+		r, err := http.NewRequest(http.MethodGet, "http://a.test"+row.path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.RequestURI, r.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:9"
+		if row.named {
+			r.Header.Set("X-Customer", "acme")
+		}
+		e, err := Explain(c, Question{Listener: row.listener, Request: r})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Call.Customer != row.customer || !strings.HasPrefix(e.Call.CustomerDecidedBy, row.by) {
+			t.Errorf("%s %s: %q, decided by %s; want %q by %s", row.listener, row.path, e.Call.Customer, e.Call.CustomerDecidedBy, row.customer, row.by)
+		}
+	}
+}

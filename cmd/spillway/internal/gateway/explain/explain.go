@@ -63,10 +63,15 @@ type CallFacts struct {
 	Criticality string `json:"criticality"`
 	// DecidedBy says which of route, identity and header the class is of.
 	DecidedBy string `json:"criticality_decided_by"`
-	Customer  string `json:"customer,omitempty"`
-	Attempt   int    `json:"attempt"` // from 0
-	Deadline  string `json:"deadline,omitempty"`
-	Exempt    bool   `json:"exempt"`
+	// Precedence says which of these counts more, at this listener.
+	Precedence string `json:"criticality_precedence"`
+	Customer   string `json:"customer,omitempty"`
+	// CustomerDecidedBy says which of identity and header the customer is of, or why
+	// there is none.
+	CustomerDecidedBy string `json:"customer_decided_by"`
+	Attempt           int    `json:"attempt"` // from 0
+	Deadline          string `json:"deadline,omitempty"`
+	Exempt            bool   `json:"exempt"`
 }
 
 // TargetFacts says where a request goes, and how.
@@ -141,7 +146,8 @@ func (e *explaining) explain() (*Explanation, error) {
 	}
 	all.Headers = e.headers()
 	all.Call = &CallFacts{
-		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Customer: e.call.Customer,
+		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Precedence: e.precedence(),
+		Customer: e.call.Customer, CustomerDecidedBy: e.customerDecided(),
 		Attempt: int(e.call.Attempt), Exempt: exempt,
 	}
 	if e.left > 0 {

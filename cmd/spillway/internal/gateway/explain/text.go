@@ -49,8 +49,8 @@ func (e *Explanation) Write(w io.Writer) error {
 
 func writeCall(line func(...string), c *CallFacts) {
 	line("\ntaken for")
-	line("  criticality", c.Criticality+", decided by "+c.DecidedBy)
-	line("  customer", cmp.Or(c.Customer, "nobody's"))
+	line("  criticality", c.Criticality+", decided by "+c.DecidedBy+" (precedence: "+c.Precedence+")")
+	line("  customer", cmp.Or(c.Customer, "nobody's")+" ("+c.CustomerDecidedBy+")")
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
 	if c.Exempt {

@@ -16,13 +16,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// maxSize is the most that a document may hold, maxWords how many words and signs of
-// YAML, and maxAliases how many references in it, by which few bytes may stand for many.
-const (
-	maxSize    = 4 << 20
-	maxWords   = 500_000
-	maxAliases = 20
-)
+// maxSize is the most bytes that a document may hold.
+const maxSize = 4 << 20
 
 // A Document is a file.
 type Document struct {

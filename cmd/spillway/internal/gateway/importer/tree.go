@@ -1,9 +1,6 @@
 package importer
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -11,10 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
@@ -37,12 +30,9 @@ func (c cursor) part(path string, value any) cursor {
 
 // read returns the root of a document. Of several, each has its name in its paths.
 func (r *report) read(d Document) (cursor, error) {
-	if len(d.Text) > maxSize {
-		return cursor{}, fmt.Errorf("%s has %d bytes, more than %d", d.Name, len(d.Text), maxSize)
-	}
-	value, err := decode(strict.Plain(d.Text))
+	value, err := strict.Source(d).Tree(maxSize)
 	if err != nil {
-		return cursor{}, fmt.Errorf("%s: %w", d.Name, err)
+		return cursor{}, err
 	}
 	switch value.(type) {
 	case map[string]any, []any:
@@ -50,24 +40,6 @@ func (r *report) read(d Document) (cursor, error) {
 	default:
 		return cursor{}, fmt.Errorf("%s must be an object or a list", d.Name)
 	}
-}
-
-func decode(text []byte) (value any, err error) {
-	if json.Valid(text) {
-		d := json.NewDecoder(bytes.NewReader(text))
-		d.UseNumber()
-		return decodeJSON(d)
-	}
-	err = strict.Guard(text, maxWords, func() error {
-		if err := few(text); err != nil {
-			return err
-		}
-		return yaml.Unmarshal(text, &value)
-	})
-	if err != nil {
-		return nil, errors.New(strings.TrimSpace(err.Error()))
-	}
-	return value, nil
 }
 
 // ambiguous returns an error for an object with two names that differ in their case only.
@@ -92,78 +64,6 @@ func ambiguous(path string, value any) error {
 		}
 	}
 	return nil
-}
-
-// few returns an error if a text is not one document, or has so many aliases that
-// it may be a bomb.
-func few(text []byte) error {
-	file, err := parser.ParseBytes(text, 0)
-	if err != nil {
-		return err
-	}
-	if len(file.Docs) > 1 {
-		return fmt.Errorf("has %d documents, must have one", len(file.Docs))
-	}
-	n := counter(0)
-	for _, doc := range file.Docs {
-		ast.Walk(&n, doc)
-	}
-	if n > maxAliases {
-		return fmt.Errorf("has %d aliases, must have %d at most", n, maxAliases)
-	}
-	return nil
-}
-
-// decodeJSON reads a valid value. Of two fields with one name, which encoding/json
-// would take for one, it says that they are there.
-func decodeJSON(d *json.Decoder) (any, error) {
-	token, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch token {
-	case json.Delim('{'):
-		all := make(map[string]any)
-		for d.More() {
-			key, err := d.Token()
-			if err != nil {
-				return nil, err
-			}
-			name := key.(string) // as it is valid
-			if _, again := all[name]; again {
-				return nil, fmt.Errorf("has the field %.100q twice", name)
-			}
-			if all[name], err = decodeJSON(d); err != nil {
-				return nil, err
-			}
-		}
-		_, err := d.Token()
-		return all, err
-	case json.Delim('['):
-		all := []any{}
-		for d.More() {
-			v, err := decodeJSON(d)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, v)
-		}
-		_, err := d.Token()
-		return all, err
-	default:
-		return token, nil
-	}
-}
-
-// counter counts aliases.
-type counter int
-
-// Visit implements [ast.Visitor].
-func (c *counter) Visit(n ast.Node) ast.Visitor {
-	if _, ok := n.(*ast.AliasNode); ok {
-		*c++
-	}
-	return c
 }
 
 func (c cursor) there() bool { return c.report != nil && c.value != nil }

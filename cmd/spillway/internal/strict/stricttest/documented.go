@@ -18,7 +18,7 @@ import (
 )
 
 // documented adds to each setting of a policy the default and the allowed values, which are
-// those of the documentation of the library, and removes the settings that the files do not
+// taken from the documentation of the library, and removes the settings that the files do not
 // have. The package policyconf has the tags.
 func (s Schema) documented(all *jsonschema.Schema) error {
 	l := library{}
@@ -67,7 +67,7 @@ func structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
 type library map[string]string
 
 // values returns the default and the allowed values of a setting. Where a setting is for
-// several Configs that differ, it returns those of each.
+// several Configs that differ, it returns the values of each.
 func (l library) values(section reflect.Type, f reflect.StructField) (string, error) {
 	if own, ok := f.Tag.Lookup("default"); ok {
 		return own, nil

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/invopop/jsonschema"
 	validator "github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // A Schema is the JSON schema of what a package reads.
@@ -22,7 +23,7 @@ type Schema struct {
 	Text  string // as embedded
 	// Without is the tag of the settings that these files do not have, in the form only:"proxy".
 	Without string
-	// Types are those that files have as text.
+	// Types are the types that files have as text.
 	Types map[reflect.Type]*jsonschema.Schema
 }
 
@@ -93,7 +94,11 @@ func (s Schema) Valid(t *testing.T) func(text string) error {
 		t.Fatal(err)
 	}
 	return func(text string) error {
-		asJSON, err := yaml.YAMLToJSON([]byte(text))
+		tree, err := strict.Source{Text: []byte(text)}.Tree(1 << 24)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asJSON, err := json.Marshal(tree)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,102 @@
+package config
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+)
+
+// Warnings returns what is allowed in a good configuration, and is probably not meant:
+// routes that no request reaches, quotas without customers, and what lets clients past the
+// policies.
+func (c *Config) Warnings() strict.Errors {
+	k := checker{config: c}
+	for i := range c.Listeners {
+		k.warnBoundary(fmt.Sprintf("listeners[%d]", i), &c.Listeners[i])
+	}
+	for i := range c.Routes {
+		k.warnRoute(fmt.Sprintf("routes[%d]", i), i)
+	}
+	d := c.Defaulted()
+	for i := range d.Clusters {
+		if x := &d.Clusters[i]; x.Quota != nil && !slices.ContainsFunc(d.Routes, func(r Route) bool { return r.Cluster == x.Name && r.namesCustomer() }) {
+			k.failf(fmt.Sprintf("clusters[%d].quota", i), "has no effect: no route to %s has customer.header or customer.identity", x.Name)
+		}
+	}
+	for i := range c.Mongo {
+		m := &c.Mongo[i]
+		if m.Quota != nil && !slices.ContainsFunc(m.Classes, func(x MongoClass) bool { return x.Customer != "" }) {
+			k.failf(fmt.Sprintf("mongo[%d].quota", i), "has no effect: none of classes has customer")
+		}
+	}
+	return k.errs
+}
+
+func (r *Route) namesCustomer() bool { return r.Customer.Header != "" || r.Customer.Identity }
+
+func (k *checker) warnBoundary(at string, l *Listener) {
+	switch {
+	case l.Boundary != "internal":
+	case l.TLS == nil || l.TLS.ClientCA == "":
+		k.failf(at+".boundary", "is internal without tls.client_ca: every process in the networks of peers may claim any "+
+			"attempt number, deadline and customer, and a criticality up to others")
+	case l.TLS.Optional:
+		k.failf(at+".tls.optional", "is true at an internal boundary: clients without a certificate may claim any "+
+			"attempt number, deadline and customer, and a criticality up to others")
+	}
+}
+
+func (k *checker) warnRoute(at string, i int) {
+	r := &k.config.Routes[i]
+	if r.Exempt && r.Prefix {
+		k.failf(at+".prefix", "exempts all paths below %s: no rate limit, quota or shedding applies to them", r.Path)
+	}
+	for j := range i {
+		if earlier := &k.config.Routes[j]; earlier.covers(r) {
+			k.failf(at, "is never used: the first route that matches counts, and routes[%d] matches all of its requests; put it before that", j)
+			return
+		}
+	}
+}
+
+// covers reports whether all requests that other matches match r. Exempt routes match plain
+// paths only, so they cover nothing.
+func (r *Route) covers(other *Route) bool {
+	return !r.Exempt && r.coversPath(other) && r.coversHost(other.Host) &&
+		within(other.Listeners, r.Listeners) && within(other.Methods, r.Methods) && r.coversHeaders(other.Headers)
+}
+
+func (r *Route) coversPath(other *Route) bool {
+	if r.Exact {
+		return other.Path == r.Path && (other.Exact || other.Exempt && !other.Prefix)
+	}
+	return strings.HasPrefix(other.Path, r.Path)
+}
+
+func (r *Route) coversHost(other string) bool {
+	below, wild := strings.CutPrefix(strings.ToLower(r.Host), "*")
+	other = strings.ToLower(other)
+	return r.Host == "" || other == strings.ToLower(r.Host) || wild && strings.HasSuffix(strings.TrimPrefix(other, "*"), below)
+}
+
+func (r *Route) coversHeaders(other map[string]string) bool {
+	has := make(map[string]string, len(other))
+	for name, value := range other {
+		has[http.CanonicalHeaderKey(name)] = value
+	}
+	for name := range r.Headers {
+		value, ok := has[http.CanonicalHeaderKey(name)]
+		if !ok || r.Headers[name] != "*" && r.Headers[name] != value {
+			return false
+		}
+	}
+	return true
+}
+
+// within reports whether some is a part of all; no names mean all names.
+func within(some, all []string) bool {
+	return len(all) == 0 || len(some) > 0 && !slices.ContainsFunc(some, func(name string) bool { return !slices.Contains(all, name) })
+}

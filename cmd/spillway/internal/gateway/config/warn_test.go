@@ -1,0 +1,70 @@
+package config
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+)
+
+func TestAllErrorsAreReported(t *testing.T) {
+	text := strings.Replace(small, "8000", "http", 1) + "    connect_timeout: -1s\n    rate_limit: {burst_seconds: -5}\n    tune: {latency: 1s}\n    retry: {ratio: 1e9, budget: {capacity: -1}}\n" +
+		"routes:\n  - {path: x, criticality: HIGH}\n  - {cluster: none}\n"
+	_, err := Parse("proxy.yaml", []byte(text))
+	all, ok := errors.AsType[strict.Errors](err)
+	if !ok {
+		t.Fatalf("%T: %v", err, err)
+	}
+	var fields []string
+	for _, e := range all {
+		fields = append(fields, e.Field)
+		if e.File != "proxy.yaml" || e.Line == 0 || e.Excerpt == "" {
+			t.Errorf("%#v: without a place", e)
+		}
+	}
+	want := []string{
+		"listeners[0].address", "clusters[0].connect_timeout", "clusters[0].rate_limit.burst_seconds", "clusters[0].retry.budget.capacity",
+		"clusters[0].retry.ratio", "clusters[0].tune.limit", "routes[0].path", "routes[0].criticality", "routes[1].cluster",
+	}
+	if !slices.Equal(fields, want) {
+		t.Errorf("got  %q\nwant %q\n%v", fields, want, err)
+	}
+	many := small + "routes:\n" + strings.Repeat("  - {path: x}\n", 100)
+	_, err = Parse("proxy.yaml", []byte(many))
+	if all, _ := errors.AsType[strict.Errors](err); len(all) != strict.MaxErrors {
+		t.Errorf("%d errors", len(all))
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	const base = `listeners:
+  - {name: edge, address: "127.0.0.1:1"}
+  - {name: mesh, address: "127.0.0.1:2", boundary: internal, tls: {certificate: c, key: k, client_ca: ca}}
+clusters:
+  - {name: web, endpoints: ["127.0.0.1:8080"]}
+`
+	for name, row := range map[string]struct{ from, to, want string }{
+		"nothing":       {"", "", ""},
+		"peers only":    {"tls: {certificate: c, key: k, client_ca: ca}", "peers: [10.0.0.0/8]", "listeners[1].boundary is internal without tls.client_ca"},
+		"optional":      {"client_ca: ca", "client_ca: ca, optional: true", "listeners[1].tls.optional is true at an internal boundary"},
+		"no customer":   {"8080\"]", "8080\"], quota: {}", "clusters[0].quota has no effect: no route to web"},
+		"customer":      {"8080\"]}", "8080\"], quota: {}}\nroutes:\n  - {customer: {identity: true}}", ""},
+		"other cluster": {"8080\"]}", "8080\"], quota: {}}\n  - {name: b, endpoints: [\"127.0.0.1:3\"]}\nroutes:\n  - {path: /b, cluster: b, customer: {identity: true}}\n  - {cluster: web}", "clusters[0].quota"},
+		"exempt prefix": {"8080\"]}", "8080\"]}\nroutes:\n  - {path: /health/, exempt: true, prefix: true}\n  - {}", "routes[0].prefix exempts all paths below /health/"},
+		"exempt path":   {"8080\"]}", "8080\"]}\nroutes:\n  - {path: /health, exempt: true}\n  - {path: /health}\n  - {}", ""},
+		"catch-all":     {"8080\"]}", "8080\"]}\nroutes:\n  - {}\n  - {path: /api/}", "routes[1] is never used"},
+		"one listener":  {"8080\"]}", "8080\"]}\nroutes:\n  - {listeners: [mesh]}\n  - {path: /api/}", ""},
+		"wider host":    {"8080\"]}", "8080\"]}\nroutes:\n  - {host: \"*.example.com\"}\n  - {host: API.example.com}", "routes[1] is never used"},
+		"mongo": {"clusters:", "mongo:\n  - {address: \"127.0.0.1:5\", endpoints: [\"127.0.0.1:6\"], quota: {}, classes: [{criticality: SHEDDABLE}]}\nclusters:",
+			"mongo[0].quota has no effect"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := parse(t, strings.Replace(base, row.from, row.to, 1)).Warnings()
+			if row.want == "" && len(w) > 0 || row.want != "" && (len(w) != 1 || !strings.HasPrefix(w[0].Error(), row.want)) {
+				t.Errorf("got %v, want %s", w, row.want)
+			}
+		})
+	}
+}
