@@ -12,12 +12,19 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 	case limitGate:
 		return a.limit(from, step)
 	case quotaGate:
-		var err error
-		a.quota, err = a.settings.quota.Admit(a.start, a.call)
-		return step.reject(err)
+		return a.pay(step)
 	default:
 		return a.arrive(gate, from, step)
 	}
+}
+
+// pay asks the quota.
+//
+//go:noinline
+func (a *Admission) pay(step *Step) (admits bool) {
+	var err error
+	a.quota, err = a.settings.quota.Admit(a.start, a.call)
+	return step.reject(err)
 }
 
 // reject takes in the error of a gate, and reports whether it is nil.
@@ -63,9 +70,18 @@ func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits
 	if by.Pass(a.start, &a.call, &state, a.ticket(gate)) {
 		return true
 	}
+	return a.join(gate, by, from, &state, step)
+}
+
+// join is arrive for requests that a shedder has to look at. It is a function of its own because
+// each request over HTTP/2 has a new stack, and pays for what it needs of that.
+//
+//go:noinline
+func (a *Admission) join(gate int, by shedder, from *ratelimit.Caller, state *shed.State, step *Step) (admits bool) {
+	c := a.settings.core
 	w := c.waiters.Get().(*shed.Waiter)
 	w.Flow = c.flowAt(by, &a.call, from)
-	d := by.Arrive(a.start, a.call, state, w)
+	d := by.Arrive(a.start, &a.call, state, w)
 	if d.Verdict == shed.Wait {
 		a.waiter = w
 		step.Verdict, step.For, step.Waiter, step.Evicted, step.Wake = shed.Wait, d.MaxWait, w, d.Evicted, true

@@ -35,7 +35,7 @@ func TestExecutorLoadAverageRejectsByClass(t *testing.T) {
 
 	rejected := func(c spillway.Criticality) bool {
 		now = now.Add(100 * time.Millisecond)
-		return s.RejectAt(context.Background(), now, spillway.Call{Criticality: c}, new(ratelimit.Caller)).Rejected()
+		return s.RejectAt(context.Background(), now, &spillway.Call{Criticality: c}, new(ratelimit.Caller)).Rejected()
 	}
 	if rejected(spillway.Sheddable) {
 		t.Error("a spike of 100 ms rejects")

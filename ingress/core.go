@@ -83,7 +83,8 @@ func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	if st.exempt(call) {
 		return false
 	}
-	a.settings, a.call, a.start = st, *call, now
+	a.call = *call // apart from the others: an assignment of several copies it twice
+	a.settings, a.start = st, now
 	a.gate, a.admitted, a.observed = 0, [gates]bool{}, nil // an Admission that has ended has no more
 	return true
 }
@@ -141,7 +142,7 @@ func (c *Core) refuses(st *settings, gate int, now time.Time, call *spillway.Cal
 		return st.quota.Reject(now, *call)
 	default:
 		by, state := c.shedder(gate, now, st)
-		return by.Reject(now, *call, c.flowAt(by, call, from), state)
+		return by.Reject(now, call, c.flowAt(by, call, from), &state)
 	}
 }
 

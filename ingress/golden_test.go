@@ -179,7 +179,7 @@ func (g *goldenTrace) visit(s *Server, v goldenVisit, early bool) {
 	var refusal Rejection
 	var p Passage
 	if early {
-		refusal = s.RejectAt(context.Background(), time.Now(), call, &ratelimit.Caller{})
+		refusal = s.RejectAt(context.Background(), time.Now(), &call, &ratelimit.Caller{})
 	}
 	if !refusal.Rejected() {
 		p, refusal = s.Enter(ctx, call, ratelimit.Caller{})

@@ -43,11 +43,11 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 	if runs && a.observed == nil {
 		return Rejection{}
 	}
-	return p.follow(ctx, step, from)
+	return p.follow(ctx, &step, from)
 }
 
 // follow does what the gates say until they admit or reject the request.
-func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller) Rejection {
+func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller) Rejection {
 	s, a := p.server, &p.admission
 	for {
 		if a.observed != nil {
@@ -61,7 +61,7 @@ func (p *Passage) follow(ctx context.Context, step Step, from *ratelimit.Caller)
 		if step.Verdict != shed.Wait {
 			break
 		}
-		step = s.await(ctx, a, step, from)
+		*step = s.await(ctx, a, *step, from)
 	}
 	if step.Verdict == shed.Run {
 		return Rejection{}

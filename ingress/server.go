@@ -102,13 +102,13 @@ func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call,
 // Refusal nothing was counted, and the request must still Enter. It is for
 // adapters that can refuse more cheaply before they have read the request.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
-	return s.RejectAt(context.Background(), time.Now(), call, &from)
+	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }
 
-// RejectAt is Reject at the time now, for callers that have read the clock. It does not keep from.
+// RejectAt is Reject at the time now, for callers that have read the clock. It keeps neither call nor from.
 // Ctx is the Context of the event, and may be nil.
-func (s *Server) RejectAt(ctx context.Context, now time.Time, call spillway.Call, from *ratelimit.Caller) Rejection {
-	return s.core.Reject(ctx, now, &call, from)
+func (s *Server) RejectAt(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
+	return s.core.Reject(ctx, now, call, from)
 }
 
 // Charge charges cost to the quota of a customer, at the time now, for what the customer costs

@@ -15,7 +15,7 @@ func BenchmarkRun(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
-		d := s.Arrive(now, spillway.Call{}, idle, nil)
+		d := s.Arrive(now, &spillway.Call{}, &idle, nil)
 		d.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 }
@@ -27,7 +27,7 @@ func BenchmarkWait(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
-		s.Arrive(now, spillway.Call{}, busy, w)
+		s.Arrive(now, &spillway.Call{}, &busy, w)
 		got, _ := s.Next(now, idle)
 		got.Ticket.Settle(now, spillway.OutcomeServed)
 	}
@@ -40,7 +40,7 @@ func BenchmarkRefuse(b *testing.B) {
 	s := limited(b, concurrency.Config{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if s.Reject(t0, spillway.Call{}, 0, swamped) == nil {
+		if s.Reject(t0, &spillway.Call{}, 0, &swamped) == nil {
 			b.Fatal("not refused")
 		}
 	}
@@ -51,7 +51,7 @@ func BenchmarkRefuse(b *testing.B) {
 func BenchmarkPassParallel(b *testing.B) {
 	s := limited(b, concurrency.Config{})
 	for ms := range 200 { // until there is calm
-		d := s.Arrive(at(float64(ms)), spillway.Call{}, idle, nil)
+		d := s.Arrive(at(float64(ms)), &spillway.Call{}, &idle, nil)
 		d.Ticket.Settle(at(float64(ms)), spillway.OutcomeServed)
 	}
 	b.ReportAllocs()
@@ -75,7 +75,7 @@ func BenchmarkRefuseParallel(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if s.Reject(t0, spillway.Call{}, 0, swamped) == nil {
+			if s.Reject(t0, &spillway.Call{}, 0, &swamped) == nil {
 				b.Error("not refused")
 				return
 			}

@@ -29,13 +29,13 @@ func TestPassIsAShortCut(t *testing.T) {
 			if r.IntN(2) == 0 { // which may have passed
 				call.Deadline = t0.Add(now + time.Duration(r.IntN(500)-10)*time.Millisecond)
 			}
-			want, w := slow.Arrive(t0.Add(now), call, state, new(shed.Waiter)), new(shed.Waiter)
+			want, w := slow.Arrive(t0.Add(now), &call, &state, new(shed.Waiter)), new(shed.Waiter)
 			got := shed.Decision{Verdict: shed.Run}
 			ok := quick.Pass(t0.Add(now), &call, &state, &got.Ticket)
 			if ok {
 				passed++
 			} else {
-				got = quick.Arrive(t0.Add(now), call, state, w)
+				got = quick.Arrive(t0.Add(now), &call, &state, w)
 			}
 			if want.Verdict == shed.Refused {
 				alone++

@@ -19,7 +19,7 @@ func Example() {
 	now := time.Now()
 	busy := shed.State{Runnable: 3, Processors: 1}
 	arrive := func(c spillway.Criticality) shed.Decision {
-		return s.Arrive(now, spillway.Call{Criticality: c}, busy, &shed.Waiter{Owner: c})
+		return s.Arrive(now, &spillway.Call{Criticality: c}, &busy, &shed.Waiter{Owner: c})
 	}
 	full := false
 	for !full {

@@ -210,7 +210,7 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 	now, flow := t0, uint64(0)
 	for range 1000 { // so that requests are rejected, and callers counted
 		now = now.Add(time.Millisecond)
-		s.Arrive(now, spillway.Call{}, idle, &shed.Waiter{})
+		s.Arrive(now, &spillway.Call{}, &idle, &shed.Waiter{})
 	}
 	if !s.TellsCallersApart() {
 		t.Fatal("callers are not counted")
@@ -220,7 +220,7 @@ func TestManyNamesAllocateNothing(t *testing.T) {
 		now = now.Add(time.Microsecond)
 		flow += 0x9e3779b97f4a7c15
 		w.Flow = flow
-		if s.Reject(now, spillway.Call{}, flow, idle) == nil && s.Arrive(now, spillway.Call{}, idle, w).Verdict == shed.Wait {
+		if s.Reject(now, &spillway.Call{}, flow, &idle) == nil && s.Arrive(now, &spillway.Call{}, &idle, w).Verdict == shed.Wait {
 			s.Withdraw(w)
 		}
 	}); n != 0 {
@@ -235,10 +235,10 @@ func TestChargingAllocatesNothing(t *testing.T) {
 	}
 	s := limited(t, concurrency.Config{Fixed: true, Max: 1})
 	now := t0
-	filler := s.Arrive(now, spillway.Call{}, idle, nil)
+	filler := s.Arrive(now, &spillway.Call{}, &idle, nil)
 	for range 1000 { // so that requests are rejected, and callers counted
 		now = now.Add(time.Millisecond)
-		s.Arrive(now, spillway.Call{}, idle, &shed.Waiter{})
+		s.Arrive(now, &spillway.Call{}, &idle, &shed.Waiter{})
 	}
 	filler.Ticket.Settle(now, spillway.OutcomeServed)
 	for w, _ := s.Next(now, idle); w != nil; w, _ = s.Next(now, idle) {
@@ -248,7 +248,7 @@ func TestChargingAllocatesNothing(t *testing.T) {
 	w := &shed.Waiter{Flow: 7}
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
-		d := s.Arrive(now, spillway.Call{}, idle, w)
+		d := s.Arrive(now, &spillway.Call{}, &idle, w)
 		if d.Ticket.Account == 0 {
 			t.Fatalf("%+v is not charged", d)
 		}

@@ -224,7 +224,7 @@ type served struct {
 
 func (b *crowded) arrive(flow uint64) shed.Decision {
 	w := &shed.Waiter{Flow: flow}
-	d := b.s.Arrive(b.now, spillway.Call{}, idle, w)
+	d := b.s.Arrive(b.now, &spillway.Call{}, &idle, w)
 	if d.Verdict == shed.Wait {
 		b.s.Withdraw(w)
 	}

@@ -44,7 +44,7 @@ func newKeyed(t *testing.T) (*keyed, *shed.Shedder) {
 
 func arriveKey(s *shed.Shedder, now time.Time, key string, c spillway.Criticality, st shed.State) (shed.Decision, *shed.Waiter) {
 	w := &shed.Waiter{Owner: key}
-	return s.Arrive(now, spillway.Call{Key: key, Criticality: c}, st, w), w
+	return s.Arrive(now, &spillway.Call{Key: key, Criticality: c}, &st, w), w
 }
 
 // The limit of one key rejects CRITICAL requests of this key. It neither rejects nor holds
@@ -371,8 +371,8 @@ func TestAllocationsWithALimit(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		now = now.Add(time.Millisecond)
 		call := spillway.Call{Key: "a"}
-		d := s.Arrive(now, call, idle, nil)
-		s.Arrive(now, call, idle, w)
+		d := s.Arrive(now, &call, &idle, nil)
+		s.Arrive(now, &call, &idle, w)
 		s.Next(now, idle)
 		d.Ticket.Settle(now, spillway.OutcomeServed)
 		if got, _ := s.Next(now, idle); got != w {
@@ -388,7 +388,7 @@ func TestAllocationsWithALimit(t *testing.T) {
 	arriveKey(s, t0, "b", spillway.Critical, idle) // makes the queue
 	if n := testing.AllocsPerRun(1000, func() {
 		k.scopes["a"] = 0
-		s.Arrive(now, spillway.Call{Key: "a"}, busy, w)
+		s.Arrive(now, &spillway.Call{Key: "a"}, &busy, w)
 		k.scopes["a"] = 1
 		s.Next(now, idle)
 		s.Expire(w)

@@ -66,7 +66,7 @@ func (m *model) waiter(c spillway.Criticality) *shed.Waiter {
 func (m *model) arrive(c spillway.Criticality, st shed.State) {
 	w := m.waiter(c)
 	lowest := m.lowest()
-	d := m.s.Arrive(m.now, spillway.Call{Criticality: c}, st, w)
+	d := m.s.Arrive(m.now, &spillway.Call{Criticality: c}, &st, w)
 	if e := d.Evicted; e != nil {
 		class := e.Owner.(spillway.Criticality).Index()
 		if class != lowest || class >= c.Index() || !m.atAnEnd(class, e) || e.Err == nil || e.Ticket.By != nil {

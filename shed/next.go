@@ -36,7 +36,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	}
 	s.leave(w, 0)
 	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable}
-	w.Ticket, w.Err = s.run(now, call, from), nil
+	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
 }
 

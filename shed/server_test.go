@@ -168,7 +168,8 @@ func (s *server) arriveWith(class spillway.Criticality, flow uint64, key string,
 }
 
 func (s *server) examine(r *request) {
-	d := s.shedder.Arrive(s.now, spillway.Call{Key: r.key, Criticality: r.class}, s.state(), &r.waiter)
+	state := s.state()
+	d := s.shedder.Arrive(s.now, &spillway.Call{Key: r.key, Criticality: r.class}, &state, &r.waiter)
 	if d.Evicted != nil {
 		s.count(&s.refused, d.Evicted.Owner.(*request))
 	}

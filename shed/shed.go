@@ -66,8 +66,9 @@ func (s *Shedder) Update(c Config) error {
 
 // Arrive decides on a request. If it is to [Wait], w is its Waiter, which the caller keeps
 // until the request has left the queue. If w is nil the request cannot wait, and runs where
-// it would wait. Arrive allocates only for the first request of a scope.
-func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Waiter) Decision {
+// it would wait. Arrive allocates only for the first request of a scope, and keeps neither call
+// nor state.
+func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Waiter) Decision {
 	c := s.config.Load()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +77,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 		flow = w.Flow
 	}
 	var a arrival
-	s.examine(&a, now, &call, flow, &state, c)
+	s.examine(&a, now, call, flow, state, c)
 	a.queue.callers[a.class].count(flow, a.pace.Usual)
 	if why := s.reject(&a, c.Rand); why != admitted {
 		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
@@ -85,7 +86,7 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 		s.hurried = s.at
 	}
 	if s.runsAtOnce(&a) || w == nil {
-		return Decision{Verdict: Run, Ticket: s.run(now, call, start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
+		return Decision{Verdict: Run, Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
 	}
 	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
 	if s.full(&a) {
@@ -105,15 +106,15 @@ func (s *Shedder) Arrive(now time.Time, call spillway.Call, state State, w *Wait
 // [Shedder.Arrive] must still be called. flow is as in a [Waiter]. Use it where the class of
 // a request is known before the request is read: there a rejection is cheapest. If only a
 // share of a class is rejected, Arrive decides which requests.
-func (s *Shedder) Reject(now time.Time, call spillway.Call, flow uint64, state State) error {
+func (s *Shedder) Reject(now time.Time, call *spillway.Call, flow uint64, state *State) error {
 	c := s.config.Load()
-	if call.Deadline.IsZero() && s.plenty(&state, c) {
+	if call.Deadline.IsZero() && s.plenty(state, c) {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var a arrival
-	s.examine(&a, now, &call, flow, &state, c)
+	s.examine(&a, now, call, flow, state, c)
 	if why := s.reject(&a, certain); why != admitted {
 		a.queue.callers[a.class].count(flow, a.pace.Usual)
 		return s.rejections[why][a.class]
@@ -275,7 +276,7 @@ type start struct {
 }
 
 // run takes a request into flight.
-func (s *Shedder) run(now time.Time, call spillway.Call, from start) (t spillway.Ticket) {
+func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillway.Ticket) {
 	q := from.queue
 	s.counts[from.rank/2].AdmittedTotal++
 	q.callers[from.rank/2].admit()
@@ -288,9 +289,9 @@ func (s *Shedder) run(now time.Time, call spillway.Call, from start) (t spillway
 	}
 	s.began = s.at
 	if limit := s.config.Load().Limit; limit != nil {
-		t = limit.Enter(now, call)
+		t = limit.Enter(now, *call)
 	}
-	s.charge(&t, &from)
+	s.charge(&t, from)
 	return t
 }
 

@@ -42,7 +42,7 @@ var (
 // pastBurst keeps the processors busy for longer than a burst, until t0.
 func pastBurst(s *shed.Shedder) *shed.Shedder {
 	for ms := -200; ms <= 0; ms += 5 {
-		_ = s.Reject(at(float64(ms)), spillway.Call{}, 0, busy)
+		_ = s.Reject(at(float64(ms)), &spillway.Call{}, 0, &busy)
 	}
 	return s
 }
@@ -50,7 +50,7 @@ func pastBurst(s *shed.Shedder) *shed.Shedder {
 // A request is one of a test; its class is its name.
 func arrive(s *shed.Shedder, now time.Time, c spillway.Criticality, st shed.State) (shed.Decision, *shed.Waiter) {
 	w := &shed.Waiter{Owner: c}
-	return s.Arrive(now, spillway.Call{Criticality: c}, st, w), w
+	return s.Arrive(now, &spillway.Call{Criticality: c}, &st, w), w
 }
 
 func TestConfigNamesTheBadField(t *testing.T) {
@@ -226,7 +226,7 @@ func TestCascade(t *testing.T) {
 	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
 		t.Errorf("the next lower class, while the executor is idle: %+v", d)
 	}
-	if err := s.Reject(t0, spillway.Call{Criticality: spillway.Sheddable}, 0, idle); err == nil {
+	if err := s.Reject(t0, &spillway.Call{Criticality: spillway.Sheddable}, 0, &idle); err == nil {
 		t.Error("the lowest class would not be refused")
 	}
 	for _, c := range []spillway.Criticality{spillway.Critical, spillway.CriticalPlus} {
@@ -246,7 +246,7 @@ func TestDeadline(t *testing.T) {
 		d.Ticket.Settle(at(float64(30*i)+20), spillway.OutcomeServed)
 	}
 	for ms := 700; ms < 1000; ms += 5 { // longer than a burst
-		_ = s.Reject(at(float64(ms)), spillway.Call{}, 0, busy)
+		_ = s.Reject(at(float64(ms)), &spillway.Call{}, 0, &busy)
 	}
 	now := at(1000)
 	for _, row := range []struct {
@@ -262,7 +262,7 @@ func TestDeadline(t *testing.T) {
 		{time.Second, shed.Wait, 60 * time.Millisecond},
 	} {
 		call := spillway.Call{Deadline: now.Add(row.left)}
-		if d := s.Arrive(now, call, busy, new(shed.Waiter)); d.Verdict != row.verdict || d.MaxWait != row.wait {
+		if d := s.Arrive(now, &call, &busy, new(shed.Waiter)); d.Verdict != row.verdict || d.MaxWait != row.wait {
 			t.Errorf("%v left: verdict %d, wait %v; want %d, %v", row.left, d.Verdict, d.MaxWait, row.verdict, row.wait)
 		}
 	}
@@ -332,7 +332,7 @@ func TestExpireAndWithdraw(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	// A Waiter can be used again.
-	if d := s.Arrive(t0, spillway.Call{}, busy, b); d.Verdict != shed.Wait {
+	if d := s.Arrive(t0, &spillway.Call{}, &busy, b); d.Verdict != shed.Wait {
 		t.Errorf("%+v", d)
 	}
 	if w, _ := s.Next(t0, idle); w != b || w.Err != nil {
@@ -343,11 +343,11 @@ func TestExpireAndWithdraw(t *testing.T) {
 // Without a Waiter a request that would wait runs.
 func TestWithoutWaiter(t *testing.T) {
 	s := pastBurst(limited(t, concurrency.Config{}))
-	if d := s.Arrive(t0, spillway.Call{}, busy, nil); d.Verdict != shed.Run || d.Ticket.By == nil {
+	if d := s.Arrive(t0, &spillway.Call{}, &busy, nil); d.Verdict != shed.Run || d.Ticket.By == nil {
 		t.Errorf("%+v", d)
 	}
 	fill(t, s, spillway.Critical)
-	if d := s.Arrive(t0, spillway.Call{}, busy, nil); d.Verdict != shed.Refused {
+	if d := s.Arrive(t0, &spillway.Call{}, &busy, nil); d.Verdict != shed.Refused {
 		t.Errorf("a full queue: %+v", d)
 	}
 }
@@ -381,13 +381,13 @@ func TestAllocations(t *testing.T) {
 	now := t0
 	run := func() {
 		now = now.Add(time.Millisecond)
-		d := s.Arrive(now, spillway.Call{}, idle, nil)
+		d := s.Arrive(now, &spillway.Call{}, &idle, nil)
 		d.Ticket.Settle(now.Add(time.Microsecond), spillway.OutcomeServed)
 	}
 	w := new(shed.Waiter)
 	wait := func() {
 		now = now.Add(time.Millisecond)
-		s.Arrive(now, spillway.Call{}, busy, w)
+		s.Arrive(now, &spillway.Call{}, &busy, w)
 		got, _ := s.Next(now, idle)
 		got.Ticket.Settle(now, spillway.OutcomeServed)
 	}
@@ -400,10 +400,10 @@ func TestAllocations(t *testing.T) {
 	now = now.Add(time.Second)
 	for range 100 { // longer than a burst
 		now = now.Add(5 * time.Millisecond)
-		_ = s.Reject(now, spillway.Call{}, 0, busy)
+		_ = s.Reject(now, &spillway.Call{}, 0, &busy)
 	}
 	fill(t, s, spillway.Critical)
-	if n := testing.AllocsPerRun(1000, func() { s.Reject(now, spillway.Call{}, 0, busy) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { s.Reject(now, &spillway.Call{}, 0, &busy) }); n != 0 {
 		t.Errorf("%v allocations to refuse", n)
 	}
 }
@@ -425,17 +425,17 @@ func TestSeldomLookupsBesideLongWork(t *testing.T) {
 			look.Settle(at, spillway.OutcomeServed)
 			if now%work == 0 {
 				export.Settle(at, spillway.OutcomeServed)
-				export = s.Arrive(at, spillway.Call{}, idle, new(shed.Waiter)).Ticket
+				export = s.Arrive(at, &spillway.Call{}, &idle, new(shed.Waiter)).Ticket
 			}
 			if now < 30*time.Second || now%every != 0 {
 				continue // it is early
 			}
 			call := spillway.Call{Deadline: at.Add(time.Second)}
-			if s.Reject(at, call, 0, idle) != nil {
+			if s.Reject(at, &call, 0, &idle) != nil {
 				refused++
 				continue
 			}
-			if d := s.Arrive(at, call, idle, new(shed.Waiter)); d.Verdict == shed.Run {
+			if d := s.Arrive(at, &call, &idle, new(shed.Waiter)); d.Verdict == shed.Run {
 				look = d.Ticket
 			} else {
 				refused++
@@ -457,10 +457,10 @@ func TestShareIsRefusedOnce(t *testing.T) {
 	admitted := 0
 	for i := range n {
 		at := t0.Add(time.Duration(i) * time.Millisecond)
-		if s.Reject(at, spillway.Call{}, 0, half) != nil {
+		if s.Reject(at, &spillway.Call{}, 0, &half) != nil {
 			continue
 		}
-		if d := s.Arrive(at, spillway.Call{}, half, nil); d.Verdict == shed.Run {
+		if d := s.Arrive(at, &spillway.Call{}, &half, nil); d.Verdict == shed.Run {
 			admitted++
 			d.Ticket.Settle(at, spillway.OutcomeServed)
 		}

@@ -39,7 +39,7 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 	if !looks {
 		return ctx, nil
 	}
-	r := s.ingress.RejectAt(ctx, now, call, &caller)
+	r := s.ingress.RejectAt(ctx, now, &call, &caller)
 	if !r.Rejected() {
 		s.looks.Add(-1)
 		return ctx, nil

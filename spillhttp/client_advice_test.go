@@ -43,7 +43,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 			t.Errorf("%v, utilization %v, %s: %q with %d, want %q with %d", row.trust.Boundary, row.level, row.class, got, w.Code, row.want, row.code)
 		}
 		var early head
-		why := h.ingress.RejectAt(t.Context(), now, spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
+		why := h.ingress.RejectAt(t.Context(), now, &spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
 		if why.Rejected() && (why.AcceptRatio == "0") != (row.trust.Boundary == ingress.Internal) {
 			t.Errorf("an early refusal says %q", early.refusal(&why))
 		}

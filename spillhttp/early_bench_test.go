@@ -48,21 +48,34 @@ func BenchmarkRefusal(b *testing.B) {
 			_ = s.Serve(l)
 		}},
 	} {
-		b.Run(bench.name, func(b *testing.B) {
-			server := &http.Server{ErrorLog: quiet}
-			l := must(net.Listen("tcp", "127.0.0.1:0"))
-			var served sync.WaitGroup
-			served.Go(func() { bench.serve(b, server, l) })
-			clients := knock(b, l.Addr().String(), b.N)
-			before := processorTime(b)
-			b.ResetTimer()
-			clients()
-			b.StopTimer()
-			b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
-			server.Close()
-			served.Wait()
-		})
+		for _, protocol := range [...]string{protocolHTTP1, protocolHTTP2} {
+			b.Run(bench.name+"/"+protocol, func(b *testing.B) {
+				server := &http.Server{ErrorLog: quiet, Protocols: only(protocol)}
+				l := must(net.Listen("tcp", "127.0.0.1:0"))
+				var served sync.WaitGroup
+				served.Go(func() { bench.serve(b, server, l) })
+				clients := knock(b, l.Addr().String(), protocol, b.N)
+				before := processorTime(b)
+				b.ResetTimer()
+				clients()
+				b.StopTimer()
+				b.ReportMetric(float64(processorTime(b)-before)/float64(b.N), "cpu-ns/op")
+				server.Close()
+				served.Wait()
+			})
+		}
 	}
+}
+
+// What the clients of BenchmarkRefusal speak.
+const protocolHTTP1, protocolHTTP2 = "http1", "http2"
+
+// only returns that one protocol, without TLS.
+func only(protocol string) *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(protocol == protocolHTTP1)
+	p.SetUnencryptedHTTP2(protocol == protocolHTTP2)
+	return p
 }
 
 // processorTime returns how much the process has used.
@@ -77,10 +90,10 @@ func processorTime(b *testing.B) time.Duration {
 
 // knock starts clients that make n requests. They begin when the returned func is
 // called, which returns when they have ended.
-func knock(b *testing.B, addr string, n int) func() {
+func knock(b *testing.B, addr, protocol string, n int) func() {
 	b.Helper()
 	c := exec.CommandContext(b.Context(), must(os.Executable()), "-test.run=^TestKnock$")
-	c.Env = append(os.Environ(), fmt.Sprint(knocking, "=", addr, " ", n))
+	c.Env = append(os.Environ(), fmt.Sprint(knocking, "=", addr, " ", protocol, " ", n))
 	begin := must(c.StdinPipe())
 	ready := must(c.StdoutPipe())
 	if err := c.Start(); err != nil {
@@ -101,15 +114,24 @@ const knocking = "SPILLHTTP_KNOCK"
 
 // TestKnock are the clients of BenchmarkRefusal.
 func TestKnock(t *testing.T) {
-	var addr string
+	var addr, protocol string
 	var n int
-	if _, err := fmt.Sscan(os.Getenv(knocking), &addr, &n); err != nil {
+	if _, err := fmt.Sscan(os.Getenv(knocking), &addr, &protocol, &n); err != nil {
 		t.Skip("only if BenchmarkRefusal asks for it")
 	}
 	const conns = 16
 	var all sync.WaitGroup
 	begin := make(chan struct{})
+	base := &http.Transport{Protocols: only(protocol), DisableCompression: true}
+	defer base.CloseIdleConnections()
 	for i := range conns {
+		if protocol == protocolHTTP2 {
+			all.Go(func() {
+				<-begin
+				callAgain(t, base, "http://"+addr+"/search?q=go", (n+i)/conns)
+			})
+			continue
+		}
 		var d net.Dialer
 		c := must(d.DialContext(context.Background(), "tcp", addr))
 		all.Go(func() {
@@ -141,5 +163,21 @@ func knockAgain(t *testing.T, c net.Conn, n int) {
 				return
 			}
 		}
+	}
+}
+
+// callAgain makes n calls over HTTP/2, which share one connection.
+func callAgain(t *testing.T, base http.RoundTripper, url string, n int) {
+	t.Helper()
+	for range n {
+		r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody))
+		r.Header.Set(headerCriticality, "SHEDDABLE")
+		resp, err := base.RoundTrip(r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
 	}
 }

@@ -167,14 +167,26 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if ratio := h.ingress.AcceptRatio(a.call.Criticality); ratio != "" {
 		w.Header()[headerAcceptRatio] = []string{ratio}
 	}
+	if place := h.admit(now, w, r, &a); place != nil {
+		h.serve(now, w, r, &a, place)
+	}
+}
+
+// admit returns the passage of an admitted request, or answers a rejected one and returns nil.
+func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival) *ingress.Passage {
 	place := passages.Get().(*ingress.Passage)
 	if refusal := place.EnterAt(r.Context(), h.ingress, now, &a.call, &a.caller); refusal.Rejected() {
 		passages.Put(place)
-		h.refuse(now, w, r, refusal)
-		return
+		h.refuse(now, w, r, &refusal)
+		return nil
 	}
+	return place
+}
+
+// serve has an admitted request served by the next handler.
+func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a *arrival, place *ingress.Passage) {
 	a.level = h.ingress.Degradation(a.call.Criticality)
-	v, next, passage := h.visitOf(w, r, &a, place)
+	v, next, passage := h.visitOf(w, r, a, place)
 	returned := false
 	defer func() {
 		outcome := spillway.OutcomeFailed
@@ -264,7 +276,7 @@ func addressOf(remote string) netip.Addr {
 }
 
 // refuse answers a request that is not served.
-func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
+func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 		if h.closer.closes(now, r) && why.Scope() == fault.ScopeTask {
@@ -292,7 +304,7 @@ func (h *Handler) busy() {
 
 // early decides on a request when only its head has come. Ctx is for the event.
 func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
-	refusal := h.ingress.RejectAt(ctx, now, a.call, &a.caller)
+	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
 	if refusal.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
 	} else {

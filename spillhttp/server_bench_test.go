@@ -46,3 +46,32 @@ func BenchmarkHandlerParallel(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkHandlerGoroutine serves each request in a goroutine of its own, as HTTP/2 does: what a
+// Handler needs of its stack costs time, too.
+func BenchmarkHandlerGoroutine(b *testing.B) {
+	inside := mustHandler(b, bare, internal, HandlerConfig{})
+	refusing := mustHandler(b, bare, swamped, HandlerConfig{})
+	for _, bench := range []struct {
+		name    string
+		handler http.Handler
+		request *http.Request
+	}{
+		{"bare", bare, incoming(b)},
+		{"deadline", inside, incoming(b, headerCriticality, "CRITICAL_PLUS", headerDeadline, "5000")},
+		{"overloaded", refusing, incoming(b, headerCriticality, "SHEDDABLE")},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			w := nowhere{http.Header{}}
+			ended := make(chan struct{})
+			b.ReportAllocs()
+			for b.Loop() {
+				go func() {
+					bench.handler.ServeHTTP(w, bench.request)
+					ended <- struct{}{}
+				}()
+				<-ended
+			}
+		})
+	}
+}

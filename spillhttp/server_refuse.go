@@ -48,12 +48,12 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
 	}
-	refuse(w, r, why)
+	refuse(w, r, &why)
 }
 
 // refuse writes the answer to a request that is refused. There is no body, as none
 // would be read.
-func refuse(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
+func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why)
 		return
@@ -67,7 +67,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 }
 
 // answerTo puts into h what a refusal says, and returns its status.
-func answerTo(h http.Header, why ingress.Rejection) (status int) {
+func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	h["Content-Length"] = valueZero
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
@@ -106,7 +106,7 @@ func seconds(d time.Duration) string {
 
 // refuseGRPC answers a call of gRPC: a status in the place of headers, after which
 // nothing comes. Only so do clients heed when to come back.
-func refuseGRPC(w http.ResponseWriter, why ingress.Rejection) {
+func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy

@@ -100,7 +100,7 @@ func TestRefusedGRPC(t *testing.T) {
 		s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			calls++
 			_, _ = io.Copy(io.Discard, r.Body)
-			refuse(w, r, ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
+			refuse(w, r, &ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
 		}), false)
 		defer s.close()
 		client := mustTransport(t, TransportConfig{Base: s.base, Egress: eager})

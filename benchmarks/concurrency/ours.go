@@ -60,7 +60,8 @@ func (a *ours) call(r *Request) spillway.Call {
 func (a *ours) Arrive(r *Request) {
 	x := &seat{}
 	r.Slot, x.waiter.Owner = x, r
-	d := a.s.Arrive(a.now(), a.call(r), a.state(), &x.waiter)
+	call, state := a.call(r), a.state()
+	d := a.s.Arrive(a.now(), &call, &state, &x.waiter)
 	if d.Evicted != nil {
 		a.p.Reject(d.Evicted.Owner.(*Request))
 	}
