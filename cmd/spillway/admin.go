@@ -48,6 +48,7 @@ type operators struct {
 	draining chan struct{} // closed when the follower does nothing any more
 	config   atomic.Pointer[config.Config]
 	override atomic.Pointer[admin.Override]
+	events   events
 	tls      atomic.Pointer[tls.Config] // nil: in the clear
 }
 
@@ -58,12 +59,13 @@ func operate(flag string, f *follower, collector *admin.Collector, decided *deci
 		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
 		asks: make(chan func()), draining: make(chan struct{}),
 	}
+	o.events.use(f.now)
 	o.use(f.now)
 	socket, err := o.listen(flag)
 	if err != nil || socket == nil && f.now.Otel == nil {
 		return o, err
 	}
-	o.server = admin.New(admin.Config{Collector: collector, Decisions: decided, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger})
+	o.server = admin.New(admin.Config{Collector: collector, Decisions: decided, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger, Wall: f.wall})
 	if socket != nil {
 		o.serve(socket)
 	}
@@ -174,6 +176,7 @@ func (o *operators) took(c *config.Config) {
 		o.logger.Warn("otel counts from the next start on")
 	}
 	o.use(c)
+	o.events.use(c)
 	if o.server != nil {
 		o.server.Allow(o.access())
 	}
@@ -228,6 +231,7 @@ func (o *operators) SetMode(mode spillway.Mode) error {
 			return err
 		}
 		o.config.Store(&wanted)
+		o.events.note(false, "mode "+mode.String())
 		if wanted.Mode == file {
 			o.override.Store(nil)
 			return nil
@@ -294,6 +298,10 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	s := o.proxy.Stats(now)
 	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
 	l.Mode = modeOf(c.Mode)
+	l.Notices, l.Changes = o.events.read(now)
+	if n, lost := o.follower.log.file.notice(); lost {
+		l.Notices = append(l.Notices, n)
+	}
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RejectedTotal)
@@ -454,7 +462,7 @@ func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
 func downOf(e *upstream.EndpointStats, panics bool) string {
 	switch {
 	case e.Failed:
-		return "cannot be connected to"
+		return cmp.Or(e.Trouble, "cannot be connected to")
 	case e.Health == upstream.Unhealthy && panics:
 		return "unhealthy, as all are: used all the same"
 	case e.Health == upstream.Unhealthy:

@@ -16,15 +16,16 @@ import (
 type logging struct {
 	format string // that is not the file's to say; empty: it is
 	level  slog.LevelVar
+	file   logFile
 	json   atomic.Bool
 }
 
 // newLogging returns a log, and what writes to it. A format counts for more than what
 // a file says.
 func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
-	l := &logging{format: format}
+	l := &logging{format: format, file: logFile{Writer: w}}
 	options := &slog.HandlerOptions{Level: &l.level}
-	return l, slog.New(&either{l, slog.NewTextHandler(w, options), slog.NewJSONHandler(w, options)})
+	return l, slog.New(&either{l, slog.NewTextHandler(&l.file, options), slog.NewJSONHandler(&l.file, options)})
 }
 
 // set does what a configuration says.

@@ -32,6 +32,8 @@ type proxyCommand struct {
 	Admin    string      `placeholder:"HOST:PORT" help:"Address for operators: dashboard, metrics, health; off is none; counts for more than what the file says (default 127.0.0.1:8001)."`
 	ReadyFD  int         `name:"ready-fd" placeholder:"N" help:"Once connections are accepted, write the addresses of the listeners to the file descriptor N, as one line of JSON, and close it."`
 	Log      string      `placeholder:"FORMAT" enum:",text,json" default:"" help:"How to log: text or json; counts for more than what the file says (default text)."`
+
+	wall func(time.Time) time.Time // as in a follower
 }
 
 // defaultListen is where clients connect to if nothing is said.
@@ -70,7 +72,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err := c.hello(logger, p, wanted); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log}
+	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log, wall: c.wall}
 	if f.operators, err = operate(c.Admin, &f, collector, decided); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -218,7 +220,8 @@ type follower struct {
 	logger *slog.Logger
 	log    *logging
 
-	operators *operators // may ask for changes, and are told of them
+	wall      func(time.Time) time.Time // the time of day; nil: that of the host
+	operators *operators                // may ask for changes, and are told of them
 }
 
 // follow looks for changes until ctx ends.
@@ -268,10 +271,12 @@ func (f *follower) read(why string) {
 	if err != nil {
 		f.seen = before
 		f.logger.Error("the configuration stays as it is", "because", why, "error", plainly(err))
+		f.operators.events.reloaded(plainly(err))
 		return
 	}
 	f.now, f.seen = wanted, after
 	f.log.set(wanted)
 	f.operators.took(wanted)
+	f.operators.events.reloaded(nil)
 	f.logger.Info("the configuration was read", "because", why)
 }

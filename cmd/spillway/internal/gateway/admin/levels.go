@@ -38,6 +38,8 @@ type Levels struct {
 	Clusters  []Cluster
 	Tuned     []Tuned
 	Mongo     []Count
+	Notices   []Notice // the worst first
+	Changes   []Change // the latest, the oldest first
 }
 
 // A Count is one of a listener for clients of MongoDB.

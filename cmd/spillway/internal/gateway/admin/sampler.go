@@ -31,7 +31,10 @@ type sampler struct {
 	version   string
 	started   time.Time
 	state     atomic.Pointer[State]
-	samples   []*sample // of the last minute, the oldest first; used by tick alone
+	wall      func(time.Time) time.Time
+	pulse     pulse
+	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
+	steps     []Change  // of the clock
 
 	mu      sync.Mutex
 	rows    []Figures              // the oldest first
@@ -44,7 +47,8 @@ func newSampler(c *Config, now time.Time) *sampler {
 		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
 		started: now, streams: make(map[chan []byte]string),
 	}
-	s.samples = []*sample{{at: now, totals: c.Collector.read(), levels: c.Proxy.Levels(now)}}
+	s.wall = func(t time.Time) time.Time { return t.Round(0) }
+	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.read(), levels: c.Proxy.Levels(now)}}
 	s.state.Store(s.summarize())
 	return s
 }
@@ -54,7 +58,8 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 
 // tick takes a sample and tells all streams.
 func (s *sampler) tick(now time.Time) {
-	x := &sample{at: now, totals: s.collector.read(), levels: s.proxy.Levels(now)}
+	x := &sample{at: now, wall: s.wall(now), totals: s.collector.read(), levels: s.proxy.Levels(now), stalled: s.pulse.read()}
+	s.watchClock(x)
 	for i := range x.levels.Gates {
 		x.peak += x.levels.Gates[i].Peak
 	}
@@ -72,17 +77,21 @@ func (s *sampler) summarize() *State {
 	now, then, mean, minute := s.ago(0), s.ago(1), s.ago(meanTicks), s.ago(minuteTicks)
 	l := &now.levels
 	st := &State{
-		Time: now.at, Started: s.started, Version: s.version,
+		Time: now.wall, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: s.explained(reasons(minute.totals, now.totals)),
 		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo,
-		Top: s.decided.Top(now.at, topRows), Totals: totalsOf(now.totals),
+		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l), Totals: totalsOf(now.totals),
+		Top: s.decided.Top(now.at, topRows),
 	}
+	st.Last.Time, st.Mean.Time = s.axis(now.at), s.axis(now.at)
 	for i := range meanTicks {
 		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)
+		st.Mean.Stalled += s.ago(i).stalled.Seconds() / st.Mean.Seconds
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.slowest))
 	}
 	st.Gates = peaks(s.samples)
+	st.Notices = s.notices(st, l, now.at)
 	st.Verdict = judge(st, now.totals.any() || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st

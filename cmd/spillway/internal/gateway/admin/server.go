@@ -30,6 +30,8 @@ type Config struct {
 	Version string
 	// Logger is told of changes. Nil means nobody.
 	Logger *slog.Logger
+	// Wall returns the time of day at a moment. Nil means that the moment has it.
+	Wall func(time.Time) time.Time
 }
 
 // Access says who may look, and who may make changes.
@@ -93,6 +95,9 @@ func newServer(c Config, now time.Time) *Server {
 		registry: prometheus.NewRegistry(),
 		proxy:    c.Proxy, logger: c.Logger, stopped: make(chan struct{}),
 	}
+	if c.Wall != nil {
+		s.sampler.wall = c.Wall
+	}
 	s.registry.MustRegister(exporter{s.sampler})
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
@@ -123,13 +128,19 @@ func (s *Server) Close() error {
 // run ticks until ctx ends, and then once more: what is read after Close is all there was.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.stopped)
-	ticks := time.NewTicker(interval)
+	ticks, beats := time.NewTicker(interval), time.NewTicker(beat)
 	defer ticks.Stop()
+	defer beats.Stop()
+	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			s.sampler.tick(time.Now())
 			return
+		case <-beats.C:
+			now := time.Now()
+			s.sampler.pulse.beaten(now.Sub(last))
+			last = now
 		case now := <-ticks.C:
 			s.sampler.tick(now)
 		}

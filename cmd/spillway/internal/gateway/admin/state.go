@@ -30,12 +30,15 @@ type State struct {
 	Mean    Figures        `json:"mean"` // of the last ten
 	Reasons []Reason       `json:"reasons"`
 	Top     decisions.Tops `json:"top"` // of rejections, in the last 5 to 10 minutes
+	Notices []Notice       `json:"notices"`
+	Changes []Change       `json:"changes"`
 
 	Listeners []Listener      `json:"listeners"`
 	Gates     []Gate          `json:"gates"`
 	Clusters  []ClusterFigure `json:"clusters"`
 	Tuned     []Tuned         `json:"tuned,omitempty"`
 	Mongo     []Count         `json:"mongo,omitempty"`
+	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
 
 	Totals Totals `json:"-"` // for the metrics
 }
@@ -52,7 +55,7 @@ func (c Classes) sum() (s float64) {
 
 // Figures are rates per second and levels of some seconds. What is null is not known.
 type Figures struct {
-	Time    int64   `json:"t"`       // the end, in seconds since 1970
+	Time    int64   `json:"t"`       // the end, in seconds since 1970 by the clock at the start
 	Seconds float64 `json:"seconds"` // how many
 
 	Offered  float64 `json:"offered"`
@@ -80,6 +83,7 @@ type Figures struct {
 	RetryRatio *float64 `json:"retry_ratio"` // retries for each request that was sent
 	Budget     *float64 `json:"retry_budget"`
 	Throttle   Classes  `json:"throttle"`
+	Stalled    float64  `json:"stalled"` // share of the time in which this process lacked a processor
 }
 
 // Lost is what came to the upstream and was of no use.
@@ -140,10 +144,12 @@ type Totals struct {
 
 // A sample is all that was read at one time.
 type sample struct {
-	at     time.Time
-	totals *totals
-	levels Levels
-	peak   int // requests in flight, since the sample before
+	at      time.Time
+	wall    time.Time // the time of day
+	totals  *totals
+	levels  Levels
+	peak    int           // requests in flight, since the sample before
+	stalled time.Duration // without a processor, likewise
 }
 
 // quorum is how many answers a p99 wants.

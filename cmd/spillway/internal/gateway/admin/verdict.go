@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway"
@@ -32,9 +34,14 @@ func judge(s *State, ever bool) Verdict {
 		return Verdict{"warn", "Draining.", "No new connections are accepted; " + counted(f.InFlight, "request") + " under way."}
 	case !ever:
 		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
+	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
+		return Verdict{"bad", "No MongoDB server behind " + listed(s.MongoAway) + " can be used.",
+			"Servers hung up or could not be reached in the last " + fmt.Sprintf("%.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) + noticed(s)}
 	case f.InFlight > 0 && ended == 0:
 		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
-			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s))}
+			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s)}
+	case f.Offered == 0 && ended == 0 && len(s.Notices) > 0:
+		return Verdict{"warn", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s)}
 	case f.Offered == 0 && ended == 0:
 		return Verdict{"idle", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
 	}
@@ -45,7 +52,16 @@ func judge(s *State, ever bool) Verdict {
 			v.Text += " " + strings.TrimSpace(more)
 		}
 	}
+	v.Text += noticed(s)
 	return v
+}
+
+// noticed returns the first notices; the page lists all of them.
+func noticed(s *State) (text string) {
+	for _, n := range s.Notices[:min(2, len(s.Notices))] {
+		text += " " + n.Headline + " " + n.Text
+	}
+	return text
 }
 
 // matters reports whether a rate is a notable part of what is offered.
@@ -53,43 +69,98 @@ func (f *Figures) matters(rate, share float64) bool {
 	return rate > share*f.Offered && rate*f.Seconds >= fewRequests
 }
 
-// headline returns how bad it is, and what it is: the largest part of what is offered and
-// not served in time.
+// headline returns how bad it is, and why: the largest part of what is offered and not served
+// in time, or what explains it.
 func headline(s *State) (level, text string) {
 	f := &s.Mean
-	lost, down := f.lost()+f.gone(), clustersDown(s)
-	if f.matters(lost, lostShare) {
-		switch {
-		case len(down) > 0 && f.Failed+f.Declined >= max(f.Late, f.gone()):
-			return "bad", "No endpoint of " + listed(down) + " is up."
-		case f.gone() >= max(f.Late, f.Failed, f.Declined):
-			return "bad", "Clients give up before they are answered."
-		case f.Late >= max(f.Failed, f.Declined):
-			return "bad", "Answers come too late."
-		case f.Declined >= f.Failed:
-			return "bad", "The upstream rejects requests."
-		default:
-			return "bad", "The upstream fails."
+	lost := f.lost() + f.gone()
+	if !f.matters(lost, lostShare) {
+		return protection(s)
+	}
+	down := clustersDown(s)
+	failed := f.Failed + f.Declined
+	switch {
+	case len(down) > 0 && failed >= max(f.Late, f.gone()):
+		return "bad", "No endpoint of " + listed(down) + " is up" + commonTrouble(s, down) + "."
+	case f.Stalled >= starvedShare:
+		return "bad", s.Notices[0].Headline
+	case s.retried() && f.Declined+f.Refused.sum() >= max(f.Late, f.gone(), f.Failed):
+		return "bad", retriesHeadline
+	case f.gone() >= max(f.Late, f.Failed, f.Declined):
+		return "bad", "Clients give up before they are answered."
+	case f.Late >= max(f.Failed, f.Declined):
+		return "bad", "Answers come too late."
+	case f.Declined >= f.Failed && s.overQuota():
+		return "bad", "The upstream says that a quota is used up."
+	case f.Declined >= f.Failed:
+		return "bad", "The upstream rejects requests."
+	default:
+		return "bad", "The upstream fails."
+	}
+}
+
+// retriesHeadline is where gates ask clients to stop retrying.
+const retriesHeadline = "Clients retry what is rejected."
+
+// commonTrouble says why endpoints are down, if all are for the same reason.
+func commonTrouble(s *State, clusters []string) string {
+	trouble := ""
+	for i := range s.Clusters {
+		for _, e := range s.Clusters[i].Endpoints {
+			switch {
+			case !slices.Contains(clusters, s.Clusters[i].Name):
+			case trouble != "" && e.Down != trouble:
+				return ""
+			default:
+				trouble = e.Down
+			}
 		}
 	}
-	return protection(s)
+	return ": " + trouble
+}
+
+// overQuota reports whether most of what the upstream rejected in the last minute was over quota.
+func (s *State) overQuota() bool {
+	quota, overload := 0.0, 0.0
+	for i := range s.Reasons {
+		switch r := &s.Reasons[i]; {
+		case r.Policy != "retry":
+		case r.Reason == "over_quota":
+			quota += r.Minute.sum()
+		case r.Reason == "overloaded":
+			overload += r.Minute.sum()
+		}
+	}
+	return quota > overload
+}
+
+// retried reports whether a gate sees so many retries of clients that it asks them to stop.
+func (s *State) retried() bool {
+	return slices.ContainsFunc(s.Gates, func(g Gate) bool { return g.DontRetry })
 }
 
 // protection is headline where little is lost.
 func protection(s *State) (level, text string) {
 	f := &s.Mean
 	refuses := f.matters(f.Refused.sum(), refusedShare)
+	limit := s.limitOf(spillway.ModeEnforce)
 	switch {
-	case refuses && s.byLimits(spillway.ModeEnforce):
-		return "warn", "Limits reject requests."
+	case refuses && f.Stalled >= starvedShare:
+		return "warn", s.Notices[0].Headline
+	case refuses && s.retried():
+		return "warn", retriesHeadline
+	case refuses && limit != "":
+		return "warn", limit + " reject" + plural(limit) + " requests."
 	case refuses && f.overdue():
 		return "warn", "Overloaded, and slow."
 	case refuses:
 		return "warn", "Overloaded, and protected."
-	case f.matters(f.Would.sum(), refusedShare) && s.byLimits(spillway.ModeObserve):
-		return "warn", "Limits would reject requests."
+	case f.matters(f.Would.sum(), refusedShare) && s.limitOf(spillway.ModeObserve) != "":
+		return "warn", s.limitOf(spillway.ModeObserve) + " would reject requests."
 	case f.matters(f.Would.sum(), refusedShare):
 		return "warn", "Overloaded, and not protected."
+	case len(s.Notices) > 0:
+		return "warn", s.Notices[0].Headline
 	case f.overdue():
 		return "warn", "Some answers come too late."
 	default:
@@ -97,10 +168,18 @@ func protection(s *State) (level, text string) {
 	}
 }
 
-// byLimits reports whether most refusals of the last minute were made by rate limits
-// and quotas, which say nothing of the load.
-func (s *State) byLimits(mode spillway.Mode) bool {
-	limits, all := 0.0, 0.0
+// limits are the settings whose rejections say nothing of the load of the upstream, by policy
+// and reason, or by policy alone.
+var limits = map[string]string{
+	"ratelimit": "The rate limit", "quota": "Quotas", "inflight": "The limit on requests in flight", "batch queue_full": "The full batch queue",
+	"batch max_wait": "The batch queue", "proxy max_requests": "The listener's limit on requests", "throttle": "The throttle of an upstream that rejects",
+	"proxy no_route": "Missing routes",
+}
+
+// limitOf returns the limit that made most rejections of the last minute; empty if policies that
+// depend on load made half of them or more.
+func (s *State) limitOf(mode spillway.Mode) string {
+	by, all, most := make(map[string]float64), 0.0, ""
 	for i := range s.Reasons {
 		r := &s.Reasons[i]
 		if r.Outcome != "rejected" || r.Mode != mode.String() {
@@ -108,18 +187,36 @@ func (s *State) byLimits(mode spillway.Mode) bool {
 		}
 		n := r.Minute.sum()
 		all += n
-		if r.Policy == "ratelimit" || r.Policy == "quota" {
-			limits += n
+		if name := cmp.Or(limits[r.Policy+" "+r.Reason], limits[r.Policy]); name != "" {
+			by[name] += n
+			if most == "" || by[name] > by[most] {
+				most = name
+			}
 		}
 	}
-	return limits > all/2
+	sum := 0.0
+	for _, n := range by {
+		sum += n
+	}
+	if sum <= all/2 {
+		return ""
+	}
+	return most
+}
+
+// plural returns the ending of a verb after a limit.
+func plural(limit string) string {
+	if strings.HasPrefix(limit, "The ") {
+		return "s"
+	}
+	return ""
 }
 
 // missed returns the share of what was answered that missed its deadline.
 func (f *Figures) missed() float64 { return f.Late / max(f.Late+f.Goodput, 1e-9) }
 
-// overdue reports whether the p99 is no answer in time. It goes by the counts: what is
-// late took as long as its deadline, and a quantile is known to some percent only.
+// overdue reports whether the p99 is no answer in time. It compares counts: what is
+// late took its whole deadline, and a quantile is known to some percent only.
 func (f *Figures) overdue() bool { return f.P99 != nil && f.missed() > 0.01 }
 
 func losses(f *Figures) string {

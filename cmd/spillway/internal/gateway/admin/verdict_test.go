@@ -51,14 +51,14 @@ func TestVerdict(t *testing.T) {
 					{Policy: "shed", Outcome: "rejected", Mode: "observe", Minute: Classes{9000}}, {Policy: "retry", Outcome: "late", Mode: "enforce", Minute: Classes{9000}},
 				},
 			},
-			level: "warn", headline: "Limits reject requests.",
+			level: "warn", headline: "Quotas reject requests.",
 		},
 		"would be over quota": {
 			state: State{
 				Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "observe", Minute: Classes{500}}},
 			},
-			level: "warn", headline: "Limits would reject requests.",
+			level: "warn", headline: "The rate limit would reject requests.",
 		},
 		"observed": {
 			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
@@ -76,7 +76,7 @@ func TestVerdict(t *testing.T) {
 				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
 				Clusters: []ClusterFigure{{Cluster: Cluster{Name: "web"}, Endpoints: []EndpointFigure{{Endpoint: Endpoint{Address: "10.0.0.1:80", Down: "cannot be connected to"}}}}},
 			},
-			level: "bad", headline: "No endpoint of web is up.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
+			level: "bad", headline: "No endpoint of web is up: cannot be connected to.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
 		},
 		"given up": {
 			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, Left: 60, Gone: 33, Ended: Classes{100}}}, level: "bad",

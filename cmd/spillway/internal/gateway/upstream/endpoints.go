@@ -39,6 +39,7 @@ type endpoint struct {
 	served  atomic.Int64 // when it last served one, likewise; 0: never
 	failed  atomic.Int64 // when it last could not be connected to, likewise
 	lost    atomic.Bool  // it has answered nothing since
+	trouble atomic.Pointer[string]
 }
 
 // lose is how long an endpoint that could not be connected to is reported as such. If
@@ -146,6 +147,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		if answer.Unreachable {
 			x.failed.Store(int64(now.Sub(e.set.Start())))
 			x.lost.Store(true)
+			x.trouble.Store(new(troubleOf(err)))
 			tried.add(x)
 		}
 		return nil, err
@@ -237,6 +239,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 		x.served.Store(o.served.Load())
 		x.failed.Store(o.failed.Load())
 		x.lost.Store(o.lost.Load())
+		x.trouble.Store(o.trouble.Load())
 		if health {
 			x.health.state.Store(o.health.state.Load())
 		} else {

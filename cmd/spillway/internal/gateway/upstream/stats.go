@@ -14,6 +14,7 @@ type EndpointStats struct {
 	State   balance.State // why it is skipped
 	Weight  float64       // relative to the mean
 	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
+	Trouble string        // why there was no connection, of the last time that there was none
 
 	Health                   Health // by its checks
 	ChecksTotal, FailedTotal uint64 // checks that have ended, and failed ones of them
@@ -29,6 +30,9 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
 			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
 			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
+		}
+		if trouble := x.trouble.Load(); trouble != nil {
+			s.Trouble = *trouble
 		}
 		if reason := x.health.reason.Load(); reason != nil {
 			s.Reason = *reason

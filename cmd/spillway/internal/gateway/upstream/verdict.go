@@ -176,6 +176,8 @@ func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answe
 		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
 		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}
+	case untrusted(err):
+		return balance.Answer{Outcome: spillway.OutcomeFailed, Failed: true, Unreachable: true}
 	case late, ok && timeout.Timeout():
 		return balance.Answer{Outcome: spillway.OutcomeTimedOut, Failed: true}
 	}

@@ -1,0 +1,273 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/mongowire"
+)
+
+var incidents = []incident{
+	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), refusing(t))).up().load(40)
+	}},
+	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("", refusing(t), refusing(t))).up().load(40)
+	}},
+	{"slow", "The upstream is slow", "Answers come too late.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("", serve(t, after(5*time.Second)))+"routes: [{cluster: shop, timeout: 200ms}]\n").up().load(40)
+	}},
+	{"cpu-starved", "The host has no processor to spare", starved, func(t *testing.T) *stage {
+		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
+		s.starve()
+		return s
+	}},
+	{"customer-floods", "One customer floods", "Quotas reject requests.", func(t *testing.T) *stage {
+		s := newStage(t, shopOf("quota: {stranger: {rate: 20}}", serve(t, fine))+"routes: [{cluster: shop, customer: {header: X-Customer, trusted_header: true}}]\n").up()
+		return s.load(60, customer("acme")).load(5, customer("globex"))
+	}},
+	{"retry-storm", "Clients retry", "Clients retry what is rejected.", func(t *testing.T) *stage {
+		s := newStage(t, "listeners: [{name: mesh, address: '127.0.0.1:0', boundary: internal, peers: ['127.0.0.0/8']}]\n"+shopOf("", serve(t, overloadedOf(3)))).up()
+		return s.every(30, func(n int) {
+			for attempt := 1; attempt <= 4 && s.send(n, context.Background(), attempts(attempt)) == http.StatusServiceUnavailable; attempt++ {
+			}
+		})
+	}},
+	{"certificate-expired", "The upstream's certificate has expired", "No endpoint of shop is up: its certificate has expired.", func(t *testing.T) *stage {
+		server, ca, _ := expired(t)
+		return newStage(t, shopOf("tls: {ca: '"+ca+"', server_name: shop.test}", server)).up().load(40)
+	}},
+	{"own-certificate-expired", "The proxy's certificate has expired", "The certificate of listener public has expired.", func(t *testing.T) *stage {
+		_, cert, key := expired(t)
+		s := newStage(t, "listeners: [{name: public, address: '127.0.0.1:0', tls: {certificate: '"+cert+"', key: '"+key+"'}}]\n"+shopOf("", serve(t, fine))).up()
+		s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as careless clients do
+		return s.load(20, func(_ int, r *http.Request) { r.URL.Scheme = "https" })
+	}},
+	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", func(t *testing.T) *stage {
+		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
+		s.write(shopOf("rate_limit: {rate: fast}", refusing(t)))
+		return s
+	}},
+	{"clients-give-up", "Clients give up", "Clients give up before they are answered.", func(t *testing.T) *stage {
+		s := newStage(t, shopOf("", serve(t, after(5*time.Second)))).up()
+		return s.every(40, func(n int) {
+			ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)
+			defer cancel()
+			s.send(n, ctx)
+		})
+	}},
+	{"limit-too-low", "A limit is too low", "The rate limit rejects requests.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("rate_limit: {rate: 10}", serve(t, fine))).up().load(50)
+	}},
+	{"upstream-429", "The upstream answers 429", "The upstream says that a quota is used up.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("", serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))).up().load(40)
+	}},
+	{"batch-queue-full", "The queue of a batch cluster is full", "The full batch queue rejects requests.", func(t *testing.T) *stage {
+		return newStage(t, shopOf("batch: {connections: 2, queue: 3}", serve(t, after(200*time.Millisecond)))).up().load(40)
+	}},
+	{"mongodb-failover", "MongoDB fails over", "No MongoDB server behind db can be used.", func(t *testing.T) *stage {
+		s := newStage(t, "listeners: []\nmongo: [{name: db, address: '127.0.0.1:0', endpoints: ['"+hangsUp(t)+"', '"+refusing(t)+"']}]\n").up()
+		return s.every(20, func(int) { s.ping() })
+	}},
+	{"log-full", "The disk of the log is full", "The log cannot be written.", func(t *testing.T) *stage {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { _ = full.Close() })
+		s := newStage(t, shopOf("", serve(t, fine)))
+		s.stderr = full
+		return s.up().load(40)
+	}},
+	{"clock-step", "The clock is set back", "The clock of this host was set back by 1h0m0s.", func(t *testing.T) *stage {
+		s := newStage(t, shopOf("", serve(t, fine)))
+		var back atomic.Int64
+		s.within = func(now time.Time) time.Time { return now.Round(0).Add(-time.Duration(back.Load())) }
+		s.up().load(40)
+		s.await("requests", func(st *shown) bool { return st.Verdict.Headline == "All is well." })
+		back.Store(int64(time.Hour))
+		return s
+	}},
+}
+
+// shopOf returns a configuration of one cluster.
+func shopOf(more string, endpoints ...string) string {
+	text := "clusters:\n  - name: shop\n    endpoints: ["
+	for _, e := range endpoints {
+		text += "'" + e + "', "
+	}
+	return text + "]\n    " + more + "\n"
+}
+
+// serve returns the address of a server.
+func serve(t *testing.T, h http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+// refusing returns an address that refuses connections.
+func refusing(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func fine(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
+
+// hangsUp returns the address of a server that closes each connection once something came, as one
+// does that is no longer the primary.
+func hangsUp(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer c.Close()
+				_, _ = c.Read(make([]byte, 1))
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// ping sends a command of MongoDB on a new connection.
+func (s *stage) ping() {
+	c, err := net.Dial("tcp", s.address)
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	var b mongowire.Builder
+	b.Int("ping", 1)
+	b.Text("$db", "test")
+	if _, err := c.Write(mongowire.AppendMsg(nil, 1, 0, 0, b.Document())); err == nil {
+		_, _ = c.Read(make([]byte, 1))
+	}
+}
+
+// after answers after so long.
+func after(d time.Duration) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-time.After(d):
+			fine(w, r)
+		case <-r.Context().Done():
+		}
+	}
+}
+
+// overloadedOf serves one request of n, and is too busy for the others.
+func overloadedOf(n uint64) http.HandlerFunc {
+	var count atomic.Uint64
+	return func(w http.ResponseWriter, r *http.Request) {
+		if count.Add(1)%n != 0 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		fine(w, r)
+	}
+}
+
+func customer(name string) func(int, *http.Request) {
+	return func(_ int, r *http.Request) { r.Header.Set("X-Customer", name) }
+}
+
+func attempts(n int) func(int, *http.Request) {
+	return func(_ int, r *http.Request) { r.Header.Set("X-Envoy-Attempt-Count", strconv.Itoa(n)) }
+}
+
+// starve lets the proxy run for a quarter of the time, until the load ends.
+func (s *stage) starve() {
+	s.all.Go(func() {
+		defer func() { _ = s.process.Signal(syscall.SIGCONT) }()
+		ticks := time.NewTicker(100 * time.Millisecond)
+		defer ticks.Stop()
+		for n := 0; ; n++ {
+			what := syscall.SIGSTOP
+			if n%4 == 0 {
+				what = syscall.SIGCONT
+			}
+			_ = s.process.Signal(what)
+			select {
+			case <-s.stop:
+				return
+			case <-ticks.C:
+			}
+		}
+	})
+}
+
+// expired returns the address of a server with a certificate that has expired, and its files.
+func expired(t *testing.T) (server, cert, key string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"shop.test"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2021, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(name, kind string, data []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: data}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	cert, key = write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", secret)
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewUnstartedServer(http.HandlerFunc(fine))
+	h.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
+	h.Config.ErrorLog = log.New(io.Discard, "", 0) // each client that finds the certificate expired
+	h.StartTLS()
+	t.Cleanup(h.Close)
+	return h.Listener.Addr().String(), cert, key
+}

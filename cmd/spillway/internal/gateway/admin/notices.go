@@ -1,0 +1,127 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Notice is a condition that an operator should know of although requests may be served well.
+type Notice struct {
+	Headline string `json:"headline"` // a sentence
+	Text     string `json:"text"`     // what it is due to, and what to do
+}
+
+// A Change is an event that explains why figures changed: a reload, a mode, a step of the clock.
+type Change struct {
+	At   time.Time `json:"-"`
+	T    int64     `json:"t"` // At on the time axis of the rows
+	Text string    `json:"text"`
+	Bad  bool      `json:"bad"`
+}
+
+const (
+	// maxChanges is how many changes a State has at most.
+	maxChanges = 32
+	// noticeClock is how long a step of the clock is a notice: the time that charts show by default.
+	noticeClock = 5 * time.Minute
+	// clockStep is how much the clock must differ from what passed between two ticks: time
+	// servers slew smaller differences.
+	clockStep = 2 * time.Second
+	// starvedShare is the share of time without a processor from which figures say more about
+	// this host than about the upstream.
+	starvedShare = 0.2
+)
+
+// axis returns a time on the time axis of the rows: the clock of the start, and what passed
+// since. A step of the clock does not move it.
+func (s *sampler) axis(t time.Time) int64 { return s.started.Add(t.Sub(s.started)).Unix() }
+
+// watchClock notes a step of the clock since the last sample.
+func (s *sampler) watchClock(x *sample) {
+	last := s.ago(0)
+	step := x.wall.Sub(last.wall) - x.at.Sub(last.at)
+	if step.Abs() < clockStep {
+		return
+	}
+	direction := "forward"
+	if step < 0 {
+		direction = "back"
+	}
+	s.steps = append(s.steps, Change{At: x.at, Bad: true, Text: fmt.Sprintf("the clock of this host was set %s by %v", direction, step.Abs().Round(time.Second))})
+	s.steps = s.steps[max(0, len(s.steps)-maxChanges):]
+}
+
+// changes returns the latest changes of the proxy and of the clock, the oldest first.
+func (s *sampler) changes(l *Levels) []Change {
+	all := append(slices.Clone(l.Changes), s.steps...)
+	slices.SortStableFunc(all, func(a, b Change) int { return int(a.At.Sub(b.At)) })
+	all = all[max(0, len(all)-maxChanges):]
+	for i := range all {
+		all[i].T = s.axis(all[i].At)
+	}
+	return all
+}
+
+// notices returns what an operator should know of: the worst first.
+func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
+	all := []Notice{}
+	if st.Mean.Stalled >= starvedShare {
+		all = append(all, Notice{"This process lacks processor time.", fmt.Sprintf(
+			"It waited for a processor for %s of the last %.0f s: give this host or container more, or move other work away. Latencies are not the upstream's.",
+			percent(st.Mean.Stalled), st.Mean.Seconds)})
+	}
+	for i := range st.Clusters {
+		if n, ok := endpointsDown(&st.Clusters[i]); ok {
+			all = append(all, n)
+		}
+	}
+	all = append(all, l.Notices...)
+	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
+		text := s.steps[n-1].Text
+		all = append(all, Notice{strings.ToUpper(text[:1]) + text[1:] + ".", "Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host."})
+	}
+	return all
+}
+
+// endpointsDown returns a notice of a cluster where some endpoints are down, and others are not.
+func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
+	var down []string
+	for _, e := range x.Endpoints {
+		if e.Down != "" {
+			down = append(down, e.Address+" ("+e.Down+")")
+		}
+	}
+	if len(down) == 0 || len(down) == len(x.Endpoints) {
+		return n, false
+	}
+	verb := "are"
+	if len(down) == 1 {
+		verb = "is"
+	}
+	return Notice{
+		fmt.Sprintf("%d of %d endpoints of %s %s down.", len(down), len(x.Endpoints), x.Name, verb),
+		"The others serve: " + strings.Join(down[:min(3, len(down))], ", ") + ".",
+	}, true
+}
+
+// mongoAway returns the listeners for clients of MongoDB whose servers could not be reached, or
+// hung up, between two samples.
+func mongoAway(then, now *Levels) (names []string) {
+	for _, x := range now.Mongo {
+		if !strings.HasSuffix(x.Name, "connectionsClosed.unreachable") && !strings.HasSuffix(x.Name, "connectionsClosed.hung_up") || slices.Contains(names, x.Listener) {
+			continue
+		}
+		before := 0.0
+		for _, b := range then.Mongo {
+			if b.Listener == x.Listener && b.Name == x.Name {
+				before = b.Value
+			}
+		}
+		if x.Value > before {
+			names = append(names, x.Listener)
+		}
+	}
+	return names
+}

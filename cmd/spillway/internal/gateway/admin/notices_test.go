@@ -1,0 +1,89 @@
+package admin
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+func TestPulse(t *testing.T) {
+	var p pulse
+	for _, passed := range []time.Duration{beat, beat + beat/4, beat - 1, 0, -time.Hour} {
+		if p.beaten(passed); p.read() != 0 {
+			t.Errorf("%v is a stall", passed)
+		}
+	}
+	p.beaten(beat + 300*time.Millisecond)
+	p.beaten(beat + 200*time.Millisecond)
+	if got := p.read(); got != 500*time.Millisecond || p.read() != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestClockSteps: a step of the clock is a change and a notice, and the time axis goes on.
+func TestClockSteps(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	var off time.Duration
+	s.sampler.wall = func(now time.Time) time.Time { return now.Add(off) }
+	s.seconds(3)
+	off = time.Second // a time server may correct that much
+	s.seconds(3)
+	if st := s.sampler.state.Load(); len(st.Changes) != 0 || len(st.Notices) != 0 {
+		t.Errorf("%+v, %+v", st.Changes, st.Notices)
+	}
+	off = -time.Hour
+	s.second()
+	st := s.sampler.state.Load()
+	if len(st.Changes) != 1 || !st.Changes[0].Bad || st.Changes[0].T != noon.Unix()+7 || st.Verdict.Headline != "The clock of this host was set back by 1h0m1s." {
+		t.Errorf("%+v, %q", st.Changes, st.Verdict)
+	}
+	if !st.Time.Equal(s.now.Add(-time.Hour)) || st.Last.Time != s.now.Unix() {
+		t.Errorf("%v, %d", st.Time, st.Last.Time)
+	}
+	s.seconds(int(noticeClock / time.Second))
+	if st := s.sampler.state.Load(); len(st.Notices) != 0 || len(st.Changes) != 1 {
+		t.Errorf("%+v", st.Notices)
+	}
+}
+
+// TestNotices: notices have the headline where nothing is lost, and are told in any case.
+func TestNotices(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	s.proxy.levels.Notices = []Notice{{"The log cannot be written.", "Make room."}}
+	s.proxy.levels.Clusters[0].Endpoints[1].Down = "connection refused"
+	s.proxy.levels.Changes = []Change{{At: noon.Add(time.Second), Text: "configuration reloaded"}}
+	s.seconds(3)
+	st := s.sampler.state.Load()
+	if v := st.Verdict; v.Level != "warn" || v.Headline != "1 of 2 endpoints of web is down." || !strings.Contains(v.Text, "10.0.0.2:8080 (connection refused)") || !strings.Contains(v.Text, "Make room.") {
+		t.Errorf("%+v", v)
+	}
+	if len(st.Changes) != 1 || st.Changes[0].T != noon.Unix()+1 {
+		t.Errorf("%+v", st.Changes)
+	}
+	s.fails = 1
+	s.seconds(10)
+	if v := s.sampler.state.Load().Verdict; v.Level != "bad" || v.Headline != "The upstream fails." || !strings.Contains(v.Text, "The log cannot be written.") {
+		t.Errorf("%+v", v)
+	}
+	s.sampler.pulse.beaten(beat + 5*time.Second)
+	s.second()
+	if v := s.sampler.state.Load().Verdict; v.Headline != "This process lacks processor time." || !strings.Contains(v.Text, "50 %") {
+		t.Errorf("%+v", v)
+	}
+}
+
+// TestMongoAway: servers that hang up are named, although nothing is offered any more.
+func TestMongoAway(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	s.seconds(1)
+	s.offered = [spillway.Criticalities]int{}
+	s.proxy.levels.Mongo = []Count{{"db", "proxy.connectionsClosed.hung_up", 1}, {"db", "proxy.connectionsClosed.unreachable", 2}, {"other", "proxy.connectionsClosed.left", 3}}
+	s.seconds(12)
+	s.proxy.levels.Mongo = []Count{{"db", "proxy.connectionsClosed.hung_up", 1}, {"db", "proxy.connectionsClosed.unreachable", 3}, {"other", "proxy.connectionsClosed.left", 9}}
+	s.sampler.tick(s.now.Add(time.Second))
+	if st := s.sampler.state.Load(); len(st.MongoAway) != 1 || st.Verdict.Headline != "No MongoDB server behind db can be used." {
+		t.Errorf("%q, %+v", st.MongoAway, st.Verdict)
+	}
+}
