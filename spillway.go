@@ -1,5 +1,5 @@
 // Package spillway holds the words that every overload policy shares: how
-// important a call is, what a policy may know of it, what became of it, and
+// important a call is, what a policy may know of it, what happened to it, and
 // what a refusal looks like. It decides nothing itself and imports only the
 // standard library.
 //

@@ -10,7 +10,7 @@ type Gate interface {
 	Admit(now time.Time, call Call) (Ticket, error)
 }
 
-// A Settler is the side of a Gate that learns what became of an admitted call.
+// A Settler is the side of a Gate that learns what happened to an admitted call.
 // It is called by [Ticket.Settle] only, and must be safe for concurrent use.
 type Settler interface {
 	Settle(now time.Time, t Ticket, o Outcome)
@@ -34,7 +34,7 @@ type Suspender interface {
 // use: where two goroutines may each end a call, they agree on which one
 // settles. The zero Ticket settles as a no-op.
 type Ticket struct {
-	// By is told the outcome. Settle clears it, which spends the Ticket.
+	// By receives the outcome. Settle clears it, which spends the Ticket.
 	By Settler
 	// Epoch is for the Gate alone: by it a Gate tells an attempt that was sent
 	// before its state changed from one that was sent after.
@@ -67,7 +67,7 @@ func (t *Ticket) Resume(now time.Time) {
 	}
 }
 
-// Settle tells the Gate what became of the call, at the time now. The second
+// Settle tells the Gate what happened to the call, at the time now. The second
 // and any later call does nothing.
 func (t *Ticket) Settle(now time.Time, o Outcome) {
 	by := t.By

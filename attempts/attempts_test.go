@@ -201,8 +201,8 @@ func TestUpdateOfCustomers(t *testing.T) {
 	}
 }
 
-// A stranger can name as many customers as it likes: the table does not grow, and
-// those who have a place keep it while they use it.
+// An untrusted client can name as many customers as it likes: the table does not grow, and
+// customers with an entry keep it while they use it.
 func TestStrangersTakeNoPlace(t *testing.T) {
 	const places = 64
 	table, err := NewCustomers(Config{}, places)
@@ -288,7 +288,7 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-// TestAsManyFirstAttempts: the window keeps FirstAttempts of them, no fewer and no more.
+// TestAsManyFirstAttempts: the window keeps exactly FirstAttempts of them.
 func TestAsManyFirstAttempts(t *testing.T) {
 	h, err := New(Config{FirstAttempts: parts, MinRequests: -1})
 	if err != nil {

@@ -20,7 +20,7 @@ const probes = 8
 
 // Customers keeps a history for each of a bounded number of customers, whose
 // claims count against themselves only. A customer gives up its place once it
-// sent nothing for Config.Window; until then nobody can take it. One that finds
+// sent nothing for Config.Window; until then no other customer can take it. One that finds
 // no place is not remembered, and is never told not to retry.
 //
 // Names are not kept, only their hashes, which are different in each process.
@@ -112,8 +112,8 @@ func (t *Customers) find(hash uint64) *window {
 	return nil
 }
 
-// place finds a place that nobody has, or whose owner has gone quiet, and returns
-// its empty window; nil if there is none.
+// place finds a free place, or whose owner has gone quiet, and returns
+// its empty window; nil if all are taken.
 func (t *Customers) place(now time.Time, hash uint64) *window {
 	for i := range min(probes, len(t.slots)) {
 		c := t.slot(hash, i)

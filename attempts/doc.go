@@ -40,10 +40,10 @@
 // # Who is believed
 //
 // Inside a system attempt numbers are true, and one Histogram serves all callers.
-// From outside they are claims: a stranger that calls each of its requests a
+// From outside they are claims: an untrusted client that calls each of its requests a
 // tenth attempt would forbid everybody to retry. [Customers] keeps a history for
-// each customer, so that a claim counts against the one who made it, and no more
-// of them than it is told to: a customer for which there is no room is answered as
+// each customer, so that a claim counts against the client that made it, and at most as many
+// of them as configured: a customer without an entry is answered as
 // if nothing were known.
 //
 // Source: Site Reliability Engineering, chapter 21, "Deciding to Retry" and figure

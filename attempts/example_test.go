@@ -27,7 +27,7 @@ func Example() {
 	// Output: overloaded; don't retry
 }
 
-// What a stranger claims counts against itself.
+// Claims of an untrusted client count against itself.
 func ExampleCustomers() {
 	c, err := attempts.NewCustomers(attempts.Config{}, 100)
 	if err != nil {

@@ -54,7 +54,7 @@ func TestShareVectors(t *testing.T) {
 	}
 }
 
-// A cluster is a number of tasks, each with a histogram of its own, and callers
+// A cluster is a number of tasks, each with its own histogram, and callers
 // that send each request up to three times, at once, to a task chosen at random.
 // A task serves up to its capacity, evened out over 10 ms, and refuses the rest.
 type cluster struct {

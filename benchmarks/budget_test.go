@@ -47,7 +47,7 @@ func newBucket(tb testing.TB, c budget.Config) *budget.Bucket {
 func BenchmarkBudgetPaid(b *testing.B)    { bench(b, plenty, benchAsk) }
 func BenchmarkBudgetRefused(b *testing.B) { bench(b, spent, benchAsk) }
 
-// TestPayers wants every retry paid from a bucket with plenty, and none from one
+// TestPayers expects every retry paid from a bucket with plenty, and none from one
 // that is spent.
 func TestPayers(t *testing.T) {
 	each(t, "plenty", plenty, wantYes[payer](1000))
@@ -61,7 +61,7 @@ func benchAsk[F ~func() bool](b *testing.B, ask F) {
 	}
 }
 
-// wantYes asks a thousand times and wants so many times yes.
+// wantYes asks a thousand times and expects so many times yes.
 func wantYes[F ~func() bool](want int) func(*testing.T, F) {
 	return func(t *testing.T, ask F) {
 		yes := 0

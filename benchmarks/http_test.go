@@ -91,7 +91,7 @@ func BenchmarkHTTPSuccess(b *testing.B) {
 	})
 }
 
-// TestTransports wants a failed request of an otherwise healthy server retried,
+// TestTransports expects a failed request of an otherwise healthy server retried,
 // and a server that is down spared by those that can.
 func TestTransports(t *testing.T) {
 	each(t, "one failure", retrying, func(t *testing.T, front func(*instant) http.RoundTripper) {

@@ -121,7 +121,7 @@ func BenchmarkInflightRefused(b *testing.B) {
 	})
 }
 
-// TestLimiters wants as many admitted as the limit says, and one more for one
+// TestLimiters expects as many admitted as the limit says, and one more for one
 // that has ended.
 func TestLimiters(t *testing.T) {
 	each(t, "limit", limiters, func(t *testing.T, l limiter) {

@@ -46,8 +46,8 @@ func xtimeRate(perSecond rate.Limit, burst int) func(testing.TB) admitter {
 func BenchmarkRatelimitAdmitted(b *testing.B) { bench(b, wide, benchAsk) }
 func BenchmarkRatelimitRefused(b *testing.B)  { bench(b, shut, benchAsk) }
 
-// TestAdmitters wants all let in where there is room, and only the first of the
-// day where there is none.
+// TestAdmitters expects all let in where there is room, and only the first of the
+// day otherwise.
 func TestAdmitters(t *testing.T) {
 	each(t, "wide", wide, wantYes[admitter](1000))
 	each(t, "shut", shut, wantYes[admitter](1))

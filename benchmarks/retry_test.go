@@ -129,7 +129,7 @@ func benchRetry(b *testing.B, impls []retryImpl, at backend) {
 	})
 }
 
-// TestRetriers wants one attempt where it succeeds, and two where the first
+// TestRetriers expects one attempt where it succeeds, and two where the first
 // fails.
 func TestRetriers(t *testing.T) {
 	each(t, "success", succeeding(), func(t *testing.T, front func(*backend) retrier) {

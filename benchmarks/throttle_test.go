@@ -108,7 +108,7 @@ func BenchmarkThrottleRefused(b *testing.B) {
 	})
 }
 
-// TestThrottlers wants calls to be sent to a backend that serves all or half of
+// TestThrottlers expects calls to be sent to a backend that serves all or half of
 // them, and not to one that is down.
 func TestThrottlers(t *testing.T) {
 	each(t, "healthy", throttlers, func(t *testing.T, th throttler) {

@@ -23,8 +23,8 @@ type Config struct {
 	// every retry was earned by a call before it. The default is to start full.
 	Empty bool
 	// Credit is how many tokens an Empty bucket starts with all the same. The first
-	// deposits repay them: a fresh process can retry its first calls, and no more is
-	// spent in the long run than was earned. Zero means none; it must be at most
+	// deposits repay them: a fresh process can retry its first calls, and in the long run
+	// spends only what was earned. Zero means none; it must be at most
 	// Capacity.
 	Credit float64
 	// MinPerSecond is how many tokens each second brings, whatever else is

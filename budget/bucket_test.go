@@ -89,7 +89,7 @@ func TestBucket(t *testing.T) {
 }
 
 // TestReserveOfFewTokens: a reserve fills as fast under many refused retries,
-// each of which sees a fraction of a unit.
+// each seeing a fraction of a unit.
 func TestReserveOfFewTokens(t *testing.T) {
 	b := must(budget.New(budget.Config{Empty: true, MinPerSecond: .001}))
 	b.Withdraw(t0, "", .01)
@@ -185,7 +185,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// TestConcurrentReserve has many goroutines see the same seconds go by: each of
+// TestConcurrentReserve has many goroutines see the same seconds pass: each of
 // them must be credited once.
 func TestConcurrentReserve(t *testing.T) {
 	b := must(budget.New(budget.Config{Capacity: 100, Empty: true, MinPerSecond: 10}))

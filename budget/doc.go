@@ -44,8 +44,8 @@
 //
 // # Endpoints
 //
-// A client of many backends, or of many servers behind one name, wants an
-// overloaded one to use up its own tokens and not those of the others.
+// A client of many backends, or of many servers behind one name, needs that an
+// overloaded one uses up only its own tokens.
 // [Endpoints] keeps a bucket for each.
 //
 // # gRPC

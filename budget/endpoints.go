@@ -25,7 +25,7 @@ type EndpointsConfig struct {
 // When a new endpoint comes and Max are known, the one that was not used for
 // longest is forgotten. Should it come back, it starts with a bucket like any
 // new endpoint's. To remember more of it would need memory for every name that
-// was ever called, and little is lost: the endpoint was idle for as long as Max
+// was ever called, and little is lost: the endpoint was idle for as long a time as Max
 // others were not, so what its bucket said is old.
 type Endpoints struct {
 	config Config
@@ -115,7 +115,7 @@ type EndpointsStats struct {
 	EvictedTotal uint64 // endpoints forgotten since the start
 }
 
-// Stats returns how e stands; e.Bucket(key).Stats(now) tells of one endpoint.
+// Stats returns how e stands; e.Bucket(key).Stats(now) reports one endpoint.
 func (e *Endpoints) Stats(now time.Time) EndpointsStats {
 	e.mu.Lock()
 	defer e.mu.Unlock()

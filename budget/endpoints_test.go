@@ -48,7 +48,7 @@ func (r *recently) use(key string) {
 }
 
 // TestEndpointsForget runs random uses against the naive memory. What an
-// endpoint has spent tells whether it was forgotten.
+// endpoint has spent shows whether it was forgotten.
 func TestEndpointsForget(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 0))

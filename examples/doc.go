@@ -1,3 +1,3 @@
 // Package examples holds small programs that show Spillway at work, each in a
-// directory of its own.
+// separate directory.
 package examples

@@ -1,20 +1,20 @@
-// Package fault says what a failed attempt means to whoever might try again:
+// Package fault says what a failed attempt means to the caller that might try again:
 // whether that is safe, whether the backend was overloaded, whether it timed
 // out, how long to wait, and whose fault it was.
 //
-// Transports fail in their own words. An error that wants to be understood
+// Transports fail in their own words. An error that can be classified
 // implements one or more of the one-method interfaces [RetrySafety],
 // [Throttler], [RetryAfterer], [Faulter], [DontRetrier] and the standard
-// library's Timeout() bool; [Of] collects what an error and all that it wraps
+// library's Timeout() bool; [Of] collects what an error and the errors that it wraps
 // have to say. Adapters bring classifiers that return a [Failure] for the errors
 // and answers of their transport.
 //
 // Source: Smithy, "Retrying Requests", section "Retryable errors" (RetryInfo
 // and ErrorInfo), with three departures, each of which makes a wrong retry
-// impossible: an explicit RetryUnsafe is final, whoever is at fault; RetryUnknown is retried only
+// impossible: an explicit RetryUnsafe is final, regardless of the fault; RetryUnknown is retried only
 // where the call is idempotent and the caller is not at fault, or the error
 // proves that nothing ran; and "overloaded; don't retry" (Site Reliability
-// Engineering, chapter 21) is a fact of its own, not a guess from a status.
+// Engineering, chapter 21) is a separate fact, not a guess from a status.
 package fault
 
 import (
@@ -84,7 +84,7 @@ func ParseScope(text string) Scope {
 	return ScopeUnknown
 }
 
-// A Failure is what a failed attempt means. The zero Failure is one of which
+// A Failure is what a failed attempt means. The zero Failure says that
 // nothing is known.
 type Failure struct {
 	// RetryAfter is how long the backend asked to be left alone. It counts only
@@ -135,7 +135,7 @@ func (f Failure) OverQuota() bool {
 	return f.Overload && (f.Scope == ScopeCustomer || f.Party == Client)
 }
 
-// The interfaces by which an error tells what it means. Each is looked up
+// The interfaces by which an error reports its meaning. Each is looked up
 // through wrapped errors; the outermost error that implements one is believed.
 type (
 	// RetrySafety is implemented by errors that know whether a retry is safe.
@@ -143,7 +143,7 @@ type (
 	// Throttler is implemented by errors that may stem from lack of capacity.
 	Throttler interface{ Throttle() bool }
 	// RetryAfterer is implemented by errors that carry the backend's hint; ok is
-	// false where there is none.
+	// false where it has no hint.
 	RetryAfterer interface {
 		RetryAfter() (d time.Duration, ok bool)
 	}
@@ -157,7 +157,7 @@ type (
 // the small interfaces of the same error, and nothing that it wraps is asked.
 type Failurer interface{ Failure() Failure }
 
-// Of returns what err, and all that it wraps, has to say. Of an error that
+// Of returns what err and the errors that it wraps report. Of an error that
 // implements none of the interfaces nothing is known, except that a cancelled
 // context is Canceled, an expired one is a Timeout, a connection that was not made (dial,
 // DNS, connection refused) is Unprocessed, and a malformed address or URL is RetryUnsafe. It is safe
@@ -227,7 +227,7 @@ func (k *knowledge) listen(err error) {
 	}
 }
 
-// fill takes from f all that is not known yet.
+// fill takes from f each field that is not known yet.
 func (k *knowledge) fill(f Failure) {
 	known := k.Failure
 	k.Failure, k.whole = f, true

@@ -110,7 +110,7 @@ func (e quotaError) Error() string                     { return "quota exceeded"
 func (e quotaError) Throttle() bool                    { return true }
 func (e quotaError) RetryAfter() (time.Duration, bool) { return e.wait, true }
 
-// An error of one's own tells what it means with the methods that it has.
+// An error of the user reports its meaning with its methods.
 func ExampleOf() {
 	err := fmt.Errorf("list users: %w", quotaError{2 * time.Second})
 	f := fault.Of(err)

@@ -88,7 +88,7 @@ func openLimit(name string) (*limitFile, error) {
 	return l, nil
 }
 
-// read returns the limit, a huge one if there is none.
+// read returns the limit, a huge one if it is not set.
 func (l *limitFile) read() (float64, error) {
 	text, err := l.text()
 	if err != nil {
@@ -147,7 +147,7 @@ func openQuotaIn(dir string, version int) (*quota, error) {
 	return &quota{stat: files[0], usage: files[1], limits: files[2:]}, nil
 }
 
-// share returns the quota in processors, 0 if there is none.
+// share returns the quota in processors, 0 if it is not set.
 func (q *quota) share() (float64, error) {
 	var of [2]float64
 	n := 0

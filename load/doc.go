@@ -1,4 +1,4 @@
-// Package load tells how busy a server process is, by several measures that are
+// Package load measures how busy a server process is, by several measures that are
 // each read where they are needed and never by a goroutine: under the overload
 // that they are to reveal, a ticker runs late or not at all.
 //
@@ -33,7 +33,7 @@
 //
 //	maximum     the greatest share, which is the default: 1 means that some target
 //	            is reached
-//	individual  [Config.Thresholds] give a measure thresholds of its own for each
+//	individual  [Config.Thresholds] give a measure separate thresholds for each
 //	            criticality, such as memory that rejects SHEDDABLE requests at 0.5
 //	            of the limit and CRITICAL_PLUS ones at 0.9
 //	function    [Config.Combine] computes the utilization from all readings, such

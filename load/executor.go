@@ -63,7 +63,7 @@ func (e *executor) at(now time.Time) Executor {
 }
 
 // within reports whether less than d has passed since the wall clock said seen.
-// If somebody sets that clock this may be wrong for as long as d, and no longer.
+// If that clock is set, this may be wrong for at most d.
 func within(now time.Time, seen *atomic.Int64, d time.Duration) bool {
 	passed := now.UnixNano() - seen.Load()
 	return passed >= 0 && passed < int64(d)

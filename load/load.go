@@ -33,7 +33,7 @@ type Config struct {
 	// Smoothing is the time constant of the executor load average. Zero means
 	// 1 s; it must be 10 ms to 1 min.
 	Smoothing time.Duration
-	// Targets are those of the measures built in.
+	// Targets are the targets of the built-in measures.
 	Targets Targets
 	// Signals are further measures.
 	Signals []Signal
@@ -41,12 +41,12 @@ type Config struct {
 	// Thresholds give single measures, by name, thresholds for each criticality in
 	// place of a target. The names are those of [Measure.String] and of Signals.
 	Thresholds map[string]Thresholds
-	// Reference are the utilizations that Thresholds stand for: at a threshold of a
+	// Reference are the utilizations that Thresholds represent: at a threshold of a
 	// measure, its share is that of the Reference. Zero means 0.80, 0.87, 0.95 and 1,
-	// the defaults of package shed; package ingress fills in those of its shedder.
+	// the defaults of package shed; package ingress fills in the thresholds of its shedder.
 	Reference Thresholds
-	// Combine returns the utilization from all readings that are known, those of
-	// Signals last. Zero, negative and NaN mean that there is no load, and infinity counts as
+	// Combine returns the utilization from all known readings, the ones of
+	// Signals last. Zero, negative and NaN mean no load, and infinity counts as
 	// the largest float32. It is called
 	// as Signal.Read is, and must not keep the slice. Nil means the greatest Share.
 	Combine func(readings []Reading) float64
@@ -95,7 +95,7 @@ type Meter struct {
 	waited  time.Duration // longest wait for admission since the last sample
 }
 
-// A source reads some measures. It is told how much time passed since it was
+// A source reads some measures. It receives the time since it was
 // last read.
 type source interface {
 	read(d time.Duration, into *readings) error
@@ -185,7 +185,7 @@ func (m *Meter) forget(s source) {
 // 20 µs ago.
 func (m *Meter) Executor(now time.Time) Executor { return m.executor.at(now) }
 
-// Refresh makes Executor return what the scheduler is doing now, for whoever knows
+// Refresh makes Executor return what the scheduler is doing now, for a caller that knows
 // that much has changed since it was last read, however short ago.
 func (m *Meter) Refresh(now time.Time) { m.executor.refresh(now) }
 
@@ -260,7 +260,7 @@ func orZero(v float64) float64 {
 type Stats struct {
 	Executor    Executor
 	Utilization float64
-	// Readings are all measures that are known, those of the user's own last.
+	// Readings are all known measures, with Signals last.
 	Readings []Reading
 }
 
@@ -274,7 +274,7 @@ type Reading struct {
 	Share float64
 }
 
-// Stats samples if it is time to, and returns all that is known at the time now.
+// Stats samples if it is time to, and returns the measures at the time now.
 func (m *Meter) Stats(now time.Time) Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()

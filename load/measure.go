@@ -36,7 +36,7 @@ func (m Measure) String() string {
 	return measureNames[m]
 }
 
-// readings holds a value for each measure, NaN where there is none.
+// readings holds a value for each measure, NaN where it is unknown.
 type readings [Measures]float64
 
 // Targets are what the measures should be at most. A zero target means that the
@@ -54,7 +54,7 @@ type Targets struct {
 	Scheduling, Queue time.Duration
 }
 
-// withDefaults returns the targets by measure, 0 where there is none, or an
+// withDefaults returns the targets by measure, 0 where it is not set, or an
 // error that names the first bad one.
 func (t Targets) withDefaults() (readings, error) {
 	if t.Memory == 0 {

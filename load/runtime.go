@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// memory compares what the Go runtime holds with the lesser of its own limit and
+// memory compares what the Go runtime holds with the smaller of the runtime's limit and
 // the cgroup's.
 type memory struct {
 	samples []metrics.Sample

@@ -19,7 +19,7 @@ type model struct {
 	refusals       []decision
 }
 
-// decision is what became of a call.
+// decision is what happened to a call.
 type decision struct {
 	at       time.Duration
 	class    int
@@ -111,7 +111,7 @@ func FuzzAgainstModel(f *testing.F) {
 }
 
 // storm is a customer that sends bursts of random classes, charges and gives
-// back costs, while its grant changes. It returns what became of each call.
+// back costs, while its grant changes. It returns what happened to each call.
 func storm(t *testing.T, seed uint64, g *grants, change bool) []decision {
 	r := rand.New(rand.NewPCG(seed, 3))
 	q := must(t, Config{Allocator: g})

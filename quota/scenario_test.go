@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// tally is what became of the calls of one customer.
+// tally is what happened to the calls of one customer.
 type tally struct{ offered, admitted int }
 
 // A load is how many calls per second a customer offers at a time.

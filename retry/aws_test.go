@@ -104,7 +104,7 @@ var awsOutcomes = map[string]retry.Reason{
 	"retry_quota_exceeded":  retry.ReasonBudget,
 }
 
-// refresh is one failed attempt: what became of it, and the delay.
+// refresh is one failed attempt: what happened to it, and the delay.
 func refresh(s retry.Strategy, token *retry.Token, f fault.Failure) (retry.Reason, time.Duration) {
 	next, err := s.Refresh(t0, *token, f)
 	*token = next

@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// steady is a strategy of one's own: it waits the same time before every
+// steady is a custom strategy: it waits the same time before every
 // attempt, the first one included, and never gives up. It remembers how its
 // calls ended.
 type steady struct {

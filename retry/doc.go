@@ -9,7 +9,7 @@
 // there is none; Succeed and Release end the call. A Token is spent by each of
 // the last three, whatever they answer: one that is used twice, or shown to
 // another strategy, is an error and charges nothing. [Do] is the loop around
-// this. An adapter that has a loop of its own drives a Strategy in the same way.
+// this. An adapter that has its own loop drives a Strategy in the same way.
 // Source: Smithy, "Retrying Requests"; Release, and the time and the deadline as
 // inputs, are added to its interface, which cannot end a call that failed, and
 // cannot know that there is no time left.
@@ -118,7 +118,7 @@
 // another. It is paid for like any other. That others serve it is believed while it proves
 // true: such a retry costs one of 10 tokens, and one that is served returns it; each call
 // that is served adds a tenth. Without a token the hint counts as if it had no scope. So
-// where all tasks are overloaded, or there is only one, hardly any retry is wasted.
+// where all tasks are overloaded, or there is only one, almost no retry is wasted.
 //
 // A refusal of one customer ([fault.Failure.OverQuota]) is retried only if it has a hint.
 // What such refusals earn and their retries cost is kept in a second bucket of the same

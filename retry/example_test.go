@@ -144,7 +144,7 @@ func ExampleBudgeted() {
 	// 1100
 }
 
-// Twice is a strategy of one's own: one retry, after 10 ms, where it is safe.
+// Twice is a custom strategy: one retry, after 10 ms, where it is safe.
 type Twice struct{ tokens retry.TokenSource }
 
 func (s *Twice) Begin(call spillway.Call) retry.Token { return s.tokens.Begin(call, 0) }

@@ -22,7 +22,7 @@ type OverloadConfig struct {
 	// an overload. Zero means 5 (revision 2026-07: 2), negative means none. In
 	// revision 2026-02 the document does not let it be changed.
 	MaxRetries int
-	// OtherRetries is how many retries a call may have as long as it has met no
+	// OtherRetries is how many retries a call may have while it has met no
 	// overload. They are made at once. Zero means 1; negative means that only the
 	// deadline ends them, or 1 for a call without deadline.
 	OtherRetries int

@@ -27,7 +27,7 @@ type Strategy interface {
 	// call has then ended and needs no Release.
 	Refresh(now time.Time, t Token, f fault.Failure) (Token, error)
 
-	// Succeed is told that the attempt of t succeeded, which ends the call.
+	// Succeed learns that the attempt of t succeeded, which ends the call.
 	Succeed(t Token) error
 
 	// Release ends the call with neither a success nor another attempt. If f is

@@ -299,7 +299,7 @@ func TestCapacityComesBack(t *testing.T) {
 }
 
 // What a server learns while its processors are busy may be the latency of a queue: soon
-// after they are not, the queue of clients that ask again as soon as they are answered is
+// after they are not, the queue of clients that ask again once they are answered is
 // found, however long it had been there. Slower work that waits for nothing is none.
 func TestQueueOfBusyTimesIsFound(t *testing.T) {
 	for _, row := range []struct {

@@ -271,7 +271,7 @@ func (s *server) offer(rate float64, length time.Duration, classes ...spillway.C
 	s.run(end)
 }
 
-// crowd has n clients ask again as soon as they are answered, or soon after they are refused.
+// crowd has n clients ask again once they are answered, or soon after they are refused.
 func (s *server) crowd(n int) {
 	s.ended = func(r *request, refused bool) {
 		pause := time.Duration(0)

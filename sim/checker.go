@@ -43,7 +43,7 @@ func (c *checker) policy(field string, err error) {
 	}
 }
 
-// unset checks that a field is nil for which the simulator has a value of its own.
+// unset checks that a field is nil for which the simulator has its own value.
 func (c *checker) unset(isNil bool, field string) {
 	c.ok(isNil, field, struct{}{}, "nil: the simulator sets it")
 }

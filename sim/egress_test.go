@@ -81,7 +81,7 @@ func traceOf(n int, mean time.Duration) (all []time.Duration) {
 	return all
 }
 
-// The simulator is a shell of its own around the core of package egress, with policies
+// The simulator is its own shell around the core of package egress, with policies
 // that it makes only when they matter. Here both shells get the same calls, backend and
 // randomness, and must decide alike, to the nanosecond.
 func TestCallersDecideAsEgressDoes(t *testing.T) {

@@ -43,7 +43,7 @@ func bound(bucket int) int64 {
 }
 
 // quantile returns the length that a share q of all do not exceed, in nanoseconds,
-// and -1 if there are none.
+// and -1 if absent.
 func (h *histogram) quantile(q float64) int64 {
 	if h.n == 0 {
 		return -1
@@ -65,7 +65,7 @@ func (h *histogram) reset() {
 	}
 }
 
-// Counts says what became of calls. Offered is the sum of all that follow down to
+// Counts says what happened to calls. Offered is the sum of all that follow down to
 // Unfinished.
 type Counts struct {
 	Offered          int `json:"offered"`

@@ -36,7 +36,7 @@ type Sim struct {
 	freeRequests []uint32
 }
 
-// A witness is told of decisions, by tests that compare them with those of the
+// A witness learns of decisions, by tests that compare them with those of the
 // stacks. Its fields may be nil.
 type witness struct {
 	attempt func(c *call)            // is sent
@@ -72,7 +72,7 @@ func New(c Config) (*Sim, error) {
 	return s, nil
 }
 
-// stream returns a new source of random numbers. Each has a number of its own, so
+// stream returns a new source of random numbers. Each has its own number, so
 // that none depends on how much others are used.
 func (s *Sim) stream() *stream {
 	s.streams++

@@ -43,7 +43,7 @@ func run(t testing.TB, c Config) *Result {
 	return r
 }
 
-// check wants every call and every request to be accounted for.
+// check expects every call and every request to be accounted for.
 func check(t testing.TB, s *Sim, r *Result) {
 	t.Helper()
 	for _, g := range r.Clients {

@@ -57,7 +57,7 @@ func (c *call) Value(key any) any {
 }
 
 // callOf returns the call that ctx belongs to, or nil. A call that is under way
-// asks nothing: whoever does, then, is a client without Wrap that is used within
+// asks nothing: a caller that does is a client without Wrap that is used within
 // the attempt, as one for credentials may be.
 func (r *Retryer) callOf(ctx context.Context) *call {
 	c, ok := ctx.Value(r).(*call)
@@ -132,7 +132,7 @@ func (c *call) retry(ctx context.Context, err error) error {
 	return c.why
 }
 
-// settle tells the strategy that the call has ended, if it does not know. An
+// settle reports the end of the call to the strategy, if it does not know. An
 // attempt that was sent has failed with f.
 func (c *call) settle(f fault.Failure) {
 	switch c.phase {

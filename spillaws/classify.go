@@ -10,8 +10,8 @@ import (
 )
 
 // Classify returns what it means that an attempt, or a call, of an AWS client
-// ended with err. The package documentation has the rules. A [Retryer] goes by
-// them; use Classify with a loop of one's own, such as [retry.Do] around a client
+// ended with err. The package documentation has the rules. A [Retryer] follows
+// them; use Classify with your own loop, such as [retry.Do] around a client
 // with an [aws.NopRetryer].
 func Classify(err error) fault.Failure {
 	f := describeFailure(err, false)
@@ -51,7 +51,7 @@ func safetyOf(retryable aws.Ternary) fault.Safety {
 	}
 }
 
-// describeFailure returns what err means, beside its safety. If standardHint is
+// describeFailure returns what err means, apart from its safety. If standardHint is
 // set, the header Retry-After counts.
 func describeFailure(err error, standardHint bool) fault.Failure {
 	f, said := fault.Of(err), hear(err)

@@ -9,15 +9,15 @@
 //	client := dynamodb.NewFromConfig(cfg)
 //
 // A [RateLimiter] keeps the SDK's own strategy and only lets it pay from a budget.
-// In both ways one budget can serve these clients and those of other protocols.
+// In both ways one budget can serve these clients and clients of other protocols.
 //
 // # Two behaviours of the SDK
 //
 // The retry loop of the SDK asks an [aws.RetryerV2]. It was changed in 2026, for
-// those who set AWS_NEW_RETRIES_2026 first and for all in November:
+// programs that set AWS_NEW_RETRIES_2026 first and for all in November:
 //
 //	                                 before      since
-//	attempt that RetryDelay is told  from 1      from 0
+//	attempt passed to RetryDelay     from 1      from 0
 //	token of an attempt is returned  always      for the first attempt only
 //	X-Amz-Retry-After                ignored     added to RetryDelay, up to 5 s
 //	polls without budget             return      wait first
@@ -52,7 +52,7 @@
 // [fault], such as the refusal of a protected [net/http.RoundTripper] below the
 // client, is believed first. What a retry costs, the strategy says.
 //
-// X-Amz-Retry-After counts as the strategy reads hints: within 5 s of its own
+// X-Amz-Retry-After counts as the strategy reads hints: within 5 s of the
 // delay in revision 2.1 of [retry.Standard], as the least delay elsewhere.
 // Retry-After counts only if [Config.RetryAfter] is set.
 //
@@ -70,7 +70,7 @@
 //
 // # What it costs
 //
-// Beside the SDK's Standard, with no wait for the retry:
+// Compared with the SDK's Standard, with no wait for the retry:
 //
 //	                        first attempt succeeds      one retry
 //	allocations             1 fewer                     18 fewer
@@ -78,9 +78,9 @@
 //	GetItem, no network     +0.3 to 0.8 of 27 µs
 //	GetItem, loopback       +0.2 to 0.9 of 56 µs
 //
-// Of the 0.15 µs, 0.06 are for any middleware around the loop, without which nobody
+// Of the 0.15 µs, 0.06 are for any middleware around the loop, without which no retryer
 // sees a call end; 0.04 for following the attempt; 0.03 for the context that tells
-// the loop's questions of one call from those of another; and 0.03 for describing
+// the loop's questions of one call from the questions of another; and 0.03 for describing
 // the call to the strategy. In a whole call 17 lookups of the SDK pass through that
 // context, and the description looks further. A [RateLimiter] costs what the SDK's
 // own does.
@@ -99,7 +99,7 @@
 // # Smithy's interfaces
 //
 // "Retrying Requests" of Smithy's documentation has four interfaces, and these are
-// the types that stand for them:
+// the types that represent them:
 //
 //	RetryStrategy                [retry.Strategy]
 //	  acquireInitialToken          Begin: told the call; never fails
@@ -119,7 +119,7 @@
 //	ErrorInfo                    [fault.Failure]
 //	  fault                        Party: Client, Server, Other; [fault.Faulter]
 //
-// A strategy of one's own implements [retry.Strategy], with the help of a
+// A strategy of the user implements [retry.Strategy], with the help of a
 // [retry.TokenSource]; the example of Config shows one. Package retry says where its
 // strategies depart from the example of the guide, and why.
 package spillaws

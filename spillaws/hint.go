@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// maxHint is the longest hint that is told further, so that no sum with it can
+// maxHint is the longest hint that is passed on, so that no sum with it can
 // overflow. How long a hint is waited for, the strategy decides.
 const maxHint = 365 * 24 * time.Hour
 
@@ -32,8 +32,8 @@ func hintOf(h http.Header, standard bool) (d time.Duration, ok bool) {
 	return min(max(when.Sub(sentAt(h)), 0), maxHint), true
 }
 
-// sentAt returns when the answer was sent by the clock of whoever sent it, which
-// a date in it goes by too, or else the time here.
+// sentAt returns when the answer was sent by the clock of the sender, which
+// a date in it also uses, or else the time here.
 func sentAt(h http.Header) time.Time {
 	date, err := http.ParseTime(h.Get("Date"))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // Install makes a Retryer for all clients that are made from cfg from now on: it
 // sets Retryer and RetryMaxAttempts of cfg and adds to its APIOptions.
 //
-// Where Mode and MaxAttempts of c are empty, those of cfg count, in which the SDK
+// Where Mode and MaxAttempts of c are empty, the fields of cfg count, in which the SDK
 // has put AWS_RETRY_MODE and AWS_MAX_ATTEMPTS, or else retry_mode and max_attempts
 // of the profile. With a Strategy, MaxAttempts ends calls sooner than the
 // Strategy would, and never later.

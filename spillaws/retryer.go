@@ -16,7 +16,7 @@ import (
 )
 
 // Config configures a [Retryer]. The zero Config is the standard mode of AWS SDKs
-// since 2026, with a budget of its own.
+// since 2026, with a separate budget.
 type Config struct {
 	// Strategy decides about retries. Nil means a [retry.Standard] of revision 2.1
 	// with the MaxAttempts and the Budget given here.
@@ -28,11 +28,11 @@ type Config struct {
 	// MaxAttempts is after how many attempts the SDK ends a call, first one
 	// included. More of them let a call survive a longer disturbance, and multiply
 	// the load of one. Zero means 3, or with a Strategy that it alone decides; the
-	// SDK then tells the service no maximum. It must not be negative.
+	// SDK then sends no maximum to the service. It must not be negative.
 	MaxAttempts int
 	// Mode is aws.RetryModeStandard, or aws.RetryModeAdaptive to also let the SDK's
 	// own limiter delay attempts once the service throttles. That bounds the load
-	// that first attempts make, and delays calls of every kind behind those that
+	// that first attempts make, and delays calls of every kind behind calls that
 	// were throttled. Empty means standard.
 	Mode aws.RetryMode
 	// RetryAfter says that the header Retry-After of a failure counts, where there
@@ -118,12 +118,12 @@ var errNotWrapped = errors.New("spillaws: the client has this Retryer but not it
 // MaxAttempts implements [aws.Retryer].
 func (r *Retryer) MaxAttempts() int { return r.maxAttempts }
 
-// IsErrorRetryable implements [aws.Retryer]. It goes by what the error means
+// IsErrorRetryable implements [aws.Retryer]. It depends on what the error means
 // alone; whether the call is retried, the strategy decides.
 func (r *Retryer) IsErrorRetryable(err error) bool { return safety(err) == fault.RetrySafe }
 
 // GetAttemptToken implements [aws.RetryerV2]. The first time it begins the call
-// with the strategy. It waits where the strategy or the adaptive mode wants the
+// with the strategy. It waits where the strategy or the adaptive mode requires the
 // attempt to. The token is for the SDK only: its return says nothing, since the
 // SDK returns some of them and others not.
 func (r *Retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// words are what an error of the SDK, and all that it wraps, say in the SDK's
+// words are what an error of the SDK, and the errors that it wraps say in the SDK's
 // own terms. As everywhere in the SDK, the outermost error that knows is believed.
 type words struct {
 	response  *http.Response    // nil if the service has not answered

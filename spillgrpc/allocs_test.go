@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// TestAllocations wants what each way through the package allocates, beyond grpc
+// TestAllocations expects what each way through the package allocates, beyond grpc
 // itself, which copies the trailer of a call for one more.
 func TestAllocations(t *testing.T) {
 	if raceEnabled {

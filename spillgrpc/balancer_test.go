@@ -88,7 +88,7 @@ func TestServiceConfig(t *testing.T) {
 	}
 }
 
-// TestPick wants what each pick does to the limit, and to what the child counts.
+// TestPick expects what each pick does to the limit, and to what the child counts.
 func TestPick(t *testing.T) {
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
 	child := &counting{}
@@ -119,7 +119,7 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestPickUncounted wants picks that lead to no stream to leave the limit alone,
+// TestPickUncounted expects picks that lead to no stream to leave the limit alone,
 // even where it is full.
 func TestPickUncounted(t *testing.T) {
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
@@ -141,7 +141,7 @@ func TestPickUncounted(t *testing.T) {
 	}
 }
 
-// TestPickDiscarded wants the child to get back a pick that finds no place.
+// TestPickDiscarded expects the child to get back a pick that finds no place.
 func TestPickDiscarded(t *testing.T) {
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
 	l.TryAcquire()
@@ -155,7 +155,7 @@ func TestPickDiscarded(t *testing.T) {
 	}
 }
 
-// TestPickConcurrent has many pick at once, and wants never more than the limit
+// TestPickConcurrent has many pick at once, and expects never more than the limit
 // that was in force, and nothing left.
 func TestPickConcurrent(t *testing.T) {
 	const limit, goroutines, rounds = 4, 16, 3000
@@ -284,7 +284,7 @@ func TestBalancer(t *testing.T) {
 	limit("a", 8)
 	release()
 
-	// Another cluster has a count of its own, at once.
+	// Another cluster has its own count, at once.
 	states := len(cc.states)
 	update(one, BalancerConfig{Cluster: "b", MaxConcurrentRequests: new(uint32(0))})
 	if len(cc.states) == states {
@@ -412,7 +412,7 @@ type pickerBuilder func(base.PickerBuildInfo) balancer.Picker
 
 func (f pickerBuilder) Build(i base.PickerBuildInfo) balancer.Picker { return f(i) }
 
-// FuzzParseConfig wants every config to be taken or refused with an error.
+// FuzzParseConfig expects every config to be taken or refused with an error.
 func FuzzParseConfig(f *testing.F) {
 	f.Add(`{"cluster":"orders","maxConcurrentRequests":500,"childPolicy":[{"round_robin":{}}]}`)
 	f.Add(`{"childPolicy":[{"spillway_max_requests":{"childPolicy":[{"pick_first":{}}]}}]}`)

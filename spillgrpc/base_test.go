@@ -29,7 +29,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// inBubble runs f in a bubble of its own, which fails if a goroutine is left.
+// inBubble runs f in its own bubble, which fails if a goroutine is left.
 func inBubble(t *testing.T, f func(*testing.T)) { synctest.Test(t, f) }
 
 // The methods of the service that tests use.

@@ -90,7 +90,7 @@ var incomingKey = func() (key any) {
 	return key
 }()
 
-// spy is a context that tells what it is asked for.
+// spy is a context that reports what it is asked for.
 type spy struct {
 	context.Context //nolint:containedctx // it is one
 

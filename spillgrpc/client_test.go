@@ -141,7 +141,7 @@ func TestRetries(t *testing.T) {
 const retryFive = `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.001s","maxBackoff":"0.001s",
 	"backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`
 
-// TestRetriesDoNotMultiply wants three attempts of a channel that by itself would
+// TestRetriesDoNotMultiply expects three attempts of a channel that by itself would
 // make five of each.
 func TestRetriesDoNotMultiply(t *testing.T) {
 	for _, row := range []struct {
@@ -178,7 +178,7 @@ func TestRetriesDoNotMultiply(t *testing.T) {
 	}
 }
 
-// TestErrors wants errors that both worlds understand.
+// TestErrors expects errors that both worlds understand.
 func TestErrors(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		answer, _ := script(says(codes.Unavailable), says(codes.Unavailable), says(codes.Unavailable, keyPushback, "60000"), details(codes.NotFound, after(1)))
@@ -200,7 +200,7 @@ func TestErrors(t *testing.T) {
 	})
 }
 
-// TestCallerLeaves wants the code of the context when the caller leaves, or its
+// TestCallerLeaves expects the code of the context when the caller leaves, or its
 // time ends, during an attempt or before a retry.
 func TestCallerLeaves(t *testing.T) {
 	blocks := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -242,7 +242,7 @@ func cancels(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// TestLocalRefusal wants a refusal by a policy to be one in both worlds, and never
+// TestLocalRefusal expects a refusal by a policy to be one in both worlds, and never
 // sent nor retried.
 func TestLocalRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestLocalRefusal(t *testing.T) {
 	})
 }
 
-// TestOptions wants the options of the caller to see a call with retries as one.
+// TestOptions expects the options of the caller to see a call with retries as one.
 func TestOptions(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		answer, _ := script(says(codes.Unavailable, "which", "first"), func(ctx context.Context) error {
@@ -287,7 +287,7 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// TestNoConnection wants a call that found nobody to be known as unsent.
+// TestNoConnection expects a call that found nobody to be known as unsent.
 func TestNoConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		site := open(t, &service{})
@@ -301,7 +301,7 @@ func TestNoConnection(t *testing.T) {
 	})
 }
 
-// TestOutgoing wants what each attempt says of itself.
+// TestOutgoing expects what each attempt says of itself.
 func TestOutgoing(t *testing.T) {
 	sheddable := spillway.WithCriticality(t.Context(), spillway.Sheddable)
 	forwarded := metadata.AppendToOutgoingContext(t.Context(), keyCriticality, "critical_plus", keyAttempts, "7", "other", "stays")
@@ -348,7 +348,7 @@ func join(lists ...[]string) string {
 	return strings.Join(all, " ")
 }
 
-// TestBackends wants each target to have policies of its own.
+// TestBackends expects each target to have policies of its own.
 func TestBackends(t *testing.T) {
 	client := mustClient(t, ClientConfig{})
 	for _, target := range []string{"passthrough:///a", "passthrough:///b", "passthrough:///a"} {
@@ -380,7 +380,7 @@ func TestClassifyByProto(t *testing.T) {
 	}
 }
 
-// FuzzJudge wants any answer of a backend to be understood in a way that is safe.
+// FuzzJudge expects any answer of a backend to be understood in a way that is safe.
 func FuzzJudge(f *testing.F) {
 	f.Add(uint32(14), "overloaded", "30", true, int64(1), int32(5), false)
 	f.Add(uint32(14), "", "-1", true, int64(-1), int32(0), true)

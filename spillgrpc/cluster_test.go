@@ -77,7 +77,7 @@ func (k *keepOpen) enter(ctx context.Context) (n int64) {
 	return int64(len(k.open))
 }
 
-// TestThreeOfAHundred wants of 100 calls beyond 3 that are in flight exactly 100
+// TestThreeOfAHundred expects of 100 calls beyond 3 that are in flight exactly 100
 // refused, by one pick each.
 func TestThreeOfAHundred(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestThreeOfAHundred(t *testing.T) {
 	})
 }
 
-// TestDropIsFinal wants a drop to end a call: grpc does not retry it in spite of a
+// TestDropIsFinal expects a drop to end a call: grpc does not retry it in spite of a
 // retryPolicy, not even where the call waits for ready, and nor does a Client.
 func TestDropIsFinal(t *testing.T) {
 	policy := retryFive[:len(retryFive)-1]
@@ -144,7 +144,7 @@ func TestDropIsFinal(t *testing.T) {
 	}
 }
 
-// TestNeverReady wants calls to backends that are never there to wait or to fail as
+// TestNeverReady expects calls to backends that are never there to wait or to fail as
 // ever, and none to be dropped.
 func TestNeverReady(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestNeverReady(t *testing.T) {
 	})
 }
 
-// TestLimitLowered lowers a limit below what is in flight, and wants nothing
+// TestLimitLowered lowers a limit below what is in flight, and expects nothing
 // admitted until it falls below.
 func TestLimitLowered(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -244,7 +244,7 @@ func serve(tb testing.TB, l net.Listener, s *service, opts ...grpc.ServerOption)
 }
 
 // TestNothingLeft makes 100,000 calls that are cancelled, run into deadlines, and
-// meet backends that restart, and wants every counter at zero in the end.
+// meet backends that restart, and expects every counter at zero in the end.
 func TestNothingLeft(t *testing.T) {
 	calls := 100_000
 	if testing.Short() {

@@ -56,7 +56,7 @@
 //
 // # What the caller gets
 //
-// The status of the last attempt, with its details. An error that tells of retries
+// The status of the last attempt, with its details. An error that reports retries
 // is a [retry.Error] underneath, and one that this process has made itself, with
 // code UNAVAILABLE, matches [spillway.ErrRejected]. A caller that has left finds
 // CANCELLED or DEADLINE_EXCEEDED. Functions given by [grpc.OnFinish] are called once
@@ -113,7 +113,7 @@
 //
 //	full and ready?           drop, without asking the policy underneath
 //	pick by it                one that waits, fails or finds nothing is left as it is
-//	take a place              if there is none, drop, and give the pick back to it
+//	take a place              if all are taken, drop, and give the pick back to it
 //	settle when it is done    once
 //
 // A drop has the code UNAVAILABLE and is retried by nobody: grpc takes an error with
@@ -174,7 +174,7 @@
 // ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The time of a
 // refusal with the scope of this task is for this task only. A channel with [NewBalancer]
 // leaves the endpoint out for that long, and for up to 16 times as long if it refuses
-// again as soon as it is back. A channel with one connection to a virtual address reaches
+// again once it is back. A channel with one connection to a virtual address reaches
 // one task only: set keepalive.ServerParameters.MaxConnectionAge at such servers.
 //
 // Nothing is sent before, so that the status comes without headers: only then do

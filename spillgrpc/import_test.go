@@ -162,7 +162,7 @@ func TestImportedThrottling(t *testing.T) {
 	}
 }
 
-// TestImportedClient wants the codes of a service config to decide, and the class
+// TestImportedClient expects the codes of a service config to decide, and the class
 // of the method not to.
 func TestImportedClient(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -182,7 +182,7 @@ func TestImportedClient(t *testing.T) {
 	})
 }
 
-// FuzzImport wants every text to be a service config or an error, and each method
+// FuzzImport expects every text to be a service config or an error, and each method
 // to have a policy.
 func FuzzImport(f *testing.F) {
 	f.Add(imported, methodUnary)

@@ -90,7 +90,7 @@ func (x *interop) load(ctx context.Context, cc grpc.ClientConnInterface) {
 	}
 }
 
-// check wants each service to have between 0.95 and 1.01 of its limit in flight,
+// check expects each service to have between 0.95 and 1.01 of its limit in flight,
 // and never to have had more than the limit. As in the interop tests, a service
 // may be late to have enough.
 func (x *interop) check(limits ...uint32) {

@@ -41,7 +41,7 @@ var angry = ingress.Config{
 // half is a Rand by which hints are exact.
 func half() float64 { return 0.5 }
 
-// TestRefusals wants each refusal as the wire has it, for calls and for streams.
+// TestRefusals expects each refusal as the wire has it, for calls and for streams.
 func TestRefusals(t *testing.T) {
 	quiet := swamped
 	quiet.Rand, quiet.RetryAfter = half, 1234*time.Millisecond
@@ -130,7 +130,7 @@ func describe(s *status.Status) (text string) {
 	return text
 }
 
-// TestClientObeys wants a Client to read all of what a Server says.
+// TestClientObeys expects a Client to read all of what a Server says.
 func TestClientObeys(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -161,7 +161,7 @@ func TestClientObeys(t *testing.T) {
 	}
 }
 
-// TestExempt wants health checks served that were named, whatever else is refused, and
+// TestExempt expects health checks served that were named, whatever else is refused, and
 // reflection refused.
 func TestExempt(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestExempt(t *testing.T) {
 	})
 }
 
-// TestStreamCountsWhileItWorks wants a stream to be told of once, and to count as in flight
+// TestStreamCountsWhileItWorks expects a stream to be told of once, and to count as in flight
 // while its handler works on a message: not while it waits for the next one.
 func TestStreamCountsWhileItWorks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -252,7 +252,7 @@ func TestStreamCountsWhileItWorks(t *testing.T) {
 	})
 }
 
-// TestOutcomes wants what became of a call to be told as it was.
+// TestOutcomes expects what happened to a call to be told as it was.
 func TestOutcomes(t *testing.T) {
 	sleeps := func(context.Context) error { time.Sleep(20 * time.Second); return nil }
 	for _, row := range []struct {
@@ -290,7 +290,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// TestPanic wants a panic to pass through, and to end the call for the gates.
+// TestPanic expects a panic to pass through, and to end the call for the gates.
 func TestPanic(t *testing.T) {
 	s := mustServer(t, ingress.Config{Shed: patient}, ServerConfig{})
 	for name, run := range map[string]func(){
@@ -313,7 +313,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestLayers wants a failure that one layer has retried to be final for the layer
+// TestLayers expects a failure that one layer has retried to be final for the layer
 // above, as it says so on the wire.
 func TestLayers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -400,7 +400,7 @@ func raise(most *atomic.Int64, n int64) {
 	}
 }
 
-// TestLeft wants a caller that leaves while its call waits to be told so.
+// TestLeft expects a caller that leaves while its call waits to be told so.
 func TestLeft(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 0.01, QueueDepth: 10}}, ServerConfig{})
 	serve := func(ctx context.Context) error {
@@ -417,7 +417,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestMilliseconds wants three digits, never too few milliseconds.
+// TestMilliseconds expects three digits, never too few milliseconds.
 func TestMilliseconds(t *testing.T) {
 	for _, row := range []struct {
 		d    time.Duration

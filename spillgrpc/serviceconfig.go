@@ -53,7 +53,7 @@ type jsonRetryPolicy struct {
 	PerAttemptRecvTimeout *json.RawMessage `json:"perAttemptRecvTimeout"` //nolint:tagliatelle // as protobuf has it
 }
 
-// check wants what gRFC A6 does.
+// check expects what gRFC A6 does.
 func (c jsonRetryPolicy) check() error {
 	switch {
 	case c.MaxAttempts < 2:

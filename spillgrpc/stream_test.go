@@ -64,7 +64,7 @@ func TestStreamRetries(t *testing.T) {
 	}
 }
 
-// TestStreamCommitted wants no retry once something was received: a message, or
+// TestStreamCommitted expects no retry once something was received: a message, or
 // the header that comes before it.
 func TestStreamCommitted(t *testing.T) {
 	for _, row := range []struct {
@@ -94,7 +94,7 @@ func TestStreamCommitted(t *testing.T) {
 	}
 }
 
-// TestStreamReplay has a backend refuse a stream after some messages, and wants
+// TestStreamReplay has a backend refuse a stream after some messages, and expects
 // the next one to see all of them, and those that follow, in order.
 func TestStreamReplay(t *testing.T) {
 	for _, refuseAfter := range []int{0, 1, 3, 5} {
@@ -141,7 +141,7 @@ func TestStreamReplay(t *testing.T) {
 	}
 }
 
-// TestStreamTooMuch wants a stream that has sent more than is kept to be final.
+// TestStreamTooMuch expects a stream that has sent more than is kept to be final.
 func TestStreamTooMuch(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -236,7 +236,7 @@ func TestStreamMethods(t *testing.T) {
 	})
 }
 
-// TestStreamHeaderOfRefusal wants Header to say nothing where there is none, and
+// TestStreamHeaderOfRefusal expects Header to say nothing if absent, and
 // RecvMsg to say why.
 func TestStreamHeaderOfRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -260,7 +260,7 @@ func TestStreamHeaderOfRefusal(t *testing.T) {
 	})
 }
 
-// TestStreamInFlight wants a stream to count until it ends, however it ends.
+// TestStreamInFlight expects a stream to count until it ends, however it ends.
 func TestStreamInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		client := mustClient(t, ClientConfig{Egress: egress.Config{MaxRequests: 3, ThrottleMode: eager.ThrottleMode}})
@@ -311,7 +311,7 @@ type wrapped struct{ grpc.ClientStream }
 
 func (wrapped) RecvMsg(any) error { return status.Error(codes.Unavailable, "not by grpc") }
 
-// TestStreamEndedBelow wants a stream that an interceptor underneath has ended for
+// TestStreamEndedBelow expects a stream that an interceptor underneath has ended for
 // the caller, but not for the backend, to be given up.
 func TestStreamEndedBelow(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -341,7 +341,7 @@ func TestStreamEndedBelow(t *testing.T) {
 	})
 }
 
-// TestStreamUntold wants the end of the context to end a stream of which grpc can
+// TestStreamUntold expects the end of the context to end a stream of which grpc can
 // tell nothing, as an interceptor underneath has dropped the options.
 func TestStreamUntold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -367,7 +367,7 @@ func TestStreamUntold(t *testing.T) {
 	})
 }
 
-// TestStreamUntoldOfOneAnswer wants the only answer of a call to end it, even where
+// TestStreamUntoldOfOneAnswer expects the only answer of a call to end it, even where
 // grpc can tell nothing.
 func TestStreamUntoldOfOneAnswer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

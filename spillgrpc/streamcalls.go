@@ -94,7 +94,7 @@ func (s *clientStream) SendMsg(m any) error {
 }
 
 // keep keeps a message for another attempt, and returns the stream to send it on
-// now, which is nil if there is none. A message that cannot be kept commits the
+// now, which is nil if absent. A message that cannot be kept commits the
 // call to the stream that it is sent on, for which it waits.
 func (s *clientStream) keep(m any) (as *attemptStream, kept bool) {
 	for {

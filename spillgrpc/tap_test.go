@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// TestTap wants a call refused before the interceptors once one was refused by
+// TestTap expects a call refused before the interceptors once one was refused by
 // them, and left to them where the answer needs a trailer or the timer would be
 // one too many.
 func TestTap(t *testing.T) {
@@ -77,7 +77,7 @@ func refusedOf(s *Server) (n uint64) {
 	return n
 }
 
-// TestTapLooks wants the tap to look at a thousand calls after the last refusal,
+// TestTapLooks expects the tap to look at a thousand calls after the last refusal,
 // and at none before.
 func TestTapLooks(t *testing.T) {
 	s := mustServer(t, busy, ServerConfig{Classify: func(ctx context.Context, _ string) spillway.Call {

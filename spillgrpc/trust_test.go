@@ -28,7 +28,7 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// TestChain sets a criticality at the first caller, and wants it at the third
+// TestChain sets a criticality at the first caller, and expects it at the third
 // service of a chain, and there in the hands of the shedder. The handlers on the
 // way pass on nothing but their context.
 func TestChain(t *testing.T) {
@@ -73,7 +73,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestChainSheds wants the third service of a chain to refuse what the first caller
+// TestChainSheds expects the third service of a chain to refuse what the first caller
 // marked as sheddable, and that only.
 func TestChainSheds(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestChainSheds(t *testing.T) {
 	})
 }
 
-// TestTrust wants what an edge and an internal server make of claims.
+// TestTrust expects what an edge and an internal server make of claims.
 func TestTrust(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -131,7 +131,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestDeadlines wants deadlines that strangers name bounded, and those of a route
+// TestDeadlines expects deadlines that strangers name bounded, and those of a route
 // put in force.
 func TestDeadlines(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
-// TestPeerIdentity wants callers of an internal server judged by their certificate.
+// TestPeerIdentity expects callers of an internal server judged by their certificate.
 func TestPeerIdentity(t *testing.T) {
 	ca := newAuthority(t)
 	gates := internal
@@ -243,7 +243,7 @@ func (a *authority) issue(c *x509.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestCaller wants what exemptions from the rate limit go by.
+// TestCaller expects what exemptions from the rate limit go by.
 func TestCaller(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, ServerConfig{Identity: func(context.Context) string { return "me" }})
 	md := metadata.NewIncomingContext(t.Context(), metadata.Pairs("user-agent", "app/1.0"))
@@ -263,7 +263,7 @@ type addrText string
 func (a addrText) Network() string { return "test" }
 func (a addrText) String() string  { return string(a) }
 
-// TestIncoming wants the metadata found as they are, and no copy of them.
+// TestIncoming expects the metadata found as they are, and no copy of them.
 func TestIncoming(t *testing.T) {
 	md := metadata.Pairs("a", "b")
 	got := incomingOf(metadata.NewIncomingContext(t.Context(), md))
@@ -279,7 +279,7 @@ func TestIncoming(t *testing.T) {
 	}
 }
 
-// FuzzClaims wants no claim to break anything, nor to gain a caller at an edge more
+// FuzzClaims expects no claim to break anything, nor to gain a caller at an edge more
 // than it would have without.
 func FuzzClaims(f *testing.F) {
 	f.Add("CRITICAL_PLUS", "criticality=CRITICAL_PLUS", "3")

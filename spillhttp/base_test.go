@@ -30,7 +30,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// inBubble runs f in a bubble of its own, which fails if a goroutine is left.
+// inBubble runs f in its own bubble, which fails if a goroutine is left.
 func inBubble(t *testing.T, f func(*testing.T)) { synctest.Test(t, f) }
 
 // baseFunc is a base made of a func, which closes the body of the request.
@@ -43,7 +43,7 @@ func (f baseFunc) RoundTrip(req *http.Request) (*http.Response, error) {
 	return f(req)
 }
 
-// reply is the body of an answer that tells what was done to it.
+// reply is the body of an answer that reports what was done to it.
 type reply struct {
 	io.Reader
 	closed atomic.Int32

@@ -141,7 +141,7 @@ func TestGetBodyFails(t *testing.T) {
 	})
 }
 
-// tracked is the body of a request that tells whether it was closed.
+// tracked is the body of a request that reports whether it was closed.
 type tracked struct {
 	io.Reader
 	closed bool

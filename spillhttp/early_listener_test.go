@@ -158,7 +158,7 @@ func TestHijackedConnection(t *testing.T) {
 }
 
 // TestStreak: a connection that answers by itself lets the server's timeouts begin
-// anew now and then, and does not wait for a client that never reads.
+// again now and then, and does not wait for a client that never reads.
 func TestStreak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := half(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(time.Minute) }))

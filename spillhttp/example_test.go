@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// newBackend returns a server that tells what it knows of a request.
+// newBackend returns a server that reports what it knows of a request.
 func newBackend() *httptest.Server {
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "criticality %q", r.Header.Get("X-Request-Criticality"))

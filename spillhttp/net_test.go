@@ -216,7 +216,7 @@ func TestCallerLeaves(t *testing.T) {
 }
 
 // TestExpectContinue: a body that the server does not want is not sent, and goes
-// out whole with the attempt that it wants.
+// out whole with the attempt that it expects.
 func TestExpectContinue(t *testing.T) {
 	attempts := 0
 	handler := func(w http.ResponseWriter, r *http.Request) {

@@ -47,7 +47,7 @@ func BenchmarkHandlerParallel(b *testing.B) {
 	})
 }
 
-// BenchmarkHandlerGoroutine serves each request in a goroutine of its own, as HTTP/2 does: what a
+// BenchmarkHandlerGoroutine serves each request in its own goroutine, as HTTP/2 does: what a
 // Handler needs of its stack costs time, too.
 func BenchmarkHandlerGoroutine(b *testing.B) {
 	inside := mustHandler(b, bare, internal, HandlerConfig{})

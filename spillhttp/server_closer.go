@@ -8,7 +8,7 @@ import (
 )
 
 // A closer decides which refusals of this task only close their connection. Behind a
-// balancer of connections each connection leads to one task for as long as it is open: a
+// balancer of connections each connection leads to one task for the time that it is open: a
 // caller that keeps it would find "elsewhere" at the same task again. Closing moves
 // connections from a task that refuses to those that do not, whatever the client. The
 // zero closer closes none.

@@ -33,7 +33,7 @@ type timed struct {
 	stop context.CancelFunc
 }
 
-// over stands for one that nobody had asked for when its request ended.
+// over represents one that nobody had asked for when its request ended.
 var over = new(timed)
 
 // classes are contexts that hold a class each, by its index. All requests share

@@ -42,7 +42,7 @@ var (
 //
 // A zero Outcome is taken for [spillway.OutcomeOverloaded]. RetryAfter is told as it is, if it
 // is above zero: who refuses many requests at once should add jitter. Say DontRetry
-// where the error of a call of one's own does (fault.Of): if each layer retried the
+// where the error of the handler's call does (fault.Of): if each layer retried the
 // failures of the one below, they would multiply.
 func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
@@ -104,7 +104,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// refuseGRPC answers a call of gRPC: a status in the place of headers, after which
+// refuseGRPC answers a call of gRPC: a status instead of headers, after which
 // nothing comes. Only so do clients heed when to come back.
 func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection) {
 	h := w.Header()

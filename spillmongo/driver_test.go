@@ -31,7 +31,7 @@ func TestDriverVersion(t *testing.T) {
 	}
 }
 
-// checkCause wants an error that nobody takes for the caller's own doing, however
+// checkCause expects an error that nobody takes for the caller's own doing, however
 // often it is asked.
 func checkCause(t *testing.T, err error) {
 	t.Helper()
@@ -256,7 +256,7 @@ func TestSecretsAreNotCompressed(t *testing.T) {
 }
 
 // TestDriverStartsNoLoopAroundAChangeStream: the same of what opens a change stream,
-// for which the driver has a loop of its own; and of what opens it the next time.
+// for which the driver has its own loop; and of what opens it the next time.
 func TestDriverStartsNoLoopAroundAChangeStream(t *testing.T) {
 	for _, last := range "hxcO" {
 		for _, timeout := range []time.Duration{time.Minute, 0, -1} {

@@ -123,7 +123,7 @@ func TestCheckoutThenCommand(t *testing.T) {
 
 // TestClearedPoolThenCommand: after a checkout that failed because the pool was cleared,
 // which is no overload, other errors are retried until the deadline of the operation,
-// whether that is of the context or of the client, or once if there is none.
+// whether that is of the context or of the client, or once if absent.
 func TestClearedPoolThenCommand(t *testing.T) {
 	for how, want := range map[string]int{"context": 8, "client": 8, "no deadline": 1} {
 		for _, command := range []string{"find", "insert"} {

@@ -233,7 +233,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// checkTransaction wants each attempt at a command to say what the first said, and
+// checkTransaction expects each attempt at a command to say what the first said, and
 // a commit that may have got through to wait for a majority when it is sent again.
 func (r *rig) checkTransaction(script [2]string) {
 	r.t.Helper()

@@ -380,7 +380,7 @@ func readOperation(ctx context.Context, c *mongo.Collection, name string, a argu
 	}
 }
 
-// single returns a document, or nil if there is none.
+// single returns a document, or nil if absent.
 func single(r *mongo.SingleResult) (any, error) {
 	doc, err := r.Raw()
 	if err == mongo.ErrNoDocuments {

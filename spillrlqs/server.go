@@ -110,7 +110,7 @@ func (s *Server) open() (*stream, error) {
 	return newStream(s, f), nil
 }
 
-// take takes a place for a bucket, and returns false if there is none.
+// take takes a place for a bucket, and returns false if all are taken.
 func (s *Server) take(listed bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ type answer struct {
 	complete                bool     // state of the world: what is absent does not exist
 }
 
-// A named resource has a name and a version of its own in the incremental form.
+// A named resource has a name and its own version number in the incremental form.
 type named struct {
 	name, version string
 	body          *anypb.Any
@@ -101,7 +101,7 @@ func (t *table) apply(a *answer) (told []Event, errs []error) {
 	return told, r.errs
 }
 
-// accept puts v in force if somebody may want it.
+// accept puts v in force if a caller may use it.
 func (t *table) accept(v *versioned) []Event {
 	k := t.known[v.name]
 	if k == nil {

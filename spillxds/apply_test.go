@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
-// offline returns a Client that talks to nobody, and its clusters of those names.
+// offline returns a Client that has no connection, and its clusters of those names.
 func offline(t testing.TB, config Config, names ...string) (*Client, map[string]*shared) {
 	t.Helper()
 	if config.Bootstrap == nil {

@@ -77,7 +77,7 @@ func BenchmarkRoundTripper(b *testing.B) {
 	}
 }
 
-// BenchmarkCall is a call through egress with limits of its own and with those of
+// BenchmarkCall is a call through egress with local limits and with limits of
 // a cluster.
 func BenchmarkCall(b *testing.B) {
 	users := alone(b, spillxds.Config{})

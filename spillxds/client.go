@@ -22,7 +22,7 @@ import (
 const maxResponse = 64 << 20
 
 // A Client is one connection to a control plane: it sets limits as told and
-// reports loads. Clusters that it knows keep their limits whatever becomes of the
+// reports loads. Clusters that it knows keep their limits whatever happens to the
 // connection. It is safe for concurrent use; make one with [New] and close it.
 type Client struct {
 	config   Config
@@ -79,7 +79,7 @@ func New(config Config) (*Client, error) {
 }
 
 // Cluster returns the limits of a cluster, from now on kept up to date. Until the
-// control plane has answered they are those that were in force already, or else
+// control plane has answered they are the limits that were in force already, or else
 // the defaults; [Cluster.Ready] waits for the answer.
 //
 // With a Service in the key, the limits follow the resource only while that is

@@ -24,10 +24,10 @@ type Config struct {
 	// all clusters whenever one changes.
 	Incremental bool
 	// Wildcard asks for all clusters that the control plane has for this node, in
-	// place of those that [Client.Cluster] was called for. It is for control
+	// place of the clusters that [Client.Cluster] was called for. It is for control
 	// planes that hold their answer back until everything they have was asked for.
 	Wildcard bool
-	// Deleted says what becomes of the limit of a cluster that the control plane
+	// Deleted sets what happens to the limit of a cluster that the control plane
 	// deletes. A bootstrap with the server feature ignore_resource_deletion makes it
 	// KeepLimit.
 	Deleted Deleted
@@ -59,15 +59,15 @@ type Config struct {
 	// control plane sends beyond it is ignored. Zero means 4096; it must be
 	// positive.
 	MaxClusters int
-	// Observer, if not nil, is told what happens, in order and one event at a time.
+	// Observer, if not nil, receives each event, in order and one event at a time.
 	// It must be quick, as the streams wait for it, and must not call the Client.
 	Observer func(Event)
-	// DialOptions are used for the connection, after those of the bootstrap, and after
+	// DialOptions are used for the connection, after the options of the bootstrap, and after
 	// one by which a response may have 64 MiB.
 	DialOptions []grpc.DialOption
 }
 
-// Deleted says what becomes of the limit of a deleted cluster.
+// Deleted sets what happens to the limit of a deleted cluster.
 type Deleted uint8
 
 // The policies for deleted clusters.

@@ -24,7 +24,7 @@ import (
 // TestDroppedIsWhatCallersSaw overloads a limited HTTP client, while the load
 // reporting server breaks the stream off twice, and adds up both sides. The
 // interval is long enough for the client to notice before its next report, which
-// else nobody would get.
+// would otherwise be lost.
 func TestDroppedIsWhatCallersSaw(t *testing.T) {
 	const wanted = 12_000
 	p := newPlane(t)

@@ -27,7 +27,7 @@ const (
 	Removed
 	// NotFound: the control plane has not sent Cluster in time.
 	NotFound
-	// Reporting: the load reporting server wants reports at this Interval.
+	// Reporting: the load reporting server asks for reports at this Interval.
 	Reporting
 	// ReportingStopped: the stream of load reports has ended, or could not be
 	// opened, for Err. What it did not report the next one does.
@@ -63,7 +63,7 @@ type Stats struct {
 	Connected    bool
 	StreamsTotal int
 	// Accepted and Rejected are how many responses were; Ignored is how many were
-	// of a type that nobody asked for. NACKs is how many rejections were sent: a
+	// of a type that was not requested. NACKs is how many rejections were sent: a
 	// server that repeats itself gets fewer.
 	AcceptedTotal, RejectedTotal, IgnoredTotal, NACKsTotal uint64
 	// Reports is how many load reports were sent, and LostReports how many were
@@ -71,7 +71,7 @@ type Stats struct {
 	// long as there was no server to ask for them.
 	ReportsTotal, LostReportsTotal uint64
 	Interval                       time.Duration
-	// Clusters are those that somebody holds.
+	// Clusters are the clusters in use.
 	Clusters map[inflight.Key]ClusterStats
 }
 
@@ -98,7 +98,7 @@ func (c *Client) Stats() Stats {
 	return all
 }
 
-// stats returns the Stats of each cluster that somebody holds.
+// stats returns the Stats of each cluster in use.
 func (t *table) stats() func(func(inflight.Key, ClusterStats) bool) {
 	return func(yield func(inflight.Key, ClusterStats) bool) {
 		t.mu.Lock()

@@ -42,8 +42,8 @@ func Example() {
 	// Output: spillxds: no bootstrap: set GRPC_XDS_BOOTSTRAP or GRPC_XDS_BOOTSTRAP_CONFIG, or Config.Bootstrap
 }
 
-// Until the control plane has answered, the default of A32 is in force. Whoever
-// wants no call before that waits.
+// Until the control plane has answered, the default of A32 is in force. A program
+// that must not call before that waits.
 func ExampleCluster_Ready() {
 	bootstrap, err := spillxds.ParseBootstrap([]byte(`{
 		"xds_servers": [{"server_uri": "127.0.0.1:1", "channel_creds": [{"type": "insecure"}]}],

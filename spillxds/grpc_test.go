@@ -62,7 +62,7 @@ func serveWith(t testing.TB, b *backend, addr string, register func(grpc.Service
 }
 
 // TestStatsHandler makes calls of all kinds, while the backend restarts and
-// retries are made by gRPC, and wants every attempt that was sent to end.
+// retries are made by gRPC, and expects every attempt that was sent to end.
 func TestStatsHandler(t *testing.T) {
 	p := newPlane(t)
 	p.push(cluster("users", 100))

@@ -35,7 +35,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// eventually waits, for as long as a hung test is let hang, until ok.
+// eventually waits, until ok, at most the time limit of a hung test.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(500 * time.Microsecond)
@@ -155,7 +155,7 @@ func (p *plane) kill() {
 	p.serving.Wait()
 }
 
-// push makes clusters all that there are.
+// push makes clusters the only ones.
 func (p *plane) push(clusters ...*clusterv3.Cluster) {
 	p.t.Helper()
 	p.resources[resource.ClusterType] = nil
@@ -201,7 +201,7 @@ func (p *plane) client(c spillxds.Config) *spillxds.Client {
 
 func key(name string) inflight.Key { return inflight.Key{Cluster: name} }
 
-// limitOf waits until the limit of a cluster is want.
+// limitOf waits until the limit of a cluster is the expected one.
 func limitOf(t testing.TB, c *spillxds.Cluster, want int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("max_requests is %d", want), func() bool { return c.Limiter().Stats(time.Now()).MaxRequests == want })
@@ -210,7 +210,7 @@ func limitOf(t testing.TB, c *spillxds.Cluster, want int) {
 // total is what a cluster has reported.
 type total struct{ issued, succeeded, failed, dropped uint64 }
 
-// loads is a load reporting service that adds up what it is told.
+// loads is a load reporting service that adds up the reports that it receives.
 type loads struct {
 	lrsv3.UnimplementedLoadReportingServiceServer
 

@@ -79,7 +79,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 // Close ends a request whose body was read in part as what it was until then:
-// readers stop when they have what they want.
+// readers stop when they have enough.
 func (b *body) Close() error {
 	defer b.end(b.success)
 	return b.ReadCloser.Close()

@@ -25,7 +25,7 @@ type Load struct {
 	issued, succeeded, failed counter
 }
 
-// Begin counts a request that is sent now. Whoever calls it must call End once.
+// Begin counts a request that is sent now. The caller must call End once.
 func (l *Load) Begin() {
 	l.inProgress.Add(1)
 	l.issued.Add(1)

@@ -15,8 +15,8 @@ import (
 // errFlushed ends a stream after the last report.
 var errFlushed = errors.New("spillxds: closed")
 
-// report keeps a stream of load reports open as long as the Client is, from the
-// time on that there is something to report.
+// report keeps a stream of load reports open while the Client is open, from the
+// first report on.
 func (c *Client) report(ctx context.Context) {
 	if !c.reporting(ctx) {
 		return
@@ -94,7 +94,7 @@ type reporter struct {
 }
 
 // run is the loop of the stream. Nothing is sent before the server has said what
-// it wants. A change of the interval counts from the last report on.
+// it asks for. A change of the interval counts from the last report on.
 func (r *reporter) run(ctx context.Context, wishes <-chan wish) (worked bool, err error) {
 	r.last = time.Now()
 	timer := time.NewTimer(maxReportInterval)

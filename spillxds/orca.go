@@ -32,7 +32,7 @@ const busyShare = 0.01
 type OrcaConfig struct {
 	// Server is what is reported on. It must not be nil.
 	Server *ingress.Server
-	// Utilization says how busy the server is, 1 if as much as it should be, before
+	// Utilization says how busy the server is, 1 at its target, before
 	// refusals are looked at. It must be quick and is never called twice at once. What
 	// is negative or no number counts as 0, by which clients take it for not known.
 	// Nil means the greater of the utilization and the executor load average.
@@ -162,8 +162,8 @@ func (o *Orca) make(now time.Time) *orcaReport {
 }
 
 // totals returns how many requests came, and how many of them were refused
-// because the server was too busy: not those that a gate would have refused which
-// only observes. The gates may not see all, nor the interceptors.
+// because the server was too busy: without those that a gate in
+// observe mode would have rejected. The gates may not see all, nor the interceptors.
 func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 	var all, shed uint64
 	for _, n := range s.RejectedTotal {

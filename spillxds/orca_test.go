@@ -34,7 +34,7 @@ import (
 	"github.com/seed90641741/spillway/spillxds"
 )
 
-// A task is a server with gates of its own, whose utilization is what other work
+// A task is a server with its own gates, whose utilization is what other work
 // there takes and a thousandth for each request per second.
 type task struct {
 	addr   string

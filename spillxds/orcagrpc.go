@@ -11,7 +11,7 @@ import (
 )
 
 // UnaryInterceptor puts the report into the trailer of each unary call. Place it
-// before those that refuse, so that refusals carry it too.
+// before the ones that reject, so that refusals carry it too.
 func (o *Orca) UnaryInterceptor(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	o.calls.Add(1)
 	resp, err := next(ctx, req)

@@ -32,7 +32,7 @@ import (
 	"github.com/seed90641741/spillway/spillxds"
 )
 
-// mesh adds to p what gRPC needs beside clusters to find a service of that name
+// mesh adds to p what gRPC needs in addition to clusters to find a service of that name
 // at addr.
 func (p *plane) mesh(service, clusterName, addr string) {
 	host, port, _ := net.SplitHostPort(addr)

@@ -228,7 +228,7 @@ func TestClustersComeAndGo(t *testing.T) {
 }
 
 // TestClustersComeAndGoAtRandom takes clusters and gives them up while the stream
-// runs, and wants the limits of those that are held in the end.
+// runs, and expects the limits of the clusters that are held in the end.
 func TestClustersComeAndGoAtRandom(t *testing.T) {
 	forms(t, func(t *testing.T, c spillxds.Config) {
 		names := []string{"a", "b", "c"}

@@ -166,7 +166,7 @@ func TestIncremental(t *testing.T) {
 	})
 }
 
-// TestNACKsAreDamped sends a response that is not valid again as soon as it was
+// TestNACKsAreDamped sends a response that is not valid again right after it was
 // rejected, as go-control-plane does.
 func TestNACKsAreDamped(t *testing.T) {
 	played(t, spillxds.Config{}, func(t *testing.T, s *script, c *spillxds.Client) {
@@ -281,7 +281,7 @@ func TestDoesNotExistTimer(t *testing.T) {
 	}
 }
 
-// TestDoesNotExistTimerOfWildcard takes a cluster after all that there are have
+// TestDoesNotExistTimerOfWildcard takes a cluster after all existing ones have
 // come, for which nothing has to be sent.
 func TestDoesNotExistTimerOfWildcard(t *testing.T) {
 	played(t, spillxds.Config{Wildcard: true}, func(t *testing.T, s *script, c *spillxds.Client) {

@@ -40,7 +40,7 @@ func (c *Client) wanted(s *shared) {
 	}
 }
 
-// A draft is a report that was not sent yet, and all that was taken for it. Either
+// A draft is a report that was not sent yet, and the counts that were taken for it. Either
 // it is settled once it was sent, or else everything is put back.
 type draft struct {
 	table   *table
@@ -112,7 +112,7 @@ func localityStats(l Locality, c counts) *endpointv3.UpstreamLocalityStats {
 	}
 }
 
-// takeDrops takes the drops of the limiter, less those that were let through.
+// takeDrops takes the drops of the limiter, without the ones that were let through.
 // Which of the two is counted first is not certain, so what is let through may
 // have to be taken off the next report.
 func (s *shared) takeDrops() uint64 {
@@ -124,7 +124,7 @@ func (s *shared) takeDrops() uint64 {
 	return drops - passed
 }
 
-// settle is for a report that was sent. Clusters that nobody holds are forgotten
+// settle is for a report that was sent. Clusters that are not in use are forgotten
 // when there is nothing more to say of them.
 func (d *draft) settle() {
 	d.table.mu.Lock()

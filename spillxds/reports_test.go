@@ -196,7 +196,7 @@ func TestPutBack(t *testing.T) {
 	})
 }
 
-// TestIntervalLeavesSilenceOut has load after an hour without any: a report tells of
+// TestIntervalLeavesSilenceOut has load after an hour without any: a report covers
 // the time since the one before, whether that had something to say or not.
 func TestIntervalLeavesSilenceOut(t *testing.T) {
 	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
@@ -214,7 +214,7 @@ func TestIntervalLeavesSilenceOut(t *testing.T) {
 	})
 }
 
-// TestReportsNameTheService has limits for an EDS service of which the control plane
+// TestReportsNameTheService has limits for an EDS service about which the control plane
 // has said nothing.
 func TestReportsNameTheService(t *testing.T) {
 	played(t, spillxds.Config{Reports: spillxds.Always}, func(t *testing.T, s *script, c *spillxds.Client) {
@@ -345,7 +345,7 @@ func TestCloseTellsWhatWasNotReported(t *testing.T) {
 	})
 }
 
-// TestCloseDoesNotWaitForWishes has a server that says what it wants after the last
+// TestCloseDoesNotWaitForWishes has a server that says its interval after the last
 // report, too.
 func TestCloseDoesNotWaitForWishes(t *testing.T) {
 	const patience = 3 * time.Second

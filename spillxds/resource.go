@@ -39,10 +39,10 @@ type Limits struct {
 	RetryPercent float64
 }
 
-// defaultLimits are in force as long as the control plane has said nothing.
+// defaultLimits are in force until the control plane has answered.
 var defaultLimits = Limits{MaxRequests: inflight.DefaultMaxRequests, Retries: unlimited}
 
-// A resource is what is of use here of a Cluster resource.
+// A resource is the part of a Cluster resource that is used here.
 type resource struct {
 	name, service string // of the cluster, and of its endpoints (EDS)
 	limits        Limits

@@ -45,7 +45,7 @@ func (c *Client) connected(ctx context.Context, otherwise Kind) {
 	}
 }
 
-// whyNot returns why there is no connection, as a stream is told that is opened
+// whyNot returns why there is no connection, as a stream reports that is opened
 // without one; nil if there is one now.
 func whyNot(ctx context.Context, conn *grpc.ClientConn) error {
 	ctx, cancel := context.WithCancel(ctx)

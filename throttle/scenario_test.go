@@ -14,7 +14,7 @@ const (
 	tick     = 10 * time.Millisecond
 )
 
-// A scenario is a number of clients, each with a throttle of its own, calling one
+// A scenario is a number of clients, each with its own throttle, calling one
 // backend that accepts up to its capacity and refuses the rest. Arrivals are
 // Poisson; answers take latency.
 type scenario struct {
@@ -215,7 +215,7 @@ func TestHealthySlowBackendIsNeverThrottled(t *testing.T) {
 }
 
 // A backend that accepts no call of a class for a while is as good as down for it,
-// whatever it accepted before: the class must be back as soon as after an outage.
+// whatever it accepted before: the class must be back right after an outage.
 func TestHardlyAnyAccepts(t *testing.T) {
 	for seed := range uint64(20) {
 		th := must(t, throttle.Config{Rand: rand.New(rand.NewPCG(seed, 3)).Float64})

@@ -21,7 +21,7 @@ const (
 	Proportional
 	// Fallback goes back to the configured limit, as a signal is missing.
 	Fallback
-	// Resume goes by the signals again, as they are all known. It moves nothing.
+	// Resume follows the signals again, since all are known. It moves nothing.
 	Resume
 )
 
@@ -80,14 +80,14 @@ type Config struct {
 	// Limit, Min and Max must then be whole, and each step is at least 1.
 	Whole bool
 
-	// Signals are what the Tuner goes by, 1 to 16 of them.
+	// Signals are the inputs of the Tuner, 1 to 16.
 	Signals []Signal
 
 	// Rule says how to move: AIMD, the default, or Proportional. Proportional takes the
 	// value of a signal as a measure of how far there is to go, as it is for a
-	// utilization; AIMD goes by its being too great or not.
+	// utilization; AIMD only by whether it is too great.
 	Rule Rule
-	// Increase is by how much AIMD raises at first, and the most that either rule
+	// Increase is the first step of AIMD upwards, and the most that either rule
 	// raises below the ceiling, as a share of the ceiling, or of Limit while there is
 	// none, and of half of the limit at least. More finds new capacity sooner and overshoots by more. Zero means 0.02; it
 	// must be at most MaxStep.

@@ -1,19 +1,19 @@
 // Package tune moves limits: it reads signals of how a backend does, and says to
-// what a rate limit or a limit in flight should be set, by how much at once, and
+// what a rate limit or a limit in flight should be set, in which steps, and
 // why.
 //
-// # What it is told, and what it says
+// # Input and output
 //
-// A [Tuner] is told the time, how much of the limit is used, and the value of each
+// A [Tuner] receives the time, how much of the limit is used, and the value of each
 // [Signal]: a utilization, a latency, the share of requests that the backend refuses.
-// A signal has a target, and the pressure is the greatest share that any of them has
-// of its own:
+// A signal has a target, and the pressure is the greatest ratio of a value to its
+// target:
 //
 //	pressure = max(value / target)
 //
 // Above 1 + [Config.Deadband] the limit is lowered, below 1 − Deadband it is raised,
 // and in between it stays. The answer is a [Move], with the numbers that led to it,
-// or none. The Tuner reads nothing and sets nothing: whoever calls it does both.
+// or none. The Tuner reads nothing and sets nothing: its caller does both.
 //
 // # What is used
 //
@@ -51,20 +51,20 @@
 //
 // Whatever the signals say, a limit stays between Min and Max, one move takes it no
 // farther than MaxStep and MaxDelta allow, two moves are Reaction or more apart, and
-// a condition must hold in each reading for as long as Persist before it moves
+// a condition must hold in each reading for Persist before it moves
 // anything; the mildest of these readings counts.
 //
 // # When it sees nothing
 //
 // A value that is not known is NaN; one that is infinite or negative is not known
 // either. While any signal is unknown, nothing is raised. When one was not known for
-// as long as Stale, the limit goes back to the configured one, in steps like any
-// other, and stays there until all signals have been known for as long as Persist.
+// Stale, the limit goes back to the configured one, in steps like any
+// other, and stays there until all signals have been known for Persist.
 // Both changes are said with a Move, even where the limit is there already.
 //
 // # Observing
 //
-// A Tuner only observes until it is told to enforce: it says from the limit that is in
+// A Tuner only observes until the caller switches it to enforce: it says from the limit that is in
 // force to where it would go, and stays. The same intention is said once a minute.
 //
 // # Source, and departures
@@ -74,7 +74,7 @@
 // AIMD is that of Chiu and Jain (1989), whose steps are constant: with those, a limit
 // either swings widely or is late by a minute. To go down to what was delivered is
 // taken from BBR, and that more must be used before more is allowed from Protego (NSDI
-// 2023). Served without a limit of its own, a backend whose queue has no bound needs a
+// 2023). Served without a limit, a backend whose queue has no bound needs a
 // Reaction that is short against the patience of its callers: the queue that builds
 // until the limit is lowered is theirs to wait for.
 package tune

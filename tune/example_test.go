@@ -9,7 +9,7 @@ import (
 )
 
 // A rate limit of 1000 follows a backend that should answer within 50 ms. Four
-// times a second somebody looks how it does; here it loses half of its capacity.
+// times a second a program reads its signals; here it loses half of its capacity.
 func Example() {
 	limiter, err := ratelimit.New(ratelimit.Config{Rate: 1000})
 	if err != nil {

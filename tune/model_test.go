@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A witness holds a Tuner to its promises, by what it was told and what it said.
+// A witness holds a Tuner to its promises, by its inputs and outputs.
 type witness struct {
 	t      *testing.T
 	config tune.Config // with all fields that are looked at

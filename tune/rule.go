@@ -88,7 +88,7 @@ func (t *Tuner) capacity() float64 {
 	return t.used
 }
 
-// grown returns by how much the next step is greater than the first one.
+// grown returns the factor by which the next step is greater than the first one.
 func (t *Tuner) grown() float64 {
 	if t.up != (t.trend.direction == up) {
 		return 1
@@ -176,7 +176,7 @@ func (t *Tuner) toward(goal float64) float64 {
 	return goal // nearer than what is worth a move
 }
 
-// resume goes by the signals again, when all have been known for long enough. Until
+// resume follows the signals again, when all have been known for long enough. Until
 // then the limit stays.
 func (t *Tuner) resume() (Move, bool) {
 	_, worst, all := t.pressure()

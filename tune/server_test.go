@@ -51,8 +51,8 @@ type kind struct {
 	service time.Duration // mean
 }
 
-// Both serve 600 a second. The one computes, each request on a processor of its own;
-// the other waits for something of which there is a pool.
+// Both serve 600 a second. The one computes, each request on a separate processor;
+// the other waits for a slot of a pool.
 var (
 	computing = kind{"cpu", 6, 10 * ms}
 	blocking  = kind{"blocked", 60, 100 * ms}

@@ -19,10 +19,10 @@ type Stats struct {
 	// Used is how much of the limit is used, averaged; NaN: not known.
 	Used    float64
 	Signals []SignalStats
-	// Raised and Lowered count the moves that were made, those of a fallback
+	// Raised and Lowered count the moves that were made, the moves of a fallback
 	// included.
 	RaisedTotal, LoweredTotal uint64
-	// Moves are the last ones, at most 32, oldest first, those that were only said
+	// Moves are the last ones, at most 32, oldest first, the moves that were only reported
 	// included. Show each with its Time and [Move.String].
 	Moves []Move
 }

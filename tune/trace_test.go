@@ -40,7 +40,7 @@ func TestTrace(t *testing.T) {
 	golden.Check(t, "trace.golden", out.String())
 }
 
-// trace lets the signals rise and fall for a while each, as those of a backend do.
+// trace lets the signals rise and fall for a while each, like the signals of a backend.
 func trace(t *testing.T, out *strings.Builder, x *tune.Tuner, c tune.Config, steady int, rng *rand.Rand) {
 	t.Helper()
 	level, used := 8, 100

@@ -121,7 +121,7 @@ func (t *Tuner) Limit() float64 {
 // how much of the limit is used, in its unit, since the last reading: for a rate the
 // requests that the backend answered per second, for a limit in flight the most that
 // were, which is the limit itself if it has refused any.
-// values are those of [Config.Signals], in their order; NaN, or one that is not given,
+// values are the values of [Config.Signals], in their order; NaN, or one that is not given,
 // means not known, and so does what is infinite or negative. Read is to be called a
 // few times per Reaction. It allocates nothing.
 func (t *Tuner) Read(now time.Time, used float64, values ...float64) (Move, bool) {

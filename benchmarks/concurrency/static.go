@@ -32,7 +32,7 @@ func (a *static) Arrive(r *Request) {
 
 func (a *static) Finish(*Request, bool) { a.inFlight-- }
 
-// unlimited stands for no limit.
+// unlimited represents no limit.
 const unlimited = 1 << 50
 
 // limits are the static limits of the oracle.

@@ -47,7 +47,7 @@ type sample struct {
 	latencies       []time.Duration // of those served, in order
 }
 
-// quantile returns a latency in microseconds, 0 if there is none.
+// quantile returns a latency in microseconds, 0 if absent.
 func (s *sample) quantile(q float64) float64 {
 	if len(s.latencies) == 0 {
 		return 0

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A running program is the leader of a process group of its own, by which any
+// A running program is the leader of its own process group, by which any
 // child that it leaves behind is found.
 type running struct {
 	cmd    *exec.Cmd
@@ -195,7 +195,7 @@ func TestVersion(t *testing.T) {
 }
 
 // TestEnvironment gives flags by their variables. An argument counts for more than the
-// variable of the flag that it stands for.
+// variable of the flag that it represents.
 func TestEnvironment(t *testing.T) {
 	dir := t.TempDir()
 	good, bad := filepath.Join(dir, "good.yaml"), filepath.Join(dir, "bad.yaml")

@@ -157,7 +157,7 @@ func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error
 	return all, o, nil
 }
 
-// execute runs a scenario and tells how far it is.
+// execute runs a scenario and reports how far it is.
 func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, stderr io.Writer) (*scenario.Outcome, error) {
 	p := newProgress(stderr, s.Name, runs)
 	results, err := scenario.Execute(ctx, runs, p.tell)

@@ -1,5 +1,5 @@
 // Awsclient lists the tables of a DynamoDB, or of what answers in its place, with
-// retries that pay from one budget, and says what became of it.
+// retries that pay from one budget, and prints the result.
 //
 //	go run ./examples/awsclient http://127.0.0.1:8000
 //
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// newClient returns a client whose retries pay from shared, as those of clients
+// newClient returns a client whose retries pay from shared, as the retries of clients
 // for other protocols may.
 func newClient(ctx context.Context, url string, shared retry.Budget) (*dynamodb.Client, error) {
 	cfg, err := config.LoadDefaultConfig(ctx,
@@ -58,7 +58,7 @@ func newClient(ctx context.Context, url string, shared retry.Budget) (*dynamodb.
 	return dynamodb.NewFromConfig(cfg), nil
 }
 
-// call makes one call and tells what came of it.
+// call makes one call and returns its result as text.
 func call(ctx context.Context, client *dynamodb.Client) string {
 	tables, err := client.ListTables(ctx, &dynamodb.ListTablesInput{Limit: aws.Int32(10)})
 	stopped, ok := errors.AsType[*retry.Error](err)

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
-	_ "modernc.org/sqlite"
+	_ "modernc.org/sqlite" // the driver
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
@@ -52,10 +52,11 @@ func database(ctx context.Context, dsn, customer string, read func(*sql.Rows)) e
 		return errTryLater // it was never sent
 	}
 	if err != nil {
-		return errors.Join(err, db.Close())
+		return err
 	}
+	defer rows.Close() //nolint:errcheck // only read
 	read(rows)
-	return errors.Join(rows.Err(), rows.Close(), db.Close())
+	return rows.Err()
 }
 
 func cache(ctx context.Context, read func(string)) error {

@@ -22,7 +22,7 @@ import (
 	"github.com/seed90641741/spillway/spillgrpc"
 )
 
-// limits are those of the process: whoever has them can change them at any time.
+// limits are those of the process: any holder can change them at any time.
 var limits inflight.Registry
 
 func init() { balancer.Register(spillgrpc.NewBalancer(&limits)) } //nolint:gochecknoinits // as grpc wants it

@@ -38,7 +38,7 @@ func main() {
 }
 
 // newServer returns a server with all services, behind the policies. Only services
-// of one's own reach it, so it believes what they say of themselves.
+// of the same owner reach it, so it trusts their metadata.
 func newServer() (*grpc.Server, error) {
 	gates, err := ingress.New(ingress.Config{
 		Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus},

@@ -1,5 +1,5 @@
 // Httpclient calls a URL through a protected http.Client, a few times, and says
-// what became of each call.
+// the result of each call.
 //
 //	go run ./examples/httpclient http://127.0.0.1:8080/
 package main

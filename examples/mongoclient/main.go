@@ -1,5 +1,5 @@
 // Mongoclient writes to a MongoDB, a few times, with retries that an overloaded
-// server can bear, and says what became of each write.
+// server can bear, and prints the result of each write.
 //
 //	go run ./examples/mongoclient 'mongodb://127.0.0.1:27017/?adaptiveRetries=true'
 package main

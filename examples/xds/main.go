@@ -3,11 +3,11 @@
 //
 //	go run ./examples/xds
 //
-// shows it at work with an HTTP client and a backend of its own.
+// shows it at work with an HTTP client and a local backend.
 //
 //	go run ./examples/xds -listen 127.0.0.1:18000
 //
-// serves whoever connects, with limits read from the standard input, one to a line
+// serves any client, with limits read from the standard input, one to a line
 // ("users 20"). The bootstrap that it prints goes into GRPC_XDS_BOOTSTRAP_CONFIG of
 // the client.
 package main
@@ -78,7 +78,7 @@ func serve(addr string, in io.Reader, out io.Writer) error {
 	return lines.Err()
 }
 
-// demonstrate runs a control plane, a backend, and a client that wants more than
+// demonstrate runs a control plane, a backend, and a client that sends more than
 // the control plane grants, for as long with each limit.
 func demonstrate(out io.Writer, each time.Duration) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A plane is a control plane: it serves the limits that it is told, to every node,
+// A plane is a control plane: it serves the limits that its user sets, to every node,
 // and prints the load reports that come back.
 type plane struct {
 	lrsv3.UnimplementedLoadReportingServiceServer

@@ -49,7 +49,7 @@ var sampleTable = map[string]row{
 	"cmd/spillway": {level: programs},
 }
 
-// checkSample checks sample with the files of change in place of its own.
+// checkSample checks sample with the files of change in place of the original ones.
 func checkSample(t *testing.T, change map[string]string) []string {
 	t.Helper()
 	fsys := fstest.MapFS{}
@@ -73,7 +73,7 @@ func TestSampleBreaksNoRule(t *testing.T) {
 }
 
 // TestEachRuleCanBreak changes one file of the sample, or takes one out, and
-// wants the one complaint that this deserves.
+// expects one complaint.
 func TestEachRuleCanBreak(t *testing.T) {
 	const ours, gomod = `"` + module, "\n\ngo 1.26.0\n"
 	for _, test := range []struct{ name, file, text, want string }{
@@ -113,7 +113,7 @@ func TestEachRuleCanBreak(t *testing.T) {
 	}
 }
 
-// TestBubblesMaySleep guards against a rule that nobody could keep.
+// TestBubblesMaySleep guards against a rule that no test could keep.
 func TestBubblesMaySleep(t *testing.T) {
 	got := checkSample(t, map[string]string{
 		"egress/wait_test.go": `package egress; import "time"; func wait() { time.Sleep(1) }`,

@@ -17,7 +17,7 @@
 // Tests reach a little further than the code they test. All of them may import
 // the test kits. Those in a package of their own (package throttle_test) may
 // also import other packages of the same level, since an example of one policy
-// is often clearer with its neighbour beside it. Tests within the package keep
+// is often clearer next to its neighbour. Tests within the package keep
 // to the rule of the package.
 //
 // The source is parsed rather than asked of `go list`: that sees files of every

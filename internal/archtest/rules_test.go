@@ -41,7 +41,7 @@ func (c *checker) complainf(format string, args ...any) {
 	c.complaints = append(c.complaints, fmt.Sprintf(format, args...))
 }
 
-// checkRows wants a package for each row.
+// checkRows expects a package for each row.
 func (c *checker) checkRows() {
 	found := map[string]bool{}
 	for dir := range c.packages {
@@ -54,7 +54,7 @@ func (c *checker) checkRows() {
 	}
 }
 
-// checkModules wants one version of Go, a root that requires nothing, and all
+// checkModules requires one version of Go, a root that requires nothing, and all
 // modules in go.work under the path of their directory.
 func (c *checker) checkModules() {
 	root := strings.Fields(c.modules["."])
@@ -153,7 +153,7 @@ func (c *checker) checkImport(f unit, imp string) {
 	}
 }
 
-// checkOurs wants the row named key to be one that f may import.
+// checkOurs requires the row named key to be one that f may import.
 func (c *checker) checkOurs(f unit, key string) {
 	test, apart := f.test()
 	to, ok := c.table[key]
@@ -167,7 +167,7 @@ func (c *checker) checkOurs(f unit, key string) {
 	}
 }
 
-// checkForeign wants imp, which is of another project, to be allowed to f.
+// checkForeign requires imp, which is of another project, to be allowed to f.
 func (c *checker) checkForeign(f unit, imp string) {
 	isHost := func(host string) bool { return imp == host || strings.HasPrefix(imp, host+"/") }
 	switch {
@@ -178,7 +178,7 @@ func (c *checker) checkForeign(f unit, imp string) {
 	}
 }
 
-// checkStandard wants imp, of the standard library, to be no way to log.
+// checkStandard requires imp, of the standard library, to be no way to log.
 func (c *checker) checkStandard(f unit, imp string) {
 	test, _ := f.test()
 	if !test && f.level <= stacks && slices.Contains([]string{"log", "log/slog", "expvar"}, imp) {

@@ -27,7 +27,7 @@ func impure(f source) (does []string) {
 	return does
 }
 
-// checkSleep wants tests that sleep to enter a synctest bubble, themselves or by
+// checkSleep requires tests that sleep to enter a synctest bubble, themselves or by
 // way of a helper, and helpers that sleep to be in a package whose tests do.
 func (c *checker) checkSleep(f unit) {
 	sleep := map[string]bool{"time.Sleep": true}

@@ -11,7 +11,7 @@ import (
 )
 
 // Criticality returns the lowest class that is named by own, the values of the field
-// that is for it, or if that has none by baggage, as its member criticality.
+// for it, or if that is absent by baggage, as its member criticality.
 func Criticality(own, baggage []string) (class spillway.Criticality, ok bool) {
 	if len(own) == 0 {
 		return ofBaggage(baggage)
@@ -66,7 +66,7 @@ func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticali
 // Identity returns the name in a certificate, which must have been verified, with its
 // type: "uri:" and its only URI, else "dns:" and its first DNS name, else "cn:" and its
 // common name. So a name of one type never passes for one of another. A certificate with
-// several URIs has none, as SPIFFE demands of an X.509-SVID.
+// several URIs has no identity, as SPIFFE demands of an X.509-SVID.
 func Identity(c *x509.Certificate) string {
 	switch {
 	case len(c.URIs) > 1:

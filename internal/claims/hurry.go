@@ -10,15 +10,15 @@ import (
 type DeadlineKey struct{}
 
 // Hurried reports whether a call that began under ctx has by now run into a deadline that a
-// caller has set who is not trusted. That says nothing of whoever was called on behalf of
-// that caller: else a stranger who leaves no time could have the calls of all others
-// refused. A timeout of one's own that comes long before does.
+// caller has set who is not trusted. That says nothing about the backend that was called on behalf of
+// that caller: otherwise an untrusted client with a short deadline could have the calls of all others
+// refused. A much shorter timeout of this process does.
 func Hurried(ctx context.Context, began, now time.Time) bool {
 	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
 	d, has := ctx.Deadline()
 	if !ok || !has || d.Before(claimed) {
 		return false
 	}
-	// Who is called is told a little less, and may have given up by itself.
+	// The backend receives a slightly shorter timeout, and may have given up by itself.
 	return d.Sub(now) <= d.Sub(began)/10+time.Millisecond
 }

@@ -1,11 +1,11 @@
 // Package ejection leaves endpoints out of load balancing that have refused a request for
-// overload of their own: for as long as they asked. The other endpoints get their requests
-// meanwhile. Whoever chooses among endpoints has an [Ejection] for each.
+// their own overload: for the time that they asked for. The other endpoints get their requests
+// meanwhile. A load balancer has an [Ejection] for each endpoint.
 //
 // An endpoint that refuses again soon after it has come back is left out for twice as long
 // as the last time. With a fixed time, each caller would have one request refused in each
-// such time, however many callers there are; so, those who are refused stay away and those
-// who are served stay, until the endpoint gets as much as it can do.
+// such time, however many callers there are; so, rejected callers stay away and callers
+// that are served stay, until the endpoint gets the load that it can serve.
 //
 // Sources: Site Reliability Engineering, chapter 21, "Handling Overload Errors"; Envoy's
 // outlier detection, which ejects for errors, for the word and the growing time.
@@ -21,7 +21,7 @@ import (
 const (
 	// Max is for how long an endpoint is left out at most, whatever it asks.
 	Max = time.Minute
-	// growth is how many times as long as it asked an endpoint is left out at most. Once it
+	// growth is the longest ejection, in multiples of the time that the endpoint asked for. Once it
 	// has recovered, it has all of its requests back after as long.
 	growth = 16
 )

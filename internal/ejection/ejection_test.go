@@ -47,9 +47,9 @@ func TestEjection(t *testing.T) {
 	}
 }
 
-// TestEjectionGrows: an endpoint that refuses as soon as it has come back is left out for
+// TestEjectionGrows: an endpoint that refuses when it has come back is left out for
 // longer each time, up to 16 times what it asks, and for no longer than that once it has
-// served for as long as it was left out.
+// served for the time that it was left out.
 func TestEjectionGrows(t *testing.T) {
 	task := fault.Failure{Overload: true, Scope: fault.ScopeTask, HasRetryAfter: true, RetryAfter: time.Second}
 	now := time.Unix(1e9, 0)

@@ -53,7 +53,7 @@ func Set(ctx context.Context, err error) {
 }
 
 // Error reports whether a call that ended with err must not be repeated by the layers
-// above: it was retried here as often as it may be, this process refused it, or the
+// above: its retries here are used up, this process refused it, or the
 // backend said "don't retry". A call that its caller canceled is not final. That is how
 // a hedge loses.
 func Error(err error) bool {

@@ -16,7 +16,7 @@ func Field(pkg, path string, value any, format string, args ...any) error {
 
 // In returns err, which a Config at path has, as an error of the package pkg, whose
 // Config has that path: the path of a [spillway.FieldError] then begins with it. An empty
-// path stands for the Config itself. In returns nil if err is nil.
+// path means the Config itself. In returns nil if err is nil.
 func In(pkg, path string, err error) error {
 	if err == nil {
 		return nil

@@ -79,7 +79,7 @@ func Elements(doc []byte) iter.Seq2[[]byte, Value] {
 	}
 }
 
-// Lookup returns the value of a field, the zero Value if there is none.
+// Lookup returns the value of a field, the zero Value if the field is absent.
 func Lookup(doc []byte, field string) Value {
 	for key, v := range Elements(doc) {
 		if string(key) == field {

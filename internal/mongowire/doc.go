@@ -5,7 +5,7 @@
 //
 // All of it comes from outside. A length is compared with the bytes that are there
 // before anybody follows it, documents are nested at most [MaxDepth] deep, nothing is
-// allocated by a length that somebody claims, and nothing panics.
+// allocated by a length that a peer claims, and nothing panics.
 //
 // Sources: the MongoDB wire protocol (OP_MSG, OP_COMPRESSED, OP_QUERY and OP_REPLY),
 // and bsonspec.org, version 1.1.

@@ -140,7 +140,7 @@ func ParseCompressed(data []byte) (c Compressed, ok bool) {
 	return c, c.Size >= 0 && c.Size <= MaxMessageSize-HeaderSize
 }
 
-// ParseQuery reads what follows the header of an OP_QUERY up to its document, of which
+// ParseQuery reads what follows the header of an OP_QUERY up to its document, from which
 // there may be no more than the beginning. The name is that of a collection, with its
 // database.
 func ParseQuery(data []byte) (name, doc []byte, ok bool) {

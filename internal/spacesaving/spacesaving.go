@@ -23,7 +23,7 @@ import (
 const (
 	// MaxEntries bounds the size of a table, which is searched from end to end.
 	MaxEntries = 64
-	// MaxKey is how many bytes of a key are kept. Keys with the same beginning are told
+	// MaxKey is how many bytes of a key are kept. Keys with the same beginning are kept
 	// apart, and their counts are added when they are read.
 	MaxKey = 64
 )

@@ -58,7 +58,7 @@ func (s *Sources) AddBudget(cluster string, x retryBudget) {
 	s.budgets[cluster] = x
 }
 
-// Levels reports all levels that there are, those of the given number of backends. The lock
+// Levels reports all levels, for the given number of backends. The lock
 // is not held while they are read.
 func (s *Sources) Levels(backends int, report levelHandler) {
 	s.mu.Lock()

@@ -18,7 +18,7 @@ import (
 )
 
 // A ledger is a service that fails at random, and knows what has to be in the
-// budget: it sees which retries were sent, and what became of them.
+// budget: it sees which retries were sent, and their results.
 type ledger struct{ balance atomic.Int64 }
 
 // A trip is what the ledger knows of one call. It travels in its context.

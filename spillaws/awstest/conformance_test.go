@@ -52,7 +52,7 @@ type response struct {
 	Headers map[string]string
 }
 
-// never stands for an answer that does not come in time.
+// never represents an answer that does not come in time.
 const never = "client:timeout"
 
 // retryer returns the Retryer that v describes, with its bucket. All delays are
@@ -86,7 +86,7 @@ func (v *vector) operation(r *spillaws.Retryer, c aws.HTTPClient) func(context.C
 }
 
 // A replay is the service of a vector. It answers one step after the other, and
-// checks what came of each when the next request arrives.
+// checks the result of each when the next request arrives.
 type replay struct {
 	*testing.T
 
@@ -120,7 +120,7 @@ func (r *replay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	answer(w, response.Status, response.Code)
 }
 
-// check compares what came of the last step with what was to.
+// check compares the result of the last step with the expected one.
 func (r *replay) check(outcome string) {
 	i := r.next - 1
 	want := r.steps[i].Expect

@@ -1,3 +1,3 @@
 // Package awstest tests package spillaws with clients of DynamoDB and SQS. It is a module
-// of its own, so that spillaws requires no more than the core of the SDK.
+// apart, so that spillaws requires no more than the core of the SDK.
 package awstest

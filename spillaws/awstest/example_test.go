@@ -40,7 +40,7 @@ func configuration() aws.Config {
 	}
 }
 
-// All clients of a configuration, and whoever else is given it, pay for retries
+// All clients of a configuration, and other clients that have the budget, pay for retries
 // from one budget. Here it is empty.
 func Example_install() {
 	shared, err := budget.New(budget.Config{Empty: true})
@@ -115,8 +115,8 @@ func Example_rateLimiter() {
 	// true
 }
 
-// Patient is a strategy of one's own, in the terms of Smithy's guide. Each call
-// may be retried for as long as Patience allows, in steps that grow with the
+// Patient is a strategy of the user, in the terms of Smithy's guide. Each call
+// may be retried for the time that Patience allows, in steps that grow with the
 // time that the service has been overloaded for this call; other failures are
 // retried once.
 type Patient struct {
@@ -125,7 +125,7 @@ type Patient struct {
 	tokens retry.TokenSource // makes the RetryTokens, and knows its own
 }
 
-// waited is what Patient remembers of a call, beside what a retry.State holds.
+// waited is what Patient remembers of a call, in addition to retry.State.
 type waited struct{ sum, last time.Duration }
 
 // Begin is acquireInitialToken.
@@ -199,7 +199,7 @@ func Example_config() {
 	// operation error DynamoDB: ListTables, retry: gave up after 5 attempts: not retried: no more attempts are allowed (the backend has failed them all; send less): last error: https response error StatusCode: 400, RequestID: , ThrottlingException: slow down
 }
 
-// A loop of one's own around a client that does not retry.
+// A loop of the user around a client that does not retry.
 func Example_classify() {
 	cfg := configuration()
 	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }

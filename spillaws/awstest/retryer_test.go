@@ -52,7 +52,7 @@ func failing(err error) func(*http.Request) (*http.Response, error) {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// A spy is a strategy that keeps a record of what it is told.
+// A spy is a strategy that records its calls.
 type spy struct {
 	retry.Strategy
 
@@ -313,7 +313,7 @@ func TestStrategyEndsCallByItself(t *testing.T) {
 	})
 }
 
-// TestWrappersOfTheSDK are those that make sense around a Retryer.
+// TestWrappersOfTheSDK are the ones that make sense around a Retryer.
 func TestWrappersOfTheSDK(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		s := spying(nil)

@@ -54,7 +54,7 @@ func (r *request) openChangeStream(ns string, arg bson.RawValue, stages []bson.R
 }
 
 // follow adds the changes since the last time to the documents of the cursor. It waits
-// for one if there is none.
+// for one if absent.
 func (r *request) follow(cur *cursor, wait time.Duration) error {
 	s := cur.stream
 	end := time.Now().Add(wait)
@@ -77,7 +77,7 @@ func (r *request) follow(cur *cursor, wait time.Duration) error {
 	return nil
 }
 
-// events are the documents that tell of changes.
+// events are the documents that report changes.
 func (s *changeStream) events(r *request, changes []docdb.Change) ([]bson.Raw, error) {
 	var docs []bson.Raw
 	for _, c := range changes {

@@ -62,7 +62,7 @@ type Config struct {
 	Users map[string]string
 
 	// HelloInterval is the longest that a hello which awaits a change of the topology
-	// is held back. A MongoDB server holds it for as long as the client asks, which
+	// is held back. A MongoDB server holds it for the time that the client asks, which
 	// is ten seconds by default; but a client that disconnects at the wrong moment
 	// waits for that reply, and would slow down a test. Zero means 100 ms; negative
 	// means as long as the client asks.

@@ -43,7 +43,7 @@ func newConn(n *Node, nc net.Conn, id int64) *conn {
 	return &conn{node: n, net: nc, id: id, src: src, reader: wire.NewReader(src), closed: make(chan struct{})}
 }
 
-// local reports whether it stands for a caller inside the process.
+// local reports whether it represents a caller inside the process.
 func (c *conn) local() bool { return c.net == nil }
 
 // serve answers messages until the client has gone or breaks the protocol.
@@ -175,7 +175,7 @@ func (c *conn) join() bool {
 	return err == nil
 }
 
-// establish asks the limiter of connections. It waits, if it has to, for as long as
+// establish asks the limiter of connections. It waits, if it has to, for the time that
 // the client is there.
 func (c *conn) establish() bool {
 	l := c.node.limits

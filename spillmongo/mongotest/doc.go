@@ -101,7 +101,7 @@
 //
 // The language of queries, updates and aggregations is a part of MongoDB's; what is
 // missing is refused, with an error that says so, and never ignored. Change streams
-// tell of whole documents. $where can do one thing, which is to sleep.
+// report whole documents. $where can do one thing, which is to sleep.
 //
 // # Bounds
 //

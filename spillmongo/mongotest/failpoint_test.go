@@ -69,7 +69,7 @@ func count(s string, c rune) (n int) {
 	return n
 }
 
-// TestFailCommandLabels has the labels that a server gives an error of its own, and
+// TestFailCommandLabels has the labels that a server gives its own error, and
 // those that the fail point puts in their place.
 func TestFailCommandLabels(t *testing.T) {
 	insert := func(ctx context.Context, c *mongo.Collection) error {

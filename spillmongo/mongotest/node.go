@@ -115,7 +115,7 @@ func (n *Node) run() {
 	}
 }
 
-// serve serves a connection in a goroutine of its own.
+// serve serves a connection in its own goroutine.
 func (n *Node) serve(nc net.Conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
-// TestPrimaryMoves has a client that is told of a new primary by the hello that it
+// TestPrimaryMoves has a client that learns of a new primary by the hello that it
 // awaits: in the bubble no time passes until it writes there.
 func TestPrimaryMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -200,7 +200,7 @@ func TestCursors(t *testing.T) {
 	}
 }
 
-// TestUnknown is told apart from what is known.
+// TestUnknown is distinguished from what is known.
 func TestUnknown(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{})
 	db := connect(t, d).Database("db")

@@ -123,7 +123,7 @@ func controller(t *testing.T, d *mongotest.Deployment, change func(*mongotune.Co
 }
 
 // TestControllerFindsBothLimits: from bad starts, too high and too low, both limits are
-// found within a minute, with the server killed and started anew in the middle; then what
+// found within a minute, with the server killed and started again in the middle; then what
 // was found is restored.
 func TestControllerFindsBothLimits(t *testing.T) {
 	if testing.Short() {

@@ -20,7 +20,7 @@ import (
 	"github.com/seed90641741/spillway/spillsql"
 )
 
-// A postgres is a PostgreSQL server with a data directory and a socket of its own.
+// A postgres is a PostgreSQL server with a data directory and its own socket.
 type postgres struct {
 	bin, dir string
 	as       *syscall.Credential // PostgreSQL does not run as root

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The colors can be told apart with any color vision.
+// The colors can be distinguished with any color vision.
 const (
 	ink    = "#1a2027"
 	gray   = "#8a949e"

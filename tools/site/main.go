@@ -23,9 +23,9 @@ func main() {
 		log.Fatal(err)
 	}
 	for _, link := range dead {
-		fmt.Println("dead link:", link)
+		fmt.Fprintln(os.Stdout, "dead link:", link)
 	}
-	fmt.Printf("%d pages, %d dead links\n", pages, len(dead))
+	fmt.Fprintf(os.Stdout, "%d pages, %d dead links\n", pages, len(dead))
 	if len(dead) > 0 || pages == 0 {
 		os.Exit(1)
 	}

@@ -27,7 +27,7 @@ func main() {
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, os.Args[1], nil)
 	if err != nil {
-		log.Fatal(err) //nolint:gocritic // the deferred call does not matter at the end of the program
+		log.Fatal(err)
 	}
 	resp, err := client.Do(req)
 	if errors.Is(err, spillway.ErrRejected) {
@@ -36,7 +36,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	fmt.Print(resp.Status, " ", string(body))
 	if err != nil {

@@ -9,7 +9,7 @@
 // so the library has the defaults, and it checks the values.
 //
 // A setting with the tag only:"proxy" is not for scenarios. The tag default replaces what
-// the library says, where the program has a default of its own.
+// the library says, where the program has its own default.
 package policyconf
 
 import (
@@ -118,7 +118,7 @@ type Setting struct {
 func (s *Setting) Targets() []string { return strings.Fields(s.Field.Tag.Get("sets")) }
 
 // ForProxy returns the name of a setting that is given, but is not for scenarios. It is empty
-// if there is none.
+// if absent.
 func ForProxy(section any) (name string) {
 	Settings(reflect.ValueOf(section), func(s Setting) {
 		if s.Field.Tag.Get("only") != "" && !s.Value.IsZero() {

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// parse returns the root of the one document in the text, nil if there is none.
+// parse returns the root of the one document in the text, nil if absent.
 func (s Source) parse(most int) (root *yaml.Node, bad *Error) {
 	if len(s.Text) > most {
 		return nil, &Error{File: s.Name, Problem: fmt.Sprintf("has %d bytes, more than %d", len(s.Text), most)}

@@ -75,7 +75,7 @@ func (all *Errors) Add(e *Error) {
 	}
 }
 
-// Err returns the errors, nil if there are none.
+// Err returns the errors, nil if absent.
 func (all Errors) Err() error {
 	if len(all) == 0 {
 		return nil

@@ -4,7 +4,7 @@
 //
 // A [View] is how one client sees a [DB]: as it is, or with the writes of a
 // transaction on top, which nobody else sees before [Txn.Commit]. Inside a
-// transaction others' writes are seen as soon as they are there (read committed);
+// transaction others' writes are seen once they are there (read committed);
 // two open transactions that write one document conflict.
 //
 // Documents never change once they are stored, so what is returned is shared and

@@ -10,7 +10,7 @@ import (
 
 const maxIndexes = 64
 
-// Indexes returns the indexes of a collection; false if there is none.
+// Indexes returns the indexes of a collection; false if absent.
 func (db *DB) Indexes(ns string) ([]Index, bool) {
 	db.mu.RLock()
 	defer db.mu.RUnlock()
@@ -21,7 +21,7 @@ func (db *DB) Indexes(ns string) ([]Index, bool) {
 	return slices.Clone(c.indexes), true
 }
 
-// CreateIndexes adds indexes, and the collection if there is none. An index that is
+// CreateIndexes adds indexes, and the collection if absent. An index that is
 // there already is left alone. It returns the numbers of indexes before and after.
 func (db *DB) CreateIndexes(ns string, add []Index) (before, after int, err error) {
 	db.mu.Lock()

@@ -134,7 +134,7 @@ func (v View) overlay(ns string) *overlay {
 	return &nothing
 }
 
-// get returns the document with the key; nil if there is none.
+// get returns the document with the key; nil if absent.
 func (v View) get(ns, k string) bson.Raw {
 	if d, ok := v.overlay(ns).docs[k]; ok {
 		return d

@@ -123,7 +123,7 @@ func modify(d *bson.D, op, path string, arg bson.RawValue, insert bool) error {
 // drop, as a value, says that there must be none.
 type drop struct{}
 
-// editor returns what op makes of a value, which is nil if there is none.
+// editor returns what op makes of a value, which is nil if absent.
 func editor(op string, arg bson.RawValue) (func(any) (any, error), error) {
 	switch op {
 	case "$set", "$setOnInsert":
@@ -151,7 +151,7 @@ func editor(op string, arg bson.RawValue) (func(any) (any, error), error) {
 	}
 }
 
-// value returns a Go value as BSON; false if there is none.
+// value returns a Go value as BSON; false if absent.
 func value(v any) (bson.RawValue, bool) {
 	if v == nil {
 		return bson.RawValue{}, false

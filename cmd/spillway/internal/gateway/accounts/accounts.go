@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// An Account is what became of a request.
+// An Account is what happened to a request.
 type Account uint8
 
 // The accounts.

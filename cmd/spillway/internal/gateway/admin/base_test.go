@@ -134,7 +134,7 @@ func (s *scene) second() {
 	s.sampler.tick(s.now)
 }
 
-// request tells of one request of a class what a proxy would.
+// request reports for one request of a class what a proxy would.
 func (s *scene) request(c spillway.Criticality) {
 	call := spillway.Call{Key: "web", Criticality: c, Deadline: s.now.Add(500 * time.Millisecond)}
 	say := s.sampler.decided.Before(s.sampler.collector).Observe

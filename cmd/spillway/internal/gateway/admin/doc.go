@@ -1,6 +1,6 @@
 // Package admin is the side of "spillway proxy" that is for its operators: a page to
 // look at, metrics, text to search in, health, and the two changes that can be made
-// from afar. It has an address of its own and passes no gate, so that it answers
+// from afar. It has its own address and passes no gate, so that it answers
 // however overloaded the rest is.
 //
 //	policies ─► Collector, decisions.Log ─┐
@@ -49,7 +49,7 @@
 //
 // The address is on loopback unless told otherwise. A request must name as its host
 // an address, localhost, or a name that was configured, so that no web page can have
-// a browser ask by a name of its own (DNS rebinding). GET changes nothing. POST wants
+// a browser ask by its own name (DNS rebinding). GET changes nothing. POST wants
 // the token in the file that the configuration names, as a bearer token; without a
 // file no change is possible. A mode that was set this way is shown as differing from
 // the file on the page and in the log, until the file is read again.

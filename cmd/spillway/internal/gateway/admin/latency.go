@@ -105,7 +105,7 @@ func (c *counts) below(octave int) (n uint64) {
 }
 
 // quantile returns the length of time that a share q of all is no longer than, as if
-// those in a bucket were spread evenly. It is 0 if there are none.
+// those in a bucket were spread evenly. It is 0 if absent.
 func (c *counts) quantile(q float64) time.Duration {
 	rank := q * float64(c.total())
 	for i, v := range c.buckets {

@@ -85,7 +85,7 @@ func writeLimits(w io.Writer, st *State) {
 	}
 }
 
-// writeAccounts writes what became of all requests of HTTP. The accounts and the requests in
+// writeAccounts writes what happened to all requests of HTTP. The accounts and the requests in
 // progress add up to what was offered.
 func writeAccounts(w io.Writer, st *State) {
 	t := &st.Totals.Accounts

@@ -12,7 +12,7 @@ type Tile struct {
 	Level string   `json:"level"` // warn, bad, or empty
 }
 
-// unknown is what stands for a figure that is not known.
+// unknown is what represents a figure that is not known.
 const unknown = "–"
 
 // tiles returns the figures that matter most.

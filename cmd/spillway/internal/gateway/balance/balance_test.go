@@ -160,7 +160,7 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestRandomPicks has many endpoints in all states, and wants each pick to be of the best
+// TestRandomPicks has many endpoints in all states, and expects each pick to be of the best
 // rank that a naive reading of the rules finds.
 func TestRandomPicks(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))

@@ -7,7 +7,7 @@ import (
 )
 
 // A Replay is a body of unknown length that goes through as it comes, and whose
-// beginning is kept: as long as no more has come than may be kept, a new attempt can
+// beginning is kept: while no more has come than may be kept, a new attempt can
 // read it again from the beginning, and goes on with what is still to come. It has
 // one reader at a time that counts; that of an earlier attempt may still be waiting for
 // the client, and then hands over what it gets.

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 )
 
-// TestReplayIsThatOfTheSource reads bodies in attempts that end anywhere, and wants the
+// TestReplayIsThatOfTheSource reads bodies in attempts that end anywhere, and expects the
 // last attempt to get all of it, or to be told that it cannot.
 func TestReplayIsThatOfTheSource(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func (s *slices1) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestReplayAfterAReaderThatWaits begins anew while the reader before still waits for
+// TestReplayAfterAReaderThatWaits begins again while the reader before still waits for
 // the client, and gets what that is given.
 func TestReplayAfterAReaderThatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

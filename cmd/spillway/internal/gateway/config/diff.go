@@ -9,7 +9,7 @@ import (
 )
 
 // Diff says in words what is different in b, a line for each field: its path, what
-// it was and what it is. Elements of lists are told apart by their names where they
+// it was and what it is. Elements of lists are distinguished by their names where they
 // have any. Of values that may be secret, as those of headers, it tells only that
 // they differ: their fields have the tag secret.
 func Diff(a, b *Config) []string {

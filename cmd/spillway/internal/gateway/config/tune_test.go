@@ -58,7 +58,7 @@ func TestWrongTuning(t *testing.T) {
 }
 
 // TestWrongBounds: whoever gave one bound is not blamed for the default of the other, and
-// is told of that of both the same one each time.
+// receives that of both the same one each time.
 func TestWrongBounds(t *testing.T) {
 	for _, row := range []struct{ rate, burst, bounds, want string }{
 		{"5", "1", "max: 1e7", "clusters[0].tune.max is 1e+07, with which Rate is 1e+07"},

@@ -1,5 +1,5 @@
 // Package explain says what a proxy would do with one request, and why: the request goes
-// through the code that serves requests, with a server in memory in the place of the
+// through the code that serves requests, with a server in memory instead of the
 // endpoints.
 package explain
 
@@ -186,7 +186,7 @@ func (e *explaining) judge(r *http.Request) (call spillway.Call, claims ingress.
 	return call, claims, left
 }
 
-// request returns the request anew, as it comes to a server.
+// request returns the request again, as it comes to a server.
 func (e *explaining) request() *http.Request {
 	q := e.question
 	r := q.Request.Clone(q.Request.Context())

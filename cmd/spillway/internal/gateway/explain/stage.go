@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
-// A rehearsal is a listener that nothing comes to, with a stage in the place of its
+// A rehearsal is a listener that nothing comes to, with a stage instead of its
 // endpoints.
 type rehearsal struct {
 	*httpproxy.Rehearsal

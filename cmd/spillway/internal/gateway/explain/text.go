@@ -79,7 +79,7 @@ func writeRest(line func(...string), e *Explanation) {
 	line(fmt.Sprintf("\nanswer: %d if the endpoint answers 200", e.Status))
 }
 
-// with returns text after a prefix, nothing if there is none.
+// with returns text after a prefix, nothing if absent.
 func with(prefix, text string) string {
 	if text == "" {
 		return ""

@@ -27,7 +27,7 @@ type own struct {
 	text   string
 }
 
-// What there is to say. The texts tell what happened, and nothing of the inside.
+// What there is to say. The texts report what happened, and nothing of the inside.
 var (
 	tooBusy     = own{http.StatusServiceUnavailable, "14", "overloaded"}
 	notReached  = own{http.StatusBadGateway, "14", "the upstream gave no answer"}
@@ -82,7 +82,7 @@ func ownOf(r *http.Request, err error) own {
 	}
 }
 
-// answer answers a request itself. A call of gRPC gets a status in the place of
+// answer answers a request itself. A call of gRPC gets a status instead of
 // headers. A client that was refused is told to come back after so long.
 func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
 	a := ownOf(r, err)

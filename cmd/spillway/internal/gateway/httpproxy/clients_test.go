@@ -398,7 +398,7 @@ func TestMutualTLS(t *testing.T) {
 }
 
 // TestKeptBodyIsNotWaitedFor: a client that waits until its body is wanted is told so by
-// the proxy where that keeps it, and the upstream is not asked whether it wants it, too.
+// the proxy where that keeps it, and the upstream is not asked whether it expects it, too.
 func TestKeptBodyIsNotWaitedFor(t *testing.T) {
 	quiet(t)
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

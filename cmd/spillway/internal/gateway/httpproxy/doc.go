@@ -36,7 +36,7 @@
 // announced with a length within the bound is read before the request is sent. That of
 // a call of gRPC goes through as it comes, and what has come is kept until the answer
 // begins, or it exceeds the bound (replay.go). All others go through, and are sent once.
-// A refusal by an upstream in words of gRPC, a status in the place of headers, counts as
+// A refusal by an upstream in words of gRPC, a status instead of headers, counts as
 // one of HTTP does: it teaches the throttle, turns the retry away from the endpoint, and
 // is sent again where it asks for that (package spillhttp). What net/http itself repeats
 // is only what it knows to be unprocessed, or an idempotent request on a connection that
@@ -93,12 +93,12 @@
 // [Proxy.Update] puts another configuration in place, as a whole or not at all. Gates
 // keep what they have learnt as long as their listener and cluster keep their names, and
 // so does what sends to a cluster, with its connections, if nothing of the cluster has
-// changed, nor the mode: otherwise throttle, budget and connections begin anew.
+// changed, nor the mode: otherwise throttle, budget and connections begin again.
 // Requests under way end as they began. A listener whose own settings have changed is
 // replaced on the same socket, so no connection is refused meanwhile.
 //
 // # Explanations
 //
 // [Rehearse] has package explain send a request through all of this, with a server in memory
-// in the place of the endpoints.
+// instead of the endpoints.
 package httpproxy

@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// clientAt is a client with an address of its own.
+// clientAt is a client with its own address.
 func clientAt(t *testing.T, second bool, address string) *http.Client {
 	t.Helper()
 	c := client(t, second)

@@ -18,7 +18,7 @@ func frame(text string) string {
 	return string(append(b, text...))
 }
 
-// refusing answers calls of gRPC with a status in the place of headers.
+// refusing answers calls of gRPC with a status instead of headers.
 func refusing(calls *atomic.Int64, pairs ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		calls.Add(1)
@@ -146,7 +146,7 @@ func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
 	}
 }
 
-// TestTraceContextGoesThrough wants what tracing sends to come out as it came in, at an
+// TestTraceContextGoesThrough expects what tracing sends to come out as it came in, at an
 // edge as well.
 func TestTraceContextGoesThrough(t *testing.T) {
 	quiet(t)

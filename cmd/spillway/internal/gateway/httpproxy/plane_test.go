@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
-// planes are control planes of a test, and what became of them.
+// planes are control planes of a test, and what happened to them.
 type planes struct{ all []*plane }
 
 type plane struct {

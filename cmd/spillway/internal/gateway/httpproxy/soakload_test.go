@@ -101,7 +101,7 @@ func (s *service) order(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "done")
 }
 
-// upgrade speaks a protocol of its own: it says all again.
+// upgrade speaks its own protocol: it says all again.
 func (s *service) upgrade(w http.ResponseWriter) {
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -180,7 +180,7 @@ func send(ctx context.Context, c *http.Client, r *http.Request, want string) int
 	return http.StatusOK
 }
 
-// count counts what became of a request. It may fail only while something is changed.
+// count counts what happened to a request. It may fail only while something is changed.
 func (s *soak) count(ctx context.Context, status int, calm bool, what string) {
 	switch {
 	case ctx.Err() != nil:
@@ -290,7 +290,7 @@ func (s *soak) calls(ctx context.Context) {
 	}
 }
 
-// converse talks in a call, and returns what became of it.
+// converse talks in a call, and returns what happened to it.
 func (s *soak) converse(ctx context.Context, resp *http.Response, in io.WriteCloser) int {
 	switch over := resp.Header.Get("Grpc-Status"); {
 	case over == "14" && resp.Header.Get("Grpc-Message") == "overloaded":
@@ -393,7 +393,7 @@ func sip(ctx context.Context, c net.Conn) error {
 	return nil
 }
 
-// TestBook wants what is done twice to be noticed, and what is done late not to be taken
+// TestBook expects what is done twice to be noticed, and what is done late not to be taken
 // for it.
 func TestBook(t *testing.T) {
 	for _, row := range []struct {

@@ -284,7 +284,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "done")
 }
 
-// flaky serves from an address, and begins anew again and again.
+// flaky serves from an address, and begins again and again.
 func flaky(t *testing.T, h http.Handler, stop <-chan struct{}) (address string, ended *sync.WaitGroup) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

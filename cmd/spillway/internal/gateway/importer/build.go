@@ -54,7 +54,7 @@ func (b *builder) cluster(name string) *config.Cluster {
 }
 
 // setCluster changes a cluster as a leaf says, unless the proxy does not accept that,
-// and says what became of the leaf. The name is that of the field. A reason, if any,
+// and says what happened to the leaf. The name is that of the field. A reason, if any,
 // says how its meaning is another one.
 func (b *builder) setCluster(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster)) bool {
 	next := cloneCluster(x)
@@ -143,7 +143,7 @@ func (b *builder) setCount(x *config.Cluster, c cursor, field, reason string, se
 	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, n) })
 }
 
-// setLimit sets a limit, where the greatest numbers stand for none.
+// setLimit sets a limit, where the greatest numbers represent none.
 func (b *builder) setLimit(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, int)) {
 	if !c.there() {
 		return

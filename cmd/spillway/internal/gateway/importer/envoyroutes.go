@@ -107,7 +107,7 @@ func narrowness(host string) int {
 	return len(host)
 }
 
-// domain returns the host that a domain stands for; all hosts are the empty one.
+// domain returns the host that a domain represents; all hosts are the empty one.
 func (e *envoyImport) domain(c cursor) (string, bool) {
 	name := c.text()
 	if name == "*" {

@@ -25,7 +25,7 @@ type Document struct {
 	Text []byte
 }
 
-// A Result is what became of some documents.
+// A Result is what happened to some documents.
 type Result struct {
 	Config  *config.Config `json:"-"`
 	Carried []Carried      `json:"carried"`

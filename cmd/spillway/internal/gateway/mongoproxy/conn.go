@@ -106,7 +106,7 @@ func (c *conn) run() error {
 	}
 }
 
-// leaving reports whether the connection is to end as soon as it is about nothing: the
+// leaving reports whether the connection is to end once it is about nothing: the
 // listener ends, or the server is no more for this client or any other.
 func (c *conn) leaving() bool {
 	x := c.at.Load()

@@ -212,7 +212,7 @@ func TestServerHangsUp(t *testing.T) {
 }
 
 // TestPlaces: all connections of a client go to one server, new clients to the one with
-// the fewest, and none to one that cannot be reached as long as there are others.
+// the fewest, and none to one that cannot be reached while there are others.
 func TestPlaces(t *testing.T) {
 	e := newEndpoints()
 	e.set([]string{"a", "b", "c"})

@@ -9,7 +9,7 @@
 //
 // # One connection for one connection
 //
-// Each connection of a client has one of its own to the server, made when its first
+// Each connection of its own client has one to the server, made when its first
 // message comes, and one goroutine that takes turns: it reads a command, decides, sends
 // it on, and sends the answer back. So whoever authenticates does it with the server:
 // its messages go through as they are. Compression, cursors, sessions and transactions
@@ -17,7 +17,7 @@
 // turn. The price is that connections are not pooled, and that a retry goes to the
 // server that refused: no other has authenticated this connection.
 //
-// With several mongos, all connections of a client go to the same one for as long as
+// With several mongos, all connections of a client go to the same one for the time that
 // it has any: cursors and transactions live in a mongos, and a driver that knows of one
 // server only uses any of its connections for them. A client is its address. New
 // clients go to the mongos with the fewest connections, and not to one that was not
@@ -95,7 +95,7 @@
 // 16 KiB and not compressed, within 30 s, until it has authenticated; between messages it
 // may wait for 5 minutes. Connections that have authenticated have the idle timeout.
 //
-// Where the proxy has a certificate of its own for the servers, MONGODB-X509 is rejected,
+// Where the proxy has its own certificate for the servers, MONGODB-X509 is rejected,
 // unless shared_x509 is set: the server would see the certificate of the proxy.
 //
 // Buffers grow with what arrives, up to what is kept for a retry, out of the process's

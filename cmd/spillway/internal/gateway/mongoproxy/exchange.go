@@ -160,7 +160,7 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 	}
 }
 
-// refuse answers a command in the place of the server.
+// refuse answers a command instead of the server.
 func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {

@@ -173,7 +173,7 @@ func TestBeforeAuthentication(t *testing.T) {
 }
 
 // TestFirstMessageComesBeforeTheServer: what does not complete a first message opens no
-// connection to a server and keeps hardly any memory, however much it announces.
+// connection to a server and keeps almost no memory, however much it announces.
 func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	s := newServer(t, fine)
 	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = 5 * time.Second }, s)

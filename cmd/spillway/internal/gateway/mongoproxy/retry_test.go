@@ -265,7 +265,7 @@ func TestOwnRefusalsAreRetried(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a command that wants no answer is sent on, or dropped, and never
+// TestUnanswered: a command that expects no answer is sent on, or dropped, and never
 // answered or sent again.
 func TestUnanswered(t *testing.T) {
 	s := newMoody(t, 0)

@@ -86,7 +86,7 @@ func TestTLS(t *testing.T) {
 	f.closed(NotTLS)
 }
 
-// TestTLSPassesThrough: without a certificate of its own the listener carries what it
+// TestTLSPassesThrough: without its own certificate the listener carries what it
 // cannot read, if it may.
 func TestTLSPassesThrough(t *testing.T) {
 	cert, key := certificate(t)

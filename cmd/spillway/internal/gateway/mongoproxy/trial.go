@@ -110,7 +110,7 @@ func (t *trial) begin() {
 	t.token.Attempt().Use(c.place.address)
 }
 
-// end is told what became of the last attempt.
+// end is told what happened to the last attempt.
 func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	switch c := t.conn; {
@@ -157,7 +157,7 @@ func (t *trial) abandon() {
 	}
 }
 
-// report tells the observer once what became of the command, all attempts of it
+// report tells the observer once what happened to the command, all attempts of it
 // together: NotStarted with the refusal if it was refused here. One whose client has left
 // before it was let in was never offered.
 func (t *trial) report(o spillway.Outcome, err error) {

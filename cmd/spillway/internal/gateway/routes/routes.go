@@ -55,7 +55,7 @@ func (t *Table) All() []*Route { return t.routes }
 // is in canonical form.
 func (t *Table) Trusted(name string) bool { return t.trusted[name] }
 
-// Match returns the first route that is meant by a request, nil if there is none.
+// Match returns the first route that is meant by a request, nil if absent.
 func (t *Table) Match(r *http.Request) *Route {
 	if len(t.routes) == 0 {
 		return nil

@@ -61,7 +61,7 @@ clusters:
 `
 
 // start starts a proxy in front of a pool, under more load than either of them takes,
-// and returns what tells how its tuner stands.
+// and returns what reports how its tuner stands.
 func start(t *testing.T, p *pool, text string) (*gateway.Proxy, func() tune.Stats) {
 	p.free = sync.NewCond(&p.mu)
 	backend := httptest.NewServer(p)

@@ -3,7 +3,7 @@
 // its reason.
 //
 // What cannot be set is tried again at the next look. What is set is set again once a
-// minute, in case that somebody else has changed it, or the server was started anew.
+// minute, in case that somebody else has changed it, or the server was started again.
 package tuner
 
 import (

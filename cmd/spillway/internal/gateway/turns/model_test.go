@@ -110,7 +110,7 @@ func newQueue(l Limits) *queue { return &queue{limits: l} }
 // waits are the turns of a [queue] that have not ended, by what they are called.
 type waits map[string]*turn
 
-// ended returns what became of those who were let go since, in the order of their names.
+// ended returns what happened to those who were let go since, in the order of their names.
 func (w waits) ended() (became []string) {
 	for id, t := range w {
 		select {

@@ -26,7 +26,7 @@ type Cluster struct {
 // New returns a cluster that has no version yet.
 func New(name string) *Cluster { return &Cluster{name: name} }
 
-// Current returns the version in use; nil if there is none yet.
+// Current returns the version in use; nil before the first one.
 func (x *Cluster) Current() *Version { return x.current.Load() }
 
 // RoundTrip implements [http.RoundTripper].
@@ -34,7 +34,7 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.current.Load().throttles.RoundTrip(r)
 }
 
-// Replace puts u in the place of what there was, and checks its endpoints until ctx ends.
+// Replace puts u in place of what there was, and checks its endpoints until ctx ends.
 // Those who wait for their turn go on to wait, and what is known of endpoints is kept. It is
 // not for concurrent use.
 func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {

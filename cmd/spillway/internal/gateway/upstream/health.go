@@ -14,7 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// Endpoints that fail their checks get nothing as long as there are others. When all
+// Endpoints that fail their checks get nothing while there are others. When all
 // do, it is more likely that the checks are wrong, or that all are short of time, than
 // that nobody is there: then all get their share as if there were no checks, which
 // Envoy calls panic mode. The first check of an endpoint decides at once, the later

@@ -42,7 +42,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestIntervals wants checks to begin when they should, and not all at once.
+// TestIntervals expects checks to begin when they should, and not all at once.
 func TestIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

@@ -11,7 +11,7 @@ import (
 // Connections of HTTP/2 to endpoints. For each request with a body net/http keeps a buffer as
 // long as the longest frame that the endpoint accepts, at most 512 KiB, until the body ends. A
 // server of net/http accepts frames of 1 MiB: each stream of a client that sends nothing would
-// cost the proxy half a megabyte. So the transport is told that the endpoint accepts 16 KiB,
+// cost the proxy half a megabyte. So the transport learns that the endpoint accepts 16 KiB,
 // which every peer must.
 
 // The parts of a frame, and the setting SETTINGS_MAX_FRAME_SIZE: RFC 9113, sections 4.1,

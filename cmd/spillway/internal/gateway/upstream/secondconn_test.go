@@ -49,7 +49,7 @@ func TestShortFrames(t *testing.T) {
 	}
 }
 
-// FuzzShortFrames: what an endpoint sends stays as long as it is, and whole reads and single
+// FuzzShortFrames: what an endpoint sends keeps its length, and whole reads and single
 // bytes give the same.
 func FuzzShortFrames(f *testing.F) {
 	f.Add([]byte(frames.Of(frames.Settings, 0, 0, "\x00\x05\x00\x10\x00\x00")))

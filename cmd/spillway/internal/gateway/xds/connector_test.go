@@ -27,7 +27,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// eventually waits, for as long as a hung test is let hang, until ok.
+// eventually waits, for the time that a hung test is let hang, until ok.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {

@@ -64,7 +64,7 @@ func newServer(t *testing.T, limits *thresholds, options ...grpc.ServerOption) *
 	return s
 }
 
-// push puts other limits in the place of those that there are.
+// push puts other limits instead of those that there are.
 func (s *server) push(limits *thresholds) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *server) push(limits *thresholds) {
 	s.changed = make(chan struct{})
 }
 
-// now returns the resource as it is, and what tells of the next change.
+// now returns the resource as it is, and what reports the next change.
 func (s *server) now() (*discoveryv3.DiscoveryResponse, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,7 +48,7 @@ func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, erro
 	)
 	for range closedWorkers {
 		wg.Go(func() {
-			// With a connection of its own, each worker gets its answer as soon as
+			// With its own connection, each worker gets its answer once
 			// there is one.
 			transport := p.wire.transport(1)
 			defer transport.CloseIdleConnections()

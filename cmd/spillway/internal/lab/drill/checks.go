@@ -121,7 +121,7 @@ func (r *Result) checkAttempts() Check {
 	}
 }
 
-// checkGenerator tells whether the other checks mean anything.
+// checkGenerator reports whether the other checks mean anything.
 func (r *Result) checkGenerator() Check {
 	offered, dropped := 0, 0
 	for _, p := range r.With.Phases {

@@ -170,7 +170,7 @@ const (
 	usualRetries   = 3
 )
 
-// withDefaults returns c with the values that zero stands for, where these do not
+// withDefaults returns c with the values that zero represents, where these do not
 // depend on the capacity.
 func (c Config) withDefaults() Config {
 	if c.Deadline == 0 {

@@ -16,14 +16,14 @@
 // it refuses what is too much, and the callers are those of the other run. With
 // both, the server bounds its queue and the callers learn from its refusals what
 // not to send. With a proxy, neither knows of Spillway: "spillway proxy" stands
-// between them, as a process of its own that runs where the callers do. Whatever it
+// between them, as its own process that runs where the callers do. Whatever it
 // needs is taken from them, and shows as calls that are late, and the backend has the
 // processor with which its capacity was measured.
 //
 // A retry storm is another scenario: 0.8 C are offered all the time, and in place
 // of the step the backend stands still for a moment. Without protection it may
 // never come back: calls that time out are tried again, and that is more than it
-// can do for as long as they time out.
+// can do for the time that they time out.
 //
 // In the degradation scenario, which is a step of load too, the protected server asks
 // for the level of degradation of each request, and answers with a third of the work
@@ -146,7 +146,7 @@ func (d *drill) again(ctx context.Context) error {
 	return nil
 }
 
-// measure returns the capacity of a backend of its own.
+// measure returns the capacity of its own backend.
 func (d *drill) measure(ctx context.Context) (float64, error) {
 	p, err := d.start(ctx, false)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 // beyond it are dropped, and counted.
 const maxOpenCalls = 1 << 14
 
-// outcome is what became of a call.
+// outcome is what happened to a call.
 type outcome uint8
 
 const (

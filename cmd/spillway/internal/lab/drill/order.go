@@ -6,7 +6,7 @@ import "fmt"
 // refused: what gets through before the server knows whom to refuse.
 const promiseOrder = 0.05
 
-// checkOrder tells whether a class was refused only when all lower ones were.
+// checkOrder reports whether a class was refused only when all lower ones were.
 func (r *Result) checkOrder() Check {
 	got := misplaced(r.With.Classes)
 	return Check{
@@ -34,7 +34,7 @@ func misplaced(classes []ClassCount) float64 {
 	return float64(worst) / float64(total)
 }
 
-// checkHighest tells whether the highest class got what there was. There must be
+// checkHighest reports whether the highest class got what there was. There must be
 // calls of it.
 func (r *Result) checkHighest(highest *ClassCount) Check {
 	got := float64(highest.Goodput) / float64(highest.Offered)

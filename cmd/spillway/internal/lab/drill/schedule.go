@@ -10,7 +10,7 @@ import (
 // schedule returns when each call is to be sent, from the start of the run: a
 // Poisson process with the rate of each phase. It depends on nothing but its
 // arguments, so that both runs get the same one. A process without memory may
-// start anew at each phase.
+// start again at each phase.
 func schedule(seed uint64, phases []Phase) []time.Duration {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var at []time.Duration

@@ -2,7 +2,7 @@ package report
 
 import "github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 
-// A classRow says what became of the calls of one criticality.
+// A classRow says what happened to the calls of one criticality.
 type classRow struct {
 	Name          string
 	Without, With cell

@@ -39,7 +39,7 @@ func fixture() *drill.Result {
 	return r
 }
 
-// A slot is what became of the calls of one slot of the series.
+// A slot is what happened to the calls of one slot of the series.
 type slot struct {
 	drill.Counts
 	p50, p99 *float64

@@ -88,7 +88,7 @@ func panelOf(r *drill.Result, m measure, title string, least float64) panel {
 	return p
 }
 
-// widest returns the value that a bar of full width stands for.
+// widest returns the value that a bar of full width represents.
 func widest(r *drill.Result, m measure, least float64) float64 {
 	w := math.Max(least, math.SmallestNonzeroFloat64)
 	for _, run := range []*drill.Run{r.Without, r.With} {

@@ -176,7 +176,7 @@ func (m measure) changed(without, with *drill.Run) string {
 	return m.change(*a, *b)
 }
 
-// A phaseTable says what became of the calls of each phase: what protection
+// A phaseTable says what happened to the calls of each phase: what protection
 // costs while there is no overload is to be seen here.
 type phaseTable struct {
 	Phases []string

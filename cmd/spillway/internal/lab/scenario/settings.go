@@ -26,7 +26,7 @@ func (f *File) apply(s Setting) (n int, err error) {
 	return n, err
 }
 
-// set gives v the value that a text stands for.
+// set gives v the value that a text represents.
 func set(v reflect.Value, text string) error {
 	if v.Kind() == reflect.Pointer {
 		fresh := reflect.New(v.Type().Elem())

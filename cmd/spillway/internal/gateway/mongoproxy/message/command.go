@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// A Kind of commands is one that is told apart.
+// A Kind of commands is one that is distinguished.
 type Kind uint8
 
 // The kinds.

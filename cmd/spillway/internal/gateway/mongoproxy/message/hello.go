@@ -40,7 +40,7 @@ func name(v mongowire.Value) string {
 	return string(text[:min(len(text), maxName)])
 }
 
-// ofSet are the fields of a hello that tell of a replica set. Those of sharded
+// ofSet are the fields of a hello that report a replica set. Those of sharded
 // clusters and of standalones have none of them.
 func ofSet(field string) bool {
 	switch field {

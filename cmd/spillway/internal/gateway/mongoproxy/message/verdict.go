@@ -36,7 +36,7 @@ func (v Verdict) Outcome() spillway.Outcome {
 	}
 }
 
-// Fate is what is told of the command: an error is an answer like any other, unless it
+// Fate is what is reported of the command: an error is an answer like any other, unless it
 // says that there was no time left, or that the server could not do what it was asked
 // to, whatever that was.
 func (v Verdict) Fate() spillway.Outcome {
