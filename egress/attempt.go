@@ -24,11 +24,15 @@ type Attempt struct {
 	// Start is when the attempt was admitted.
 	Start time.Time
 
+	hedge    bool
 	route    throttle.Route
 	tickets  [gates]spillway.Ticket
 	admitted [gates]bool
 	accepts  float64 // what the answer says of the server's accept ratio
 }
+
+// IsHedge reports whether the attempt is a hedge, which runs at the same time as the first attempt.
+func (a *Attempt) IsHedge() bool { return a.hedge }
 
 // Hold takes over the attempt's place in flight, for transports whose answer
 // goes on after the send func has returned, such as a streamed body. The caller that

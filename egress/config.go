@@ -39,6 +39,10 @@ type Config struct {
 	// three attempts, retries at most 10 % of the calls.
 	Retry retry.Strategy
 
+	// Hedge configures hedged requests for adapters that send them: [Hedged] says which calls
+	// are hedged. The zero value means none.
+	Hedge retry.HedgeConfig
+
 	// Observer, if not nil, receives each decision. It costs a second clock
 	// read per attempt.
 	Observer spillway.Observer
@@ -66,7 +70,11 @@ func (c *Config) build() (*policies, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &policies{routes: routes, limiter: limiter, shared: c.Inflight != nil}
+	hedge, err := c.hedge()
+	if err != nil {
+		return nil, err
+	}
+	p := &policies{routes: routes, limiter: limiter, shared: c.Inflight != nil, hedge: hedge, hedging: c.Hedge}
 	p.Policies = Policies{
 		Throttle: routes, ThrottleMode: c.ThrottleMode,
 		Inflight: limiter, InflightByKey: byKey, InflightMode: c.InflightMode,
@@ -82,6 +90,18 @@ func newStandard() (retry.Strategy, error) {
 		return nil, invalid.In("egress", "Retry", err)
 	}
 	return s, nil
+}
+
+// hedge returns what decides on hedges, or nil.
+func (c *Config) hedge() (*retry.Hedge, error) {
+	if c.Hedge == (retry.HedgeConfig{}) {
+		return nil, nil //nolint:nilnil // there are none
+	}
+	h, err := retry.NewHedge(c.Hedge)
+	if err != nil {
+		return nil, invalid.In("egress", "Hedge", err)
+	}
+	return h, nil
 }
 
 func (c *Config) limiter() (*inflight.Limiter, error) {

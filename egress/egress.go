@@ -34,7 +34,9 @@ type policies struct {
 
 	routes  *throttle.Routes
 	limiter *inflight.Limiter
-	shared  bool // the limiter
+	shared  bool         // the limiter
+	hedge   *retry.Hedge // nil: none
+	hedging retry.HedgeConfig
 }
 
 // A Router names the route of a call: its method, or the path without what names a single
@@ -95,6 +97,9 @@ func (p *policies) adopt(old *policies, c *Config) error {
 		return err
 	}
 	p.routes, p.Throttle = old.routes, old.routes
+	if p.hedging == old.hedging {
+		p.hedge = old.hedge
+	}
 	for key, n := range c.MaxRequestsByKey {
 		if l := old.InflightByKey[key]; l != nil {
 			if err := l.Update(inflight.Config{MaxRequests: n}); err != nil {
@@ -241,6 +246,8 @@ type Stats struct {
 	// InflightByKey has the limits of those keys.
 	Inflight      inflight.Stats
 	InflightByKey map[string]inflight.Stats
+	// Hedge is zero without hedged requests.
+	Hedge retry.HedgeStats
 }
 
 // Stats returns the levels of the client's policies at the time now.
@@ -252,6 +259,9 @@ func (c *Client) Stats(now time.Time) Stats {
 	}
 	for key, l := range p.InflightByKey {
 		s.InflightByKey[key] = l.Stats(now)
+	}
+	if p.hedge != nil {
+		s.Hedge = p.hedge.Stats(now)
 	}
 	return s
 }

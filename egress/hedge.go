@@ -2,38 +2,40 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/final"
+	"github.com/seed90641741/spillway/internal/place"
 	"github.com/seed90641741/spillway/retry"
-	"github.com/seed90641741/spillway/throttle"
 )
 
-// Hedged makes a call as [Client.Do] does, and returns the result of send. If the first attempt
-// has no answer when a hedge is due, Hedged makes another attempt at the same time. The first
-// answer counts; the context of the other attempt is canceled.
+// Hedged makes a call as [Client.DoRoute] does, and returns the result of send. If the first
+// attempt has no answer when a hedge is due by [Config.Hedge], Hedged makes another attempt
+// at the same time. The first answer counts; the context of the other attempt is canceled.
 //
 // Only calls that are Idempotent or a Read are hedged, and only if the throttle limits nothing,
-// the in-flight limit has a place for the hedge, and all budgets of h pay for it. A call for a
-// request that is itself a retry or a hedge is not hedged, so hedges of several layers add up
-// and do not multiply. Only the first attempt of a call is hedged. If it and its hedge fail,
+// the in-flight limit has a place for the hedge, and all budgets of [retry.Hedge] pay for it. A
+// call for a request that is itself a retry or a hedge is not hedged, so hedges of several
+// layers add up and do not multiply. Nor is a call for a request whose answer will say
+// "don't retry". Only the first attempt of a call is hedged. If it and its hedge fail,
 // both count as attempts of the call. The throttle counts them as one, and observers see one;
-// [retry.Hedge.Stats] has the hedges.
+// [Stats] has the hedges.
 //
-// send is called from two goroutines at once. It must not change what the two share, must not
-// panic, and must return soon after its context has ended. The context of the result is
-// canceled when its place in flight is given back ([Attempt.Hold]). discard, if not nil, frees
-// the result of an attempt that succeeded too late.
+// send is called from two goroutines at once. It must not change what the two share, and must
+// return soon after its context has ended. The context of the result is canceled when its
+// place in flight is given back ([Attempt.Hold]). discard, if not nil, frees what send has
+// returned for the attempt that does not count. It is called from either goroutine.
 func Hedged[T any](
-	ctx context.Context, h *retry.Hedge, c *Client, call spillway.Call, send func(context.Context, *Attempt) (T, error), discard func(T),
+	ctx context.Context, c *Client, call spillway.Call, by Router, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
 	var value T
-	call.Criticality = spillway.CriticalityFrom(ctx)
-	err := c.do(ctx, &call, nil, func(ctx context.Context, a *Attempt) (err error) {
-		value, err = attemptHedged(ctx, h, c.current.Load(), &call, a, send, discard)
+	p := c.current.Load()
+	err := c.do(ctx, &call, by, func(ctx context.Context, a *Attempt) (err error) {
+		value, err = attemptHedged(ctx, p, &call, a, send, discard)
 		return err
 	})
 	if err != nil {
@@ -45,10 +47,10 @@ func Hedged[T any](
 
 // attemptHedged makes an attempt, hedged if that is allowed.
 func attemptHedged[T any](
-	ctx context.Context, h *retry.Hedge, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T),
+	ctx context.Context, p *policies, call *spillway.Call, a *Attempt, send func(context.Context, *Attempt) (T, error), discard func(T, error),
 ) (T, error) {
-	mark := final.Of(ctx)
-	if a.Number > 0 || !call.Idempotent && call.Kind != spillway.KindRead || mark != nil && mark.Repeated {
+	h := p.hedge
+	if h == nil || a.Number > 0 || !call.Idempotent && call.Kind != spillway.KindRead || forbidden(ctx) {
 		return send(ctx, a)
 	}
 	h.Begin()
@@ -60,10 +62,18 @@ func attemptHedged[T any](
 		}
 		return v, err
 	}
+	if discard == nil {
+		discard = func(T, error) {}
+	}
 	r := &race[T]{hedge: h, policies: p, call: *call, send: send, discard: discard, ctx: ctx, done: make(chan struct{})}
-	r.attempt.Attempt = &retry.Attempt{Number: 1}
-	r.attempt.accepts = 1
+	r.attempt = Attempt{Attempt: &retry.Attempt{Number: 1}, hedge: true, route: a.route, accepts: 1}
 	return r.run(a, delay)
+}
+
+// forbidden reports whether calls for the request that ctx belongs to are not hedged.
+func forbidden(ctx context.Context) bool {
+	mark := final.Of(ctx)
+	return mark != nil && (mark.Repeated || mark.IsSet())
 }
 
 // A race is a first attempt and its hedge.
@@ -72,7 +82,7 @@ type race[T any] struct {
 	policies *policies
 	call     spillway.Call
 	send     func(context.Context, *Attempt) (T, error)
-	discard  func(T)
+	discard  func(T, error)
 	ctx      context.Context //nolint:containedctx // of both attempts
 
 	attempt Attempt // the hedge
@@ -81,9 +91,10 @@ type race[T any] struct {
 	mu     sync.Mutex
 	sent   bool // the hedge
 	ended  bool // and has a result
-	over   bool // the call has its answer, or another one than the hedge's
+	over   bool // the result of the hedge does not count any more
 	value  T
 	err    error
+	panics any                // of the hedge, which go on in the goroutine of the call
 	cancel context.CancelFunc // of the hedge
 	first  context.CancelFunc // of the first attempt
 }
@@ -97,66 +108,65 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 	returned := false
 	defer func() {
 		if timer.Stop(); !returned {
-			r.stop()
+			r.end()
 		}
 	}()
 	v, err := r.send(ctx, a)
-	returned = true
 	took := time.Since(a.Start)
-	won, waits := r.compare(err)
-	if waits {
+	if r.waits(err) {
 		<-r.done // the hedge ends with the context of the call
-		won = r.err == nil
 	}
-	switch {
-	case won:
+	hedged := r.end()
+	returned = true
+	if r.panics != nil {
+		r.discard(v, err)
+		panic(r.panics) //nolint:forbidigo // it goes on where the caller expects it
+	}
+	if hedged && r.err == nil { // and the first attempt is canceled, whatever it has returned
+		r.discard(v, err)
 		a.accepts = r.attempt.accepts
 		r.hedge.Settle(true)
 		r.hedge.Answered(time.Since(a.Start), true)
 		return r.value, nil
-	case err == nil:
+	}
+	if err == nil {
 		r.hedge.Answered(took, took >= delay)
-		r.discardLate()
-	case r.sent:
+	} else if r.sent {
 		a.Number++ // two attempts have failed
-		if waits && fault.Of(r.err).DontRetry {
-			err = r.err
-		}
 	}
-	return v, err
+	return r.choose(hedged, v, err)
 }
 
-// compare returns, when the first attempt has ended with err, whether the hedge has won, and
-// whether it may still win. Otherwise it ends the hedge.
-func (r *race[T]) compare(err error) (won, waits bool) {
+// choose returns the result of the call if the hedge has not won. If both attempts have failed, it
+// is that of the first one, unless only the hedge was answered with "don't retry".
+func (r *race[T]) choose(hedged bool, v T, err error) (T, error) {
+	switch {
+	case !hedged:
+		return v, err
+	case err != nil && fault.Of(r.err).DontRetry && !fault.Of(err).DontRetry:
+		r.discard(v, err)
+		return r.value, r.err
+	default:
+		r.discard(r.value, r.err)
+		return v, err
+	}
+}
+
+// waits reports whether the hedge may still win after the first attempt has ended with err.
+func (r *race[T]) waits(err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	won = r.ended && r.err == nil && err != nil
-	waits = r.sent && !r.ended && err != nil && mayFollow(err)
-	r.over = !won && !waits
-	if r.over && r.sent {
-		r.cancel()
-	}
-	return won, waits
+	return r.sent && !r.ended && err != nil && mayFollow(err)
 }
 
-// stop ends the hedge after the first attempt has panicked.
-func (r *race[T]) stop() {
+// end ends the race, and reports whether the hedge has a result. If not, it is canceled.
+func (r *race[T]) end() (hedged bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over = true; r.sent {
+	if r.over = true; r.sent && !r.ended {
 		r.cancel()
 	}
-}
-
-// discardLate frees the result of a hedge that has succeeded together with the first attempt.
-func (r *race[T]) discardLate() {
-	r.mu.Lock()
-	late := r.ended && r.err == nil && r.discard != nil
-	r.mu.Unlock()
-	if late {
-		r.discard(r.value)
-	}
+	return r.ended
 }
 
 // mayFollow reports whether the answer of a hedge is worth waiting for after a failure.
@@ -168,30 +178,47 @@ func (r *race[T]) fire() {
 	if !ok {
 		return
 	}
-	v, err := r.send(ctx, &r.attempt)
+	defer close(r.done)
+	v, err := r.try(ctx)
 	r.mu.Lock()
 	late := r.over
 	if !late {
 		r.ended, r.value, r.err = true, v, err
 	}
-	if err == nil && !late {
+	if !late && err == nil || r.panics != nil {
 		r.first()
 	}
 	r.mu.Unlock()
-	o := spillway.OutcomeAbandoned // the throttle is not told, and the limit takes any
-	r.attempt.tickets[inflightGate].Settle(r.attempt.Start, o)
-	close(r.done)
-	if late && err == nil && r.discard != nil {
-		r.discard(v)
+	// The throttle is not told, and the limit takes any outcome.
+	r.attempt.tickets[inflightGate].Settle(r.attempt.Start, spillway.OutcomeAbandoned)
+	if late {
+		r.discard(v, err)
 	}
 }
+
+// try calls send, and keeps its panic, which would end the process in this goroutine.
+func (r *race[T]) try(ctx context.Context) (v T, err error) {
+	returned := false
+	defer func() {
+		if !returned {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.panics, err = recover(), errPanicked
+		}
+	}()
+	v, err = r.send(ctx, &r.attempt)
+	returned = true
+	return v, err
+}
+
+var errPanicked = errors.New("egress: send has panicked in a hedge")
 
 // begin admits the hedge and pays for it.
 func (r *race[T]) begin() (context.Context, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, now := r.policies, time.Now()
-	if r.over || r.ctx.Err() != nil || !p.routes.Closed(r.call.Criticality, throttle.Route{Name: r.call.Key}) {
+	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.attempt.route) {
 		return nil, false
 	}
 	call := r.call
@@ -208,6 +235,9 @@ func (r *race[T]) begin() (context.Context, bool) {
 		return nil, false
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
+	if p.shared { // as in Client.run
+		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
+	}
 	r.attempt.Start, r.sent, r.cancel = now, true, cancel
 	cancelWith(&r.attempt, cancel)
 	return ctx, true

@@ -18,14 +18,17 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-func hedge(t *testing.T, c retry.HedgeConfig) *retry.Hedge {
+// hedging returns a Client that hedges, and its statistics.
+func hedging(t *testing.T, c egress.Config, h retry.HedgeConfig) (*egress.Client, hedged) {
 	t.Helper()
-	h, err := retry.NewHedge(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h
+	c.Hedge = h
+	client := must(t, c)
+	return client, hedged{client}
 }
+
+type hedged struct{ client *egress.Client }
+
+func (h hedged) Stats() retry.HedgeStats { return h.client.Stats(time.Now()).Hedge }
 
 var read = spillway.Call{Key: "read", Kind: spillway.KindRead}
 
@@ -40,10 +43,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 }
 
 // warm makes calls that earn what n hedges cost.
-func warm(t *testing.T, h *retry.Hedge, c *egress.Client, n int) {
+func warm(t *testing.T, c *egress.Client, n int) {
 	t.Helper()
 	for range 10 * n {
-		if _, err := egress.Hedged(t.Context(), h, c, read, func(context.Context, *egress.Attempt) (int, error) { return 0, nil }, nil); err != nil {
+		if _, err := egress.Hedged(t.Context(), c, read, nil, func(context.Context, *egress.Attempt) (int, error) { return 0, nil }, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,11 +63,11 @@ func checkIdle(t *testing.T, c *egress.Client) {
 // A call to a slow task is answered by the hedge, and the first attempt is canceled.
 func TestHedgeWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-		warm(t, h, c, 1)
+		c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 1)
 		start := time.Now()
 		var canceled atomic.Bool
-		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+		v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 			if a.Number == 0 {
 				err := sleep(ctx, time.Second)
 				canceled.Store(err != nil)
@@ -75,7 +78,7 @@ func TestHedgeWins(t *testing.T) {
 		if v != 1 || err != nil || time.Since(start) != 60*time.Millisecond || !canceled.Load() {
 			t.Errorf("%d, %v after %v, first attempt canceled: %v; want the hedge after 60ms", v, err, time.Since(start), canceled.Load())
 		}
-		if s := h.Stats(time.Now()); s.SentTotal != 1 || s.WonTotal != 1 {
+		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 1 {
 			t.Errorf("%+v", s)
 		}
 		checkIdle(t, c)
@@ -85,17 +88,17 @@ func TestHedgeWins(t *testing.T) {
 // A hedge that loses is canceled, informs no throttle, and its result is discarded.
 func TestHedgeLoses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-		warm(t, h, c, 1)
+		c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 1)
 		before := c.Stats(time.Now()).Throttle[spillway.Critical.Index()]
 		discarded := make(chan int, 1)
-		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+		v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 			if a.Number == 0 {
 				return 7, sleep(ctx, 100*time.Millisecond)
 			}
 			<-ctx.Done() // and succeeds all the same
 			return 8, nil
-		}, func(v int) { discarded <- v })
+		}, func(v int, _ error) { discarded <- v })
 		if v != 7 || err != nil {
 			t.Errorf("%d, %v, want the answer of the first attempt", v, err)
 		}
@@ -106,7 +109,7 @@ func TestHedgeLoses(t *testing.T) {
 		if after.Accepts != before.Accepts+1 || after.Requests != before.Requests+1 {
 			t.Errorf("the throttle counted %v of %v, want one call", after.Accepts-before.Accepts, after.Requests-before.Requests)
 		}
-		if s := h.Stats(time.Now()); s.SentTotal != 1 || s.WonTotal != 0 {
+		if s := h.Stats(); s.SentTotal != 1 || s.WonTotal != 0 {
 			t.Errorf("%+v", s)
 		}
 		checkIdle(t, c)
@@ -117,9 +120,9 @@ func TestHedgeLoses(t *testing.T) {
 // fail, they count as two of the three attempts of the call.
 func TestHedgeAfterFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-		warm(t, h, c, 2)
-		v, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+		c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 2)
+		v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 			_ = sleep(ctx, 100*time.Millisecond)
 			if a.Number == 0 {
 				return 0, errBackend
@@ -130,7 +133,7 @@ func TestHedgeAfterFailure(t *testing.T) {
 			t.Errorf("%d, %v, want the answer of the hedge", v, err)
 		}
 		var sent atomic.Int32
-		_, err = egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+		_, err = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 			sent.Add(1)
 			_ = sleep(ctx, 100*time.Millisecond)
 			return 0, errBackend
@@ -151,6 +154,9 @@ func TestHedgeNever(t *testing.T) {
 			return a.Number, sleep(ctx, time.Second)
 		}
 		repeated := context.WithValue(t.Context(), final.Key{}, &final.Mark{Repeated: true})
+		mark := new(final.Mark)
+		mark.Set()
+		marked := context.WithValue(t.Context(), final.Key{}, mark)
 		for name, row := range map[string]struct {
 			config egress.Config
 			ctx    context.Context
@@ -159,25 +165,26 @@ func TestHedgeNever(t *testing.T) {
 			"write":    {egress.Config{}, t.Context(), spillway.Call{Kind: spillway.KindWrite}},
 			"repeated": {egress.Config{}, repeated, read},
 			"place":    {egress.Config{MaxRequests: 1}, t.Context(), read},
+			"final":    {egress.Config{}, marked, read},
 		} {
-			c, h := must(t, row.config), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-			warm(t, h, c, 10)
-			if _, err := egress.Hedged(row.ctx, h, c, row.call, slow, nil); err != nil || h.Stats(time.Now()).SentTotal != 0 {
-				t.Errorf("%s: %v, %+v", name, err, h.Stats(time.Now()))
+			c, h := hedging(t, row.config, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, c, 10)
+			if _, err := egress.Hedged(row.ctx, c, row.call, nil, slow, nil); err != nil || h.Stats().SentTotal != 0 {
+				t.Errorf("%s: %v, %+v", name, err, h.Stats())
 			}
 			checkIdle(t, c)
 		}
-		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
 		for range 200 {
-			_, _ = egress.Hedged(t.Context(), h, c, read, func(context.Context, *egress.Attempt) (int, error) { return 0, overloaded{} }, nil)
+			_, _ = egress.Hedged(t.Context(), c, read, nil, func(context.Context, *egress.Attempt) (int, error) { return 0, overloaded{} }, nil)
 		}
 		for range 1000 {
-			_, _ = egress.Hedged(t.Context(), h, c, read, slow, nil)
+			_, _ = egress.Hedged(t.Context(), c, read, nil, slow, nil)
 			if c.Stats(time.Now()).Throttle[spillway.Critical.Index()].Probability == 0 {
 				break
 			}
 		}
-		if s := h.Stats(time.Now()); s.SentTotal > 1 {
+		if s := h.Stats(); s.SentTotal > 1 {
 			t.Errorf("while the throttle limits calls: %+v", s)
 		}
 		checkIdle(t, c)
@@ -189,7 +196,7 @@ func TestHedgeNever(t *testing.T) {
 func TestHedgeTail(t *testing.T) {
 	for name, hedged := range map[string]bool{"without": false, "with": true} {
 		synctest.Test(t, func(t *testing.T) {
-			c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Percentile: 0.95})
+			c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Percentile: 0.95})
 			random := rand.New(rand.NewPCG(1, 2))
 			var mu sync.Mutex
 			var sent int
@@ -209,7 +216,7 @@ func TestHedgeTail(t *testing.T) {
 				start := time.Now()
 				var err error
 				if hedged {
-					_, err = egress.Hedged(t.Context(), h, c, read, send, nil)
+					_, err = egress.Hedged(t.Context(), c, read, nil, send, nil)
 				} else {
 					_, err = send(t.Context(), nil)
 				}
@@ -222,7 +229,7 @@ func TestHedgeTail(t *testing.T) {
 			}
 			slices.Sort(took)
 			p99, more := took[len(took)*99/100], float64(sent)/calls-1
-			t.Logf("%s hedges: p99 %v, %.1f %% more requests, %+v", name, p99, 100*more, h.Stats(time.Now()))
+			t.Logf("%s hedges: p99 %v, %.1f %% more requests, %+v", name, p99, 100*more, h.Stats())
 			if !hedged && p99 != time.Second || hedged && (p99 > 100*time.Millisecond || more > 0.1) {
 				t.Errorf("%s hedges: p99 %v, %.1f %% more requests", name, p99, 100*more)
 			}
@@ -241,7 +248,7 @@ func TestHedgeOverload(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, h := must(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.ModeOff}), hedge(t, config)
+			c, h := hedging(t, egress.Config{Retry: strategy, MaxRequests: -1, ThrottleMode: spillway.ModeOff}, config)
 			worker := make(chan struct{}, 1)
 			var sent, served atomic.Int32
 			send := func(ctx context.Context, _ *egress.Attempt) (int, error) {
@@ -261,13 +268,13 @@ func TestHedgeOverload(t *testing.T) {
 				all.Go(func() {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
-					_, _ = egress.Hedged(ctx, h, c, read, send, nil)
+					_, _ = egress.Hedged(ctx, c, read, nil, send, nil)
 				})
 				time.Sleep(5 * time.Millisecond)
 			}
 			all.Wait()
 			synctest.Wait()
-			t.Logf("%s: %d calls sent %d requests, %d served: %+v", name, calls, sent.Load(), served.Load(), h.Stats(time.Now()))
+			t.Logf("%s: %d calls sent %d requests, %d served: %+v", name, calls, sent.Load(), served.Load(), h.Stats())
 			if more := sent.Load() - calls; more > calls/100+15 {
 				t.Errorf("%s: hedges added %d requests to %d calls of an overloaded server", name, more, calls)
 			}
@@ -292,9 +299,9 @@ func TestHedgeLayers(t *testing.T) {
 				}
 			}
 			next := layer(depth - 1)
-			c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 10 * time.Millisecond})
+			c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 10 * time.Millisecond})
 			return func(ctx context.Context) error {
-				_, err := egress.Hedged(ctx, h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+				_, err := egress.Hedged(ctx, c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 					// as a server marks the request that it serves
 					return 0, next(context.WithValue(ctx, final.Key{}, &final.Mark{Repeated: a.Number > 0 || repeats(ctx)}))
 				}, nil)
@@ -323,10 +330,10 @@ func repeats(ctx context.Context) bool {
 // "Don't retry" of the hedge counts.
 func TestHedgeDontRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, h := must(t, egress.Config{}), hedge(t, retry.HedgeConfig{Delay: 50 * time.Millisecond})
-		warm(t, h, c, 1)
+		c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 1)
 		var sent atomic.Int32
-		_, err := egress.Hedged(t.Context(), h, c, read, func(ctx context.Context, a *egress.Attempt) (int, error) {
+		_, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
 			sent.Add(1)
 			_ = sleep(ctx, 100*time.Millisecond)
 			if a.Number == 1 {
@@ -345,3 +352,80 @@ type finalError struct{}
 
 func (finalError) Error() string          { return "overloaded; don't retry" }
 func (finalError) Failure() fault.Failure { return fault.Failure{Overload: true, DontRetry: true} }
+
+// A hedge and the first attempt succeed at the same time: the answer that is returned has a
+// context that lives, and the other one is discarded.
+func TestHedgeTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			c, h := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+			warm(t, c, 1)
+			type result struct {
+				ctx   context.Context
+				place spillway.Ticket
+			}
+			var discarded atomic.Int32
+			v, err := egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (result, error) {
+				<-time.After(100*time.Millisecond - time.Duration(a.Number)*50*time.Millisecond)
+				return result{ctx, a.Hold()}, nil // although it may be canceled
+			}, func(r result, err error) {
+				if err != nil {
+					t.Error(err)
+				}
+				r.place.Settle(time.Now(), spillway.OutcomeServed)
+				discarded.Add(1)
+			})
+			synctest.Wait()
+			if err != nil || v.ctx.Err() != nil || discarded.Load() != 1 || h.Stats().SentTotal != 1 {
+				t.Fatalf("%v, context %v, %d discarded, %+v", err, v.ctx.Err(), discarded.Load(), h.Stats())
+			}
+			v.place.Settle(time.Now(), spillway.OutcomeServed)
+			if v.ctx.Err() == nil {
+				t.Error("the context lives on after its place was given back")
+			}
+			checkIdle(t, c)
+		}
+	})
+}
+
+// A hedge that panics does so in the goroutine of the call, and gives everything back.
+func TestHedgePanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, _ := hedging(t, egress.Config{}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		warm(t, c, 1)
+		func() {
+			defer func() {
+				if got := recover(); got != "hedge" {
+					t.Errorf("recovered %v", got)
+				}
+			}()
+			_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
+				if a.IsHedge() {
+					panic("hedge")
+				}
+				return 0, sleep(ctx, time.Second)
+			}, nil)
+		}()
+		checkIdle(t, c)
+	})
+}
+
+// 10,000 calls at once, all of them slow: ten hedges at most, as one of the budgets has 10 tokens.
+func TestHedgeCrowd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, h := hedging(t, egress.Config{MaxRequests: -1}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		var all sync.WaitGroup
+		for range 10_000 {
+			all.Go(func() {
+				_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, _ *egress.Attempt) (int, error) {
+					return 0, sleep(ctx, time.Second)
+				}, nil)
+			})
+		}
+		all.Wait()
+		if s := h.Stats(); s.SentTotal == 0 || s.SentTotal > 10 || s.SentTotal+s.RejectedTotal != 10_000 {
+			t.Errorf("%+v, want at most 10 hedges", s)
+		}
+		checkIdle(t, c)
+	})
+}

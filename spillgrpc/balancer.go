@@ -212,6 +212,9 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 		return r, err
 	}
 	r = p.elsewhere(info, r)
+	if first := avoided(info.Ctx, endpointOf(r.SubConn)); first != nil {
+		r = p.repick(info, r, len(p.endpoints)-1, func(x *endpoint) bool { return x == first })
+	}
 	if !joined {
 		if ticket, err = p.limiter.Admit(time.Time{}, spillway.Call{}); err != nil {
 			return balancer.PickResult{}, p.discard(r, err)

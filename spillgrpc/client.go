@@ -12,13 +12,16 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/retry"
 )
 
 // ClientConfig configures a [Client]. The zero ClientConfig is ready for use: all
 // client policies with their defaults.
 type ClientConfig struct {
 	// Egress configures the policies. Each backend has a throttle and an in-flight
-	// limit of its own; all share one retry budget.
+	// limit of its own; all share one retry budget. Egress.Hedge is for idempotent unary calls
+	// with messages of Protocol Buffers. Results of call options of other packages must be safe
+	// for concurrent use.
 	Egress egress.Config
 	// MaxBackends is for how many backends state is kept. More forget less where a
 	// client talks to many; each costs a few kilobytes. Zero means
@@ -45,6 +48,7 @@ type Client struct {
 	classify func(context.Context, string) spillway.Call
 	imported *Imported
 	external bool
+	hedging  bool
 	drops    dropCounts
 
 	exchanges sync.Pool // of *exchange
@@ -68,8 +72,12 @@ func NewClient(c ClientConfig) (*Client, error) {
 	if err != nil {
 		return nil, invalid.In("spillgrpc", "Egress", err)
 	}
+	hedges := c.Egress.Hedge != retry.HedgeConfig{}
+	if hedges {
+		hedging.Store(true)
+	}
 	return &Client{
-		pool: pool, classify: c.Classify, imported: c.Imported, external: c.External,
+		pool: pool, classify: c.Classify, imported: c.Imported, external: c.External, hedging: hedges,
 		exchanges: sync.Pool{New: newExchange},
 	}, nil
 }

@@ -65,7 +65,7 @@ func (x *endpoint) average(now time.Time, n float64) float64 {
 // left out, so is probably the rest, and the last one gets the call.
 const maxPicks = 16
 
-var errEjected = errors.New("spillgrpc: the endpoint is left out for a while")
+var errEjected = errors.New("spillgrpc: another endpoint was picked")
 
 // ended takes in how a call to an endpoint has ended. Most calls are served, and only counted.
 func (e *ejections) ended(x *endpoint, info balancer.DoneInfo) {
@@ -157,8 +157,14 @@ func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balanc
 	if 2*out > len(p.endpoints) {
 		return r
 	}
-	for range min(2*out, maxPicks) {
-		if x := endpointOf(r.SubConn); x == nil || !x.Active(now) {
+	return p.repick(info, r, 2*out, func(x *endpoint) bool { return x != nil && x.Active(now) })
+}
+
+// repick returns another pick of the child instead of r, if r is of an endpoint that is not
+// wanted. It picks n times at most.
+func (p *picker) repick(info balancer.PickInfo, r balancer.PickResult, n int, unwanted func(*endpoint) bool) balancer.PickResult {
+	for range min(n, maxPicks) {
+		if !unwanted(endpointOf(r.SubConn)) {
 			break
 		}
 		next, err := p.child.Pick(info)

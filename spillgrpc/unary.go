@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/seed90641741/spillway/egress"
 )
@@ -12,6 +13,11 @@ import (
 // unary implements [grpc.UnaryClientInterceptor].
 func (c *Client) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	opts, finish := withoutFinish(opts)
+	if message, ok := reply.(proto.Message); ok && c.hedging {
+		err := c.unaryHedged(ctx, &hedgedCall{method: method, req: req, reply: message, cc: cc, invoker: invoker, options: opts})
+		finish.tell(err)
+		return err
+	}
 	x := c.exchanges.Get().(*exchange)
 	x.client, x.method, x.req, x.reply, x.cc, x.invoker = c, method, req, reply, cc, invoker
 	x.options(opts)

@@ -3,11 +3,13 @@ package spillhttp
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/retry"
 )
 
 // TransportConfig configures a [Transport]. The zero TransportConfig is ready for
@@ -18,7 +20,8 @@ type TransportConfig struct {
 	// the Transport is made.
 	Base http.RoundTripper
 	// Egress configures the policies. Each backend has its own throttle and in-flight
-	// limit; all share one retry budget.
+	// limit; all share one retry budget. Egress.Hedge is for idempotent requests whose body can
+	// be sent again; requests to switch protocols are not hedged.
 	Egress egress.Config
 	// MaxHosts is for how many backends state is kept. More forget less where a
 	// client talks to many; each costs a few kilobytes. Zero means
@@ -49,6 +52,7 @@ type Transport struct {
 	key      func(*http.Request) string
 	route    func(*http.Request) string // nil: DefaultRoute
 	internal func(*http.Request) bool
+	hedging  atomic.Bool
 }
 
 // NewTransport returns a Transport, or an error that names the field of c that
@@ -67,7 +71,9 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	if err != nil {
 		return nil, invalid.In("spillhttp", "Egress", err)
 	}
-	return &Transport{base: c.Base, pool: pool, key: c.Key, route: c.Route, internal: c.Internal}, nil
+	t := &Transport{base: c.Base, pool: pool, key: c.Key, route: c.Route, internal: c.Internal}
+	t.hedging.Store(c.Egress.Hedge != retry.HedgeConfig{})
+	return t, nil
 }
 
 // Update changes the policies of a Transport in use, for all backends, or returns
@@ -79,6 +85,7 @@ func (t *Transport) Update(c egress.Config) error {
 	if err := t.pool.Update(c); err != nil {
 		return invalid.In("spillhttp", "Egress", err)
 	}
+	t.hedging.Store(c.Hedge != retry.HedgeConfig{})
 	return nil
 }
 
@@ -100,8 +107,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	x.own.read(req.Header)
 	ctx, call := req.Context(), callOf(key, req)
 	call.Criticality = x.label(ctx)
-	err := t.pool.For(key).DoRoute(ctx, call, t.routeOf(req), func(_ context.Context, a *egress.Attempt) error {
-		return x.send(a)
+	if t.hedging.Load() && mayHedge(req) {
+		return hedge(ctx, x, t.pool.For(key), call)
+	}
+	err := t.pool.For(key).DoRoute(ctx, call, t.routeOf(req), func(ctx context.Context, a *egress.Attempt) error {
+		return x.keep(x.send(ctx, a))
 	})
 	return x.end(err)
 }

@@ -14,11 +14,12 @@ const (
 
 // giveWay makes room for an attempt that is made after wait. If that is at once,
 // the answer gives up its place in flight only: the attempt may still be refused
-// here, and then the answer is the last one after all.
+// here, and then the answer is the last one after all. An answer whose context ends with the
+// place keeps both.
 func (e *StatusError) giveWay(wait time.Duration) {
 	if wait > 0 {
 		e.giveUp()
-	} else if b, ok := e.response.Body.(interface{ end() }); ok {
+	} else if b, ok := e.response.Body.(interface{ end() }); ok && !e.hedged {
 		b.end()
 	}
 }

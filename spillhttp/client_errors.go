@@ -23,6 +23,7 @@ type StatusError struct {
 
 	failure  fault.Failure
 	response *http.Response // nil once given up
+	hedged   bool           // the context of the response ends with its place in flight
 }
 
 // Error names the status.

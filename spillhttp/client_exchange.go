@@ -22,6 +22,7 @@ type exchange struct {
 	class     spillway.Criticality
 	labelled  bool // with the class
 	internal  bool
+	hedged    bool            // attempts have contexts of their own
 	sent      bool            // the base has taken over the body
 	response  *http.Response  // after success
 	failed    *StatusError    // the last answer, if it was a failure
@@ -43,22 +44,27 @@ func (x *exchange) label(ctx context.Context) spillway.Criticality {
 }
 
 // send makes one attempt. An answer that is a failure is returned as a
-// [StatusError].
-func (x *exchange) send(a *egress.Attempt) error {
-	t, err := x.prepare(a)
-	if err != nil {
-		return &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
+// [StatusError]. A hedge changes nothing of x.
+func (x *exchange) send(ctx context.Context, a *egress.Attempt) (*http.Response, error) {
+	from := x.request
+	if x.hedged {
+		from = from.WithContext(ctx)
 	}
-	req := x.request
+	t, err := x.prepare(from, a)
+	if err != nil {
+		return nil, &transportError{fmt.Errorf("spillhttp: the body cannot be sent again: %w", err), fault.Failure{Unsent: true}}
+	}
+	req := from
 	if t != nil {
 		req = &t.request
 	}
-	x.failed.giveUp() // only now is it certain that another answer takes its place
-	x.sent, x.failed, x.lost = true, nil, nil
+	if !a.IsHedge() {
+		x.failed.giveUp() // only now is it certain that another answer takes its place
+		x.sent, x.failed, x.lost = true, nil, nil
+	}
 	resp, err := x.transport.base.RoundTrip(req)
 	if err != nil {
-		x.lost = &transportError{err, x.once(ofError(x.request.Context(), err))}
-		return x.lost
+		return nil, &transportError{err, x.once(ofError(from.Context(), err))}
 	}
 	if resp.Request == req {
 		resp.Request = x.request
@@ -69,25 +75,36 @@ func (x *exchange) send(a *egress.Attempt) error {
 }
 
 // judge tells an answer that is a success from one that is a failure.
-func (x *exchange) judge(resp *http.Response, a *egress.Attempt) error {
+func (x *exchange) judge(resp *http.Response, a *egress.Attempt) (*http.Response, error) {
 	if suspect(resp.StatusCode, resp.Header) {
 		if f, failed := failureOf(resp.StatusCode, resp.Header, time.Now()); failed {
-			x.failed = &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp}
-			a.BeforeRetry(x.failed.giveWay)
-			return x.failed
+			e := &StatusError{StatusCode: resp.StatusCode, Header: resp.Header, failure: x.once(f), response: resp, hedged: x.hedged}
+			a.BeforeRetry(e.giveWay)
+			return nil, e
 		}
 	}
-	x.response = resp
-	return nil
+	return resp, nil
 }
 
-// prepare returns the attempt with the request to send, or nil if that of the
-// caller can go out as it is.
-func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
+// keep keeps what an attempt has brought.
+func (x *exchange) keep(resp *http.Response, err error) error {
+	x.response = resp
+	switch e := err.(type) { //nolint:errorlint // of send itself
+	case *StatusError:
+		x.failed = e
+	case *transportError:
+		x.lost = e
+	}
+	return err
+}
+
+// prepare returns the attempt with the request to send, or nil if req, that of the
+// caller, can go out as it is.
+func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (*attempt, error) {
 	var wants own
 	x.headers(a, &wants)
 	baggage, changes := x.baggage()
-	t := withHeaders(x.request, &x.own, &wants, changes)
+	t := withHeaders(req, &x.own, &wants, changes)
 	if changes {
 		setBaggage(t.request.Header, baggage)
 	}
@@ -95,7 +112,7 @@ func (x *exchange) prepare(a *egress.Attempt) (*attempt, error) {
 		return t, nil
 	}
 	if t == nil {
-		t = &attempt{request: *x.request}
+		t = &attempt{request: *req}
 	}
 	var err error
 	t.request.Body, err = x.request.GetBody()

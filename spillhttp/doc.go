@@ -13,6 +13,9 @@
 // refuse, bounds what is in flight, and retries what may be retried within a
 // budget. The Transport only translates:
 //
+// With [egress.Config].Hedge, an idempotent request that has no answer after a while is sent a
+// second time, as package retry explains ([retry.Hedge]). The answer that comes first counts.
+//
 // # What is sent
 //
 // Each attempt says how much the call matters, which attempt it is, and how much
