@@ -43,6 +43,18 @@ func (l *Limiter) cap() {
 	}
 }
 
+// decides reports whether the limit or the cap of a key decides, and not the limit of all keys. A
+// cap that was reached recently decides too: the recent rejections of the key count for a request
+// that arrives when a request of the key has just ended.
+func (l *Limiter) decides(slot int) bool {
+	k := &l.keys[slot]
+	if k.spare() <= 0 {
+		k.full = l.at + memory
+		return true
+	}
+	return l.shared.state == Open && (k.state != Open || l.at < k.full)
+}
+
 // spare returns how many more requests the cap of a key admits. Requests that take long count, too.
 func (k *key) spare() float64 {
 	if k.max == 0 {

@@ -40,6 +40,7 @@ type key struct {
 	name string
 	held int           // tickets that are not settled
 	max  int           // as in MaxByKey; 0: none
+	full time.Duration // max counts as reached before then
 	used time.Duration // when one last was handed out
 }
 
@@ -111,11 +112,9 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	defer l.mu.Unlock()
 	slot := l.slot(now, key)
 	p := spillway.Pace{Free: l.free(slot), Fastest: l.shared.fastest.value()}
-	decides := l.keys[slot].limit
-	if l.shared.state == Open && decides.state != Open || l.keys[slot].spare() <= 0 {
-		p.Scope = slot + 1
-	} else {
-		decides = l.shared
+	decides := l.shared
+	if l.decides(slot) {
+		p.Scope, decides = slot+1, l.keys[slot].limit
 	}
 	p.Left = l.left(slot)
 	p.Usual = l.keys[slot].work()

@@ -283,6 +283,25 @@ func TestMaxByKey(t *testing.T) {
 	}
 }
 
+// A cap that was reached decides for ten seconds more, also while it has a free place.
+func TestScopeOfACap(t *testing.T) {
+	l := must(t, Config{MaxByKey: map[string]int{"capped": 1}})
+	if p := l.Ask(at(0), "capped"); p.Scope != 0 {
+		t.Errorf("scope %d before the cap is reached", p.Scope)
+	}
+	ticket := l.Enter(at(1), call("capped"))
+	reached := l.Ask(at(2), "capped")
+	ticket.Settle(at(3), spillway.OutcomeServed)
+	for _, row := range []struct {
+		ms   float64
+		want int
+	}{{4, reached.Scope}, {10_001, reached.Scope}, {10_003, 0}} {
+		if p := l.Ask(at(row.ms), "capped"); reached.Scope == 0 || p.Scope != row.want || !p.Free {
+			t.Errorf("%v ms: %+v, want scope %d and a free place", row.ms, p, row.want)
+		}
+	}
+}
+
 // The caps can be changed in use. Many other names cannot take the place of a key with a cap.
 func TestUpdateOfMaxByKey(t *testing.T) {
 	l := must(t, Config{Keys: 2})

@@ -9,7 +9,7 @@ import (
 )
 
 // Requests of a key with a cap of 24 places ask for five times that, all classes alike. The highest
-// class gets all that fits, and the lowest next to nothing. Requests of another key lose nothing.
+// class gets all that fits, and the lowest nothing. Requests of another key lose nothing.
 func TestCapByKeyHandsOutPlacesByClass(t *testing.T) {
 	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"capped": 24}}}
 	s := k.server(t, 1, *seed)
@@ -26,8 +26,29 @@ func TestCapByKeyHandsOutPlacesByClass(t *testing.T) {
 	if quick.share() < 1 {
 		t.Errorf("%.4f of the requests of another key served", quick.share())
 	}
-	if fits < 0.97 || lowest.share() > 0.005 {
-		t.Errorf("%.4f of the cap for the highest class, and %.4f of the requests of the lowest class", fits, lowest.share())
+	if fits < 0.99 || lowest.served > 0 {
+		t.Errorf("%.4f of the cap for the highest class, and %d requests of the lowest class", fits, lowest.served)
+	}
+}
+
+// When the overload of a key with a cap is over, every class is served.
+func TestCapAfterOverload(t *testing.T) {
+	k := kind{handler: []phase{{sleep: 20 * ms}}, limit: concurrency.Config{MaxByKey: map[string]int{"capped": 24}}}
+	s := k.server(t, 1, *seed)
+	const capacity = 24 / 0.02
+	for _, load := range []float64{5, 0.5} {
+		var groups []*group
+		for c := range spillway.Criticalities {
+			class := spillway.Sheddable + spillway.Criticality(c)
+			groups = append(groups, &group{callers: 20, rate: load / 4 / 20, class: class, key: "capped"})
+		}
+		s.compete(capacity, 2*time.Second, groups...)
+		for c, g := range groups {
+			t.Logf("load %g, class %d: %.4f of %d", load, c, g.share(), g.offered)
+			if load < 1 && g.share() < 1 {
+				t.Errorf("load %g: %.4f of the requests of class %d served", load, g.share(), c)
+			}
+		}
 	}
 }
 
