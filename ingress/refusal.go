@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// A Refusal is the answer to a request that is not served. It is a value, so
-// that rejecting allocates nothing. The zero Refusal is none.
+// A Rejection is the answer to a request that is not served. It is a value, so
+// that rejecting allocates nothing. The zero Rejection is none.
 type Rejection struct {
 	// Outcome is what the client learns. Zero means that the request was not
 	// rejected; otherwise it is one of
@@ -33,7 +33,7 @@ type Rejection struct {
 	Err error
 }
 
-// Refused reports whether the request was rejected.
+// Rejected reports whether the request was rejected.
 func (r Rejection) Rejected() bool { return r.Outcome != 0 }
 
 // Scope returns how far r reaches, which the answer must state.
@@ -50,7 +50,7 @@ func (r Rejection) Scope() fault.Scope {
 	}
 }
 
-// Refusal returns the answer to a request that a [Step] rejects with err, and counts it:
+// Rejection returns the answer to a request that a [Step] rejects with err, and counts it:
 // call it exactly once.
 func (a *Admission) Rejection(err error) Rejection {
 	return a.settings.core.refusal(a.settings, a.start, &a.call, err)
