@@ -142,7 +142,7 @@ func TestOtelWithoutReceiver(t *testing.T) {
 	_ = nobody.Close()
 	e := export(t, "endpoint: 'http://"+nobody.Addr().String()+"', interval: 1s", "off")
 	address := addressOf(t, &e.running)
-	for failed := false; !failed; failed = strings.Contains(e.stderr.String(), "metrics were not sent") {
+	for failed := false; !failed; failed = strings.Contains(e.stderr.String(), "metrics or spans were not sent") {
 		if got := fetch(t, address); got != "hello" {
 			t.Fatalf("got %q", got)
 		}
@@ -153,7 +153,7 @@ func TestOtelWithoutReceiver(t *testing.T) {
 		}
 	}
 	e.stop(t) // the last export fails as well
-	if n := strings.Count(e.stderr.String(), "metrics were not sent"); n != 1 {
+	if n := strings.Count(e.stderr.String(), "metrics or spans were not sent"); n != 1 {
 		t.Errorf("%d lines:\n%s", n, e.stderr.String())
 	}
 }

@@ -63,8 +63,13 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
 	collector, decided := admin.NewCollector(), decisions.New(logger)
+	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)
+	if err != nil {
+		return err
+	}
+	defer tracer.Close()
 	p, err := gateway.Start(context.WithoutCancel(ctx), gateway.Config{
-		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Connect: new(xds.Connector).Connect,
+		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Tracer: tracer, Connect: new(xds.Connector).Connect,
 	})
 	if err != nil {
 		return err

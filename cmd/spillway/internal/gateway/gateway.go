@@ -10,16 +10,19 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"reflect"
 	"sync"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 )
 
 // Config is what a proxy is started with.
@@ -35,6 +38,8 @@ type Config struct {
 	// Decisions receives each rejection. Nil means that the Logger gets lines of them, and that
 	// nothing else is kept.
 	Decisions *decisions.Log
+	// Tracer, if not nil, makes spans of requests of HTTP.
+	Tracer *otel.Tracer
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect httpproxy.Connect
@@ -50,6 +55,8 @@ type Proxy struct {
 
 	mu     sync.Mutex // one change at a time
 	config *config.Config
+	// accessed is how the access log is configured; nil: there is none.
+	accessed *config.Access
 }
 
 // Start starts a proxy, or returns what is wrong with its configuration or with what
@@ -65,7 +72,9 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	}
 	observer := p.decisions.Before(c.Observer)
 	ctx, p.cancel = context.WithCancel(ctx)
-	p.http = httpproxy.New(ctx, httpproxy.Config{Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Connect: c.Connect})
+	p.http = httpproxy.New(ctx, httpproxy.Config{
+		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Tracer: c.Tracer, Connect: c.Connect,
+	})
 	p.mongo = mongoproxy.New(ctx, p.logger, observer)
 	if err := p.Update(c.Config); err != nil {
 		p.cancel()
@@ -94,12 +103,31 @@ func (p *Proxy) Update(c *config.Config) error {
 		m.Abandon()
 		return err
 	}
+	if err := p.log(c.Log.Access); err != nil {
+		m.Abandon()
+		h.Abandon()
+		return err
+	}
 	memory.Process.SetLimit(c.MaxBuffered)
 	m.Commit()
 	h.Commit()
 	p.tell(c)
 	p.config = c
 	return p.decisions.SetRate(c.Log.Refusals)
+}
+
+// log opens another access log, if it has changed.
+func (p *Proxy) log(c *config.Access) error {
+	if reflect.DeepEqual(p.accessed, c) {
+		return nil
+	}
+	l, err := accesslog.Open(c)
+	if err != nil {
+		return err
+	}
+	p.http.SetAccessLog(l).Close()
+	p.accessed = c
+	return nil
 }
 
 // tell logs what has changed.
@@ -139,6 +167,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	both.Go(func() { errs[1] = p.http.Drain(ctx) })
 	both.Wait()
 	p.cancel()
+	p.http.SetAccessLog(nil).Close()
 	return errors.Join(errs[:]...)
 }
 

@@ -40,6 +40,7 @@ func (k *checker) check() {
 	k.otel()
 	k.xds()
 	k.oneOf("log.format", c.Log.Format, "text", "json")
+	k.access()
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if !(c.Log.Refusals <= 1e6) {
 		k.failf("log.refusals_per_second", "is %v, must be at most 1e6", c.Log.Refusals)

@@ -40,6 +40,7 @@ type Log struct {
 	Level  string `yaml:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
 	// Refusals bounds what an overload writes.
 	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
+	Access   *Access `yaml:"access" jsonschema_description:"A line of JSON for each request that is sampled: when, whose, what became of it, and how long it took here and upstream. Without it there is none."`
 }
 
 // Mode is the mode of a gate; empty means that of [Config].

@@ -5,12 +5,13 @@ import (
 	"time"
 )
 
-// Otel is where metrics are sent to.
+// Otel is where metrics and spans are sent to.
 type Otel struct {
-	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics is added to it."`
+	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics and /v1/traces are added to it."`
 	Interval    time.Duration     `yaml:"interval" jsonschema_description:"Between exports; 0 is 15s."`
 	HeadersFile string            `yaml:"headers_file" jsonschema_description:"File with headers that the receiver wants, such as a key: NAME: VALUE on each line. It is read for each export."`
 	TLS         *ClientTLS        `yaml:"tls" jsonschema_description:"Whom an endpoint of https is believed to be, and who the proxy is to it; the default is those of the system, and nobody. The files are read at the start of the program."`
+	Traces      *Traces           `yaml:"traces" jsonschema_description:"Which requests have a span that is sent; without it none. The traceparent of a request is passed on in any case."`
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 
@@ -21,6 +22,7 @@ func (o *Otel) defaulted() *Otel {
 	}
 	d := *o
 	fill(&d.Interval, 15*time.Second)
+	d.Traces = o.Traces.defaulted()
 	return &d
 }
 
@@ -40,6 +42,7 @@ func (k *checker) otel() {
 	case o.Interval < time.Second || o.Interval > time.Hour:
 		k.failf("otel.interval", "is %v, must be 1s to 1h", o.Interval)
 	}
+	k.traces(o.Traces)
 	if t := o.TLS; t != nil {
 		k.pair("otel.tls", t.Certificate, t.Key, false)
 		if u != nil && u.Scheme != "https" {

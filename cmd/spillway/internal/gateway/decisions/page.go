@@ -91,7 +91,8 @@ func serveJSON(w http.ResponseWriter, v any) {
 }
 
 func writeDecisions(w io.Writer, all []Decision, seen uint64) {
-	row(w, "TIME", "REASON", "POLICY", "MODE", "CLASS", "LISTENER", "CLUSTER", "ROUTE", "PATH", "CUSTOMER", "CALLER", "REQUEST ID", "TRACE ID", "ATTEMPT", "MEASURED", "ERROR")
+	row(w, "TIME", "REASON", "POLICY", "MODE", "CLASS", "LISTENER", "CLUSTER", "ROUTE", "PATH",
+		"CUSTOMER", "CALLER", "REQUEST ID", "TRACE ID", "ATTEMPT", "MEASURED", "ERROR")
 	for i := range all {
 		d := &all[i]
 		measured := "–"
@@ -158,5 +159,5 @@ func aligned(write func(io.Writer)) string {
 func plainText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // who has left does not read it
+	_, _ = io.WriteString(w, text) // who has left does not read it
 }

@@ -30,6 +30,7 @@ type accounting struct {
 	listener *listener
 	request  *http.Request // as it came
 	to       *target       // nil as long as no route was found
+	visit    *visit        // nil: nobody wants to know
 }
 
 // accountingOf returns the accounting of a request, nil if it has none.

@@ -43,6 +43,9 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	h.Del("X-Request-Criticality")
 	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
 	h.Del("X-Envoy-Attempt-Count")
+	if a := accountingOf(r.In.Context()); a != nil {
+		a.visit.send(h)
+	}
 	if internal {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {

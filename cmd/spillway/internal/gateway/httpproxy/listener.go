@@ -12,10 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -69,7 +71,9 @@ type listener struct {
 	clients  *clients.Set
 	book     *accounts.Book
 	decided  *decisions.Log
-	users    users // requests, those that have taken over their connection included
+	access   *atomic.Pointer[accesslog.Log]
+	tracer   *otel.Tracer // nil: there are no spans
+	users    users        // requests, those that have taken over their connection included
 }
 
 // listen opens a listener. Where one listens on that address already, the socket
@@ -108,6 +112,7 @@ func (p *Proxy) serve(l *listener) {
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
 	l.clients, l.book, l.decided = clients.New(c.MaxRequests, c.IdleTimeout), p.book, p.decided
+	l.access, l.tracer = &p.access, p.tracer
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
 	l.server = &http.Server{
 		Handler:           l,
@@ -209,6 +214,9 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.book.Begin()
 	s := l.settings.Load()
+	if a.visit = l.visit(w, r, s); a.visit != nil {
+		w = a.visit
+	}
 	x, r := clients.NewExchange(w, r.WithContext(context.WithValue(came, decisions.SourceKey{}, a)), l.clients, s.bounds)
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
@@ -217,6 +225,7 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)
 		}
+		a.visit.end(a, end)
 	}()
 	defer x.End()
 	l.admit(x, r, s)

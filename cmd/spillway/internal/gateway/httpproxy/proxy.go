@@ -8,13 +8,16 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -31,6 +34,8 @@ type Config struct {
 	// Decisions, if not nil, receives the rejections that no policy made. The Observer has those
 	// of policies.
 	Decisions *decisions.Log
+	// Tracer, if not nil, makes spans of requests.
+	Tracer *otel.Tracer
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
@@ -42,7 +47,9 @@ type Proxy struct {
 	observer spillway.Observer // of all gates
 	book     *accounts.Book
 	decided  *decisions.Log
-	base     context.Context //nolint:containedctx // of all requests, as http.Server.BaseContext has it
+	tracer   *otel.Tracer                  // nil: there are no spans
+	access   atomic.Pointer[accesslog.Log] // nil: there is none
+	base     context.Context               //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel   context.CancelFunc
 	connect  Connect
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
@@ -72,11 +79,15 @@ func New(ctx context.Context, c Config) *Proxy {
 		c.Observer = spillway.ObserverFunc(func(spillway.Event) {})
 	}
 	p.book = cmp.Or(c.Accounts, new(accounts.Book))
-	p.decided = cmp.Or(c.Decisions, decisions.New(nil))
+	p.tracer, p.decided = c.Tracer, cmp.Or(c.Decisions, decisions.New(nil))
 	p.observer = &bookkeeper{next: c.Observer, book: p.book}
 	p.base, p.cancel = context.WithCancel(ctx)
 	return p
 }
+
+// SetAccessLog sets where requests that end from now on are logged; nil is nowhere. It returns
+// what was set before.
+func (p *Proxy) SetAccessLog(l *accesslog.Log) (former *accesslog.Log) { return p.access.Swap(l) }
 
 // errClosed is returned for a change of a proxy that has ended.
 var errClosed = errors.New("proxy: closed")

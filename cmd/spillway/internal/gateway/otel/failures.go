@@ -36,6 +36,6 @@ func (f *failures) Handle(err error) {
 		return
 	}
 	text := err.Error()
-	f.logger.Warn("metrics were not sent", "error", text[:min(len(text), maxError)], "failures_before", f.more)
+	f.logger.Warn("metrics or spans were not sent", "error", text[:min(len(text), maxError)], "failures_before", f.more)
 	f.logged, f.more = now, 0
 }

@@ -81,7 +81,7 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	}
 	otel.SetErrorHandler(e.failures) // what fails while it runs comes there and nowhere else
 	e.provider = metric.NewMeterProvider(
-		metric.WithResource(e.resource(c, version)),
+		metric.WithResource(resourceOf(c, version, e.failures)),
 		metric.WithReader(metric.NewPeriodicReader(exporter,
 			metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(from))),
 			metric.WithInterval(interval), metric.WithTimeout(timeout))))
@@ -106,8 +106,8 @@ func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transpor
 		}))
 }
 
-// resource says which proxy the metrics are of.
-func (e *Exporter) resource(c *config.Otel, version string) *resource.Resource {
+// resourceOf says which proxy sends.
+func resourceOf(c *config.Otel, version string, failed *failures) *resource.Resource {
 	all := []attribute.KeyValue{attribute.String("service.name", "spillway"), attribute.String("service.version", version)}
 	for name, value := range c.Resource {
 		all = append(all, attribute.String(name, value)) // the last of a name counts
@@ -115,7 +115,7 @@ func (e *Exporter) resource(c *config.Otel, version string) *resource.Resource {
 	r, err := resource.New(context.Background(), resource.WithHost(), resource.WithTelemetrySDK(), resource.WithService(),
 		resource.WithFromEnv(), resource.WithAttributes(all...))
 	if err != nil { // a part is missing
-		e.failures.Handle(err)
+		failed.Handle(err)
 	}
 	return r
 }

@@ -153,7 +153,7 @@ func TestFailures(t *testing.T) {
 	r.Status.Store(0)
 	r.Wait(t, func(oteltest.Export) bool { return true })
 	e.Close()
-	if n := strings.Count(log.String(), "metrics were not sent"); n != 1 {
+	if n := strings.Count(log.String(), "metrics or spans were not sent"); n != 1 {
 		t.Errorf("%d lines:\n%s", n, &log)
 	}
 }
@@ -166,7 +166,7 @@ func TestAnswerIsLogged(t *testing.T) {
 	all, _ := registry()
 	var log bytes.Buffer
 	begin(t, &config.Otel{Endpoint: r.Endpoint}, all, &log).Close()
-	if n := strings.Count(log.String(), "metrics were not sent"); n != 1 || !strings.Contains(log.String(), "body: no") {
+	if n := strings.Count(log.String(), "metrics or spans were not sent"); n != 1 || !strings.Contains(log.String(), "body: no") {
 		t.Errorf("%d lines:\n%s", n, &log)
 	}
 }

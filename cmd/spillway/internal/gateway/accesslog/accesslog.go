@@ -1,0 +1,223 @@
+// Package accesslog writes one line of JSON for each request that is sampled.
+//
+// A request never waits for the log. Lines go to a queue of 1024, which one goroutine writes; lines
+// that find it full are left out and counted, as are those above the rate and those that could not
+// be written. A file is renamed to FILE.1 when it is full, so that both together use twice
+// max_bytes at most, whatever clients send.
+package accesslog
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+const (
+	queued  = 1024            // lines
+	closing = 2 * time.Second // that Close waits for the writer
+)
+
+// A Record is the line of one request. Text that clients choose is cut.
+type Record struct {
+	Time      time.Time `json:"time"`
+	Account   string    `json:"account"`
+	Reason    string    `json:"reason,omitempty"` // of a rejection
+	Listener  string    `json:"listener"`
+	Cluster   string    `json:"cluster,omitempty"`
+	Route     string    `json:"route,omitempty"`
+	Method    string    `json:"method"`
+	Path      string    `json:"path"` // without the query
+	Status    int       `json:"status"`
+	Bytes     int64     `json:"bytes"` // of the body of the answer
+	Class     string    `json:"class"`
+	Customer  string    `json:"customer,omitempty"`
+	Caller    string    `json:"caller,omitempty"`
+	RequestID string    `json:"request_id,omitempty"`
+	TraceID   string    `json:"trace_id,omitempty"`
+	Retried   bool      `json:"retried"`
+	Duration  float64   `json:"duration_ms"`
+	Wait      *float64  `json:"wait_ms,omitempty"`     // before it was sent; none if it was not
+	Upstream  *float64  `json:"upstream_ms,omitempty"` // from then to the head of the answer
+	LeftOut   uint64    `json:"left_out"`              // sampled lines before this one that are missing
+}
+
+// Set copies what a decision and a line have in common.
+func (r *Record) Set(d *decisions.Decision) {
+	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
+	r.RequestID, r.TraceID = d.RequestID, d.TraceID
+}
+
+// A Log is an access log; make one with [Open]. It is safe for concurrent use.
+type Log struct {
+	sample, lost float64 // shares
+	lines        *ratelimit.Limiter
+	leftOut      atomic.Uint64
+	file         file
+
+	mu     sync.RWMutex // of closed
+	closed bool
+	queue  chan []byte
+	done   chan struct{} // closed when all is written
+}
+
+// Open opens the log that c describes, which has its defaults; nil is none. It must be closed.
+func Open(c *config.Access) (*Log, error) {
+	if c == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	l := &Log{sample: c.Sample, lost: c.SampleLost, queue: make(chan []byte, queued), done: make(chan struct{})}
+	var err error
+	if l.lines, err = ratelimit.New(ratelimit.Config{Rate: c.Rate, BurstSeconds: max(1, 1/c.Rate)}); err != nil {
+		return nil, fmt.Errorf("log.access: %w", err)
+	}
+	l.file = file{name: c.File, most: c.MaxBytes}
+	if err := l.file.open(); err != nil {
+		return nil, fmt.Errorf("log.access.file: %w", err)
+	}
+	go l.run()
+	return l, nil
+}
+
+// Wants reports whether the line of a request that ended in an account is to be written.
+func (l *Log) Wants(now time.Time, a accounts.Account) bool {
+	share := l.lost
+	if a == accounts.Served {
+		share = l.sample
+	}
+	if share < 1 && rand.Float64() >= share {
+		return false
+	}
+	if _, err := l.lines.Admit(now, spillway.Call{}); err != nil {
+		l.leftOut.Add(1)
+		return false
+	}
+	return true
+}
+
+// Write queues a line, or leaves it out.
+func (l *Log) Write(r *Record) {
+	before := l.leftOut.Swap(0)
+	r.LeftOut = before
+	line, err := json.Marshal(r)
+	if err == nil && l.enqueue(append(line, '\n')) {
+		return
+	}
+	l.leftOut.Add(before + 1)
+}
+
+func (l *Log) enqueue(line []byte) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if l.closed {
+		return false
+	}
+	select {
+	case l.queue <- line:
+		return true
+	default:
+		return false
+	}
+}
+
+func (l *Log) run() {
+	defer close(l.done)
+	for line := range l.queue {
+		if l.file.write(line) != nil {
+			l.leftOut.Add(1)
+		}
+	}
+	l.file.close()
+}
+
+// LeftOut returns how many lines were left out since the last one that was written.
+func (l *Log) LeftOut() uint64 { return l.leftOut.Load() }
+
+// Close writes what is queued, for two seconds at most, and closes the file. On nil it does
+// nothing. It must be called once.
+func (l *Log) Close() {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	l.closed = true
+	close(l.queue)
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-time.After(closing):
+	}
+}
+
+// A file is where lines go. Only one goroutine uses it.
+type file struct {
+	name string // empty: the standard output
+	most int64  // bytes
+	size int64
+	to   io.Writer
+	own  *os.File // nil: the standard output
+	torn bool     // the last line is not complete
+}
+
+func (f *file) open() error {
+	if f.name == "" {
+		f.to = os.Stdout
+		return nil
+	}
+	own, err := os.OpenFile(f.name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o640)
+	if err != nil {
+		return err
+	}
+	info, err := own.Stat()
+	if err != nil {
+		_ = own.Close()
+		return err
+	}
+	f.own, f.to, f.size = own, own, info.Size()
+	return nil
+}
+
+// write writes a line. A part of one, on a full disk, counts as bytes of the file.
+func (f *file) write(line []byte) error {
+	if f.name != "" && (f.own == nil || f.size+int64(len(line)) > f.most) {
+		if err := f.turn(); err != nil {
+			return err
+		}
+	}
+	if f.torn {
+		line = append([]byte{'\n'}, line...)
+	}
+	n, err := f.to.Write(line)
+	f.size += int64(n)
+	f.torn = f.torn && n == 0 || n > 0 && n < len(line)
+	return err
+}
+
+// turn renames the file and begins another one. If that fails, nothing is written until it
+// succeeds.
+func (f *file) turn() error {
+	f.close()
+	if f.size > 0 {
+		if err := os.Rename(f.name, f.name+".1"); err != nil && !os.IsNotExist(err) {
+			return err
+		}
+	}
+	return f.open()
+}
+
+func (f *file) close() {
+	if f.own != nil {
+		_ = f.own.Close()
+		f.own = nil
+	}
+}

@@ -1,0 +1,211 @@
+package accesslog
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func all(file string) *config.Access {
+	return &config.Access{File: file, MaxBytes: 1 << 16, Sample: 1, SampleLost: 1, Rate: 1e5}
+}
+
+func open(t *testing.T, c *config.Access) *Log {
+	t.Helper()
+	l, err := Open(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// lines returns the lines of a file.
+func lines(t *testing.T, name string) (all []Record) {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		var r Record
+		if err := json.Unmarshal(line, &r); err != nil {
+			t.Fatalf("%v: %q", err, line)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestNone(t *testing.T) {
+	if l, err := Open(nil); l != nil || err != nil {
+		t.Errorf("%v, %v", l, err)
+	}
+	var none *Log
+	none.Close()
+	if _, err := Open(all(filepath.Join(t.TempDir(), "none", "log"))); err == nil {
+		t.Error("no error for a file that cannot be opened")
+	}
+}
+
+func TestLines(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.json")
+	l := open(t, all(name))
+	wait := 1.5
+	l.Write(&Record{Time: start, Account: "served", Path: "/a\n{}", Status: 200, Wait: &wait})
+	l.leftOut.Store(7)
+	l.Write(&Record{Account: "rejected", Reason: "quota"})
+	l.Close()
+	got := lines(t, name)
+	if len(got) != 2 || got[0].Path != "/a\n{}" || *got[0].Wait != 1.5 || !got[0].Time.Equal(start) || got[1].Reason != "quota" || got[1].Wait != nil || got[1].LeftOut != 7 {
+		t.Errorf("%+v", got)
+	}
+	l.Write(&Record{}) // a request may end later
+	if l.LeftOut() != 1 {
+		t.Errorf("%d lines left out", l.LeftOut())
+	}
+}
+
+// TestSamples: shares of what was served and of what was not, within the rate.
+func TestSamples(t *testing.T) {
+	c := all("")
+	c.Sample, c.SampleLost, c.Rate = 0.1, 1, 1000
+	l := open(t, c)
+	defer l.Close()
+	now := start
+	count := func(a accounts.Account, n int, every time.Duration) (wanted int) {
+		now = now.Add(time.Hour)
+		for range n {
+			if l.Wants(now, a) {
+				wanted++
+			}
+			now = now.Add(every)
+		}
+		return wanted
+	}
+	if n := count(accounts.Served, 10_000, time.Second); n < 800 || n > 1200 { // six standard deviations
+		t.Errorf("%d of 10000, want about 1000", n)
+	}
+	if n := count(accounts.Failed, 1000, time.Second); n != 1000 {
+		t.Errorf("%d of 1000 that failed", n)
+	}
+	n := count(accounts.Rejected, 100_000, 10*time.Microsecond)
+	if n > 2001 || n < 1999 {
+		t.Errorf("%d lines of a flood of one second, want 2000: the rate and the burst", n)
+	}
+	if left := l.LeftOut(); left != uint64(100_000-n) {
+		t.Errorf("%d lines left out, want %d", left, 100_000-n)
+	}
+	none := open(t, &config.Access{Sample: -1, SampleLost: -1, Rate: 1})
+	defer none.Close()
+	if none.Wants(start, accounts.Served) || none.Wants(start, accounts.Late) {
+		t.Error("negative shares want lines")
+	}
+}
+
+// TestTheDiskIsNotFilled: however much is written, the two files stay within their bound.
+func TestTheDiskIsNotFilled(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.json")
+	f := file{name: name, most: 1 << 16}
+	if err := f.open(); err != nil {
+		t.Fatal(err)
+	}
+	line := []byte(strings.Repeat("x", 999) + "\n")
+	for range 1000 {
+		if err := f.write(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.close()
+	for _, name := range []string{name, name + ".1"} {
+		if s, err := os.Stat(name); err != nil || s.Size() > 1<<16 || s.Size() == 0 {
+			t.Errorf("%s: %v, %v", name, s, err)
+		}
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(name)); len(entries) != 2 {
+		t.Errorf("%d files", len(entries))
+	}
+	again := file{name: name, most: 1 << 16} // what is there counts
+	if err := again.open(); err != nil || again.size == 0 {
+		t.Errorf("%v, %d", err, again.size)
+	}
+	again.close()
+}
+
+// full is a disk that takes a part of a line, then nothing, and then all again.
+type full struct {
+	bytes.Buffer
+	writes int
+}
+
+func (f *full) Write(p []byte) (int, error) {
+	switch f.writes++; f.writes {
+	case 1:
+		n, _ := f.Buffer.Write(p[:3])
+		return n, errors.New("no space left on device")
+	case 2:
+		return 0, errors.New("no space left on device")
+	default:
+		return f.Buffer.Write(p)
+	}
+}
+
+// TestFullDisk: lines are left out as long as the disk is full, and a torn one spoils no other.
+func TestFullDisk(t *testing.T) {
+	disk := new(full)
+	f := file{to: disk}
+	for i := range 4 {
+		if err := f.write([]byte(`{"a":1}` + "\n")); (err != nil) != (i < 2) {
+			t.Errorf("line %d: %v", i, err)
+		}
+	}
+	if got, want := disk.String(), "{\"a\n{\"a\":1}\n{\"a\":1}\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// stuck is a disk that hangs until it is released.
+type stuck struct {
+	release chan struct{}
+	bytes.Buffer
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.release
+	return s.Buffer.Write(p)
+}
+
+// TestASlowDiskDelaysNobody: Write returns while the writer hangs, keeps a bounded number of
+// lines, and counts the others.
+func TestASlowDiskDelaysNobody(t *testing.T) {
+	s := &stuck{release: make(chan struct{})}
+	l := &Log{queue: make(chan []byte, queued), done: make(chan struct{}), file: file{to: s}}
+	go l.run()
+	const n = 5 * queued
+	for range n {
+		l.Write(&Record{Account: "late"})
+	}
+	close(s.release)
+	close(l.queue)
+	<-l.done
+	written, left := 0, l.LeftOut()
+	for d := json.NewDecoder(&s.Buffer); d.More(); written++ {
+		var r Record
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		left += r.LeftOut
+	}
+	if written < queued || written > queued+1 || uint64(written)+left != n {
+		t.Errorf("%d lines written and %d left out, want %d or one more, and %d in all", written, left, queued, n)
+	}
+}

@@ -1,0 +1,138 @@
+package httpproxy
+
+import (
+	"net/http"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+)
+
+// A visit is what the access log and the span of a request need. Requests for which there is
+// neither have none.
+type visit struct {
+	http.ResponseWriter
+
+	log    *accesslog.Log // nil: there is none
+	span   *otel.Span     // nil: there is none
+	began  time.Time
+	sent   time.Time // to the upstream; zero: it was not
+	head   time.Time // of the answer; zero: there was none
+	status int
+	bytes  int64
+}
+
+// visit returns the visit of a request, nil if nobody wants one.
+func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
+	log := l.access.Load()
+	if log == nil && l.tracer == nil {
+		return nil
+	}
+	now := time.Now()
+	span := l.tracer.Start(now, r.Header, s.internal)
+	if log == nil && span == nil {
+		return nil
+	}
+	return &visit{ResponseWriter: w, log: log, span: span, began: now}
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (v *visit) WriteHeader(status int) {
+	if v.status == 0 && status >= 200 || status == http.StatusSwitchingProtocols {
+		v.status, v.head = status, time.Now()
+	}
+	v.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (v *visit) Write(p []byte) (int, error) {
+	if v.status == 0 {
+		v.status, v.head = http.StatusOK, time.Now()
+	}
+	n, err := v.ResponseWriter.Write(p)
+	v.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap is for [http.ResponseController].
+func (v *visit) Unwrap() http.ResponseWriter { return v.ResponseWriter }
+
+// send notes that the request is sent on, and makes the span its parent. It does nothing on nil.
+func (v *visit) send(h http.Header) {
+	if v == nil {
+		return
+	}
+	if v.sent.IsZero() {
+		v.sent = time.Now()
+	}
+	v.span.Inject(h)
+}
+
+// end writes the line and ends the span of a request. It does nothing on nil.
+func (v *visit) end(n *accounting, end accounts.End) {
+	if v == nil {
+		return
+	}
+	now := time.Now()
+	logged := v.log != nil && v.log.Wants(now, end.Account)
+	if !logged && v.span == nil {
+		return
+	}
+	var d decisions.Decision
+	n.Describe(&d)
+	x := accesslog.Record{
+		Time: v.began, Account: end.Account.String(), Method: decisions.Clean(n.request.Method), Path: decisions.Clean(n.request.URL.Path),
+		Status: v.status, Bytes: v.bytes, Class: end.Criticality.String(), Retried: end.Retried, Duration: milliseconds(now.Sub(v.began)),
+	}
+	x.Set(&d)
+	if end.Account == accounts.Rejected {
+		x.Reason = end.Reason.String()
+	}
+	if !v.sent.IsZero() {
+		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
+		if !v.head.IsZero() {
+			x.Upstream = new(milliseconds(v.head.Sub(v.sent)))
+		}
+	}
+	if logged {
+		v.log.Write(&x)
+	}
+	v.span.End(now, spanName(&x), v.status >= 500 || end.Account == accounts.Failed, attributes(&x)...)
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// spanName is the name of a span: the method and the route, as the conventions have it.
+func spanName(x *accesslog.Record) string {
+	if x.Route == "" {
+		return x.Method
+	}
+	return x.Method + " " + x.Route
+}
+
+// attributes are those of a span.
+func attributes(x *accesslog.Record) []attribute.KeyValue {
+	all := []attribute.KeyValue{
+		attribute.String("http.request.method", x.Method), attribute.String("url.path", x.Path), attribute.Int("http.response.status_code", x.Status),
+		attribute.String("spillway.account", x.Account), attribute.String("spillway.listener", x.Listener), attribute.String("spillway.class", x.Class),
+		attribute.Bool("spillway.retried", x.Retried),
+	}
+	for name, value := range map[string]string{
+		"http.route": x.Route, "client.address": x.Caller, "spillway.cluster": x.Cluster, "spillway.reason": x.Reason,
+		"spillway.customer": x.Customer, "spillway.request_id": x.RequestID,
+	} {
+		if value != "" {
+			all = append(all, attribute.String(name, value))
+		}
+	}
+	for name, ms := range map[string]*float64{"spillway.wait_ms": x.Wait, "spillway.upstream_ms": x.Upstream} {
+		if ms != nil {
+			all = append(all, attribute.Float64(name, *ms))
+		}
+	}
+	return all
+}

@@ -1,0 +1,123 @@
+package httpproxy
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+)
+
+const parent = "00-" + trace + "-00f067aa0ba902b7-01"
+
+// watched starts a proxy with an access log and a tracer, either of which may be nil.
+func watched(t *testing.T, h http.Handler, log *accesslog.Log, tracer *otel.Tracer) (url string, end func()) {
+	t.Helper()
+	address, _ := upstreamAt(t, h)
+	c := config.ForUpstream("127.0.0.1:0", address)
+	c.Mode, c.Listeners[0].Name = "enforce", "main"
+	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
+	p, err := Start(t.Context(), c, Config{Tracer: tracer})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetAccessLog(log)
+	return "http://" + p.Addr("").String(), func() {
+		_ = p.Close()
+		p.SetAccessLog(nil).Close()
+	}
+}
+
+func fetch(t *testing.T, url string) {
+	t.Helper()
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	r.Header.Set("Traceparent", parent)
+	r.Header.Set("X-Request-Id", "id-1")
+	r.Header.Set("X-Customer", "acme")
+	resp, err := client(t, false).Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+}
+
+// TestAccessLog: a line has whose request it was, what became of it, and how long it took where.
+func TestAccessLog(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.json")
+	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, end := watched(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Traceparent"); got != parent {
+			t.Errorf("traceparent is sent as %q", got)
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, "hello")
+	}), log, nil)
+	fetch(t, url+"/api/orders/7?secret=x")
+	fetch(t, url+"/none")
+	end()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got [2]accesslog.Record
+	d := json.NewDecoder(strings.NewReader(string(text)))
+	for i := range got {
+		if err := d.Decode(&got[i]); err != nil {
+			t.Fatalf("%v: %s", err, text)
+		}
+	}
+	served, lost := got[0], got[1]
+	if served.Wait == nil || served.Upstream == nil || *served.Wait < 0 || *served.Upstream <= 0 || *served.Wait+*served.Upstream > served.Duration+0.01 {
+		t.Errorf("times: %s", text)
+	}
+	if lost.Wait != nil || lost.Upstream != nil || lost.Account != "rejected" || lost.Reason != "no_route" || lost.Status != http.StatusNotFound {
+		t.Errorf("no route: %+v", lost)
+	}
+	served.Wait, served.Upstream, served.Duration, served.Time = nil, nil, 0, time.Time{}
+	if want := (accesslog.Record{
+		Account: "served", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7", Status: 201, Bytes: 5,
+		Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
+	}); served != want {
+		t.Errorf("%+v, want %+v", served, want)
+	}
+	if strings.Contains(string(text), "secret") {
+		t.Errorf("the query is in the log: %s", text)
+	}
+}
+
+// TestTraceContext: without a tracer a traceparent is passed on as it is; with one, the request
+// keeps its trace, and the span of the proxy is the parent. A receiver that hangs delays nobody.
+func TestTraceContext(t *testing.T) {
+	release := make(chan struct{})
+	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	defer hangs.Close()
+	tracer, err := otel.StartTraces(&config.Otel{Endpoint: hangs.URL, Traces: &config.Traces{Ratio: 1, Rate: 1000}}, "test", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tracer.Close()
+	defer close(release)
+	for _, x := range []*otel.Tracer{nil, tracer} {
+		sent := make(chan string, 1)
+		url, end := watched(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent <- r.Header.Get("Traceparent") }), nil, x)
+		fetch(t, url+"/api/")
+		got := <-sent
+		if !strings.HasPrefix(got, "00-"+trace+"-") || len(got) != len(parent) || (got == parent) != (x == nil) {
+			t.Errorf("with the tracer %v, %q is sent for %q", x != nil, got, parent)
+		}
+		end()
+	}
+}

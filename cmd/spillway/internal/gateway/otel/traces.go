@@ -1,0 +1,142 @@
+package otel
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/propagation"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/ratelimit"
+)
+
+// Spans wait for their export in a queue of this length, 2 or 3 kB each. When it is full, because
+// the receiver is slow or away, spans are dropped; no request waits.
+const spanQueue = 2048
+
+// A Tracer makes spans of requests and sends them. It is safe for concurrent use.
+type Tracer struct {
+	ratio     float64
+	spans     *ratelimit.Limiter
+	tracer    trace.Tracer
+	provider  *sdk.TracerProvider
+	transport *http.Transport
+	failures  *failures
+	lastWords time.Duration
+}
+
+// StartTraces sends spans to where c says, from now on; without traces in c it returns nil. The
+// rest is as for [Start]. The Tracer must be closed.
+func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, error) {
+	if err := Check(c); c == nil || c.Traces == nil || err != nil {
+		return nil, err
+	}
+	secured, err := secrets(c)
+	if err != nil {
+		return nil, err
+	}
+	limit := ratelimit.Config{Rate: c.Traces.Rate, BurstSeconds: max(1, 1/c.Traces.Rate)}
+	t := &Tracer{ratio: c.Traces.Ratio, failures: &failures{logger: logger}, lastWords: lastWords}
+	if t.spans, err = ratelimit.New(limit); err != nil {
+		return nil, fmt.Errorf("otel.traces: %w", err)
+	}
+	t.transport = http.DefaultTransport.(*http.Transport).Clone()
+	if secured != nil {
+		t.transport.TLSClientConfig = secured
+	}
+	exporter, err := otlptracehttp.New(context.Background(),
+		otlptracehttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/traces"),
+		otlptracehttp.WithHeaders(nil),
+		otlptracehttp.WithTLSClientConfig(nil),
+		otlptracehttp.WithCompression(otlptracehttp.NoCompression),
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}),
+		otlptracehttp.WithMaxResponseSize(maxResponse),
+		otlptracehttp.WithTimeout(patience),
+		otlptracehttp.WithHTTPClient(&http.Client{
+			Transport:     keyed{c.HeadersFile, t.transport},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}))
+	if err != nil {
+		return nil, err
+	}
+	otel.SetErrorHandler(t.failures)
+	t.provider = sdk.NewTracerProvider(
+		sdk.WithResource(resourceOf(c, version, t.failures)),
+		sdk.WithSampler(sdk.AlwaysSample()), // what is not sampled never comes here
+		sdk.WithBatcher(exporter, sdk.WithMaxQueueSize(spanQueue), sdk.WithExportTimeout(patience)))
+	t.tracer = t.provider.Tracer("github.com/seed90641741/spillway/cmd/spillway", trace.WithInstrumentationVersion(version))
+	return t, nil
+}
+
+// A Span is that of one request.
+type Span struct {
+	span   trace.Span
+	parent http.Header
+}
+
+// Start begins the span of a request with a header; nil means that it has none. A traceparent that
+// is believed decides by its sampled flag, within the rate. A nil Tracer begins none.
+func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
+	if t == nil {
+		return nil
+	}
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(h))
+	parent := trace.SpanContextFromContext(ctx)
+	if sampled := believed && parent.IsValid() && parent.IsSampled(); !sampled && (believed && parent.IsValid() || rand.Float64() >= t.ratio) {
+		return nil
+	}
+	if _, err := t.spans.Admit(now, spillway.Call{}); err != nil {
+		return nil
+	}
+	ctx, span := t.tracer.Start(ctx, "proxy", trace.WithTimestamp(now), trace.WithSpanKind(trace.SpanKindServer)) //nolint:spancheck // Span.End ends it
+	s := &Span{span: span, parent: make(http.Header)}
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(s.parent))
+	return s //nolint:spancheck // Span.End ends it
+}
+
+// Inject makes the span the parent of what h is sent to. On nil it leaves h as it is.
+func (s *Span) Inject(h http.Header) {
+	if s != nil {
+		h["Traceparent"] = s.parent["Traceparent"]
+	}
+}
+
+// End ends the span, with a name and attributes. Failed says that it is an error. On nil it does
+// nothing.
+func (s *Span) End(now time.Time, name string, failed bool, all ...attribute.KeyValue) {
+	if s == nil {
+		return
+	}
+	s.span.SetName(name)
+	s.span.SetAttributes(all...)
+	if failed {
+		s.span.SetStatus(codes.Error, "")
+	}
+	s.span.End(trace.WithTimestamp(now))
+}
+
+// Close sends the spans that wait, and ends. It takes a few seconds at most, and must be called
+// once; on nil it does nothing.
+func (t *Tracer) Close() {
+	if t == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), t.lastWords)
+	defer cancel()
+	if err := t.provider.Shutdown(ctx); err != nil {
+		t.failures.Handle(err)
+	}
+	t.transport.CloseIdleConnections()
+}
