@@ -78,17 +78,17 @@ type Event struct {
 	// have been made; the attempt went on, and there is no other event of it
 	// from this policy.
 	Mode Mode
-	// Refused says that the policy rejected, or in the mode ModeObserve would have.
-	Refused bool
+	// Rejected says that the policy rejected, or in the mode ModeObserve would have.
+	Rejected bool
 	// Reason is why. It is [ReasonNone] where nothing was rejected.
 	Reason Reason
 }
 
-// Rejection returns the Event of a rejection with the error err: it sets Refused and
+// Rejection returns the Event of a rejection with the error err: it sets Rejected and
 // Err, and, where err is a [RejectedError], its Reason, Level and Limit. The caller adds
 // Time, Call, Policy and Mode.
 func Rejection(err error) Event {
-	e := Event{Refused: true, Err: err}
+	e := Event{Rejected: true, Err: err}
 	if r, ok := errors.AsType[*RejectedError](err); ok {
 		e.Reason, e.Level, e.Limit = r.Reason, r.Level, r.Limit
 	}

@@ -9,7 +9,7 @@ import (
 
 // ErrRejected matches every [RejectedError] under errors.Is: the call was
 // rejected on this side and never sent.
-var ErrRejected = errors.New("spillway: refused locally")
+var ErrRejected = errors.New("spillway: rejected locally")
 
 // A RejectedError reports that a policy in this process rejected an attempt, so
 // that the backend never received it. A rejection by the backend is never a
@@ -25,8 +25,8 @@ type RejectedError struct {
 	// Criticality is the class that was rejected, where the policy knows classes.
 	Criticality Criticality
 	// Level is what the policy measured when it rejected the call, and Limit what
-	// it may reach: in flight of max_requests, percent rejected of 100. Both are
-	// zero where the policy has no such measure.
+	// it may reach: in flight of max_requests, percent rejected of 100. Limit is zero where there is none. A Level may be
+	// rounded to two significant digits, so that errors can be shared.
 	Level, Limit float64
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string
@@ -39,9 +39,13 @@ type RejectedError struct {
 
 // Error returns the policy, the level and the advice.
 func (e *RejectedError) Error() string {
-	s := "spillway: refused locally by " + e.Policy
+	s := "spillway: rejected locally by " + e.Policy
 	if e.Unit != "" {
-		s += " at " + number(e.Level) + " of " + number(e.Limit) + " " + e.Unit
+		s += " at " + number(e.Level)
+		if e.Limit > 0 || e.Level == 0 {
+			s += " of " + number(e.Limit)
+		}
+		s += " " + e.Unit
 	}
 	if e.RetryAfter > 0 {
 		s += fmt.Sprintf(", for about %v more", e.RetryAfter)

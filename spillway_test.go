@@ -141,7 +141,7 @@ func TestRejectedError(t *testing.T) {
 		Policy: "inflight", Level: 20000, Limit: 20000, Unit: "requests in flight",
 		Advice: "raise MaxRequests", RetryAfter: time.Second,
 	}
-	want := "spillway: refused locally by inflight at 20000 of 20000 requests in flight, for about 1s more: raise MaxRequests"
+	want := "spillway: rejected locally by inflight at 20000 of 20000 requests in flight, for about 1s more: raise MaxRequests"
 	if e.Error() != want {
 		t.Errorf("text = %q, want %q", e, want)
 	}
@@ -149,7 +149,7 @@ func TestRejectedError(t *testing.T) {
 	if !errors.Is(wrapped, spillway.ErrRejected) || errors.Is(wrapped, context.Canceled) {
 		t.Error("errors.Is does not tell a refusal")
 	}
-	if (&spillway.RejectedError{Policy: "p"}).Error() != "spillway: refused locally by p" {
+	if (&spillway.RejectedError{Policy: "p"}).Error() != "spillway: rejected locally by p" {
 		t.Error("a bare refusal says too much")
 	}
 }
@@ -211,11 +211,11 @@ func TestRejection(t *testing.T) {
 	full := &spillway.RejectedError{Policy: "inflight", Reason: spillway.ReasonMaxInFlight, Level: 3, Limit: 4}
 	for _, err := range []error{full, fmt.Errorf("attempt 2: %w", full)} {
 		e := spillway.Rejection(err)
-		if !e.Refused || e.Err != err || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 4 {
+		if !e.Rejected || e.Err != err || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 4 {
 			t.Errorf("%v: %+v", err, e)
 		}
 	}
-	if e := spillway.Rejection(errors.New("other")); !e.Refused || e.Err == nil || e.Reason != spillway.ReasonNone || e.Limit != 0 {
+	if e := spillway.Rejection(errors.New("other")); !e.Rejected || e.Err == nil || e.Reason != spillway.ReasonNone || e.Limit != 0 {
 		t.Errorf("%+v", e)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/elapsed"
+	"github.com/seed90641741/spillway/internal/rejection"
 )
 
 // A Limiter decides how many requests may be at work at once: of each key, and of all
@@ -94,16 +95,36 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 	slot := l.slot(now, call.Key)
 	if !l.free(slot) {
 		l.rejected++
-		return spillway.Ticket{}, rejected
+		return spillway.Ticket{}, rejections.At(l.reached(slot))
 	}
 	return l.enter(slot, call.Criticality), nil
 }
 
-var rejected = &spillway.RejectedError{
-	Policy: "concurrency",
-	Reason: spillway.ReasonMaxInFlight,
-	Advice: "more in flight would only wait; send less, or give what the calls wait for more capacity",
+// reached returns how many calls are in flight at the limit that rejects a call: that of all
+// keys, the cap of its key, or the limit of its key.
+func (l *Limiter) reached(slot int) float64 {
+	k := &l.keys[slot]
+	switch {
+	case l.shared.left(&l.config) <= 0:
+		return float64(l.shared.flight.working())
+	case k.spare() <= 0:
+		return float64(k.max)
+	default:
+		return float64(k.flight.working())
+	}
 }
+
+// rejections are by the number of calls in flight, which has reached the limit.
+var rejections = rejection.NewTable(func(level float64) *spillway.RejectedError {
+	return &spillway.RejectedError{
+		Policy: "concurrency",
+		Reason: spillway.ReasonMaxInFlight,
+		Level:  level,
+		Limit:  level,
+		Unit:   "calls in flight",
+		Advice: "more in flight would only wait; send less, or give what the calls wait for more capacity",
+	}
+})
 
 // Ask reports whether one more request of a key may start at the time now, and what is
 // known of the limit that decides. If it may not, the Limiter knows that one waits.

@@ -56,7 +56,7 @@ func (e *events) trace() string {
 	var words []string
 	for _, ev := range e.all {
 		word := ev.Outcome.String()
-		if ev.Refused {
+		if ev.Rejected {
 			word = "refused"
 			if ev.Mode == spillway.ModeObserve {
 				word = "would refuse"

@@ -59,7 +59,7 @@ func (j *journal) addf(call, format string, args ...any) {
 
 func (j *journal) Observe(e spillway.Event) {
 	what := "settled as " + e.Outcome.String()
-	if e.Refused {
+	if e.Rejected {
 		what = "rejected, " + e.Mode.String()
 	}
 	j.addf(e.Call.Customer, "attempt %d: %s %s", e.Call.Attempt, e.Policy, what)

@@ -22,7 +22,7 @@ func Example() {
 	ticket.Settle(time.Now(), spillway.OutcomeServed)
 	fmt.Println(limiter.Stats(time.Time{}).InFlight)
 	// Output:
-	// spillway: refused locally by inflight at 1 of 1 requests in flight: the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more
+	// spillway: rejected locally by inflight at 1 of 1 requests in flight: the backend has not answered what was sent before; send less, or raise MaxRequests (xDS: max_requests) if it can do more
 	// 0
 }
 

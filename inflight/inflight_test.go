@@ -168,7 +168,7 @@ func TestRefusal(t *testing.T) {
 	if !ok || e.Policy != "inflight" || e.Reason != spillway.ReasonMaxInFlight || e.Level != 3 || e.Limit != 3 || e.Advice == "" {
 		t.Errorf("refusal %+v", e)
 	}
-	if want := "spillway: refused locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {
+	if want := "spillway: rejected locally by inflight at 3 of 3 requests in flight: "; !strings.HasPrefix(first.Error(), want) {
 		t.Errorf("refusal reads %q, want %q…", first, want)
 	}
 	l.SetMaxRequests(0)

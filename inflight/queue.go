@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/rejection"
 )
 
 // A queue has the callers of [Limiter.Acquire] that wait, for each class in the order of
@@ -123,10 +124,10 @@ func (l *Limiter) makeRoom(class int) error {
 	l.drops.Add(1)
 	w := l.queue.lowest(class)
 	if w == nil {
-		return errQueueFull
+		return queueFull.At(float64(depth))
 	}
 	l.queue.remove(w)
-	w.result <- errQueueFull
+	w.result <- queueFull.At(float64(depth))
 	return nil
 }
 
@@ -177,9 +178,14 @@ func (l *Limiter) leave(w *waiter) {
 	}
 }
 
-// errQueueFull is the rejection of a caller that finds no place in the queue.
-var errQueueFull = &spillway.RejectedError{
-	Policy: "inflight",
-	Reason: spillway.ReasonQueueFull,
-	Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxRequests if the backend can do more",
-}
+// queueFull are the rejections of callers that find no place in the queue, by its depth.
+var queueFull = rejection.NewTable(func(level float64) *spillway.RejectedError {
+	return &spillway.RejectedError{
+		Policy: "inflight",
+		Reason: spillway.ReasonQueueFull,
+		Level:  level,
+		Limit:  level,
+		Unit:   "waiting callers",
+		Advice: "as many callers wait for a place in flight as QueueDepth allows; send less, or raise MaxRequests if the backend can do more",
+	}
+})

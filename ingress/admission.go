@@ -132,7 +132,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 				continue
 			}
 			a.gate = uint8(gate) + 1
-			if step.Verdict == shed.Refused {
+			if step.Verdict == shed.Rejected {
 				a.reject(a.start, gate, step)
 			}
 			return false
@@ -147,7 +147,7 @@ func (a *Admission) advance(from *ratelimit.Caller, step *Step) (runs bool) {
 
 // decided takes in the result of a wait, and asks the gates that come next.
 func (a *Admission) decided(now time.Time, err error, from *ratelimit.Caller) Step {
-	step := Step{Verdict: shed.Refused, Err: err}
+	step := Step{Verdict: shed.Rejected, Err: err}
 	if err != nil {
 		a.reject(now, a.last(), &step)
 		return step
@@ -172,7 +172,7 @@ func (o *observed) observe(gate int, now time.Time, from *ratelimit.Caller, step
 	o.start, o.gate = now, uint8(gate)+1
 	if o.ask(gate, from, &o.last) {
 		o.admitted[gate] = true
-	} else if o.last.Verdict == shed.Refused {
+	} else if o.last.Verdict == shed.Rejected {
 		o.reject(now, gate, &o.last)
 	}
 	step.Wake = step.Wake || o.last.Wake

@@ -2,6 +2,7 @@ package ingress
 
 import (
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/rejection"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -30,7 +31,7 @@ func (a *Admission) pay(step *Step) (admits bool) {
 // reject takes in the error of a gate, and reports whether it is nil.
 func (s *Step) reject(err error) (admits bool) {
 	if err != nil {
-		s.Verdict, s.Err = shed.Refused, err
+		s.Verdict, s.Err = shed.Rejected, err
 	}
 	return err == nil
 }
@@ -47,7 +48,7 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 		return step.reject(err)
 	case !d.IsZero() && d.Sub(a.start) <= r.Wait:
 		r.End(a.start) // gives the token back
-		return step.reject(errTooLate)
+		return step.reject(tooLate.At(100 * d.Sub(a.start).Seconds() / r.Wait.Seconds()))
 	}
 	held := r
 	a.reservation = &held
@@ -55,12 +56,18 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 	return false
 }
 
-// errTooLate rejects a request that would wait for a token beyond its deadline.
-var errTooLate = &spillway.RejectedError{
-	Policy: gateNames[limitGate],
-	Reason: spillway.ReasonDeadline,
-	Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if the server can serve more",
-}
+// tooLate rejects requests that would wait for a token beyond their deadline. The Level is
+// the time to the deadline in percent of that wait.
+var tooLate = rejection.NewTable(func(level float64) *spillway.RejectedError {
+	return &spillway.RejectedError{
+		Policy: gateNames[limitGate],
+		Reason: spillway.ReasonDeadline,
+		Level:  level,
+		Limit:  100,
+		Unit:   "% of the wait for a token",
+		Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if the server can serve more",
+	}
+})
 
 // arrive asks a shedder, which may say that the request is to wait in its queue.
 func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits bool) {

@@ -73,7 +73,7 @@ func (l *log) take() string {
 	var all []string
 	for _, e := range l.events {
 		word := e.Outcome.String()
-		if e.Refused {
+		if e.Rejected {
 			word = "refused"
 		}
 		if e.Mode == spillway.ModeObserve {

@@ -154,7 +154,7 @@ func (g *goldenTrace) add(at time.Time, short, long string) {
 
 func (g *goldenTrace) observe(e spillway.Event) {
 	word := map[spillway.Outcome]string{spillway.OutcomeServed: "+", spillway.OutcomeFailed: "-", spillway.OutcomeAbandoned: "~", spillway.OutcomeNotStarted: "_"}[e.Outcome]
-	if e.Refused {
+	if e.Rejected {
 		word = ":" + e.Reason.String()
 	}
 	short := e.Policy[:1] + word

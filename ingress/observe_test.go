@@ -98,7 +98,7 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 		refusals = int(refused.Load())
 		for _, e := range seen.events {
 			word := e.Outcome.String()
-			if e.Refused {
+			if e.Rejected {
 				word = e.Err.Error()
 			}
 			decisions = append(decisions, fmt.Sprintf("%v %s %s: %s", e.Time.Sub(start), e.Call.Customer, e.Policy, word))

@@ -171,14 +171,14 @@ func TestUpdateOfLocal(t *testing.T) {
 
 func TestLocalConfigOutOfRangeNamesTheField(t *testing.T) {
 	for want, c := range map[string]LocalConfig{
-		"Capacity is -1, must be 0 or more":             {Capacity: -1},
-		"Capacity is NaN, must":                         {Capacity: math.NaN()},
-		"Interval is 1ms, must be 10ms to 1m":           {Interval: ms},
-		"Interval is -1s, must":                         {Interval: -time.Second},
+		"Capacity is -1, must be 0 or more":                 {Capacity: -1},
+		"Capacity is NaN, must":                             {Capacity: math.NaN()},
+		"Interval is 1ms, must be 10ms to 1m":               {Interval: ms},
+		"Interval is -1s, must":                             {Interval: -time.Second},
 		"DefaultLimit.Rate is -1, must be 0 or more":        {DefaultLimit: Limit{Rate: -1}},
 		"UnlistedTotal.Weight is NaN, must be 0.001 to 1e6": {UnlistedTotal: Limit{Weight: math.NaN()}},
-		`Customers["a"].Weight is -1, must`:             {Customers: map[string]Limit{"a": {Weight: -1}}},
-		`Customers["a"].Shares[1] is 2, must be 0 to 1`: {Customers: map[string]Limit{"a": {Shares: [4]float64{1, 2}}}},
+		`Customers["a"].Weight is -1, must`:                 {Customers: map[string]Limit{"a": {Weight: -1}}},
+		`Customers["a"].Shares[1] is 2, must be 0 to 1`:     {Customers: map[string]Limit{"a": {Shares: [4]float64{1, 2}}}},
 	} {
 		l, err := NewLocal(c)
 		if l != nil || err == nil || !strings.HasPrefix(err.Error(), "quota: "+want) {

@@ -326,6 +326,8 @@ func makeRefusals() (all [spillway.Criticalities][37]spillway.RejectedError) {
 				Policy:      "quota",
 				Reason:      spillway.ReasonQuota,
 				Criticality: c,
+				Level:       (time.Millisecond << i).Seconds(),
+				Unit:        "s beyond the quota",
 				Advice:      "the customer has used up its quota for " + c.String() + " calls; send fewer of them, or raise the quota",
 				RetryAfter:  time.Millisecond << i,
 			}

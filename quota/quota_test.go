@@ -179,7 +179,7 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	_, err := q.Admit(t0, callOf("c", sheddable))
-	const text = "spillway: refused locally by quota, for about 1.024s more: the customer has used up its quota for SHEDDABLE calls"
+	const text = "spillway: rejected locally by quota at 1.024 s beyond the quota, for about 1.024s more: the customer has used up its quota for SHEDDABLE calls"
 	if !strings.HasPrefix(err.Error(), text) {
 		t.Errorf("%q does not begin with %q", err, text)
 	}

@@ -95,7 +95,7 @@ func (l *Limiter) reserve(now time.Time, most time.Duration) (Reservation, error
 	case !ok:
 		l.rejected.Add(1)
 		if !full {
-			return Reservation{}, errTooLate
+			return Reservation{}, tooLate.At(100 * most.Seconds() / wait.Seconds())
 		}
 		return Reservation{}, t.refusal(wait)
 	case wait <= 0:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/rejection"
 	"github.com/seed90641741/spillway/internal/unsent"
 )
 
@@ -56,9 +57,15 @@ func (l *Limiter) reserveBy(ctx context.Context, now time.Time) (Reservation, er
 	return l.reserve(now, deadline.Sub(now))
 }
 
-// errTooLate is the rejection of a call whose token is due after its deadline.
-var errTooLate = &spillway.RejectedError{
-	Policy: "ratelimit",
-	Reason: spillway.ReasonDeadline,
-	Advice: "the next free token is due after the deadline of the call; send less, or allow more time",
-}
+// tooLate are the rejections of calls whose token is due after their deadline, by the time to
+// the deadline in percent of the wait for the token.
+var tooLate = rejection.NewTable(func(level float64) *spillway.RejectedError {
+	return &spillway.RejectedError{
+		Policy: "ratelimit",
+		Reason: spillway.ReasonDeadline,
+		Level:  level,
+		Limit:  100,
+		Unit:   "% of the wait for a token",
+		Advice: "the next free token is due after the deadline of the call; send less, or allow more time",
+	}
+})

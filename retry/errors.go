@@ -143,7 +143,7 @@ func (e *Error) DontRetry() bool { return true }
 // ran out. Packages such as net/url ask the outermost error only.
 func (e *Error) Timeout() bool { return fault.Of(e.Err).Timeout || fault.Of(e.Why).Timeout }
 
-// Unsent returns false: even where the last retry was refused locally, the call
+// Unsent returns false: even where the last retry was rejected locally, the call
 // has reached the backend.
 func (e *Error) Unsent() bool { return false }
 

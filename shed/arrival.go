@@ -17,8 +17,9 @@ type arrival struct {
 	pace     spillway.Pace
 	queue    *queue
 	patience time.Duration
-	behind   bool // a waiter must run first
-	late     bool // the deadline is closer than the fastest recent response
+	behind   bool    // a waiter must run first
+	left     float64 // seconds to the deadline
+	late     bool    // the deadline is closer than the fastest recent response
 	expired  bool
 }
 
@@ -58,7 +59,8 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
 	}
 	if !call.Deadline.IsZero() {
-		a.late = call.Deadline.Sub(now).Seconds() <= a.pace.Fastest
+		a.left = call.Deadline.Sub(now).Seconds()
+		a.late = a.left <= a.pace.Fastest
 		a.expired = !now.Before(call.Deadline)
 	}
 }

@@ -37,7 +37,7 @@ func TestPassIsAShortCut(t *testing.T) {
 			} else {
 				got = quick.Arrive(t0.Add(now), &call, &state, w)
 			}
-			if want.Verdict == shed.Refused {
+			if want.Verdict == shed.Rejected {
 				alone++
 			}
 			if ok && want.Verdict != shed.Run {

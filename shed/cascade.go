@@ -132,11 +132,16 @@ func halved(n time.Duration) float64 { return 1 / float64(uint64(1)<<min(n, 63))
 // shut reports whether to reject a request because a higher rank is rejected. The
 // probability rises from 0 to 1 at cut. random returns a number in [0, 1).
 func (c *cascade) shut(rank int, random func() float64) bool {
-	most := 0.0
+	most := c.above(rank)
+	return most > noise && random() < most/cut
+}
+
+// above returns the highest rejected share of the ranks above one.
+func (c *cascade) above(rank int) (most float64) {
 	for i := range c.ranks[rank+1:] {
 		most = max(most, c.ranks[rank+1+i].pressed)
 	}
-	return most > noise && random() < most/cut
+	return most
 }
 
 // next reports whether a rank follows the highest one that is rejected, by itself or as part

@@ -95,9 +95,9 @@ type Verdict uint8
 
 // The verdicts. The zero Verdict is not valid.
 const (
-	Run     Verdict = iota + 1 // now
-	Wait                       // in a waiting queue
-	Refused                    // rejected
+	Run      Verdict = iota + 1 // now
+	Wait                        // in a waiting queue
+	Rejected                    // rejected
 )
 
 // A Decision is the answer to an arrival.

@@ -23,7 +23,7 @@ func Example() {
 	}
 	full := false
 	for !full {
-		full = arrive(spillway.Sheddable).Verdict == shed.Refused
+		full = arrive(spillway.Sheddable).Verdict == shed.Rejected
 	}
 	d := arrive(spillway.Critical)
 	fmt.Println(d.Verdict == shed.Wait, d.Evicted.Owner, d.Evicted.Err)
@@ -35,6 +35,6 @@ func Example() {
 		w.Ticket.Settle(now.Add(time.Millisecond), spillway.OutcomeServed)
 	}
 	// Output:
-	// true SHEDDABLE spillway: refused locally by shed: the waiting queue is full of requests that are no less critical
+	// true SHEDDABLE spillway: rejected locally by shed at 1000 of 1000 requests in the waiting queue: the waiting queue is full of requests that are no less critical
 	// CRITICAL runs
 }

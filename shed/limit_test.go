@@ -55,7 +55,7 @@ func TestIsolation(t *testing.T) {
 	rejected := 0
 	for i := range 500 {
 		now := at(float64(i))
-		if d, _ := arriveKey(s, now, "a", spillway.Critical, idle); d.Verdict == shed.Refused {
+		if d, _ := arriveKey(s, now, "a", spillway.Critical, idle); d.Verdict == shed.Rejected {
 			rejected++
 		}
 		if d, _ := arriveKey(s, now, "b", spillway.Sheddable, idle); d.Verdict != shed.Run {
@@ -65,7 +65,7 @@ func TestIsolation(t *testing.T) {
 	if rejected < 400 {
 		t.Fatalf("only %d of a were rejected", rejected)
 	}
-	if d, _ := arriveKey(s, at(500), "a", spillway.Sheddable, idle); d.Verdict != shed.Refused {
+	if d, _ := arriveKey(s, at(500), "a", spillway.Sheddable, idle); d.Verdict != shed.Rejected {
 		t.Errorf("a lower class of a: %+v", d)
 	}
 	// A second limited key has a separate queue.
@@ -180,7 +180,7 @@ func TestEvictionByClassBeforeALimit(t *testing.T) {
 	var low []*shed.Waiter
 	for {
 		d, w := arriveKey(s, t0, "a", spillway.Sheddable, idle)
-		if d.Verdict == shed.Refused {
+		if d.Verdict == shed.Rejected {
 			break
 		}
 		low = append(low, w)

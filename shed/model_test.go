@@ -83,7 +83,7 @@ func (m *model) arrive(c spillway.Criticality, st shed.State) {
 	case shed.Wait:
 		m.queue[c.Index()] = append(m.queue[c.Index()], w)
 		m.order = append(m.order, w)
-	case shed.Refused:
+	case shed.Rejected:
 		if d.Err == nil || d.Ticket.By != nil {
 			m.t.Fatalf("refused with %+v", d)
 		}

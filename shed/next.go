@@ -20,8 +20,7 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 		return nil, false
 	}
 	if w = s.excess(); w != nil {
-		s.evicted++
-		s.drop(w, crowded)
+		s.evict(w)
 		return w, false
 	}
 	if w = s.best(now, c); w == nil {
@@ -125,7 +124,7 @@ func (s *Shedder) Expire(w *Waiter) bool {
 		return false
 	}
 	s.expired++
-	s.drop(w, waited)
+	s.drop(w, waited, w.maxWait.Seconds()*1000)
 	return true
 }
 

@@ -28,6 +28,7 @@ type Waiter struct {
 	queue      *queue
 	rank       int
 	waiting    bool
+	maxWait    time.Duration
 	arrived    uint64  // in order
 	prev, next *Waiter // towards the older and the newer one
 }

@@ -45,7 +45,7 @@ type Shedder struct {
 func New(c Config) (*Shedder, error) {
 	s := &Shedder{
 		depth: depth{factor: 1}, processors: 1, hurried: -lately, queues: []*queue{new(queue)},
-		rejections: newRejections(&c),
+		rejections: rejections{policy: c.Policy, advice: c.Advice},
 	}
 	if err := s.Update(c); err != nil {
 		return nil, err
@@ -80,7 +80,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	s.examine(&a, now, call, flow, state, c)
 	a.queue.callers[a.class].count(flow, a.pace.Usual)
 	if why := s.reject(&a, c.Rand); why != admitted {
-		return Decision{Verdict: Refused, Err: s.rejections[why][a.class]}
+		return Decision{Verdict: Rejected, Err: s.rejection(why, &a, c)}
 	}
 	if a.late {
 		s.hurried = s.at
@@ -91,11 +91,10 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
 	if s.full(&a) {
 		d.Evicted = a.queue.victim(a.rank, a.flow)
-		s.evicted++
-		s.drop(d.Evicted, crowded)
+		s.evict(d.Evicted)
 	}
 	s.arrived++
-	w.arrived, w.key = s.arrived, call.Key
+	w.arrived, w.key, w.maxWait = s.arrived, call.Key, d.MaxWait
 	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
 	return d
@@ -117,7 +116,7 @@ func (s *Shedder) Reject(now time.Time, call *spillway.Call, flow uint64, state 
 	s.examine(&a, now, call, flow, state, c)
 	if why := s.reject(&a, certain); why != admitted {
 		a.queue.callers[a.class].count(flow, a.pace.Usual)
-		return s.rejections[why][a.class]
+		return s.rejection(why, &a, c)
 	}
 	return nil
 }
@@ -295,10 +294,16 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 	return t
 }
 
+// evict rejects a waiter because the queue is full.
+func (s *Shedder) evict(w *Waiter) {
+	s.evicted++
+	s.drop(w, crowded, float64(w.queue.n))
+}
+
 // drop takes a waiter out of its queue and rejects it.
-func (s *Shedder) drop(w *Waiter, why reason) {
+func (s *Shedder) drop(w *Waiter, why reason, level float64) {
 	s.leave(w, 0)
-	w.Ticket, w.Err = spillway.Ticket{}, s.rejections[why][w.rank/2]
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.rank/2, level, 0)
 	s.count(w.queue, w.rank, why)
 }
 

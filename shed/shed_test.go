@@ -98,7 +98,7 @@ func TestOrderOfTheQueue(t *testing.T) {
 	testOrder(t, s, []int{0, 1, 2, 3, 4, 5})
 	waiters := fill(t, s, spillway.Sheddable)
 	for range 3 {
-		if d, _ := arrive(s, t0, spillway.Sheddable, busy); d.Verdict != shed.Refused {
+		if d, _ := arrive(s, t0, spillway.Sheddable, busy); d.Verdict != shed.Rejected {
 			t.Fatal("a full queue has a place")
 		}
 	}
@@ -169,7 +169,7 @@ func fill(t *testing.T, s *shed.Shedder, c spillway.Criticality) (waiters []*she
 	t.Helper()
 	for range 1000 {
 		d, w := arrive(s, t0, c, busy)
-		if d.Verdict == shed.Refused {
+		if d.Verdict == shed.Rejected {
 			return waiters
 		}
 		waiters = append(waiters, w)
@@ -198,7 +198,7 @@ func TestFullQueueRejectsTheLowest(t *testing.T) {
 	// An equal or a lower one does not.
 	d, _ := arrive(s, t0, spillway.Sheddable, busy)
 	rejected, ok := errors.AsType[*spillway.RejectedError](d.Err)
-	if d.Verdict != shed.Refused || !ok || rejected.Policy != "shed" || rejected.Reason != spillway.ReasonQueueFull || rejected.Criticality != spillway.Sheddable {
+	if d.Verdict != shed.Rejected || !ok || rejected.Policy != "shed" || rejected.Reason != spillway.ReasonQueueFull || rejected.Criticality != spillway.Sheddable {
 		t.Errorf("%+v", d)
 	}
 	if st := s.Stats(time.Time{}); st.EvictedTotal != 3 || st.Classes[0].RejectedTotal != 5 {
@@ -217,10 +217,10 @@ func TestCascade(t *testing.T) {
 	for _, w := range waiters {
 		s.Withdraw(w)
 	}
-	if d, _ := arrive(s, t0, spillway.SheddablePlus, busy); d.Verdict != shed.Refused {
+	if d, _ := arrive(s, t0, spillway.SheddablePlus, busy); d.Verdict != shed.Rejected {
 		t.Errorf("a lower class: %+v", d)
 	}
-	if d, _ := arrive(s, t0, spillway.Sheddable, idle); d.Verdict != shed.Refused {
+	if d, _ := arrive(s, t0, spillway.Sheddable, idle); d.Verdict != shed.Rejected {
 		t.Errorf("the lowest class, while the executor is idle: %+v", d)
 	}
 	if d, _ := arrive(s, t0, spillway.SheddablePlus, idle); d.Verdict != shed.Run {
@@ -254,9 +254,9 @@ func TestDeadline(t *testing.T) {
 		verdict shed.Verdict
 		wait    time.Duration
 	}{
-		{-time.Second, shed.Refused, 0},
+		{-time.Second, shed.Rejected, 0},
 		{10 * time.Millisecond, shed.Wait, 2500 * time.Microsecond}, // one in a second, to learn whether it would be quick
-		{20 * time.Millisecond, shed.Refused, 0},
+		{20 * time.Millisecond, shed.Rejected, 0},
 		{40 * time.Millisecond, shed.Wait, 10 * time.Millisecond},
 		{80 * time.Millisecond, shed.Wait, 30 * time.Millisecond},
 		{time.Second, shed.Wait, 60 * time.Millisecond},
@@ -347,7 +347,7 @@ func TestWithoutWaiter(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	fill(t, s, spillway.Critical)
-	if d := s.Arrive(t0, &spillway.Call{}, &busy, nil); d.Verdict != shed.Refused {
+	if d := s.Arrive(t0, &spillway.Call{}, &busy, nil); d.Verdict != shed.Rejected {
 		t.Errorf("a full queue: %+v", d)
 	}
 }
@@ -368,7 +368,7 @@ func TestRefusalsAreShared(t *testing.T) {
 	fill(t, s, spillway.Critical)
 	a, _ := arrive(s, t0, spillway.Critical, busy)
 	b, _ := arrive(s, t0, spillway.Critical, busy)
-	if a.Err != b.Err || !strings.HasPrefix(a.Err.Error(), "spillway: refused locally by shed: ") {
+	if a.Err != b.Err || !strings.HasPrefix(a.Err.Error(), "spillway: rejected locally by shed at 49 of 49 requests in the waiting queue: ") {
 		t.Errorf("%v, %v", a.Err, b.Err)
 	}
 }

@@ -60,7 +60,7 @@ type Clients struct {
 	// Loop says that they are a closed loop, in place of a Rate or a Trace.
 	Loop bool
 	// Think is how long a client of a Loop waits before each call. After a call that
-	// took no time, as one that is refused locally, it is 1 ms where it would be zero.
+	// took no time, as one that is rejected locally, it is 1 ms where it would be zero.
 	Think Dist
 
 	// Deadline is how long after its intended start a call is given up; policies

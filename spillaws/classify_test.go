@@ -80,7 +80,7 @@ var errorsToClassify = []struct {
 	{name: "no such host", err: &net.DNSError{IsNotFound: true}, want: fault.Failure{Safety: fault.RetryUnsafe, Unprocessed: true}},
 	{name: "caller left", err: &aws.RequestCanceledError{Err: context.Canceled}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true}},
 	{name: "deadline of the caller", err: &smithy.CanceledError{Err: context.DeadlineExceeded}, want: fault.Failure{Safety: fault.RetryUnsafe, Canceled: true, Timeout: true}},
-	{name: "refused locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}, ours: true},
+	{name: "rejected locally", err: &smithyhttp.RequestSendError{Err: &spillway.RejectedError{}}, want: fault.Failure{Safety: fault.RetryUnsafe, Unsent: true}, ours: true},
 }
 
 func TestClassify(t *testing.T) {

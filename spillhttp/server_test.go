@@ -251,7 +251,7 @@ func TestObserveChangesNothing(t *testing.T) {
 			synctest.Wait()
 			refused[i] = map[string]bool{}
 			for _, e := range seen.take() {
-				refused[i][e.Call.Key] = e.Refused
+				refused[i][e.Call.Key] = e.Rejected
 			}
 			protected.close()
 			without.close()

@@ -29,7 +29,7 @@ const (
 // and the span is recorded.
 func annotate(e *spillway.Event, k telemetry.Kind) {
 	retry := e.Policy == "retry"
-	if !e.Refused && e.Call.Attempt == 0 && !(retry && k.Code() >= telemetry.Rejected) {
+	if !e.Rejected && e.Call.Attempt == 0 && !(retry && k.Code() >= telemetry.Rejected) {
 		return
 	}
 	span := trace.SpanFromContext(e.Context)
@@ -37,7 +37,7 @@ func annotate(e *spillway.Event, k telemetry.Kind) {
 		return
 	}
 	switch {
-	case e.Refused:
+	case e.Rejected:
 		rejected(span, e, k)
 	case retry:
 		ended(span, e, k)

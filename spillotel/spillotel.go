@@ -150,7 +150,7 @@ func (o *Observer) Observe(e spillway.Event) {
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if role := k.Role(); role >= 0 && e.Latency > 0 && !e.Refused {
+	if role := k.Role(); role >= 0 && e.Latency > 0 && !e.Rejected {
 		o.latency.Record(ctx, e.Latency.Seconds(), o.roles[role]...)
 	}
 	if !o.config.NoSpans && e.Context != nil {

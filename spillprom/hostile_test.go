@@ -116,7 +116,7 @@ func TestMemory(t *testing.T) {
 	before := heap()
 	for i := range 100_000 {
 		x.Observe(spillway.Event{
-			Time: time.Unix(int64(i), 0), Policy: "quota", Refused: true, Reason: spillway.ReasonQuota,
+			Time: time.Unix(int64(i), 0), Policy: "quota", Rejected: true, Reason: spillway.ReasonQuota,
 			Call: spillway.Call{Key: fmt.Sprint(i, pad), Customer: fmt.Sprint(i, pad)},
 		})
 	}

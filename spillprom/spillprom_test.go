@@ -100,7 +100,7 @@ func everything(x *Collector, policies ...string) {
 				x.Observe(spillway.Event{Time: now, Policy: policy, Call: call, Outcome: o, Latency: time.Second})
 			}
 			for _, why := range telemetry.ReasonsOf(policy) {
-				x.Observe(spillway.Event{Time: now, Policy: policy, Call: call, Refused: true, Reason: why})
+				x.Observe(spillway.Event{Time: now, Policy: policy, Call: call, Rejected: true, Reason: why})
 			}
 		}
 		for why := range retry.Reasons {
@@ -173,7 +173,7 @@ func TestValues(t *testing.T) {
 	x.AddBudget("none", bucket{&levels{}})
 	now := time.Now()
 	call := spillway.Call{Key: "GET /carts/{id}", Customer: "shop", Criticality: spillway.Sheddable}
-	rejected := spillway.Event{Time: now, Policy: "shed", Call: call, Refused: true, Reason: spillway.ReasonQueueFull}
+	rejected := spillway.Event{Time: now, Policy: "shed", Call: call, Rejected: true, Reason: spillway.ReasonQueueFull}
 	observed := rejected
 	observed.Mode = spillway.ModeObserve
 	retried := spillway.Event{Time: now, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 3 * time.Millisecond}
@@ -290,7 +290,7 @@ func TestConcurrent(t *testing.T) {
 		all.Go(func() {
 			for n := range each {
 				x.Observe(spillway.Event{
-					Time: time.Now(), Policy: "quota", Refused: n%2 == 0, Reason: spillway.ReasonQuota, Outcome: spillway.OutcomeServed,
+					Time: time.Now(), Policy: "quota", Rejected: n%2 == 0, Reason: spillway.ReasonQuota, Outcome: spillway.OutcomeServed,
 					Call: spillway.Call{Customer: fmt.Sprint("c", n%100), Key: fmt.Sprint(i)}, Context: context.Background(),
 				})
 			}

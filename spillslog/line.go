@@ -24,7 +24,7 @@ func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
 	switch {
 	case e.Mode != spillway.ModeEnforce:
 		l.level, l.text = slog.LevelInfo, "request would be rejected"
-	case !e.Refused:
+	case !e.Rejected:
 		l.text = "call not retried"
 	}
 	if l.logger == nil {
@@ -97,7 +97,7 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 // measured adds what the policy has measured.
 func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
 	r, ok := errors.AsType[*spillway.RejectedError](e.Err)
-	if !e.Refused || !ok {
+	if !e.Rejected || !ok {
 		return all
 	}
 	if r.Unit != "" {

@@ -82,7 +82,7 @@ func New(c Config) (*Observer, error) {
 
 // Observe implements [spillway.Observer].
 func (o *Observer) Observe(e spillway.Event) {
-	if o.config.Interval < 0 || !e.Refused && (e.Err == nil || e.Policy != "retry") {
+	if o.config.Interval < 0 || !e.Rejected && (e.Err == nil || e.Policy != "retry") {
 		return
 	}
 	k := telemetry.KindOf(&e)

@@ -81,7 +81,7 @@ func (b *bench) refusals() (all []decision) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.events {
-		if e.Refused && e.Mode == b.setup.Mode {
+		if e.Rejected && e.Mode == b.setup.Mode {
 			all = append(all, decision{e.Policy, e.Reason})
 		}
 	}
@@ -193,7 +193,7 @@ func (b *bench) settled() {
 	b.await("the end of all calls", func() bool { return b.InFlight() == 0 })
 	ran := func() map[string]int {
 		return b.count(func(e *spillway.Event) bool {
-			return !e.Refused && e.Outcome != spillway.OutcomeNotStarted || e.Refused && e.Mode == spillway.ModeObserve
+			return !e.Rejected && e.Outcome != spillway.OutcomeNotStarted || e.Rejected && e.Mode == spillway.ModeObserve
 		})
 	}
 	runs := int(b.runs.Load())

@@ -94,7 +94,7 @@ func (c *Cluster) Egress(config egress.Config) egress.Config {
 // have not become any.
 func (c *Cluster) passing(next spillway.Observer) spillway.Observer {
 	return spillway.ObserverFunc(func(e spillway.Event) {
-		if e.Policy == "inflight" && e.Refused && e.Mode == spillway.ModeObserve {
+		if e.Policy == "inflight" && e.Rejected && e.Mode == spillway.ModeObserve {
 			c.passed.Add(1)
 		}
 		if next != nil {

@@ -182,7 +182,7 @@ func (c *class) decide() {
 		p = 1 - float64(l.limit/c.rate*min(1, 2*max(0, c.credit)/c.depth()))
 	}
 	if p > 0 {
-		c.refusal.Store(refusal(c.criticality, p)) // before a rejection needs it
+		c.refusal.Store(rejections[c.criticality.Index()].At(100 * p)) // before a rejection needs it
 	}
 	c.share.Store(math.Float64bits(p))
 	c.change.state = stateOf(p, l)

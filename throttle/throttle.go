@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/rejection"
 )
 
 // Config configures a [Throttle]. The zero Config is ready for use.
@@ -135,7 +135,7 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 			return spillway.Ticket{}, c.refusal.Load()
 		}
 		if p = c.admit(at, u); p > 0 {
-			return spillway.Ticket{}, refusal(call.Criticality, p)
+			return spillway.Ticket{}, rejections[call.Criticality.Index()].At(100 * p)
 		}
 	}
 	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: call.Criticality}, nil
@@ -175,24 +175,23 @@ func (t *Throttle) Stats(now time.Time) Stats {
 	return s
 }
 
-// refusals holds each refusal that was ever needed, by criticality and percent.
-var refusals [spillway.Criticalities][101]atomic.Pointer[spillway.RejectedError]
+// rejections are those of each criticality, by percent.
+var rejections = makeRejections()
 
-// refusal returns the shared error for a refusal with probability p.
-func refusal(c spillway.Criticality, p float64) *spillway.RejectedError {
-	percent := math.Round(100 * p)
-	made := &refusals[c.Index()][int(percent)]
-	if e := made.Load(); e != nil {
-		return e
+func makeRejections() (all [spillway.Criticalities]*rejection.Table[spillway.RejectedError]) {
+	for i := range all {
+		c := spillway.Criticality(i) + spillway.Sheddable
+		all[i] = rejection.NewTable(func(level float64) *spillway.RejectedError {
+			return &spillway.RejectedError{
+				Policy:      "throttle",
+				Reason:      spillway.ReasonThrottle,
+				Criticality: c,
+				Level:       level,
+				Limit:       100,
+				Unit:        "% of " + c.String() + " calls rejected",
+				Advice:      "the backend accepts too few of them; send less, or wait until it accepts more",
+			}
+		})
 	}
-	made.CompareAndSwap(nil, &spillway.RejectedError{
-		Policy:      "throttle",
-		Reason:      spillway.ReasonThrottle,
-		Criticality: c,
-		Level:       percent,
-		Limit:       100,
-		Unit:        "% of " + c.String() + " calls refused",
-		Advice:      "the backend accepts too few of them; send less, or wait until it accepts more",
-	})
-	return made.Load()
+	return all
 }

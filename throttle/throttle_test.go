@@ -233,7 +233,7 @@ func TestRefusalExplainsItself(t *testing.T) {
 	if !ok || r.Policy != "throttle" || r.Reason != spillway.ReasonThrottle || r.Criticality != spillway.Sheddable || r.Level < 90 {
 		t.Errorf("refusal = %+v", r)
 	}
-	for _, word := range []string{"refused locally", "throttle", "SHEDDABLE", "send less"} {
+	for _, word := range []string{"rejected locally", "throttle", "SHEDDABLE", "send less"} {
 		if !strings.Contains(err.Error(), word) {
 			t.Errorf("%q does not say %q", err, word)
 		}

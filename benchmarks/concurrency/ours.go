@@ -71,7 +71,7 @@ func (a *ours) Arrive(r *Request) {
 		a.p.Run(r)
 	case shed.Wait:
 		a.p.Timer(a.p.Now()+d.MaxWait, r)
-	case shed.Refused:
+	case shed.Rejected:
 		a.p.Reject(r)
 	}
 	a.pump()

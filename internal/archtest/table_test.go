@@ -43,6 +43,7 @@ var table = map[string]row{
 	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},
 	"internal/place":       {level: policies}, // as final
+	"internal/rejection":   {level: words},
 	"internal/spacesaving": {level: words},
 	"internal/tokens":      {level: words},
 	"internal/unsent":      {level: words},

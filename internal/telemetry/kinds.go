@@ -146,7 +146,7 @@ func policyOf(name string) int {
 }
 
 func codeOf(e *spillway.Event, policy int) Code {
-	if e.Refused {
+	if e.Rejected {
 		if Rejected+Code(e.Reason) >= codes || policy == retryPolicy {
 			return Rejected
 		}

@@ -41,9 +41,9 @@ func TestKindOf(t *testing.T) {
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stop(retry.ReasonRetryAfter, 1)}, "retry/failed/retry_after"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverQuota, Err: stop(retry.ReasonDeadline, 2)}, "retry/failed/no_time"},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverQuota, Err: stop(retry.ReasonNotRetryable, 1)}, "retry/failed/over_quota"},
-		{spillway.Event{Policy: "retry", Refused: true, Reason: spillway.ReasonQuota}, "retry/failed/other"},
-		{spillway.Event{Policy: "mine", Refused: true}, "other/rejected/other"},
-		{spillway.Event{Policy: "mine", Refused: true, Reason: 200}, "other/rejected/other"},
+		{spillway.Event{Policy: "retry", Rejected: true, Reason: spillway.ReasonQuota}, "retry/failed/other"},
+		{spillway.Event{Policy: "mine", Rejected: true}, "other/rejected/other"},
+		{spillway.Event{Policy: "mine", Rejected: true, Reason: 200}, "other/rejected/other"},
 		{spillway.Event{}, "other/failed/failed"},
 	} {
 		k := KindOf(&row.e)
@@ -52,7 +52,7 @@ func TestKindOf(t *testing.T) {
 		}
 	}
 	for why := spillway.ReasonNone + 1; why <= spillway.ReasonFairShare; why++ {
-		k := KindOf(&spillway.Event{Policy: "shed", Refused: true, Reason: why})
+		k := KindOf(&spillway.Event{Policy: "shed", Rejected: true, Reason: why})
 		if k.Outcome() != "rejected" || k.Reason() != why.String() {
 			t.Errorf("%v: got %q %q", why, k.Outcome(), k.Reason())
 		}
@@ -100,7 +100,7 @@ func TestKindsDiffer(t *testing.T) {
 func TestCounts(t *testing.T) {
 	var c Counts
 	for range 3 {
-		c.Add(&spillway.Event{Policy: "throttle", Refused: true, Reason: spillway.ReasonThrottle, Mode: spillway.ModeObserve, Call: spillway.Call{Criticality: spillway.Sheddable}})
+		c.Add(&spillway.Event{Policy: "throttle", Rejected: true, Reason: spillway.ReasonThrottle, Mode: spillway.ModeObserve, Call: spillway.Call{Criticality: spillway.Sheddable}})
 	}
 	var totals Totals
 	c.Read(&totals)

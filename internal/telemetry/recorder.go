@@ -57,14 +57,14 @@ func table(field string, n, usual int) (*spacesaving.Table, error) {
 func (r *Recorder) Record(e *spillway.Event) Kind {
 	k := r.Add(e)
 	switch {
-	case e.Refused && e.Mode == spillway.ModeEnforce:
+	case e.Rejected && e.Mode == spillway.ModeEnforce:
 		if r.Routes != nil {
 			r.Routes.Add(e.Call.Key, uint8(e.Reason))
 		}
 		if r.Customers != nil && e.Call.Customer != "" {
 			r.Customers.Add(e.Call.Customer, uint8(e.Reason))
 		}
-	case !e.Refused && e.Call.Attempt > 0 && k.Policy() == Policies[retryPolicy]:
+	case !e.Rejected && e.Call.Attempt > 0 && k.Policy() == Policies[retryPolicy]:
 		r.Retries.Add(uint64(e.Call.Attempt))
 	}
 	return k

@@ -67,14 +67,14 @@ func (c *Collector) Observe(e spillway.Event) {
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].add(e.Latency)
 	}
-	if e.Refused && e.Mode == spillway.ModeEnforce {
+	if e.Rejected && e.Mode == spillway.ModeEnforce {
 		c.routes.Add(e.Call.Key, uint8(e.Reason))
 	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
 	switch {
-	case e.Refused && byEnd && (e.Mode == spillway.ModeEnforce || e.Call.Attempt > 0):
-	case e.Refused:
+	case e.Rejected && byEnd && (e.Mode == spillway.ModeEnforce || e.Call.Attempt > 0):
+	case e.Rejected:
 		c.refused(&e, class)
 	case e.Policy == "retry":
 		c.ended(&e, class, byEnd)

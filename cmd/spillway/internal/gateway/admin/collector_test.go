@@ -33,9 +33,9 @@ func TestKindsAndFates(t *testing.T) {
 		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", fateRefused},
 		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", fateRefused},
 		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", fateIngressWould},
-		{spillway.Event{Policy: "shed", Refused: true}, "shed", "rejected", "other", fateRefused},
-		{spillway.Event{Policy: "ratelimit", Refused: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", fateRefused},
-		{spillway.Event{Policy: "quota", Refused: true}, "quota", "rejected", "other", fateRefused},
+		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", fateRefused},
+		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", fateRefused},
+		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", fateRefused},
 		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", fateWithheld},
 		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", fateWithheld},
 		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeServed}, "batch", "admitted", "", none},
@@ -161,18 +161,18 @@ func TestCollectorAgainstModel(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			for range 2000 {
 				e := spillway.Event{
-					Policy: append(telemetry.Policies[:], "else")[r.IntN(len(telemetry.Policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Refused: r.IntN(3) == 0,
+					Policy: append(telemetry.Policies[:], "else")[r.IntN(len(telemetry.Policies)+1)], Outcome: spillway.Outcome(r.IntN(7)), Rejected: r.IntN(3) == 0,
 					Mode: spillway.Mode(r.IntN(2)), Latency: time.Duration(r.Int64N(1e9)),
 					Call: spillway.Call{Criticality: spillway.Criticality(r.IntN(6) - 3), Attempt: int32(r.IntN(4))},
 					Err:  []error{nil, outranked, crowded, context.Canceled, stopped(retry.ReasonBudget, 1)}[r.IntN(5)],
 				}
-				if e.Refused {
+				if e.Rejected {
 					e.Reason = spillway.Reason(r.IntN(12))
 				}
 				c.Observe(e)
 				mu.Lock()
 				model[cell{int(e.Mode), int(telemetry.KindOf(&e)), e.Call.Criticality.Index()}]++
-				if e.Policy == "retry" && !e.Refused {
+				if e.Policy == "retry" && !e.Rejected {
 					retried += uint64(e.Call.Attempt)
 				}
 				mu.Unlock()
@@ -215,7 +215,7 @@ func benchEvents() map[string]spillway.Event {
 	return map[string]spillway.Event{
 		"admitted": {Time: now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
 		"served":   {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
-		"refused":  {Time: now, Call: call, Policy: "shed", Refused: true, Err: outranked},
+		"refused":  {Time: now, Call: call, Policy: "shed", Rejected: true, Err: outranked},
 		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: outranked},
 	}
 }

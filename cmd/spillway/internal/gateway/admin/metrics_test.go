@@ -66,7 +66,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
 			}
 			for _, r := range telemetry.ReasonsOf(name) {
-				c.Observe(spillway.Event{Policy: name, Call: call, Refused: true, Mode: mode, Reason: r})
+				c.Observe(spillway.Event{Policy: name, Call: call, Rejected: true, Mode: mode, Reason: r})
 			}
 		}
 		for r := range retry.Reasons {

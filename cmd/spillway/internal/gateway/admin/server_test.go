@@ -242,7 +242,7 @@ func TestDebug(t *testing.T) {
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
-	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Refused: true, Err: crowded, Call: call})
+	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
 		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},

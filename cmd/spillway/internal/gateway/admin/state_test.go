@@ -41,8 +41,8 @@ func TestFigures(t *testing.T) {
 			c.Observe(e)
 		}
 		for range 3 {
-			c.Observe(spillway.Event{Policy: "quota", Refused: true, Mode: spillway.ModeObserve})
-			c.Observe(spillway.Event{Policy: "throttle", Refused: true, Mode: spillway.ModeObserve})
+			c.Observe(spillway.Event{Policy: "quota", Rejected: true, Mode: spillway.ModeObserve})
+			c.Observe(spillway.Event{Policy: "throttle", Rejected: true, Mode: spillway.ModeObserve})
 		}
 		g.InFlight, g.Peak = 7, 8+i
 		s.sampler.tick(s.now)

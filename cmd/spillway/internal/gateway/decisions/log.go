@@ -78,7 +78,7 @@ func (l *Log) Before(next spillway.Observer) spillway.Observer {
 
 // Observe implements [spillway.Observer].
 func (l *Log) Observe(e spillway.Event) {
-	if !e.Refused {
+	if !e.Rejected {
 		return
 	}
 	reason := accounts.Reason(e.Reason)

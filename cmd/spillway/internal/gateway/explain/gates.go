@@ -119,9 +119,9 @@ func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, config
 		f.Does = "is not asked"
 	case !asked:
 		f.Does = "is not reached"
-	case event.Refused && mode == spillway.ModeObserve:
+	case event.Rejected && mode == spillway.ModeObserve:
 		f.Does = "would refuse it, and lets it through: " + reason(event.Err)
-	case event.Refused:
+	case event.Rejected:
 		f.Does = "refuses it: " + reason(event.Err)
 	default:
 		f.Does = "lets it through"

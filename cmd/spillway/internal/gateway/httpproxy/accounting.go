@@ -50,9 +50,9 @@ func (n *accounting) take(e *spillway.Event) {
 		n.retried = n.retried || e.Call.Attempt > 0
 	}
 	switch {
-	case e.Mode != spillway.ModeEnforce && e.Refused:
+	case e.Mode != spillway.ModeEnforce && e.Rejected:
 		return // it went on
-	case e.Refused:
+	case e.Rejected:
 		n.rejected, n.reason = true, accounts.Reason(e.Reason)
 	case e.Policy == "retry":
 		n.ended, n.outcome = true, e.Outcome
@@ -146,7 +146,7 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 	switch n := accountingOf(e.Context); {
 	case n != nil:
 		n.take(&e)
-	case e.Refused && e.Mode == spillway.ModeEnforce:
+	case e.Rejected && e.Mode == spillway.ModeEnforce:
 		b.book.Begin()
 		b.book.End(accounts.End{Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality})
 		e.Context = b.sourced(e.Context)

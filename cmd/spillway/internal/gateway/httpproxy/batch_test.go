@@ -103,7 +103,7 @@ func TestEachTurnIsTold(t *testing.T) {
 		if e.Policy == "batch" {
 			mu.Lock()
 			defer mu.Unlock()
-			told = append(told, fmt.Sprint(e.Call.Key, " ", e.Call.Customer, " ", e.Outcome, " ", e.Refused))
+			told = append(told, fmt.Sprint(e.Call.Key, " ", e.Call.Customer, " ", e.Outcome, " ", e.Rejected))
 		}
 	})})
 	if err != nil {

@@ -113,7 +113,7 @@ func TestEnds(t *testing.T) {
 			}
 			e := all[n-1]
 			if e.Outcome != test.outcome || e.Call.Attempt != test.attempts || errors.Is(e.Err, spillway.ErrRejected) != test.refused ||
-				(e.Latency == 0) != test.timeless || e.Call.Key != "m" || e.Refused {
+				(e.Latency == 0) != test.timeless || e.Call.Key != "m" || e.Rejected {
 				t.Errorf("%+v", e)
 			}
 			if _, why := errors.AsType[*retry.Error](e.Err); why != (test.name == "given up") {

@@ -240,7 +240,7 @@ func TestTable(t *testing.T) {
 		{"timed out", "51141", "36"},
 		{"failed", "2", "0"},
 		{"refused remotely (503 or 429)", "0", "5"},
-		{"refused locally", "0", "46167"},
+		{"rejected locally", "0", "46167"},
 		{"dropped sends", "100", "0"},
 		{"unfinished", "4", "0"},
 		{"attempts per call", "4.00", "1.00"},

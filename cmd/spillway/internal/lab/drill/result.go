@@ -118,7 +118,7 @@ type Run struct {
 	P99MS   *float64 `json:"p99_ms"`
 	Samples int      `json:"samples"`
 	// AttemptsPerCall is attempts over calls that made at least one: what the
-	// retries made of the load. Calls refused locally are not in it.
+	// retries made of the load. Calls rejected locally are not in it.
 	AttemptsPerCall float64 `json:"attempts_per_call"`
 	Counts
 	// RecoverS is how long after the end of the step the service was back;

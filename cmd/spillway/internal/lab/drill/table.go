@@ -110,7 +110,7 @@ func (r *Result) rows() []row {
 		{"timed out", count(func(run *Run) int { return run.TimedOut })},
 		{"failed", count(func(run *Run) int { return run.Failed })},
 		{"refused remotely (503 or 429)", count(func(run *Run) int { return run.RefusedByBackend })},
-		{"refused locally", count(func(run *Run) int { return run.RefusedLocal })},
+		{"rejected locally", count(func(run *Run) int { return run.RefusedLocal })},
 		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},

@@ -38,8 +38,8 @@ var fates = []struct {
 	of func(*sim.ClientSeries) []int
 }{
 	{key{"goodput", "useful"}, func(s *sim.ClientSeries) []int { return s.Good }},
-	{key{"refused-throttle", "refused locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RefusedThrottle }},
-	{key{"refused-inflight", "refused locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RefusedInflight }},
+	{key{"refused-throttle", "rejected locally (throttle)"}, func(s *sim.ClientSeries) []int { return s.RefusedThrottle }},
+	{key{"refused-inflight", "rejected locally (in flight)"}, func(s *sim.ClientSeries) []int { return s.RefusedInflight }},
 	{key{"refused-backend", "refused by backend"}, func(s *sim.ClientSeries) []int { return s.RefusedByBackend }},
 	{key{"late", "late"}, func(s *sim.ClientSeries) []int { return s.Late }},
 	{key{"timed-out", "timed out"}, func(s *sim.ClientSeries) []int { return s.TimedOut }},
