@@ -43,7 +43,7 @@ var incidents = []incident{
 		return s
 	}},
 	{"customer-floods", "One customer floods", "Quotas reject requests.", func(t *testing.T) *stage {
-		s := newStage(t, shopOf("quota: {stranger: {rate: 20}}", serve(t, fine))+"routes: [{cluster: shop, customer: {header: X-Customer, trusted_header: true}}]\n").up()
+		s := newStage(t, shopOf("quota: {default_limit: {rate: 20}}", serve(t, fine))+"routes: [{cluster: shop, customer: {header: X-Customer, trusted_header: true}}]\n").up()
 		return s.load(60, customer("acme")).load(5, customer("globex"))
 	}},
 	{"retry-storm", "Clients retry", "Clients retry what is rejected.", func(t *testing.T) *stage {

@@ -26,7 +26,7 @@ var rooms = [][]string{
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile"},
 	// The laboratory.
-	{"lab/drill", "lab/scenario", "lab/target"},
+	{"lab/drill", "lab/scenario"},
 	{"lab/report", "lab/simreport"},
 }
 

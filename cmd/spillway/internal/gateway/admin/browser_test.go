@@ -181,7 +181,7 @@ func TestBrowser(t *testing.T) {
 	if want := []string{st.Verdict.Level, st.Verdict.Headline, st.Verdict.Text}; !slices.Equal(p.Verdict, want) || p.Verdict[0] != "warn" {
 		t.Errorf("the sentence is %q, want %q", p.Verdict, want)
 	}
-	if want := []string{"load", "refused", "latency", "in-flight", "retries", "throttle"}; !slices.Equal(p.Charts, want) || p.Labels != len(want) {
+	if want := []string{"load", "refused", "latency", "in-flight"}; !slices.Equal(p.Charts, want) || p.Labels != len(want) {
 		t.Errorf("drawn are %q, %d of them in words, want %q", p.Charts, p.Labels, want)
 	}
 	if wrong := mispainted(p.Painted["refused"], s.sampler.rows, func(f *Figures) Classes { return f.Refused }); wrong != "" {
@@ -190,10 +190,10 @@ func TestBrowser(t *testing.T) {
 	if p.RawRows != len(s.sampler.rows) {
 		t.Errorf("the data has %d rows, want %d", p.RawRows, len(s.sampler.rows))
 	}
-	if len(p.Reasons) != len(st.Reasons) || !strings.HasPrefix(p.Reasons[0], "shed higher_class") {
+	if len(p.Reasons) != len(st.Reasons) || !strings.HasPrefix(p.Reasons[0], "higher class (shed)") || !strings.Contains(p.Reasons[0], "runbook") {
 		t.Errorf("reasons %q", p.Reasons)
 	}
-	if len(p.Clusters) != 3 || !strings.HasSuffix(p.Clusters[0], "2 of 2 up") {
+	if len(p.Clusters) != 3 || !strings.HasPrefix(p.Clusters[0], "web2 of 2 up") {
 		t.Errorf("clusters %q", p.Clusters)
 	}
 	if p.Override != "" || p.Tuned != "" {
@@ -255,6 +255,7 @@ func TestBrowserSeesWrongStacking(t *testing.T) {
 // TestBrowserNarrow looks at an unprotected overload on a telephone in the dark.
 func TestBrowserNarrow(t *testing.T) {
 	s := overloaded(spillway.ModeObserve)
+	s.proxy.levels.Clusters[0].Throttle[0] = 0.5
 	s.proxy.levels.Override = &Override{Field: "mode", Value: "observe", File: "enforce", Since: noon}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: a long reason that nobody has thought of before"
 	s.proxy.levels.Gates = append(s.proxy.levels.Gates, Gate{Listener: "inside", Cluster: "web", Limit: 16, Waiting: 3})
@@ -264,7 +265,7 @@ func TestBrowserNarrow(t *testing.T) {
 	if p.Width != 390 {
 		t.Errorf("the window is %d wide", p.Width)
 	}
-	if want := []string{"load", "would", "latency", "in-flight", "retries", "throttle"}; !slices.Equal(p.Charts, want) {
+	if want := []string{"load", "would", "latency", "in-flight", "throttle"}; !slices.Equal(p.Charts, want) {
 		t.Errorf("drawn are %q, want %q", p.Charts, want)
 	}
 	if wrong := mispainted(p.Painted["would"], s.sampler.rows, func(f *Figures) Classes { return f.Would }); wrong != "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -34,6 +35,7 @@ type Collector struct {
 	booked    atomic.Bool   // by a proxy, so that events do not tell fates of these
 	events    telemetry.Counts
 	routes    *spacesaving.Table // rejections by route and reason
+	clusters  clusterCounter     // rejections by cluster
 	fates     [fateCount][spillway.Criticalities]atomic.Uint64
 	retries   atomic.Uint64
 	latency   [len(telemetry.Roles)]histogram // of requests that were served or late
@@ -69,6 +71,7 @@ func (c *Collector) Observe(e spillway.Event) {
 	}
 	if e.Rejected && e.Mode == spillway.ModeEnforce {
 		c.routes.Add(e.Call.Key, uint8(e.Reason))
+		c.clusters.add(routes.ClusterOf(e.Call.Key))
 	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
@@ -143,6 +146,7 @@ type totals struct {
 	events    telemetry.Totals
 	routes    []spacesaving.Count
 	unlisted  uint64 // rejections of other routes
+	clusters  map[string]uint64
 	fates     [fateCount][spillway.Criticalities]uint64
 	retries   uint64
 	latency   [len(telemetry.Roles)]counts
@@ -153,7 +157,7 @@ type totals struct {
 // read returns what was counted so far. Counters go on meanwhile, so that sums may be
 // off by the requests of that moment.
 func (c *Collector) read() *totals {
-	t := &totals{retries: c.retries.Load(), slowest: time.Duration(c.slowest.Swap(0))}
+	t := &totals{clusters: c.clusters.read(), retries: c.retries.Load(), slowest: time.Duration(c.slowest.Swap(0))}
 	c.events.Read(&t.events)
 	t.routes, t.unlisted = c.routes.Read()
 	for fate := range c.fates {

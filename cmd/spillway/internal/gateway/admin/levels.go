@@ -141,10 +141,13 @@ type Queue struct {
 
 // An Endpoint is an address of a cluster.
 type Endpoint struct {
-	Address  string `json:"address"`
-	InFlight int    `json:"in_flight"`
-	Attempts uint64 `json:"attempts"` // since the start
-	Down     string `json:"down"`     // why it gets no requests; empty: it does
+	Address  string        `json:"address"`
+	InFlight int           `json:"in_flight"`
+	Attempts uint64        `json:"attempts"` // since the start
+	Errors   uint64        `json:"-"`        // of them, failed ones
+	Answers  uint64        `json:"-"`        // of them, those with an answer
+	Took     time.Duration `json:"-"`        // all answers
+	Down     string        `json:"down"`     // why it gets no requests; empty: it does
 }
 
 // A Tuned is a limit that is moved as signals tell.

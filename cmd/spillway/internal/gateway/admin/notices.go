@@ -102,7 +102,7 @@ func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 	}
 	return Notice{
 		fmt.Sprintf("%d of %d endpoints of %s %s down.", len(down), len(x.Endpoints), x.Name, verb),
-		"The others serve: " + strings.Join(down[:min(3, len(down))], ", ") + ".",
+		strings.Join(down[:min(3, len(down))], ", ") + ". The others serve.",
 	}, true
 }
 

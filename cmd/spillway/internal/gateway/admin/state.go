@@ -97,13 +97,16 @@ type ClusterFigure struct {
 	Cluster
 
 	Endpoints []EndpointFigure `json:"endpoints"`
+	Rejected  float64          `json:"rejected"` // requests for it that were rejected here, per second
 }
 
 // An EndpointFigure is an endpoint and what is sent to it.
 type EndpointFigure struct {
 	Endpoint
 
-	Rate float64 `json:"rate"` // attempts per second
+	Rate    float64 `json:"rate"`       // attempts per second
+	Failing float64 `json:"errors"`     // failed ones per second
+	Latency float64 `json:"latency_ms"` // mean time to the head of an answer; 0: there was none
 }
 
 // A Reason is why requests were refused or lost.
@@ -317,24 +320,34 @@ func totalsOf(now *totals) Totals {
 // two samples.
 func clusterFigures(then, now *sample) []ClusterFigure {
 	type key struct{ cluster, address string }
-	before := make(map[key]uint64)
+	before := make(map[key]*Endpoint)
 	for i := range then.levels.Clusters {
-		for _, e := range then.levels.Clusters[i].Endpoints {
-			before[key{then.levels.Clusters[i].Name, e.Address}] = e.Attempts
+		x := &then.levels.Clusters[i]
+		for j := range x.Endpoints {
+			before[key{x.Name, x.Endpoints[j].Address}] = &x.Endpoints[j]
 		}
 	}
 	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
 	all := make([]ClusterFigure, 0, len(now.levels.Clusters))
 	for _, x := range now.levels.Clusters {
 		c := ClusterFigure{Cluster: x, Endpoints: []EndpointFigure{}}
+		c.Rejected = float64(now.totals.clusters[x.Name]-then.totals.clusters[x.Name]) / seconds
 		for _, e := range x.Endpoints {
 			was := before[key{x.Name, e.Address}]
-			if was > e.Attempts { // another one with that address
-				was = 0
+			if was == nil || was.Attempts > e.Attempts { // another one with that address
+				was = new(Endpoint)
 			}
-			c.Endpoints = append(c.Endpoints, EndpointFigure{e, float64(e.Attempts-was) / seconds})
+			c.Endpoints = append(c.Endpoints, endpointFigure(was, e, seconds))
 		}
 		all = append(all, c)
 	}
 	return all
+}
+
+func endpointFigure(was *Endpoint, e Endpoint, seconds float64) EndpointFigure {
+	f := EndpointFigure{Endpoint: e, Rate: float64(e.Attempts-was.Attempts) / seconds, Failing: float64(e.Errors-was.Errors) / seconds}
+	if n := e.Answers - was.Answers; n > 0 {
+		f.Latency = milliseconds(e.Took-was.Took) / float64(n)
+	}
+	return f
 }

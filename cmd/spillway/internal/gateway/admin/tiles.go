@@ -35,9 +35,9 @@ func goodputTile(f *Figures) Tile {
 // refusedTile shows what is refused; where all only observe, what would be.
 func refusedTile(s *State) Tile {
 	f := &s.Mean
-	rate, t := f.Refused.sum(), Tile{ID: "refused", Name: "Refused", Note: "nothing"}
+	rate, t := f.Refused.sum(), Tile{ID: "refused", Name: "Rejected", Note: "nothing"}
 	if would := f.Would.sum(); rate == 0 && would > 0 {
-		rate, t.ID, t.Name = would, "would-refuse", "Would be refused"
+		rate, t.ID, t.Name = would, "would-refuse", "Would be rejected"
 	}
 	t.Value, t.Text = &rate, perSecond(rate)
 	switch {
@@ -46,9 +46,9 @@ func refusedTile(s *State) Tile {
 	case rate > 0 && f.Offered > 0:
 		t.Note = percent(min(1, rate/f.Offered)) + " of offered"
 	case s.Mode == spillway.ModeObserve:
-		t.Note = "mode observe refuses nothing"
+		t.Note = "mode observe rejects nothing"
 	case s.Mode == spillway.ModeOff:
-		t.Note = "mode off refuses nothing"
+		t.Note = "mode off rejects nothing"
 	}
 	if f.matters(rate, refusedShare) {
 		t.Level = "warn"

@@ -40,6 +40,9 @@ type endpoint struct {
 	failed  atomic.Int64 // when it last could not be connected to, likewise
 	lost    atomic.Bool  // it has answered nothing since
 	trouble atomic.Pointer[string]
+	errors  atomic.Uint64 // attempts that failed
+	answers atomic.Uint64 // heads of answers
+	took    atomic.Int64  // the time of all of them
 }
 
 // lose is how long an endpoint that could not be connected to is reported as such. If
@@ -143,6 +146,9 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		x.End()
 		answer := errorOf(r.Context(), err, start, now)
 		answer.Class = class
+		if answer.Failed {
+			x.errors.Add(1)
+		}
 		e.set.Answered(now, &p, answer)
 		if answer.Unreachable {
 			x.failed.Store(int64(now.Sub(e.set.Start())))
@@ -152,6 +158,8 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	x.answers.Add(1)
+	x.took.Add(int64(now.Sub(start)))
 	e.answered(now, x, &p, class, resp, tried, safe(r))
 	e.hold(x, resp)
 	return resp, nil
@@ -165,6 +173,9 @@ func (e *endpoints) answered(
 		x.lost.Store(false)
 	}
 	said := read(resp, now)
+	if said.failed {
+		x.errors.Add(1)
+	}
 	e.set.Answered(now, p, balance.Answer{
 		Outcome: said.outcome(), Class: class, Hint: said.hint, Failed: said.failed,
 	})
@@ -240,6 +251,9 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 		x.failed.Store(o.failed.Load())
 		x.lost.Store(o.lost.Load())
 		x.trouble.Store(o.trouble.Load())
+		x.errors.Store(o.errors.Load())
+		x.answers.Store(o.answers.Load())
+		x.took.Store(o.took.Load())
 		if health {
 			x.health.state.Store(o.health.state.Load())
 		} else {

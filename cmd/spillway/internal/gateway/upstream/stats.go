@@ -11,6 +11,9 @@ type EndpointStats struct {
 	Address string
 	Busy    int           // attempts under way
 	Total   uint64        // attempts
+	Errors  uint64        // of them, failed ones
+	Answers uint64        // of them, those with an answer
+	Took    time.Duration // all answers, up to their heads
 	State   balance.State // why it is skipped
 	Weight  float64       // relative to the mean
 	Failed  bool          // the last connection failed less than 10 s ago, and no answer came since
@@ -27,7 +30,8 @@ func (e *endpoints) stats(now time.Time) []EndpointStats {
 	at := int64(now.Sub(e.set.Start()))
 	for i, x := range e.all {
 		s := EndpointStats{
-			Address: x.address, Busy: x.Busy(), Total: x.total.Load(), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
+			Address: x.address, Busy: x.Busy(), Total: x.total.Load(),
+			Errors: x.errors.Load(), Answers: x.answers.Load(), Took: time.Duration(x.took.Load()), State: e.set.State(now, x.Endpoint), Weight: e.set.Weight(i),
 			Failed: x.lost.Load() && x.failed.Load() >= at-int64(lose),
 			Health: x.health.is(), ChecksTotal: x.health.checks.Load(), FailedTotal: x.health.bad.Load(), SkippedTotal: x.health.skipped.Load(),
 		}

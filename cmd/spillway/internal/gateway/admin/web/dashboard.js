@@ -51,8 +51,8 @@
       line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
       line("late or failed", "timed-out", (r) => r.late + r.failed + r.declined),
       line("client gone", "refused-throttle", (r) => r.left + r.gone_waiting, { dash: [5, 4] })] },
-    { id: "refused", title: "Refused, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.refused) },
-    { id: "would", title: "Would be refused, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_refuse) },
+    { id: "refused", title: "Rejected, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.refused) },
+    { id: "would", title: "Would be rejected, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_refuse) },
     { id: "latency", title: "Latency of the admitted", about: "over ten seconds, log scale", text: millis, log: true, lines: [
       line("p50", "muted", (r) => r.p50_ms, { width: 1.5 }),
       line("p99", "ink", (r) => r.p99_ms, { width: 2 }),
@@ -64,7 +64,7 @@
     { id: "retries", title: "Retries", about: "for each request sent; budget", text: percent, least: 1, lines: [
       line("retry ratio", "ink", (r) => r.retry_ratio, { area: true }),
       line("budget", "refused-throttle", (r) => r.retry_budget, { dash: [5, 4] })] },
-    { id: "throttle", title: "Throttle", about: "probability of not being sent, by criticality", text: percent, least: 1, lines:
+    { id: "throttle", title: "Throttle", about: "probability that a request is not sent, by criticality", text: percent, least: 1, lines:
       short.map((label, i) => line(label, paints[i], (r) => r.throttle[i])) },
   ];
 
@@ -132,6 +132,37 @@
     c.restore();
   }
 
+  // The time axis is that of the start of the proxy, which a step of the clock does not move; clock
+  // returns the time of day as the proxy has it now.
+  const clock = (t) => {
+    const end = rows.at(-1)?.t ?? t, now = state ? new Date(state.time).getTime() / 1000 : end;
+    return new Date(1000 * (now - end + t)).toLocaleTimeString("en-GB");
+  };
+
+  // markChanges draws a line at each reload, change of mode and step of the clock.
+  function markChanges(u) {
+    const c = u.ctx, px = uPlot.pxRatio, { left, top, width, height } = u.bbox;
+    for (const change of state?.changes ?? []) {
+      const x = u.valToPos(change.t, "x", true);
+      if (x < left || x > left + width) continue;
+      c.save();
+      Object.assign(c, { strokeStyle: color(change.bad ? "timed-out" : "muted"), fillStyle: color(change.bad ? "timed-out" : "muted"), lineWidth: px });
+      c.setLineDash([3 * px, 3 * px]);
+      c.beginPath();
+      c.moveTo(x, top);
+      c.lineTo(x, top + height);
+      c.stroke();
+      c.beginPath();
+      c.moveTo(x - 4 * px, top);
+      c.lineTo(x + 4 * px, top);
+      c.lineTo(x, top + 7 * px);
+      c.fill();
+      c.restore();
+    }
+  }
+
+  const changesAt = (t) => (state?.changes ?? []).filter((c) => Math.abs(c.t - t) <= reach() / 100).map((c) => c.text);
+
   const ago = (seconds) => (seconds < 0.5 ? "now" : seconds % 60 ? `−${Math.round(seconds)} s` : `−${seconds / 60} min`);
   const decades = (u, axis, low, high) => {
     const at = [];
@@ -148,7 +179,7 @@
     }));
     return {
       width: plot.clientWidth, height: 168, legend: { show: false },
-      padding: [8, (u) => (roomy(u) ? 96 : 16), 0, 0],
+      padding: [8, (u) => (roomy(u) ? 96 : 30), 0, 0],
       cursor: { y: false, points: { show: !chart.stack, size: 6 }, drag: { x: false, y: false }, sync: { key: "spillway" } },
       scales: {
         x: { time: false, range: () => { const end = rows.at(-1)?.t ?? 0; return [end - reach(), end]; } },
@@ -156,10 +187,10 @@
       },
       series: [{}, ...(chart.stack ? lines.reverse() : lines)],
       axes: [
-        { ...axis, size: 24, gap: 5, splits: (u, i, from, to) => [1, 0.8, 0.6, 0.4, 0.2, 0].map((f) => to - f * (to - from)), values: (u, v) => v.map((t) => ago(u.scales.x.max - t)) },
+        { ...axis, size: 24, gap: 5, splits: (u, i, from, to) => { const step = (to - from) % 300 === 0 ? (to - from) / 5 : (to - from) / 4; return [4, 3, 2, 1, 0].map((k) => to - k * step).concat(to - from === 5 * step ? [from] : []).sort((a, b) => a - b); }, values: (u, v) => v.map((t) => (t === u.scales.x.max ? clock(t) : ago(u.scales.x.max - t))) },
         { ...axis, size: 56, gap: 5, splits: chart.log ? decades : undefined, space: 32, filter: (u, v) => v, values: (u, v) => v.map((y) => (y == null ? "" : (chart.axis ?? chart.text)(y))) },
       ],
-      hooks: { draw: [(u) => nameLines(u, chart)], setCursor: [(u) => chart.show(u.cursor.idx)] },
+      hooks: { draw: [(u) => { markChanges(u); nameLines(u, chart); }], setCursor: [(u) => chart.show(u.cursor.idx)] },
     };
   }
 
@@ -181,7 +212,7 @@
         const v = r ? i.of(r) : null;
         say(i.value, v == null ? "–" : chart.text(v));
       }
-      say(when, at == null ? "" : ago(rows.at(-1).t - at));
+      say(when, at == null ? "" : [clock(at), ago(rows.at(-1).t - at), ...changesAt(at)].join(", "));
     };
   }
 
@@ -199,13 +230,23 @@
   }
   for (const chart of charts) chart.plot = new uPlot(options(chart, chart.box), table(chart), chart.box);
 
-  // choose leaves out of the two stacked charts the one of which there is nothing.
+  const flats = { retries: (r) => r.retry_ratio > 0 || r.retry_budget < 0.999, throttle: (r) => sum(r.throttle) > 0, "in-flight": (r) => r.in_flight > 0 || r.waiting > 0 };
+
+  // choose hides charts with nothing but zeros, and one of the two stacked charts.
   function choose() {
     const end = rows.at(-1)?.t ?? 0, some = (key) => rows.some((r) => r.t > end - span && sum(r[key]) > 0);
     const would = some("would_refuse"), refused = some("refused");
     const figure = (id) => charts.find((c) => c.id === id).figure;
     figure("would").hidden = !would;
-    figure("refused").hidden = would && !refused;
+    figure("refused").hidden = !refused;
+    const folded = Object.keys(flats).filter((id) => {
+      const c = charts.find((x) => x.id === id), flat = !rows.some((r) => r.t > end - span && flats[id](r));
+      c.figure.hidden = flat;
+      return c.figure.hidden;
+    }).map((id) => charts.find((x) => x.id === id));
+    if (!refused && !would) folded.unshift(charts.find((c) => c.id === "refused"));
+    $("#flat").hidden = !folded.length;
+    say($("#flat"), "Nothing to show: " + folded.map((c) => c.title.toLowerCase()).join("; ") + ".");
   }
 
   function draw() {
@@ -237,7 +278,7 @@
 
   function tabulate() {
     const columns = charts.flatMap((c) => c.lines.map((l) => ({ name: (c.stack ? c.id + " " : "") + (c.id === "throttle" ? "throttle " : "") + l.label, text: c.text, of: l.value })));
-    const lines = rows.slice(-span).reverse().map((r) => [new Date(1000 * r.t).toLocaleTimeString("en-GB"),
+    const lines = rows.slice(-span).reverse().map((r) => [clock(r.t),
       ...columns.map((c) => { const v = c.of(r); return v == null ? "–" : c.text(v); })]);
     $("#raw .scroll").replaceChildren(grid(["time", ...columns.map((c) => c.name)], lines));
   }
@@ -255,6 +296,12 @@
     say(box.querySelector("p"), v.text);
     document.title = `${badges[v.level]}: ${v.headline} Spillway proxy`;
     say($("#about"), `${state.version}, mode ${state.mode}`);
+    const local = new Date(state.time), zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    say($("#clock"), local.toLocaleTimeString("en-GB") + " " + zone);
+    $("#clock").dateTime = state.time;
+    const notices = state.notices ?? [], list = $("#notices");
+    list.hidden = notices.length < 3; // the sentence above has two of them
+    list.replaceChildren(...notices.map((n) => { const e = make("li"); e.append(make("b", n.headline), " " + n.text); return e; }));
     const o = state.override;
     $("#override").hidden = !o;
     if (o) say($("#override"), `Changed by hand: ${o.field} is ${o.value} since ${new Date(o.since).toLocaleTimeString("en-GB")}, the configuration says ${o.file}. The next reload or restart drops the change.`);
@@ -282,19 +329,47 @@
   function showReasons() {
     const box = $("#reasons .scroll");
     if (!state.reasons.length) {
-      box.replaceChildren(make("p", "Nothing was refused or lost since the start.", { class: "note" }));
+      box.replaceChildren(make("p", "Nothing was rejected or lost since the start.", { class: "note" }));
       return;
     }
     const order = [3, 2, 1, 0];
     const lines = state.reasons.map((r) => {
-      const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be refused" : "refused") : r.outcome;
-      return [`${r.policy} ${r.reason}`, what, make("td", r.words, { class: "words" }), make("td", count(sum(r.minute)), { class: "all" }), ...order.map((i) => count(r.minute[i])), count(sum(r.total))];
+      const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be rejected" : "rejected") : r.outcome;
+      const words = make("td", r.words, { class: "words" });
+      if (r.measured) words.append(`; last at ${plain(r.measured.value)} of ${plain(r.measured.limit)} ${r.measured.unit}`);
+      if (r.do) {
+        const todo = make("span", r.do + " ", { class: "do" });
+        if (r.setting) todo.append(make("code", r.setting), " ");
+        if (r.link) todo.append(make("a", "runbook", { href: r.link, rel: "noreferrer" }));
+        words.append(todo);
+      }
+      return [named(r), what, make("td", count(sum(r.minute)), { class: "all" }), words, ...order.map((i) => count(r.minute[i])), count(sum(r.total))];
     });
-    box.replaceChildren(grid(["reason", "outcome", make("th", "", { class: "words" }), "all", ...order.map((i) => short[i]), "since start"], lines));
+    box.replaceChildren(grid(["reason", "outcome", "requests", make("th", "why, and what to do", { class: "words" }), ...order.map((i) => short[i]), "since start"], lines));
+  }
+
+  // named is a reason as people say it: "quota", "queue full (shed)".
+  function named(r) {
+    const reason = r.reason.replaceAll("_", " "), policy = { ratelimit: "rate limit", inflight: "in flight" }[r.policy] ?? r.policy;
+    return reason === policy || reason.includes(policy) || r.policy === "proxy" ? reason : `${reason} (${policy})`;
+  }
+
+  function showTop() {
+    const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.length);
+    $("#top").hidden = !lists.length;
+    $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
+      const box = make("div"), scroll = make("div", null, { class: "scroll" });
+      const rows = top.rows.slice(0, 5).map((r) => [r.name || "(none)", r.reason.replaceAll("_", " "), r.class, count(r.count)]);
+      const rest = [top.others ? `${count(top.others)} more are in no row` : "", top.error ? `counts may be ${count(top.error)} too low` : ""].filter(Boolean).join("; ");
+      scroll.append(grid([kind.slice(0, -1), "reason", "class", "rejected"], rows));
+      box.append(scroll);
+      if (rest) box.append(make("p", rest, { class: "note" }));
+      return box;
+    }));
   }
 
   function showClusters() {
-    const t = grid(["cluster", "in flight", "per second", "throttle", "budget", "state"], []);
+    const t = grid(["cluster", "state", "in flight", "sent", "latency", "errors", "rejected", "throttle", "retry budget"], []);
     const row = (name, attributes, ...cells) => {
       const r = t.tBodies[0].insertRow();
       for (const [k, v] of Object.entries(attributes)) r.setAttribute(k, v);
@@ -303,19 +378,21 @@
     for (const x of state.clusters) {
       const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
       const waiting = x.queue ? `, ${count(x.queue.waiting)} waiting` : "";
-      row(x.name, {}, x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sum(x.endpoints.map((e) => e.rate))),
-        percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–",
-        make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}));
+      const sent = sum(x.endpoints.map((e) => e.rate));
+      row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sent),
+        "", sent ? percent(sum(x.endpoints.map((e) => e.errors)) / sent) : "–", rate(x.rejected ?? 0),
+        percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–");
       const gates = state.gates.filter((g) => g.cluster === x.name);
       for (const g of gates.length > 1 ? gates : []) { // each finds its own part of the limit
-        row(`from ${g.listener}`, { class: "endpoint" }, g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : ""), "", "", "", g.waiting ? `${count(g.waiting)} waiting` : "");
+        row(`from ${g.listener}`, { class: "endpoint" }, g.waiting ? `${count(g.waiting)} waiting` : "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : ""), "", "", "", "", "", "");
       }
       for (const e of x.endpoints) {
-        row(e.address, { class: "endpoint" }, all > 1 ? e.in_flight : "", rate(e.rate), "", "", make("td", e.down || "up", e.down ? { class: "down" } : {}));
+        row(e.address, { class: "endpoint" }, make("td", e.down || "up", e.down ? { class: "down" } : {}), all > 1 ? e.in_flight : "", rate(e.rate),
+          e.latency_ms ? millis(e.latency_ms) : "–", e.rate ? percent(e.errors / e.rate) : "–", "", "", "");
       }
     }
     for (const g of state.gates.filter((g) => !state.clusters.some((x) => x.name === g.cluster))) { // MongoDB's
-      row(g.listener, {}, g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "");
+      row(g.listener, {}, "", g.in_flight + (g.limit ? ` / ${Math.round(g.limit)}` : "") + (g.waiting ? `, ${count(g.waiting)} waiting` : ""), "", "", "", "", "", "");
     }
     $("#clusters .scroll").replaceChildren(t);
   }
@@ -326,7 +403,11 @@
     if (!all.length) return;
     const lines = all.flatMap((l) => {
       const moves = l.moves.slice(0, 3);
-      return (moves.length ? moves : [null]).map((m, i) => [i ? "" : l.name, i ? "" : plain(l.value), i ? "" : `${plain(l.least)} to ${plain(l.most)}`,
+      // The usual value is the median of the moves: a limit at ten times it, or a tenth, is a cause.
+      const usual = l.moves.map((m) => m.from).sort((a, b) => a - b)[Math.floor(l.moves.length / 2)] ?? l.value;
+      const odd = l.value > 10 * usual || l.value < usual / 10;
+      const value = make("td", plain(l.value) + (odd ? `: usual is ${plain(usual)}` : l.value <= l.least ? ", at its minimum" : l.value >= l.most ? ", at its maximum" : ""), odd ? { class: "odd" } : {});
+      return (moves.length ? moves : [null]).map((m, i) => [i ? "" : l.name, i ? "" : value, i ? "" : `${plain(l.least)} to ${plain(l.most)}`,
         m ? `${new Date(m.time).toLocaleTimeString("en-GB")}: ${plain(m.from)} → ${plain(m.to)}` : "not moved yet", make("td", m?.why ?? "", { class: "words" })]);
     });
     $("#tuned .scroll").replaceChildren(grid(["limit", "value", "bounds", "move", make("th", "why", { class: "words" })], lines));
@@ -348,7 +429,20 @@
     showReasons();
     showClusters();
     showTuned();
+    showTop();
     draw();
+    cue();
+  }
+
+  // cue says at a heading that the table below it goes on to the side.
+  function cue() {
+    for (const box of document.querySelectorAll(".scroll")) {
+      const heading = box.parentElement.querySelector("h2");
+      box.tabIndex = box.scrollWidth > box.clientWidth + 1 ? 0 : -1;
+      if (!heading) continue;
+      if (!heading.querySelector(".cue")) heading.append(make("small", "scroll →", { class: "cue" }));
+      heading.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+    }
   }
 
   // --- the stream ---------------------------------------------------------------------
@@ -404,6 +498,6 @@
   dark.addEventListener("change", () => wear());
   const asked = new URLSearchParams(location.search).get("theme");
   wear(["light", "dark"].includes(asked) ? asked : undefined);
-  addEventListener("resize", draw);
+  addEventListener("resize", () => { draw(); cue(); });
   open();
 })();

@@ -1,0 +1,199 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// incidentsDoc is the table that TestIncidents writes with -update.
+const incidentsDoc = "../../docs/incidents.md"
+
+// A record is what operators see of an incident.
+type record struct {
+	level, banner, text string
+	top, do             string
+	alerts              []string
+	line                string
+	picture             bool
+}
+
+// recorded returns what operators see at the moment.
+func (s *stage) recorded(name string, st *shown) *record {
+	r := &record{level: st.Verdict.Level, banner: st.Verdict.Headline, text: st.Verdict.Text, top: "–", line: "–"}
+	if len(st.Reasons) > 0 {
+		top := st.Reasons[0]
+		r.top, r.do = fmt.Sprintf("%s: %s", strings.TrimPrefix(top.Policy+" "+top.Reason, top.Reason+" "), top.Words), top.Do
+	}
+	first, at := s.ask("metrics"), time.Now()
+	r.picture = s.picture(name)
+	pause := time.NewTimer(2 * time.Second)
+	<-pause.C
+	r.alerts = s.alerts(first, s.ask("metrics"), time.Since(at))
+	for line := range strings.SplitSeq(s.log.String(), "\n") {
+		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
+			_, r.line, _ = strings.Cut(line, " ") // without the time
+			break
+		}
+	}
+	return r
+}
+
+var sampleLine = regexp.MustCompile(`^(spillway_\w+(?:\{[^}]*\})?) (\S+)$`)
+
+// series returns the metrics of the program in a text of Prometheus.
+func series(text string) map[string]float64 {
+	all := make(map[string]float64)
+	for line := range strings.SplitSeq(text, "\n") {
+		if m := sampleLine.FindStringSubmatch(line); m != nil && !strings.Contains(m[1], "_bucket") {
+			if v, err := strconv.ParseFloat(m[2], 64); err == nil {
+				all[m[1]] = v
+			}
+		}
+	}
+	return all
+}
+
+// alerts returns which alerts there would be if the metrics went on for two hours as they did
+// between two reads.
+func (s *stage) alerts(first, second string, passed time.Duration) (names []string) {
+	dir := s.t.TempDir()
+	rules, err := filepath.Abs("../../deploy/alerts.yaml")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	text, err := os.ReadFile(rules)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "rule_files: [%q]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n", rules)
+	before, now := series(first), series(second)
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		labelled := name + "{"
+		if labels, ok := strings.CutSuffix(name, "}"); ok {
+			labelled = labels + ","
+		}
+		fmt.Fprintf(&b, "      - {series: '%sjob=\"edge\",instance=\"a\"}', values: '%g%+gx120'}\n", labelled, now[name], 60*(now[name]-before[name])/passed.Seconds())
+	}
+	b.WriteString("    alert_rule_test:\n")
+	for _, m := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(string(text), -1) {
+		fmt.Fprintf(&b, "      - {alertname: %s, eval_time: 119m, exp_alerts: []}\n", m[1])
+	}
+	file := filepath.Join(dir, "test.yaml")
+	if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := exec.Command("promtool", "test", "rules", file).CombinedOutput()
+	for _, m := range regexp.MustCompile(`alertname: (\w+), time`).FindAllStringSubmatch(string(out), -1) {
+		names = append(names, m[1])
+	}
+	if err != nil && len(names) == 0 {
+		s.t.Fatalf("%v: %s", err, out)
+	}
+	return names
+}
+
+// picture writes a picture of the dashboard, if there is a browser.
+func (s *stage) picture(name string) bool {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		return false
+	}
+	p := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "localhost"})
+	p.FlushInterval = -1
+	p.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
+	}}
+	front := httptest.NewServer(p)
+	defer front.Close()
+	defer front.CloseClientConnections()
+	file, err := filepath.Abs("../../docs/incidents/" + name + ".png")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	c := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
+		"--user-data-dir="+s.t.TempDir(), "--window-size=1100,560", "--timeout=3000", "--screenshot="+file, front.URL)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		s.t.Errorf("%v: %s", err, out)
+	}
+	return err == nil
+}
+
+const incidentsHead = `# Incidents
+
+What operators see of each incident. Each is produced by a test, with the program as it is:
+` + "`go test -run TestIncidents ./cmd/spillway`" + ` fails if the banner of the dashboard names another cause, or
+if a request is missing from the accounts. With ` + "`-update`" + ` it writes this page: the numbers and ports are those of
+one run. Alerts are those that Prometheus would raise if the metrics went on like this for two hours.
+
+`
+
+// writeIncidents writes the page.
+func writeIncidents(t *testing.T, all map[string]*record) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(incidentsHead + "| incident | banner | alerts |\n|---|---|---|\n")
+	for _, x := range incidents {
+		if r := all[x.name]; r != nil {
+			fmt.Fprintf(&b, "| [%s](#%s) | %s | %s |\n", x.title, x.name, r.banner, alertsOf(r))
+		}
+	}
+	for _, x := range incidents {
+		r := all[x.name]
+		if r == nil {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n", x.name)
+		fmt.Fprintf(&b, "%s.\n\n- Banner (%s): **%s** %s\n- Top row: %s.", x.title, r.level, r.banner, r.text, r.top)
+		if r.do != "" {
+			fmt.Fprintf(&b, " *Do:* %s", r.do)
+		}
+		fmt.Fprintf(&b, "\n- Alerts: %s\n- Log: `%s`\n", alertsOf(r), r.line)
+		if r.picture {
+			fmt.Fprintf(&b, "\n![%s](incidents/%s.png)\n", x.title, x.name)
+		}
+	}
+	if err := os.WriteFile(incidentsDoc, []byte(b.String()), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func alertsOf(r *record) string {
+	if len(r.alerts) == 0 {
+		return "none"
+	}
+	return strings.Join(r.alerts, ", ")
+}
+
+// TestIncidentsDoc: the page has all incidents, with their banners.
+func TestIncidentsDoc(t *testing.T) {
+	text, err := os.ReadFile(incidentsDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range incidents {
+		if _, section, ok := strings.Cut(string(text), "\n## "+x.name+"\n"); !ok || !strings.Contains(section, "**"+x.banner+"**") || !strings.Contains(string(text), "| ["+x.title+"](#"+x.name+") | "+x.banner+" |") {
+			t.Errorf("%s: docs/incidents.md does not say %q: run go test -run TestIncidents . -update in cmd/spillway", x.name, x.banner)
+		}
+	}
+}
