@@ -97,6 +97,7 @@ func callsChart(cases []scenario.Case, i int) chart {
 	}
 	for j, layers := range stacks {
 		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
+		f.shade(cases[j].Results[0].Windows)
 		f.axes(perSecond)
 		f.stack(layers)
 		c.Plots = append(c.Plots, f.plot(cases[j].Name, "useful at most "+perSecond(peak(layers[0]))))
@@ -116,6 +117,7 @@ func latencyChart(cases []scenario.Case, i int) chart {
 	for j := range cases {
 		s := &cases[j].Results[0].Clients[i].Series
 		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
+		f.shade(cases[j].Results[0].Windows)
 		f.axes(millis)
 		f.line("p50", known(s.P50MS))
 		f.line("p99", known(s.P99MS))
@@ -138,6 +140,7 @@ func loadChart(cases []scenario.Case, i int) chart {
 		r := cases[j].Results[0]
 		s := &r.Services[i].Series
 		f := frame{length: r.Seconds, top: round(top), step: r.StepS}
+		f.shade(r.Windows)
 		f.axes(perSecond)
 		f.line("arrived", rates(s.Arrived, r.StepS))
 		f.line("goodput", rates(s.Served, r.StepS))
@@ -147,7 +150,18 @@ func loadChart(cases []scenario.Case, i int) chart {
 }
 
 func perSecond(v float64) string { return short(v) + "/s" }
-func millis(v float64) string    { return short(v) + " ms" }
+
+// millis returns milliseconds as people read them: 250 ms, 20 s, 5 min.
+func millis(v float64) string {
+	switch {
+	case v >= 120_000:
+		return short(v/60_000) + " min"
+	case v >= 1000:
+		return short(v/1000) + " s"
+	default:
+		return short(v) + " ms"
+	}
+}
 
 func short(v float64) string {
 	switch {
@@ -233,6 +247,18 @@ type frame struct {
 func (f *frame) x(t float64) float64 { return left + float64((width-left-right)*min(t/f.length, 1)) }
 func (f *frame) y(v float64) float64 {
 	return above + float64((height-above-bottom)*(1-min(v/f.top, 1)))
+}
+
+// shade marks the windows that figures are of, each with its name.
+func (f *frame) shade(windows []sim.Span) {
+	for _, w := range windows {
+		from, to := f.x(w.From), f.x(w.To)
+		if to-from >= width-left-right-1 {
+			continue // all of it
+		}
+		fmt.Fprintf(&f.b, `<rect class="window" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, from, above, to-from, height-above-bottom)
+		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, (from+to)/2, above+11, template.HTMLEscapeString(w.Name))
+	}
 }
 
 func (f *frame) axes(text func(float64) string) {
