@@ -453,7 +453,9 @@ func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
 	}
 	for i := range s.Endpoints {
 		e := &s.Endpoints[i]
-		l.Endpoints = append(l.Endpoints, admin.Endpoint{Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Errors: e.Errors, Answers: e.Answers, Took: e.Took, Down: downOf(e, s.Panics)})
+		l.Endpoints = append(l.Endpoints, admin.Endpoint{
+			Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Errors: e.Errors, Answers: e.Answers, Took: e.Took, Down: downOf(e, s.Panics),
+		})
 	}
 	return l
 }

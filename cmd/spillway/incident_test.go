@@ -59,7 +59,7 @@ type stage struct {
 // listener.
 func newStage(t *testing.T, rest string) *stage {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "spill") // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "spill") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func (s *stage) load(second int, more ...func(n int, r *http.Request)) *stage {
 }
 
 // send sends a request and returns the status of its answer, 0 if there was none.
-func (s *stage) send(n int, ctx context.Context, more ...func(n int, r *http.Request)) int { //nolint:revive // n is that of the load
+func (s *stage) send(n int, ctx context.Context, more ...func(n int, r *http.Request)) int {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+"/cart/"+strconv.Itoa(n%10), http.NoBody)
 	if err != nil {
 		s.t.Error(err)

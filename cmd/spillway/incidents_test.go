@@ -49,7 +49,10 @@ var incidents = []incident{
 	{"retry-storm", "Clients retry", "Clients retry what is rejected.", func(t *testing.T) *stage {
 		s := newStage(t, "listeners: [{name: mesh, address: '127.0.0.1:0', boundary: internal, peers: ['127.0.0.0/8']}]\n"+shopOf("", serve(t, overloadedOf(3)))).up()
 		return s.every(30, func(n int) {
-			for attempt := 1; attempt <= 4 && s.send(n, context.Background(), attempts(attempt)) == http.StatusServiceUnavailable; attempt++ {
+			for attempt := range 4 {
+				if s.send(n, context.Background(), attempts(attempt+1)) != http.StatusServiceUnavailable {
+					return
+				}
 			}
 		})
 	}},
@@ -60,7 +63,7 @@ var incidents = []incident{
 	{"own-certificate-expired", "The proxy's certificate has expired", "The certificate of listener public has expired.", func(t *testing.T) *stage {
 		_, cert, key := expired(t)
 		s := newStage(t, "listeners: [{name: public, address: '127.0.0.1:0', tls: {certificate: '"+cert+"', key: '"+key+"'}}]\n"+shopOf("", serve(t, fine))).up()
-		s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as careless clients do
+		s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as careless clients do
 		return s.load(20, func(_ int, r *http.Request) { r.URL.Scheme = "https" })
 	}},
 	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", func(t *testing.T) *stage {

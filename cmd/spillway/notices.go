@@ -95,7 +95,8 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 		case left <= 0:
 			notices = append(notices, admin.Notice{
 				Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
-				Text:     fmt.Sprintf("It was valid until %s: clients that verify it cannot connect. Put a new one in its file: it is read again when it changes.", c.until.UTC().Format(time.DateTime)),
+				Text: fmt.Sprintf("It was valid until %s: clients that verify it cannot connect. Put a new one in its file: it is read again when it changes.",
+					c.until.UTC().Format(time.DateTime)),
 			})
 		case left < expiresSoon:
 			notices = append(notices, admin.Notice{

@@ -80,7 +80,10 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	all = append(all, l.Notices...)
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
 		text := s.steps[n-1].Text
-		all = append(all, Notice{strings.ToUpper(text[:1]) + text[1:] + ".", "Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host."})
+		all = append(all, Notice{
+			strings.ToUpper(text[:1]) + text[1:] + ".",
+			"Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host.",
+		})
 	}
 	return all
 }
@@ -110,7 +113,8 @@ func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 // hung up, between two samples.
 func mongoAway(then, now *Levels) (names []string) {
 	for _, x := range now.Mongo {
-		if !strings.HasSuffix(x.Name, "connectionsClosed.unreachable") && !strings.HasSuffix(x.Name, "connectionsClosed.hung_up") || slices.Contains(names, x.Listener) {
+		away := strings.HasSuffix(x.Name, "connectionsClosed.unreachable") || strings.HasSuffix(x.Name, "connectionsClosed.hung_up")
+		if !away || slices.Contains(names, x.Listener) {
 			continue
 		}
 		before := 0.0

@@ -36,7 +36,8 @@ func judge(s *State, ever bool) Verdict {
 		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
 		return Verdict{"bad", "No MongoDB server behind " + listed(s.MongoAway) + " can be used.",
-			"Servers hung up or could not be reached in the last " + fmt.Sprintf("%.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) + noticed(s)}
+			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
+				noticed(s)}
 	case f.InFlight > 0 && ended == 0:
 		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
 			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s)}
