@@ -138,26 +138,28 @@ func (c *conn) do(ctx context.Context, key, text string, repeatable bool, send f
 
 // operation returns the call of a statement on c outside transactions. text is that of the
 // statement, and repeatable says that it changes nothing.
-func (c *conn) operation(key, text string, repeatable bool, send func(context.Context) error) operation {
-	var failed error
-	broken := false
-	return operation{
-		key:  key,
-		text: text,
-		send: func(ctx context.Context) error {
-			if broken || failed != nil && !c.works() {
-				return &elsewhere{failed}
-			}
-			return send(ctx)
-		},
-		describe: func(err error, f fault.Failure) fault.Failure {
-			failed, broken = err, breaks(err)
-			if repeatable && broken && f.Safety == fault.RetryUnknown {
-				f.Safety = fault.RetrySafe
-			}
-			return f
-		},
+func (c *conn) operation(key, text string, repeatable bool, send func(context.Context) error) *operation {
+	return &operation{key: key, text: text, send: send, conn: c, repeatable: repeatable}
+}
+
+// attempt sends the statement, unless its connection has broken.
+func (o *operation) attempt(ctx context.Context) error {
+	if o.conn != nil && (o.broken || o.failed != nil && !o.conn.works()) {
+		return &elsewhere{o.failed}
 	}
+	return o.send(ctx)
+}
+
+// meaning returns what an error of an attempt means, given f as far as the error tells it.
+func (o *operation) meaning(err error, f fault.Failure) fault.Failure {
+	if o.conn == nil {
+		return o.describe(err, f)
+	}
+	o.failed, o.broken = err, breaks(err)
+	if o.repeatable && o.broken && f.Safety == fault.RetryUnknown {
+		f.Safety = fault.RetrySafe
+	}
+	return f
 }
 
 // elsewhere has database/sql send a statement on another connection, which may be done and

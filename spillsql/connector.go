@@ -106,7 +106,7 @@ func (c *Connector) open(ctx context.Context) (p *physical, err error) {
 			c.pool.opened(notOpened)
 		}
 	}()
-	err = c.gate.do(ctx, operation{
+	err = c.gate.do(ctx, &operation{
 		key: "connect",
 		send: func(ctx context.Context) (err error) {
 			if dialed = held; !held {

@@ -25,29 +25,37 @@ type gate struct {
 	clock     clock.Clock
 }
 
-// An operation is one call to the database: what is sent, and what it may be.
+// An operation is one call to the database: what is sent, and what it may be. It is one piece
+// of memory for all that a call has.
 type operation struct {
 	key  string
 	text string // of the statement; may be empty
 	send func(context.Context) error
 	// describe returns what an error of send means. It is given the meaning as far as the
-	// error tells it.
+	// error tells it. Nil where conn is set.
 	describe func(error, fault.Failure) fault.Failure
+
+	conn       *conn // of a statement
+	repeatable bool  // as it changes nothing
+	broken     bool  // the connection
+	failed     error // of the last attempt
+
+	flow egress.Flow
 }
 
 // do makes a call, with its retries. It returns errors of send, of package retry, and
 // rejections.
-func (g *gate) do(ctx context.Context, op operation) error {
-	var f egress.Flow
-	err := g.drive(ctx, &f, op)
+func (g *gate) do(ctx context.Context, op *operation) error {
+	f := &op.flow
+	err := g.drive(ctx, f, op)
 	if err == nil {
-		f.Succeed(g.now(&f))
+		f.Succeed(g.now(f))
 	}
 	return err
 }
 
 // drive makes the attempts of a call until one succeeds. The caller then ends f.
-func (g *gate) drive(ctx context.Context, f *egress.Flow, op operation) error {
+func (g *gate) drive(ctx context.Context, f *egress.Flow, op *operation) error {
 	call := callOf(ctx, op.key)
 	step := f.Begin(&g.policies, &call, op.route())
 	failed := time.Time{}
@@ -65,7 +73,7 @@ func (g *gate) drive(ctx context.Context, f *egress.Flow, op operation) error {
 				return err
 			}
 			failed = g.clock.Now()
-			step = g.fail(ctx, f, err, op.describe(err, g.meaning(ctx, err)), failed)
+			step = g.fail(ctx, f, err, op.meaning(err, g.meaning(ctx, err)), failed)
 		default:
 			if step.Final() {
 				final.Of(ctx).Set()
@@ -84,14 +92,14 @@ func (g *gate) wait(ctx context.Context, f *egress.Flow, step egress.Step, faile
 }
 
 // run makes one attempt. If the driver panics, what the attempt holds is given back.
-func (g *gate) run(ctx context.Context, f *egress.Flow, op operation) error {
+func (g *gate) run(ctx context.Context, f *egress.Flow, op *operation) error {
 	returned := false
 	defer func() {
 		if !returned {
 			f.Abort()
 		}
 	}()
-	err := op.send(ctx)
+	err := op.attempt(ctx)
 	returned = true
 	return err
 }
@@ -113,13 +121,13 @@ func (g *gate) end(ctx context.Context, f *egress.Flow, err error, means fault.F
 
 // hold is do for calls whose answer goes on after send has returned. Its caller settles the
 // place in flight when the answer has ended.
-func (g *gate) hold(ctx context.Context, op operation) (spillway.Ticket, error) {
-	var f egress.Flow
-	if err := g.drive(ctx, &f, op); err != nil {
+func (g *gate) hold(ctx context.Context, op *operation) (spillway.Ticket, error) {
+	f := &op.flow
+	if err := g.drive(ctx, f, op); err != nil {
 		return spillway.Ticket{}, err
 	}
 	place := f.Hold()
-	f.Succeed(g.now(&f))
+	f.Succeed(g.now(f))
 	return place, nil
 }
 

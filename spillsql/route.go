@@ -27,8 +27,11 @@ func (o *operation) route() egress.Router {
 	if o.text == "" {
 		return nil
 	}
-	return statement(o.text)
+	return o
 }
+
+// Route implements [egress.Router].
+func (o *operation) Route() string { return statement(o.text).Route() }
 
 // Route implements [egress.Router]. It is the text with ? in place of values, so that
 // statements which differ in values only are one route.
