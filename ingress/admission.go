@@ -26,7 +26,7 @@ type Step struct {
 	//   - [shed.Run]: serve the request, and call Done of the Admission when it has ended;
 	//   - [shed.Wait]: call Expire after For, Withdraw if the client leaves before, or
 	//     Proceed if Waiter leaves its queue before;
-	//   - [shed.Refused]: answer with the Refusal of the Admission. It has ended.
+	//   - [shed.Rejected]: answer with the Rejection of the Admission. It has ended.
 	Verdict shed.Verdict
 	// Wake says that requests may leave their queues: ask [Core.Next].
 	Wake bool

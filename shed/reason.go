@@ -83,6 +83,7 @@ func (s *Shedder) rejection(why reason, a *arrival, c *Config) *spillway.Rejecte
 		level, limit = float64(a.queue.n), 0
 	case excessive:
 		level = 100 * (1 - a.pass)
+	default: // not of an arrival
 	}
 	return s.rejections.at(why, a.class, level, limit)
 }
