@@ -26,6 +26,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/tune"
 )
@@ -333,6 +334,9 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 			l.Clusters = append(l.Clusters, clusterLevel(x, &stats))
 		}
 	}
+	for i := range s.Quotas {
+		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
+	}
 	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
 	for i := range c.Clusters {
 		if t, ok := s.Tuners[c.Clusters[i].Name]; ok {
@@ -340,6 +344,19 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		}
 	}
 	return l
+}
+
+// quotaLevel says how a quota stands that is shared with other proxies.
+func quotaLevel(s *quotas.Stats) admin.Quota {
+	q := admin.Quota{
+		Name: s.Name, Syncs: s.SyncsTotal - s.ErrorsTotal - s.FencedTotal, Errors: s.ErrorsTotal, Fenced: s.FencedTotal,
+		Leader: s.Leader, Tasks: s.Tasks, Age: s.Age, Conflict: s.ConfigConflict,
+	}
+	for _, c := range s.Customers {
+		debt := time.Duration(min(c.Debt/c.Rate, 1e6) * float64(time.Second))
+		q.Customers = append(q.Customers, admin.QuotaLevel{Customer: c.Name, Rate: c.Rate, Debt: debt, Marginal: c.Marginal})
+	}
+	return q
 }
 
 // tunedName is what the limit of a cluster that is moved is called.

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
@@ -88,11 +89,16 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	if !c.Live {
 		return all
 	}
-	return append(all,
+	all = append(all,
 		newStep("addresses", exitEnvironment, gateway.Bind(ctx, wanted), "all addresses can be listened on",
 			"an address is in use as long as a proxy with this very file runs; ports below 1024 need CAP_NET_BIND_SERVICE"),
 		newStep("endpoints", exitBroken, gateway.Reach(ctx, wanted), "all endpoints can be reached",
 			"is the service up, the name right, and the way open from here? The proxy starts without it, and answers 502"))
+	if n := len(wanted.Quotas); n > 0 {
+		all = append(all, newStep("quotas", exitBroken, quotas.Try(ctx, wanted), fmt.Sprintf("%d engines of quotas can be used", n),
+			"the proxy starts without them, and grants each customer its limit divided by tasks"))
+	}
+	return all
 }
 
 // schemaStep is what is wrong with the file itself.

@@ -8,20 +8,17 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
-	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
-	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
-	"github.com/seed90641741/spillway/spillredis/board"
 	"github.com/seed90641741/spillway/spillrlqs"
 )
 
@@ -49,31 +46,15 @@ const maxQuotaFile = 16 << 20
 
 // quotaFile is the file of "spillway quota".
 type quotaFile struct {
-	Domain         string                `yaml:"domain"`
-	Tasks          int                   `yaml:"tasks"`
-	Interval       time.Duration         `yaml:"interval"`
-	BurstSeconds   float64               `yaml:"burst_seconds"`
-	Capacity       float64               `yaml:"capacity"`
-	Customers      map[string]quotaLimit `yaml:"customers"`
-	DefaultLimit   quotaLimit            `yaml:"default_limit"`
-	UnlistedTotal  quotaLimit            `yaml:"unlisted_total"`
-	CustomerKey    string                `yaml:"customer_key"`
-	CriticalityKey string                `yaml:"criticality_key"`
-	Redis          *redisFile            `yaml:"redis"`
-}
+	policyconf.Engine `yaml:",inline"`
 
-type quotaLimit struct {
-	Rate   float64 `yaml:"rate"`
-	Weight float64 `yaml:"weight"`
-}
-
-// redisFile says how to reach servers of Redis or Valkey.
-type redisFile struct {
-	Addresses    []string `yaml:"addresses"`
-	Master       string   `yaml:"master"` // of Sentinel, which the addresses are then of
-	Username     string   `yaml:"username"`
-	PasswordFile string   `yaml:"password_file"`
-	TLS          bool     `yaml:"tls"`
+	BurstSeconds   float64                     `yaml:"burst_seconds"`
+	Capacity       float64                     `yaml:"capacity"`
+	Customers      map[string]policyconf.Limit `yaml:"customers"`
+	DefaultLimit   policyconf.Limit            `yaml:"default_limit"`
+	UnlistedTotal  policyconf.Limit            `yaml:"unlisted_total"`
+	CustomerKey    string                      `yaml:"customer_key"`
+	CriticalityKey string                      `yaml:"criticality_key"`
 }
 
 // Run serves until ctx ends.
@@ -92,7 +73,11 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 		return usage{err}
 	}
 	defer closeBoard()
-	s, err := spillrlqs.New(file.config(b))
+	wanted, err := file.config(b)
+	if err != nil {
+		return usage{fmt.Errorf("%s: %w", c.Config, err)}
+	}
+	s, err := spillrlqs.New(wanted)
 	if err != nil {
 		return usage{fmt.Errorf("%s: %w", c.Config, err)}
 	}
@@ -119,48 +104,34 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	return err
 }
 
-// config returns the configuration of the server.
-func (f *quotaFile) config(b fleet.Board) spillrlqs.Config {
-	limits := quota.LocalConfig{
-		Capacity: f.Capacity, DefaultLimit: f.DefaultLimit.limit(), UnlistedTotal: f.UnlistedTotal.limit(),
-		Customers: make(map[string]quota.Limit, len(f.Customers)),
+// config returns the configuration of the server, or an error that names a setting that it does
+// not have.
+func (f *quotaFile) config(b fleet.Board) (c spillrlqs.Config, err error) {
+	q := policyconf.Quota{
+		BurstSeconds: f.BurstSeconds, Capacity: f.Capacity, Customers: f.Customers, DefaultLimit: f.DefaultLimit, UnlistedTotal: f.UnlistedTotal,
 	}
-	for name, l := range f.Customers {
-		limits.Customers[name] = l.limit()
+	if name := q.OfOneProcess(); name != "" {
+		return c, fmt.Errorf("%s is given, but quotas for Envoys have none", name)
 	}
 	return spillrlqs.Config{
-		Board: b, Domain: f.Domain, CustomerKey: f.CustomerKey, CriticalityKey: f.CriticalityKey,
-		Fleet: fleet.Config{Limits: limits, Tasks: f.Tasks, Interval: f.Interval, BurstSeconds: f.BurstSeconds},
-	}
+		Board: b, Domain: f.Domain, CustomerKey: f.CustomerKey, CriticalityKey: f.CriticalityKey, Fleet: f.Fleet(&q),
+	}, nil
 }
-
-func (l quotaLimit) limit() quota.Limit { return quota.Limit{Rate: l.Rate, Weight: l.Weight} }
 
 // board returns the board that the file names, or nil, and what closes it.
 func (f *quotaFile) board() (fleet.Board, func(), error) {
 	if f.Redis == nil {
 		return nil, func() {}, nil
 	}
-	o := redis.UniversalOptions{Addrs: f.Redis.Addresses, MasterName: f.Redis.Master, Username: f.Redis.Username, PoolSize: 16}
-	if len(o.Addrs) == 0 {
-		return nil, nil, &spillway.FieldError{Path: "redis.addresses", Value: o.Addrs, Allowed: "one or more"}
-	}
-	if f.Redis.TLS {
-		o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	if f.Redis.PasswordFile != "" {
-		password, err := os.ReadFile(f.Redis.PasswordFile)
-		if err != nil {
-			return nil, nil, err
-		}
-		o.Password = strings.TrimRight(string(password), "\r\n")
-	}
-	client := board.Connect(o)
-	b, err := board.New(client, board.Config{Domain: f.Domain})
+	engine, err := quotas.Open(&f.Engine)
 	if err != nil {
-		return nil, nil, errors.Join(err, client.Close())
+		return nil, nil, err
 	}
-	return b, func() { _ = client.Close() }, nil
+	b, err := engine.Board(f.Domain)
+	if err != nil {
+		return nil, nil, errors.Join(err, engine.Close())
+	}
+	return b, func() { _ = engine.Close() }, nil
 }
 
 // options returns what the gRPC server is made of.

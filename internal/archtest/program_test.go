@@ -21,7 +21,7 @@ var rooms = [][]string{
 	{"gateway/accounts", "gateway/balance", "gateway/frames", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},
 	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
-	{"gateway/accesslog", "gateway/admin", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/upstream"},
+	{"gateway/accesslog", "gateway/admin", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile"},

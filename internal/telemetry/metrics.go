@@ -123,7 +123,36 @@ var (
 		"Counts of the ingress limiters of a MongoDB listener, by their names in serverStatus, and counts of the proxy.",
 	}
 	TunedLimit = Metric{"spillway_tuned_limit", Gauge, "1", []string{"name"}, Proxy, "A limit that is tuned by signals."}
-	Overrides  = Metric{
+
+	QuotaRate = Metric{
+		"spillway_quota_rate", Gauge, "1/s", []string{"quota", "customer"}, Proxy,
+		"Cost per second that a listed customer may use in all proxies that share the quota. The 20 customers with most debt have a series.",
+	}
+	QuotaDebt = Metric{
+		"spillway_quota_debt_seconds", Gauge, "s", []string{"quota", "customer"}, Proxy,
+		"Debt of a listed customer in all proxies, as the time that its rate takes to pay it. The 20 customers with most debt have a series.",
+	}
+	QuotaMarginal = Metric{
+		"spillway_quota_marginal_class", Gauge, "1", []string{"quota", "customer"}, Proxy,
+		"Criticality that is not admitted in full in all proxies, from 0 for SHEDDABLE to 3 for CRITICAL_PLUS; lower ones are rejected. " +
+			"-1 if all are admitted. The 20 customers with most debt have a series.",
+	}
+	QuotaAge = Metric{
+		"spillway_quota_levels_age_seconds", Gauge, "s", []string{"quota"}, Proxy,
+		"Time since the last new levels of a shared quota. Missing until the first.",
+	}
+	QuotaLeader   = Metric{"spillway_quota_leader", Gauge, "1", []string{"quota"}, Proxy, "1 if this proxy computes the levels of a shared quota, otherwise 0."}
+	QuotaTasks    = Metric{"spillway_quota_tasks", Gauge, "{task}", []string{"quota"}, Proxy, "Tasks that share a quota, by the last levels; 0 without any."}
+	QuotaConflict = Metric{
+		"spillway_quota_config_conflict", Gauge, "1", []string{"quota"}, Proxy,
+		"1 if this proxy has other limits than the leader, or leads and another task has, otherwise 0.",
+	}
+	QuotaSyncs = Metric{
+		"spillway_quota_syncs_total", Counter, "{sync}", []string{"quota", "result"}, Proxy,
+		"Exchanges of reports and levels: ok, error, and fenced where another task led meanwhile.",
+	}
+
+	Overrides = Metric{
 		"spillway_overrides", Gauge, "{setting}", nil, Proxy,
 		"Settings that were changed over the API and differ from the configuration.",
 	}
@@ -135,7 +164,8 @@ var Metrics = []*Metric{
 	&Decisions, &Requests, &Retries, &Latency, &RouteRejected, &CustomerRejected,
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
-	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit, &Overrides, &Ready,
+	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit,
+	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides, &Ready,
 }
 
 // LabelValues returns the values of the labels that have a fixed set of them, by label.

@@ -23,6 +23,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
 // Config is what a proxy is started with.
@@ -50,6 +51,7 @@ type Proxy struct {
 	logger    *slog.Logger
 	decisions *decisions.Log
 	cancel    context.CancelFunc
+	quotas    *quotas.Set
 	http      *httpproxy.Proxy
 	mongo     *mongoproxy.Proxy
 
@@ -72,10 +74,11 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	}
 	observer := p.decisions.Before(c.Observer)
 	ctx, p.cancel = context.WithCancel(ctx)
+	p.quotas = quotas.New(p.logger)
 	p.http = httpproxy.New(ctx, httpproxy.Config{
-		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Tracer: c.Tracer, Connect: c.Connect,
+		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Tracer: c.Tracer, Connect: c.Connect, Quotas: p.quotas,
 	})
-	p.mongo = mongoproxy.New(ctx, p.logger, observer)
+	p.mongo = mongoproxy.New(ctx, p.logger, observer, p.quotas)
 	if err := p.Update(c.Config); err != nil {
 		p.cancel()
 		return nil, err
@@ -94,13 +97,19 @@ func (p *Proxy) Update(c *config.Config) error {
 	}
 	c = c.Defaulted()
 	fit(c, openFiles(), p.logger)
+	q, err := p.quotas.Prepare(context.Background(), c)
+	if err != nil {
+		return err
+	}
 	m, err := p.mongo.Prepare(c)
 	if err != nil {
+		q.Abandon()
 		return err
 	}
 	h, err := p.http.Prepare(c)
 	if err != nil {
 		m.Abandon()
+		q.Abandon()
 		return err
 	}
 	if err := p.log(c.Log.Access); err != nil {
@@ -111,6 +120,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	memory.Process.SetLimit(c.MaxBuffered)
 	m.Commit()
 	h.Commit()
+	q.Commit()
 	p.tell(c)
 	p.config = c
 	return p.decisions.SetRate(c.Log.Refusals)
@@ -165,6 +175,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	var both sync.WaitGroup
 	both.Go(func() { errs[0] = p.mongo.Drain(ctx) })
 	both.Go(func() { errs[1] = p.http.Drain(ctx) })
+	both.Go(p.quotas.Leave)
 	both.Wait()
 	p.cancel()
 	p.http.SetAccessLog(nil).Close()
@@ -187,11 +198,12 @@ type Stats struct {
 
 	Memory memory.Stats       // bytes that are kept for clients
 	Mongo  []mongoproxy.Stats // of listeners for clients of MongoDB
+	Quotas []quotas.Stats     // that are shared with other proxies
 }
 
 // Stats returns the levels of all policies at the time now.
 func (p *Proxy) Stats(now time.Time) Stats {
-	return Stats{p.http.Stats(now), memory.Process.Stats(), p.mongo.Stats(now)}
+	return Stats{p.http.Stats(now), memory.Process.Stats(), p.mongo.Stats(now), p.quotas.Stats(now)}
 }
 
 // wrap says in which part of the configuration an error was found.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
 // Files returns an error for each certificate, key, authority or token that a
@@ -47,7 +48,7 @@ func Files(c *config.Config) (errs []error) {
 	}
 	_, err := keys.Server(c.Admin.TLS)
 	note("admin", "tls", err)
-	return errs
+	return append(errs, quotas.Files(c)...)
 }
 
 // Bind returns an error for each address that cannot be listened on, as is one that a

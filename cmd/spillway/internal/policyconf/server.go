@@ -13,6 +13,7 @@ type RateLimit struct {
 
 // Quota has the settings of package quota and of its local allocator.
 type Quota struct {
+	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with this domain and this name of the cluster or listener share the limits. Without it the limits are those of one listener of one process."`
 	Mode          Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
 	BurstSeconds  float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
 	Cost          float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`

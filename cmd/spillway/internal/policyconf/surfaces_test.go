@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/shed"
@@ -27,7 +28,7 @@ import (
 
 // configs are the Configs of the policies.
 var configs = []any{
-	attempts.Config{}, budget.Config{}, budget.EndpointsConfig{}, concurrency.Config{}, inflight.Config{}, load.Config{},
+	attempts.Config{}, budget.Config{}, budget.EndpointsConfig{}, concurrency.Config{}, fleet.Config{}, inflight.Config{}, load.Config{},
 	quota.Config{}, quota.LocalConfig{}, quota.Limit{}, ratelimit.Config{}, retry.BudgetedConfig{}, retry.HedgeConfig{},
 	retry.OverloadConfig{}, retry.StandardConfig{}, shed.Config{}, throttle.Config{}, tune.Config{},
 }
@@ -51,6 +52,10 @@ var inCode = map[string]string{
 	"load.Config.Reference":                   "package ingress sets it to the thresholds of the shedder",
 	"shed.Config.Policy":                      "the name of the policy in events",
 	"shed.Config.Advice":                      "likewise",
+	"fleet.Config.Limits.":                    "they are those of the quota that is shared",
+	"fleet.Config.BurstSeconds":               "likewise",
+	"fleet.Config.MaxUnlisted":                "likewise: max_unlisted",
+	"fleet.Config.Task":                       "tasks have random names",
 	"retry.HedgeConfig.":                      "neither the proxy nor the simulation sends hedges",
 	"retry.StandardConfig.Prices.":            "they follow from the revision",
 }
@@ -59,7 +64,7 @@ var proxy = surface{
 	name: "the configuration of the proxy",
 	sections: map[string]any{
 		"clusters.0.rate_limit": policyconf.RateLimit{}, "clusters.0.quota": policyconf.Quota{},
-		"clusters.0.quota.customers.acme": policyconf.Limit{}, "clusters.0.shed": policyconf.Shed{},
+		"quotas.shared": policyconf.Engine{}, "clusters.0.quota.customers.acme": policyconf.Limit{}, "clusters.0.shed": policyconf.Shed{},
 		"clusters.0.attempts": policyconf.Attempts{}, "clusters.0.throttle": policyconf.Throttle{},
 		"clusters.0.inflight": policyconf.Inflight{}, "clusters.0.retry": config.Retry{},
 		"clusters.0.retry.budget": policyconf.Budget{}, "clusters.0.tune": config.Tune{}, "mongo.0.retry": config.MongoRetry{},
@@ -100,6 +105,7 @@ var scenarios = surface{
 	},
 	without: map[string]string{
 		"tune.Config.":                   "the simulation has no tuner",
+		"fleet.Config.":                  "a simulated service is one process",
 		"budget.EndpointsConfig.":        "callers have one budget each: that of budget.Config",
 		"retry.OverloadConfig.Retarget":  "it is a setting of the simulated caller, for all strategies",
 		"ratelimit.Config.Exempt.CIDRs":  "simulated callers have no addresses",

@@ -40,6 +40,28 @@ type Levels struct {
 	Mongo     []Count
 	Notices   []Notice // the worst first
 	Changes   []Change // the latest, the oldest first
+	Quotas    []Quota
+}
+
+// A Quota is one that is shared with other proxies.
+type Quota struct {
+	Name      string        `json:"name"`   // of the cluster or listener
+	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
+	Errors    uint64        `json:"errors"` // that failed
+	Fenced    uint64        `json:"fenced"` // that came too late, as another task led
+	Leader    bool          `json:"leader"`
+	Tasks     int           `json:"tasks"` // 0 without levels
+	Age       time.Duration `json:"age"`   // of the levels; negative without any
+	Conflict  bool          `json:"conflict"`
+	Customers []QuotaLevel  `json:"customers"`
+}
+
+// A QuotaLevel is the level of a customer in all proxies.
+type QuotaLevel struct {
+	Customer string        `json:"customer"`
+	Rate     float64       `json:"rate"`
+	Debt     time.Duration `json:"debt"`     // at this rate
+	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
 }
 
 // A Count is one of a listener for clients of MongoDB.

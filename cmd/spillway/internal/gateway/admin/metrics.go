@@ -73,6 +73,9 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	for _, x := range st.Mongo {
 		m.level(telemetry.Mongo, x.Value, x.Listener, x.Name)
 	}
+	for i := range st.Quotas {
+		m.quota(&st.Quotas[i])
+	}
 	for _, l := range st.Tuned {
 		m.level(telemetry.TunedLimit, l.Value, l.Name)
 	}
@@ -174,6 +177,23 @@ func (m metrics) cluster(x *ClusterFigure) {
 	}
 	m.level(telemetry.Endpoints, float64(len(x.Endpoints)-down), x.Name, "up")
 	m.level(telemetry.Endpoints, float64(down), x.Name, "down")
+}
+
+func (m metrics) quota(q *Quota) {
+	m.count(telemetry.QuotaSyncs, q.Syncs, q.Name, "ok")
+	m.count(telemetry.QuotaSyncs, q.Errors, q.Name, "error")
+	m.count(telemetry.QuotaSyncs, q.Fenced, q.Name, "fenced")
+	m.level(telemetry.QuotaLeader, b2f(q.Leader), q.Name)
+	m.level(telemetry.QuotaTasks, float64(q.Tasks), q.Name)
+	m.level(telemetry.QuotaConflict, b2f(q.Conflict), q.Name)
+	if q.Age >= 0 {
+		m.level(telemetry.QuotaAge, q.Age.Seconds(), q.Name)
+	}
+	for _, c := range q.Customers {
+		m.level(telemetry.QuotaRate, c.Rate, q.Name, c.Customer)
+		m.level(telemetry.QuotaDebt, c.Debt.Seconds(), q.Name, c.Customer)
+		m.level(telemetry.QuotaMarginal, float64(c.Marginal), q.Name, c.Customer)
+	}
 }
 
 func b2f(b bool) float64 {

@@ -80,7 +80,7 @@ func (s *sampler) summarize() *State {
 		Time: now.wall, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: s.explained(reasons(minute.totals, now.totals)),
-		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo,
+		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas,
 		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l), Totals: totalsOf(now.totals),
 		Top: s.decided.Top(now.at, topRows),
 	}

@@ -39,6 +39,7 @@ type State struct {
 	Tuned     []Tuned         `json:"tuned,omitempty"`
 	Mongo     []Count         `json:"mongo,omitempty"`
 	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
+	Quotas    []Quota         `json:"quotas,omitempty"`
 
 	Totals Totals `json:"-"` // for the metrics
 }

@@ -39,6 +39,7 @@ func (k *checker) check() {
 	k.admin()
 	k.otel()
 	k.xds()
+	k.engines()
 	k.oneOf("log.format", c.Log.Format, "text", "json")
 	k.access()
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
@@ -322,6 +323,7 @@ func (k *checker) admission(at string, x *Cluster) {
 			_, err = quota.New(all)
 			policy[quota.Config](k, at+".quota", *q, err)
 		}
+		k.shared(at+".quota", x.Name, q)
 	}
 	k.shed(at+".shed", &x.Shed)
 	k.maxByKey(at+".shed.max_by_key", x)

@@ -12,17 +12,18 @@ import (
 
 // A Config is a proxy as its file describes it.
 type Config struct {
-	Mode         Mode          `yaml:"mode" jsonschema_description:"Of every gate that is given none of its own: off, observe or enforce. The default is observe: gates decide and report, and let all through."`
-	Listeners    []Listener    `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
-	Clusters     []Cluster     `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
-	Routes       []Route       `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
-	MaxBuffered  int64         `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
-	DrainTimeout time.Duration `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
-	Mongo        []Mongo       `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
-	XDS          *XDS          `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
-	Admin        Admin         `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes."`
-	Log          Log           `yaml:"log" jsonschema_description:"What is written to the log, and how."`
-	Otel         *Otel         `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It counts from the start of the program on."`
+	Mode         Mode              `yaml:"mode" jsonschema_description:"Of every gate that is given none of its own: off, observe or enforce. The default is observe: gates decide and report, and let all through."`
+	Listeners    []Listener        `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
+	Clusters     []Cluster         `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
+	Routes       []Route           `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
+	MaxBuffered  int64             `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
+	DrainTimeout time.Duration     `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
+	Mongo        []Mongo           `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
+	Quotas       map[string]Engine `yaml:"quotas" jsonschema_description:"Engines by which proxies share the limits of customers, by name. A quota uses one with its field engine."`
+	XDS          *XDS              `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
+	Admin        Admin             `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes."`
+	Log          Log               `yaml:"log" jsonschema_description:"What is written to the log, and how."`
+	Otel         *Otel             `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It counts from the start of the program on."`
 }
 
 // Admin is where operators look, and who may make changes.
@@ -55,6 +56,10 @@ type (
 	Quota = policyconf.Quota
 	// Limit has the settings of a customer.
 	Limit = policyconf.Limit
+	// Engine says how proxies share quotas.
+	Engine = policyconf.Engine
+	// ClientTLS is whom the proxy believes an endpoint to be, and who the proxy is.
+	ClientTLS = policyconf.ClientTLS
 	// Attempts has the settings of package attempts.
 	Attempts = policyconf.Attempts
 	// Shed has the settings of packages shed and concurrency.
@@ -137,14 +142,6 @@ type Cluster struct {
 	Tune *Tune `yaml:"tune" jsonschema_description:"Moves one of the limits as the cluster gets slower or faster, and says why."`
 
 	XDS *ClusterXDS `yaml:"xds" jsonschema_description:"The control plane sets what may be in flight, and how many retries, by circuit_breakers: max_requests, max_retries, retry_budget; and is told what was refused. Until it answers, max_requests is 1024. The endpoints stay those that are given here."`
-}
-
-// ClientTLS is whom the proxy believes an endpoint to be, and who the proxy is.
-type ClientTLS struct {
-	CA          string `yaml:"ca" jsonschema_description:"File with those who may vouch for endpoints, in PEM; the default is those of the system."`
-	ServerName  string `yaml:"server_name" jsonschema_description:"The name in the certificate; the default is the host of the endpoint."`
-	Certificate string `yaml:"certificate" jsonschema_description:"File with the chain of the proxy itself, in PEM."`
-	Key         string `yaml:"key" jsonschema_description:"File with its key, in PEM."`
 }
 
 // Health is how the endpoints of a cluster are checked.
@@ -241,6 +238,9 @@ func (c *Config) Files() (names []string) {
 	}
 	if x := c.XDS; x != nil && x.TLS != nil {
 		add(x.TLS.CA, x.TLS.Certificate, x.TLS.Key)
+	}
+	for _, e := range c.Quotas {
+		add(e.Files()...)
 	}
 	for _, l := range c.Listeners {
 		if t := l.TLS; t != nil {

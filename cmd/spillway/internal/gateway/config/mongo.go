@@ -223,7 +223,7 @@ func (k *checker) mongo(at string, m *Mongo) {
 	k.oneOf(at+".topology", m.Topology, "hide", "pass")
 	k.mongoParameters(at+".parameters", m)
 	k.mode(at+".request_mode", m.RequestMode)
-	k.admission(at, &Cluster{Quota: m.Quota, Shed: m.Shed})
+	k.admission(at, &Cluster{Name: m.Defaulted().Name, Quota: m.Quota, Shed: m.Shed})
 	for i := range m.Classes {
 		class := &m.Classes[i]
 		k.class(fmt.Sprintf("%s.classes[%d].criticality", at, i), class.Criticality)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -39,6 +40,8 @@ type Config struct {
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
+	// Quotas has the quotas that are shared with other proxies. Nil means that there are none.
+	Quotas *quotas.Set
 }
 
 // A Proxy is one that runs. It is safe for concurrent use; make one with [Start].
@@ -52,6 +55,7 @@ type Proxy struct {
 	base     context.Context               //nolint:containedctx // of all requests, as http.Server.BaseContext has it
 	cancel   context.CancelFunc
 	connect  Connect
+	quotas   *quotas.Set
 	running  sync.WaitGroup // servers, and what was replaced and has still to end
 	former   sync.WaitGroup // listeners that were replaced, as long as they drain
 
@@ -69,7 +73,7 @@ type Proxy struct {
 // proxy: that runs until it is told to [Proxy.Drain].
 func New(ctx context.Context, c Config) *Proxy {
 	p := &Proxy{
-		logger: c.Logger, config: &config.Config{}, connect: c.Connect,
+		logger: c.Logger, config: &config.Config{}, connect: c.Connect, quotas: c.Quotas,
 		listeners: make(map[string]*listener), clusters: make(map[string]*cluster), gates: make(map[gateKey]*gate),
 	}
 	if p.logger == nil {

@@ -93,7 +93,7 @@ func (t *tuning) put(limit float64) error {
 		if key.cluster != t.name {
 			continue
 		}
-		c := n.ingress(key, g.settings.Load().config)
+		c := p.ingress(n, key, g.settings.Load().config)
 		c.Observer, c.RateLimit.Rate = p.observerOf(key.listener), limit
 		if err := g.ingress.Update(c); err != nil {
 			return err

@@ -132,7 +132,7 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 
 // makeGate makes a gate, unless it is there.
 func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
-	c := n.ingress(key, l)
+	c := p.ingress(n, key, l)
 	c.Observer = p.observerOf(key.listener)
 	if kept := p.gates[key]; kept != nil {
 		n.gates[key] = kept
@@ -152,10 +152,12 @@ func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 	return nil
 }
 
-func (n *next) ingress(key gateKey, l *config.Listener) ingress.Config {
+func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config {
 	for i := range n.config.Clusters {
 		if x := &n.config.Clusters[i]; x.Name == key.cluster {
-			return n.config.Ingress(l, x)
+			c := n.config.Ingress(l, x)
+			p.quotas.Share(&c.Quota, n.config, x.Name, x.Quota)
+			return c
 		}
 	}
 	return ingress.Config{} // cannot be: routes were checked
@@ -168,7 +170,7 @@ func (p *Proxy) commit(n *next) {
 	}
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
-			c := n.ingress(key, n.settings[key.listener].config)
+			c := p.ingress(n, key, n.settings[key.listener].config)
 			c.Observer = p.observerOf(key.listener)
 			p.impossible(g.ingress.Update(c)) // it was tried
 		}

@@ -178,7 +178,7 @@ func newObserved(tb testing.TB, by spillway.Observer, change func(*config.Mongo)
 	if t, ok := tb.(*testing.T); ok {
 		logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	f.Proxy = New(context.Background(), logger, by)
+	f.Proxy = New(context.Background(), logger, by, nil)
 	f.put()
 	f.addr = f.Addr("m").String()
 	tb.Cleanup(func() { _ = f.drain() })

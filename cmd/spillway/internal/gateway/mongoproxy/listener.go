@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -70,6 +71,7 @@ type listener struct {
 	gate      *ingress.Server
 	endpoints *endpoints
 	observer  spillway.Observer
+	quotas    *quotas.Set
 	logger    *slog.Logger
 	logs      *ratelimit.Limiter // of what strangers can cause
 	counts    counts
@@ -91,7 +93,7 @@ const logRate = 10
 
 // newListener opens a listener. It does not serve yet.
 func (p *Proxy) newListener(s *settings) (*listener, error) {
-	l := &listener{endpoints: newEndpoints(), observer: p.observer, logger: p.logger, conns: make(map[*conn]struct{})}
+	l := &listener{endpoints: newEndpoints(), observer: p.observer, quotas: p.quotas, logger: p.logger, conns: make(map[*conn]struct{})}
 	l.settings.Store(s)
 	l.endpoints.set(s.config.Endpoints)
 	var err error
@@ -112,6 +114,7 @@ func (p *Proxy) newListener(s *settings) (*listener, error) {
 func (l *listener) ingress(s *settings) ingress.Config {
 	c := s.config.Ingress(s.all)
 	c.Observer = l.observer
+	l.quotas.Share(&c.Quota, s.all, s.config.Name, s.config.Quota)
 	if t := l.tuning.Load(); t != nil {
 		c.RateLimit.Rate = t.tuner.Limit()
 	}

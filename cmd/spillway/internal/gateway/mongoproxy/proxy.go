@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
 // A Proxy is all listeners for clients of MongoDB. It is safe for concurrent use; make
@@ -19,6 +20,7 @@ import (
 type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer
+	quotas   *quotas.Set
 	base     context.Context //nolint:containedctx // of all connections
 	running  sync.WaitGroup  // listeners that end
 	ending   context.Context //nolint:containedctx // for as long as they may
@@ -30,12 +32,12 @@ type Proxy struct {
 }
 
 // New returns a Proxy without listeners. When ctx ends, so does all that connections
-// wait for. A nil logger or observer is none.
-func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer) *Proxy {
+// wait for. A nil logger or observer is none; without a set no quota is shared with other proxies.
+func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer, shared *quotas.Set) *Proxy {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	p := &Proxy{logger: logger, observer: observer, base: ctx, listeners: make(map[string]*listener)}
+	p := &Proxy{logger: logger, observer: observer, quotas: shared, base: ctx, listeners: make(map[string]*listener)}
 	p.ending, p.cut = context.WithCancel(ctx)
 	return p
 }

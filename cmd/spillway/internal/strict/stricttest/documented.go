@@ -1,6 +1,7 @@
 package stricttest
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -152,9 +153,12 @@ func (l library) lookup(target string) (string, error) {
 	return doc, nil
 }
 
+// paths are those of packages whose path is not their name.
+var paths = map[string]string{"fleet": "quota/fleet"}
+
 // read reads the comments of the fields of a package.
 func (l library) read(name string) error {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+name).Output()
+	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+cmp.Or(paths[name], name)).Output()
 	if err != nil {
 		return fmt.Errorf("go list %s: %w", name, err)
 	}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed90641741/spillway/quota/fleet"
+)
+
+// maxDomain is how long the domain of an engine may be. With the longest name of a cluster or
+// listener it is a domain of package board.
+const (
+	maxDomain     = 100
+	maxSharedName = 99
+	maxCustomer   = 255 // bytes, as in package fleet
+)
+
+// SharedDomain returns the domain of the quota of a cluster, or of a listener for MongoDB.
+func SharedDomain(e *Engine, name string) string { return e.Domain + "/" + name }
+
+// engines checks how quotas are shared.
+func (k *checker) engines() {
+	for _, name := range slices.Sorted(maps.Keys(k.config.Quotas)) {
+		e, at := k.config.Quotas[name], "quotas."+name
+		if e.Domain == "" || len(e.Domain) > maxDomain || strings.ContainsAny(e.Domain, "{}") {
+			k.failf(at+".domain", "is %.32q, must be 1 to %d bytes without braces", e.Domain, maxDomain)
+		}
+		_, err := fleet.NewTable(e.Fleet(new(Quota)), nil)
+		policy[fleet.Config](k, at, e, err)
+		r := e.Redis
+		if r == nil {
+			k.failf(at+".redis", "is missing, must say which servers the proxies share")
+			return
+		}
+		k.some(at+".redis.addresses", len(r.Addresses))
+		for _, address := range r.Addresses {
+			k.address(at+".redis.addresses", address, false)
+		}
+		if r.Username != "" && r.PasswordFile == "" {
+			k.failf(at+".redis.password_file", "is missing, must be given with username")
+		}
+		if t := r.TLS; t != nil {
+			k.pair(at+".redis.tls", t.Certificate, t.Key, false)
+		}
+	}
+}
+
+// shared checks a quota that an engine shares.
+func (k *checker) shared(at, name string, q *Quota) {
+	if q.Engine == "" {
+		return
+	}
+	e, ok := k.config.Quotas[q.Engine]
+	local := q.OfOneProcess()
+	switch {
+	case !ok:
+		k.failf(at+".engine", "is %.64q, must be one of quotas: %s", q.Engine, strings.Join(slices.Sorted(maps.Keys(k.config.Quotas)), ", "))
+		return
+	case local != "":
+		k.failf(at+"."+local, "is given, but engine %s shares this quota: leave it out", q.Engine)
+	case len(name) > maxSharedName || strings.ContainsAny(name, "{}"):
+		k.failf(at+".engine", "is given for %.64q, whose name must have at most %d bytes and no braces", name, maxSharedName)
+	}
+	for customer := range q.Customers {
+		if customer == "" || len(customer) > maxCustomer {
+			k.failf(at+".customers", "has %.64q, must have names of 1 to %d bytes where an engine shares the quota", customer, maxCustomer)
+		}
+	}
+	_, err := fleet.NewTable(e.Fleet(q), nil)
+	policy[fleet.Config](k, at, *q, err)
+}
+
+// SharedQuotas calls visit with each quota that an engine shares, and the name of its cluster or
+// listener. Clusters come before listeners for MongoDB.
+func (c *Config) SharedQuotas(visit func(name string, e *Engine, q *Quota)) {
+	one := func(name string, q *Quota) {
+		if q == nil || q.Engine == "" {
+			return
+		}
+		e := c.Quotas[q.Engine]
+		visit(name, &e, q)
+	}
+	for i := range c.Clusters {
+		one(c.Clusters[i].Name, c.Clusters[i].Quota)
+	}
+	for i := range c.Mongo {
+		one(c.Mongo[i].Name, c.Mongo[i].Quota)
+	}
+}

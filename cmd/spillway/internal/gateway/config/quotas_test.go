@@ -1,0 +1,56 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// sharing is a file with a quota that an engine shares.
+const sharing = `quotas:
+  shared: {domain: shop, tasks: 20, redis: {addresses: ["127.0.0.1:6379"]}}
+listeners: [{address: "127.0.0.1:0"}]
+clusters:
+- name: web
+  endpoints: ["127.0.0.1:1"]
+  quota: {engine: shared, customers: {mail: {rate: 1000}}, max_unlisted: 1000000}
+`
+
+func TestSharedQuotas(t *testing.T) {
+	c := parse(t, sharing)
+	n := 0
+	c.SharedQuotas(func(name string, e *Engine, q *Quota) {
+		n++
+		f := e.Fleet(q)
+		if SharedDomain(e, name) != "shop/web" || f.Tasks != 20 || f.Limits.Customers["mail"].Rate != 1000 || f.MaxUnlisted != 100_000 {
+			t.Errorf("%s: %+v", name, f)
+		}
+	})
+	if n != 1 {
+		t.Errorf("%d quotas are shared, want 1", n)
+	}
+	for name, test := range map[string]struct{ from, to, want string }{
+		"no such engine":    {"engine: shared", "engine: other", `clusters[0].quota.engine is "other", must be one of quotas: shared`},
+		"no domain":         {"domain: shop, ", "", "quotas.shared.domain"},
+		"braces":            {"domain: shop", "domain: '{shop}'", "quotas.shared.domain"},
+		"long domain":       {"domain: shop", "domain: " + strings.Repeat("x", 101), "quotas.shared.domain"},
+		"no servers":        {`, redis: {addresses: ["127.0.0.1:6379"]}`, "", "quotas.shared.redis is missing"},
+		"no address":        {`["127.0.0.1:6379"]`, "[]", "quotas.shared.redis.addresses is missing"},
+		"wrong address":     {`"127.0.0.1:6379"`, `"127.0.0.1"`, "quotas.shared.redis.addresses"},
+		"user alone":        {`["127.0.0.1:6379"]`, `["127.0.0.1:6379"], username: a`, "quotas.shared.redis.password_file is missing"},
+		"certificate alone": {`["127.0.0.1:6379"]`, `["127.0.0.1:6379"], tls: {certificate: a}`, "quotas.shared.redis.tls.key is missing"},
+		"wrong tasks":       {"tasks: 20", "tasks: -1", "quotas.shared.tasks is -1"},
+		"wrong interval":    {"tasks: 20", "interval: 1ms", "quotas.shared.interval is 1ms"},
+		"own interval":      {"max_unlisted: 1000000", "interval: 1s", "clusters[0].quota.interval is given, but engine shared"},
+		"shares":            {"{rate: 1000}", "{rate: 1000, shares: {sheddable: 0.5}}", "clusters[0].quota.customers.mail.shares is given"},
+		"nameless customer": {"mail:", "'':", "clusters[0].quota.customers has"},
+		"braces in a name":  {"name: web", "name: '{web}'", "clusters[0].quota.engine is given for"},
+	} {
+		text := strings.Replace(sharing, test.from, test.to, 1)
+		if text == sharing {
+			t.Fatalf("%s: the file has no %s", name, test.from)
+		}
+		if _, err := Parse("proxy.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+	}
+}
