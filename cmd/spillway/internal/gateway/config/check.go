@@ -379,6 +379,9 @@ func (k *checker) sending(at string, x *Cluster) {
 	}
 }
 
+// maxCost is the most that a request may cost, as in package quota.
+const maxCost = 1e6
+
 func (k *checker) route(at string, r *Route) {
 	for i, name := range r.Listeners {
 		if !slices.ContainsFunc(k.config.Listeners, func(l Listener) bool { return l.Defaulted().Name == name }) {
@@ -394,6 +397,9 @@ func (k *checker) route(at string, r *Route) {
 	}
 	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
 		k.failf(at+".path", "is %.64q, must begin with /", r.Path)
+	}
+	if !(r.Cost <= maxCost) {
+		k.failf(at+".cost", "is %v, must be at most %v", r.Cost, float64(maxCost))
 	}
 	if r.Exact && r.Path == "" {
 		k.failf(at+".exact", "is true, but there is no path")

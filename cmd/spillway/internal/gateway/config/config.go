@@ -127,12 +127,13 @@ type Cluster struct {
 	OutlierDetection *OutlierDetection `yaml:"outlier_detection" jsonschema_description:"Ejects endpoints for a while that fail more than others. Without it none is ejected."`
 
 	// What is let in, for each listener by itself.
-	RateLimit  RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
-	Quota      *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
-	Shed       Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
-	Attempts   Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
-	RetryAfter time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
-	Batch      *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
+	RateLimit   RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
+	Quota       *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
+	ReportsCost bool          `yaml:"reports_cost" jsonschema_description:"Endpoints report what a request has cost its customer, in the header X-Request-Cost of the answer: a number from 0 to 1e6, in the unit of quota. It replaces the cost of the route. The header is removed from all answers, whether reports_cost is set or not."`
+	Shed        Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
+	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
+	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
+	Batch       *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
 
 	// What is sent.
 	Throttle Throttle `yaml:"throttle" jsonschema_description:"Refuses what the cluster would refuse."`
@@ -191,6 +192,7 @@ type Route struct {
 	Cluster     string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
 	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
 	Customer    Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
+	Cost        float64           `yaml:"cost" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
 	Timeout     time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
 	BodyTimeout time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
 	MinRate     int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`

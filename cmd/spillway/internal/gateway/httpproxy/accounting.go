@@ -27,6 +27,8 @@ type accounting struct {
 	retried  bool
 	answered own // by the proxy itself; zero: it was not
 
+	cost float64 // charged to the customer so far; only the goroutine of the request uses it
+
 	listener *listener
 	request  *http.Request // as it came
 	to       *target       // nil as long as no route was found

@@ -21,7 +21,7 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        g.rewrite,
 		Transport:      g.cluster,
-		ModifyResponse: switches,
+		ModifyResponse: g.received,
 		BufferPool:     buffers,
 		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {

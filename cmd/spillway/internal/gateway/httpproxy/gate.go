@@ -87,6 +87,7 @@ const batchBody = 1 << 20
 // serve serves a request that was let in.
 func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.admitted.Add(1)
+	g.charge(r)
 	x := clients.Under(w)
 	if q := g.cluster.Current().Queue(); q != nil {
 		if err := x.Body().ReadAhead(r, batchBody); err != nil {

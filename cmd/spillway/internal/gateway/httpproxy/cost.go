@@ -1,0 +1,57 @@
+package httpproxy
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/spillhttp"
+)
+
+// costHeader is the header in which an endpoint reports what a request has cost. It never leaves
+// the proxy.
+const costHeader = "X-Request-Cost"
+
+// maxCost is the most that a report of an endpoint may say, as in the configuration.
+const maxCost = 1e6
+
+// charge charges what the route of a request costs in place of the cost of the quota.
+func (g *gate) charge(r *http.Request) {
+	a := accountingOf(r.Context())
+	if a == nil {
+		return
+	}
+	a.cost = admissionCost(g.cluster.Current().Config().Quota)
+	route := g.settings.Load().table.Match(r)
+	if route == nil || route.Config.Cost == 0 {
+		return
+	}
+	cost := max(route.Config.Cost, 0)
+	spillhttp.Charge(r.Context(), cost-a.cost)
+	a.cost = cost
+}
+
+// admissionCost returns what the quota charges when it admits a request.
+func admissionCost(q *config.Quota) float64 {
+	switch {
+	case q == nil || q.Cost == 0:
+		return 1
+	default:
+		return max(q.Cost, 0)
+	}
+}
+
+// received takes the report of the cost out of an answer, and charges it where the cluster may
+// report costs. It returns an error for an answer that must not be passed on.
+func (g *gate) received(resp *http.Response) error {
+	values := resp.Header[costHeader]
+	delete(resp.Header, costHeader)
+	a := accountingOf(resp.Request.Context())
+	if len(values) == 1 && a != nil && g.cluster.Current().Config().ReportsCost {
+		if cost, err := strconv.ParseFloat(values[0], 64); err == nil && cost >= 0 && cost <= maxCost {
+			spillhttp.Charge(resp.Request.Context(), cost-a.cost)
+			a.cost = cost
+		}
+	}
+	return switches(resp)
+}
