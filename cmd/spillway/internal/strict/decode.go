@@ -106,14 +106,16 @@ func (d *decoder) text(n *yaml.Node, field string, v reflect.Value, parse func(s
 }
 
 func (d *decoder) object(n *yaml.Node, field string, v reflect.Value) {
-	names := make(map[string]int, v.NumField())
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		names[name] = i
+	names := make(map[string][]int, v.NumField())
+	for _, f := range reflect.VisibleFields(v.Type()) { // and those of embedded structs
+		name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if !f.Anonymous {
+			names[name] = f.Index
+		}
 	}
 	d.pairs(n, field, func(key, value *yaml.Node, at string) {
 		if i, ok := names[key.Value]; ok {
-			d.decode(value, at, v.Field(i))
+			d.decode(value, at, v.FieldByIndex(i))
 			return
 		}
 		d.failf(key, at, "is no field here%s", suggest(key.Value, d.root))
