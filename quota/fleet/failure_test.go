@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 )
@@ -27,6 +28,26 @@ func TestBoardComesBackEmpty(t *testing.T) {
 			if st := n.fleet.Stats(s.now()); st.Epoch != 2 || st.Age > 2*n.fleet.cfg.Interval {
 				t.Errorf("task %d: %+v, want levels of epoch 2", i, st)
 			}
+		}
+	}
+}
+
+// The board is away and comes back with its reports, as a replica that is promoted. The tasks
+// reconnect one after another. What they used meanwhile is no debt of the seconds that follow.
+func TestBoardComesBackWithOldReports(t *testing.T) {
+	for _, gone := range []time.Duration{time.Second, 1500 * ms, 3 * time.Second, 5 * time.Second} {
+		for _, apart := range []time.Duration{0, 50 * ms, 100 * ms} {
+			s := newService(t, 20, mail(1000), skewed(3000))
+			s.events = func(at time.Duration) {
+				for i, n := range s.nodes {
+					n.link.cut = at >= 5*time.Second && at < 5*time.Second+gone+time.Duration(i)*apart
+				}
+			}
+			s.run(14 * time.Second)
+			least, most := s.extremes(4*time.Second, 14*time.Second)
+			what := fmt.Sprintf("%v, %v apart: ", gone, apart)
+			within(t, what+"least second", least/1000, 0.85, 1.03)
+			within(t, what+"most second", most/1000, 0.97, 1.15)
 		}
 	}
 }

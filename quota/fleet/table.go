@@ -105,6 +105,9 @@ func (t *Table) conflict() bool {
 // of the clock, the Table learns again.
 func (t *Table) advance(now time.Duration) (dt float64) {
 	if gap := now - t.last; !t.started || gap < 0 || gap > t.cfg.Hold {
+		if t.started {
+			t.expected = max(t.expected, t.live)
+		}
 		t.started, t.began, t.last = true, now, now
 	}
 	dt = (now - t.last).Seconds()
@@ -207,7 +210,8 @@ func (m *member) receive(t *Table, s Stamped) bool {
 	if err != nil {
 		return false
 	}
-	known := m.seq > 0 && m.incarnation == head.incarnation
+	// A report from before this Table began to learn does not say what has been used since.
+	known := m.seq > 0 && m.incarnation == head.incarnation && m.at >= t.began-late*t.cfg.Interval
 	if known && head.seq <= m.seq {
 		m.at = s.At
 		return true
