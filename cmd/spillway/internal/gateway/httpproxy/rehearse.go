@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -46,7 +49,8 @@ func Rehearse(
 		g.settings.Store(x.settings)
 	}
 	x.listener.settings.Store(x.settings)
-	x.listener.book = new(accounts.Book) // which nobody reads
+	x.listener.book, x.listener.decided = new(accounts.Book), decisions.New(nil) // which nobody reads
+	x.listener.access = new(atomic.Pointer[accesslog.Log])
 	return x, nil
 }
 

@@ -33,7 +33,7 @@ func (n *accounting) decided(end accounts.End) {
 		call.Key, call.Customer = n.to.LimitKey, n.to.Customer(n.request)
 	}
 	level, limit, unit := 0.0, 0.0, ""
-	if end.Reason == accounts.MaxRequests {
+	if end.Reason == accounts.MaxRequests && n.listener.clients != nil { // a rehearsal has none
 		level, limit, unit = float64(n.listener.clients.Requests()), float64(n.listener.settings.Load().config.MaxRequests), "requests at once"
 	}
 	n.listener.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
