@@ -9,7 +9,7 @@ import (
 )
 
 // DefaultCustomers is how many customers [NewCustomers] makes room for unless it
-// is told otherwise.
+// sets another value.
 const DefaultCustomers = 1024
 
 // maxCustomers bounds the memory, which is 1.5 kB for each customer.

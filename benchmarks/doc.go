@@ -1,4 +1,4 @@
-// Package benchmarks measures the client policies of Spillway beside what a
+// Package benchmarks measures the client policies of Spillway compared with what a
 // user would pick in their place, in one process and with work of one shape. This
 // package has no code outside its tests; `make bench-peers` runs it and prints how each
 // peer compares. README.md has the result, and says what it does not show.

@@ -39,7 +39,7 @@ type Config struct {
 	Signals []Signal
 
 	// Thresholds give single measures, by name, thresholds for each criticality in
-	// place of a target. The names are those of [Measure.String] and of Signals.
+	// place of a target. The names are the ones of [Measure.String] and of Signals.
 	Thresholds map[string]Thresholds
 	// Reference are the utilizations that Thresholds represent: at a threshold of a
 	// measure, its share is that of the Reference. Zero means 0.80, 0.87, 0.95 and 1,

@@ -26,7 +26,7 @@
 //
 // Modelled is the rest. A task is a Go process as far as overload is concerned:
 // processors that each run one request at a time, to the end of its work, from one
-// queue of all that is ready; what waits for something else than a processor is not
+// queue of everything that is ready; what waits for something other than a processor is not
 // in that queue. A request that is refused costs processor time, too. With server
 // policies, each request is examined when its turn comes, and requests in waiting
 // queues run when nothing else is ready. A caller
@@ -38,7 +38,7 @@
 //
 // # Randomness
 //
-// Every group, edge and service draws from streams of its own, which the seed and
+// Every group, edge and service draws from its own streams, which the seed and
 // their place in the Config decide. Two configurations that differ in a policy get
 // the same arrivals. The same Config yields the same bytes on every machine: whatever
 // is drawn is computed with operations that round alike everywhere, ties are broken

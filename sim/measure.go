@@ -65,7 +65,7 @@ func (h *histogram) reset() {
 	}
 }
 
-// Counts says what happened to calls. Offered is the sum of all that follow down to
+// Counts says what happened to calls. Offered is the sum of the fields from here down to
 // Unfinished.
 type Counts struct {
 	Offered          int `json:"offered"`

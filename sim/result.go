@@ -6,7 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Result is all that was measured. It depends on nothing but the [Config]: the
+// A Result has all measurements. It depends on nothing but the [Config]: the
 // same one yields the same bytes of JSON on every run and every machine. Numbers
 // that are not whole are rounded to six digits.
 type Result struct {

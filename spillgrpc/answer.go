@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// maxHint is the longest hint that is told further. A server that asks for more
+// maxHint is the longest hint that is passed on. A server that asks for more
 // is not believed any better than one that asks for this much, and no sum with
 // it can overflow.
 const maxHint = 365 * 24 * time.Hour

@@ -75,7 +75,7 @@ func callerOf(ctx context.Context, md metadata.MD) (c ratelimit.Caller) {
 // incomingOf returns the metadata of a call as they are, with keys in lower case as
 // HTTP/2 has them. They must not be changed. The functions of package metadata
 // copy all of them, or search all of them for a key that is not there, which for
-// the three keys of a call costs as much as the decision that follows.
+// the three keys of a call costs the same as the decision that follows.
 func incomingOf(ctx context.Context) metadata.MD {
 	if md, ok := ctx.Value(incomingKey).(metadata.MD); ok {
 		return md

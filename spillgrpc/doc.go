@@ -13,7 +13,7 @@
 // budget. Whether a call may be sent twice its proto file says, by the option
 // idempotency_level, or [ClientConfig.Classify].
 //
-// grpc has retries of its own, by the retryPolicy of a service config. Three
+// grpc has its own retries, by the retryPolicy of a service config. Three
 // attempts here of five there would be fifteen, so [Client.DialOptions] switches
 // them off for the channel. What remains of them is harmless: grpc repeats once, by
 // itself, what a server certainly has not looked at (after GOAWAY, or more streams
@@ -67,14 +67,14 @@
 // A stream is retried until something of its answer was received: a message, or
 // the header before it. So that it can be, messages that were sent are kept until
 // then: the one of a server-streaming call, and up to 32 with up to 64 KiB of
-// others, of which copies are made. More than that, and messages that are not of
+// others, which are copied. More than that, and messages that are not of
 // protobuf, commit the stream to its attempt. One that is neither read to its end nor
 // cancelled is a leak, as always with grpc.
 //
 // What a stream counts for, and where to set it by method:
 //
 //	client, in flight         from the first attempt to the end of the stream, also while
-//	                          nobody sends: 1024 for each target ([egress.Config].MaxRequests).
+//	                          neither side sends: 1024 for each target ([egress.Config].MaxRequests).
 //	                          Give methods with long streams a limit of their own, by full
 //	                          name: [egress.Config].MaxRequestsByKey
 //	client, [NewBalancer]     the same, once it is on a connection. Methods whose calls go
@@ -116,7 +116,7 @@
 //	take a place              if all are taken, drop, and give the pick back to it
 //	settle when it is done    once
 //
-// A drop has the code UNAVAILABLE and is retried by nobody: grpc takes an error with
+// A drop has the code UNAVAILABLE and is never retried: grpc takes an error with
 // a status from a picker as final, even for calls that wait for ready, and a Client
 // knows it as a local refusal. The limit and the count are one word, so that there
 // are never more attempts than the limit in force at that instant; a lowered limit
@@ -124,7 +124,7 @@
 // limit ([egress.Config].Inflight), an attempt counts once: it takes its place in the
 // Client, and the policy takes no second one. Departures from
 // xds_cluster_impl of grpc, which checks and counts in two steps, counts before the
-// pick, and keeps the limit in each channel: none of its own effects is wanted.
+// pick, and keeps the limit in each channel: none of its effects is needed.
 //
 // A channel of grpc's own xDS (xds:///…) drops calls by circuit breaking and by
 // drop_overload of EDS itself. A Client on it knows these drops as local refusals: they
@@ -142,7 +142,7 @@
 //	s := grpc.NewServer(server.Options()...)
 //
 // It asks the policies of an [ingress.Server] whether a call is to be served, and
-// translates what the call says of itself, of which [ingress.Trust] says how much is
+// translates the metadata of the call; [ingress.Trust] decides how much of it is
 // believed:
 //
 //	criticality   x-request-criticality, or else the member criticality of baggage
@@ -159,7 +159,7 @@
 // level of a stream is that of its beginning; a handler of a long one asks
 // [ingress.Server.Degradation]. A member criticality of the baggage that was not
 // believed is replaced or removed, by the tap already, so that stats handlers do not
-// pass it on. At an internal boundary the trailer tells the share of calls that the
+// pass it on. At an internal boundary the trailer has the share of calls that the
 // server accepts (x-request-accept-ratio), from which throttles with few calls of
 // their own start.
 //
@@ -184,7 +184,7 @@
 //
 // If a call that is made with the context of another one is given up, or refused on this
 // side, or must not be retried, and the handler returns an error that anybody would retry,
-// its caller is told not to, by a pushback of -1 and an ErrorInfo: only the layer right
+// its caller learns not to, by a pushback of -1 and an ErrorInfo: only the layer right
 // above a failing one retries. This works from HTTP to gRPC and back. What a backend said
 // of itself (RetryInfo, scope) is not passed on with its error.
 package spillgrpc

@@ -43,7 +43,7 @@ func (e *attemptError) Failure() fault.Failure     { return e.failure }
 func (e *attemptError) GRPCStatus() *status.Status { return status.Convert(e.error) }
 
 // errorOf returns the error of a call as its caller gets it: with a status,
-// whoever made it.
+// any maker.
 func errorOf(err error) error {
 	if err == nil {
 		return nil

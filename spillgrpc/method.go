@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// methods are what was found of methods, by full name. Only those of services that
+// methods are the methods that were found, by full name. Only methods of services that
 // are linked into the program are kept, so that it cannot grow.
 var methods sync.Map // string → *spillway.Call
 

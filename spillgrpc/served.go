@@ -63,7 +63,7 @@ func (s *servedCall) Value(key any) any {
 }
 
 // inherit returns the context by which outgoing calls inherit criticality and deadline,
-// which at an edge is known for that of a stranger, and what ends it.
+// which at an edge is marked as untrusted, and what ends it.
 func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, *servedCall, context.CancelFunc) {
 	s := &servedCall{Context: ctx, class: call.Criticality, labelled: l.labelled}
 	s.final.Repeated = call.Attempt > 0

@@ -35,7 +35,7 @@ func (c *Client) stream(
 // A clientStream is a streaming call, with all its attempts. An attempt lasts as
 // long as its stream, so that the policies learn how that ended and it counts as
 // in flight until then. The attempts are made by a goroutine of their own, which
-// ends with the call. As long as nothing was received, what the caller has sent is
+// ends with the call. Until something was received, what the caller has sent is
 // kept, so that it can be sent again.
 type clientStream struct {
 	client   *Client
@@ -133,7 +133,7 @@ func (s *clientStream) attempt(ctx context.Context, a *egress.Attempt) (answer, 
 	return s.judge(err, orEmpty(as.Trailer()), header != nil)
 }
 
-// orEmpty returns md, or metadata without any: those of a stream that there was.
+// orEmpty returns md, or empty metadata if md is nil.
 func orEmpty(md metadata.MD) metadata.MD {
 	if md == nil {
 		return metadata.MD{}

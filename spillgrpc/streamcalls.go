@@ -56,7 +56,7 @@ func (s *clientStream) Trailer() metadata.MD {
 	return nil
 }
 
-// Context implements [grpc.ClientStream]. As long as there may be another attempt,
+// Context implements [grpc.ClientStream]. While another attempt is possible,
 // it is the context of the call.
 func (s *clientStream) Context() context.Context {
 	if as := s.latest(); as != nil && s.final() {
@@ -122,7 +122,7 @@ func (s *clientStream) keep(m any) (as *attemptStream, kept bool) {
 
 // How much of what was sent is kept for another attempt, where a call sends more
 // than one message: what fits into the window that a stream has in the beginning,
-// so that sending it again does not wait for whoever receives.
+// so that sending it again does not wait for the receiver.
 const (
 	maxReplayBytes    = 64 << 10
 	maxReplayMessages = 32

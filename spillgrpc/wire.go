@@ -33,7 +33,7 @@ const (
 )
 
 // labels are the metadata of an attempt that has a label and nothing else, by
-// criticality. They are shared: grpc reads what it sends, and whoever asks for the
+// criticality. They are shared: grpc reads what it sends, and a caller that asks for the
 // metadata of a context gets a copy.
 var labels = func() (all [spillway.Criticalities]metadata.MD) {
 	for i := range all {
@@ -57,7 +57,7 @@ func adopt(ctx context.Context) context.Context {
 // dress returns the context for an attempt: its metadata say how much the call
 // matters, where ctx or the caller says so, also as baggage, and which attempt this is. To others
 // than internal services nothing of that is said. What the caller has put in for
-// the number was meant for itself.
+// the number is its own.
 func dress(ctx context.Context, number int, external bool) context.Context {
 	c, labelled := spillway.LookupCriticality(ctx)
 	hasLabel := len(metadata.ValueFromOutgoingContext(ctx, keyCriticality)) > 0

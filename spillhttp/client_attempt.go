@@ -22,7 +22,7 @@ type attempt struct {
 }
 
 // withHeaders returns an attempt whose request is req with another header map: the values
-// in wants replace the values in has. It returns nil if they are as they should
+// in expects replace the values in has. It returns nil if they are as they should
 // be and no other header changes. The other values are shared, as a RoundTripper changes
 // none.
 func withHeaders(req *http.Request, has *own, wants *own, others bool) *attempt {

@@ -29,7 +29,7 @@ type head struct {
 	texts  [claimKinds]string
 	claims ingress.Claims // what they mean
 
-	// before is all that came after the request line of the request before. Most requests of a
+	// before is everything that came after the request line of the request before. Most requests of a
 	// connection have the same fields: then framing and claims hold for them, too.
 	before []byte
 	judged bool // said and claims are those of before, by this method:

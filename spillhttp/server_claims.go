@@ -33,7 +33,7 @@ var claimHeaders = [claimKinds]string{
 	headerCriticality, headerBaggage, headerDeadline, headerAttempt, headerSDKRequest, headerGRPCTimeout, headerGRPCAttempts,
 }
 
-// claimFields are the values of these fields in one request. Those of gRPC are only set for
+// claimFields are the values of these fields in one request. The fields of gRPC are only set for
 // POST requests.
 type claimFields [claimKinds][]string
 

@@ -10,7 +10,7 @@ import (
 // A closer decides which refusals of this task only close their connection. Behind a
 // balancer of connections each connection leads to one task for the time that it is open: a
 // caller that keeps it would find "elsewhere" at the same task again. Closing moves
-// connections from a task that refuses to those that do not, whatever the client. The
+// connections from a task that refuses to the others, whatever the client. The
 // zero closer closes none.
 type closer struct{ one, many pacer } // of HTTP/1, and of HTTP/2
 

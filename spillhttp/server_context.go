@@ -11,8 +11,8 @@ import (
 
 // An inherited is the context of a request with the class and the deadline that
 // it was admitted with. Most handlers never ask how much time is left, and a
-// timer costs more than all else that a [Handler] does. So that there is one is
-// decided when somebody asks for it: from then on this is a context of the
+// timer costs more than everything else that a [Handler] does. So that there is one is
+// decided when a caller asks for it: from then on this is a context of the
 // standard library. If by then the client has left, it did so before the deadline.
 type inherited struct {
 	context.Context //nolint:containedctx // of the request: this is a context itself
@@ -33,7 +33,7 @@ type timed struct {
 	stop context.CancelFunc
 }
 
-// over represents one that nobody had asked for when its request ended.
+// over represents one that no caller had asked for when its request ended.
 var over = new(timed)
 
 // classes are contexts that hold a class each, by its index. All requests share

@@ -40,7 +40,7 @@ var (
 // refused (spillway.ErrRejected), or the process is about to end. Nothing must have
 // been written to w before.
 //
-// A zero Outcome is taken for [spillway.OutcomeOverloaded]. RetryAfter is told as it is, if it
+// A zero Outcome is taken for [spillway.OutcomeOverloaded]. RetryAfter is sent unchanged, if it
 // is above zero: who refuses many requests at once should add jitter. Say DontRetry
 // where the error of the handler's call does (fault.Of): if each layer retried the
 // failures of the one below, they would multiply.
@@ -91,7 +91,7 @@ func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	return http.StatusServiceUnavailable
 }
 
-// comeBack says when to come back: in whole seconds, and for those who know it in
+// comeBack says when to come back: in whole seconds, and for clients that know it in
 // milliseconds, without which most of the jitter would be lost.
 func comeBack(h http.Header, d time.Duration) {
 	values := &[...]string{seconds(d), milliseconds(d)}

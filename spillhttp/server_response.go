@@ -35,7 +35,7 @@ func (r *response) WriteHeader(code int) {
 
 // dontRetry makes an answer with a status and the header h say "don't retry", unless it is
 // a success. An answer that a handler has copied from below may say the opposite: that was
-// for this layer. A time to come back stays: whoever does not know the rest is better late.
+// for this layer. A time to come back stays: for clients that do not know the rest, late is better.
 func dontRetry(h http.Header, status int) {
 	switch {
 	case status >= http.StatusInternalServerError, status == http.StatusRequestTimeout,
@@ -114,7 +114,7 @@ func (r *response1) writer(request *http.Request) http.ResponseWriter {
 	return &r.response
 }
 
-// Hijack implements [http.Hijacker]. From then on nobody knows what is work, so that
+// Hijack implements [http.Hijacker]. From then on work is unknown, so that
 // nothing is.
 func (r *response1) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, buffered, err := http.NewResponseController(r.ResponseWriter).Hijack()

@@ -86,7 +86,7 @@ type Retrier struct {
 //	client, err := mongo.Connect(retrier.ClientOptions())
 //
 // Nothing is connected to before that. The options RetryReads and RetryWrites
-// switch retries of reads and writes off; either of them, those of runCommand. A client
+// switch retries of reads and writes off; either of them the retries of runCommand. A client
 // with automatic encryption cannot have a policy, nor can one with a Deployment of
 // its own.
 func New(o *options.ClientOptions, c Config) (*Retrier, error) {

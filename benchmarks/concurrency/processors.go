@@ -37,7 +37,7 @@ var (
 )
 
 // processorScenarios are the rows for package shed. The score is the good requests in per cent
-// of those that the capacity is enough for, if the higher classes come first.
+// of the number that the capacity allows, if the higher classes come first.
 func processorScenarios() []processorScenario {
 	vary := func(name, about string, load float64, change func(*processorScenario)) processorScenario {
 		s := usual

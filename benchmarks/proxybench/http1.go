@@ -18,7 +18,7 @@ const answer1 = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 
 
 var endOfHead = []byte("\r\n\r\n")
 
-// serveHTTP1 answers all that comes to a free port.
+// serveHTTP1 answers all requests to a free port.
 func serveHTTP1() (server, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

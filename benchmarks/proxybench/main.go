@@ -1,4 +1,4 @@
-// Command proxybench says what "spillway proxy" costs, beside no proxy, HAProxy and
+// Command proxybench says what "spillway proxy" costs, compared with no proxy, HAProxy and
 // Caddy, in one run.
 //
 //	proxybench --spillway dist/bin/spillway
@@ -112,7 +112,7 @@ func (c *cli) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return os.WriteFile(c.JSON, append(text, '\n'), 0o644) //nolint:gosec // no secret
 }
 
-// compare starts all that is compared by one protocol, and measures it in rounds.
+// compare starts all candidates for one protocol, and measures them in rounds.
 func (c *cli) compare(ctx context.Context, p protocol, cpus *machine.Affinity, progress io.Writer) ([]Row, error) {
 	upstream, err := p.serve()
 	if err != nil {

@@ -144,7 +144,7 @@ func (t *target) ready(ctx context.Context) error {
 	return err
 }
 
-// freeAddress returns an address on which nobody listens right now.
+// freeAddress returns an address that is free right now.
 func freeAddress() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -122,7 +122,7 @@ type shown struct {
 	record *Record
 }
 
-// newest returns all packages, those of the newest record first, in the order of their names.
+// newest returns all packages, the newest record first, in the order of their names.
 func newest(records []*Record) []shown {
 	var all []shown
 	for _, r := range records {

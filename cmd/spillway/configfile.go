@@ -3,7 +3,7 @@ package main
 import "errors"
 
 // configFile has the flag by which commands that read a configuration take its name, for
-// those who set it in the environment. As an argument it is shorter.
+// users who set it in the environment. As an argument it is shorter.
 type configFile struct {
 	Config string `placeholder:"FILE" help:"A configuration of spillway proxy, in place of the argument."`
 }

@@ -94,7 +94,7 @@ func (c *importing) options() importer.Options {
 	return importer.Options{Listen: c.Listen, Upstream: c.Upstream}
 }
 
-// conclude writes what came of an import.
+// conclude writes the result of an import.
 func (c *importing) conclude(w streams, result *importer.Result, err error) error {
 	if err != nil {
 		return usage{err}

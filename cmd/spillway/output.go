@@ -67,7 +67,7 @@ func try(files ...file) error {
 	return nil
 }
 
-// write replaces the file by what is printed.
+// write replaces the file with the printed text.
 func (f *file) write(stderr io.Writer) error {
 	if f.name == "" {
 		return nil

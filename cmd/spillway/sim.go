@@ -78,7 +78,7 @@ type simRun struct {
 	Report    string   `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
 
-// Run runs the scenarios, and writes what came out to all that asked for it.
+// Run runs the scenarios, and writes the results to each requested output.
 func (c *simRun) Run(ctx context.Context, w streams) error {
 	scenarios, options, err := c.open()
 	if err != nil {

@@ -48,7 +48,7 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 }
 
 // An agreement is one figure as it was measured and as it was predicted. NaN is one
-// that there is not: nothing was answered, or the service did not come back.
+// is missing: nothing was answered, or the service did not come back.
 type agreement struct {
 	run, name           string
 	measured, predicted float64

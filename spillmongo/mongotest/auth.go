@@ -19,7 +19,7 @@ const (
 
 const codeAuthenticationFailed = 18
 
-// credentials are what is known of all users, by mechanism and name; nil if nobody has
+// credentials are the credentials of all users, by mechanism and name; nil if no client has
 // to authenticate.
 type credentials map[string]map[string]scram.StoredCredentials
 

@@ -84,7 +84,7 @@ func (r *request) bulkReply(counts bulkCounts, results []bson.Raw) (bson.D, erro
 	return reply, err
 }
 
-// namespaces returns those that the operations of a bulkWrite name by number.
+// namespaces returns the namespaces that the operations of a bulkWrite refer to by number.
 func (r *request) namespaces() (out []string, err error) {
 	infos, err := r.batch("nsInfo")
 	for _, info := range infos {

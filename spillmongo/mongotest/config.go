@@ -56,16 +56,16 @@ type Config struct {
 	// node starts.
 	Parameters bson.D
 
-	// Users are those who may use the deployment, by name, with their passwords. They
+	// Users may use the deployment, by name, with their passwords. They
 	// authenticate by SCRAM-SHA-256 or SCRAM-SHA-1, against any database. Without any,
-	// nobody has to.
+	// no client has to.
 	Users map[string]string
 
 	// HelloInterval is the longest that a hello which awaits a change of the topology
 	// is held back. A MongoDB server holds it for the time that the client asks, which
 	// is ten seconds by default; but a client that disconnects at the wrong moment
 	// waits for that reply, and would slow down a test. Zero means 100 ms; negative
-	// means as long as the client asks.
+	// means the time that the client asks for.
 	HelloInterval time.Duration
 
 	// Observe, if not nil, is called with each command as it comes, before anything

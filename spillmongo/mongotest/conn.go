@@ -164,7 +164,7 @@ func (c *conn) waitBlind(timer *time.Timer, wake <-chan struct{}) bool {
 	return true
 }
 
-// join waits until nobody else looks for the next message, and reports whether there
+// join waits until no other goroutine reads the next message, and reports whether there
 // is one.
 func (c *conn) join() bool {
 	if c.watch == nil {

@@ -16,7 +16,7 @@ const (
 	firstBatchSize = 101 // by default
 )
 
-// cursors are those that are open on a node.
+// cursors are the open cursors of a node.
 type cursors struct {
 	mu sync.Mutex
 	by map[int64]*cursor
@@ -46,7 +46,7 @@ func (c *cursors) add(cur *cursor) (int64, error) {
 	return id, nil
 }
 
-// take returns the cursor and removes it, so that nobody else uses it.
+// take returns the cursor and removes it, so that no other caller uses it.
 func (c *cursors) take(id int64) *cursor {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -46,7 +46,7 @@ func Start(tb testing.TB, c Config) *Deployment {
 }
 
 // New starts a deployment, or returns an error that names the bad field of c, or
-// says why nothing could be opened. Whoever starts it must close it.
+// says why nothing could be opened. The caller must close it.
 func New(c Config) (*Deployment, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -162,7 +162,7 @@ func (d *Deployment) addresses() (out []string) {
 }
 
 // SetPrimary makes the i-th node of a replica set its primary; a negative i leaves it
-// without one. Clients that await a hello are told at once.
+// without one. Clients that await a hello get an answer at once.
 func (d *Deployment) SetPrimary(i int) {
 	d.mu.Lock()
 	if i >= len(d.nodes) || i < 0 {

@@ -94,7 +94,7 @@
 // A hello that awaits a change is held back for [Config.HelloInterval] only.
 //
 // Retryable writes and transactions are kept by their session and number, and written
-// by nobody twice. A transaction sees the writes of others as they come; two that write
+// by no client twice. A transaction sees the writes of others as they come; two that write
 // the same document conflict. There is no replication to wait for, so write concern,
 // read concern and causal consistency are accepted, and hold. maxTimeMS is accepted and
 // ends nothing.

@@ -53,7 +53,7 @@ func failf(code int32, format string, args ...any) error {
 	return &commandError{code: code, message: fmt.Sprintf(format, args...)}
 }
 
-// asCommandError returns what to tell the client of err.
+// asCommandError returns the answer to the client for err.
 func asCommandError(err error) *commandError {
 	if ce, ok := errors.AsType[*commandError](err); ok {
 		return ce

@@ -75,7 +75,7 @@ type failData struct {
 	BeforeCommit int32 `bson:"failBeforeCommitExceptionCode"` // of onPrimaryTransactionalWrite
 }
 
-// labels returns the labels for the error; nil for those that belong to its code.
+// labels returns the labels for the error; nil for the labels that belong to its code.
 func (p *failData) labels() []string {
 	if p.ErrorLabels == nil {
 		return nil

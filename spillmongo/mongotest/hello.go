@@ -113,7 +113,7 @@ func (r *request) helloReply(cmd *helloCommand) bson.D {
 	return append(append(doc, compression(cmd.Compression)...), r.greetAuth(cmd)...)
 }
 
-// compression answers a client that wants to compress with those of its compressors
+// compression answers a client that asks for compression with the ones of its compressors
 // that there are, in its order.
 func compression(wanted []string) bson.D {
 	var both []string

@@ -42,7 +42,7 @@ func (l *latencies) time(name string) (end func()) {
 	}
 }
 
-// clients are the operations that run, and those that wait.
+// clients are the operations that run or wait.
 func (l *latencies) clients(waiting int64) bson.D {
 	return bson.D{
 		{Key: "currentQueue", Value: bson.D{{Key: "total", Value: int32(waiting)}}},

@@ -44,7 +44,7 @@ type applications struct {
 	AppNames []string `bson:"appNames"`
 }
 
-// defaults are those of MongoDB: limiters that are off, and would not limit.
+// defaults are the defaults of MongoDB: limiters that are off, and would not limit.
 func defaults() parameters {
 	return parameters{
 		ConnRate: math.MaxInt32, ConnBurst: math.MaxFloat64,

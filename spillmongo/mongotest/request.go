@@ -76,7 +76,7 @@ func (r *request) observe() {
 	}
 }
 
-// countedName is the name under which a command is counted, so that strangers cannot
+// countedName is the name under which a command is counted, so that unknown clients cannot
 // make up names without end.
 func (r *request) countedName() string {
 	if _, known := commands[r.name]; known {
@@ -145,7 +145,7 @@ func (r *request) execute() (bson.D, error) {
 	return r.inSession(cmd)
 }
 
-// routed reports why the node may not run the command, by what it is in its replica
+// routed reports why the node may not run the command, by its role in the replica
 // set.
 func (r *request) routed(cmd command) error {
 	if r.node.deployment.writable(r.node) || r.conn.local() {

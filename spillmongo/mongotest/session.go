@@ -12,14 +12,14 @@ import (
 // ended.
 const maxSessions = 100_000
 
-// sessions are those of all nodes, by the id of the session.
+// sessions are the sessions of all nodes, by the id of the session.
 type sessions struct {
 	db *docdb.DB
 	mu sync.Mutex
 	by map[string]*session
 }
 
-// A session knows the latest retryable write or transaction of a client. Whoever
+// A session knows the latest retryable write or transaction of a client. A goroutine that
 // works in it holds its lock.
 type session struct {
 	mu     sync.Mutex

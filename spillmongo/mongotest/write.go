@@ -25,7 +25,7 @@ func (r *request) batch(id string) ([]bson.Raw, error) {
 	return docs, nil
 }
 
-// each runs one write after another and returns the errors of those that failed, as a
+// each runs one write after another and returns the errors of the failed ones, as a
 // reply has them. An error that ends a transaction is one of the whole command.
 func (r *request) each(docs []bson.Raw, write func(int, bson.Raw) error) (bson.D, error) {
 	var failed bson.A

@@ -14,7 +14,7 @@ import (
 //go:embed palette.css
 var Palette string
 
-// UPlotStyle is the style that [UPlot] wants.
+// UPlotStyle is the style that [UPlot] needs.
 //
 //go:embed uplot/uPlot.min.css
 var UPlotStyle string

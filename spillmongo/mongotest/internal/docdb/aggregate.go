@@ -92,7 +92,7 @@ func filterStage(arg bson.RawValue, docs []bson.Raw) ([]bson.Raw, error) {
 	return Filter(docs, filter)
 }
 
-// Filter returns those of docs that match.
+// Filter returns the docs that match.
 func Filter(docs []bson.Raw, filter bson.Raw) (out []bson.Raw, err error) {
 	if _, err := Match(filter, nil); err != nil { // even if there is no document
 		return nil, err

@@ -46,7 +46,7 @@ type Index struct {
 	Unique bool
 }
 
-// overhead is what a document or a collection takes beside its bytes.
+// overhead is what a document or a collection takes in addition to its bytes.
 const overhead = 100
 
 // collection returns the collection, or makes it.

@@ -3,7 +3,7 @@
 // commands took effect, and how often.
 //
 // A [View] is how one client sees a [DB]: as it is, or with the writes of a
-// transaction on top, which nobody else sees before [Txn.Commit]. Inside a
+// transaction on top, which is invisible to others before [Txn.Commit]. Inside a
 // transaction others' writes are seen once they are there (read committed);
 // two open transactions that write one document conflict.
 //

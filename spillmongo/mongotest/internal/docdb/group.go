@@ -94,7 +94,7 @@ func accumulatorOf(op string, v bson.RawValue) (func(any) (any, error), error) {
 	}
 }
 
-// Project returns docs with the fields that spec includes, or without those that
+// Project returns docs with the fields that spec includes, or without the fields that
 // it excludes.
 func Project(docs []bson.Raw, spec bson.Raw) ([]bson.Raw, error) {
 	include, exclude, id := false, false, true

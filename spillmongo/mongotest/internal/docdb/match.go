@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest/internal/wire"
 )
 
-// Match reports whether doc is one of those that filter asks for. It errs for a
+// Match reports whether doc matches filter. It errs for a
 // filter that it does not understand, whatever doc is.
 func Match(filter, doc bson.Raw) (bool, error) {
 	all := true

@@ -6,7 +6,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
-// A Txn is the writes of a transaction, which nobody sees before Commit. It is used
+// A Txn is the writes of a transaction, which are invisible before Commit. It is used
 // by one client at a time, and ended by Commit or Abort.
 type Txn struct {
 	db     *DB

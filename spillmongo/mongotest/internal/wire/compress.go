@@ -14,7 +14,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// Compressors are those that are supported beside none at all, as a hello names them.
+// Compressors are the supported ones apart from noop, as a hello names them.
 var Compressors = []string{"snappy", "zlib", "zstd"}
 
 // expand returns what is said of an OP_COMPRESSED and what it holds.

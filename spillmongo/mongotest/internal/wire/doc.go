@@ -2,7 +2,7 @@
 // does: OP_MSG with its checksum and its document sequences, OP_QUERY for the
 // handshake of old clients, and OP_COMPRESSED around either.
 //
-// # What a stranger can do
+// # What an untrusted client can do
 //
 // Everything comes from outside. A message is at most [MaxMessageSize] long, and
 // memory is taken as its bytes arrive, never by the length that it claims. A

@@ -44,7 +44,7 @@ func (r *Reader) Next() (*Message, error) {
 	return Parse(r.buf)
 }
 
-// fill reads size bytes, and takes no more than twice the memory of those that
+// fill reads size bytes, and takes no more than twice the memory of the bytes that
 // have come.
 func (r *Reader) fill(size int) error {
 	if cap(r.buf) > keep {

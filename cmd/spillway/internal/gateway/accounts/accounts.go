@@ -1,4 +1,4 @@
-// Package accounts counts what becomes of requests. Each request that a client offers ends in
+// Package accounts counts the outcomes of requests. Each request that a client offers ends in
 // exactly one account, so that the accounts and the requests in progress add up to what was
 // offered: an operator who looks for lost requests finds each of them in one place.
 package accounts
@@ -35,7 +35,7 @@ func (a Account) String() string { return names[a] }
 // below, which no policy has.
 type Reason uint8
 
-// Reasons of the proxy itself, beside those of policies.
+// Reasons of the proxy itself, in addition to the reasons of policies.
 const (
 	MaxRequests Reason = Reason(spillway.ReasonFairShare) + 1 + iota // of the listener
 	NoRoute

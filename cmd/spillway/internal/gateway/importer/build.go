@@ -174,7 +174,7 @@ func unique(docs []Document) error {
 }
 
 // place adds a cluster, or returns the name of the one that is the same but for the
-// name: the routes of one cluster may want different retries.
+// name: the routes of one cluster may have different retries.
 func (b *builder) place(x *config.Cluster) string {
 	for i := range b.config.Clusters {
 		same := b.config.Clusters[i]

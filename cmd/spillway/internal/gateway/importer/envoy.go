@@ -12,7 +12,7 @@ import (
 // circuit_breakers, route configurations by their virtual_hosts, and listeners by
 // their filter_chains.
 //
-// Retries belong to clusters here, so routes that want different retries of a cluster
+// Retries belong to clusters here, so routes with different retries of a cluster
 // get clusters of their own with the same endpoints.
 func Envoy(docs []Document, o Options) (*Result, error) {
 	e := envoyImport{
@@ -115,7 +115,7 @@ type routing struct {
 
 const noListener = -1
 
-// resolve finds the listeners of route configurations that stand outside of all: those that
+// resolve finds the listeners of route configurations outside of all listeners: the ones that
 // name them. Where listeners name route configurations, one that none names is for none.
 func (e *envoyImport) resolve() {
 	kept := e.found.routes[:0]
@@ -159,7 +159,7 @@ func (e *envoyImport) find(c cursor, listener int) {
 	}
 }
 
-// mixed notes where requests may go by routes that are not theirs in Envoy: those of a
+// mixed notes where requests may match routes that are not theirs in Envoy: routes of a
 // route configuration outside of all listeners are for each, and so are all where there
 // is one listener only.
 func (e *envoyImport) mixed() {

@@ -100,7 +100,7 @@ func (e *envoyImport) connections(x *config.Cluster, c cursor) {
 	}
 }
 
-// thresholds imports those of circuit breakers.
+// thresholds imports the thresholds of circuit breakers.
 func (e *envoyImport) thresholds(x *config.Cluster, c cursor) {
 	priority := c.get("priority")
 	if p := strings.ToUpper(priority.text()); p != "" && p != "DEFAULT" && p != "0" {

@@ -135,7 +135,7 @@ func manager(chain cursor) cursor {
 	return cursor{}
 }
 
-// filters imports the filters of connections, of which the HTTP connection manager is one.
+// filters imports the filters of connections, such as the HTTP connection manager.
 func (e *envoyImport) filters(l *config.Listener, chain cursor) {
 	chain.get("name").leaveAs(Detail, "filter chains have no names", "")
 	chain.get("filter_chain_match").leaveAs(Detail, "all connections of the listener are accepted; routes choose by host", "")

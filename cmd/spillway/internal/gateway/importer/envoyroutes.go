@@ -99,7 +99,7 @@ func denies(route cursor) bool {
 }
 
 // narrowness is greater where a host is less than another: a name before those below
-// one, the longer of which come first, and these before all.
+// one, longer ones first, and these before all.
 func narrowness(host string) int {
 	if host != "" && !strings.HasPrefix(host, "*") {
 		return math.MaxInt
@@ -257,7 +257,7 @@ func (e *envoyImport) timeout(r *config.Route, c cursor) {
 	e.setRoute(r, c, "timeout", "", func(r *config.Route) { r.Timeout = d })
 }
 
-// retryWords say what becomes of each word of retry_on: the reason why it was left
+// retryWords have the treatment of each word of retry_on: the reason why it was left
 // out, or how its meaning is another one.
 var retryWords = map[string]struct {
 	left bool

@@ -77,7 +77,7 @@ func (e *envoyImport) pair(common cursor) (files [2]string, carried []mapping, p
 	return [2]string{chain.text(), key.text()}, append(carried, mapping{chain, "tls.certificate"}, mapping{key, "tls.key"}), ""
 }
 
-// authorities returns the file of those that verify the other side.
+// authorities returns the file of the certificates that verify the other side.
 func (e *envoyImport) authorities(common cursor) cursor {
 	context := common.get("validation_context")
 	combined := common.get("combined_validation_context")

@@ -18,7 +18,7 @@ const maxAttemptsOfGRPC = 5
 //
 // Retries belong to clusters here, so methods with different retries get clusters of
 // their own with the same endpoint. Routes are in the order in which grpc looks for
-// names: those of methods, of services, of all.
+// names: methods, services, all.
 func GRPC(d Document, o Options) (*Result, error) {
 	b := newBuilder(o)
 	root, err := b.read(d)
@@ -201,7 +201,7 @@ func (g *grpcImport) retry(x *config.Cluster, c cursor) {
 	c.get("per_attempt_recv_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 }
 
-// statusCode says what becomes of a code that is to be retried.
+// statusCode imports a code that is to be retried.
 func statusCode(c cursor) {
 	switch strings.ToUpper(c.text()) {
 	case "UNAVAILABLE", "14":

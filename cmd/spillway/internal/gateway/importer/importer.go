@@ -1,9 +1,9 @@
 // Package importer turns what other programs are configured with into a configuration
-// of "spillway proxy", and reports all that it could not carry over.
+// of "spillway proxy", and reports everything that it could not carry over.
 //
 // A document is read as a tree. Each of its leaves, a value at a path, ends in exactly
 // one of two lists: what was carried, and to which field, or what was not, and why. A
-// leaf that nobody has asked for is of the second kind, so nothing is dropped in
+// leaf that no code has read is of the second kind, so nothing is dropped in
 // silence. A value that the proxy does not accept is not carried either: whatever
 // comes out is a configuration that was found good.
 //

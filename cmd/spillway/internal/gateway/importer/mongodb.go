@@ -194,7 +194,7 @@ func (m *mongoImport) files(options cursor) {
 	}
 }
 
-// credentials imports that there is a user. Clients authenticate themselves to the server.
+// credentials imports the presence of a user. Clients authenticate themselves to the server.
 func (m *mongoImport) credentials(root, options cursor) {
 	const why = "clients authenticate to the server through the proxy, which has no credentials"
 	mechanism := options.get("authmechanism")

@@ -28,7 +28,7 @@ func (r Rank) String() string { return rankNames[r] }
 func (r Rank) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // Rules by which the rank of a leaf follows from its path, in snake case. The first one
-// looks at the whole path, so all that is within a TLS context is of security. An import
+// looks at the whole path, so everything within a TLS context is of security. An import
 // knows more of some fields, and sets their rank itself.
 var (
 	securityPath = regexp.MustCompile(`(?i)(transport_socket|tls|ssl|rbac|auth|jwt|hmac|secret|certificate|validation_context|credential|` +

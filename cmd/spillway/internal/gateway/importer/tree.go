@@ -128,7 +128,7 @@ func (c cursor) list() (all []cursor) {
 	return all
 }
 
-// fields returns those of an object, by name.
+// fields returns the fields of an object, by name.
 func (c cursor) fields() (all []cursor) {
 	m, _ := c.value.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -151,7 +151,7 @@ func (c cursor) leaves(f func(cursor)) {
 	}
 }
 
-// text returns a leaf as text; other parts are none.
+// text returns a leaf as text; other parts are empty.
 func (c cursor) text() string {
 	switch v := c.value.(type) {
 	case nil, map[string]any, []any:
@@ -231,7 +231,7 @@ func (c cursor) each(f func(cursor)) {
 // upper is where a word begins in camel case.
 var upper = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// secret are paths, in snake case, whose values are not shown: what is called a secret and all that is in
+// secret are paths, in snake case, whose values are not shown: what is called a secret, and everything in
 // it, and what is called a token.
 var secret = regexp.MustCompile(`(?i)(secret|passw|credential|private_?key|ticket_?keys|access_?key|` +
 	`inline_?(string|bytes|code)|authorization|auth_?mechanism_?properties|user_?name|api_?key|session_?token|jwks|cookie|(^|[ ._])token[^.]*$)`)
@@ -244,7 +244,7 @@ var tokens = regexp.MustCompile(`(?i)(^|\.)retry_throttling\.(max_tokens|token_r
 var headerValue = regexp.MustCompile(`(?i)headers?(_to_[a-z_]+)?\[\d+\]\.(.*\.)?` +
 	`(value|raw_value|exact_match|prefix_match|suffix_match|contains_match|exact|prefix|suffix|contains|regex)$`)
 
-// shown is the value of a leaf as it may be told.
+// shown is the value of a leaf as it may be shown.
 func (c cursor) shown() string {
 	path := upper.ReplaceAllString(c.path, "${1}_${2}") // Envoy reads both
 	if c.hidden || headerValue.MatchString(path) || secret.MatchString(path) && !tokens.MatchString(path) {

@@ -79,7 +79,7 @@ func pair(certificate, key string) (own tls.Certificate, text string, err error)
 	return own, string(public) + string(private), nil
 }
 
-// pool reads those who may vouch for others, and returns the text of the file, too.
+// pool reads CA certificates, and returns the text of the file, too.
 func pool(field, name string) (*x509.CertPool, string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

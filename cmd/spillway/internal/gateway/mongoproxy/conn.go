@@ -181,7 +181,7 @@ func (c *conn) connect(secure *tls.Config) error {
 	return nil
 }
 
-// await waits for the next message. Meanwhile the connection may be told to end.
+// await waits for the next message. Meanwhile the connection may be closed.
 func (c *conn) await() error {
 	c.down.Give()
 	c.unscratch()
@@ -238,7 +238,7 @@ func (c *conn) interrupt() {
 	}
 }
 
-// one serves one message, of which the first byte is there.
+// one serves one message, whose first byte has arrived.
 func (c *conn) one() error {
 	if s := c.listener.settings.Load(); s != c.settings {
 		c.settings = s

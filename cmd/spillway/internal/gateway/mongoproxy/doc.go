@@ -11,7 +11,7 @@
 //
 // Each connection of its own client has one to the server, made when its first
 // message comes, and one goroutine that takes turns: it reads a command, decides, sends
-// it on, and sends the answer back. So whoever authenticates does it with the server:
+// it on, and sends the answer back. So clients authenticate to the server:
 // its messages go through as they are. Compression, cursors, sessions and transactions
 // are where they would be without a proxy, and no client ever waits for another one's
 // turn. The price is that connections are not pooled, and that a retry goes to the
@@ -33,8 +33,8 @@
 // # What is looked at
 //
 // Of a command: the header and the flags, and of the body the first element, $db,
-// maxTimeMS and comment, whose member criticality can lower the class of the command. A hello also tells the application, the driver, and whether that has
-// backpressure. Commands that authenticate tell the user, who counts when the server
+// maxTimeMS and comment, whose member criticality can lower the class of the command. A hello also names the application, the driver, and whether that has
+// backpressure. Commands that authenticate name the user, who counts when the server
 // has accepted. Of an answer: ok, and if it is not, errorLabels and baseBackoffMS. An
 // OP_COMPRESSED is expanded as far as that needs.
 //
@@ -51,20 +51,20 @@
 // MongoDB server ([Stats.ServerStatus]). A command that is refused by it, for its quota
 // or for its criticality, gets the code 462 with the labels SystemOverloadedError and
 // RetryableError, without the latter where retries are not allowed or do not help. One
-// that wants no answer is dropped. hello and the commands that authenticate pass all
+// that expects no answer is dropped. hello and the commands that authenticate pass all
 // gates; so do all commands before authentication, where the configuration says that
 // the server demands it. Once authenticated, a connection stays so: another attempt that
 // fails, or a logout, takes no gate away. A getMore that waits for news is let in, but not kept in
 // flight: it does no work.
 //
-// The shedder goes by what is in flight to the servers, and not by the run queue of this
+// The shedder depends on what is in flight to the servers, and not by the run queue of this
 // process: a proxy is not the one that does the work.
 //
 // # Client backpressure
 //
 // Commands of drivers that do not say backpressure in their hello are sent again after
 // an answer with both labels, by the rules of [retry.Overload]: five times, with backoff
-// and a budget for each server, never without the labels, never for commands that want no
+// and a budget for each server, never without the labels, never for commands that expect no
 // answer or a write concern of 0, never past maxTimeMS, and only if they are short
 // enough to be kept. What is sent are the same bytes, with the same session and
 // number, but for maxTimeMS, which shrinks; where that is inside of something that is
@@ -73,14 +73,14 @@
 // after a refusal, as the driver would if it knew how. That is why such a refusal costs
 // the budget a token, other than a local refusal elsewhere.
 //
-// # What is told
+// # What is reported
 //
 // An observer hears the decisions of the gates on each attempt, and of the policy retry
 // once the outcome of each command that the gates saw: NotStarted with the refusal of the gate
 // if it was refused here, with the attempts made in vain. An error that the server
 // answers is an answer, unless it is one of time or of the server's own state. The
 // latency ends where the answer begins; it is 0 where that tells nothing, as the command
-// waits for news or wants no answer. The latter are served when they are sent.
+// waits for news or expects no answer. The latter are served when they are sent.
 //
 // # Untrusted clients
 //

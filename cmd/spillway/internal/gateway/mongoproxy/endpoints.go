@@ -41,7 +41,7 @@ type placed struct {
 
 func newEndpoints() *endpoints { return &endpoints{clients: make(map[netip.Addr]*placed)} }
 
-// set changes which servers there are. Those that stay are kept, the others are marked.
+// set changes the list of servers. Servers that stay are kept, the others are marked.
 func (e *endpoints) set(addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,7 +62,7 @@ func (e *endpoints) set(addresses []string) {
 }
 
 // enter picks the server for a connection of a client, and counts it there: not one of
-// those that were tried, and nil if there is no other. Whoever comes while it is made
+// the ones that were tried, and nil if there is no other. Whoever comes while it is made
 // sees that.
 func (e *endpoints) enter(client netip.Addr, now time.Time, tried []*endpoint) (best *endpoint) {
 	e.mu.Lock()

@@ -135,7 +135,7 @@ func (c *conn) judge(f message.Frame, cmd *message.Command) (message.Verdict, er
 	return message.Judge(f, space[:], cmd.Flags&mongowire.ExhaustAllowed != 0)
 }
 
-// deliver sends the answer to the client, and those that follow it.
+// deliver sends the answer to the client, and the ones that follow it.
 func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error {
 	if f.Rest == 0 {
 		c.down.Pass(f)
@@ -192,7 +192,7 @@ func (c *conn) identify() {
 	c.known = c.classify("")
 }
 
-// call is what the policies are told of a command.
+// call is what the policies know of a command.
 func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
 	if c.settings.byDatabase {
 		// A body that is long may have $db at its end, which is not here. Connections

@@ -5,7 +5,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// greet passes a hello on, and what is answered: once, or as often as the server has
+// greet passes a hello on, and what is answered: once, or each time that the server has
 // news.
 func (c *conn) greet(f message.Frame, cmd *message.Command) error {
 	s := c.settings

@@ -11,7 +11,7 @@ import (
 // A Reason is why a connection was closed.
 type Reason uint8
 
-// The reasons. The first three are nobody's fault.
+// The reasons. The first three are no party's fault.
 const (
 	Left            Reason = iota // the client hung up between messages
 	Drained                       // the proxy or the listener ends, or the server was taken away

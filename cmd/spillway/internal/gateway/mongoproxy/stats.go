@@ -132,7 +132,7 @@ func averageQueued(s ratelimit.Stats) float64 {
 	return float64(s.TimeQueued.Microseconds()) / left
 }
 
-// Counts returns those of ServerStatus, and those that a server does not have, which
+// Counts returns the counts of ServerStatus, and the ones that a server does not have, which
 // begin with "proxy.".
 func (s *Stats) Counts() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {

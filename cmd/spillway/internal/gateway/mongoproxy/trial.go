@@ -99,7 +99,7 @@ func (t *trial) again(f message.Frame, v message.Verdict) bool {
 	return true
 }
 
-// begin tells the strategy of the command, unless it knows.
+// begin reports the command to the strategy, unless it knows.
 func (t *trial) begin() {
 	c := t.conn
 	if !t.begun {
@@ -110,7 +110,7 @@ func (t *trial) begin() {
 	t.token.Attempt().Use(c.place.address)
 }
 
-// end is told what happened to the last attempt.
+// end receives the outcome of the last attempt.
 func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	switch c := t.conn; {
@@ -127,7 +127,7 @@ func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 
 var errDeclined = errors.New("the server is overloaded")
 
-// settle tells the strategy of the end, if that means something to it.
+// settle reports the end to the strategy, if that means something to it.
 func (t *trial) settle(v message.Verdict) {
 	c := t.conn
 	if !c.patient() || v.Overloaded {

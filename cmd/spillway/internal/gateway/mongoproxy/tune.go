@@ -53,8 +53,8 @@ func (l *listener) retune(s *settings) error {
 	return nil
 }
 
-// attempt is [conn.exchange], of which the tuner hears if there is one: of what the
-// server does, and not of commands that wait for news or that nobody waits for.
+// attempt is [conn.exchange], which the tuner observes if there is one: what the
+// server does, and not of commands that wait for news or without an answer.
 func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage) (answered, error) {
 	t := c.listener.tuning.Load()
 	if t == nil || cmd.Waits() || cmd.NoReply() {

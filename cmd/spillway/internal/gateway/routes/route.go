@@ -40,7 +40,7 @@ func newRoute(l *config.Listener, c *config.Route) *Route {
 }
 
 // Miss returns the first field of the route that a request is not like, whose path and host
-// are those of [Path] and [Host]; "" if the route is meant.
+// are the ones of [Path] and [Host]; "" if the route is meant.
 func (x *Route) Miss(r *http.Request, path, host string) (field string) {
 	c := x.Config
 	switch {
@@ -80,7 +80,7 @@ func Host(r *http.Request) string {
 	return host
 }
 
-// MaxCustomer is the longest name of a customer; longer ones are nobody's.
+// MaxCustomer is the longest name of a customer; longer names are ignored.
 const MaxCustomer = 256
 
 // Customer returns on whose behalf a request is made. At an edge a header is believed only
@@ -106,7 +106,7 @@ func (x *Route) Customer(r *http.Request) (name string) {
 // does not say.
 var defaultUpgrades = []string{"websocket"}
 
-// upgradable reports whether all protocols that a request wants are allowed. An exempt
+// upgradable reports whether all protocols that a request asks for are allowed. An exempt
 // request stays what it is.
 func (x *Route) upgradable(r *http.Request) bool {
 	allowed := x.Config.Upgrades

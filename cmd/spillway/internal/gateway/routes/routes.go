@@ -1,5 +1,5 @@
 // Package routes finds the route of a request: the first of its listener whose host, path,
-// method and headers are those of the request.
+// method and headers are taken from the request.
 //
 // Routes match the path that the upstream gets. A path with dot segments or empty segments is
 // normalized once ([Table.Straighten]), before routes are matched, and is sent on in that
@@ -72,7 +72,7 @@ func (t *Table) Match(r *http.Request) *Route {
 	return nil
 }
 
-// Straighten returns a request with a normalized path, if routes go by paths.
+// Straighten returns a request with a normalized path, if routes match by path.
 func (t *Table) Straighten(r *http.Request) *http.Request {
 	if !t.paths {
 		return r

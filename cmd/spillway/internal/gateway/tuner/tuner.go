@@ -3,7 +3,7 @@
 // its reason.
 //
 // What cannot be set is tried again at the next look. What is set is set again once a
-// minute, in case that somebody else has changed it, or the server was started again.
+// minute, in case that another program has changed it, or the server was started again.
 package tuner
 
 import (
@@ -128,7 +128,7 @@ func (t *Tuner) tell(m tune.Move) {
 		"limit", t.name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
 }
 
-// SetAgain makes the next look set the limit, for whoever has set it to something else.
+// SetAgain makes the next look set the limit, after a caller has set it to something else.
 func (t *Tuner) SetAgain() { t.again.Store(true) }
 
 // Limit returns what the limit should be.

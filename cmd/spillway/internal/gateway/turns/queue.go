@@ -25,7 +25,7 @@ type queue struct {
 	waited  time.Duration // for them
 }
 
-// customers are those of one class that have something waiting.
+// customers are the customers of one class that have waiting requests.
 type customers struct {
 	lines  map[string]*line
 	ring   list.List // of lines, in the order of their turns; the first is next

@@ -19,7 +19,7 @@ type Limits struct {
 	MaxWait time.Duration
 }
 
-// A Request is one that wants a place.
+// A Request asks for a slot.
 type Request struct {
 	Criticality spillway.Criticality
 	Customer    string
@@ -36,7 +36,7 @@ type Queue struct {
 	incoming queue
 }
 
-// New returns a Queue in which nobody waits.
+// New returns an empty Queue.
 func New(l Limits) *Queue {
 	q := new(Queue)
 	q.Update(l)

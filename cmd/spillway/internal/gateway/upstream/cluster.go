@@ -35,7 +35,7 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Replace puts u in place of what there was, and checks its endpoints until ctx ends.
-// Those who wait for their turn go on to wait, and what is known of endpoints is kept. It is
+// Requests that wait continue to wait, and the state of endpoints is kept. It is
 // not for concurrent use.
 func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {
 	err := x.take(u)

@@ -16,7 +16,7 @@ import (
 
 // Endpoints that fail their checks get nothing while there are others. When all
 // do, it is more likely that the checks are wrong, or that all are short of time, than
-// that nobody is there: then all get their share as if there were no checks, which
+// that none is there: then all get their share as if there were no checks, which
 // Envoy calls panic mode. The first check of an endpoint decides at once, the later
 // ones after as many of a kind in a row as their threshold says. Checks of many proxies
 // do not stay in step: each wait is longer or shorter by a random part.

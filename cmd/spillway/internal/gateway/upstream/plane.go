@@ -10,14 +10,14 @@ import (
 
 // A ControlPlane sets limits of clusters while the proxy runs.
 type ControlPlane interface {
-	// Limits returns those of a cluster. From then on they follow what the control
+	// Limits returns the limits of a cluster. From then on they follow what the control
 	// plane says.
 	Limits(x config.ClusterXDS) (Limits, error)
 	// Close ends it. It returns an error if something was not reported.
 	Close() error
 }
 
-// Limits are those of a cluster that a control plane sets.
+// Limits are the limits of a cluster that a control plane sets.
 type Limits interface {
 	// Limiter is what bounds requests in flight.
 	Limiter() *inflight.Limiter

@@ -87,7 +87,7 @@ func (a *asker) do(ctx context.Context, method, address, path string, head http.
 	return reply{resp.StatusCode, resp.Header, resp.Trailer, text}, err
 }
 
-// http wants an answer 2xx.
+// http requires an answer 2xx.
 func (a *asker) http(ctx context.Context, address string) error {
 	got, err := a.do(ctx, http.MethodGet, address, a.config.Path, http.Header{"User-Agent": {"spillway"}}, nil)
 	if err == nil && (got.status < 200 || got.status > 299) {

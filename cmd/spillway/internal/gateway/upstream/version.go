@@ -60,7 +60,7 @@ func (o *Options) plane() ControlPlane {
 	return o.Plane
 }
 
-// Make makes a version that nothing uses yet. Whoever does not put it in place with
+// Make makes a version that nothing uses yet. A caller that does not put it in place with
 // [Cluster.Replace] must close it.
 func Make(o Options) (*Version, error) {
 	c, x := o.Config, o.Cluster

@@ -3,7 +3,7 @@
 package drill
 
 // affinity keeps the backend and its caller on processors of their own, where
-// the system can be told to.
+// the system allows it.
 type affinity struct{}
 
 func separate() affinity { return affinity{} }

@@ -70,7 +70,7 @@ func (b Backend) serve(ln net.Listener, h http.Handler) error {
 // headTimeout is far above what a caller on this machine needs, however busy.
 const headTimeout = time.Minute
 
-// newServer returns a server for all that a wire may be.
+// newServer returns a server for every kind of wire.
 func newServer(h http.Handler) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -91,7 +91,7 @@ func outages(in io.Reader, down *sync.RWMutex) {
 }
 
 // handler does the work of a call, but not while down is locked. An outage loses
-// no calls: they go on after it, whether or not somebody still waits for them.
+// no calls: they go on after it, whether or not a caller still waits for them.
 // While thousands of calls wait for the only CPU, so does the goroutine that
 // watches for the parent: each call looks, too.
 func (b Backend) handler(down *sync.RWMutex) http.Handler {

@@ -13,7 +13,7 @@ type caller interface {
 	call(ctx context.Context, intended time.Time) (status int, err error)
 }
 
-// A naive caller is the usual one: each attempt may take as long as the
+// A naive caller is the usual one: each attempt may take the whole
 // deadline, and what fails is tried again at once.
 type naive struct {
 	client  *http.Client

@@ -20,11 +20,11 @@ const (
 )
 
 // refusalCost is what a refusal may cost the backend. Callers that are not
-// protected send whatever they are told, so that all their attempts beyond the
+// protected send whatever the answer, so that all their attempts beyond the
 // capacity are refused: the line above which no goodput can be.
 const refusalCost = 10 * time.Microsecond
 
-// conclude fills in all that follows from the numbers.
+// conclude fills in everything that follows from the numbers.
 func (r *Result) conclude() {
 	r.Headline = r.headline()
 	if !r.Interrupted {

@@ -13,7 +13,7 @@
 //
 // Who is protected in the protected run can be chosen. With the callers alone,
 // their in-flight limit bounds the queue at the backend. With the server alone,
-// it refuses what is too much, and the callers are those of the other run. With
+// it refuses what is too much, and the callers are the same as in the other run. With
 // both, the server bounds its queue and the callers learn from its refusals what
 // not to send. With a proxy, neither knows of Spillway: "spillway proxy" stands
 // between them, as its own process that runs where the callers do. Whatever it

@@ -15,7 +15,7 @@ import (
 // ProxyCommand is the first argument by which this program is asked to be a proxy.
 const ProxyCommand = "proxy"
 
-// frontConfig is what the proxy is told: the defaults, and mode enforce. Its
+// frontConfig is the configuration of the proxy: the defaults, and mode enforce. Its
 // listener is internal, as a protected server is, so that it believes the labels.
 const frontConfig = `mode: enforce
 admin: {address: "off"}
@@ -35,7 +35,7 @@ const frontListener = "drill"
 
 // startFront starts this very program as a proxy in front of a backend. It may run
 // where this process may: what it needs is taken from the callers, not from the
-// backend, whose capacity was measured without it. Whoever starts one calls stop.
+// backend, whose capacity was measured without it. The caller must call stop.
 func startFront(ctx context.Context, backend *process) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {

@@ -34,7 +34,7 @@ type process struct {
 }
 
 // startBackend starts this very program as a Backend and waits for its hello.
-// Whoever starts one calls stop.
+// The caller must call stop.
 func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, error) {
 	exe, err := os.Executable()
 	if err != nil {

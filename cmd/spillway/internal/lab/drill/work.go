@@ -59,7 +59,7 @@ func (b Backend) rounds(ctx context.Context) int {
 }
 
 // pool returns the work of a call that needs one of few slots, such as the
-// connections of a database. It waits for one as long as its caller does; what
+// connections of a database. It waits for one while its caller waits; what
 // was begun is done to its end.
 func (b Backend) pool() func(context.Context) bool {
 	free := make(chan struct{}, slots)

@@ -145,7 +145,7 @@ func (p *reader) mode(field string, m policyconf.Mode) spillway.Mode {
 	return m.Or(spillway.ModeEnforce)
 }
 
-// section wants no setting that only the proxy has.
+// section rejects settings that only the proxy has.
 func (p *reader) section(field string, section any) {
 	if name := policyconf.ForProxy(section); name != "" {
 		p.failf(field+"."+name, "is given, but only the configuration of the proxy has it")

@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// Progress is told how far run i has come.
+// Progress receives the progress of run i.
 type Progress func(i int, at time.Duration)
 
 // Execute makes the simulations, as many at a time as there are processors, and

@@ -130,7 +130,7 @@ type Variant struct {
 	Set  []Setting `yaml:"set" jsonschema:"required"`
 }
 
-// A Setting changes all fields of a name: throttle.k, or web.rate for those of one
+// A Setting changes all fields of a name: throttle.k, or web.rate for the fields of one
 // group or service.
 type Setting struct {
 	Field string `yaml:"field" jsonschema:"required"`

@@ -57,7 +57,7 @@ var dist = strict.Text(func(s string) (sim.Dist, error) {
 	return d, err
 })
 
-// check tries all that the file says.
+// check tries everything in the file.
 func (s *Scenario) check() error {
 	if s.Name == "" {
 		return &fieldError{"name", "is missing"}
@@ -116,6 +116,6 @@ var sections = []struct {
 	{"Customers", "ingress.quota", policyconf.Quota{}, policyconf.Path[quota.LocalConfig]},
 }
 
-// modes are fields that sim.Config has beside a Config of the library.
+// modes are fields that sim.Config has in addition to a Config of the library.
 var modes = strings.NewReplacer("Egress.ThrottleMode", "Throttle.Mode", "Egress.InflightMode", "Inflight.Mode",
 	"Egress.MaxRequests", "Inflight.MaxRequests", "RateLimitMode", "RateLimit.Mode", "QuotaMode", "Quota.Mode", "ShedMode", "Shed.Mode")

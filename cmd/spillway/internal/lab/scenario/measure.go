@@ -64,7 +64,7 @@ func (e *Expectation) holds(v float64) bool {
 
 // Judge compares what came out with what was expected. The results are in the order
 // of the runs; where there are several of a variant, their mean counts. Runs of a
-// sweep are judged only by what is expected of every variant.
+// sweep are judged only with the expectations of every variant.
 func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
 	ran := func(variant string) bool {
 		return slices.ContainsFunc(runs, func(r Run) bool { return r.Variant == variant })
@@ -105,7 +105,7 @@ func quotient(a, b *float64) *float64 {
 	return new(*a / *b)
 }
 
-// mean is that of a measure over all runs of a variant, nil if one has none.
+// mean is the mean of a measure over all runs of a variant, nil if a run lacks it.
 func mean(runs []Run, results []*sim.Result, variant, measure, window string) *float64 {
 	sum, n := 0.0, 0
 	for i := range runs {

@@ -30,7 +30,7 @@ type Page = [PageSize]byte
 
 var pages = sync.Pool{New: func() any { return new(Page) }}
 
-// GetPage returns a page that nobody uses.
+// GetPage returns a free page.
 func GetPage() *Page { return pages.Get().(*Page) }
 
 // PutPage gives a page back.
@@ -74,7 +74,7 @@ func (l *Link) Bear(stall time.Duration) error {
 // Small has the link begin with a small buffer that grows with what arrives, or not.
 func (l *Link) Small(is bool) { l.small = is }
 
-// Limited has the other side finish all that f reads by the deadline; zero is none.
+// Limited has the other side finish everything that f reads by the deadline; zero is none.
 func (l *Link) Limited(deadline time.Time, f func() error) error {
 	defer func(stall time.Duration) { l.stall = stall }(l.stall)
 	if !deadline.IsZero() {
@@ -205,7 +205,7 @@ var (
 	ErrTooLong = errors.New("a message that is longer than it may be")
 )
 
-// Next reads a message of which the first byte is there. If it is longer than keep,
+// Next reads a message whose first byte has arrived. If it is longer than keep,
 // and than the buffer, or there is no memory for more, that is its beginning. It is good
 // until the next one is read. A longest of more than 0 is the longest that is taken.
 func (l *Link) Next(keep, longest int) (f message.Frame, err error) {

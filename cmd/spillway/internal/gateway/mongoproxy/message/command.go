@@ -89,7 +89,7 @@ func (c *Command) parse(code int32, payload []byte, total int) error {
 	}
 }
 
-// message reads an OP_MSG from its flags on, of which there are total bytes in all.
+// message reads an OP_MSG from its flags on, which has total bytes.
 func (c *Command) message(data []byte, total int) error {
 	if len(data) < 4 {
 		return errMessage
@@ -130,7 +130,7 @@ func (c *Command) sections(data []byte, total int) error {
 	return nil
 }
 
-// body reads the beginning of a document of which the size is known.
+// body reads the beginning of a document of known size.
 func (c *Command) body(doc []byte, size int) error {
 	c.Doc = doc
 	whole := len(doc) == size
@@ -253,7 +253,7 @@ func (c *Command) Unacknowledged() bool {
 	return ok && w == 0
 }
 
-// Access tells reads from writes, as far as that can be told by the name.
+// Access distinguishes reads from writes, as far as the name shows it.
 func (c *Command) Access() spillway.Kind {
 	switch string(c.Name) {
 	case "aggregate", "count", "distinct", "find", "getMore", "killCursors", "listCollections", "listDatabases",

@@ -20,7 +20,7 @@ const CompressedHead = 160 << 10
 
 var errCompressed = errors.New("an OP_COMPRESSED that cannot be expanded")
 
-// expand puts the beginning of what is compressed into dst, as much as there is room
+// expand puts the beginning of what is compressed into dst, up to the room
 // for and data allow for, and returns it.
 func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	dst = dst[:min(len(dst), c.Size)]

@@ -81,7 +81,7 @@ func (m Mask) Apply(doc []byte) []byte {
 }
 
 // Claimant returns the user that the first message of an authentication names, where
-// its mechanism says so: SCRAM, PLAIN, and X.509 where it is told.
+// its mechanism says so: SCRAM, PLAIN, and X.509 where it is given.
 func Claimant(doc []byte) string {
 	payload := mongowire.Lookup(doc, "payload").Binary()
 	mechanism := mongowire.Lookup(doc, "mechanism").Text()

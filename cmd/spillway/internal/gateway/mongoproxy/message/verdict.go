@@ -55,7 +55,7 @@ func (v Verdict) Fate() spillway.Outcome {
 	}
 }
 
-// Failure is what the retry policy is told.
+// Failure is what the retry policy receives.
 func (v Verdict) Failure() fault.Failure {
 	f := fault.Failure{Overload: v.Overloaded, Safety: fault.RetryUnsafe, RetryAfter: v.Base, HasRetryAfter: v.Base > 0}
 	if v.Overloaded && v.Retryable {
@@ -64,7 +64,7 @@ func (v Verdict) Failure() fault.Failure {
 	return f
 }
 
-// Judge reads an answer. Those that are too long for a failure are none. Where one
+// Judge reads an answer. Answers that are too long for a failure are no failure. Where one
 // is compressed it is only expanded if it is that short, or if several may follow one
 // another.
 func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
