@@ -136,20 +136,6 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Each alert has a first step.
-func TestAlerts(t *testing.T) {
-	page := read(t, "../../docs/operations.md")
-	alerts := regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, "../../deploy/alerts.yaml"), -1)
-	if len(alerts) == 0 {
-		t.Fatal("no alerts")
-	}
-	for _, alert := range alerts {
-		if !strings.Contains(page, "| `"+alert[1]+"` |") {
-			t.Errorf("docs/operations.md has no row for the alert %s", alert[1])
-		}
-	}
-}
-
 // loopback returns a listener.
 func loopback(t *testing.T) net.Listener {
 	t.Helper()
