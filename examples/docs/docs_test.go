@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,9 +35,7 @@ func pages(t *testing.T) map[string]string {
 	}
 	all := map[string]string{}
 	for _, file := range append(files, "../../README.md") {
-		if name := strings.TrimPrefix(file, "../../"); name != "docs/quota-fleet.md" { // its package comments have the same code
-			all[name] = read(t, file)
-		}
+		all[strings.TrimPrefix(file, "../../")] = read(t, file)
 	}
 	return all
 }
@@ -167,6 +166,28 @@ func TestHTTP(t *testing.T) {
 	}
 	if _, err := observed(http.NotFoundHandler(), nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// Without its board a task uses its own limits: a customer without a limit of its own has 10 calls per second.
+func TestQuotas(t *testing.T) {
+	h, err := quotas(t.Context(), http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	rejected := 0
+	for range 200 {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.SetBasicAuth("acme", "")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code == http.StatusTooManyRequests {
+			rejected++
+		}
+	}
+	if rejected < 50 {
+		t.Errorf("%d of 200 requests of one customer are rejected", rejected)
 	}
 }
 

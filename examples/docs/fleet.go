@@ -1,0 +1,42 @@
+package docs
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/quota/fleet"
+	"github.com/seed90641741/spillway/spillhttp"
+	"github.com/seed90641741/spillway/spillredis/board"
+)
+
+// quotas returns a handler whose customers have quotas over all tasks.
+func quotas(ctx context.Context, mux http.Handler) (*spillhttp.Handler, error) {
+	f, err := fleet.New(fleet.Config{
+		Tasks: 20, // about how many there are
+		Limits: quota.LocalConfig{
+			Customers:    map[string]quota.Limit{"mail": {Rate: 1000}}, // per second, in all tasks
+			DefaultLimit: quota.Limit{Rate: 10},                        // each customer that is not listed
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	b, err := board.New(board.Connect(redis.UniversalOptions{Addrs: []string{"redis:6379"}}), board.Config{Domain: "shop"})
+	if err != nil {
+		return nil, err
+	}
+	go fleet.Run(ctx, f, b) // says goodbye when ctx ends
+	gates, err := ingress.New(ingress.Config{Quota: quota.Config{Allocator: f}})
+	if err != nil {
+		return nil, err
+	}
+	return spillhttp.NewHandler(mux, spillhttp.HandlerConfig{Ingress: gates, Classify: func(r *http.Request) spillway.Call {
+		user, _, _ := r.BasicAuth() // whom your authentication has verified
+		return spillway.Call{Customer: user}
+	}})
+}
