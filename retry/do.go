@@ -105,10 +105,10 @@ func (s Step) Sleep(ctx context.Context, now, deadline time.Time) error {
 	return ctx.Err()
 }
 
-// Explain returns the error of a call that has ended, for an adapter with a loop of
+// WrapError returns the error of a call that has ended, for an adapter with a loop of
 // its own; [Do] returns the same. err is the last answer of the backend, nil if there
 // was none; why is the reason that no attempt followed it: the error of the strategy,
-// that of the context, or the local refusal of a retry. attempts is how many were
+// that of the context, or the local rejection of a retry. attempts is how many were
 // sent.
 //
 // It is why without an answer; err as it is if the one attempt failed in a way that

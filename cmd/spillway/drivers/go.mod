@@ -11,10 +11,17 @@ require (
 )
 
 require (
-	github.com/goccy/go-yaml v1.19.2 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+)
+
+require (
 	github.com/golang/snappy v0.0.4 // indirect
 	github.com/klauspost/compress v1.20.1 // indirect
 	github.com/montanaflynn/stats v0.7.1 // indirect
+	github.com/seed90641741/spillway/spillredis v0.1.0 // indirect
 	github.com/xdg-go/pbkdf2 v1.0.0 // indirect
 	github.com/xdg-go/scram v1.2.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
@@ -30,3 +37,5 @@ replace (
 	github.com/seed90641741/spillway/cmd/spillway => ..
 	github.com/seed90641741/spillway/spillmongo => ../../../spillmongo
 )
+
+replace github.com/seed90641741/spillway/spillredis => ../../../spillredis

@@ -158,6 +158,7 @@ func aligned(write func(io.Writer)) string {
 
 func plainText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) // who has left does not read it
+	_, _ = io.WriteString(w, text) //nolint:gosec // plain text is not run; a client that has left does not read it
 }
