@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
@@ -43,7 +44,7 @@ type operators struct {
 	address  string        // of it, as it was asked for
 	exporter *otel.Exporter
 
-	collector *admin.Collector
+	collector *collector.Collector
 
 	asks     chan func()   // that the follower is to do
 	draining chan struct{} // closed when the follower does nothing any more
@@ -55,7 +56,7 @@ type operators struct {
 
 // operate opens the address for operators, which the flag says, or the configuration.
 // Where nobody asked for one, the proxy does without if it cannot be had.
-func operate(flag string, f *follower, collector *admin.Collector, decided *decisions.Log) (*operators, error) {
+func operate(flag string, f *follower, collector *collector.Collector, decided *decisions.Log) (*operators, error) {
 	o := &operators{
 		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
 		asks: make(chan func()), draining: make(chan struct{}),

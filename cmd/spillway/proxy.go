@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
@@ -62,7 +62,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	}
 	log, logger := newLogging(w.stderr, c.Log)
 	log.set(wanted)
-	collector, decided := admin.NewCollector(), decisions.New(logger)
+	collector, decided := collector.New(), decisions.New(logger)
 	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)
 	if err != nil {
 		return err

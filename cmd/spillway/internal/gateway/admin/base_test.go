@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
 
@@ -88,7 +89,7 @@ func newScene(mode spillway.Mode) *scene {
 		}},
 	}}
 	s := &scene{proxy: f, now: noon, random: rand.New(rand.NewPCG(1, 2)), mode: mode, latency: 20 * time.Millisecond}
-	s.Server = newServer(Config{Collector: NewCollector(), Decisions: decisions.New(nil), Proxy: f, Version: "test"}, noon)
+	s.Server = newServer(Config{Collector: collector.New(), Decisions: decisions.New(nil), Proxy: f, Version: "test"}, noon)
 	s.offered = [...]int{60, 40, 80, 20}
 	s.admits = [...]float64{1, 1, 1, 1}
 	return s

@@ -3,47 +3,24 @@
 // from afar. It has its own address and passes no gate, so that it answers
 // however overloaded the rest is.
 //
-//	policies ─► Collector, decisions.Log ─┐
+//	policies ─► collector, decisions.Log ─┐
 //	                                      ├─► one State each second ─► page, stream, JSON, metrics, text
 //	proxy    ─► Proxy ────────────────────┘
 //
-// # Counting
+// # One state
 //
-// A [Collector] is a [spillway.Observer]: it adds each event to counters of atomics,
-// of which there is a fixed number. A [Proxy] has the
-// levels: limits, queues, budgets. Once a second both are read and made into one
-// [State], and all that is shown anywhere is that State or a part of it: no two
-// places can disagree.
+// Package collector counts the events of the policies. A [Proxy] has the levels: limits,
+// queues, budgets. Once a second both are read and made into one [State]. The page, the
+// metrics and the text show that State or a part of it, so they agree.
 //
-// # Requests
+// Goodput is the requests that were served in time. What is offered is the sum of all fates.
+// What gates in the mode observe would have rejected is counted apart. The gates of the
+// server's side and those of the client's side judge the same requests, so of the two the
+// greater number is shown.
 //
-// What became of a request is told by exactly one event: a refusal by a gate that
-// enforces, or what the retry policy says of the call to the upstream, all attempts
-// of it together. Of a request that waits for its turn in front of a batch cluster, the
-// queue says if its time was up or its client left before.
-//
-//	served    the upstream answered, in time
-//	late      the deadline passed first
-//	failed    the upstream failed, or could not be reached
-//	declined  the upstream itself had no room
-//	refused   a gate here had none: it cost the upstream nothing, or no more
-//	left      the client went away
-//
-// Goodput is what was served. What is offered is what was let in and what was
-// refused. Gates that observe refuse nothing; what they would have refused is counted
-// apart from all this. The gates of the server's side and those of the client's side
-// judge the same requests, so of the two the greater number is shown.
-//
-// Commands of MongoDB meet the gates once for each attempt: of these each decision is
-// counted, and the fate is that of the command, all attempts together. Those that no gate
-// is asked about, such as hello, are not counted here. An error that the server answers is
-// an answer, as a status of 404 is, unless it is one of time or of the server's own state.
-//
-// Latency is from the first attempt to the head of the answer, of requests that were
-// served or late; of commands of MongoDB the time that the gates took is in it. The deadline is the median of those that the requests brought.
-// Quantiles have buckets of an eighth of an octave, 12 % at most. A p99 of less than
-// 100 answers is not shown; whether it is in time is told by the number of those that
-// were late. All rates and quantiles are of the last ten seconds.
+// Quantiles have buckets of an eighth of an octave, 12 % at most. A p99 of less than 100
+// answers is not shown. The deadline is the median of those of the requests. All rates and
+// quantiles are of the last ten seconds.
 //
 // # Trust
 //

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -58,21 +57,5 @@ func shown(k telemetry.Kind) bool {
 		return false
 	default:
 		return c >= telemetry.Rejected || k.Policy() == "retry" || k.Policy() == "batch"
-	}
-}
-
-// fateOf returns the fate of a request with an outcome.
-func fateOf(o spillway.Outcome) int {
-	switch o {
-	case spillway.OutcomeServed:
-		return fateServed
-	case spillway.OutcomeTimedOut:
-		return fateLate
-	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
-		return fateDeclined
-	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
-		return fateLeft
-	default:
-		return fateFailed
 	}
 }

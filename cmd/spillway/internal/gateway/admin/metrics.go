@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -133,12 +134,12 @@ func (m metrics) waits(w Waits, labels ...string) {
 	}
 }
 
-func (m metrics) latency(c *counts, role string) {
+func (m metrics) latency(c *collector.Counts, role string) {
 	buckets := make(map[float64]uint64, telemetry.Buckets)
 	for i, bound := range telemetry.Bounds {
-		buckets[bound] = c.below(telemetry.FirstOctave + i)
+		buckets[bound] = c.Below(telemetry.FirstOctave + i)
 	}
-	m.to <- prometheus.MustNewConstHistogram(descriptions[telemetry.Latency.Name], c.total(), c.sum().Seconds(), buckets, role)
+	m.to <- prometheus.MustNewConstHistogram(descriptions[telemetry.Latency.Name], c.Total(), c.Sum().Seconds(), buckets, role)
 }
 
 func (m metrics) gate(g *Gate) {

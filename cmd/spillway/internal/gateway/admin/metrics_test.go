@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -58,7 +60,7 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 }
 
 // everything tells of each event that policies can send in a mode.
-func everything(c *Collector, mode spillway.Mode, names ...string) {
+func everything(c *collector.Collector, mode spillway.Mode, names ...string) {
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {
 			call := spillway.Call{Criticality: class}
@@ -70,7 +72,7 @@ func everything(c *Collector, mode spillway.Mode, names ...string) {
 			}
 		}
 		for r := range retry.Reasons {
-			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.OutcomeFailed, Err: stopped(retry.Reason(r), 2)})
+			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.OutcomeFailed, Err: &retry.Error{Err: errors.New("failed"), Reason: retry.Reason(r), Attempts: 2}})
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
 
@@ -25,7 +26,7 @@ const (
 // A sampler makes a State of what a Collector and a Proxy say, once for each tick,
 // and hands it to whoever looks.
 type sampler struct {
-	collector *Collector
+	collector *collector.Collector
 	decided   *decisions.Log
 	proxy     Proxy
 	version   string
@@ -48,7 +49,7 @@ func newSampler(c *Config, now time.Time) *sampler {
 		started: now, streams: make(map[chan []byte]string),
 	}
 	s.wall = func(t time.Time) time.Time { return t.Round(0) }
-	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.read(), levels: c.Proxy.Levels(now)}}
+	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.Read(), levels: c.Proxy.Levels(now)}}
 	s.state.Store(s.summarize())
 	return s
 }
@@ -58,7 +59,7 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 
 // tick takes a sample and tells all streams.
 func (s *sampler) tick(now time.Time) {
-	x := &sample{at: now, wall: s.wall(now), totals: s.collector.read(), levels: s.proxy.Levels(now), stalled: s.pulse.read()}
+	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.read()}
 	s.watchClock(x)
 	for i := range x.levels.Gates {
 		x.peak += x.levels.Gates[i].Peak
@@ -88,11 +89,11 @@ func (s *sampler) summarize() *State {
 	for i := range meanTicks {
 		st.Mean.Peak = max(st.Mean.Peak, s.ago(i).peak)
 		st.Mean.Stalled += s.ago(i).stalled.Seconds() / st.Mean.Seconds
-		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.slowest))
+		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
 	st.Gates = peaks(s.samples)
 	st.Notices = s.notices(st, l, now.at)
-	st.Verdict = judge(st, now.totals.any() || st.Mean.InFlight > 0)
+	st.Verdict = judge(st, anyEnded(now.totals) || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)
 	return st
 }
@@ -113,10 +114,10 @@ func peaks(all []*sample) []Gate {
 	return gates
 }
 
-// any reports whether a request has ended since the start.
-func (t *totals) any() bool {
-	for fate := fateServed; fate <= fateWithheld; fate++ {
-		for _, n := range t.fates[fate] {
+// anyEnded reports whether a request has ended since the start.
+func anyEnded(t *collector.Totals) bool {
+	for fate := collector.FateServed; fate <= collector.FateWithheld; fate++ {
+		for _, n := range t.Fates[fate] {
 			if n > 0 {
 				return true
 			}

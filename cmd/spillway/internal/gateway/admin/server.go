@@ -15,13 +15,14 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
 // Config is what a [Server] is made of.
 type Config struct {
-	Collector *Collector
+	Collector *collector.Collector
 	// Decisions has the rejections. Nil means that there are none to show.
 	Decisions *decisions.Log
 	Proxy     Proxy

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 )
 
 // paths are all that GET knows.
@@ -104,7 +105,7 @@ func TestGetChangesNothing(t *testing.T) {
 	s.seconds(3)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
 	h, before := s.Handler(), s.proxy.Levels(s.now)
-	beforeTotals := s.sampler.collector.fates[fateServed][2].Load()
+	beforeTotals := s.sampler.collector.Read().Fates[collector.FateServed][2]
 	for _, path := range append(paths, "/api/v1/mode", "/api/v1/reload") {
 		for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete, http.MethodOptions} {
 			w := ask(t, h, method, path, "off", "Authorization", "Bearer "+goodToken)
@@ -113,7 +114,7 @@ func TestGetChangesNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.fates[fateServed][2].Load() != beforeTotals {
+	if after := s.proxy.Levels(s.now); !reflect.DeepEqual(before, after) || s.proxy.reloads != 0 || s.sampler.collector.Read().Fates[collector.FateServed][2] != beforeTotals {
 		t.Errorf("%+v is now %+v", before, after)
 	}
 	one, two := get(t, h, "/metrics").Body.String(), get(t, h, "/metrics").Body.String()
@@ -367,7 +368,7 @@ func TestHistoryIsBounded(t *testing.T) {
 func TestServer(t *testing.T) {
 	quiet(t)
 	f := newScene(spillway.ModeEnforce).proxy
-	s := New(Config{Collector: NewCollector(), Proxy: f})
+	s := New(Config{Collector: collector.New(), Proxy: f})
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -143,14 +144,14 @@ type Totals struct {
 	Routes   []spacesaving.Count // rejections, with the reason as the tag
 	Unlisted uint64              // rejections of other routes
 	Retries  uint64
-	Latency  [len(telemetry.Roles)]counts
+	Latency  [len(telemetry.Roles)]collector.Counts
 }
 
 // A sample is all that was read at one time.
 type sample struct {
 	at      time.Time
 	wall    time.Time // the time of day
-	totals  *totals
+	totals  *collector.Totals
 	levels  Levels
 	peak    int           // requests in flight, since the sample before
 	stalled time.Duration // without a processor, likewise
@@ -166,30 +167,30 @@ func figures(then, now, quantiles *sample) Figures {
 	f := Figures{Time: now.at.Unix(), Seconds: seconds}
 	rate := func(fate int) (all Classes) {
 		for class := range all {
-			all[class] = float64(now.totals.fates[fate][class]-then.totals.fates[fate][class]) / seconds
+			all[class] = float64(now.totals.Fates[fate][class]-then.totals.Fates[fate][class]) / seconds
 		}
 		return all
 	}
-	refused, withheld := rate(fateRefused), rate(fateWithheld)
-	in, out := rate(fateIngressWould), rate(fateEgressWould)
+	refused, withheld := rate(collector.FateRefused), rate(collector.FateWithheld)
+	in, out := rate(collector.FateIngressWould), rate(collector.FateEgressWould)
 	for class := range f.Refused {
 		f.Refused[class] = refused[class] + withheld[class]
 		f.Would[class] = max(in[class], out[class])
-		for fate := fateServed; fate <= fateWithheld; fate++ {
+		for fate := collector.FateServed; fate <= collector.FateWithheld; fate++ {
 			f.Ended[class] += rate(fate)[class]
 		}
 	}
-	f.Goodput, f.Late, f.Failed = rate(fateServed).sum(), rate(fateLate).sum(), rate(fateFailed).sum()
-	f.Declined, f.Left, f.Gone = rate(fateDeclined).sum(), rate(fateLeft).sum(), rate(fateGone).sum()
-	if now.totals.booked {
-		f.Offered = float64(now.totals.offered-then.totals.offered) / seconds
+	f.Goodput, f.Late, f.Failed = rate(collector.FateServed).sum(), rate(collector.FateLate).sum(), rate(collector.FateFailed).sum()
+	f.Declined, f.Left, f.Gone = rate(collector.FateDeclined).sum(), rate(collector.FateLeft).sum(), rate(collector.FateGone).sum()
+	if now.totals.Booked {
+		f.Offered = float64(now.totals.Offered-then.totals.Offered) / seconds
 	} else {
 		f.Offered = float64(admissions(then, now))/seconds + refused.sum()
 	}
 	f.latency(quantiles, now)
 	f.levels(now)
-	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && (f.Budget != nil || now.totals.retries > 0) {
-		f.RetryRatio = new(float64(now.totals.retries-then.totals.retries) / seconds / sent)
+	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
+		f.RetryRatio = new(float64(now.totals.Retries-then.totals.Retries) / seconds / sent)
 	}
 	return f
 }
@@ -213,16 +214,16 @@ func admissions(then, now *sample) (n uint64) {
 }
 
 func (f *Figures) latency(then, now *sample) {
-	ended := now.totals.latency[0].since(&then.totals.latency[0])
-	f.Answers, f.Slowest = ended.total(), milliseconds(now.totals.slowest)
+	ended := now.totals.Latency[0].Since(&then.totals.Latency[0])
+	f.Answers, f.Slowest = ended.Total(), milliseconds(now.totals.Slowest)
 	if f.Answers > 0 {
-		f.P50 = new(milliseconds(ended.quantile(0.5)))
+		f.P50 = new(milliseconds(ended.Quantile(0.5)))
 	}
 	if f.Answers >= quorum {
-		f.P99 = new(milliseconds(ended.quantile(0.99)))
+		f.P99 = new(milliseconds(ended.Quantile(0.99)))
 	}
-	if given := now.totals.deadlines.since(&then.totals.deadlines); given.total() > 0 {
-		f.Deadline = new(milliseconds(given.typical()))
+	if given := now.totals.Deadlines.Since(&then.totals.Deadlines); given.Total() > 0 {
+		f.Deadline = new(milliseconds(given.Typical()))
 	}
 }
 
@@ -263,17 +264,17 @@ func (f *Figures) levels(now *sample) {
 // reasons returns why requests were refused or lost, the most frequent of the last
 // minute first. What became of a request that all gates let in is told by the retry
 // policy alone, but for one whose time was up before its turn.
-func reasons(then, now *totals) []Reason {
+func reasons(then, now *collector.Totals) []Reason {
 	all := []Reason{}
-	for mode := range now.events {
+	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
 			if !shown(k) {
 				continue
 			}
 			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: modeName(mode), Words: wordsOf(k)}
 			for class := range r.Total {
-				r.Total[class] = float64(now.events[mode][k][class])
-				r.Minute[class] = r.Total[class] - float64(then.events[mode][k][class])
+				r.Total[class] = float64(now.Events[mode][k][class])
+				r.Minute[class] = r.Total[class] - float64(then.Events[mode][k][class])
 			}
 			if r.Total.sum() > 0 {
 				all = append(all, r)
@@ -287,7 +288,7 @@ func reasons(then, now *totals) []Reason {
 
 // ownReasons returns the clients that have left, and rejections that no policy made: they
 // have no events. Their rejections have no class, and count as CRITICAL.
-func ownReasons(then, now *totals) (all []Reason) {
+func ownReasons(then, now *collector.Totals) (all []Reason) {
 	add := func(r Reason) {
 		if r.Total.sum() > 0 {
 			r.Policy, r.Mode, r.Words = "proxy", spillway.ModeEnforce.String(), words[r.Reason]
@@ -296,15 +297,15 @@ func ownReasons(then, now *totals) (all []Reason) {
 	}
 	for _, a := range []accounts.Account{accounts.GoneWaiting, accounts.GoneSent} {
 		r := Reason{Outcome: "client gone", Reason: a.String()}
-		for class, n := range now.accounts.Ended[a] {
-			r.Total[class], r.Minute[class] = float64(n), float64(n-then.accounts.Ended[a][class])
+		for class, n := range now.Accounts.Ended[a] {
+			r.Total[class], r.Minute[class] = float64(n), float64(n-then.Accounts.Ended[a][class])
 		}
 		add(r)
 	}
 	for reason := accounts.MaxRequests; int(reason) < accounts.Reasons; reason++ {
-		n, class := now.accounts.Rejected[reason], spillway.Critical.Index()
+		n, class := now.Accounts.Rejected[reason], spillway.Critical.Index()
 		r := Reason{Outcome: "rejected", Reason: reason.String()}
-		r.Total[class], r.Minute[class] = float64(n), float64(n-then.accounts.Rejected[reason])
+		r.Total[class], r.Minute[class] = float64(n), float64(n-then.Accounts.Rejected[reason])
 		add(r)
 	}
 	return all
@@ -313,8 +314,8 @@ func ownReasons(then, now *totals) (all []Reason) {
 func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
 
 // totalsOf returns what the metrics have.
-func totalsOf(now *totals) Totals {
-	return Totals{Accounts: now.accounts, Events: &now.events, Routes: now.routes, Unlisted: now.unlisted, Retries: now.retries, Latency: now.latency}
+func totalsOf(now *collector.Totals) Totals {
+	return Totals{Accounts: now.Accounts, Events: &now.Events, Routes: now.Routes, Unlisted: now.Unlisted, Retries: now.Retries, Latency: now.Latency}
 }
 
 // clusterFigures returns the clusters with what was sent to each endpoint between
@@ -332,7 +333,7 @@ func clusterFigures(then, now *sample) []ClusterFigure {
 	all := make([]ClusterFigure, 0, len(now.levels.Clusters))
 	for _, x := range now.levels.Clusters {
 		c := ClusterFigure{Cluster: x, Endpoints: []EndpointFigure{}}
-		c.Rejected = float64(now.totals.clusters[x.Name]-then.totals.clusters[x.Name]) / seconds
+		c.Rejected = float64(now.totals.Clusters[x.Name]-then.totals.Clusters[x.Name]) / seconds
 		for _, e := range x.Endpoints {
 			was := before[key{x.Name, e.Address}]
 			if was == nil || was.Attempts > e.Attempts { // another one with that address

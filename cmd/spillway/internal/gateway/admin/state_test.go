@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 )
 
 // TestFigures lets ten seconds pass of which all is known.
@@ -189,7 +190,7 @@ func checkMetrics(t *testing.T, s *scene) {
 		}
 	}
 	served := float64(0)
-	for _, n := range s.sampler.samples[len(s.sampler.samples)-1].totals.fates[fateServed] {
+	for _, n := range s.sampler.samples[len(s.sampler.samples)-1].totals.Fates[collector.FateServed] {
 		served += float64(n)
 	}
 	if got := bySum["retry admitted  enforce"]; got != served || got == 0 {
@@ -203,8 +204,8 @@ func checkMetrics(t *testing.T, s *scene) {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
-	if got := m["spillway_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != st.Totals.Latency[0].total() || got == 0 {
-		t.Errorf("%d latencies, want %d", got, st.Totals.Latency[0].total())
+	if got := m["spillway_latency_seconds"].GetMetric()[0].GetHistogram().GetSampleCount(); got != st.Totals.Latency[0].Total() || got == 0 {
+		t.Errorf("%d latencies, want %d", got, st.Totals.Latency[0].Total())
 	}
 }
 

@@ -1,4 +1,4 @@
-package admin
+package collector
 
 import (
 	"context"
@@ -12,6 +12,18 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
+)
+
+// rejected returns the event of a rejection.
+func rejected(policy string, mode spillway.Mode, err error) spillway.Event {
+	e := spillway.Rejection(err)
+	e.Policy, e.Mode = policy, mode
+	return e
+}
+
+var (
+	outranked = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonHigherClass}
+	crowded   = &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQueueFull}
 )
 
 func stopped(reason retry.Reason, attempts int) error {
@@ -30,40 +42,40 @@ func TestKindsAndFates(t *testing.T) {
 	}{
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed", "admitted", "", none},
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed", "abandoned", "client_gone", none},
-		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", fateRefused},
-		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", fateRefused},
-		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", fateIngressWould},
-		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", fateRefused},
-		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", fateRefused},
-		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", fateRefused},
-		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", fateWithheld},
-		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", fateWithheld},
+		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", FateRefused},
+		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", FateRefused},
+		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", FateIngressWould},
+		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", FateRefused},
+		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", FateRefused},
+		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", FateRefused},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", FateWithheld},
+		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", FateWithheld},
 		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeServed}, "batch", "admitted", "", none},
-		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", fateLate},
-		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", fateLeft},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", FateLate},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", FateLeft},
 		{rejected("throttle", spillway.ModeEnforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
-		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", fateEgressWould},
+		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", FateEgressWould},
 		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeTimedOut}, "inflight", "late", "deadline", none},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", fateServed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", fateLate},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", fateDeclined},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", fateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", fateWithheld},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", fateLeft},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", FateServed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", FateLate},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", FateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", FateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", FateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", FateFailed},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", FateWithheld},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", FateLeft},
 		{spillway.Event{Policy: "a new one", Outcome: 77}, "other", "failed", "failed", none},
 	} {
-		c := NewCollector()
+		c := New()
 		row.event.Call.Criticality = spillway.SheddablePlus
 		c.Observe(row.event)
-		all := c.read()
+		all := c.Read()
 		mode := min(int(row.event.Mode), 1)
-		for m := range all.events {
-			for i, classes := range all.events[m] {
+		for m := range all.Events {
+			for i, classes := range all.Events[m] {
 				k := telemetry.Kind(i)
 				want := [spillway.Criticalities]uint64{}
 				if m == mode && [3]string{k.Policy(), k.Outcome(), k.Reason()} == [3]string{row.policy, row.outcome, row.reason} {
@@ -74,7 +86,7 @@ func TestKindsAndFates(t *testing.T) {
 				}
 			}
 		}
-		for fate, classes := range all.fates {
+		for fate, classes := range all.Fates {
 			want := [spillway.Criticalities]uint64{}
 			if fate == row.fate {
 				want[1] = 1
@@ -89,7 +101,7 @@ func TestKindsAndFates(t *testing.T) {
 // TestByEnd: of a call that meets the gates once for each attempt, and may be refused
 // each time, the end tells the fate.
 func TestByEnd(t *testing.T) {
-	c := NewCollector()
+	c := New()
 	c.ByEnd("mongo", "more")
 	served := spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
 	say := func(e spillway.Event, key string, attempt int32) {
@@ -114,32 +126,23 @@ func TestByEnd(t *testing.T) {
 	}
 	say(shed, "web", 0)
 	say(served, "web", 0)
-	all, want := c.read(), [fateCount]uint64{fateServed: 5, fateRefused: 3, fateWithheld: 2, fateIngressWould: 2}
+	all, want := c.Read(), [fateCount]uint64{FateServed: 5, FateRefused: 3, FateWithheld: 2, FateIngressWould: 2}
 	for fate, n := range want {
-		if got := all.fates[fate][2]; got != n {
+		if got := all.Fates[fate][2]; got != n {
 			t.Errorf("fate %d has %d, want %d", fate, got, n)
 		}
 	}
-	if all.latency[0].total() != 5 || all.retries != 6 {
-		t.Errorf("%d latencies, %d retries", all.latency[0].total(), all.retries)
+	if all.Latency[0].Total() != 5 || all.Retries != 6 {
+		t.Errorf("%d latencies, %d retries", all.Latency[0].Total(), all.Retries)
 	}
 }
 
 // TestNoLatency: a latency that nobody gives is none.
 func TestNoLatency(t *testing.T) {
-	c := NewCollector()
+	c := New()
 	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})
-	if all := c.read(); all.latency[0].total() != 0 || all.fates[fateServed][2] != 1 {
-		t.Errorf("%d latencies, %d served", all.latency[0].total(), all.fates[fateServed][2])
-	}
-}
-
-// TestReasonWords: each kind that the page shows has words.
-func TestReasonWords(t *testing.T) {
-	for k := range telemetry.Kind(telemetry.Kinds) {
-		if shown(k) && wordsOf(k) == "" {
-			t.Errorf("%s %s has no words", k.Policy(), k.Reason())
-		}
+	if all := c.Read(); all.Latency[0].Total() != 0 || all.Fates[FateServed][2] != 1 {
+		t.Errorf("%d latencies, %d served", all.Latency[0].Total(), all.Fates[FateServed][2])
 	}
 }
 
@@ -150,7 +153,7 @@ func TestCollectorAgainstModel(t *testing.T) {
 		mode, kind, class int
 	}
 	var (
-		c       = NewCollector()
+		c       = New()
 		mu      sync.Mutex
 		model   = make(map[cell]uint64)
 		retried uint64
@@ -180,11 +183,11 @@ func TestCollectorAgainstModel(t *testing.T) {
 		})
 	}
 	all.Wait()
-	got := c.read()
+	got := c.Read()
 	sum := uint64(0)
-	for mode := range got.events {
-		for k := range got.events[mode] {
-			for class, n := range got.events[mode][k] {
+	for mode := range got.Events {
+		for k := range got.Events[mode] {
+			for class, n := range got.Events[mode][k] {
 				sum += n
 				if want := model[cell{mode, k, class}]; n != want {
 					t.Errorf("%v of class %d in mode %d: %d, want %d", telemetry.Kind(k), class, mode, n, want)
@@ -192,8 +195,8 @@ func TestCollectorAgainstModel(t *testing.T) {
 			}
 		}
 	}
-	if sum != 8000 || got.retries != retried {
-		t.Errorf("%d events and %d retries, want 8000 and %d", sum, got.retries, retried)
+	if sum != 8000 || got.Retries != retried {
+		t.Errorf("%d events and %d retries, want 8000 and %d", sum, got.Retries, retried)
 	}
 }
 
@@ -201,7 +204,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
-	c := NewCollector()
+	c := New()
 	for name, e := range benchEvents() {
 		if n := testing.AllocsPerRun(100, func() { c.Observe(e) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -223,14 +226,14 @@ func benchEvents() map[string]spillway.Event {
 func BenchmarkObserve(b *testing.B) {
 	for name, e := range benchEvents() {
 		b.Run(name, func(b *testing.B) {
-			c := NewCollector()
+			c := New()
 			b.ReportAllocs()
 			for b.Loop() {
 				c.Observe(e)
 			}
 		})
 		b.Run(name+"/parallel", func(b *testing.B) {
-			c := NewCollector()
+			c := New()
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {

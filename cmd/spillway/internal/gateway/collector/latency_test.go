@@ -1,4 +1,4 @@
-package admin
+package collector
 
 import (
 	"math"
@@ -34,7 +34,7 @@ func TestQuantiles(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		var h histogram
-		var before, c counts
+		var before, c Counts
 		h.add(time.Second)
 		h.read(&before)
 		values := make([]time.Duration, 1+r.IntN(3000))
@@ -46,37 +46,37 @@ func TestQuantiles(t *testing.T) {
 		}
 		slices.Sort(values)
 		h.read(&c)
-		d := c.since(&before)
-		if d.total() != uint64(len(values)) || d.sum() != sum {
-			t.Errorf("seed %d: %d values, %v, want %d, %v", seed, d.total(), d.sum(), len(values), sum)
+		d := c.Since(&before)
+		if d.Total() != uint64(len(values)) || d.Sum() != sum {
+			t.Errorf("seed %d: %d values, %v, want %d, %v", seed, d.Total(), d.Sum(), len(values), sum)
 		}
 		for _, q := range []float64{0.01, 0.5, 0.9, 0.99, 1} {
-			got, want := d.quantile(q), values[max(0, int(math.Ceil(q*float64(len(values))))-1)]
+			got, want := d.Quantile(q), values[max(0, int(math.Ceil(q*float64(len(values))))-1)]
 			if ratio := float64(got) / float64(want); ratio < 1/1.13 || ratio > 1.13 {
 				t.Errorf("seed %d: quantile %v of %d is %v, want %v", seed, q, len(values), got, want)
 			}
 		}
 		for octave := telemetry.FirstOctave; octave <= telemetry.FirstOctave+telemetry.Buckets-1; octave++ {
 			want, _ := slices.BinarySearch(values, 1<<octave)
-			if got := d.below(octave); got != uint64(want) {
+			if got := d.Below(octave); got != uint64(want) {
 				t.Errorf("seed %d: %d are below 2^%d, want %d", seed, got, octave, want)
 			}
 		}
 	}
-	if new(counts).quantile(0.5) != 0 || new(counts).typical() != 0 {
+	if new(Counts).Quantile(0.5) != 0 || new(Counts).Typical() != 0 {
 		t.Error("nothing has a quantile")
 	}
 }
 
 func TestTypicalIsExactWhereAllAreTheSame(t *testing.T) {
 	var h histogram
-	var c counts
+	var c Counts
 	for range 99 {
 		h.add(500 * time.Millisecond)
 	}
 	h.add(time.Hour)
 	h.read(&c)
-	if got := c.typical(); got != 500*time.Millisecond {
+	if got := c.Typical(); got != 500*time.Millisecond {
 		t.Errorf("%v", got)
 	}
 }

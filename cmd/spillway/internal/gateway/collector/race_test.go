@@ -1,5 +1,5 @@
 //go:build race
 
-package admin
+package collector
 
 const raceEnabled = true

@@ -1,4 +1,4 @@
-package admin
+package collector
 
 import (
 	"errors"
@@ -13,22 +13,22 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// What becomes of requests: the fates.
+// The fates of requests, which are the rows of [Totals].Fates.
 const (
-	fateServed = iota
-	fateLate
-	fateFailed
-	fateDeclined
-	fateLeft         // the client left after the request was sent
-	fateGone         // the client left before
-	fateRefused      // before it was let in
-	fateWithheld     // after it: by a gate of the client, or by the queue of a batch cluster
-	fateIngressWould // a gate of the server's side would have refused it
-	fateEgressWould  // one of the client's side would have
+	FateServed = iota
+	FateLate
+	FateFailed
+	FateDeclined
+	FateLeft         // the client left after the request was sent
+	FateGone         // the client left before
+	FateRefused      // before it was let in
+	FateWithheld     // after it: by a gate of the client, or by the queue of a batch cluster
+	FateIngressWould // a gate of the server's side would have refused it
+	FateEgressWould  // one of the client's side would have
 	fateCount
 )
 
-// A Collector counts what the policies decide; make one with [NewCollector]. It is safe
+// A Collector counts what the policies decide; make one with [New]. It is safe
 // for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
 	accounts  accounts.Book // of requests of HTTP
@@ -49,8 +49,8 @@ const routesListed = 20
 
 var _ spillway.Observer = (*Collector)(nil)
 
-// NewCollector returns a Collector that has counted nothing.
-func NewCollector() *Collector {
+// New returns a Collector that has counted nothing.
+func New() *Collector {
 	routes, _ := spacesaving.New(routesListed) // which is in range
 	return &Collector{routes: routes}
 }
@@ -99,13 +99,13 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 	switch {
 	case e.Mode == spillway.ModeEnforce && c.booked.Load():
 	case e.Mode == spillway.ModeEnforce && e.Policy == "batch":
-		c.fates[fateWithheld][class].Add(1)
+		c.fates[FateWithheld][class].Add(1)
 	case e.Mode == spillway.ModeEnforce && !attempt:
-		c.fates[fateRefused][class].Add(1)
+		c.fates[FateRefused][class].Add(1)
 	case e.Mode != spillway.ModeEnforce && attempt:
-		c.fates[fateEgressWould][class].Add(1)
+		c.fates[FateEgressWould][class].Add(1)
 	case e.Mode != spillway.ModeEnforce:
-		c.fates[fateIngressWould][class].Add(1)
+		c.fates[FateIngressWould][class].Add(1)
 	}
 }
 
@@ -113,10 +113,10 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 // none.
 func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	fate := fateOf(e.Outcome)
-	if fate == fateLeft && errors.Is(e.Err, spillway.ErrRejected) {
-		fate = fateWithheld
+	if fate == FateLeft && errors.Is(e.Err, spillway.ErrRejected) {
+		fate = FateWithheld
 		if byEnd && e.Call.Attempt == 0 {
-			fate = fateRefused
+			fate = FateRefused
 		}
 	}
 	if byEnd || !c.booked.Load() {
@@ -125,7 +125,7 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	if n := e.Call.Attempt; n > 0 {
 		c.retries.Add(uint64(n))
 	}
-	if fate > fateLate || e.Latency == 0 {
+	if fate > FateLate || e.Latency == 0 {
 		return
 	}
 	for most := c.slowest.Load(); int64(e.Latency) > most; most = c.slowest.Load() {
@@ -138,60 +138,76 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	}
 }
 
-// totals is what a Collector has counted up to some time.
-type totals struct {
-	accounts  accounts.Totals
-	booked    bool
-	offered   uint64 // where booked
-	events    telemetry.Totals
-	routes    []spacesaving.Count
-	unlisted  uint64 // rejections of other routes
-	clusters  map[string]uint64
-	fates     [fateCount][spillway.Criticalities]uint64
-	retries   uint64
-	latency   [len(telemetry.Roles)]counts
-	deadlines counts
-	slowest   time.Duration // since the last time that totals were read
+// Totals is what a Collector has counted up to some time.
+type Totals struct {
+	Accounts  accounts.Totals
+	Booked    bool
+	Offered   uint64 // where booked
+	Events    telemetry.Totals
+	Routes    []spacesaving.Count
+	Unlisted  uint64 // rejections of other routes
+	Clusters  map[string]uint64
+	Fates     [fateCount][spillway.Criticalities]uint64
+	Retries   uint64
+	Latency   [len(telemetry.Roles)]Counts
+	Deadlines Counts
+	Slowest   time.Duration // since the last time that totals were read
 }
 
-// read returns what was counted so far. Counters go on meanwhile, so that sums may be
+// Read returns what was counted so far. Counters go on meanwhile, so that sums may be
 // off by the requests of that moment.
-func (c *Collector) read() *totals {
-	t := &totals{clusters: c.clusters.read(), retries: c.retries.Load(), slowest: time.Duration(c.slowest.Swap(0))}
-	c.events.Read(&t.events)
-	t.routes, t.unlisted = c.routes.Read()
+func (c *Collector) Read() *Totals {
+	t := &Totals{Clusters: c.clusters.read(), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
+	c.events.Read(&t.Events)
+	t.Routes, t.Unlisted = c.routes.Read()
 	for fate := range c.fates {
 		for class := range c.fates[fate] {
-			t.fates[fate][class] = c.fates[fate][class].Load()
+			t.Fates[fate][class] = c.fates[fate][class].Load()
 		}
 	}
-	if t.booked = c.booked.Load(); t.booked {
+	if t.Booked = c.booked.Load(); t.Booked {
 		t.book(c.accounts.Read())
 	}
 	for role := range c.latency {
-		c.latency[role].read(&t.latency[role])
+		c.latency[role].read(&t.Latency[role])
 	}
-	c.deadlines.read(&t.deadlines)
+	c.deadlines.read(&t.Deadlines)
 	return t
 }
 
 // fateIn are the fates of accounts.
 var fateIn = [accounts.Count]int{
-	accounts.Served: fateServed, accounts.Late: fateLate, accounts.Failed: fateFailed, accounts.Rejected: fateRefused,
-	accounts.RejectedUpstream: fateDeclined, accounts.GoneWaiting: fateGone, accounts.GoneSent: fateLeft,
+	accounts.Served: FateServed, accounts.Late: FateLate, accounts.Failed: FateFailed, accounts.Rejected: FateRefused,
+	accounts.RejectedUpstream: FateDeclined, accounts.GoneWaiting: FateGone, accounts.GoneSent: FateLeft,
 }
 
 // book adds the accounts to the fates that events tell.
-func (t *totals) book(all accounts.Totals) {
-	t.accounts, t.offered = all, all.Offered
-	for fate := fateServed; fate <= fateWithheld; fate++ {
-		for class := range t.fates[fate] {
-			t.offered += t.fates[fate][class]
+func (t *Totals) book(all accounts.Totals) {
+	t.Accounts, t.Offered = all, all.Offered
+	for fate := FateServed; fate <= FateWithheld; fate++ {
+		for class := range t.Fates[fate] {
+			t.Offered += t.Fates[fate][class]
 		}
 	}
 	for account, fate := range fateIn {
 		for class, n := range all.Ended[account] {
-			t.fates[fate][class] += n
+			t.Fates[fate][class] += n
 		}
+	}
+}
+
+// fateOf returns the fate of a request with an outcome.
+func fateOf(o spillway.Outcome) int {
+	switch o {
+	case spillway.OutcomeServed:
+		return FateServed
+	case spillway.OutcomeTimedOut:
+		return FateLate
+	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
+		return FateDeclined
+	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
+		return FateLeft
+	default:
+		return FateFailed
 	}
 }

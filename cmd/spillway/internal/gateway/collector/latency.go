@@ -1,4 +1,4 @@
-package admin
+package collector
 
 import (
 	"math/bits"
@@ -49,44 +49,44 @@ func lowerBound(bucket int) time.Duration {
 	return time.Duration(perOctave+eighth) << (octave - 3)
 }
 
-// counts is what a histogram has counted up to some time.
-type counts struct {
+// Counts is what a histogram has counted up to some time.
+type Counts struct {
 	buckets [bucketCount]uint64
 	sums    [bucketCount]time.Duration
 }
 
-func (h *histogram) read(into *counts) {
+func (h *histogram) read(into *Counts) {
 	for i := range h.buckets {
 		into.buckets[i], into.sums[i] = h.buckets[i].Load(), time.Duration(h.sums[i].Load())
 	}
 }
 
-// since returns what was counted after earlier.
-func (c *counts) since(earlier *counts) (d counts) {
+// Since returns what was counted after earlier.
+func (c *Counts) Since(earlier *Counts) (d Counts) {
 	for i := range c.buckets {
 		d.buckets[i], d.sums[i] = c.buckets[i]-earlier.buckets[i], c.sums[i]-earlier.sums[i]
 	}
 	return d
 }
 
-func (c *counts) total() (n uint64) {
+func (c *Counts) Total() (n uint64) {
 	for _, v := range c.buckets {
 		n += v
 	}
 	return n
 }
 
-func (c *counts) sum() (d time.Duration) {
+func (c *Counts) Sum() (d time.Duration) {
 	for _, v := range c.sums {
 		d += v
 	}
 	return d
 }
 
-// typical returns the mean of the bucket that the median is in: exact where all are
+// Typical returns the mean of the bucket that the median is in: exact where all are
 // the same.
-func (c *counts) typical() time.Duration {
-	half := c.total() / 2
+func (c *Counts) Typical() time.Duration {
+	half := c.Total() / 2
 	for i, v := range c.buckets {
 		if v > half {
 			return c.sums[i] / time.Duration(v)
@@ -96,18 +96,18 @@ func (c *counts) typical() time.Duration {
 	return 0
 }
 
-// below returns how many were counted that are shorter than the bound of an octave.
-func (c *counts) below(octave int) (n uint64) {
+// Below returns how many were counted that are shorter than the bound of an octave.
+func (c *Counts) Below(octave int) (n uint64) {
 	for _, v := range c.buckets[:1+(octave-lowestOctave)*perOctave] {
 		n += v
 	}
 	return n
 }
 
-// quantile returns the length of time that a share q of all is no longer than, as if
+// Quantile returns the length of time that a share q of all is no longer than, as if
 // those in a bucket were spread evenly. It is 0 if absent.
-func (c *counts) quantile(q float64) time.Duration {
-	rank := q * float64(c.total())
+func (c *Counts) Quantile(q float64) time.Duration {
+	rank := q * float64(c.Total())
 	for i, v := range c.buckets {
 		if n := float64(v); v > 0 && n >= rank {
 			from, to := lowerBound(i), lowerBound(i+1)

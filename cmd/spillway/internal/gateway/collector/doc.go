@@ -1,0 +1,31 @@
+// Package collector counts what the policies of the proxy decide, and how requests end.
+//
+// A [Collector] is a [spillway.Observer]. It adds each event to a fixed number of atomic
+// counters. [Collector.Read] returns them as [Totals].
+//
+// # Requests
+//
+// Exactly one event says how a request has ended, its fate: the rejection by a gate that
+// enforces, or the event of the retry policy for the call to the upstream, with all its
+// attempts. For a request that waits in front of a batch cluster, the queue reports a
+// deadline that has passed, or a client that has left.
+//
+//	served    the upstream answered in time
+//	late      the deadline passed first
+//	failed    the upstream failed, or could not be reached
+//	declined  the upstream itself was overloaded
+//	refused   a gate here rejected the request before it was let in
+//	withheld  a gate of the client's side, or the queue of a batch cluster, rejected it later
+//	left      the client left after the request was sent
+//	gone      the client left before
+//
+// Where the proxy keeps accounts of its requests ([Collector.Accounts]), these have the
+// fates, and events only those of calls by [Collector.ByEnd]: commands of MongoDB, which
+// meet the gates once for each attempt. There each decision is counted, and the fate is that
+// of the command with all its attempts. Commands that no gate is asked about, such as hello,
+// are not counted. An error that the server answers is an answer, as a status of 404 is,
+// unless it is about time or the state of the server.
+//
+// Latency is from the first attempt to the head of the answer, of requests that were served
+// or late. For commands of MongoDB it includes the time that the gates took.
+package collector
