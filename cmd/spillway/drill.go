@@ -2,18 +2,21 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/report"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/target"
 )
 
 // drillCommand has the flags of "spillway drill". The parser calls its Validate.
 type drillCommand struct {
 	drill.Config
 	output
-	Proxy  bool   `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
-	Report string `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
+	Own    target.Config `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
+	Proxy  bool          `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
+	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
 
 // Help is what the parser adds to the help of the command.
@@ -23,11 +26,16 @@ func (drillCommand) Help() string {
 		"A retry-storm is an outage of the backend at 0.8 times its capacity instead. " +
 		"Close other programs that need the CPU.\n\n" +
 		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
-		"130 if interrupted; what was measured by then is shown and written."
+		"130 if interrupted; what was measured by then is shown and written.\n\n" +
+		"With --target=URL, a service of your own gets load in place of all that: from workers that wait for their answers, at a bounded rate. " +
+		"The result counts the answers of each criticality; the exit status is 1 if no request was served."
 }
 
 // Run drills, and writes what came out to all that asked for it.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
+	if c.Own.Target != "" {
+		return c.runOwn(ctx, w)
+	}
 	if c.Proxy {
 		if c.Protect != drill.ProtectBoth && c.Protect != drill.ProtectProxy {
 			return &drill.UsageError{Flag: "proxy", Problem: "goes without --protect=" + c.Protect}
@@ -49,6 +57,33 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	case result.Interrupted:
 		return exit(exitInterrupted)
 	case !result.Passed():
+		return exit(exitBroken)
+	}
+	return nil
+}
+
+// runOwn sends load to the user's own service, and writes what it answered.
+func (c *drillCommand) runOwn(ctx context.Context, w streams) error {
+	if c.Report != "" {
+		return &drill.UsageError{Flag: "report", Problem: "goes without --target"}
+	}
+	if err := try(file{flag: "json-file", name: c.JSONFile}); err != nil {
+		return err
+	}
+	result, err := c.Own.Run(ctx, c.Mix)
+	if _, ok := errors.AsType[*target.FieldError](err); ok {
+		return usage{err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return exit(exitInterrupted)
+	case !result.Answered():
 		return exit(exitBroken)
 	}
 	return nil

@@ -27,7 +27,7 @@ var rooms = [][]string{
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile"},
 	// The laboratory.
-	{"lab/drill", "lab/scenario"},
+	{"lab/drill", "lab/scenario", "lab/target"},
 	{"lab/report", "lab/simreport"},
 }
 

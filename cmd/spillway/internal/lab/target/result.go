@@ -1,0 +1,133 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// An answer says how a request ended.
+type answer uint8
+
+const (
+	served   answer = iota // 2xx in time
+	rejected               // 429 or 503
+	timedOut
+	redirected // 3xx, which is not followed
+	failed     // another status, no connection, or a body that is too long
+)
+
+// maxBody is how much of an answer is read. A longer one costs its connection.
+const maxBody = 1 << 20
+
+// call sends one request, and reads its answer.
+func (c *Config) call(ctx context.Context, t http.RoundTripper, url string, class int) answer {
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return failed
+	}
+	r.Header.Set("X-Request-Criticality", (spillway.Sheddable + spillway.Criticality(class)).String())
+	r.Header.Set("User-Agent", "spillway-drill")
+	got, err := t.RoundTrip(r)
+	if err != nil {
+		return byError(err)
+	}
+	defer func() { _ = got.Body.Close() }() // which was read, or is not wanted
+	n, err := io.Copy(io.Discard, io.LimitReader(got.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return byError(err)
+	case got.StatusCode == http.StatusTooManyRequests || got.StatusCode == http.StatusServiceUnavailable:
+		return rejected
+	case got.StatusCode >= 300 && got.StatusCode <= 399:
+		return redirected
+	case got.StatusCode < 200 || got.StatusCode > 299 || n > maxBody:
+		return failed
+	}
+	return served
+}
+
+func byError(err error) answer {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return timedOut
+	}
+	return failed
+}
+
+// A Result counts the answers of a target. Requests that were in flight at the end are not
+// counted.
+type Result struct {
+	Target  string  `json:"target"`
+	Seconds float64 `json:"seconds"`
+	Classes []Class `json:"classes"` // from the lowest on
+
+	mu        sync.Mutex
+	latencies [spillway.Criticalities][]time.Duration // of served requests
+}
+
+// A Class counts the answers to requests of one class.
+type Class struct {
+	Class      string  `json:"criticality"`
+	Served     int     `json:"served"`
+	Rejected   int     `json:"rejected"`
+	TimedOut   int     `json:"timed_out"`
+	Redirected int     `json:"redirected"`
+	Failed     int     `json:"failed"`
+	P50        float64 `json:"p50_ms"` // of served requests; 0 without any
+	P99        float64 `json:"p99_ms"`
+}
+
+func (r *Result) add(class int, a answer, took time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := &r.Classes[class]
+	*[...]*int{served: &c.Served, rejected: &c.Rejected, timedOut: &c.TimedOut, redirected: &c.Redirected, failed: &c.Failed}[a]++
+	if a == served {
+		r.latencies[class] = append(r.latencies[class], took)
+	}
+}
+
+// finish computes what all answers are needed for.
+func (r *Result) finish(took time.Duration) {
+	r.Seconds = took.Seconds()
+	for i := range r.Classes {
+		all := r.latencies[i]
+		slices.Sort(all)
+		r.Classes[i].P50, r.Classes[i].P99 = quantile(all, 0.5), quantile(all, 0.99)
+	}
+}
+
+// quantile returns the smallest value in ms that at least a share q of sorted values do not
+// exceed, 0 without values.
+func quantile(sorted []time.Duration, q float64) float64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return float64(sorted[int(q*float64(len(sorted)-1)+0.5)]) / float64(time.Millisecond)
+}
+
+// Answered reports whether the target served a request.
+func (r *Result) Answered() bool {
+	return slices.ContainsFunc(r.Classes, func(c Class) bool { return c.Served > 0 })
+}
+
+// WriteTable writes the counts as a table.
+func (r *Result) WriteTable(w io.Writer) error {
+	fmt.Fprintf(w, "%s, %.1f s\n", r.Target, r.Seconds)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "criticality\tserved\trejected\ttimed out\tredirected\tfailed\tp50 ms\tp99 ms")
+	for _, c := range slices.Backward(r.Classes) {
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%d\t%.1f\t%.1f\n", c.Class, c.Served, c.Rejected, c.TimedOut, c.Redirected, c.Failed, c.P50, c.P99)
+	}
+	return t.Flush()
+}

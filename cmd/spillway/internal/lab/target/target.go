@@ -1,0 +1,150 @@
+// Package target sends load to a service of the user's own, and counts the answers by class.
+//
+// It must not become a tool against the services of others. So it connects to loopback
+// addresses only, unless the user declares to own the target; the host is resolved once, and
+// every connection is checked against the result when it is dialed; redirects are not
+// followed, and no proxy of the environment is used. The rate, the duration, the number of
+// workers and the bytes that are read of an answer are bounded.
+package target
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// Config describes the load. The tags are for the command line, which has the defaults.
+type Config struct {
+	Target         string        `placeholder:"URL" help:"Send load to a service of your own in place of a backend of the drill. It must be on a loopback address, or --i-own-this-target be given."`
+	IOwnThisTarget bool          `name:"i-own-this-target" help:"The target is yours, or you may load it: allow addresses that are not loopback."`
+	Rate           float64       `default:"100" placeholder:"N" help:"Requests per second to the target at most, up to 10000 (default ${default})."`
+	Duration       time.Duration `default:"10s" placeholder:"DURATION" help:"How long the target gets load, up to 60s (default ${default})."`
+	Workers        int           `default:"16" placeholder:"N" help:"Requests in flight to the target at most, up to 1000: each worker waits for its answer (default ${default})."`
+	Timeout        time.Duration `default:"1s" placeholder:"DURATION" help:"How long a request to the target may take, up to 60s (default ${default})."`
+}
+
+// Bounds of a Config.
+const (
+	maxRate     = 10_000
+	maxDuration = time.Minute
+	maxWorkers  = 1000
+)
+
+// A FieldError says which flag is wrong, and what it may be.
+type FieldError struct {
+	Flag    string // without the dashes
+	Problem string
+}
+
+func (e *FieldError) Error() string { return "--" + e.Flag + " " + e.Problem }
+
+func (c *Config) check() error {
+	switch {
+	case !(c.Rate > 0 && c.Rate <= maxRate): // also finds NaN
+		return &FieldError{"rate", fmt.Sprintf("is %v, must be above 0 and at most %d", c.Rate, maxRate)}
+	case c.Duration < time.Millisecond || c.Duration > maxDuration:
+		return &FieldError{"duration", fmt.Sprintf("is %v, must be 1ms to %v", c.Duration, maxDuration)}
+	case c.Workers < 1 || c.Workers > maxWorkers:
+		return &FieldError{"workers", fmt.Sprintf("is %d, must be 1 to %d", c.Workers, maxWorkers)}
+	case c.Timeout < time.Millisecond || c.Timeout > maxDuration:
+		return &FieldError{"timeout", fmt.Sprintf("is %v, must be 1ms to %v", c.Timeout, maxDuration)}
+	}
+	return nil
+}
+
+// Run sends the load until the duration is over or ctx ends, and returns what was answered.
+// The error is a [*FieldError] if the load is not allowed. Shares of the four classes follow
+// from mix, from the lowest class on.
+func (c *Config) Run(ctx context.Context, mix []float64) (*Result, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	g, err := c.resolve(ctx, net.DefaultResolver.LookupNetIP)
+	if err != nil {
+		return nil, err
+	}
+	t := g.transport(c.Workers)
+	defer t.CloseIdleConnections()
+	return c.drive(ctx, g.url.String(), t, mix), nil
+}
+
+// drive runs the workers. Each waits for its answer before it sends again: a closed loop
+// cannot pile up requests at a target that is slow.
+func (c *Config) drive(ctx context.Context, url string, t http.RoundTripper, mix []float64) *Result {
+	ctx, cancel := context.WithTimeout(ctx, c.Duration)
+	defer cancel()
+	start := time.Now()
+	p := &pacer{next: start, gap: time.Duration(float64(time.Second) / c.Rate)}
+	r := &Result{Target: url, Classes: make([]Class, spillway.Criticalities)}
+	for i := range r.Classes {
+		r.Classes[i].Class = (spillway.Sheddable + spillway.Criticality(i)).String()
+	}
+	var wg sync.WaitGroup
+	for range c.Workers {
+		wg.Go(func() {
+			for p.wait(ctx) {
+				class := pick(mix)
+				before := time.Now()
+				answer := c.call(ctx, t, url, class)
+				if ctx.Err() != nil {
+					return // cut off by the end, and no fault of the target
+				}
+				r.add(class, answer, time.Since(before))
+			}
+		})
+	}
+	wg.Wait()
+	r.finish(time.Since(start))
+	return r
+}
+
+// pick returns the index of a class, by its share.
+func pick(mix []float64) int {
+	total := 0.0
+	for _, share := range mix {
+		total += share
+	}
+	at := rand.Float64() * total
+	for i, share := range mix {
+		if at -= share; at < 0 {
+			return i
+		}
+	}
+	return 0
+}
+
+// A pacer hands out the times at which requests may be sent, for all workers together. Times
+// that nobody used are lost, so there are no bursts.
+type pacer struct {
+	mu   sync.Mutex
+	next time.Time
+	gap  time.Duration
+}
+
+// wait waits for a time to send. It returns false if ctx ended before.
+func (p *pacer) wait(ctx context.Context) bool {
+	timer := time.NewTimer(time.Until(p.take(time.Now())))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
+}
+
+func (p *pacer) take(now time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := p.next
+	if at.Before(now) {
+		at = now
+	}
+	p.next = at.Add(p.gap)
+	return at
+}
