@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"net/http"
@@ -18,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -121,7 +124,7 @@ func (s *stage) picture(name string) bool {
 	p.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", s.socket)
 	}}
-	front := httptest.NewServer(p)
+	front := httptest.NewServer(waited(p))
 	defer front.Close()
 	defer front.CloseClientConnections()
 	file, err := filepath.Abs("../../docs/incidents/" + name + ".png")
@@ -131,12 +134,43 @@ func (s *stage) picture(name string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
-		"--user-data-dir="+s.t.TempDir(), "--window-size=1100,560", "--timeout=3000", "--screenshot="+file, front.URL)
+		"--user-data-dir="+s.t.TempDir(), "--window-size=1100,560", "--timeout=20000", "--screenshot="+file, front.URL)
 	out, err := c.CombinedOutput()
 	if err != nil {
 		s.t.Errorf("%v: %s", err, out)
 	}
 	return err == nil
+}
+
+// waited serves the dashboard of p with an image that is there when the page has its figures. The
+// browser takes its picture when all images are there.
+func waited(p *httputil.ReverseProxy) http.Handler {
+	streams := make(chan struct{})
+	var once sync.Once
+	p.ModifyResponse = func(r *http.Response) error {
+		if r.Request.URL.Path != "/" {
+			return nil
+		}
+		page, err := io.ReadAll(r.Body)
+		page = append(page, `<img hidden alt="" src="/waited.svg">`...)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(page)), int64(len(page))
+		r.Header.Set("Content-Length", strconv.Itoa(len(page)))
+		return err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/api/v1/stream":
+			once.Do(func() { close(streams) })
+		case "/waited.svg":
+			select {
+			case <-streams:
+				<-time.After(2 * time.Second) // there are new figures each second
+			case <-r.Context().Done():
+			}
+			return
+		}
+		p.ServeHTTP(w, r)
+	})
 }
 
 const incidentsHead = `# Incidents
