@@ -139,8 +139,8 @@ func (u *user) writes(name, text string) {
 	}
 }
 
-// TestUser installs the program, gets every module and builds the README and the examples
-// of the repository, from an empty directory.
+// TestUser installs the program, gets every module and builds the examples of the repository,
+// from an empty directory. The examples have the code of the README (package examples/docs).
 func TestUser(t *testing.T) {
 	r, proxy := published(t)
 	u := newUser(t, r, proxy)
@@ -160,15 +160,7 @@ func TestUser(t *testing.T) {
 			fmt.Fprintf(imports, "import _ %q\n", m.path)
 		}
 	}
-	readme, err := os.ReadFile(filepath.Join(r.root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, code, _ := strings.Cut(string(readme), "```go\n")
-	code, _, _ = strings.Cut(code, "```")
 	u.writes("own/all.go", "package own\n\n"+imports.String())
-	u.writes("own/readme.go", fmt.Sprintf("package own\n\nimport (\n\"context\"\n\"errors\"\n\"fmt\"\n\"log\"\n\"net/http\"\n%q\n%q\n)\n\nfunc readme(url string) *http.Response {\n%s\nreturn resp\n}\n",
-		r.prefix, r.prefix+"/spillhttp", code))
 	for _, m := range r.modules {
 		u.runs("own", "go", "get", m.path+"@"+version)
 	}
