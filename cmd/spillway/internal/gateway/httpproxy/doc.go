@@ -20,14 +20,13 @@
 //
 // # Clients
 //
-// An [exchange] is one request and its answer as its client takes part in them: it knows
-// when the proxy waits for the client, for how long in excess of the bytes that moved
-// (flow.go), and ends when that exceeds its bounds (bounds.go). Meanwhile package spillhttp
-// suspends the request, so that it is not load. Short bodies are read before the gate, within
-// one byte budget of the process (buffer.go). The connections of a listener have caps that
-// no client can use up: near a cap, exchanges and connections that wait for their client
-// are evicted (clients.go). The caps follow the limit on open files (files.go). Paths are
-// normalized once (path.go).
+// A [clients.Exchange] is one request and its answer. It measures how long the proxy waits for
+// the client in excess of the bytes that moved, and ends when that exceeds its bounds. Meanwhile
+// package spillhttp suspends the request, so that it is not load. Short bodies are read before
+// the gate, within one byte budget of the process (package body). The connections of a listener
+// have caps that no client can use up: near a cap, exchanges and connections that wait for their
+// client are evicted (package clients). The caps follow the limit on open files. Package routes
+// normalizes each path once.
 //
 // # Retries
 //
@@ -35,7 +34,7 @@
 // retries is enforce, and its body, if there is one, can be sent again. A body that was
 // announced with a length within the bound is read before the request is sent. That of
 // a call of gRPC goes through as it comes, and what has come is kept until the answer
-// begins, or it exceeds the bound (replay.go). All others go through, and are sent once.
+// begins, or it exceeds the bound (package body). All others go through, and are sent once.
 // A refusal by an upstream in words of gRPC, a status instead of headers, counts as
 // one of HTTP does: it teaches the throttle, turns the retry away from the endpoint, and
 // is sent again where it asks for that (package spillhttp). What net/http itself repeats
@@ -47,7 +46,7 @@
 // Package balance chooses the endpoint of each attempt: the less busy of two, or by the
 // weights of load reports, and none that fails its checks, asked to be left alone or is
 // ejected while there are others. An endpoint that refuses gets little more than it
-// accepts. A refusal that is about the endpoint (verdict.go) has the next attempt made
+// accepts. A rejection that is about the endpoint (package upstream) has the next attempt made
 // at once if another endpoint is there for it, paid for by the retry budget; the time
 // that the endpoint named is for the endpoint alone. If none is left, the answer and what
 // it says about coming back go to the client.
@@ -55,7 +54,7 @@
 // # The throttle of a cluster
 //
 // It is asked once for each request and not for each attempt, so that it goes by what
-// all endpoints together say. Each operation has its own (throttles.go): one path that
+// all endpoints together say. Each operation has its own (package upstream): one path that
 // always fails does not stop the others. Refusals of one customer move nothing.
 //
 // # Batch
@@ -63,14 +62,14 @@
 // In front of a batch cluster requests wait for one of few places, each with a
 // connection of its own to an endpoint. Where the protocol is auto, one connection to
 // each endpoint is kept for HTTP/2. The queue is bounded; the highest class is first,
-// and in a class customers take turns (queue.go). A client that leaves gives up its
+// and in a class customers take turns (package turns). A client that leaves gives up its
 // turn.
 //
 // # What it says
 //
 // [Proxy.Stats] has the levels of all policies, and an observer gets all decisions. What
-// is refused is written to the log at a bounded rate, with a count of what was left out
-// (refusals.go). Trace context and all other headers that are not about the hop go
+// is rejected is written to the log at a bounded rate, with a count of what was left out
+// (package decisions). Trace context and all other headers that are not about the hop go
 // through as they came.
 //
 // # Limits that follow
