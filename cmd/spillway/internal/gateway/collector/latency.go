@@ -69,6 +69,7 @@ func (c *Counts) Since(earlier *Counts) (d Counts) {
 	return d
 }
 
+// Total returns how many were counted.
 func (c *Counts) Total() (n uint64) {
 	for _, v := range c.buckets {
 		n += v
@@ -76,6 +77,7 @@ func (c *Counts) Total() (n uint64) {
 	return n
 }
 
+// Sum returns the sum of all.
 func (c *Counts) Sum() (d time.Duration) {
 	for _, v := range c.sums {
 		d += v
