@@ -32,15 +32,16 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// defaultAdmin is where operators connect to if nothing is said.
+// defaultAdmin is the default address for operators.
 const defaultAdmin = "127.0.0.1:8001"
 
-// operators are those who look at a proxy, and may change it: an [admin.Proxy].
+// operators gives operators a view of a proxy and applies their changes. It implements
+// [admin.Proxy].
 type operators struct {
 	logger   *slog.Logger
 	proxy    *gateway.Proxy
 	follower *follower
-	server   *admin.Server // nil: nobody looks
+	server   *admin.Server // nil: no page and no metrics
 	address  string        // of it, as it was asked for
 	exporter *otel.Exporter
 
@@ -54,8 +55,8 @@ type operators struct {
 	tls      atomic.Pointer[tls.Config] // nil: in the clear
 }
 
-// operate opens the address for operators, which the flag says, or the configuration.
-// Where nobody asked for one, the proxy does without if it cannot be had.
+// operate opens the address for operators, from the flag or the configuration. If the
+// default address is not available, the proxy runs without it.
 func operate(flag string, f *follower, collector *collector.Collector, decided *decisions.Log) (*operators, error) {
 	o := &operators{
 		logger: f.logger, proxy: f.proxy, follower: f, collector: collector,
@@ -77,8 +78,8 @@ func operate(flag string, f *follower, collector *collector.Collector, decided *
 	return o, err
 }
 
-// listen opens the address that the flag says, or the configuration; nil if there is to
-// be none, or cannot be the one that nobody asked for.
+// listen opens the address from the flag or the configuration. It returns nil if the
+// address is off, or if the default address is not available.
 func (o *operators) listen(flag string) (socket net.Listener, err error) {
 	address := cmp.Or(flag, o.follower.now.Admin.Address)
 	if address == "off" {
@@ -98,7 +99,7 @@ func (o *operators) listen(flag string) (socket net.Listener, err error) {
 	return socket, nil
 }
 
-// open opens the address: of TCP, or a Unix socket for those of the same group.
+// open opens the address: TCP, or a Unix socket that the same group can access.
 func (o *operators) open() (net.Listener, error) {
 	path, unix := strings.CutPrefix(o.address, "unix:")
 	if !unix {
@@ -134,7 +135,7 @@ func (o *operators) secure(c *config.Config) error {
 	return err
 }
 
-// serve lets operators look, until the server is closed.
+// serve serves operators until the server is closed.
 func (o *operators) serve(socket net.Listener) {
 	go func() {
 		if err := o.server.Serve(socket); err != nil {
@@ -151,8 +152,7 @@ func (o *operators) serve(socket net.Listener) {
 	o.logger.Info("for operators", "dashboard", scheme+socket.Addr().String()+"/")
 }
 
-// access is what the configuration says of operators. A name in the address is one by
-// which they may ask.
+// access returns the configured access rules. A host name in the address is an allowed host.
 func (o *operators) access() admin.Access {
 	c := o.config.Load().Admin
 	a := admin.Access{Hosts: c.Hosts, TokenFile: c.TokenFile, ReadTokenFile: c.ReadToken}
@@ -162,8 +162,8 @@ func (o *operators) access() admin.Access {
 	return a
 }
 
-// took is told that a configuration was read and is in use. What was changed over the
-// API is gone.
+// took is called after a reload with the new configuration. It discards changes that were
+// made over the API.
 func (o *operators) took(c *config.Config) {
 	if was := o.override.Swap(nil); was != nil {
 		o.logger.Warn("a change over the API is dropped", "field", was.Field, "was", was.Value, "is", string(c.Defaulted().Mode))
@@ -184,8 +184,8 @@ func (o *operators) took(c *config.Config) {
 	}
 }
 
-// use is told which configuration is in use. Commands of MongoDB meet the gates once for
-// each attempt.
+// use sets the configuration that is in use. MongoDB commands pass the gates once per
+// attempt, so they are collected by their end.
 func (o *operators) use(c *config.Config) {
 	o.config.Store(c)
 	var keys []string
@@ -197,7 +197,7 @@ func (o *operators) use(c *config.Config) {
 	})...)
 }
 
-// drain says that the proxy ends.
+// drain makes the proxy not ready, and rejects changes from now on.
 func (o *operators) drain() { close(o.draining) }
 
 func (o *operators) close() {
@@ -210,10 +210,10 @@ func (o *operators) close() {
 	o.exporter.Close() // last, so that it sends the last figures
 }
 
-// errEnds is returned for a change of a proxy that ends.
+// errEnds is returned for changes while the proxy drains.
 var errEnds = errors.New("draining")
 
-// do has the follower, which makes all changes, make one.
+// do makes a change in the goroutine of the follower, which makes all changes.
 func (o *operators) do(change func(*follower) error) error {
 	done := make(chan error, 1)
 	select {
@@ -347,7 +347,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	return l
 }
 
-// quotaLevel says how a quota stands that is shared with other proxies.
+// quotaLevel returns the state of a quota that is shared with other proxies.
 func quotaLevel(s *quotas.Stats) admin.Quota {
 	q := admin.Quota{
 		Name: s.Name, Syncs: s.SyncsTotal - s.ErrorsTotal - s.FencedTotal, Errors: s.ErrorsTotal, Fenced: s.FencedTotal,
@@ -360,7 +360,7 @@ func quotaLevel(s *quotas.Stats) admin.Quota {
 	return q
 }
 
-// tunedName is what the limit of a cluster that is moved is called.
+// tunedName returns the name of a cluster's tuned limit.
 func tunedName(x *config.Cluster) string {
 	if x.Tune != nil && x.Tune.Limit == config.TuneInFlight {
 		return x.Name + " inflight.max_requests"
@@ -368,7 +368,7 @@ func tunedName(x *config.Cluster) string {
 	return x.Name + " rate_limit.rate"
 }
 
-// tunedLevel says how a limit that is moved stands.
+// tunedLevel returns the state of a tuned limit.
 func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 	t := admin.Tuned{Name: name, Value: finite(s.Limit), Least: finite(s.Min), Most: finite(s.Max), Moves: []admin.Move{}}
 	if !s.Enforce {
@@ -384,7 +384,7 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 	return t
 }
 
-// finite returns v, and 0 for what is no number.
+// finite returns v, or 0 if v is not a finite number.
 func finite(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
@@ -397,14 +397,14 @@ func modeOf(m config.Mode) (mode spillway.Mode) {
 	return mode
 }
 
-// modes are those of the gates of a cluster.
+// modes returns the modes of a cluster's gates.
 func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
 	all := c.Ingress(&config.Listener{}, x)
 	return all.ShedMode, all.RateLimitMode
 }
 
-// mongoGate says how the gates of a listener for clients of MongoDB stand. A listener for
-// requests may have the same name.
+// mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
+// same name.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
 		Listener: x.Listener, Cluster: "mongodb", Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
@@ -427,8 +427,8 @@ func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admi
 	return l
 }
 
-// gateLevel says how a gate stands. Where it only observes, nobody waits in truth, and
-// where the shedder is off its limit means nothing.
+// gateLevel returns the state of a gate. In observe mode no request really waits, and
+// while the shedder is off its limit has no meaning.
 func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 	waiting := 0
 	if shed == spillway.ModeEnforce {

@@ -32,7 +32,7 @@ func (checkCommand) Help() string {
 		"cannot be used or addresses not be listened on. The first step that fails is the last but for those that do not need it."
 }
 
-// A step is one thing that is checked.
+// A step is the result of one check.
 type step struct {
 	Name     string   `json:"step"`
 	OK       bool     `json:"ok"`
@@ -61,7 +61,7 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 	return nil
 }
 
-// steps checks one thing after the other.
+// steps runs the checks in order.
 func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	text, err := os.ReadFile(c.File)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *checkCommand) steps(ctx context.Context) (all []step) {
 	return all
 }
 
-// schemaStep is what is wrong with the file itself.
+// schemaStep reports the errors of the file itself.
 func schemaStep(err error) step {
 	hint := "spillway schema describes the file; docs/proxy.md has examples"
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {

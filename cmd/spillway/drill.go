@@ -31,7 +31,7 @@ func (drillCommand) Help() string {
 		"The result counts the answers of each criticality; the exit status is 1 if no request was served."
 }
 
-// Run drills, and writes what came out to all that asked for it.
+// Run runs the drill and writes its result in all formats that the flags select.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	if c.Own.Target != "" {
 		return c.runOwn(ctx, w)

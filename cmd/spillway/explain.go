@@ -35,7 +35,7 @@ func (explainCommand) Help() string {
 		"  spillway explain proxy.yaml -H 'x-request-criticality: SHEDDABLE' http://api.example.com/jobs/7"
 }
 
-// maxBody bounds what is read of a made-up body.
+// maxBody is the longest simulated body.
 const maxBody = 64 << 20
 
 // Run explains.

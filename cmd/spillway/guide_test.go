@@ -49,7 +49,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// fields are those of an object, in their order.
+// fields are the fields of an object, in their order.
 type fields []struct {
 	key   string
 	value any

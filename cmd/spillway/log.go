@@ -20,15 +20,14 @@ type logging struct {
 	json   atomic.Bool
 }
 
-// newLogging returns a log, and what writes to it. A format counts for more than what
-// a file says.
+// newLogging returns a log and its logger. A format overrides the configuration file.
 func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
 	l := &logging{format: format, file: logFile{Writer: w}}
 	options := &slog.HandlerOptions{Level: &l.level}
 	return l, slog.New(&either{l, slog.NewTextHandler(&l.file, options), slog.NewJSONHandler(&l.file, options)})
 }
 
-// set does what a configuration says.
+// set applies a configuration.
 func (l *logging) set(c *config.Config) {
 	d := c.Defaulted().Log
 	l.json.Store(cmp.Or(l.format, d.Format) == "json")
@@ -38,8 +37,8 @@ func (l *logging) set(c *config.Config) {
 	}
 }
 
-// plainly returns an error without the text of the file around it, in which there may
-// be secrets: the line is enough for a log.
+// plainly returns an error without its excerpt of the file, which may contain secrets: the
+// line is enough for a log.
 func plainly(err error) error {
 	all, ok := errors.AsType[strict.Errors](err)
 	if !ok {
@@ -54,7 +53,7 @@ func plainly(err error) error {
 	return bare
 }
 
-// either is two handlers, of which one at a time writes.
+// either has a text and a JSON handler, and writes with one of them at a time.
 type either struct {
 	*logging
 

@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// A running program is the leader of its own process group, by which any
-// child that it leaves behind is found.
+// A running program is the leader of a new process group, so that the test finds any
+// child that it leaves behind.
 type running struct {
 	cmd    *exec.Cmd
 	stdout bytes.Buffer
@@ -76,7 +76,7 @@ func (r *running) status(t *testing.T) int {
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// leavesNobody fails t if a process of the group is there after patience.
+// leavesNobody fails t if a process of the group still runs after patience.
 func (r *running) leavesNobody(t *testing.T, patience time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -21,7 +21,7 @@ const expiresSoon = 72 * time.Hour
 // maxChanges is how many changes are kept, which the dashboard shows.
 const maxChanges = 32
 
-// events are what operators should know of, apart from figures. It is safe for concurrent use.
+// events keeps changes and notices for operators. It is safe for concurrent use.
 type events struct {
 	mu      sync.Mutex
 	changes []admin.Change
@@ -29,7 +29,7 @@ type events struct {
 	certs   []certificate // of listeners
 }
 
-// A certificate is that of a listener.
+// A certificate is the certificate of a listener.
 type certificate struct {
 	listener string
 	until    time.Time
@@ -61,7 +61,8 @@ func (e *events) reloaded(err error) {
 	}
 }
 
-// use reads when the certificates of listeners expire. What cannot be read is reported elsewhere.
+// use reads when the certificates of listeners expire. It ignores unreadable files, which are
+// reported elsewhere.
 func (e *events) use(c *config.Config) {
 	var certs []certificate
 	add := func(name string, t *config.ServerTLS) {
@@ -108,8 +109,8 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 	return notices, slices.Clone(e.changes)
 }
 
-// A logFile is where the log goes. It knows whether the last line could be written: a log that
-// is full is seen nowhere else.
+// A logFile writes the log and remembers whether the last write failed: a full disk under the
+// log shows nowhere else.
 type logFile struct {
 	io.Writer
 

@@ -42,7 +42,7 @@ func export(t *testing.T, otel, admin string) *exporting {
 	signal.Notify(hangups, syscall.SIGHUP) // starts a goroutine that stays for ever
 	signal.Stop(hangups)
 	before := runtime.NumGoroutine()
-	t.Cleanup(func() { // when all that the test has opened is closed
+	t.Cleanup(func() { // after everything that the test opened is closed
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(end) {

@@ -8,8 +8,7 @@ import (
 	"os"
 )
 
-// output has the flags that say how a command tells its result. They mean the same in
-// all commands.
+// output has the flags for the output of a command. They mean the same in all commands.
 type output struct {
 	Output   string `enum:"text,json" default:"text" placeholder:"FORMAT" help:"How to print the result: text or json (default ${default})."`
 	JSONFile string `name:"json-file" placeholder:"FILE" help:"Write the result to FILE as JSON as well."`
@@ -45,14 +44,15 @@ func (o *output) tell(w streams, text, json printer, others ...file) error {
 	return nil
 }
 
-// A file is what a flag names, and what is written to it. Without a name it is none.
+// A file is the name from a flag, and what is written to it. Without a name nothing is
+// written.
 type file struct {
 	flag, name string
 	print      printer
 }
 
-// try makes sure that all files can be written. A command that takes long calls it
-// first, so that a wrong name costs no time. What a file has stays until write.
+// try makes sure that all files can be written. Long commands call it first, so that a wrong
+// name fails early. Files keep their content until write.
 func try(files ...file) error {
 	for _, f := range files {
 		if f.name == "" {

@@ -36,7 +36,7 @@ type proxyCommand struct {
 	wall func(time.Time) time.Time // as in a follower
 }
 
-// defaultListen is where clients connect to if nothing is said.
+// defaultListen is the default address for clients.
 const defaultListen = "127.0.0.1:8000"
 
 // Help is what the parser adds to the help of the command.
@@ -47,7 +47,7 @@ func (proxyCommand) Help() string {
 		"SIGTERM and SIGINT drain: no more connections are accepted, requests under way end; the second one ends all at once."
 }
 
-// Run proxies until it is told to end.
+// Run proxies until a signal ends it.
 func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	// From here on a SIGHUP, or a change of the file, is not missed.
 	hangups := make(chan os.Signal, 1)
@@ -92,7 +92,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	return nil
 }
 
-// A reading is the text of a file at one time, or why there is none.
+// A reading is the text of a file at one time, or the error of reading it.
 type reading struct {
 	file string
 	text []byte
@@ -113,7 +113,7 @@ func (r *reading) config() (*config.Config, error) {
 	return config.Parse(r.file, r.text)
 }
 
-// usable returns the configuration that was read, if it is one that this program can do.
+// usable returns the configuration that was read, if this program supports it.
 func (r *reading) usable() (*config.Config, error) {
 	c, err := r.config()
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *reading) usable() (*config.Config, error) {
 	return c, otel.Check(c.Otel)
 }
 
-// fingerprint is what changes when the text does, or a file that c names. What cannot be
-// read counts as it is: unreadable.
+// fingerprint changes when the text changes, or a file that c names. An unreadable file has a
+// fingerprint, too.
 func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
 	h := sha256.New()
 	add := func(name string, text []byte, err error) {
@@ -138,8 +138,8 @@ func (r *reading) fingerprint(c *config.Config) [sha256.Size]byte {
 	return [sha256.Size]byte(h.Sum(nil))
 }
 
-// wanted returns the configuration that the command line says or names, and of a file
-// the fingerprint.
+// wanted returns the configuration from the flags or the file, and the fingerprint of the
+// file.
 func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err error) {
 	if c.File != "" {
 		if c.Upstream != "" {
@@ -170,8 +170,8 @@ func (c *proxyCommand) wanted() (all *config.Config, seen [sha256.Size]byte, err
 	return all, seen, flagged(all.Check())
 }
 
-// flagged returns an error of a configuration that flags have made, with the flag in the
-// place of the field that it has set.
+// flagged returns an error of a configuration that was made from flags, with the flag
+// instead of the field that it has set.
 func flagged(err error) error {
 	wrong, ok := errors.AsType[*config.Error](err)
 	if !ok {
@@ -186,7 +186,8 @@ func flagged(err error) error {
 	return &named
 }
 
-// hello says that the proxy accepts connections: to people, and to the process that started it.
+// hello reports that the proxy accepts connections: in the log, and to the process that
+// started it.
 func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *config.Config) error {
 	mode := wanted.Defaulted().Mode
 	message := ready.Message{Listeners: make(map[string]string)}
@@ -213,10 +214,10 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 	return nil
 }
 
-// watchEvery is how often files are looked at.
+// watchEvery is the interval at which files are checked for changes.
 const watchEvery = time.Second
 
-// A follower puts changes of a file in place.
+// A follower reloads the configuration when its file changes.
 type follower struct {
 	file   string // none: there is nothing to follow
 	now    *config.Config
@@ -226,7 +227,7 @@ type follower struct {
 	log    *logging
 
 	wall      func(time.Time) time.Time // the time of day; nil: that of the host
-	operators *operators                // may ask for changes, and are told of them
+	operators *operators                // may ask for changes, and receive them
 }
 
 // follow looks for changes until ctx ends.
@@ -257,14 +258,14 @@ func (f *follower) changed() bool {
 	return r.fingerprint(f.now) != f.seen
 }
 
-// read puts what the file says in place, because of why.
+// read reloads the file; why is the reason, for the log.
 func (f *follower) read(why string) {
 	if f.file == "" {
 		f.logger.Info("there is no file to read again")
 		return
 	}
-	// The fingerprints are of the very text that is used, and of the other files before
-	// they are: what changes in between shows as a change.
+	// The fingerprint is of the text that is used, and of the other files before they are
+	// read: a change in between is detected as a change.
 	r := readingOf(f.file)
 	before := r.fingerprint(f.now)
 	var after [sha256.Size]byte

@@ -41,7 +41,7 @@ func (*quotaCommand) Help() string {
 		"redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
 }
 
-// maxQuotaFile is how many bytes the file may have.
+// maxQuotaFile is the largest size of the file in bytes.
 const maxQuotaFile = 16 << 20
 
 // quotaFile is the file of "spillway quota".
@@ -118,7 +118,7 @@ func (f *quotaFile) config(b fleet.Board) (c spillrlqs.Config, err error) {
 	}, nil
 }
 
-// board returns the board that the file names, or nil, and what closes it.
+// board returns the configured board, or nil, and a func that closes it.
 func (f *quotaFile) board() (fleet.Board, func(), error) {
 	if f.Redis == nil {
 		return nil, func() {}, nil
@@ -134,7 +134,7 @@ func (f *quotaFile) board() (fleet.Board, func(), error) {
 	return b, func() { _ = engine.Close() }, nil
 }
 
-// options returns what the gRPC server is made of.
+// options returns the options of the gRPC server.
 func (c *quotaCommand) options() ([]grpc.ServerOption, error) {
 	o := []grpc.ServerOption{
 		grpc.MaxConcurrentStreams(1000),

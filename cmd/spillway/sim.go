@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/simreport"
 )
 
-// simCommand has what "spillway sim" can do.
+// simCommand has the commands of "spillway sim".
 type simCommand struct {
 	Run    simRun    `cmd:"" default:"withargs" help:"Run scenarios (the default)."`
 	List   simList   `cmd:"" help:"List the built-in scenarios."`
@@ -116,7 +116,7 @@ func (c *simRun) outcome(ctx context.Context, s *scenario.Scenario, options scen
 	}
 	o, err := execute(ctx, s, runs, w.stderr)
 	if ctx.Err() != nil {
-		return nil, exit(exitInterrupted) // whoever interrupts knows
+		return nil, exit(exitInterrupted) // no message: the user interrupted it
 	}
 	if err != nil {
 		return nil, usage{s.Locate(err)}
@@ -157,7 +157,7 @@ func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error
 	return all, o, nil
 }
 
-// execute runs a scenario and reports how far it is.
+// execute runs a scenario and reports its progress.
 func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, stderr io.Writer) (*scenario.Outcome, error) {
 	p := newProgress(stderr, s.Name, runs)
 	results, err := scenario.Execute(ctx, runs, p.tell)
@@ -167,7 +167,7 @@ func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, std
 	return s.Conclude(runs, results), nil
 }
 
-// progress is a line now and then.
+// progress prints a line every tellSimEvery.
 type progress struct {
 	w    io.Writer
 	name string
@@ -178,7 +178,7 @@ type progress struct {
 	told time.Time
 }
 
-// tellSimEvery is how often there is a line of progress.
+// tellSimEvery is the interval of progress lines.
 const tellSimEvery = 2 * time.Second
 
 func newProgress(w io.Writer, name string, runs []scenario.Run) *progress {

@@ -19,8 +19,8 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// simDrill predicts what a drill has measured, from its settings and the capacity of
-// its backend alone, and says how far the two agree.
+// simDrill predicts the results of a drill from its settings and the capacity of its backend
+// alone, and compares them with the measured results.
 type simDrill struct {
 	File string `arg:"" help:"What spillway drill --json-file has written."`
 	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
@@ -104,14 +104,14 @@ func predict(ctx context.Context, text []byte, seed uint64) ([]agreement, error)
 	return all, nil
 }
 
-// whole reports whether r is of a drill that came to its end.
+// whole reports whether r is of a complete drill.
 func whole(r *drill.Result) bool {
 	set := &r.Settings
 	return !r.Interrupted && r.CapacityRPS > 0 && len(set.Phases) == 3 && len(set.Mix) == spillway.Criticalities && set.Clients > 0 &&
 		r.Without != nil && r.With != nil && len(r.Without.Phases) == 3 && len(r.With.Phases) == 3
 }
 
-// loopback is how long a message takes one way, and shedding what a refusal costs.
+// loopback is the one-way latency of a message, and shedding the cost of a rejection.
 const (
 	loopback = 50 * time.Microsecond
 	shedding = 13 * time.Microsecond
@@ -159,7 +159,7 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 		Name: "callers", Count: set.Clients, Useful: deadlineOf(set), Classes: [spillway.Criticalities]float64(set.Mix),
 		Call: sim.Edge{
 			To: "backend", Latency: sim.Constant(loopback), Connections: max(set.Connections/set.Clients, 1),
-			Leave: set.Backend == drill.BackendBlocking, // a call waits for a slot as long as its caller does
+			Leave: set.Backend == drill.BackendBlocking, // a call waits for a slot until its caller gives up
 		},
 	}
 	for _, p := range set.Phases {
@@ -179,7 +179,7 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// compare puts figures of the same meaning side by side.
+// compare pairs measured and predicted figures.
 func compare(r *drill.Result, name string, run *drill.Run, predicted *sim.Result) []agreement {
 	const step = 1
 	w := predicted.Clients[0].Windows

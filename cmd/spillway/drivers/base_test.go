@@ -61,7 +61,7 @@ func (s *setup) update() {
 
 func (s *setup) addr() string { return s.proxy.Addr("m").String() }
 
-// stats are those of the listener.
+// stats returns the statistics of the listener.
 func (s *setup) stats() mongoproxy.Stats { return s.proxy.Stats(time.Now())[0] }
 
 // client is one of today's driver, through the proxy.

@@ -1,4 +1,4 @@
-// Package drivers holds tests of "spillway proxy" with drivers of MongoDB as their
-// users have them: the one of today, and one from before backpressure. It is a module
-// of its own, so that nobody else needs two drivers.
+// Package drivers tests "spillway proxy" with released MongoDB drivers: a current one,
+// and one from before backpressure. It is a separate module, so that other modules do
+// not require two drivers.
 package drivers

@@ -235,7 +235,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestExemptions are those of applications and drivers, by prefix.
+// TestExemptions checks exemptions of applications and drivers, by prefix.
 func TestExemptions(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -34,8 +34,8 @@ type Budget struct {
 	MinPerSecond float64 `yaml:"min_per_second" sets:"budget.Config.MinPerSecond" jsonschema_description:"Tokens that each second brings."`
 }
 
-// Retry has the settings of all strategies of package retry, for scenarios. A file gives those
-// of its strategy only.
+// Retry has the settings of all strategies of package retry, for scenarios. A file may set
+// only the settings of its strategy.
 type Retry struct {
 	Strategy      sim.Strategy  `yaml:"strategy" jsonschema:"enum=budgeted,enum=standard,enum=overload" jsonschema_description:"The default is budgeted."`
 	Revision      string        `yaml:"revision" sets:"retry.StandardConfig.Revision retry.OverloadConfig.Revision" jsonschema_description:"Revision of the specification of a standard or overload strategy."`
@@ -54,8 +54,8 @@ type Retry struct {
 	NoJitter      bool          `yaml:"no_jitter" jsonschema_description:"Each wait is the longest."`
 }
 
-// Config returns the strategy and its budget. It returns the name of the setting that is given
-// and that the strategy does not have, if there is one.
+// Config returns the strategy and its budget. If a setting is given that the strategy does
+// not have, Config returns the name of the setting.
 func (r *Retry) Config() (c sim.Retry, foreign string) {
 	c = sim.Retry{Strategy: r.Strategy, Unlimited: r.Unlimited, NoJitter: r.NoJitter}
 	of := "retry.BudgetedConfig."

@@ -60,8 +60,8 @@ func (e *Engine) Fleet(q *Quota) fleet.Config {
 	return c
 }
 
-// OfOneProcess returns the name of a setting that is given and that only a quota of one process
-// has. It is empty if there is none.
+// OfOneProcess returns the name of a setting that is given, but that only a quota of one
+// process has. It returns "" if no such setting is given.
 func (q *Quota) OfOneProcess() string {
 	none := Classes{}
 	switch {

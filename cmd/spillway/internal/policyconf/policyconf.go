@@ -3,10 +3,10 @@
 // and one range.
 //
 // The tag sets names the fields of the library that a setting sets: throttle.Config.K.
-// Everything else comes from it: the values that [Fill] gives to the library, the path of
-// an error in the file ([Path]), and in the JSON schema the default and the allowed values,
-// which are those of the documentation of the library. A zero setting leaves the field zero,
-// so the library has the defaults, and it checks the values.
+// Everything else is derived from it: the values that [Fill] gives to the library, the path
+// of an error in the file ([Path]), and the default and the allowed values in the JSON
+// schema, which are taken from the documentation of the library. A zero setting leaves the
+// field zero, so the library sets the defaults and checks the values.
 //
 // A setting with the tag only:"proxy" is not for scenarios. The tag default replaces what
 // the library says, where the program has its own default.

@@ -98,7 +98,7 @@ func TestEverySettingIsReachable(t *testing.T) {
 }
 
 // TestSettingsAreAlike: a field of a policy has one name, and one description of its values,
-// in all files. The values are those of the library but for defaults that are listed.
+// in all files. The values are as in the library, except for the listed defaults.
 func TestSettingsAreAlike(t *testing.T) {
 	ownDefault := []string{ // of settings of numbers, for which the library has another
 		"clusters.0.retry.base", "clusters.0.retry.max", "clusters.0.retry.max_retry_after",

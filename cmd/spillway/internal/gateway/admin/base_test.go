@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 )
 
-// fake is a proxy that stands as it is told.
+// fake is a Proxy with the levels, settings and errors that a test sets.
 type fake struct {
 	mu       sync.Mutex
 	levels   Levels
@@ -95,7 +95,7 @@ func newScene(mode spillway.Mode) *scene {
 	return s
 }
 
-// overload makes the scene one with five times as much as can be done.
+// overload offers five times the capacity.
 func (s *scene) overload() {
 	s.offered = [...]int{300, 200, 400, 100}
 	s.admits = [...]float64{0, 0.35, 0.8, 1}
@@ -168,7 +168,7 @@ func (s *scene) seconds(n int) {
 	}
 }
 
-// get asks for a path as somebody at the machine would.
+// get sends a GET request from the loopback address.
 func get(t *testing.T, h http.Handler, path string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	return ask(t, h, http.MethodGet, path, "", headers...)

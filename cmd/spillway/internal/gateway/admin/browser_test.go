@@ -30,7 +30,7 @@ var probeJS string
 // What testdata/probe.js found.
 type probed struct {
 	Errors   []string // uncaught errors, console errors, violations of the policy
-	Requests []string // all that was fetched
+	Requests []string // URLs that the page fetched
 	Width    int      // of the window
 	Tiles    map[string]struct{ Value, Text, Name string }
 	Verdict  []string // level, headline, text
@@ -300,7 +300,7 @@ func TestBrowserBare(t *testing.T) {
 	}
 }
 
-// TestBrowserEmpty looks at a proxy that nobody has asked anything.
+// TestBrowserEmpty shows a proxy that has received no requests.
 func TestBrowserEmpty(t *testing.T) {
 	p := browse(t, newScene(spillway.ModeObserve), "", asIs)
 	if p.Verdict[0] != "idle" || !strings.Contains(p.Verdict[2], "127.0.0.1:8000") || len(p.Reasons) != 0 || p.Tiles["p99"].Text != "–" || len(p.Clusters) != 3 {

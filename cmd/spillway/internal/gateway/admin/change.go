@@ -16,7 +16,7 @@ import (
 // errToken is returned for a change without the right token.
 var errToken = errors.New("the token is not the right one")
 
-// changed returns a handler that makes a change for those who may, one at a time.
+// changed returns a handler that makes changes, one at a time, for authorized clients.
 func (s *Server) changed(change func(body string) (string, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if status, err := s.access.Load().authorize(r); err != nil {
@@ -55,7 +55,7 @@ func bears(r *http.Request, file string) (status int, err error) {
 		return http.StatusForbidden, fmt.Errorf("the token file %w", short)
 	}
 	if err != nil {
-		return http.StatusForbidden, errors.New("the token file cannot be read") // nobody's business where it is
+		return http.StatusForbidden, errors.New("the token file cannot be read") // the client must not learn its path
 	}
 	// RFC 6750, section 2.1: no other scheme, and not the token alone.
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -66,7 +66,7 @@ func bears(r *http.Request, file string) (status int, err error) {
 	return http.StatusOK, nil
 }
 
-// setMode makes the mode what the body says.
+// setMode sets the mode that is in the body.
 func (s *Server) setMode(body string) (string, error) {
 	var mode spillway.Mode
 	if err := mode.UnmarshalText([]byte(body)); err != nil {

@@ -4,10 +4,10 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 )
 
-// topRows is how many rows each top list has on the page.
+// topRows is the number of rows of each top list on the page.
 const topRows = 10
 
-// explained adds to each reason what to do, and what was measured last.
+// explained adds the recommended action and the last measured value to each reason.
 func (s *sampler) explained(all []Reason) []Reason {
 	for i := range all {
 		r := &all[i]

@@ -1,7 +1,6 @@
-// Package admin is the side of "spillway proxy" that is for its operators: a page to
-// look at, metrics, text to search in, health, and the two changes that can be made
-// from afar. It has its own address and passes no gate, so that it answers
-// however overloaded the rest is.
+// Package admin serves the operators of "spillway proxy": a dashboard, metrics, plain
+// text for scripts, health checks, and an API for two changes. It has its own address,
+// and its requests pass no gate, so it answers when the proxy is overloaded.
 //
 //	policies ─► collector, decisions.Log ─┐
 //	                                      ├─► one State each second ─► page, stream, JSON, metrics, text
@@ -13,27 +12,26 @@
 // queues, budgets. Once a second both are read and made into one [State]. The page, the
 // metrics and the text show that State or a part of it, so they agree.
 //
-// Goodput is the requests that were served in time. What is offered is the sum of all fates.
-// What gates in the mode observe would have rejected is counted apart. The gates of the
-// server's side and those of the client's side judge the same requests, so of the two the
-// greater number is shown.
+// Goodput is the rate of requests that were served before their deadline. The offered
+// rate is the sum of all outcomes. Requests that gates in observe mode would have rejected
+// are counted separately. Server-side and client-side gates judge the same requests, so
+// the page shows the greater of the two numbers.
 //
 // Quantiles have buckets of an eighth of an octave, 12 % at most. A p99 of less than 100
-// answers is not shown. The deadline is the median of those of the requests. All rates and
+// answers is not shown. The deadline shown is the median over the requests. All rates and
 // quantiles are of the last ten seconds.
 //
 // # Trust
 //
-// The address is on loopback unless told otherwise. A request must name as its host
-// an address, localhost, or a name that was configured, so that no web page can have
-// a browser ask by its own name (DNS rebinding). GET changes nothing. POST wants
-// the token in the file that the configuration names, as a bearer token; without a
-// file no change is possible. A mode that was set this way is shown as differing from
-// the file on the page and in the log, until the file is read again.
+// The default address is on loopback. The Host of a request must be an IP address,
+// localhost, or a configured name, which prevents DNS rebinding by web pages. GET changes
+// nothing. POST requires the token of the configured token file, as a bearer token;
+// without a token file all changes are rejected. After a mode was set over the API, the
+// page and the log show that it differs from the configuration file, until the next reload.
 //
 // # Metrics
 //
-// Names and labels are those of package internal/telemetry, which the observers of the library
-// use, too. There are fewer than 300 series for a default configuration, and for ten
-// clusters (metrics.go); and 21 for the routes with most rejections.
+// Package internal/telemetry defines names and labels, for the observers of the library,
+// too. A default configuration has fewer than 300 series, and so has one with ten clusters
+// (metrics.go), plus 21 for the routes with most rejections.
 package admin

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// guard refuses what a browser was made to ask by a foreign page, and tells browsers
-// to load nothing from elsewhere.
+// guard rejects requests for unknown hosts and cross-site requests of browsers. A
+// Content-Security-Policy forbids resources from other origins.
 func (s *Server) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -30,8 +30,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// foreign reports whether a browser says that a page of another site asks, other than by
-// showing the page of this one: Fetch Metadata, and RFC 6454, section 7.
+// foreign reports whether a request is cross-site by Fetch Metadata or its Origin (RFC
+// 6454, section 7). Navigation from another site to the page is allowed.
 func foreign(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	shown := r.Method == http.MethodGet && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
@@ -46,8 +46,8 @@ func foreign(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// knows reports whether a host that a request names is one that only who means this
-// server would name. A name that anybody can have point here is none.
+// knows reports whether the Host of a request is allowed. Other names could belong to an
+// attacker, whose DNS makes them point to this server.
 func (a *Access) knows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

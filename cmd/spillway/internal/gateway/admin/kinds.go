@@ -4,7 +4,7 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// words are what the page says of a reason, by policy and reason, or by reason alone.
+// words are the page's descriptions of reasons, by policy and reason, or by reason alone.
 var words = map[string]string{
 	"rate_limit":          "the request rate was above the limit",
 	"quota":               "the customer has used up its quota",
@@ -38,7 +38,7 @@ var words = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-// wordsOf returns what a kind means.
+// wordsOf returns the description of a kind.
 func wordsOf(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"

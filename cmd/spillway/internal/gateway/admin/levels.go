@@ -6,17 +6,17 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Proxy is what the operators look at, and may change. Its methods are called by
-// several goroutines at once, and must not wait for requests.
+// A Proxy is the proxy that the server shows and changes. Its methods are called by several
+// goroutines at once, and must not wait for requests.
 type Proxy interface {
-	// Levels returns how it stands at the time now. It is called by one goroutine.
+	// Levels returns the levels at the time now. It is called by one goroutine.
 	Levels(now time.Time) Levels
-	// Ready returns why clients cannot be served, nil if they can.
+	// Ready returns why the proxy cannot serve clients, nil if it can.
 	Ready() error
 	// Settings returns the configuration in use, with its defaults.
 	Settings() []Setting
-	// SetMode gives all gates a mode that have none of their own, until the
-	// configuration is next read.
+	// SetMode sets the mode of all gates without a configured mode, until the next reload
+	// of the configuration.
 	SetMode(mode spillway.Mode) error
 	// Reload reads the configuration again, as SIGHUP does.
 	Reload() error
@@ -28,7 +28,7 @@ type Setting struct {
 	Given        bool // by the file or the command line; otherwise it is a default
 }
 
-// Levels say how a proxy stands.
+// Levels are the current limits, queues and budgets of a proxy.
 type Levels struct {
 	Mode      spillway.Mode // of gates that have none of their own
 	Override  *Override     // nil: the mode is that of the configuration
@@ -43,7 +43,7 @@ type Levels struct {
 	Quotas    []Quota
 }
 
-// A Quota is one that is shared with other proxies.
+// A Quota is a quota that is shared with other proxies.
 type Quota struct {
 	Name      string        `json:"name"`   // of the cluster or listener
 	Syncs     uint64        `json:"syncs"`  // exchanges of reports and levels that succeeded
@@ -64,14 +64,14 @@ type QuotaLevel struct {
 	Marginal int           `json:"marginal"` // class that is not admitted in full; -1: all are
 }
 
-// A Count is one of a listener for clients of MongoDB.
+// A Count is a counter of a MongoDB listener.
 type Count struct {
 	Listener string  `json:"listener"`
 	Name     string  `json:"name"` // as in the serverStatus of a MongoDB server, or after "proxy."
 	Value    float64 `json:"value"`
 }
 
-// An Override is a change by hand that the configuration does not have.
+// An Override is a manual change that is not in the configuration.
 type Override struct {
 	Field string    `json:"field"` // of the configuration
 	Value string    `json:"value"` // in use
@@ -79,18 +79,18 @@ type Override struct {
 	Since time.Time `json:"since"`
 }
 
-// A Listener is where clients connect to.
+// A Listener is an address that clients connect to.
 type Listener struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`
 	Open    int    `json:"open"`    // connections
 	Refused uint64 `json:"refused"` // connections, since the start
-	// Clients is how requests stand, those that wait for their client included; nil for
+	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
 	Clients *Clients `json:"clients,omitempty"`
 }
 
-// Clients says what the clients of a listener hold.
+// Clients counts the requests and evictions of a listener's clients.
 type Clients struct {
 	Requests int    `json:"requests"`
 	Waiting  int    `json:"waiting"`  // of them, for their client
@@ -98,7 +98,7 @@ type Clients struct {
 	Rejected uint64 `json:"rejected"` // requests, at the cap, since the start
 }
 
-// A Gate stands between a listener and a cluster.
+// A Gate admits the requests of a listener to a cluster.
 type Gate struct {
 	Listener string `json:"listener"`
 	Cluster  string `json:"cluster"`
@@ -107,31 +107,31 @@ type Gate struct {
 	Unlabelled uint64 `json:"unlabelled"` // requests without a criticality, since the start
 
 	InFlight int           `json:"in_flight"` // requests that were let in and have not ended
-	Peak     int           `json:"peak"`      // the most of them, and of those that wait, since the last look; in a State, in the last minute
+	Peak     int           `json:"peak"`      // the maximum of InFlight plus Waiting since the last sample; in a State, in the last minute
 	Limit    float64       `json:"limit"`     // that the shedder has found; 0: it is off
-	Bound    bool          `json:"bound"`     // the limit was needed of late
+	Bound    bool          `json:"bound"`     // the limit was reached recently
 	Waiting  int           `json:"waiting"`   // for a place or for a token
 	Waits    Waits         `json:"waits"`     // for a token
-	Baseline time.Duration `json:"baseline"`  // the least latency of late
+	Baseline time.Duration `json:"baseline"`  // the recent minimum latency
 	Busy     float64       `json:"busy"`      // utilization of this process, of its target
 
-	Refused    [spillway.Criticalities]float64 `json:"refused"`     // share of late, by class
+	Refused    [spillway.Criticalities]float64 `json:"refused"`     // recent share, by class
 	RetryShare float64                         `json:"retry_share"` // of what comes in
-	DontRetry  bool                            `json:"dont_retry"`  // refusals say so
+	DontRetry  bool                            `json:"dont_retry"`  // rejections say so
 }
 
-// gateKey says between what a gate stands.
+// gateKey identifies a gate by its listener and cluster.
 type gateKey struct{ listener, cluster string }
 
 func (g *Gate) key() gateKey { return gateKey{g.Listener, g.Cluster} }
 
-// Waits are those that are over.
+// Waits counts the waits that have ended, and their total time.
 type Waits struct {
 	Count uint64        `json:"count"`
 	Total time.Duration `json:"total"`
 }
 
-// A Cluster is where requests are sent.
+// A Cluster has the levels of an upstream.
 type Cluster struct {
 	Name string `json:"name"`
 
@@ -147,13 +147,13 @@ type Cluster struct {
 	Endpoints []Endpoint `json:"endpoints"`
 }
 
-// A Budget is what pays for retries, in retries.
+// A Budget is a retry budget, in retries.
 type Budget struct {
 	Left     float64 `json:"left"`
 	Capacity float64 `json:"capacity"`
 }
 
-// A Queue is where requests to a batch cluster wait for their turn.
+// A Queue is the waiting queue of a batch cluster.
 type Queue struct {
 	Busy    int   `json:"busy"`
 	Places  int   `json:"places"`
@@ -172,7 +172,7 @@ type Endpoint struct {
 	Down     string        `json:"down"`     // why it gets no requests; empty: it does
 }
 
-// A Tuned is a limit that is moved as signals tell.
+// A Tuned is a limit that tune moves.
 type Tuned struct {
 	Name  string  `json:"name"`
 	Value float64 `json:"value"`
@@ -181,7 +181,7 @@ type Tuned struct {
 	Moves []Move  `json:"moves"` // the latest first
 }
 
-// A Move is one of a tuned limit.
+// A Move is one change of a tuned limit.
 type Move struct {
 	Time time.Time `json:"time"`
 	From float64   `json:"from"`

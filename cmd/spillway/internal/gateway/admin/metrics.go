@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// descriptions are those of the metrics that the proxy has, by name.
+// descriptions has the descriptions of the proxy's metrics, by name.
 var descriptions = describe()
 
 func describe() map[string]*prometheus.Desc {
@@ -82,7 +82,7 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// metrics is where metrics are sent to.
+// metrics sends metrics to a channel.
 type metrics struct{ to chan<- prometheus.Metric }
 
 func (m metrics) level(x telemetry.Metric, v float64, labels ...string) {
@@ -93,7 +93,7 @@ func (m metrics) count(x telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
 }
 
-// accounts sends what became of requests. Rejections here have a reason.
+// accounts sends the requests by outcome. Rejections have a reason.
 func (m metrics) accounts(t *accounts.Totals) {
 	for a := range accounts.Count {
 		if account := accounts.Account(a); account != accounts.Rejected {
@@ -108,7 +108,7 @@ func (m metrics) accounts(t *accounts.Totals) {
 	}
 }
 
-// listeners sends what there is of each name: one for MongoDB may have that of another.
+// listeners sends one series per name: an HTTP and a MongoDB listener may have the same.
 func (m metrics) listeners(all []Listener) {
 	named := make(map[string]Listener, len(all))
 	for _, l := range all {

@@ -59,7 +59,7 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 	return n
 }
 
-// everything tells of each event that policies can send in a mode.
+// everything sends c each event that policies can send in a mode.
 func everything(c *collector.Collector, mode spillway.Mode, names ...string) {
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		for _, name := range names {
@@ -77,8 +77,8 @@ func everything(c *collector.Collector, mode spillway.Mode, names ...string) {
 	}
 }
 
-// TestSeries holds that there are few series, whatever has happened: with ten routes,
-// each to a cluster of its own, and with all policies.
+// TestSeries bounds the number of series after all events: with ten routes to ten
+// clusters, and all policies.
 func TestSeries(t *testing.T) {
 	byDefault := []string{"shed", "throttle", "inflight", "retry"}
 	for clusters, asked := range map[int][]string{1: append([]string{"ratelimit", "quota", "batch"}, byDefault...), 10: byDefault} {
@@ -114,8 +114,8 @@ func TestSeriesOfNothing(t *testing.T) {
 	}
 }
 
-// TestListenersOfOneName: one for requests and one for MongoDB may have the same name, of
-// which there is one series then.
+// TestListenersOfOneName: an HTTP and a MongoDB listener with the same name share one
+// series.
 func TestListenersOfOneName(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Refused: 2})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A Notice is a condition that an operator should know of although requests may be served well.
+// A Notice is a condition that an operator should know about, even if requests succeed.
 type Notice struct {
 	Headline string `json:"headline"` // a sentence
 	Text     string `json:"text"`     // what it is due to, and what to do
@@ -26,16 +26,16 @@ const (
 	maxChanges = 32
 	// noticeClock is how long a step of the clock is a notice: the time that charts show by default.
 	noticeClock = 5 * time.Minute
-	// clockStep is how much the clock must differ from what passed between two ticks: time
-	// servers slew smaller differences.
+	// clockStep is the least difference between the wall clock and the monotonic clock that
+	// counts as a step: time servers slew smaller differences.
 	clockStep = 2 * time.Second
-	// starvedShare is the share of time without a processor from which figures say more about
-	// this host than about the upstream.
+	// starvedShare is the share of time without a processor from which the figures describe
+	// this host more than the upstream.
 	starvedShare = 0.2
 )
 
-// axis returns a time on the time axis of the rows: the clock of the start, and what passed
-// since. A step of the clock does not move it.
+// axis returns t on the time axis of the rows: the clock at the start plus the time since
+// then. A step of the clock does not move it.
 func (s *sampler) axis(t time.Time) int64 { return s.started.Add(t.Sub(s.started)).Unix() }
 
 // watchClock notes a step of the clock since the last sample.
@@ -64,7 +64,7 @@ func (s *sampler) changes(l *Levels) []Change {
 	return all
 }
 
-// notices returns what an operator should know of: the worst first.
+// notices returns the notices, the worst first.
 func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	all := []Notice{}
 	if st.Mean.Stalled >= starvedShare {
@@ -88,7 +88,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	return all
 }
 
-// endpointsDown returns a notice of a cluster where some endpoints are down, and others are not.
+// endpointsDown returns a notice for a cluster with some, but not all, endpoints down.
 func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 	var down []string
 	for _, e := range x.Endpoints {
@@ -109,8 +109,8 @@ func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 	}, true
 }
 
-// mongoAway returns the listeners for clients of MongoDB whose servers could not be reached, or
-// hung up, between two samples.
+// mongoAway returns the MongoDB listeners whose servers were unreachable, or closed
+// connections, between two samples.
 func mongoAway(then, now *Levels) (names []string) {
 	for _, x := range now.Mongo {
 		away := strings.HasSuffix(x.Name, "connectionsClosed.unreachable") || strings.HasSuffix(x.Name, "connectionsClosed.hung_up")

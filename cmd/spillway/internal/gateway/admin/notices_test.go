@@ -48,7 +48,7 @@ func TestClockSteps(t *testing.T) {
 	}
 }
 
-// TestNotices: notices have the headline where nothing is lost, and are told in any case.
+// TestNotices: a notice is the headline while nothing is lost, and always in the text.
 func TestNotices(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Notices = []Notice{{"The log cannot be written.", "Make room."}}

@@ -18,8 +18,8 @@ func (s *Server) read(next http.HandlerFunc) http.HandlerFunc {
 	})
 }
 
-// private returns a handler for what names customers and endpoints. Without a token for
-// reading, only requests over loopback and Unix sockets get it.
+// private returns a handler for data that names customers and endpoints. Without a token
+// for reading, only requests over loopback and Unix sockets receive it.
 func (s *Server) private(next http.HandlerFunc) http.HandlerFunc {
 	return s.allowed(next, func(a *Access, r *http.Request) (int, error) {
 		if a.ReadTokenFile == "" && local(r) {
@@ -53,8 +53,8 @@ func (a *Access) reads(r *http.Request) (status int, err error) {
 	return status, err
 }
 
-// local reports whether a request has come over a loopback address or a Unix socket. That
-// address, and not the one it comes from, is nothing that a client can choose.
+// local reports whether a request arrived at a loopback address or a Unix socket. It checks
+// the local address, because a client cannot choose it.
 func local(r *http.Request) bool {
 	switch a := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case *net.TCPAddr:
@@ -75,17 +75,18 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, status int, err er
 	plainText(w, status, err.Error()+"\n")
 }
 
-// failures bounds how often it is logged that a token is missing or wrong.
+// failures limits how often missing and wrong tokens are logged.
 type failures struct {
 	mu   sync.Mutex
 	last time.Time
 	more int // that were left out
 }
 
-// failureInterval is that of messages: who guesses tokens is not to fill a disk.
+// failureInterval is the least time between two messages: guessing tokens must not fill the
+// disk.
 const failureInterval = time.Second
 
-// log reports whether to log one, and how many were left out before it.
+// log reports whether to log a failure, and how many were not logged before it.
 func (f *failures) log(now time.Time) (more int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -23,8 +23,8 @@ const (
 	backlog     = 4 // ticks that a stream may be behind
 )
 
-// A sampler makes a State of what a Collector and a Proxy say, once for each tick,
-// and hands it to whoever looks.
+// A sampler makes a State from a Collector and a Proxy once per tick, and publishes it
+// to its readers.
 type sampler struct {
 	collector *collector.Collector
 	decided   *decisions.Log
@@ -57,7 +57,7 @@ func newSampler(c *Config, now time.Time) *sampler {
 // ago returns the sample of n ticks ago, or the first one.
 func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-n)] }
 
-// tick takes a sample and tells all streams.
+// tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
 	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.read()}
 	s.watchClock(x)
@@ -126,8 +126,8 @@ func anyEnded(t *collector.Totals) bool {
 	return false
 }
 
-// tell keeps the row of a State for the charts, and hands both to all streams. A
-// stream that is too slow misses it.
+// tell keeps the row of a State for the charts, and sends both to all streams. A slow stream
+// misses them.
 func (s *sampler) tell(st *State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,11 +148,11 @@ func (s *sampler) tell(st *State) {
 	}
 }
 
-// errCrowded is returned when there are as many streams as there may be.
+// errCrowded is returned at the maximum number of streams.
 var errCrowded = errors.New("there are as many streams as there may be: close a page")
 
-// follow returns what a new stream begins with, and where its ticks will come. It
-// must be left.
+// follow returns the first message of a new stream, and the channel of its ticks. The caller
+// must end it with leave.
 func (s *sampler) follow(address string) (first []byte, ticks chan []byte, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,32 +20,32 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
-// Config is what a [Server] is made of.
+// Config configures a [Server].
 type Config struct {
 	Collector *collector.Collector
-	// Decisions has the rejections. Nil means that there are none to show.
+	// Decisions is the log of rejections. Nil means that none are shown.
 	Decisions *decisions.Log
 	Proxy     Proxy
 	Access    Access
-	// Version is that of the program, to be shown.
+	// Version is the version of the program, for display.
 	Version string
-	// Logger is told of changes. Nil means nobody.
+	// Logger receives changes. Nil discards them.
 	Logger *slog.Logger
-	// Wall returns the time of day at a moment. Nil means that the moment has it.
+	// Wall returns the wall clock time of a time. Nil uses the time itself.
 	Wall func(time.Time) time.Time
 }
 
-// Access says who may look, and who may make changes.
+// Access configures who may read, and who may make changes.
 type Access struct {
-	// Hosts are names by which browsers may ask, besides localhost and addresses.
+	// Hosts are the allowed Host headers, in addition to localhost and IP addresses.
 	Hosts []string
-	// TokenFile has the bearer token that changes want, and nothing else but white
-	// space around it. It is read for each change. Empty means that none are possible.
+	// TokenFile is a file with the bearer token for changes; white space around the token
+	// is ignored. It is read for each change. Empty rejects all changes.
 	TokenFile string
-	// ReadTokenFile has the bearer token that reading wants; the one in TokenFile will
-	// do, too. Empty means that none is wanted over a loopback address or a Unix socket;
-	// over any other, what names customers and endpoints is shown to nobody without the
-	// token in TokenFile. Health and readiness never want one.
+	// ReadTokenFile is a file with the bearer token for reading; the token in TokenFile is
+	// accepted, too. Empty means that reading over a loopback address or a Unix socket
+	// requires no token; over other addresses, data that names customers and endpoints
+	// requires the token in TokenFile. Health and readiness never require a token.
 	ReadTokenFile string
 }
 
@@ -64,13 +64,13 @@ type Server struct {
 	stopped chan struct{}
 }
 
-// interval is that of ticks.
+// interval is the time between ticks.
 const interval = time.Second
 
 //go:embed web
 var web embed.FS
 
-// New returns a Server that looks at the proxy from now on. It must be closed.
+// New returns a Server and starts to sample the proxy. It must be closed.
 func New(c Config) *Server {
 	s := newServer(c, time.Now())
 	var ctx context.Context
@@ -89,7 +89,7 @@ func New(c Config) *Server {
 	return s
 }
 
-// newServer returns a Server whose time does not go on by itself.
+// newServer returns a Server that does not tick yet.
 func newServer(c Config, now time.Time) *Server {
 	s := &Server{
 		sampler:  newSampler(&c, now),
@@ -107,7 +107,7 @@ func newServer(c Config, now time.Time) *Server {
 	return s
 }
 
-// Allow changes who may look, and who may make changes.
+// Allow replaces the access rules.
 func (s *Server) Allow(a Access) { s.access.Store(&a) }
 
 // Serve serves until the server is closed; then it returns nil.
@@ -118,7 +118,7 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Close ends all at once, and leaves [Server.Metrics] as they are in the end. It must be
+// Close ends all requests at once. [Server.Metrics] keeps the last values. Close must be
 // called once.
 func (s *Server) Close() error {
 	s.stop()
@@ -126,7 +126,7 @@ func (s *Server) Close() error {
 	return s.server.Close()
 }
 
-// run ticks until ctx ends, and then once more: what is read after Close is all there was.
+// run ticks until ctx ends, and then once more, so that metrics are complete after Close.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.stopped)
 	ticks, beats := time.NewTicker(interval), time.NewTicker(beat)
@@ -148,7 +148,7 @@ func (s *Server) run(ctx context.Context) {
 	}
 }
 
-// Handler returns all that the server answers to.
+// Handler returns the handler of all paths.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(web, "web") // it is there
@@ -188,7 +188,7 @@ func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(append(text, '\n')) // who has left does not read it
 }
 
-// serveReady asks anew: a balancer is to know at once.
+// serveReady does not use the last sample: a load balancer must see a change at once.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if err := s.proxy.Ready(); err != nil {
 		plainText(w, http.StatusServiceUnavailable, err.Error()+"\n")

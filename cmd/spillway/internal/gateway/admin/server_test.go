@@ -23,7 +23,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 )
 
-// paths are all that GET knows.
+// paths are all paths that GET serves.
 var paths = []string{
 	"/", "/dashboard.js", "/dashboard.css", "/icon.svg", "/uplot.js", "/page.css", "/api/v1/state", "/metrics",
 	"/debug/limits", "/debug/queues", "/debug/decisions", "/debug/top", "/debug/config", "/healthz", "/readyz",
@@ -98,8 +98,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestGetChangesNothing asks for all there is, and for what changes things, and wants
-// no change. Neither does any other method but POST.
+// TestGetChangesNothing: neither GET nor any other method than POST changes anything, on
+// any path.
 func TestGetChangesNothing(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.seconds(3)
@@ -340,8 +340,8 @@ func TestStreams(t *testing.T) {
 	open().Body.Close()
 }
 
-// TestSlowBrowser holds that a browser which reads nothing misses ticks and holds
-// nobody up.
+// TestSlowBrowser: a browser that does not read misses ticks, and does not block other
+// browsers.
 func TestSlowBrowser(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	_, ticks, err := s.sampler.follow("192.0.2.1")

@@ -13,8 +13,8 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// A State is all there is to say of a proxy at one time. The page, the stream, the
-// JSON, the metrics and the texts show it, or a part of it, and nothing else.
+// A State is the complete state of a proxy at one time. The page, the stream, the JSON, the
+// metrics and the texts show it or a part of it, and nothing else.
 type State struct {
 	Time    time.Time `json:"time"`
 	Started time.Time `json:"started"`
@@ -55,7 +55,7 @@ func (c Classes) sum() (s float64) {
 	return s
 }
 
-// Figures are rates per second and levels of some seconds. What is null is not known.
+// Figures are rates per second and levels over some seconds. Null values are unknown.
 type Figures struct {
 	Time    int64   `json:"t"`       // the end, in seconds since 1970 by the clock at the start
 	Seconds float64 `json:"seconds"` // how many
@@ -69,7 +69,7 @@ type Figures struct {
 	Gone     float64 `json:"gone_waiting"` // by clients, before it was
 	Refused  Classes `json:"refused"`
 	Would    Classes `json:"would_refuse"` // where gates only observe
-	Ended    Classes `json:"ended"`        // all that has come to an end, whichever
+	Ended    Classes `json:"ended"`        // with any outcome
 
 	P50      *float64 `json:"p50_ms"`
 	P99      *float64 `json:"p99_ms"`
@@ -78,7 +78,7 @@ type Figures struct {
 	Deadline *float64 `json:"deadline_ms"`
 
 	InFlight int      `json:"in_flight"`
-	Peak     int      `json:"in_flight_peak"` // with those that wait; of each gate by itself, added up
+	Peak     int      `json:"in_flight_peak"` // including waiting requests; the sum of the peaks of all gates
 	Limit    *float64 `json:"limit"`
 	Waiting  int      `json:"waiting"`
 
@@ -88,13 +88,13 @@ type Figures struct {
 	Stalled    float64  `json:"stalled"` // share of the time in which this process lacked a processor
 }
 
-// Lost is what came to the upstream and was of no use.
+// lost is the rate of requests that reached the upstream but were not served in time.
 func (f *Figures) lost() float64 { return f.Late + f.Failed + f.Declined }
 
-// gone is what clients gave up.
+// gone is the rate of requests that clients gave up.
 func (f *Figures) gone() float64 { return f.Left + f.Gone }
 
-// A ClusterFigure is a cluster and what is sent to it.
+// A ClusterFigure is a cluster and the requests sent to it.
 type ClusterFigure struct {
 	Cluster
 
@@ -102,7 +102,7 @@ type ClusterFigure struct {
 	Rejected  float64          `json:"rejected"` // requests for it that were rejected here, per second
 }
 
-// An EndpointFigure is an endpoint and what is sent to it.
+// An EndpointFigure is an endpoint and the requests sent to it.
 type EndpointFigure struct {
 	Endpoint
 
@@ -111,7 +111,7 @@ type EndpointFigure struct {
 	Latency float64 `json:"latency_ms"` // mean time to the head of an answer; 0: there was none
 }
 
-// A Reason is why requests were refused or lost.
+// A Reason is a reason for which requests were rejected or lost.
 type Reason struct {
 	Policy  string  `json:"policy"`
 	Outcome string  `json:"outcome"`
@@ -124,12 +124,12 @@ type Reason struct {
 	Do      string `json:"do"`      // what an operator does about it
 	Setting string `json:"setting"` // where to change it; empty: nowhere
 	Link    string `json:"link"`    // to the section of the runbook
-	// Measured is what the policy measured when it last rejected a request for the reason, beside
-	// its limit; nil where there is no such measure.
+	// Measured is the value that the policy measured at its last rejection for this reason,
+	// and its limit; nil for a reason without a measured value.
 	Measured *Measured `json:"measured,omitempty"`
 }
 
-// A Measured value is beside its limit.
+// Measured is a measured value and its limit.
 type Measured struct {
 	Time  time.Time `json:"time"`
 	Value float64   `json:"value"`
@@ -147,7 +147,7 @@ type Totals struct {
 	Latency  [len(telemetry.Roles)]collector.Counts
 }
 
-// A sample is all that was read at one time.
+// A sample has the totals and levels that were read at one time.
 type sample struct {
 	at      time.Time
 	wall    time.Time // the time of day
@@ -157,11 +157,11 @@ type sample struct {
 	stalled time.Duration // without a processor, likewise
 }
 
-// quorum is how many answers a p99 wants.
+// quorum is the minimum number of answers for a p99.
 const quorum = 100
 
-// figures returns what lies between two samples, with the quantiles of the time
-// since a third.
+// figures returns the figures between the samples then and now, with quantiles since a third
+// sample.
 func figures(then, now, quantiles *sample) Figures {
 	seconds := max(now.at.Sub(then.at).Seconds(), 1e-3)
 	f := Figures{Time: now.at.Unix(), Seconds: seconds}
@@ -195,7 +195,7 @@ func figures(then, now, quantiles *sample) Figures {
 	return f
 }
 
-// admissions returns how many requests were let in between two samples.
+// admissions returns the number of requests admitted between two samples.
 func admissions(then, now *sample) (n uint64) {
 	before := make(map[gateKey]uint64, len(then.levels.Gates))
 	for i := range then.levels.Gates {
@@ -229,7 +229,7 @@ func (f *Figures) latency(then, now *sample) {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// levels takes in what is not counted but measured.
+// levels sets the figures that are levels and not counts.
 func (f *Figures) levels(now *sample) {
 	limit := 0.0
 	for i := range now.levels.Gates {
@@ -261,9 +261,9 @@ func (f *Figures) levels(now *sample) {
 	}
 }
 
-// reasons returns why requests were refused or lost, the most frequent of the last
-// minute first. What became of a request that all gates let in is told by the retry
-// policy alone, but for one whose time was up before its turn.
+// reasons returns why requests were rejected or lost, the most frequent of the last
+// minute first. Only the retry policy reports the outcome of a request that all gates
+// admitted, except for a request whose deadline expired while it waited.
 func reasons(then, now *collector.Totals) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
@@ -313,13 +313,13 @@ func ownReasons(then, now *collector.Totals) (all []Reason) {
 
 func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
 
-// totalsOf returns what the metrics have.
+// totalsOf returns the totals of the metrics.
 func totalsOf(now *collector.Totals) Totals {
 	return Totals{Accounts: now.Accounts, Events: &now.Events, Routes: now.Routes, Unlisted: now.Unlisted, Retries: now.Retries, Latency: now.Latency}
 }
 
-// clusterFigures returns the clusters with what was sent to each endpoint between
-// two samples.
+// clusterFigures returns the clusters with the requests sent to each endpoint between two
+// samples.
 func clusterFigures(then, now *sample) []ClusterFigure {
 	type key struct{ cluster, address string }
 	before := make(map[key]*Endpoint)

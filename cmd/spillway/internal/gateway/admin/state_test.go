@@ -11,14 +11,14 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 )
 
-// TestFigures lets ten seconds pass of which all is known.
+// TestFigures checks all figures after ten seconds of known events.
 func TestFigures(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	c, g := s.sampler.collector, &s.proxy.levels.Gates[0]
 	for i := range 10 {
 		s.now = s.now.Add(time.Second)
 		call := spillway.Call{Criticality: spillway.CriticalPlus, Deadline: s.now.Add(250 * time.Millisecond)}
-		for range 20 { // let in, of which 14 served, 2 late, 1 failed, 1 declined, 1 withheld, 1 left
+		for range 20 { // admitted: 14 served, 2 late, 1 failed, 1 declined, 1 withheld, 1 left
 			g.Admitted++
 		}
 		retried := call

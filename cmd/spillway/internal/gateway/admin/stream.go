@@ -9,7 +9,8 @@ import (
 // writeTimeout is how long a browser may take to receive a tick.
 const writeTimeout = 5 * time.Second
 
-// addressOf is where a request comes from: of IPv6, all of a /64, as one host has them.
+// addressOf returns the client address of a request; for IPv6 the /64, because one host can
+// use all of it.
 func addressOf(r *http.Request) string {
 	a, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

@@ -21,8 +21,7 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-// aligned returns what write writes, with the cells of each column, which tabs end,
-// below one another.
+// aligned returns the output of write with aligned columns. A tab ends each cell.
 func aligned(write func(io.Writer)) string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
@@ -85,8 +84,8 @@ func writeLimits(w io.Writer, st *State) {
 	}
 }
 
-// writeAccounts writes what happened to all requests of HTTP. The accounts and the requests in
-// progress add up to what was offered.
+// writeAccounts writes the HTTP requests by outcome. The accounts and the requests in
+// progress add up to the offered requests.
 func writeAccounts(w io.Writer, st *State) {
 	t := &st.Totals.Accounts
 	row(w, "ACCOUNT", "REQUESTS", "OF THEM RETRIED")
@@ -143,7 +142,7 @@ func shares(c [spillway.Criticalities]float64) string {
 	return b.String()
 }
 
-// tame returns what clients may have chosen so that it can be no more than a cell.
+// tame shortens and quotes text that a client may have chosen, so that it stays in its cell.
 func tame(text string) string {
 	const most = 200
 	if len(text) > most {

@@ -2,7 +2,7 @@ package admin
 
 import "github.com/seed90641741/spillway"
 
-// A Tile is one figure of the mean, and how people read it.
+// A Tile is one figure of [State].Mean, formatted for people.
 type Tile struct {
 	ID    string   `json:"id"`
 	Name  string   `json:"name"`
@@ -12,10 +12,10 @@ type Tile struct {
 	Level string   `json:"level"` // warn, bad, or empty
 }
 
-// unknown is what represents a figure that is not known.
+// unknown represents a figure that is not known.
 const unknown = "–"
 
-// tiles returns the figures that matter most.
+// tiles returns the most important figures.
 func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{
@@ -32,7 +32,8 @@ func goodputTile(f *Figures) Tile {
 	return t
 }
 
-// refusedTile shows what is refused; where all only observe, what would be.
+// refusedTile shows the rejected requests; if all gates observe, the requests that would be
+// rejected.
 func refusedTile(s *State) Tile {
 	f := &s.Mean
 	rate, t := f.Refused.sum(), Tile{ID: "refused", Name: "Rejected", Note: "nothing"}

@@ -9,14 +9,14 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A Verdict is what the figures come to, in a sentence or two.
+// A Verdict summarizes the figures in one or two sentences.
 type Verdict struct {
 	Level    string `json:"level"` // idle, ok, warn, bad
 	Headline string `json:"headline"`
 	Text     string `json:"text"`
 }
 
-// What makes a difference: a share of what is offered, and of that no less than some
+// Thresholds of a notable loss: a share of the offered requests, and a least number of
 // requests.
 const (
 	lostShare    = 0.05
@@ -24,7 +24,7 @@ const (
 	fewRequests  = 5
 )
 
-// judge says what the figures come to. ever says that there was a request since the
+// judge returns the verdict on the figures. ever is whether there was a request since the
 // start. Each claim is computed here.
 func judge(s *State, ever bool) Verdict {
 	f := &s.Mean
@@ -65,13 +65,13 @@ func noticed(s *State) (text string) {
 	return text
 }
 
-// matters reports whether a rate is a notable part of what is offered.
+// matters reports whether a rate is a notable share of the offered requests.
 func (f *Figures) matters(rate, share float64) bool {
 	return rate > share*f.Offered && rate*f.Seconds >= fewRequests
 }
 
-// headline returns how bad it is, and why: the largest part of what is offered and not served
-// in time, or what explains it.
+// headline returns the severity and the cause: the largest part of the offered requests that
+// was not served in time, or its explanation.
 func headline(s *State) (level, text string) {
 	f := &s.Mean
 	lost := f.lost() + f.gone()
@@ -100,10 +100,10 @@ func headline(s *State) (level, text string) {
 	}
 }
 
-// retriesHeadline is where gates ask clients to stop retrying.
+// retriesHeadline is the headline while gates ask clients to stop retrying.
 const retriesHeadline = "Clients retry what is rejected."
 
-// commonTrouble says why endpoints are down, if all are for the same reason.
+// commonTrouble returns why endpoints are down, if the reason is the same for all.
 func commonTrouble(s *State, clusters []string) string {
 	trouble := ""
 	for i := range s.Clusters {
@@ -120,7 +120,8 @@ func commonTrouble(s *State, clusters []string) string {
 	return ": " + trouble
 }
 
-// overQuota reports whether most of what the upstream rejected in the last minute was over quota.
+// overQuota reports whether most rejections by the upstream in the last minute were for
+// quota.
 func (s *State) overQuota() bool {
 	quota, overload := 0.0, 0.0
 	for i := range s.Reasons {
@@ -140,7 +141,7 @@ func (s *State) retried() bool {
 	return slices.ContainsFunc(s.Gates, func(g Gate) bool { return g.DontRetry })
 }
 
-// protection is headline where little is lost.
+// protection is headline when little is lost.
 func protection(s *State) (level, text string) {
 	f := &s.Mean
 	refuses := f.matters(f.Refused.sum(), refusedShare)
@@ -169,8 +170,8 @@ func protection(s *State) (level, text string) {
 	}
 }
 
-// limits are the settings whose rejections say nothing of the load of the upstream, by policy
-// and reason, or by policy alone.
+// limits are the settings whose rejections do not depend on the load of the upstream, by
+// policy and reason, or by policy alone.
 var limits = map[string]string{
 	"ratelimit": "The rate limit", "quota": "Quotas", "inflight": "The limit on requests in flight", "batch queue_full": "The full batch queue",
 	"batch max_wait": "The batch queue", "proxy max_requests": "The listener's limit on requests", "throttle": "The throttle of an upstream that rejects",
@@ -213,11 +214,11 @@ func plural(limit string) string {
 	return ""
 }
 
-// missed returns the share of what was answered that missed its deadline.
+// missed returns the share of answered requests that missed their deadline.
 func (f *Figures) missed() float64 { return f.Late / max(f.Late+f.Goodput, 1e-9) }
 
-// overdue reports whether the p99 is no answer in time. It compares counts: what is
-// late took its whole deadline, and a quantile is known to some percent only.
+// overdue reports whether the p99 is later than the deadline. It compares counts: a late
+// request takes its whole deadline, and a quantile is only accurate to some percent.
 func (f *Figures) overdue() bool { return f.P99 != nil && f.missed() > 0.01 }
 
 func losses(f *Figures) string {
@@ -243,7 +244,7 @@ func refusedWords(f *Figures) string {
 	return "Rejected: " + perSecond(f.Refused.sum()) + ", " + classShares(f.Refused, f.Ended) + "."
 }
 
-// would says what gates that observe would have refused.
+// would describes the requests that observing gates would have rejected.
 func would(s *State) string {
 	f := &s.Mean
 	switch {
@@ -269,7 +270,7 @@ func latencies(f *Figures) string {
 	}
 }
 
-// clustersDown returns the clusters none of whose endpoints gets requests.
+// clustersDown returns the clusters with no endpoint that gets requests.
 func clustersDown(s *State) (names []string) {
 	for i := range s.Clusters {
 		x := &s.Clusters[i]
@@ -286,7 +287,7 @@ func clustersDown(s *State) (names []string) {
 	return names
 }
 
-// unreachable names the clusters that are down, and why the first endpoint is.
+// unreachable names the clusters that are down, with the error of the first endpoint.
 func unreachable(s *State) string {
 	names := clustersDown(s)
 	if len(names) == 0 {

@@ -56,8 +56,8 @@ func duration(ms float64) string {
 	}
 }
 
-// classShares says what share of each class was refused, the lowest first: "81 % of
-// SHEDDABLE, none of CRITICAL". Classes of which nothing came are left out.
+// classShares returns the share of each class that was rejected, the lowest first: "81 % of
+// SHEDDABLE, none of CRITICAL". Classes without requests are left out.
 func classShares(refused, ended Classes) string {
 	var parts, none []string
 	for class, came := range ended {

@@ -11,7 +11,7 @@ type Access struct {
 	Rate       float64 `yaml:"lines_per_second" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
 }
 
-// defaulted returns a with all that has a default, nil for nil.
+// defaulted returns a with its defaults, nil for nil.
 func (a *Access) defaulted() *Access {
 	if a == nil {
 		return nil
@@ -48,7 +48,7 @@ type Traces struct {
 	Rate  float64 `yaml:"spans_per_second" jsonschema_description:"Spans per second at most; other requests go on without one. 0 is 100."`
 }
 
-// defaulted returns t with all that has a default, nil for nil.
+// defaulted returns t with its defaults, nil for nil.
 func (t *Traces) defaulted() *Traces {
 	if t == nil {
 		return nil

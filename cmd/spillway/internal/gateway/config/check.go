@@ -87,7 +87,7 @@ func (k *checker) admin() {
 	}
 }
 
-// portZero makes addresses differ that stand for any free port.
+// portZero makes addresses with port 0 unique: each gets another free port.
 func portZero(address string, i int) string {
 	if strings.HasSuffix(address, ":0") {
 		return address + "#" + strconv.Itoa(i)
@@ -95,7 +95,7 @@ func portZero(address string, i int) string {
 	return address
 }
 
-// A checker collects what is wrong.
+// A checker collects the errors of a configuration.
 type checker struct {
 	config *Config
 	errs   strict.Errors
@@ -138,7 +138,7 @@ func (k *checker) oneOf(field, value string, words ...string) {
 	}
 }
 
-// least wants a length of time that is not negative.
+// least reports a negative duration.
 func (k *checker) least(field string, d time.Duration) {
 	if d < 0 {
 		k.failf(field, "is %v, must not be negative", d)
@@ -224,10 +224,11 @@ func (k *checker) serverTLS(at string, t *ServerTLS) {
 	}
 }
 
-// maxSocketPath is what sockaddr_un has room for on all systems.
+// maxSocketPath is the longest path that fits into a sockaddr_un on all systems.
 const maxSocketPath = 100
 
-// pair wants a certificate with its key, or neither unless it is needed.
+// pair reports a certificate without its key, a key without its certificate, and, if
+// needed, that both are missing.
 func (k *checker) pair(at, certificate, key string, needed bool) {
 	switch {
 	case certificate == "" && (needed || key != ""):
@@ -428,7 +429,7 @@ func (k *checker) route(at string, r *Route) {
 	k.least(at+".timeout", r.Timeout)
 }
 
-// customer wants a name of a customer that not every client can choose.
+// customer reports a source of the customer's name that any client could forge.
 func (k *checker) customer(at string, r *Route) {
 	c := r.Customer
 	switch {
@@ -451,7 +452,7 @@ func (k *checker) atEdges(r *Route) bool {
 	})
 }
 
-// exempt wants a path that no other request can be made to look like.
+// exempt reports exempt paths that other requests could be made to match.
 func (k *checker) exempt(at string, r *Route) {
 	switch {
 	case r.Prefix && !r.Exempt:

@@ -1,7 +1,6 @@
-// Package config reads the file that "spillway proxy" runs with: YAML, of which
-// JSON is a part. A file is read strictly, and what is wrong with it is told with
-// the field, the line and the text around it. All that is not given has a default;
-// where a limit makes sense without one, a negative value means none.
+// Package config reads the configuration file of "spillway proxy", which is YAML or JSON.
+// Parsing is strict; an error has the field, the line and the text around it. Missing
+// fields have defaults. For optional limits, a negative value means no limit.
 package config
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 )
 
-// A Config is a proxy as its file describes it.
+// A Config is the configuration of a proxy.
 type Config struct {
 	Mode         Mode              `yaml:"mode" jsonschema_description:"Of every gate that is given none of its own: off, observe or enforce. The default is observe: gates decide and report, and let all through."`
 	Listeners    []Listener        `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
@@ -44,7 +43,7 @@ type Log struct {
 	Access   *Access `yaml:"access" jsonschema_description:"A line of JSON for each request that is sampled: when, whose, what became of it, and how long it took here and upstream. Without it there is none."`
 }
 
-// Mode is the mode of a gate; empty means that of [Config].
+// Mode is the mode of a gate; empty means the mode of [Config].
 type Mode = policyconf.Mode
 
 type (
@@ -58,7 +57,7 @@ type (
 	Limit = policyconf.Limit
 	// Engine says how proxies share quotas.
 	Engine = policyconf.Engine
-	// ClientTLS is whom the proxy believes an endpoint to be, and who the proxy is.
+	// ClientTLS verifies endpoints, and has the certificate of the proxy.
 	ClientTLS = policyconf.ClientTLS
 	// Attempts has the settings of package attempts.
 	Attempts = policyconf.Attempts
@@ -110,7 +109,7 @@ type ServerTLS struct {
 	Optional    bool   `yaml:"optional" jsonschema_description:"Clients without a certificate may connect all the same."`
 }
 
-// A Cluster is a group of endpoints that serve the same.
+// A Cluster is a group of endpoints that serve the same requests.
 type Cluster struct {
 	Name            string        `yaml:"name" jsonschema:"required"`
 	Endpoints       []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of each."`
@@ -166,8 +165,8 @@ type Batch struct {
 	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"How long; 0 is 1m."`
 }
 
-// Retry has the settings of retry.Budgeted, the strategy of clusters. Its waits are shorter
-// than those of the library: clients of the proxy wait for it.
+// Retry has the settings of retry.Budgeted, the strategy of clusters. Its default waits are
+// shorter than in the library, because clients of the proxy wait for it.
 type Retry struct {
 	Mode          Mode               `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends requests again."`
 	Attempts      int                `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts" jsonschema_description:"Attempts of a request, including the first."`
@@ -179,8 +178,8 @@ type Retry struct {
 	MaxBodyBytes  int64              `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
 }
 
-// A Route says where requests go and how much they matter. All that is given must
-// match.
+// A Route has the cluster and the criticality of the requests that match all its
+// conditions.
 type Route struct {
 	Listeners   []string          `yaml:"listeners" jsonschema_description:"Names; without any, all."`
 	Host        string            `yaml:"host" jsonschema_description:"Without a port; *.example.com is all below example.com."`
@@ -202,16 +201,16 @@ type Route struct {
 	Exempt      bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. The path must be given, and be all of the request's, unless prefix is true. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
 }
 
-// Customer is by what a customer is known.
+// Customer is how the customer of a request is identified.
 type Customer struct {
 	Header string `yaml:"header" jsonschema_description:"The value of this header, which shows up in reports: not a secret. At an edge it needs trusted_header."`
-	// Trusted is needed as anybody can send a header.
+	// Trusted is required because any client can send a header.
 	Trusted  bool `yaml:"trusted_header" jsonschema_description:"At an edge, the header is believed: only where something in front of the proxy sets or removes it for every request, such as an authenticating gateway. Otherwise any client can spend the quota of any customer."`
 	Identity bool `yaml:"identity" jsonschema_description:"The name in the certificate of the client, with its type: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. Without a certificate there is no customer."`
 }
 
-// ForUpstream is the configuration of a proxy that was told nothing but the address
-// of one upstream.
+// ForUpstream returns the configuration of a proxy with one upstream and defaults
+// otherwise.
 func ForUpstream(listen, upstream string) *Config {
 	return &Config{
 		Listeners: []Listener{{Address: listen}},

@@ -8,10 +8,9 @@ import (
 	"strconv"
 )
 
-// Diff says in words what is different in b, a line for each field: its path, what
-// it was and what it is. Elements of lists are distinguished by their names where they
-// have any. Of values that may be secret, as those of headers, it tells only that
-// they differ: their fields have the tag secret.
+// Diff describes the changes from a to b, one line per field: its path, the old value and
+// the new value. Elements of lists are identified by their names, if they have names. The
+// values of fields with the tag secret, such as headers, are not shown.
 func Diff(a, b *Config) []string {
 	was, is := make(values), make(values)
 	was.flatten("", reflect.ValueOf(a).Elem(), false)
@@ -37,7 +36,7 @@ func Diff(a, b *Config) []string {
 	return lines
 }
 
-// values are all that are given, by their paths.
+// values are the values of all fields that are set, by path.
 type values map[string]value
 
 type value struct {

@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Format returns c as a file that says the same: all that is given, in the order of
-// the schema.
+// Format returns c as a configuration file: all fields that are set, in the order of the
+// schema.
 func Format(c *Config) ([]byte, error) {
 	var text bytes.Buffer
 	e := yaml.NewEncoder(&text)
@@ -23,7 +23,7 @@ func Format(c *Config) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// given returns what is given of v: fields that are zero are left out.
+// given returns v without its zero fields.
 func given(v reflect.Value) *yaml.Node {
 	switch v.Kind() {
 	case reflect.Pointer:

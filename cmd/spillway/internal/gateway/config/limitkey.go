@@ -10,9 +10,8 @@ import (
 // KeySeparator separates the cluster from the rest of a limit key.
 const KeySeparator = ": "
 
-// LimitKey names the limit on the requests at work that a route has for itself: the cluster,
-// and what requests of the route have in common. There are as many as routes, whatever
-// clients ask for.
+// LimitKey returns the key of the route's concurrency limit: the cluster, and the host, path
+// and methods of the route. Clients cannot make up keys: there is at most one for each route.
 func (r *Route) LimitKey() string {
 	key := r.Cluster + KeySeparator + r.Host + r.Path
 	if len(r.Methods) > 0 {

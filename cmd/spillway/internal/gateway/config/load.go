@@ -27,8 +27,8 @@ func Open(name string) (*Config, error) {
 	return Parse(name, text)
 }
 
-// Parse reads a configuration, and checks all that can be without looking at other
-// files. The name is that of the file, for errors, which are [strict.Errors].
+// Parse reads and checks a configuration. It does not check the files that it names. Errors
+// are [strict.Errors] and have the name of the file.
 func Parse(name string, text []byte) (*Config, error) {
 	s := strict.Source{Name: name, Text: text}
 	c := new(Config)

@@ -40,7 +40,7 @@ type Mongo struct {
 	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster, and says why. Here limit is rate, latency is that of commands, and refusals are answers with SystemOverloadedError."`
 }
 
-// MongoParameters are those of a MongoDB server, under its names.
+// MongoParameters are parameters of a MongoDB server, with the server's names.
 //
 //nolint:tagliatelle // the server's own names
 type MongoParameters struct {
@@ -60,8 +60,8 @@ type MongoParameters struct {
 	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" jsonschema_description:"Told to drivers in refusals as the base of their backoff; 0 is nothing."`
 }
 
-// A MongoClass says of some commands how much they matter. All that is given must
-// match.
+// A MongoClass has the criticality and the customer of the commands that match all its
+// conditions.
 type MongoClass struct {
 	Applications []string `yaml:"applications" jsonschema_description:"Prefixes of the names that applications give themselves; without any, all."`
 	Users        []string `yaml:"users" jsonschema_description:"Names of users that have authenticated; without any, all."`
@@ -86,7 +86,7 @@ type MongoRetry struct {
 	NoWrites      bool          `yaml:"no_writes" sets:"retry.OverloadConfig.NoWrites" jsonschema_description:"Writes are not sent again, as with retryWrites=false." default:"The default is false."`
 }
 
-// Defaulted returns m with the values that its zero fields stand for.
+// Defaulted returns m with its defaults.
 func (m Mongo) Defaulted() Mongo {
 	fill(&m.Name, m.Address)
 	fill(&m.ConnectTimeout, 5*time.Second)
@@ -183,8 +183,8 @@ func (k *checker) mongos() {
 	}
 }
 
-// otherName refuses the name of a listener for requests, or of a cluster: what is counted
-// is told apart by it.
+// otherName rejects the name of an HTTP listener or of a cluster: names must be unique,
+// because counters use them.
 func (k *checker) otherName(at, name string) {
 	if name == "" { // the address, which is its own
 		return

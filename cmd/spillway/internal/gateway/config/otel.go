@@ -15,7 +15,7 @@ type Otel struct {
 	Resource    map[string]string `yaml:"resource" jsonschema_description:"Attributes that tell this proxy from others, such as deployment.environment.name; service.name is spillway unless it is given."`
 }
 
-// defaulted returns o with all that has a default, nil for nil.
+// defaulted returns o with its defaults, nil for nil.
 func (o *Otel) defaulted() *Otel {
 	if o == nil {
 		return nil

@@ -93,11 +93,10 @@ func (l *Listener) Connections() ingress.ListenerConfig {
 	return all
 }
 
-// Networks returns those of the peers, nil if all may connect.
+// Networks returns the networks of the peers, nil if all may connect.
 func (l *Listener) Networks() []netip.Prefix { return policyconf.Networks(l.Peers).Prefixes() }
 
-// Egress returns what of a cluster concerns its client's side, or an error of type
-// [*Error].
+// Egress returns the client-side policies of a cluster, or an error of type [*Error].
 func (c *Config) Egress(x *Cluster) (egress.Config, error) {
 	retries, err := c.retries(x)
 	if err != nil {
@@ -112,7 +111,7 @@ func (c *Config) Egress(x *Cluster) (egress.Config, error) {
 	}, nil
 }
 
-// Retries are those of a cluster, with the budget that pays for them.
+// Retries is the retry strategy of a cluster, with the budget that pays for retries.
 type Retries struct {
 	*retry.Budgeted
 
@@ -169,7 +168,7 @@ func policyError[T any](at string, section any, err error) *Error {
 	return failf(at+"."+policyconf.Path[T](section, e.Path), "%s", e.Problem())
 }
 
-// Defaulted returns x with the values that its zero fields stand for.
+// Defaulted returns l with its defaults.
 func (l Listener) Defaulted() Listener {
 	if l.Name == "" {
 		l.Name = l.Address
@@ -188,8 +187,7 @@ func (l Listener) Defaulted() Listener {
 	return l
 }
 
-// Defaulted returns x with the values that its zero fields stand for. What the
-// policies have defaults for is theirs.
+// Defaulted returns x with its defaults, but without the defaults of the policies.
 func (x Cluster) Defaulted() Cluster {
 	if x.Protocol == "" {
 		x.Protocol = "auto"
@@ -236,7 +234,7 @@ func (h Health) defaulted() Health {
 	return h
 }
 
-// Defaulted returns c with the values that its zero fields stand for.
+// Defaulted returns c with its defaults.
 func (c *Config) Defaulted() *Config {
 	d := *c
 	fill(&d.Mode, Mode("observe"))

@@ -131,14 +131,14 @@ func (k *checker) tuneFields(at string, t *Tune) {
 	}
 }
 
-// tuneMode wants a limit that is moved to be kept, too.
+// tuneMode reports a limit that is tuned but not enforced.
 func (k *checker) tuneMode(at string, t *Tune, field string, m Mode) {
 	if mode := k.config.modeOf(m); t.Mode == "enforce" && mode != spillway.ModeEnforce {
 		k.failf(at+".mode", "is enforce, but %s is %v: the limit would be moved and not be kept", field, mode)
 	}
 }
 
-// tuning checks what the policies make of it. A limiter that is wrong has its own error.
+// tuning checks the settings with the policies. An invalid limiter has its own error.
 func (k *checker) tuning(at string, given *Tune, tuning func() (tune.Config, bool), r ratelimit.Config) {
 	c, on := tuning()
 	if _, err := ratelimit.New(r); err != nil || !on {
@@ -156,7 +156,7 @@ func (k *checker) tuning(at string, given *Tune, tuning func() (tune.Config, boo
 	k.bound(at, "needs max: by default it is", s.Max, r)
 }
 
-// bound wants a limiter to be able to have a rate, unless that is zero: not given.
+// bound reports a rate that the limiter does not allow. Zero means that no rate is set.
 func (k *checker) bound(field, is string, rate float64, r ratelimit.Config) {
 	r.Rate = rate
 	_, err := ratelimit.New(r)

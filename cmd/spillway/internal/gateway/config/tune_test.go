@@ -57,8 +57,8 @@ func TestWrongTuning(t *testing.T) {
 	}
 }
 
-// TestWrongBounds: whoever gave one bound is not blamed for the default of the other, and
-// receives that of both the same one each time.
+// TestWrongBounds: a user who sets one bound gets no error about the default of the other,
+// and of two errors the same one is reported each time.
 func TestWrongBounds(t *testing.T) {
 	for _, row := range []struct{ rate, burst, bounds, want string }{
 		{"5", "1", "max: 1e7", "clusters[0].tune.max is 1e+07, with which Rate is 1e+07"},

@@ -34,7 +34,7 @@ func (k *checker) xds() {
 	}
 }
 
-// controlled checks a cluster whose limits a control plane sets: nobody else may.
+// controlled checks that only the control plane sets the limits of a cluster with xds.
 func (k *checker) controlled(at string, x *Cluster) {
 	switch {
 	case x.XDS == nil:

@@ -7,8 +7,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
-// decided says what decided the class of the request, of the sequence that
-// ingress.Trust documents: route, identity, header.
+// decided returns what decided the class of the request: route, identity or header, in the
+// order that ingress.Trust documents.
 func (e *explaining) decided() string {
 	class, said := e.call.Criticality, e.claims.Labelled
 	inside := e.inside()
@@ -28,7 +28,7 @@ func (e *explaining) decided() string {
 	}
 }
 
-// precedence says in which order route, identity and header count.
+// precedence returns the order of route, identity and header.
 func (e *explaining) precedence() string {
 	if e.inside() {
 		return "header, else route; at most what identity allows"

@@ -65,7 +65,7 @@ func TestWhatDecidesTheClass(t *testing.T) {
 	}
 }
 
-// Which of identity and header has decided the customer, or why there is none.
+// CustomerDecidedBy names identity or header, or says why there is no customer.
 func TestWhatDecidesTheCustomer(t *testing.T) {
 	text := strings.Replace(classes, "routes:\n", `routes:
   - {path: /identity/, cluster: web, customer: {identity: true}}

@@ -1,6 +1,5 @@
-// Package explain says what a proxy would do with one request, and why: the request goes
-// through the code that serves requests, with a server in memory instead of the
-// endpoints.
+// Package explain reports what a proxy would do with one request, and why: it runs the code
+// that serves requests, with a server in memory instead of the endpoints.
 package explain
 
 import (
@@ -20,21 +19,21 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A Question is a request that is to be explained.
+// A Question is a request to explain.
 type Question struct {
-	// Listener is the name of that to which it comes. Empty means the first one.
+	// Listener is the name of the listener. Empty means the first one.
 	Listener string
-	// Client is the name in the certificate of the client. Empty means that it has
-	// none.
+	// Client is the name in the certificate of the client. Empty means that the client
+	// has no certificate.
 	Client string
-	// Request is as a server reads one. Its body, if any, is read several times as
-	// zeros, as long as ContentLength says.
+	// Request is a server request. Its body is not read: ContentLength zero bytes are
+	// used instead.
 	Request *http.Request
 }
 
 // An Explanation says what a proxy does with a request, and why. All of it comes from
-// the code that serves requests, run once with endpoints that are made up, and no
-// other request under way.
+// the code that serves requests, run with simulated endpoints and no other request in
+// flight.
 type Explanation struct {
 	Request  string        `json:"request"`
 	Listener ListenerFacts `json:"listener"`
@@ -48,7 +47,7 @@ type Explanation struct {
 	Status int `json:"status"`
 }
 
-// ListenerFacts says where a request comes in, and what of it is believed there.
+// ListenerFacts describes the listener of a request, and which claims it trusts.
 type ListenerFacts struct {
 	Name     string `json:"name"`
 	Address  string `json:"address"`
@@ -57,17 +56,17 @@ type ListenerFacts struct {
 	Trust    string `json:"trust"`
 }
 
-// CallFacts are what the policies know of a request.
+// CallFacts are the properties of a request that policies use.
 type CallFacts struct {
 	Cluster     string `json:"cluster"`
 	Criticality string `json:"criticality"`
-	// DecidedBy says which of route, identity and header the class is of.
+	// DecidedBy says whether route, identity or header decided the class.
 	DecidedBy string `json:"criticality_decided_by"`
-	// Precedence says which of these counts more, at this listener.
+	// Precedence says which of these takes precedence at this listener.
 	Precedence string `json:"criticality_precedence"`
 	Customer   string `json:"customer,omitempty"`
-	// CustomerDecidedBy says which of identity and header the customer is of, or why
-	// there is none.
+	// CustomerDecidedBy says whether identity or header decided the customer, or why the
+	// request has no customer.
 	CustomerDecidedBy string `json:"customer_decided_by"`
 	Attempt           int    `json:"attempt"` // from 0
 	Deadline          string `json:"deadline,omitempty"`
@@ -80,13 +79,13 @@ type TargetFacts struct {
 	Endpoints []string `json:"endpoints"`
 	Protocol  string   `json:"protocol"`
 	TLS       bool     `json:"tls"`
-	// Sent are the headers that the endpoint gets, those of the request left out that
-	// go through as they came.
+	// Sent are the headers that the endpoint gets, without the headers of the request
+	// that are forwarded unchanged.
 	Sent []string `json:"sent"`
 }
 
-// Explain says what a proxy with a configuration that was found good would do with a
-// request. It opens no port, reads no file, and sends nothing.
+// Explain returns what a proxy with a valid configuration would do with a request. It opens
+// no port, reads no file, and sends nothing.
 func Explain(c *config.Config, q Question) (*Explanation, error) {
 	d := c.Defaulted()
 	at := 0
@@ -111,7 +110,7 @@ func Explain(c *config.Config, q Question) (*Explanation, error) {
 	return e.explain()
 }
 
-// explaining is one Explain.
+// explaining is the state of one call of Explain.
 type explaining struct {
 	config    *config.Config
 	listener  *config.Listener
@@ -121,7 +120,7 @@ type explaining struct {
 	route  *routes.Route // that matches; nil: none
 	call   spillway.Call
 	claims ingress.Claims
-	left   time.Duration // to the deadline; 0: there is none
+	left   time.Duration // to the deadline; 0: no deadline
 	answer answered
 }
 
@@ -159,7 +158,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	return all, err
 }
 
-// cluster is that to which the request goes.
+// cluster returns the cluster of the request.
 func (e *explaining) cluster() *config.Cluster {
 	i := slices.IndexFunc(e.config.Clusters, func(x config.Cluster) bool { return x.Name == e.route.Config.Cluster })
 	return &e.config.Clusters[i] // it is there: routes were checked
@@ -168,9 +167,8 @@ func (e *explaining) cluster() *config.Cluster {
 // inside reports whether the listener is behind the edge.
 func (e *explaining) inside() bool { return e.listener.Boundary == "internal" }
 
-// judge returns what the gate takes a request for, and how much time it has left. As
-// some of it is counted from a clock that is read inside, it is asked until that was
-// quick.
+// judge returns the call and the claims that the gate sees, and the time to the deadline. The
+// gate reads the clock itself, so judge repeats until that reading was quick.
 func (e *explaining) judge(r *http.Request) (call spillway.Call, claims ingress.Claims, left time.Duration) {
 	for range 100 {
 		now := time.Now()
@@ -186,7 +184,7 @@ func (e *explaining) judge(r *http.Request) (call spillway.Call, claims ingress.
 	return call, claims, left
 }
 
-// request returns the request again, as it comes to a server.
+// request returns a new copy of the request, as a server receives it.
 func (e *explaining) request() *http.Request {
 	q := e.question
 	r := q.Request.Clone(q.Request.Context())
@@ -203,7 +201,7 @@ func (e *explaining) request() *http.Request {
 	return r
 }
 
-// certificateOf returns one in which a name is found as in those of clients.
+// certificateOf returns a client certificate with this name.
 func certificateOf(name string) *x509.Certificate {
 	c := new(x509.Certificate)
 	kind, rest, _ := strings.Cut(name, ":")
@@ -229,15 +227,15 @@ func (e *explaining) listenerFacts() ListenerFacts {
 	return f
 }
 
-// highest is the highest class that the client may use inside, as the rules of trust
-// have it.
+// highest returns the highest class that the trust rules allow the client at an internal
+// listener.
 func (e *explaining) highest() spillway.Criticality {
 	trust := e.config.Ingress(e.listener, &e.config.Clusters[0]).Trust
 	claims := ingress.Claims{Criticality: spillway.CriticalPlus, Labelled: true, Identity: e.question.Client}
 	return trust.Judge(time.Time{}, spillway.Call{}, claims).Criticality
 }
 
-// who is the client in words.
+// who describes the client.
 func (e *explaining) who() string {
 	if _, ok := e.listener.Callers[e.question.Client]; ok {
 		return e.question.Client
@@ -264,5 +262,5 @@ func (e *explaining) target() *TargetFacts {
 	return f
 }
 
-// ofTransport are headers of which the protocol makes its own use.
+// ofTransport are headers that the HTTP transport sets itself.
 var ofTransport = map[string]bool{"Accept-Encoding": true, "Content-Length": true, "User-Agent": true}

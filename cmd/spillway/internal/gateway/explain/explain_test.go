@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// explainable has what can be told from outside, and two clusters for its %s.
+// explainable is a configuration with two clusters, for the addresses in its %s.
 const explainable = `mode: enforce
 listeners:
   - {name: edge, address: "127.0.0.1:0", max_body_bytes: 2000, max_timeout: 10s}

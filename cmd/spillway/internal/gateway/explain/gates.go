@@ -16,13 +16,13 @@ type GateFacts struct {
 	Gate   string `json:"gate"`
 	Mode   string `json:"mode"`
 	Limits string `json:"limits"` // as the file gives them
-	// Does is what it does now, with nothing else under way.
+	// Does is what the gate does with this request and no other request in flight.
 	Does string `json:"does"`
-	// Refuses says when it refuses, and how.
+	// Refuses says when the gate rejects requests, and how.
 	Refuses string `json:"refuses"`
 }
 
-// What a client is answered.
+// What a client receives.
 const (
 	says503 = "503 with Retry-After, or UNAVAILABLE"
 	says429 = "429 with Retry-After, or RESOURCE_EXHAUSTED"
@@ -65,7 +65,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 			"while as many attempts are under way as may be: "+says503))
 }
 
-// quota leaves out the customers that are not concerned.
+// quota returns q without the limits of other customers.
 func (e *explaining) quota(q *config.Quota) *config.Quota {
 	if q == nil {
 		return nil
@@ -78,7 +78,7 @@ func (e *explaining) quota(q *config.Quota) *config.Quota {
 	return &own
 }
 
-// tuned says whether a limit is moved, beside what is given.
+// tuned says whether tune moves a configured limit.
 func tuned(x *config.Cluster, limit string) string {
 	if t := x.Tune; t != nil && cmp.Or(t.Limit, config.TuneRate) == limit {
 		return fmt.Sprintf(", moved by tune in mode %s", cmp.Or(t.Mode, config.Mode(spillway.ModeObserve.String())))
@@ -86,7 +86,7 @@ func tuned(x *config.Cluster, limit string) string {
 	return ""
 }
 
-// controlled says whether a control plane sets the limit, beside what is given.
+// controlled says whether a control plane sets the limit.
 func controlled(x *config.Cluster) string {
 	if x.XDS == nil {
 		return ""
@@ -94,7 +94,7 @@ func controlled(x *config.Cluster) string {
 	return ", max_requests set by the control plane for " + x.XDS.Cluster
 }
 
-// before says which classes are refused before that of the request.
+// before says which classes are rejected before the class of the request.
 func (e *explaining) before() string {
 	var lower []string
 	for c := spillway.Sheddable; c < e.call.Criticality; c++ {
@@ -106,7 +106,7 @@ func (e *explaining) before() string {
 	return "this class only after " + strings.Join(lower, " and ")
 }
 
-// gate says what the gate of a policy has reported.
+// gate describes the gate of a policy, with the event that it reported.
 func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, refuses string) GateFacts {
 	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Refuses: refuses}
 	event, asked := e.rehearsal.witness.of(policy)
@@ -136,7 +136,7 @@ func reason(err error) string {
 	return fmt.Sprint(err)
 }
 
-// given says what a configuration gives for a gate: values by name.
+// given lists the settings of a gate: names and values.
 func given(namesAndValues ...any) string {
 	var all []string
 	for i := 0; i < len(namesAndValues); i += 2 {

@@ -13,19 +13,19 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// HeaderFacts says what is made of a header that says something of the request.
+// HeaderFacts describes a header with a claim about the request.
 type HeaderFacts struct {
 	Name string `json:"name"`
-	// Says is what it claims; empty: nothing that can be read.
+	// Says is the claim; empty if it is invalid.
 	Says string `json:"says,omitempty"`
-	// Believed is whether that counts.
+	// Believed is whether the claim is trusted.
 	Believed bool   `json:"believed"`
 	Why      string `json:"why"`
 	// Sent is what the endpoint gets in its place; empty: nothing.
 	Sent string `json:"sent,omitempty"`
 }
 
-// claiming are the headers by which a request says something of itself.
+// claiming are the headers with claims about the request.
 var claiming = []struct{ name, about string }{
 	{"X-Request-Criticality", "class"},
 	{"Baggage", "class"},
@@ -36,7 +36,7 @@ var claiming = []struct{ name, about string }{
 	{"Grpc-Timeout", "deadline"},
 }
 
-// headers says what is made of those that the request has.
+// headers explains how the headers of the request are used.
 func (e *explaining) headers() []HeaderFacts {
 	all := []HeaderFacts{}
 	for _, c := range claiming {
@@ -60,7 +60,8 @@ func (e *explaining) headers() []HeaderFacts {
 	return append(all, e.forwarded()...)
 }
 
-// sent is what the endpoint gets of a header. Times run while it is found out.
+// sent returns the value of a header that the endpoint gets. Timeouts are shown in words,
+// because they shrink meanwhile.
 func (e *explaining) sent(name string) string {
 	s := e.rehearsal.stage.sent
 	switch {
@@ -77,7 +78,7 @@ func (e *explaining) sent(name string) string {
 func (e *explaining) alone(name string, values []string) ingress.Claims {
 	r := e.request()
 	r.Header = http.Header{name: values}
-	if of := e.route.Header; of != "" { // or nobody asks for attempts
+	if of := e.route.Header; of != "" { // without it, attempt headers are not read
 		r.Header[of] = e.question.Request.Header[of]
 	}
 	_, claims := e.rehearsal.Judge(e.route, time.Now(), r)
@@ -147,8 +148,8 @@ func (e *explaining) deadline(f *HeaderFacts, alone ingress.Claims) {
 	}
 }
 
-// notOfGRPC reports whether a header was not read, as it is one of gRPC and the request
-// is no call.
+// notOfGRPC reports whether a gRPC header was ignored because the request is not a gRPC
+// call.
 func (e *explaining) notOfGRPC(f *HeaderFacts) bool {
 	if !strings.HasPrefix(f.Name, "Grpc-") || e.question.Request.Method == http.MethodPost {
 		return false
@@ -157,7 +158,7 @@ func (e *explaining) notOfGRPC(f *HeaderFacts) bool {
 	return true
 }
 
-// customer says what is made of the header that names the customer.
+// customer describes the header that names the customer.
 func (e *explaining) customer(name string) HeaderFacts {
 	f := HeaderFacts{Name: name, Sent: e.sent(name)}
 	values := e.question.Request.Header[name]
@@ -176,7 +177,7 @@ func (e *explaining) customer(name string) HeaderFacts {
 	return f
 }
 
-// forwarded says of the other headers what does not go through as it came.
+// forwarded describes the other headers that are not forwarded unchanged.
 func (e *explaining) forwarded() (all []HeaderFacts) {
 	sent := e.rehearsal.stage.sent
 	if sent == nil {
@@ -199,10 +200,10 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 	return all
 }
 
-// sortedKeys returns those of a map, in order.
+// sortedKeys returns the keys of m, sorted.
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// zeros is a body of so many bytes.
+// zeros is a body of zero bytes; left is their number.
 type zeros struct{ left int64 }
 
 // Read implements [io.Reader].

@@ -13,7 +13,7 @@ import (
 type RetryFacts struct {
 	Mode   string `json:"mode"`
 	Limits string `json:"limits"`
-	// Cases are those of an endpoint that fails the first attempt.
+	// Cases lists the ways in which an endpoint can fail the first attempt.
 	Cases []RetryCase `json:"cases"`
 	Why   string      `json:"why"`
 }
@@ -26,7 +26,7 @@ type RetryCase struct {
 	Again bool `json:"again"`
 }
 
-// retryCases are the failures that are tried.
+// retryCases are the failures to try.
 var retryCases = []struct {
 	when string
 	failure
@@ -41,7 +41,7 @@ var retryCases = []struct {
 	{"429", failure{status: http.StatusTooManyRequests}},
 }
 
-// retryCasesOfGRPC are those where the request is a call of gRPC.
+// retryCasesOfGRPC are the failures to try for a gRPC call.
 var retryCasesOfGRPC = append(retryCases[:2:2], []struct {
 	when string
 	failure
@@ -91,9 +91,9 @@ func (e *explaining) retries() (*RetryFacts, error) {
 	return f, nil
 }
 
-// again reports whether the request is sent again after a failure: it is tried, with
-// the limits as they are, but without waits, and with retries that are enforced and
-// paid for.
+// again reports whether the request is sent again after a failure, by trying it with the
+// configured limits on retries. Other gates are off, retries do not wait, and the budget
+// pays for them.
 func (e *explaining) again(f failure) (bool, error) {
 	c := *e.config
 	c.Mode = config.Mode(spillway.ModeOff.String())

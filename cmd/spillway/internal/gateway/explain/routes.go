@@ -9,15 +9,14 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
-// RouteFacts says whether a route matches. Routes after the one that does are not
-// looked at.
+// RouteFacts says whether a route matches. Routes after the first match are not checked.
 type RouteFacts struct {
 	Route   string `json:"route"`
 	Matches bool   `json:"matches"`
 	Why     string `json:"why"`
 }
 
-// routes says of each route up to the one that matches why it does or does not.
+// routes explains for each route, up to the first match, why it matches or not.
 func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
 	path, host, next := routes.Path(r), routes.Host(r), 0
 	for i := range e.config.Routes {
@@ -40,7 +39,7 @@ func (e *explaining) routes(r *http.Request) (all []RouteFacts) {
 	return all
 }
 
-// wants says what a route wants of a request.
+// wants lists the conditions of a route.
 func wants(c *config.Route) string {
 	var all []string
 	for _, w := range []struct{ field, value string }{
@@ -59,8 +58,8 @@ func wants(c *config.Route) string {
 	return "all is so that it wants: " + strings.Join(all, "; ")
 }
 
-// missed says in words what a request misses a route by. Values of headers, which may
-// be secret, are not told.
+// missed describes the condition of a route that a request does not meet. It does not show
+// values of headers, which may be secret.
 func missed(c *config.Route, field string, r *http.Request, path, host string) string {
 	switch field {
 	case "path":

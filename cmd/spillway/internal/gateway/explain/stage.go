@@ -15,8 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 )
 
-// A rehearsal is a listener that nothing comes to, with a stage instead of its
-// endpoints.
+// A rehearsal is a listener without connections, with a stage instead of its endpoints.
 type rehearsal struct {
 	*httpproxy.Rehearsal
 
@@ -24,7 +23,7 @@ type rehearsal struct {
 	witness witness
 }
 
-// newRehearsal makes one of a configuration with its defaults. It must be closed.
+// newRehearsal returns a rehearsal of a configuration with its defaults. It must be closed.
 func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	x := &rehearsal{stage: newStage()}
 	var err error
@@ -35,7 +34,7 @@ func newRehearsal(c *config.Config, l *config.Listener) (*rehearsal, error) {
 	return x, nil
 }
 
-// play has a request served.
+// play serves a request.
 func (x *rehearsal) play(r *http.Request) (answer answered) {
 	defer func() {
 		if p := recover(); p != nil && p != http.ErrAbortHandler { //nolint:errorlint // as net/http compares it
@@ -47,14 +46,14 @@ func (x *rehearsal) play(r *http.Request) (answer answered) {
 	return answer
 }
 
-// close ends it. What the gates still had to report is there then.
+// close ends the rehearsal. After it, all events of the gates were reported.
 func (x *rehearsal) close() error {
 	x.Disconnect()
 	x.stage.close()
 	return x.Close()
 }
 
-// witness remembers what gates report.
+// witness keeps the events of the gates.
 type witness struct {
 	mu     sync.Mutex
 	events []spillway.Event
@@ -67,7 +66,7 @@ func (w *witness) Observe(e spillway.Event) {
 	w.events = append(w.events, e)
 }
 
-// of returns what the gate of a policy has reported.
+// of returns the event of a policy's gate.
 func (w *witness) of(policy string) (spillway.Event, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,7 +78,7 @@ func (w *witness) of(policy string) (spillway.Event, bool) {
 	return spillway.Event{}, false
 }
 
-// answered is what a client gets. It is an [http.ResponseWriter].
+// answered records the response. It is an [http.ResponseWriter].
 type answered struct {
 	header http.Header
 	status int
@@ -101,7 +100,7 @@ func (a *answered) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A failure is how an endpoint fails. The zero failure is none.
+// A failure is how an endpoint fails. The zero failure is a success.
 type failure struct {
 	refused bool // it cannot be connected to
 	broken  bool // the connection breaks before an answer
@@ -185,7 +184,7 @@ func (s *stage) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f = failure{}
 	}
 	if f.broken {
-		panic(http.ErrAbortHandler) //nolint:forbidigo // as net/http wants it of who breaks a connection
+		panic(http.ErrAbortHandler) //nolint:forbidigo // the way to break a connection in net/http
 	}
 	for name, value := range f.header {
 		w.Header().Set(name, value)

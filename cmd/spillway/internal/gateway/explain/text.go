@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// Write writes it in words.
+// Write writes the explanation as text.
 func (e *Explanation) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(cells ...string) { fmt.Fprintln(t, strings.Join(cells, "\t")) }

@@ -41,7 +41,7 @@ type builder struct {
 
 	options Options
 	config  config.Config
-	where   map[string]string // the names of clusters, by what they were made of
+	where   map[string]string // the names of clusters, by their source
 }
 
 func newBuilder(o Options) *builder {

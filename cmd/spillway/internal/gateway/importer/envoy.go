@@ -64,7 +64,7 @@ func (e *envoyImport) roots(docs []Document) (all []cursor, err error) {
 
 // allRoutes imports listeners, clusters and routes, and reports whether routes were found.
 func (e *envoyImport) allRoutes() bool {
-	var listeners []string // their names, empty for those that could not be imported
+	var listeners []string // their names, empty for listeners that could not be imported
 	for _, c := range e.found.listeners {
 		listeners = append(listeners, e.listener(c))
 	}
@@ -102,7 +102,7 @@ type envoyImport struct {
 	used     map[string]bool   // by routes
 	secrets  map[string]cursor // by name
 	wanted   map[string][]int  // the listeners of route configurations by name
-	note15   bool              // some route has the timeout that nobody gave it
+	note15   bool              // some route has Envoy's default timeout
 }
 
 // A routing is a route configuration, and the numbers of the listeners that it is of; none

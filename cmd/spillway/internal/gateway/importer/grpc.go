@@ -63,7 +63,7 @@ func rank(r config.Route) int {
 type grpcImport struct {
 	*builder
 
-	ratio  float64 // of the throttling; 0: there is none
+	ratio  float64 // of the throttling; 0: no throttling
 	status *config.Health
 	all    bool // some method config is for all methods
 }

@@ -322,8 +322,8 @@ func TestWrongDocuments(t *testing.T) {
 	}
 }
 
-// accounted fails t unless a fuzzed document was accounted for, and what came of it is
-// a configuration.
+// accounted fails t unless the import of a fuzzed document reports each of its fields
+// and returns a valid configuration.
 func accounted(t *testing.T, text []byte, r *Result, err error) {
 	t.Helper()
 	if err != nil {
@@ -371,8 +371,8 @@ func FuzzEnvoy(f *testing.F) {
 	})
 }
 
-// TestNoSecretIsShown has secrets wherever a configuration of Envoy can have them, in both
-// spellings, and looks for them in all that the import returns.
+// TestNoSecretIsShown imports configurations of Envoy with a secret in each possible
+// place, in both spellings, and searches for it in the result and the error.
 func TestNoSecretIsShown(t *testing.T) {
 	const canary = "c4nary"
 	headers := func(field, header string) string {
@@ -402,7 +402,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotShown goes by paths as they are in configurations of Envoy.
+// TestSecretsAreNotShown checks paths from configurations of Envoy.
 func TestSecretsAreNotShown(t *testing.T) {
 	const vhost = "static_resources.listeners[0].filter_chains[0].filters[0].typed_config.route_config.virtual_hosts[0]."
 	for path, hidden := range map[string]bool{

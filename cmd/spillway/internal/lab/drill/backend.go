@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// A Backend is the server that a drill overloads. It runs in a process of its
-// own, on one CPU: a plain net/http handler that does the same
-// amount of work for each call, with Spillway in front of it if asked for.
+// A Backend is the server that a drill overloads. It runs in a separate process, on one
+// CPU: a plain net/http handler that does the same amount of work for each call, with
+// Spillway in front of it if configured.
 type Backend struct {
 	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
 	Kind    string        `help:"What a call does: cpu, mixed or blocking." default:"cpu"`
@@ -28,7 +28,7 @@ type Backend struct {
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
 }
 
-// hello is the one line by which the backend tells its parent that it is there.
+// hello is the line with which the backend reports to its parent that it is ready.
 type hello struct {
 	Addr   string `json:"addr"`
 	Rounds int    `json:"rounds"`
@@ -59,7 +59,7 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 	return b.serve(ln, b.handler(down))
 }
 
-// serve serves h from ln, with what is to stand in front of it.
+// serve serves h from ln, with the configured protection in front of it.
 func (b Backend) serve(ln net.Listener, h http.Handler) error {
 	if b.Protect {
 		return serveProtected(ln, h)
@@ -78,9 +78,9 @@ func newServer(h http.Handler) *http.Server {
 	return &http.Server{Handler: h, Protocols: protocols, ReadHeaderTimeout: headTimeout}
 }
 
-// outages reads from the parent for how long all calls are to stand still, as
-// they do when what they need is gone, and locks down for as long, once the calls
-// that are under way have ended. It returns when the parent is gone.
+// outages simulates outages of a dependency. It reads their durations from the parent, waits
+// for the calls in progress, and locks down for the duration. It returns when the parent is
+// gone.
 func outages(in io.Reader, down *sync.RWMutex) {
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		if d, err := time.ParseDuration(lines.Text()); err == nil {
@@ -90,10 +90,10 @@ func outages(in io.Reader, down *sync.RWMutex) {
 	}
 }
 
-// handler does the work of a call, but not while down is locked. An outage loses
-// no calls: they go on after it, whether or not a caller still waits for them.
-// While thousands of calls wait for the only CPU, so does the goroutine that
-// watches for the parent: each call looks, too.
+// handler does the work of a call, but not while down is locked. An outage loses no calls:
+// they continue after it, whether or not a caller still waits for them. While thousands of
+// calls wait for the only CPU, the goroutine that watches the parent waits, too, so each call
+// checks the parent as well.
 func (b Backend) handler(down *sync.RWMutex) http.Handler {
 	parent := os.Getppid()
 	work := b.work()
@@ -105,7 +105,7 @@ func (b Backend) handler(down *sync.RWMutex) http.Handler {
 		defer down.RUnlock()
 		_, _ = io.Copy(io.Discard, r.Body) // a caller that leaves is noticed below
 		if !work(r.Context()) {
-			return // nobody is there to be answered
+			return // the client is gone
 		}
 		_, _ = io.WriteString(w, "done\n")
 	})

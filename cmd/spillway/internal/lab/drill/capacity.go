@@ -18,9 +18,9 @@ const (
 	capacitySlices = 4
 )
 
-// measureCapacity returns what the backend can do, in calls per second: closed loop,
-// so that there is always work and never a pile of it. It is the median of several
-// slices: whatever else is on the machine makes them differ.
+// measureCapacity returns the capacity of the backend in calls per second. The load is a
+// closed loop, so the backend is always busy and has no backlog. The result is the median
+// of several slices, since other load on the machine makes them differ.
 func measureCapacity(ctx context.Context, p *process) (float64, error) {
 	if _, err := closedLoop(ctx, p, warmUp); err != nil {
 		return 0, err
@@ -37,8 +37,8 @@ func measureCapacity(ctx context.Context, p *process) (float64, error) {
 	return (rates[(len(rates)-1)/2] + rates[len(rates)/2]) / 2, nil
 }
 
-// closedLoop calls the backend for d with a few workers, each of which sends
-// when its last call was answered, and returns the answers per second.
+// closedLoop calls the backend for d with a few workers and returns the answers per
+// second. Each worker sends its next call after the answer to its last one.
 func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, error) {
 	var (
 		wg       sync.WaitGroup

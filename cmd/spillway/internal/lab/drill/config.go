@@ -11,8 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Config is what a drill is asked to do. The tags are for the command line,
-// where the defaults are.
+// Config configures a drill. The tags are for the command line, which has the defaults.
 type Config struct {
 	Protect     string        `default:"both" placeholder:"WHO" help:"Which side uses Spillway in the protected run: both, callers, server, proxy (a process in front of the backend), none (default ${default})."`
 	Backend     string        `default:"cpu" placeholder:"KIND" help:"What a call does at the backend: cpu burns it, mixed waits 5 ms in between, blocking waits for one of 8 slots and holds it for 20 ms (default ${default})."`
@@ -33,7 +32,7 @@ type Config struct {
 	Port        int           `default:"0" placeholder:"N" help:"Port of the backend on 127.0.0.1 (default any free one)."`
 }
 
-// A UsageError says which flag is wrong, what it is, and what it may be.
+// A UsageError has the invalid flag, its value and the allowed values.
 type UsageError struct {
 	Flag    string // without the dashes
 	Problem string
@@ -41,8 +40,7 @@ type UsageError struct {
 
 func (e *UsageError) Error() string { return "--" + e.Flag + " " + e.Problem }
 
-// Bounds of what a drill can be asked to do. They keep its memory and its
-// running time within what a laptop has to spare.
+// Bounds of a Config. They keep memory and running time small enough for a laptop.
 const (
 	maxOverload = 100
 	maxPhase    = 10 * time.Minute
@@ -141,7 +139,7 @@ const (
 	ProtectCallers = "callers"
 	ProtectServer  = "server"
 	ProtectBoth    = "both"
-	ProtectProxy   = "proxy" // nobody, but for what stands between them
+	ProtectProxy   = "proxy" // neither callers nor server, but a proxy between them
 	ProtectNone    = "none"  // shows how far two equal runs differ
 )
 
@@ -150,21 +148,21 @@ func (c Config) protectsCallers() bool {
 }
 func (c Config) protectsServer() bool { return c.Protect == ProtectServer || c.Protect == ProtectBoth }
 
-// The deadlines where none is given. A call that waits for a slot takes so long
-// that the shorter one would be tight even for a server that is not overloaded.
+// The default deadlines. A call that waits for a slot takes so long that the shorter one
+// would be too close even for a server that is not overloaded.
 const (
 	usualDeadline    = 100 * time.Millisecond
 	blockingDeadline = 250 * time.Millisecond
 )
 
-// The lengths of the step where none is given.
+// The default lengths of the step.
 const (
 	usualStep   = 8 * time.Second
 	usualOutage = 1500 * time.Millisecond
 )
 
-// The retries where none are given. Callers whose own retries are not what is
-// protected make none: 10 times the capacity would be 40 times.
+// The default retries. Callers without protected retries make none: 10 times the capacity
+// would become 40 times.
 const (
 	derivedRetries = -1
 	usualRetries   = 3
@@ -194,7 +192,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// unloaded is how long a call takes at a backend that has nothing else to do.
+// unloaded is the latency of a call at an idle backend.
 func (c Config) unloaded() time.Duration {
 	switch c.Backend {
 	case BackendMixed:
@@ -205,7 +203,7 @@ func (c Config) unloaded() time.Duration {
 	return c.Service
 }
 
-// burns is how much CPU time a call takes.
+// burns is the CPU time of a call.
 func (c Config) burns() time.Duration {
 	if c.Backend == BackendBlocking {
 		return 0
@@ -213,7 +211,7 @@ func (c Config) burns() time.Duration {
 	return c.Service
 }
 
-// bestCapacity is what the backend could do at most.
+// bestCapacity is the highest possible capacity of the backend.
 func (c Config) bestCapacity() float64 {
 	if c.Backend == BackendBlocking {
 		return slots / slotHold.Seconds()
@@ -239,23 +237,22 @@ func outOfRange(flag string, is any, must string) error {
 	return &UsageError{flag, fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
-// What happens in a drill.
+// The scenarios of a drill.
 const (
 	ScenarioStep        = "step"        // more load than the backend can do
 	ScenarioDegradation = "degradation" // the same, and the protected server answers cheaper
-	ScenarioStorm       = "retry-storm" // an outage at a load that it can do, if nobody retries
+	ScenarioStorm       = "retry-storm" // an outage, at a load below the capacity if no caller retries
 )
 
-// calmLoad is offered before and after the step, in capacities: enough that a
-// backlog matters, and enough room to work it off. stormLoad is offered all the
-// time in a retry storm: less than the capacity, and more once each call is tried
-// twice.
+// calmLoad is the load before and after the step, in capacities: high enough that a backlog
+// matters, low enough to work it off. stormLoad is the load of a retry storm: below the
+// capacity, and above it once each call is tried twice.
 const (
 	calmLoad  = 0.5
 	stormLoad = 0.8
 )
 
-// loads are what is offered before and after the step, and during it.
+// loads returns the offered load before and after the step, and during it.
 func (c Config) loads() (calm, step float64) {
 	if c.Scenario == ScenarioStorm {
 		return stormLoad, stormLoad
@@ -286,7 +283,7 @@ func (c Config) settings() Settings {
 	}
 }
 
-// callerWords says in words what callers without Spillway do.
+// callerWords describes the callers without Spillway.
 func (c Config) callerWords() string {
 	if c.Retries == 0 {
 		return "no retries"
@@ -301,7 +298,7 @@ const (
 	bothWords    = "spillhttp.Transport (throttle, in-flight limit, retry budget, one deadline) and spillhttp.Handler (sheds by criticality)"
 )
 
-// protection says in words what is protected.
+// protection describes what is protected.
 func (c Config) protection() string {
 	switch c.Protect {
 	case ProtectCallers:
@@ -316,7 +313,7 @@ func (c Config) protection() string {
 	return "the same once more"
 }
 
-// phases lays the three phases end to end.
+// phases returns the three phases, one after the other.
 func (c Config) phases(capacity float64) []Phase {
 	t1 := c.Calm.Seconds()
 	t2 := t1 + c.Step.Seconds()
@@ -329,15 +326,14 @@ func (c Config) phases(capacity float64) []Phase {
 	}
 }
 
-// inFlightLimit sizes the in-flight limit of the protected caller. A backend that
-// bounds its queue by itself, most critical calls first, needs no limit in the
-// caller, which knows no classes: it is then that of the connections. For any
-// other it is sized by Little's law: as many calls as the backend finishes in a
-// quarter of the deadline. The backend then always has work.
-// It also bounds what is sent when no call is answered in time: each then holds
-// its place for the whole deadline, while the backend is left with the work, and
-// so a quarter of the capacity is sent. More, and a backend that is slowed down
-// for a moment would not come back.
+// inFlightLimit sizes the in-flight limit of the protected caller. A backend that bounds its
+// queue itself, by criticality, needs no limit in the caller, which does not distinguish
+// classes: the limit is then the number of connections. For other backends it follows from
+// Little's law: the number of calls that the backend finishes in a quarter of the deadline.
+// The backend then always has work.
+// It also bounds the load when no call is answered in time: each call then holds its slot for
+// the whole deadline, so a quarter of the capacity is sent. With more, a backend that was slow
+// for a moment would not recover.
 func (c Config) inFlightLimit(capacity float64) (limit int, rule string) {
 	if !c.protectsCallers() {
 		return 0, ""
@@ -360,5 +356,5 @@ func (c Config) inFlightOfAll(capacity float64) (limit int, rule string) {
 	return limit, "a quarter of capacity × deadline"
 }
 
-// minInFlight lets one call be on its way while the backend works on another.
+// minInFlight allows one call in transit while the backend works on another.
 const minInFlight = 2

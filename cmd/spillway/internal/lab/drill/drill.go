@@ -1,29 +1,27 @@
-// Package drill overloads a real HTTP backend, once without Spillway and once with
-// it, and says what the difference was.
+// Package drill overloads a real HTTP backend, once without Spillway and once with it, and
+// compares the two runs.
 //
 // # Method
 //
 // The backend is a child process with one processor and a plain net/http handler
-// that does the same amount of work for each call. Its capacity C is measured
-// closed loop. Then 0.5 C, a step to 10 C and 0.5 C again are offered, open loop:
-// calls are sent at the times of a Poisson process made from a seed, whether or
-// not earlier ones were answered, and their latency counts from the time at which
-// they were to be sent. Both runs get the same arrival times and classes, a
-// backend of their own that does the same work, and the same transport below.
+// that does the same amount of work for each call. Its capacity C is measured in a
+// closed loop. Then the offered load is 0.5 C, 10 C in the step, and 0.5 C again, in an
+// open loop: calls are sent at the times of a Poisson process made from a seed, whether
+// or not earlier calls were answered, and latency counts from the intended send time.
+// Both runs get the same arrival times and classes, a new backend that does the same
+// work, and the same transport.
 //
-// Who is protected in the protected run can be chosen. With the callers alone,
-// their in-flight limit bounds the queue at the backend. With the server alone,
-// it refuses what is too much, and the callers are the same as in the other run. With
-// both, the server bounds its queue and the callers learn from its refusals what
-// not to send. With a proxy, neither knows of Spillway: "spillway proxy" stands
-// between them, as its own process that runs where the callers do. Whatever it
-// needs is taken from them, and shows as calls that are late, and the backend has the
+// The protected part in the protected run can be selected. With the callers alone, their
+// in-flight limit bounds the queue at the backend. With the server alone, it rejects the
+// excess load, and the callers are the same as in the other run. With both, the server
+// bounds its queue, and the callers throttle themselves by its rejections. With a proxy,
+// neither uses Spillway: "spillway proxy" runs between them, as a separate process on the
+// processors of the callers. Its cost shows as late calls, and the backend keeps the
 // processor with which its capacity was measured.
 //
-// A retry storm is another scenario: 0.8 C are offered all the time, and in place
-// of the step the backend stands still for a moment. Without protection it may
-// never come back: calls that time out are tried again, and that is more than it
-// can do for the time that they time out.
+// A retry storm is another scenario: the offered load is 0.8 C, and instead of the step
+// the backend stops for a moment. Without protection it may never recover: calls that time
+// out are retried, so the load stays above the capacity while calls time out.
 //
 // In the degradation scenario, which is a step of load too, the protected server asks
 // for the level of degradation of each request, and answers with a third of the work
@@ -31,11 +29,10 @@
 //
 // # What counts
 //
-// A call is good if it was answered 2xx within the deadline. Goodput during the
-// step is the good ones among the calls that were to be sent during the step, all
-// of it, divided by its length. A call that the generator could not send before
-// its deadline is dropped and counts as offered, so a generator that cannot keep
-// up shows, and never flatters.
+// A call is good if it was answered 2xx within the deadline. Goodput during the step is the
+// number of good calls whose intended send lies in the step, divided by its length. A call
+// that the generator could not send before its deadline is dropped and counts as offered,
+// so a slow generator makes the result worse, never better.
 package drill
 
 import (
@@ -50,8 +47,8 @@ import (
 	"time"
 )
 
-// gcPercent lets both processes collect their garbage less often than is usual;
-// neither has much memory to speak of.
+// gcPercent makes garbage collection in both processes less frequent than by default;
+// neither uses much memory.
 const gcPercent = 400
 
 // A drill is one drill while it runs.
@@ -64,18 +61,17 @@ type drill struct {
 	progress io.Writer
 }
 
-// Run does what c asks for and tells progress, line by line, how it goes. If ctx
-// ends it returns what was measured until then, marked as interrupted. The error
-// is a [*UsageError] if c cannot be done, and any other if this machine is at
-// fault. No process is left behind.
+// Run runs the drill and writes lines of progress. If ctx ends, it returns the measurements
+// so far, marked as interrupted. The error is a [*UsageError] for an invalid c, and another
+// error for a problem of this machine. No process is left behind.
 func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	c = c.withDefaults()
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
-	// One processor is the backend's: a caller that took it, too, would measure
-	// how the two fight.
+	// One processor is reserved for the backend: callers on the same processor would
+	// compete with it.
 	callers := max(1, runtime.NumCPU()-1)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
 
@@ -114,7 +110,7 @@ func (d *drill) run(ctx context.Context) error {
 	return d.again(ctx)
 }
 
-// capacity measures the backend and derives from it what is offered.
+// capacity measures the backend and derives the offered load from it.
 func (d *drill) capacity(ctx context.Context) error {
 	fmt.Fprintf(d.progress, "measuring the capacity of a backend of which each call %s\n", d.result.Settings.Work())
 	c, err := d.measure(ctx)
@@ -131,7 +127,7 @@ func (d *drill) capacity(ctx context.Context) error {
 	return nil
 }
 
-// again measures the backend once more, as machines do not stay as fast as they were.
+// again measures the backend once more, because the speed of a machine changes.
 func (d *drill) again(ctx context.Context) error {
 	c, err := d.measure(ctx)
 	if err != nil {
@@ -146,7 +142,7 @@ func (d *drill) again(ctx context.Context) error {
 	return nil
 }
 
-// measure returns the capacity of its own backend.
+// measure starts a backend and returns its capacity.
 func (d *drill) measure(ctx context.Context) (float64, error) {
 	p, err := d.start(ctx, false)
 	if err != nil {
@@ -200,8 +196,8 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	return d.offerBy(ctx, s, calls, front, p)
 }
 
-// offerBy offers the load of a run to front, which is the backend p or stands
-// before it.
+// offerBy sends the load of a run to front, which is the backend p or a proxy in front
+// of it.
 func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process) (*Run, error) {
 	rate, err := closedLoop(ctx, front, warmUp)
 	if err != nil {
@@ -246,7 +242,7 @@ func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
 	return c, nil
 }
 
-// offer runs g and sums up.
+// offer runs g and returns the results.
 func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process) (*Run, error) {
 	start := time.Now()
 	p.start = start
@@ -279,10 +275,10 @@ func (d *drill) disturb(ctx context.Context, b *process, start time.Time) {
 	}
 }
 
-// tellEvery is how often there is a line of progress.
+// tellEvery is the interval of progress lines.
 const tellEvery = 2 * time.Second
 
-// tell says how g is doing until ctx ends.
+// tell writes the progress of g until ctx ends.
 func (d *drill) tell(ctx context.Context, name string, g *generator) {
 	tick := time.NewTicker(tellEvery)
 	defer tick.Stop()

@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
-// beFront lets this test program be a proxy, as far as its parent can see: it answers
-// with what it was told.
+// beFront makes this test program act as the proxy for its parent. It answers each
+// request with the text of its configuration.
 func beFront(args []string) int {
 	file := strings.TrimPrefix(args[0], "--config=")
 	text, err := os.ReadFile(file)

@@ -4,6 +4,5 @@ package drill
 
 import "syscall"
 
-// endsWithParent makes a child end when this process does, where the system can be
-// told to.
+// endsWithParent ends a child when this process ends, on systems that support it.
 func endsWithParent() *syscall.SysProcAttr { return nil }

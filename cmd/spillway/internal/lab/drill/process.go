@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// BackendCommand is the first argument by which this program is asked to be a
-// [Backend].
+// BackendCommand is the first argument that starts this program as a [Backend].
 const BackendCommand = "backend"
 
-// startTimeout is how long a backend may take to say hello.
+// startTimeout is the longest wait for the hello of a backend.
 const startTimeout = 10 * time.Second
 
 // A process is a Backend in a child process, or a proxy in front of one.
@@ -66,7 +65,7 @@ func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, err
 	return p, nil
 }
 
-// signalGrace is how long a parent takes at most to hear of a signal to its group.
+// signalGrace is the longest time until a parent receives a signal to its group.
 const signalGrace = 500 * time.Millisecond
 
 // hear waits for the child's hello. If none comes, the child is stopped.
@@ -90,7 +89,7 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 	if h.Error != "" {
 		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
 	}
-	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may have got as well, and hear of later
+	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may also receive, but later
 		select {
 		case <-ctx.Done():
 		case <-time.After(signalGrace):
@@ -99,7 +98,7 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
 }
 
-// outage lets no call of the backend go on for d.
+// outage stops all calls of the backend for d.
 func (p *process) outage(d time.Duration) error {
 	_, err := fmt.Fprintln(p.stdin, d)
 	return err
@@ -133,7 +132,7 @@ func (p *process) watch(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// head is a writer that keeps the first bytes and forgets the rest.
+// head is a writer that keeps the first bytes and discards the rest.
 type head struct {
 	buf  bytes.Buffer
 	room int

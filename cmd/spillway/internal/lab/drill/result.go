@@ -17,9 +17,9 @@ type Result struct {
 	Started  time.Time `json:"started"`
 	Machine  Machine   `json:"machine"`
 	Settings Settings  `json:"settings"`
-	// CapacityRPS is that of the backend, closed loop: the mean of what was measured
-	// before the runs, which the load is counted in, and after them. A drill that was
-	// interrupted has only the first. Zero: not measured.
+	// CapacityRPS is the capacity of the backend, measured in a closed loop: the mean of the
+	// value before the runs, which is the unit of the load, and the value after them. An
+	// interrupted drill has only the first. Zero: not measured.
 	CapacityRPS       float64 `json:"capacity_rps"`
 	CapacityBeforeRPS float64 `json:"capacity_before_rps"`
 	CapacityAfterRPS  float64 `json:"capacity_after_rps"`
@@ -40,9 +40,9 @@ type Machine struct {
 	CallerCPUs int    `json:"caller_cpus"` // GOMAXPROCS of the calling process; the backend has 1
 }
 
-// Settings is what the drill was asked to do, and what it derived from that.
+// Settings are the settings of the drill, and the values that it derived from them.
 type Settings struct {
-	Scenario    string    `json:"scenario"` // step, or retry-storm, of which the step is the outage
+	Scenario    string    `json:"scenario"` // step, or retry-storm, where the step is the outage
 	Overload    float64   `json:"overload"` // offered during the step, in capacities
 	Calm        float64   `json:"calm"`     // offered before and after the step, in capacities
 	DeadlineMS  float64   `json:"deadline_ms"`
@@ -54,7 +54,7 @@ type Settings struct {
 	Clients     int       `json:"clients"`       // that shared the load
 	Wire        string    `json:"wire"`          // how they sent it
 	Retries     int       `json:"retries"`       // of callers without Spillway, for each call
-	MaxInFlight int       `json:"max_in_flight"` // of the protected callers together; 0: there is none
+	MaxInFlight int       `json:"max_in_flight"` // of the protected callers together; 0: no limit
 	// MaxInFlightRule says where MaxInFlight comes from.
 	MaxInFlightRule string  `json:"max_in_flight_rule"`
 	Connections     int     `json:"connections"` // at most, of all callers of a run
@@ -63,7 +63,7 @@ type Settings struct {
 	Phases          []Phase `json:"phases"`      // calm, step, recovery; the loads are known once the capacity is
 }
 
-// StepName is what the step is to a reader.
+// StepName returns the name of the step for readers.
 func (s *Settings) StepName() string {
 	if s.Scenario == ScenarioStorm {
 		return "outage"
@@ -71,14 +71,14 @@ func (s *Settings) StepName() string {
 	return "step"
 }
 
-// protects says who uses Spillway in the protected run. What a server promises, a
-// proxy in front of it does too.
+// protects reports who uses Spillway in the protected run. A proxy counts as a server,
+// because it makes the same promises.
 func (s *Settings) protects() (callers, server bool) {
 	return s.Protect == ProtectCallers || s.Protect == ProtectBoth,
 		s.Protect == ProtectServer || s.Protect == ProtectBoth || s.Protect == ProtectProxy
 }
 
-// Work says what a call costs the backend.
+// Work describes the work of a call at the backend.
 func (s *Settings) Work() string {
 	switch s.Backend {
 	case BackendMixed:
@@ -112,8 +112,8 @@ const (
 type Run struct {
 	GoodputRPS   float64 `json:"goodput_rps"`
 	GoodputRatio float64 `json:"goodput_ratio"` // GoodputRPS over Result.CapacityRPS
-	// P50MS and P99MS are of the answers within the deadline, of which there are
-	// Samples. P50MS is null without samples, P99MS below MinSamplesP99 of them.
+	// P50MS and P99MS are of the answers within the deadline; Samples is their number.
+	// P50MS is null without samples, P99MS below MinSamplesP99 of them.
 	P50MS   *float64 `json:"p50_ms"`
 	P99MS   *float64 `json:"p99_ms"`
 	Samples int      `json:"samples"`
@@ -121,11 +121,11 @@ type Run struct {
 	// retries made of the load. Calls rejected locally are not in it.
 	AttemptsPerCall float64 `json:"attempts_per_call"`
 	Counts
-	// RecoverS is how long after the end of the step the service was back;
-	// null: not within the recovery phase. See [RecoveryWindow].
+	// RecoverS is the time from the end of the step until the service recovered; null: not
+	// within the recovery phase. See [RecoveryWindow].
 	RecoverS *float64 `json:"recover_s"`
-	// BackendRPS is what the backend of this run did closed loop right before it.
-	// Far from Result.CapacityRPS, something else was using the machine.
+	// BackendRPS is the capacity of this run's backend, measured right before it. If it is far
+	// from Result.CapacityRPS, something else was using the machine.
 	BackendRPS float64 `json:"backend_rps"`
 	// CPUPressure is the share of the step in which some thread of the machine
 	// was ready to run and had no processor; null where that is not known, which
@@ -155,11 +155,11 @@ type ClassCount struct {
 	Counts
 }
 
-// Refused is how many calls were refused, by whomever.
+// Refused is the number of rejected calls, local and remote.
 func (c *Counts) Refused() int { return c.RefusedLocal + c.RefusedByBackend }
 
-// Counts says what became of calls. Offered is the sum of all that follow down
-// to Unfinished: each call ends in exactly one of them.
+// Counts counts calls by outcome. Offered is the sum of the fields that follow, down to
+// Unfinished: each call is counted in exactly one of them.
 type Counts struct {
 	Offered          int `json:"offered"`            // calls that the schedule asked for
 	Goodput          int `json:"goodput"`            // answered 2xx within the deadline
@@ -173,16 +173,16 @@ type Counts struct {
 	// RefusedLocal by the policy that refused.
 	RefusedThrottle int `json:"refused_throttle"`
 	RefusedInflight int `json:"refused_inflight"`
-	// Attempts were handed to the connection pool; Retries are those of them
-	// that were not the first of their call. Both count by the phase, or the
-	// slot of the series, of the call's intended send.
+	// Attempts were handed to the connection pool; Retries are the attempts after the
+	// first of their call. Both count by the phase, or the slot of the series, of the
+	// call's intended send.
 	Attempts int `json:"attempts"`
 	Retries  int `json:"retries"`
 }
 
-// A Series is a run over time, in slots of StepS seconds. All slices have the
-// same length, but for those that say when they are null. Calls count in the
-// slot of their intended send, unless said otherwise: divide by StepS for a rate.
+// A Series is a run over time, in slots of StepS seconds. All slices have the same
+// length, unless their field says when they are null. Calls count in the slot of their
+// intended send, unless the field says otherwise: divide by StepS for a rate.
 type Series struct {
 	StepS float64   `json:"step_s"`
 	T     []float64 `json:"t"` // start of the slot
@@ -202,9 +202,9 @@ type Series struct {
 	Attempts []int `json:"attempts"`
 	Retries  []int `json:"retries"`
 
-	// P50MS and P99MS are of all calls of the slot that were answered 2xx, late
-	// ones included; null where there are none. With the few samples of a slot
-	// the 99th percentile is close to the worst: good for a chart, no claim.
+	// P50MS and P99MS are of all calls of the slot that were answered 2xx, late ones
+	// included; null without such calls. A slot has few samples, so its 99th percentile is
+	// close to the maximum: use it for charts only.
 	P50MS []*float64 `json:"p50_ms"`
 	P99MS []*float64 `json:"p99_ms"`
 
@@ -217,7 +217,7 @@ type Series struct {
 	Budget []float64 `json:"budget"`
 }
 
-// A Check is one point of the promise, which the protected run keeps or breaks.
+// A Check is one condition that the protected run must meet.
 type Check struct {
 	Name string   `json:"name"` // "goodput", "recovery", ...
 	Pass bool     `json:"pass"`

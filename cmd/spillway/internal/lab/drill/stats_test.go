@@ -40,8 +40,8 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// windows returns twenty calls per recovery window from end on, of which as many are
-// good as good says.
+// windows returns twenty calls for each recovery window after end; answered is the number
+// of good calls in each.
 func windows(end time.Duration, answered ...int) []record {
 	var all []record
 	for w, n := range answered {

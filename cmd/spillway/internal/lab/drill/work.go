@@ -21,7 +21,7 @@ const (
 	slotHold  = 20 * time.Millisecond
 )
 
-// cheapAnswer is by how much less work a degraded answer is.
+// cheapAnswer is how many times cheaper a degraded answer is.
 const cheapAnswer = 3
 
 // work returns what does the work of a call. It returns false if the caller was

@@ -24,9 +24,9 @@ var probeJS string
 // What testdata/probe.js found.
 type probed struct {
 	Errors   []string                  // uncaught errors, console errors, violations of the policy
-	Requests []string                  // all that was fetched besides the page
+	Requests []string                  // URLs that the page fetched
 	Charts   []string                  // the plots that have a canvas with something on it
-	Labels   int                       // plots with a text for those who cannot see them
+	Labels   int                       // plots with a text alternative
 	Still    string                    // the readout of the goodput with protection
 	Hover    string                    // the same under the pointer
 	Synced   string                    // that without protection, meanwhile
@@ -50,7 +50,7 @@ func findBrowser(t *testing.T) string {
 	return ""
 }
 
-// browse opens the page for r in a browser, with the probe in front of its own
+// browse opens the page for r in a browser, with the probe in front of the page's
 // scripts, and returns what the probe found.
 func browse(t *testing.T, r *drill.Result, window string) probed {
 	t.Helper()

@@ -113,8 +113,8 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 	return run
 }
 
-// fixtureClasses deals c out in four equal parts, of which each serves what the
-// ones before it left.
+// fixtureClasses divides the offered calls of c among four classes equally. The highest
+// class has all the goodput.
 func fixtureClasses(c drill.Counts) []drill.ClassCount {
 	var all []drill.ClassCount
 	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
-// A verdict is the outcome of all checks in one word.
+// A verdict is the result of all checks in one word.
 type verdict struct{ Class, Word, Text string }
 
 func verdictOf(r *drill.Result) verdict {
@@ -34,7 +34,7 @@ func verdictOf(r *drill.Result) verdict {
 type panel struct {
 	Title string
 	Bars  []bar
-	// Mark is where a bound lies, in percent of the width; 0: there is none.
+	// Mark is the position of a bound, in percent of the width; 0: no bound.
 	Mark      float64
 	MarkLabel string
 }
@@ -42,15 +42,15 @@ type panel struct {
 type bar struct {
 	Name string
 	Cell cell
-	// Width is in percent. A bar of what was not measured is as wide as what was
-	// waited for, and Open.
+	// Width is in percent. The bar of a measure that was not reached has the width of the
+	// time that was waited for it, and is Open.
 	Width float64
 	Open  bool
 	Fate  string
 }
 
-// headline returns the three comparisons that tell the story: was useful work
-// done, did the callers make it worse, was it over when the load was gone.
+// headline returns the three main comparisons: goodput, attempts per call, and time to
+// recover.
 func headline(r *drill.Result) []panel {
 	ms := felt()
 	useful, when := ms[0], "during"
@@ -112,7 +112,7 @@ func lengthOf(r *drill.Result, phase string) float64 {
 	return 0
 }
 
-// stepName is what the step is to a reader.
+// stepName returns the name of the step for readers.
 func stepName(r *drill.Result) string {
 	if r.Settings.Overload > 1 {
 		return "overload"
@@ -120,7 +120,7 @@ func stepName(r *drill.Result) string {
 	return r.Settings.StepName()
 }
 
-// service says what a call is to the backend.
+// service describes the work of a call at the backend.
 func service(s drill.Settings) string {
 	if s.ServiceMS == 0 {
 		return s.Backend + " backend"
@@ -128,7 +128,7 @@ func service(s drill.Settings) string {
 	return strings.TrimSpace(s.Backend + " service time " + asSet(s.ServiceMS, nbsp+"ms"))
 }
 
-// facts returns what was asked for and where, one fact each.
+// facts returns the settings and the environment of the drill, one fact each.
 func facts(r *drill.Result) []string {
 	capacity := "capacity not measured"
 	if r.CapacityRPS > 0 {

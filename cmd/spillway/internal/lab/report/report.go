@@ -1,11 +1,10 @@
-// Package report writes the result of a drill as one HTML file that needs
-// nothing else: no network, no server, no other file.
+// Package report writes the result of a drill as one self-contained HTML file: without
+// network, server or other files.
 //
-// What the page says in words and numbers is written here, from the result and
-// from nothing else, and is there without JavaScript. The script in the page
-// draws the charts from the same result, which it finds as JSON in the page.
-// Each number of the summary is in a data element whose value is the number as
-// it stands in the JSON; its text is the number as people read it.
+// The text and the numbers of the page are written here, from the result alone, and do not
+// need JavaScript. The script in the page draws the charts from the same result, which is in
+// the page as JSON. Each number of the summary is in a data element: its value is the number
+// in the JSON, its text is formatted for people.
 package report
 
 import (
@@ -33,7 +32,7 @@ var reportJS string
 
 var document = template.Must(template.New("page").Parse(pageHTML))
 
-// A view is what the template writes. It holds no number of its own.
+// A view is the data of the template. All its numbers are from the result.
 type view struct {
 	*drill.Result
 	Verdict  verdict

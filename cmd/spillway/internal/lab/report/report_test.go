@@ -29,7 +29,7 @@ func render(t *testing.T, r *drill.Result) string {
 func TestSelfContained(t *testing.T) {
 	out := render(t, fixture())
 	for _, bad := range []string{`(?i)(src|href|action|poster|srcset)\s*=\s*["']?\s*(https?:)?//`, `(?i)url\(\s*["']?(https?:)?//`, `@import`, ` on[a-z]+="`, ` style="`} {
-		// Of the scripts and styles only what could load something is looked at.
+		// Only the parts of scripts and styles that could load something are checked.
 		text := out
 		if strings.HasPrefix(bad, " ") {
 			text = regexp.MustCompile(`(?s)<(script|style).*?</(script|style)>`).ReplaceAllString(out, "")
@@ -46,8 +46,7 @@ func TestSelfContained(t *testing.T) {
 	}
 }
 
-// TestPolicy holds that the content security policy allows the styles and the
-// scripts that are in the page, byte for byte, and no others.
+// TestPolicy: the content security policy allows exactly the styles and scripts of the page.
 func TestPolicy(t *testing.T) {
 	out := render(t, fixture())
 	m := regexp.MustCompile(`Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(out)
@@ -112,8 +111,8 @@ var (
 	dataPattern = regexp.MustCompile(`<data value="([^"]*)">([^<]*)</data>`)
 )
 
-// TestSummary holds that the table shows what the JSON has: the value of each
-// data element is equal, and its text is that value, rounded.
+// TestSummary: the table shows the numbers of the JSON. The value of each data element is
+// equal, and its text is that value, rounded.
 func TestSummary(t *testing.T) {
 	r := fixture()
 	var all map[string]map[string]any
@@ -167,7 +166,7 @@ func checkNumber(t *testing.T, what, value, text string, want any) {
 
 var classPattern = regexp.MustCompile(`<tr><th scope="row">(CRITICAL|CRITICAL_PLUS|SHEDDABLE|SHEDDABLE_PLUS)</th><td>(.*?)</td><td>(.*?)</td></tr>`)
 
-// TestClasses holds that there is a row for each class that shows what the JSON has.
+// TestClasses: the table has a row for each class, with the values of the JSON.
 func TestClasses(t *testing.T) {
 	r := fixture()
 	rows := classPattern.FindAllStringSubmatch(render(t, r), -1)
@@ -274,8 +273,7 @@ func TestNotWritten(t *testing.T) {
 	}
 }
 
-// TestFixture holds that the fixture adds up, so that the charts that are
-// looked at in other tests can be believed.
+// TestFixture checks that the counts of the fixture add up: other tests rely on its charts.
 func TestFixture(t *testing.T) {
 	for _, run := range []*drill.Run{fixture().Without, fixture().With} {
 		for _, p := range run.Phases {

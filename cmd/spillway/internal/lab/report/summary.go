@@ -6,8 +6,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 )
 
-// A measure is one figure of a run: where it stands in the result and how
-// people read it.
+// A measure is one figure of a run: its place in the result and its format.
 type measure struct {
 	name  string
 	about string // one line under the name
@@ -27,7 +26,7 @@ type row struct {
 	Change            string
 }
 
-// A cell is one number as the result has it and as people read it.
+// A cell is one number, as in the result and formatted.
 type cell struct {
 	Value string // as in the JSON; "null" where nothing was measured
 	Text  string
@@ -55,7 +54,7 @@ func fate(class, name, about string, field func(*drill.Counts) int) measure {
 	}
 }
 
-// felt returns what the callers felt during the overload, and after it.
+// felt returns the measures of the callers' experience during and after the overload.
 func felt() []measure {
 	return []measure{
 		{
@@ -87,7 +86,7 @@ func felt() []measure {
 	}
 }
 
-// ends returns the ends that a call can come to without being of use.
+// ends returns the outcomes of calls that do not count as goodput.
 func ends() []measure {
 	local := fate("refused-throttle", "Refused locally", "by Spillway, never sent",
 		func(c *drill.Counts) int { return c.RefusedLocal })
@@ -121,7 +120,7 @@ func because(why string) func(*drill.Result, *drill.Run) string {
 	return func(*drill.Result, *drill.Run) string { return why }
 }
 
-// notRecovered says for how long the service was watched without coming back.
+// notRecovered says how long the service was watched without recovering.
 func notRecovered(r *drill.Result, run *drill.Run) string {
 	if end := len(r.Settings.Phases) - 1; end < 0 || run.Seconds < r.Settings.Phases[end].End {
 		return "not seen"
@@ -176,8 +175,8 @@ func (m measure) changed(without, with *drill.Run) string {
 	return m.change(*a, *b)
 }
 
-// A phaseTable says what happened to the calls of each phase: what protection
-// costs while there is no overload is to be seen here.
+// A phaseTable counts the calls of each phase by outcome. It shows what protection costs
+// without overload.
 type phaseTable struct {
 	Phases []string
 	Rows   []phaseRow
@@ -204,8 +203,7 @@ func phases(r *drill.Result) phaseTable {
 	return t
 }
 
-// phaseMeasures returns the counts, from offered to each end that a call can
-// come to, and what was sent.
+// phaseMeasures returns the counts: offered calls, calls by outcome, and attempts sent.
 func phaseMeasures() []measure {
 	ms := []measure{
 		fate("", "Offered", "", func(c *drill.Counts) int { return c.Offered }),
@@ -217,7 +215,7 @@ func phaseMeasures() []measure {
 		fate("", "Retries", "", func(c *drill.Counts) int { return c.Retries }))
 }
 
-// phaseOf returns a run that has the counts of one phase of r and nothing else.
+// phaseOf returns a run with only the counts of one phase of r.
 func phaseOf(r *drill.Run, phase string) *drill.Run {
 	if r == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// config is the system of f. What is wrong with it sim.New says, but for what only
-// files have.
+// config returns the system of f. It checks only what the file alone has: sim.New checks the
+// rest.
 func (f *File) config() (sim.Config, error) {
 	c := sim.Config{Seed: f.Seed, Duration: f.Duration, Step: f.Step}
 	if c.Seed == 0 {
@@ -126,7 +126,7 @@ func (g *Ingress) config(p *reader) (*ingress.Config, *quota.LocalConfig) {
 	return c, new(policyconf.Fill[quota.LocalConfig](*g.Quota))
 }
 
-// A reader reads the words of a file, and keeps the first complaint.
+// A reader converts the values of a file, and keeps the first error.
 type reader struct {
 	at  string
 	err error

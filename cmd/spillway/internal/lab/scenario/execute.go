@@ -12,9 +12,8 @@ import (
 // Progress receives the progress of run i.
 type Progress func(i int, at time.Duration)
 
-// Execute makes the simulations, as many at a time as there are processors, and
-// returns their results in order. What comes out does not depend on how many that
-// are.
+// Execute runs the simulations, one per processor at a time, and returns their results in
+// order. The results do not depend on the number of processors.
 func Execute(ctx context.Context, runs []Run, progress Progress) ([]*sim.Result, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

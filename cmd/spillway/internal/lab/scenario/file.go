@@ -1,6 +1,5 @@
-// Package scenario reads the files that "spillway sim" runs: what system there is,
-// what happens to it, what is varied, and what is to come out. They are YAML, of
-// which JSON is a part.
+// Package scenario reads the files that "spillway sim" runs: the system, the events,
+// the variants, and the expected results. The files are YAML, which includes JSON.
 package scenario
 
 import (
@@ -10,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// A File is a scenario as it is written.
+// A File is the content of a scenario file.
 type File struct {
 	Name     string        `yaml:"name" jsonschema:"required" jsonschema_description:"What the scenario is called."`
 	About    string        `yaml:"about" jsonschema_description:"What it shows, in a sentence or two."`
@@ -28,14 +27,14 @@ type File struct {
 	Expect   []Expectation `yaml:"expect" jsonschema_description:"What must come out."`
 }
 
-// A Window is a stretch of time with a name.
+// A Window is a named interval of time.
 type Window struct {
 	Name string        `yaml:"name" jsonschema:"required"`
 	From time.Duration `yaml:"from"`
 	To   time.Duration `yaml:"to" jsonschema_description:"0 is the end."`
 }
 
-// Clients are clients that are alike.
+// Clients are a group of equal clients.
 type Clients struct {
 	Name     string             `yaml:"name" jsonschema:"required"`
 	Count    int                `yaml:"count" jsonschema_description:"How many there are; 0 is 1."`
@@ -51,7 +50,7 @@ type Clients struct {
 	Call     Edge               `yaml:"call" jsonschema:"required" jsonschema_description:"How they call."`
 }
 
-// A Rate is a rate of calls from a time on.
+// A Rate is a rate of calls and the time at which it begins.
 type Rate struct {
 	At   time.Duration `yaml:"at" jsonschema:"required"`
 	Rate float64       `yaml:"rate" jsonschema:"required"`
@@ -74,7 +73,7 @@ type Edge struct {
 	Leave       bool                `yaml:"leave" jsonschema_description:"The server notices when a caller gives up."`
 }
 
-// A Service is tasks that are alike.
+// A Service is a group of equal tasks.
 type Service struct {
 	Name       string         `yaml:"name" jsonschema:"required"`
 	Tasks      int            `yaml:"tasks" jsonschema_description:"How many there are; 0 is 1."`
@@ -94,7 +93,7 @@ type Service struct {
 	Ratio      bool           `yaml:"accept_ratio" jsonschema_description:"Answers say which share of the calls of their class the task accepts, from which throttles with few calls of their own start. Needs ingress."`
 }
 
-// Memory is that of a task.
+// Memory is the memory of a task.
 type Memory struct {
 	Limit      float64       `yaml:"limit" jsonschema_description:"0: memory is not modelled."`
 	Base       float64       `yaml:"base"`
@@ -111,7 +110,7 @@ type Ingress struct {
 	RetryAfter time.Duration        `yaml:"retry_after" jsonschema_description:"The hint of rejections; 0 is 1s."`
 }
 
-// A Fault is something that goes wrong for a while.
+// A Fault is a temporary failure.
 type Fault struct {
 	Kind    sim.FaultKind `yaml:"kind" jsonschema:"required,enum=outage,enum=hang,enum=drop,enum=reject,enum=slow,enum=lose,enum=expensive,enum=herd"`
 	At      time.Duration `yaml:"at"`
@@ -137,7 +136,7 @@ type Setting struct {
 	Value string `yaml:"value" jsonschema:"required"`
 }
 
-// An Expectation is what must come out.
+// An Expectation is a required range of a result.
 type Expectation struct {
 	Measure string   `yaml:"measure" json:"measure" jsonschema:"required" jsonschema_description:"What is measured: db.load_ratio, web.success, web.critical.success, web.recovery_s."`
 	Variant string   `yaml:"variant" json:"variant" jsonschema_description:"Of which variant; left out, of each."`

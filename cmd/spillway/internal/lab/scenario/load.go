@@ -17,18 +17,18 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// maxSize is the most that a file may hold.
+// maxSize is the largest size of a file in bytes.
 const maxSize = 64 << 20
 
-// An Error is what is wrong with a file, and where.
+// An Error is an error in a file, with its position.
 type Error = strict.Error
 
-// fieldError is what is wrong with a field.
+// fieldError is an error in a field.
 type fieldError struct{ field, problem string }
 
 func (e *fieldError) Error() string { return e.field + " " + e.problem }
 
-// A Scenario is a file that was found good.
+// A Scenario is a valid file.
 type Scenario struct {
 	*File
 
@@ -79,7 +79,7 @@ func (s *Scenario) check() error {
 	return s.checkExpectations()
 }
 
-// Locate says where in the file the field is that err complains of.
+// Locate adds the position of the field in the file to err.
 func (s *Scenario) Locate(err error) error {
 	if e, ok := errors.AsType[*fieldError](err); ok {
 		return s.source.At(e.field, e.problem)

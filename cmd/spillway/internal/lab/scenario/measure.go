@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// A Judgement is what an expectation has come to.
+// A Judgement is the result of an expectation.
 type Judgement struct {
 	Expectation
 
@@ -19,7 +19,7 @@ type Judgement struct {
 	Pass bool     `json:"pass"`
 }
 
-// Text says the whole in words.
+// Text describes the judgement.
 func (j *Judgement) Text() string {
 	name := j.Measure
 	if j.Over != "" {
@@ -62,9 +62,9 @@ func (e *Expectation) holds(v float64) bool {
 	return (e.Least == nil || v >= *e.Least) && (e.Most == nil || v <= *e.Most)
 }
 
-// Judge compares what came out with what was expected. The results are in the order
-// of the runs; where there are several of a variant, their mean counts. Runs of a
-// sweep are judged only with the expectations of every variant.
+// Judge compares results with expectations. The results are in the order of the runs; with
+// several runs of a variant, it uses their mean. Runs of a sweep are judged only with the
+// expectations of every variant.
 func (s *Scenario) Judge(runs []Run, results []*sim.Result) []Judgement {
 	ran := func(variant string) bool {
 		return slices.ContainsFunc(runs, func(r Run) bool { return r.Variant == variant })
@@ -156,7 +156,7 @@ func Measure(r *sim.Result, measure, window string) (*float64, error) {
 	return nil, fmt.Errorf("measure %q names neither clients nor a service", measure)
 }
 
-// perCall is what arrived at a service for each call of all clients.
+// perCall returns the arrivals at a service per call of all clients.
 func perCall(r *sim.Result, v *sim.ServiceResult, w int) *float64 {
 	offered := 0
 	for i := range r.Clients {
@@ -234,8 +234,7 @@ func numeric(v reflect.Value) *float64 {
 	}
 }
 
-// The clients are well served in a slot in which so much of what they offered, and
-// can be offered again, was good.
+// The clients are well served in a slot if at least this share of their calls was good.
 const wellServed = 0.95
 
 // recovery returns the time from the begin of a window until all its slots are well
@@ -258,15 +257,14 @@ func recovery(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	return new(max(math.Round((float64(back)*r.StepS-w.From)*1e6)/1e6, 0))
 }
 
-// slots returns those of a window, [first, last), of n. Both times were rounded, as
-// quotients are: what is nearly a whole number is one.
+// slots returns the slots [first, last) of a window, at most n. Both times have rounding
+// errors, so a quotient that is almost a whole number is rounded up to it.
 func slots(r *sim.Result, w sim.Span, n int) (first, last int) {
 	slot := func(at float64) int { return min(int(at/r.StepS+1e-6), n) }
 	return slot(w.From), slot(w.To)
 }
 
-// peak returns how many times the mean of a window the attempts of its busiest slot
-// are.
+// peak returns the ratio of the attempts in the busiest slot of a window to the mean.
 func peak(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	first, last := slots(r, w, len(c.Series.Attempts))
 	attempts, sum := c.Series.Attempts[first:last], 0
@@ -279,7 +277,8 @@ func peak(r *sim.Result, c *sim.ClientsResult, w sim.Span) *float64 {
 	return new(float64(slices.Max(attempts)) * float64(len(attempts)) / float64(sum))
 }
 
-// checkExpectations finds what can never be measured, by a result without time.
+// checkExpectations reports expectations that can never be measured. It checks them with an
+// empty result.
 func (s *Scenario) checkExpectations() error {
 	runs, err := s.Runs(Options{})
 	if err != nil {
@@ -315,7 +314,7 @@ func (s *Scenario) checkExpectations() error {
 // whole reports whether v is a number, or not given.
 func whole(v *float64) bool { return v == nil || !math.IsNaN(*v) && !math.IsInf(*v, 0) }
 
-// emptyResult has all names that a result of c will have.
+// emptyResult returns a result with all names of c.
 func emptyResult(c *sim.Config) *sim.Result {
 	r := &sim.Result{StepS: 1, Windows: []sim.Span{{Name: "all"}}}
 	if len(c.Windows) > 0 {

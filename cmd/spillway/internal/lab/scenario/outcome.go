@@ -12,9 +12,9 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// An Outcome is all that became of a scenario. The table, the JSON file and the page
-// are written from it. It has no time of day and no machine in it: the same runs
-// yield the same bytes.
+// An Outcome is the complete result of a scenario. The table, the JSON file and the page
+// are written from it. It contains no time of day and nothing about the machine: the same
+// runs yield the same bytes.
 type Outcome struct {
 	Name       string      `json:"name"`
 	About      string      `json:"about"`
@@ -39,7 +39,7 @@ type Estimate struct {
 	Error   *float64 `json:"error"`
 }
 
-// Conclude sums up what runs have come to. Results are in the order of runs.
+// Conclude summarizes the results of runs. Results are in the order of runs.
 func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
 	o := &Outcome{Name: s.Name, About: s.About, Source: s.Source, Claim: s.Claim, Judgements: s.Judge(runs, results)}
 	for i := range runs {
@@ -55,7 +55,7 @@ func (s *Scenario) Conclude(runs []Run, results []*sim.Result) *Outcome {
 	return o
 }
 
-// Passed reports whether all that was expected has come out.
+// Passed reports whether all expectations were met.
 func (o *Outcome) Passed() bool {
 	for _, j := range o.Judgements {
 		if !j.Pass {
@@ -122,14 +122,14 @@ func rounded(v float64) float64 {
 	return r
 }
 
-// quantiles are those of Student's t for 95 % on both sides, by degrees of freedom.
+// quantiles are the two-sided 95 % quantiles of Student's t, by degrees of freedom.
 var quantiles = [...]float64{
 	12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
 	2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 }
 
-// student returns the quantile; for many degrees of freedom, that of the normal
-// distribution with the first correction.
+// student returns the quantile; for many degrees of freedom, the quantile of the normal
+// distribution with its first correction.
 func student(freedom int) float64 {
 	if freedom <= len(quantiles) {
 		return quantiles[freedom-1]
@@ -180,8 +180,8 @@ func (o *Outcome) WriteTable(w io.Writer) error {
 	return err
 }
 
-// Window says of which stretch of time the table tells, which is the last window. It is
-// empty where that is all the time.
+// Window describes the window of the table, which is the last one. It is empty if that
+// window is the whole run.
 func (o *Outcome) Window() string {
 	r := o.Cases[0].Results[0]
 	last := r.Windows[len(r.Windows)-1]
@@ -191,7 +191,7 @@ func (o *Outcome) Window() string {
 	return fmt.Sprintf("window %s, %s s to %s s", last.Name, number(last.From), number(last.To))
 }
 
-// Measures returns the columns of the table: those that say something.
+// Measures returns the columns of the table: the measures with a value other than 0.
 func (o *Outcome) Measures() (all []string) {
 	for _, m := range o.Cases[0].Measures {
 		for i := range o.Cases {

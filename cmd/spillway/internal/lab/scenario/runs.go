@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// Options say which runs of a scenario are wanted.
+// Options select the runs of a scenario.
 type Options struct {
 	Quick bool    // the short version
 	Sweep []Sweep // each combination of their values is run, for each variant
@@ -18,7 +18,7 @@ type Options struct {
 	Seed  uint64  // in place of the scenario's; 0: that
 }
 
-// A Sweep is a field and the values that it is to have.
+// A Sweep is a field and its values.
 type Sweep struct {
 	Field  string
 	Values []string
@@ -48,8 +48,8 @@ type Run struct {
 	Config  sim.Config
 }
 
-// Runs returns the simulations that are wanted: for each variant, for each value of
-// the sweeps, for each seed. None of them is wrong.
+// Runs returns the selected simulations: for each variant, for each value of the sweeps, for
+// each seed. All of them are valid.
 func (s *Scenario) Runs(o Options) ([]Run, error) {
 	cases := s.cases(o)
 	seeds := max(o.Seeds, 1)
@@ -77,7 +77,7 @@ func (s *Scenario) Runs(o Options) ([]Run, error) {
 	return all, nil
 }
 
-// A change is a variant with what it sets, and where that is said.
+// A change is a variant with its settings and their positions.
 type change struct {
 	name string
 	set  []located

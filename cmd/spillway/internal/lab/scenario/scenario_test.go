@@ -260,7 +260,7 @@ func TestConfidence(t *testing.T) {
 	}
 }
 
-// Where there are several windows, the table says of which it tells.
+// With several windows, the table names the window that it shows.
 func TestTableNamesItsWindow(t *testing.T) {
 	for windows, want := range map[string]string{
 		"": "",
@@ -326,7 +326,7 @@ func TestSlotsOfAWindow(t *testing.T) {
 	}
 }
 
-// A sweep is not judged by what compares variants, of which it runs none.
+// A sweep runs no variants, so expectations that compare variants are not checked.
 func TestSweepsAreNotCompared(t *testing.T) {
 	s := parse(t, small+"variants:\n  - {name: a}\n  - {name: b}\nexpect:\n  - {measure: web.good, over: a, least: 0.5}\n  - {measure: web.success, least: 0.5}\n")
 	if o := outcome(t, s, Options{}); len(o.Judgements) != 4 || !o.Passed() {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// apply changes all fields that a setting names, and returns how many these are.
+// apply changes all fields that a setting names, and returns their number.
 func (f *File) apply(s Setting) (n int, err error) {
 	want := words(s.Field)
 	walk(reflect.ValueOf(f).Elem(), nil, func(path []string, v reflect.Value) {
@@ -66,8 +66,7 @@ func endsWith(path, end []string) bool {
 	return len(path) >= len(end) && slices.Equal(path[len(path)-len(end):], end)
 }
 
-// walk visits all fields that hold one value, and those that may be left out, with
-// their paths.
+// walk visits all fields with a single value, and all optional fields, with their paths.
 func walk(v reflect.Value, path []string, visit func(path []string, v reflect.Value)) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -97,7 +96,7 @@ func walk(v reflect.Value, path []string, visit func(path []string, v reflect.Va
 	}
 }
 
-// nameOf returns what the i-th element of a list is called.
+// nameOf returns the name of the i-th element of a list.
 func nameOf(v reflect.Value, i int) string {
 	if v.Kind() == reflect.Struct {
 		for _, field := range []string{"Name", "To", "Kind"} {

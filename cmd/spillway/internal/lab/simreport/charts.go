@@ -19,7 +19,7 @@ type chart struct {
 	Plots        []plot
 }
 
-// A key says what a colour means.
+// A key is the meaning of a colour.
 type key struct{ Class, Name string }
 
 // A plot is the chart of one case, of its first seed.
@@ -28,10 +28,10 @@ type plot struct {
 	SVG           template.HTML
 }
 
-// maxPlots is of how many cases there are charts; a table tells of the others.
+// maxPlots is the maximum number of cases with charts; the others are only in a table.
 const maxPlots = 8
 
-// fates are what becomes of calls, in the order in which they are stacked.
+// fates are the outcomes of calls, in the order in which they are stacked.
 var fates = []struct {
 	key
 
@@ -46,8 +46,8 @@ var fates = []struct {
 	{key{"failed", "failed"}, func(s *sim.ClientSeries) []int { return s.Failed }},
 }
 
-// charts returns the charts of a scenario: for each group of clients what became of
-// the calls and how long answers took, for each service what arrived and was served.
+// charts returns the charts of a scenario: outcomes and latency of calls for each group
+// of clients, arrivals and served requests for each service.
 func charts(o *scenario.Outcome) (all []chart) {
 	cases := o.Cases[:min(len(o.Cases), maxPlots)]
 	first := cases[0].Results[0]
@@ -60,7 +60,7 @@ func charts(o *scenario.Outcome) (all []chart) {
 	return all
 }
 
-// omitted says what there are no charts of.
+// omitted describes the cases without charts.
 func omitted(o *scenario.Outcome) string {
 	var all []string
 	if results := o.Cases[0].Results; len(results) > 1 {
@@ -183,7 +183,7 @@ func rates(counts []int, step float64) []float64 {
 	return all
 }
 
-// known returns values, NaN where there is none.
+// known returns values, with NaN for nil.
 func known(values []*float64) []float64 {
 	all := make([]float64, len(values))
 	for i, v := range values {
@@ -330,10 +330,10 @@ func (f *frame) plot(name, summary string) plot {
 	return plot{name, summary, template.HTML(svg)}
 }
 
-// A span is some slots that share a place in the picture.
+// A span is a range of slots that are drawn as one.
 type span struct{ from, to int }
 
-// shown returns the places that n slots have: no more than can be told apart.
+// shown divides n slots into at most as many spans as the chart can resolve.
 func (f *frame) shown(n int) (all []span) {
 	const most = 240
 	each := (n + most - 1) / most
@@ -343,7 +343,7 @@ func (f *frame) shown(n int) (all []span) {
 	return all
 }
 
-// mean is that of the values that there are.
+// mean is the mean of the known values.
 func (s span) mean(values []float64) float64 {
 	sum, n := 0.0, 0
 	for _, v := range values[s.from:s.to] {

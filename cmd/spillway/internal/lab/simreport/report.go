@@ -1,7 +1,6 @@
-// Package simreport writes what scenarios have come to as one HTML file that needs
-// nothing else: no network, no server, no other file, and no JavaScript. It looks as
-// the report of a drill does. The charts are drawn here, from the outcome and from
-// nothing else, and the same outcome yields the same page.
+// Package simreport writes the results of scenarios as one self-contained HTML file: without
+// network, server, other files or JavaScript. It looks like the report of a drill. The charts
+// are drawn from the outcome alone, and the same outcome yields the same page.
 package simreport
 
 import (
@@ -22,12 +21,12 @@ var pageHTML string
 //go:embed page.css
 var pageCSS string
 
-// style is that of the page.
+// style is the style of the page.
 var style = page.Palette + pageCSS
 
 var document = template.Must(template.New("page").Parse(pageHTML))
 
-// A view is what the template writes.
+// A view is the data of the template.
 type view struct {
 	Title   string
 	Verdict verdict
@@ -36,7 +35,7 @@ type view struct {
 	All     []chapter
 }
 
-// A verdict is the outcome of all expectations in one word.
+// A verdict is the result of all expectations in one word.
 type verdict struct{ Class, Word, Text string }
 
 // A chapter is one scenario.
