@@ -43,7 +43,7 @@ func (e *Engine) Files() (names []string) {
 
 // ClientTLS is whom a client believes a server to be, and who the client is.
 type ClientTLS struct {
-	CA          string `yaml:"ca" jsonschema_description:"File with the CA certificates that verify endpoints, in PEM; the default is those of the system."`
+	CA          string `yaml:"ca" jsonschema_description:"File with the CA certificates that verify endpoints, in PEM; by default the system's CA certificates."`
 	ServerName  string `yaml:"server_name" jsonschema_description:"The name in the certificate; the default is the host of the endpoint."`
 	Certificate string `yaml:"certificate" jsonschema_description:"File with the chain of the proxy itself, in PEM."`
 	Key         string `yaml:"key" jsonschema_description:"File with its key, in PEM."`

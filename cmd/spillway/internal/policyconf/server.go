@@ -13,7 +13,7 @@ type RateLimit struct {
 
 // Quota has the settings of package quota and of its local allocator.
 type Quota struct {
-	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with this domain and this name of the cluster or listener share the limits. Without it the limits are those of one listener of one process."`
+	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with this domain and this name of the cluster or listener share the limits. Without it the limits apply to one listener of one process."`
 	Mode          Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
 	BurstSeconds  float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
 	Cost          float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`
@@ -22,7 +22,7 @@ type Quota struct {
 	Customers     map[string]Limit `yaml:"customers" sets:"quota.LocalConfig.Customers" jsonschema_description:"Limits of customers by name." default:"Empty means none."`
 	DefaultLimit  Limit            `yaml:"default_limit" sets:"quota.LocalConfig.DefaultLimit" jsonschema_description:"Limit of each other customer." default:"Empty means no limit."`
 	UnlistedTotal Limit            `yaml:"unlisted_total" sets:"quota.LocalConfig.UnlistedTotal" jsonschema_description:"Limit of all other customers together." default:"Empty means no limit."`
-	Interval      time.Duration    `yaml:"interval" sets:"quota.LocalConfig.Interval" jsonschema_description:"How often the capacity is shared anew."`
+	Interval      time.Duration    `yaml:"interval" sets:"quota.LocalConfig.Interval" jsonschema_description:"How often the capacity is divided among customers."`
 }
 
 // Limit has the settings of a customer.

@@ -11,27 +11,27 @@ import (
 
 // A Config is the configuration of a proxy.
 type Config struct {
-	Mode         Mode              `yaml:"mode" jsonschema_description:"Of every gate that is given none of its own: off, observe or enforce. The default is observe: gates decide and report, and let all through."`
+	Mode         Mode              `yaml:"mode" jsonschema_description:"Default mode for gates that do not set one: off, observe or enforce. The default is observe: gates decide and report, but reject nothing."`
 	Listeners    []Listener        `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
 	Clusters     []Cluster         `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
 	Routes       []Route           `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
 	MaxBuffered  int64             `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
-	DrainTimeout time.Duration     `yaml:"drain_timeout" jsonschema_description:"How long requests under way may take to end when the proxy or a listener does; 0 is 30s."`
+	DrainTimeout time.Duration     `yaml:"drain_timeout" jsonschema_description:"Drain timeout for in-flight requests when the proxy or a listener ends; 0 is 30s."`
 	Mongo        []Mongo           `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
 	Quotas       map[string]Engine `yaml:"quotas" jsonschema_description:"Engines by which proxies share the limits of customers, by name. A quota uses one with its field engine."`
 	XDS          *XDS              `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
 	Admin        Admin             `yaml:"admin" jsonschema_description:"Where operators look, and who may make changes."`
 	Log          Log               `yaml:"log" jsonschema_description:"What is written to the log, and how."`
-	Otel         *Otel             `yaml:"otel" jsonschema_description:"Where metrics are sent to by OTLP, besides being there for Prometheus; without it, nowhere. It counts from the start of the program on."`
+	Otel         *Otel             `yaml:"otel" jsonschema_description:"Where metrics and spans are sent by OTLP. Without it they are not sent; Prometheus can scrape metrics in any case. Changes take effect after a restart."`
 }
 
 // Admin is where operators look, and who may make changes.
 type Admin struct {
 	Address   string     `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health, or unix: and the path of a socket; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`
 	TLS       *ServerTLS `yaml:"tls" jsonschema_description:"Without it connections are in the clear. It counts from the start of the program on, but its files are read again when they change."`
-	Hosts     []string   `yaml:"hosts" jsonschema_description:"Names by which browsers may ask, besides localhost, addresses and the one in address."`
-	TokenFile string     `yaml:"token_file" jsonschema_description:"File with the bearer token, of 16 characters at least, that changes over the API want; without it none are possible."`
-	ReadToken string     `yaml:"read_token_file" jsonschema_description:"File with the bearer token that reading wants, all but health and readiness; the token for changes will do, too. Without it anybody who can connect reads the metrics, and customers, endpoints and the configuration are shown over loopback and Unix sockets only."`
+	Hosts     []string   `yaml:"hosts" jsonschema_description:"Allowed host names in requests of browsers, in addition to localhost, IP addresses and the host in address."`
+	TokenFile string     `yaml:"token_file" jsonschema_description:"File with the bearer token for changes over the API, at least 16 characters. Without it changes are rejected."`
+	ReadToken string     `yaml:"read_token_file" jsonschema_description:"File with the bearer token for reading; health and readiness require none. The token for changes is accepted, too. Without it any client can read the metrics, and customers, endpoints and the configuration are shown over loopback and Unix sockets only."`
 }
 
 // Log is what is written to the log, and how.
@@ -40,7 +40,7 @@ type Log struct {
 	Level  string `yaml:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
 	// Refusals bounds what an overload writes.
 	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
-	Access   *Access `yaml:"access" jsonschema_description:"A line of JSON for each request that is sampled: when, whose, what became of it, and how long it took here and upstream. Without it there is none."`
+	Access   *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
 }
 
 // Mode is the mode of a gate; empty means the mode of [Config].
@@ -86,7 +86,7 @@ type Listener struct {
 
 	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if none waits, one of the address that has most, if that has at least double the number of the new client; otherwise the new one is reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
 	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`
-	MaxRequests    int           `yaml:"max_requests" jsonschema_description:"Requests at once on all connections, in every mode, those that wait for their client included. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
+	MaxRequests    int           `yaml:"max_requests" jsonschema_description:"Concurrent requests on all connections, including requests that wait for their client, in every mode. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
 	MaxStreams     int           `yaml:"max_streams" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
 	MaxHeaderBytes int           `yaml:"max_header_bytes" jsonschema_description:"0 is 65536."`
 	MaxBodyBytes   int64         `yaml:"max_body_bytes" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
@@ -105,7 +105,7 @@ type Listener struct {
 type ServerTLS struct {
 	Certificate string `yaml:"certificate" jsonschema:"required" jsonschema_description:"File with the chain, in PEM."`
 	Key         string `yaml:"key" jsonschema:"required" jsonschema_description:"File with its key, in PEM."`
-	ClientCA    string `yaml:"client_ca" jsonschema_description:"File with those who may vouch for clients, in PEM. Given, clients must have a certificate."`
+	ClientCA    string `yaml:"client_ca" jsonschema_description:"CA certificates that verify client certificates, in PEM. If set, clients must have a certificate."`
 	Optional    bool   `yaml:"optional" jsonschema_description:"Clients without a certificate may connect all the same."`
 }
 
@@ -120,7 +120,7 @@ type Cluster struct {
 	ConnectTimeout  time.Duration `yaml:"connect_timeout" jsonschema_description:"0 is 5s."`
 	ResponseTimeout time.Duration `yaml:"response_timeout" jsonschema_description:"How long an endpoint may take to begin its answer; 0 is no limit but the deadline of the request."`
 
-	Health *Health `yaml:"health" jsonschema_description:"How endpoints are checked; without it only requests tell. Those that fail get nothing as long as there are others."`
+	Health *Health `yaml:"health" jsonschema_description:"Health checks of endpoints. Without health checks only traffic reveals failures; failed endpoints are skipped while others are healthy."`
 
 	Balance          Balance           `yaml:"balance" jsonschema_description:"How the endpoint of a request is chosen: the less busy of two, and none that asked to be left alone."`
 	OutlierDetection *OutlierDetection `yaml:"outlier_detection" jsonschema_description:"Ejects endpoints for a while that fail more than others. Without it none is ejected."`
@@ -131,7 +131,7 @@ type Cluster struct {
 	ReportsCost bool          `yaml:"reports_cost" jsonschema_description:"Endpoints report what a request has cost its customer, in the header X-Request-Cost of the answer: a number from 0 to 1e6, in the unit of quota. It replaces the cost of the route. The header is removed from all answers, whether reports_cost is set or not."`
 	Shed        Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
 	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
-	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"When refused clients are told to come back, give or take a half; 0 is 1s."`
+	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"Retry-After of rejections; the hint that is sent is this value ±50 %. 0 is 1s."`
 	Batch       *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
 
 	// What is sent.
@@ -141,7 +141,7 @@ type Cluster struct {
 
 	Tune *Tune `yaml:"tune" jsonschema_description:"Moves one of the limits as the cluster gets slower or faster, and says why."`
 
-	XDS *ClusterXDS `yaml:"xds" jsonschema_description:"The control plane sets what may be in flight, and how many retries, by circuit_breakers: max_requests, max_retries, retry_budget; and is told what was refused. Until it answers, max_requests is 1024. The endpoints stay those that are given here."`
+	XDS *ClusterXDS `yaml:"xds" jsonschema_description:"The control plane sets what may be in flight, and how many retries, by circuit_breakers: max_requests, max_retries, retry_budget. It receives load reports with the rejections. Until it answers, max_requests is 1024. The endpoints are always the configured ones."`
 }
 
 // Health is how the endpoints of a cluster are checked.

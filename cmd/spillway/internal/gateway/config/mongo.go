@@ -23,12 +23,12 @@ type Mongo struct {
 	UpstreamTLS    *ClientTLS    `yaml:"upstream_tls" jsonschema_description:"To the servers. Without it connections are in the clear."`
 	ConnectTimeout time.Duration `yaml:"connect_timeout" jsonschema_description:"To a server; 0 is 5s."`
 	Topology       string        `yaml:"topology" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
-	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands besides hello within 30s."`
+	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands other than hello within 30s."`
 	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
 
 	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once. When it is reached, a new connection replaces one of the address that has most, if that has at least double the number of the new client; otherwise it is reset. 0 is 10000, negative is no limit."`
 	HandshakeTimeout time.Duration `yaml:"handshake_timeout" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
-	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stop in the middle of a message, of its own or of one to it; 0 is 30s, negative is no limit."`
+	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stall in the middle of a message that it sends or receives; 0 is 30s, negative is no limit."`
 	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`
 
 	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
@@ -67,7 +67,7 @@ type MongoClass struct {
 	Users        []string `yaml:"users" jsonschema_description:"Names of users that have authenticated; without any, all."`
 	Databases    []string `yaml:"databases" jsonschema_description:"Names of databases that the commands go to; without any, all."`
 	Criticality  Class    `yaml:"criticality" jsonschema_description:"How much the commands matter; the default is CRITICAL."`
-	Customer     string   `yaml:"customer" jsonschema:"enum=user,enum=application,enum=database" jsonschema_description:"By what their customer is known, for quotas: user, application or database; the default is nobody."`
+	Customer     string   `yaml:"customer" jsonschema:"enum=user,enum=application,enum=database" jsonschema_description:"What identifies the customer, for quotas: user, application or database. By default the commands have no customer."`
 }
 
 // MongoRetry has the settings of retry.Overload, the strategy of listeners for MongoDB.

@@ -14,14 +14,14 @@ import (
 
 // Tune is how one limit of a cluster follows what the cluster can do.
 type Tune struct {
-	Mode     Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: each move is told and none is made."`
+	Mode     Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
 	Limit    string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
 	Min      float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
 	Max      float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
-	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 does not go by it. It should be well above that of a cluster at rest."`
-	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster refuses (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 does not go by it."`
+	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 ignores latency. It should be well above the latency of an idle cluster."`
+	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster rejects (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 ignores rejections."`
 
-	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, goes by whether there is too much; proportional by how much."`
+	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, only uses whether the pressure is too high; proportional also uses how high it is."`
 	Increase float64       `yaml:"increase" sets:"tune.Config.Increase" jsonschema_description:"By which share of the highest good limit aimd raises at first."`
 	Decrease float64       `yaml:"decrease" sets:"tune.Config.Decrease" jsonschema_description:"By which share aimd lowers at first."`
 	Gain     float64       `yaml:"gain" sets:"tune.Config.Gain" jsonschema_description:"How much of the distance to the target a move of proportional makes at most."`

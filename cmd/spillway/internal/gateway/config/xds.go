@@ -2,7 +2,7 @@ package config
 
 // XDS is a control plane, and who the proxy is to it.
 type XDS struct {
-	Address string     `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port of the control plane, which speaks ADS, and LRS if it wants load reports."`
+	Address string     `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port of the control plane, which speaks ADS, and LRS for load reports."`
 	Node    Node       `yaml:"node" jsonschema:"required" jsonschema_description:"Who the proxy is to the control plane."`
 	TLS     *ClientTLS `yaml:"tls" jsonschema_description:"Without it the connection is in the clear."`
 }
