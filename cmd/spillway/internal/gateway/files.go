@@ -10,13 +10,14 @@ import (
 // A process without file descriptors can neither accept nor open connections. The caps on
 // connections and requests are therefore lowered to what the limit on open files allows.
 
-// reservedFiles are for all else: sockets, the page for operators, health checks, logs, the
+// reservedFiles are for everything else: sockets, the admin server, health checks, logs, the
 // runtime.
 const reservedFiles = 64
 
-// fit lowers the caps of a configuration, which has its defaults, to what so many open
-// files allow: half of them for connections of clients, shared by the listeners, and half
-// for those to endpoints, shared by these. Not above zero: the limit is not known.
+// fit lowers the caps of a configuration, which has its defaults, to fit the limit on open
+// files: half of the files are for client connections, shared by the listeners, and half for
+// connections to endpoints, shared by the endpoints. If files is zero or less, the limit is
+// unknown and nothing changes.
 func fit(c *config.Config, files int, logger *slog.Logger) {
 	if files <= 0 {
 		return
@@ -38,7 +39,7 @@ func fit(c *config.Config, files int, logger *slog.Logger) {
 	}
 }
 
-// protocols is by how many of them connections to an endpoint may be kept.
+// protocols returns the number of protocols for which connections to an endpoint may be kept.
 func protocols(x *config.Cluster) int {
 	if x.Protocol == "auto" {
 		return 2
@@ -46,7 +47,7 @@ func protocols(x *config.Cluster) int {
 	return 1
 }
 
-// lower makes a cap that is higher than most, or none, most. There is always one.
+// lower lowers a cap to most if it is higher or not set. The result is at least one.
 func lower(field *int, most int, logger *slog.Logger, part, name, what string) {
 	most = max(1, most)
 	if *field > 0 && *field <= most {

@@ -2,5 +2,5 @@
 
 package gateway
 
-// openFiles returns 0: there is no limit that is known.
+// openFiles returns 0: the limit is unknown.
 func openFiles() int { return 0 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFiles returns how many files the process may have open; 0 if that is not known.
+// openFiles returns the limit on open files of the process; 0 if it is unknown.
 func openFiles() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {

@@ -1,7 +1,7 @@
 // Package gateway is "spillway proxy": one configuration, and in front of the services that it
-// names a proxy for HTTP and gRPC (package httpproxy) and one for MongoDB (package mongoproxy).
-// Both change together, tell the same observer, and share the limits of the process: on open
-// files, and on the memory that is kept for clients.
+// names a proxy for HTTP and gRPC (package httpproxy) and one for MongoDB (package
+// mongoproxy). Both change together, report to the same observer, and share the limits of the
+// process: open files, and memory for clients.
 package gateway
 
 import (
@@ -30,14 +30,13 @@ import (
 type Config struct {
 	// Config is the configuration, as a file has it. It is not changed.
 	Config *config.Config
-	// Logger is told of changes and of upstreams that fail. Nil means nobody.
+	// Logger receives changes of the configuration and failures of upstreams. Nil discards them.
 	Logger *slog.Logger
-	// Observer, if not nil, is told of the decisions of all gates.
+	// Observer, if not nil, receives the decisions of all gates.
 	Observer spillway.Observer
-	// Accounts has the account of each request. Nil means that nobody asks for them.
+	// Accounts, if not nil, counts the outcomes of requests.
 	Accounts *accounts.Book
-	// Decisions receives each rejection. Nil means that the Logger gets lines of them, and that
-	// nothing else is kept.
+	// Decisions receives each rejection. With nil, rejections are only written to Logger.
 	Decisions *decisions.Log
 	// Tracer, if not nil, makes spans of requests of HTTP.
 	Tracer *otel.Tracer
@@ -46,7 +45,7 @@ type Config struct {
 	Connect httpproxy.Connect
 }
 
-// A Proxy is one that runs. It is safe for concurrent use; make one with [Start].
+// A Proxy is a running proxy. It is safe for concurrent use; create one with [Start].
 type Proxy struct {
 	logger    *slog.Logger
 	decisions *decisions.Log
@@ -57,13 +56,13 @@ type Proxy struct {
 
 	mu     sync.Mutex // one change at a time
 	config *config.Config
-	// accessed is how the access log is configured; nil: there is none.
+	// accessed is the configuration of the access log; nil without one.
 	accessed *config.Access
 }
 
-// Start starts a proxy, or returns what is wrong with its configuration or with what
-// it needs. It runs until it is told to [Proxy.Drain] or [Proxy.Close]; when ctx ends,
-// so do all requests, but not the proxy.
+// Start starts a proxy, or returns an error of its configuration or its resources. The proxy
+// runs until [Proxy.Drain] or [Proxy.Close] is called. When ctx ends, all requests are
+// canceled, but the proxy runs on.
 func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p := &Proxy{logger: c.Logger, config: &config.Config{}}
 	if p.logger == nil {
@@ -86,9 +85,9 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Update puts another configuration in place, as a whole, or returns what is wrong
-// and changes nothing. Files that the configuration names, such as certificates, are
-// read anew. What has changed is logged.
+// Update applies another configuration as a whole, or returns an error and changes nothing.
+// Files that the configuration names, such as certificates, are read again. Changes are
+// logged.
 func (p *Proxy) Update(c *config.Config) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,8 +149,8 @@ func (p *Proxy) tell(c *config.Config) {
 	}
 }
 
-// Addr returns the address of a listener, by its name; the name "" is that of the
-// first. It is nil if there is none.
+// Addr returns the address of the named listener, or nil if it does not exist. The name ""
+// selects the first listener.
 func (p *Proxy) Addr(name string) net.Addr {
 	if a := p.http.Addr(name); a != nil {
 		return a
@@ -162,9 +161,9 @@ func (p *Proxy) Addr(name string) net.Addr {
 // Serving reports whether there is a listener that accepts connections.
 func (p *Proxy) Serving() bool { return p.http.Serving() || p.mongo.Serving() }
 
-// Drain ends the proxy: it accepts no more connections, lets requests under way end,
-// for as long as ctx and the configuration allow, and closes all that is left. It
-// returns an error if something was cut off.
+// Drain shuts the proxy down: it stops accepting connections, waits for in-flight requests
+// until ctx is done or the drain timeout expires, and closes the rest. It returns an error if
+// a request was cut off.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	timeout := p.config.DrainTimeout
@@ -182,7 +181,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	return errors.Join(errs[:]...)
 }
 
-// Close ends the proxy at once: requests under way are cut off.
+// Close shuts the proxy down at once and cuts off in-flight requests.
 func (p *Proxy) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -192,7 +191,7 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-// Stats says how a [Proxy] stands.
+// Stats is a snapshot of a [Proxy].
 type Stats struct {
 	httpproxy.Stats
 
@@ -206,5 +205,5 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	return Stats{p.http.Stats(now), memory.Process.Stats(), p.mongo.Stats(now), p.quotas.Stats(now)}
 }
 
-// wrap says in which part of the configuration an error was found.
+// wrap adds the part of the configuration that an error was found in.
 func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }

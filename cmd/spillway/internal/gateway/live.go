@@ -14,8 +14,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
-// Files returns an error for each certificate, key, authority or token that a
-// configuration names and that cannot be used.
+// Files returns an error for each certificate, key, CA or token file of a configuration that
+// cannot be used.
 func Files(c *config.Config) (errs []error) {
 	note := func(part, name string, err error) {
 		if err != nil {
@@ -51,8 +51,8 @@ func Files(c *config.Config) (errs []error) {
 	return append(errs, quotas.Files(c)...)
 }
 
-// Bind returns an error for each address that cannot be listened on, as is one that a
-// proxy which runs listens on already.
+// Bind returns an error for each address that cannot be listened on, for example because a
+// running proxy uses it.
 func Bind(ctx context.Context, c *config.Config) (errs []error) {
 	try := func(part, name, address string) {
 		s, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
@@ -76,8 +76,8 @@ func Bind(ctx context.Context, c *config.Config) (errs []error) {
 	return errs
 }
 
-// Reach returns an error for each endpoint that cannot be connected to, or that does
-// not prove who it is where TLS is spoken. Endpoints of a cluster are tried at once.
+// Reach returns an error for each endpoint that cannot be connected to, or whose TLS
+// certificate is not valid. Endpoints of a cluster are tried concurrently.
 func Reach(ctx context.Context, c *config.Config) (errs []error) {
 	d := c.Defaulted()
 	for _, x := range d.Clusters {

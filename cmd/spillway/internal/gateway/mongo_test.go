@@ -85,7 +85,7 @@ func TestMongo(t *testing.T) {
 	}
 }
 
-// answerMongo says ok to all.
+// answerMongo answers every message with ok.
 func answerMongo(c net.Conn) {
 	defer c.Close()
 	var b mongowire.Builder

@@ -1,9 +1,8 @@
 // Package accesslog writes one line of JSON for each request that is sampled.
 //
-// A request never waits for the log. Lines go to a queue of 1024, which one goroutine writes; lines
-// that find it full are left out and counted, as are those above the rate and those that could not
-// be written. A file is renamed to FILE.1 when it is full, so that both together use twice
-// max_bytes at most, whatever clients send.
+// A request never waits for the log. One goroutine writes lines from a queue of 1024. Lines
+// are dropped and counted if the queue is full, the rate is exceeded or the write fails. A
+// full file is renamed to FILE.1, so that both together use at most twice max_bytes.
 package accesslog
 
 import (
@@ -52,7 +51,7 @@ type Record struct {
 	LeftOut   uint64    `json:"left_out"`              // sampled lines before this one that are missing
 }
 
-// Set copies what a decision and a line have in common.
+// Set copies the fields that a decision and a line have in common.
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
@@ -71,7 +70,8 @@ type Log struct {
 	done   chan struct{} // closed when all is written
 }
 
-// Open opens the log that c describes, which has its defaults; nil is none. It must be closed.
+// Open opens the log that c describes. c must have its defaults; for nil Open returns nil. The
+// log must be closed.
 func Open(c *config.Access) (*Log, error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // there is none
@@ -105,7 +105,7 @@ func (l *Log) Wants(now time.Time, a accounts.Account) bool {
 	return true
 }
 
-// Write queues a line, or leaves it out.
+// Write queues a line, or drops it.
 func (l *Log) Write(r *Record) {
 	before := l.leftOut.Swap(0)
 	r.LeftOut = before
@@ -140,10 +140,10 @@ func (l *Log) run() {
 	l.file.close()
 }
 
-// LeftOut returns how many lines were left out since the last one that was written.
+// LeftOut returns the number of lines that were dropped since the last line was written.
 func (l *Log) LeftOut() uint64 { return l.leftOut.Load() }
 
-// Close writes what is queued, for two seconds at most, and closes the file. On nil it does
+// Close writes the queued lines, for two seconds at most, and closes the file. On nil it does
 // nothing. It must be called once.
 func (l *Log) Close() {
 	if l == nil {
@@ -159,7 +159,7 @@ func (l *Log) Close() {
 	}
 }
 
-// A file is where lines go. Only one goroutine uses it.
+// A file is the file of a log. Only one goroutine uses it.
 type file struct {
 	name string // empty: the standard output
 	most int64  // bytes
@@ -203,7 +203,7 @@ func (f *file) write(line []byte) error {
 	return err
 }
 
-// turn renames the file and begins another one. If that fails, nothing is written until it
+// turn renames the file and opens a new one. If that fails, nothing is written until it
 // succeeds.
 func (f *file) turn() error {
 	f.close()

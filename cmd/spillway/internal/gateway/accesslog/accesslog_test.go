@@ -75,7 +75,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestSamples: shares of what was served and of what was not, within the rate.
+// TestSamples: served requests and others have different sampling ratios, and the rate is
+// never exceeded.
 func TestSamples(t *testing.T) {
 	c := all("")
 	c.Sample, c.SampleLost, c.Rate = 0.1, 1, 1000
@@ -141,7 +142,7 @@ func TestTheDiskIsNotFilled(t *testing.T) {
 	again.close()
 }
 
-// full is a disk that takes a part of a line, then nothing, and then all again.
+// full is a disk that takes a part of a line, then nothing, and then everything again.
 type full struct {
 	bytes.Buffer
 	writes int
@@ -159,7 +160,8 @@ func (f *full) Write(p []byte) (int, error) {
 	}
 }
 
-// TestFullDisk: lines are left out as long as the disk is full, and a torn one spoils no other.
+// TestFullDisk: lines are dropped while the disk is full, and a partial line does not corrupt
+// others.
 func TestFullDisk(t *testing.T) {
 	disk := new(full)
 	f := file{to: disk}

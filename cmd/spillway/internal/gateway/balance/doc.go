@@ -15,9 +15,9 @@
 //     [Outliers] says, or for a success rate far below that of the others, for
 //     base_ejection_time times the number of its ejections.
 //
-// If fewer endpoints are left than [Config.PanicThreshold] says, hints and ejections
-// are ignored, as Envoy does in panic mode: the few that are left would only fail,
-// too. If all endpoints fail their health checks, the checks are ignored.
+// If fewer endpoints are left than [Config.PanicThreshold] says, hints and ejections are
+// ignored, as Envoy does in panic mode: the remaining endpoints would only fail, too. If all
+// endpoints fail their health checks, the checks are ignored.
 //
 // # How many requests an endpoint gets
 //
@@ -39,12 +39,11 @@
 // requests. What is usual for the endpoint cancels out, so that loads are as the weights
 // say, and an endpoint that gets slow still loses requests at once.
 //
-// An endpoint that refuses quickly has few attempts in flight, and would look least
-// busy. So each endpoint has its own adaptive throttle (package throttle, SRE
-// eq. 21-1, by criticality) with K = 1.25: an endpoint that refuses gets at most a
-// quarter more than it accepts, and what its throttle rejects goes to another
-// endpoint. If all throttles reject, the throttles do not decide: whether a request is
-// sent at all is not decided here.
+// An endpoint that rejects quickly has few attempts in flight, and would look least busy. So
+// each endpoint has its own adaptive throttle (package throttle, SRE eq. 21-1, by criticality)
+// with K = 1.25: an endpoint that rejects gets at most a quarter more than it accepts, and
+// what its throttle rejects goes to another endpoint. If all throttles reject, the throttles
+// do not decide: whether a request is sent at all is not decided here.
 //
 // # Weights
 //

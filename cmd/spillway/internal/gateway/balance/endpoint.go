@@ -29,10 +29,10 @@ type Endpoint struct {
 	failure record
 }
 
-// endpointK is the K of the throttle of an endpoint: of what it is sent, at most a fifth
-// is refused while there are others. A smaller K learns more slowly that an endpoint has
-// recovered; the default K of 2 is for a whole backend, where the alternative is an
-// error.
+// endpointK is the K of the throttle of an endpoint: it rejects at most a fifth of the
+// attempts that it gets, while there are others. A smaller K learns more slowly that an
+// endpoint has recovered; the default K of 2 is for a whole backend, where the alternative is
+// an error.
 const endpointK = 1.25
 
 // endpointWindow is how long the throttle of an endpoint remembers. It is shorter than

@@ -265,7 +265,7 @@ func TestPartialOverload(t *testing.T) {
 	}
 }
 
-// TestOneRefuses: one of two, of four, of ten endpoints refuses everything.
+// TestOneRefuses: one of two, four or ten endpoints rejects everything.
 func TestOneRefuses(t *testing.T) {
 	for _, n := range []int{2, 4, 10} {
 		for _, hint := range []time.Duration{0, time.Second, time.Hour} {
@@ -287,9 +287,8 @@ func TestOneRefuses(t *testing.T) {
 	}
 }
 
-// TestAllRefuse: where no endpoint serves, each is asked as much as the others, and no
-// request has more than one attempt but for the budget. When they come back, so does
-// the load, evenly.
+// TestAllRefuse: if all endpoints reject, they get equal load, and requests have more than one
+// attempt only within the budget. When the endpoints recover, the load returns evenly.
 func TestAllRefuse(t *testing.T) {
 	for _, hint := range []time.Duration{0, 2 * time.Second, time.Hour} {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -325,8 +324,8 @@ func TestAllRefuse(t *testing.T) {
 	}
 }
 
-// TestOnePathRefuses: a path that is always refused, by all endpoints, with the longest
-// hints, takes nothing from the others.
+// TestOnePathRefuses: a path that all endpoints always reject, with the longest hints, takes
+// nothing from the others.
 func TestOnePathRefuses(t *testing.T) {
 	for _, hint := range []time.Duration{0, time.Second, time.Hour} {
 		random := rand.New(rand.NewPCG(3, 4))
@@ -358,7 +357,7 @@ func TestOnePathRefuses(t *testing.T) {
 	}
 }
 
-// TestFlapping: an endpoint that serves and refuses in turns, a second each, costs few
+// TestFlapping: an endpoint that alternately serves and rejects, a second each, costs few
 // requests.
 func TestFlapping(t *testing.T) {
 	for _, hint := range []time.Duration{0, time.Second} {
@@ -398,7 +397,7 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// TestClassesAreApart: an endpoint that refuses the lower class with hints still gets its
+// TestClassesAreApart: an endpoint that rejects the lower class with hints still gets its
 // share of the higher one.
 func TestClassesAreApart(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
@@ -526,8 +525,8 @@ func TestSlowStart(t *testing.T) {
 	}
 }
 
-// TestSpeeds has two endpoints of which one is four times as fast. By what they measure
-// of themselves they get loads as 4 to 1, and the p99 is that of the best fixed weights.
+// TestSpeeds has two endpoints, one of them four times as fast. With load reports they get
+// load in the ratio 4 to 1, and the p99 is that of the best fixed weights.
 func TestSpeeds(t *testing.T) {
 	const slots = 8
 	trial := func(fixed float64) *model {
@@ -584,9 +583,9 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
-// TestHintsOfBusyEndpoints: where all endpoints are nearly full and refuse now and then, a
-// hint of one of them does not move its load to the others. One that begins to refuse all is
-// left out.
+// TestHintsOfBusyEndpoints: if all endpoints are nearly full and reject now and then, a hint
+// of one of them does not move its load to the others. An endpoint that begins to reject
+// everything is skipped.
 func TestHintsOfBusyEndpoints(t *testing.T) {
 	var without float64
 	for _, hint := range []time.Duration{0, time.Second} {

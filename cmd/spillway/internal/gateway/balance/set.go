@@ -136,7 +136,7 @@ func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	}
 }
 
-// measure takes in how long an attempt took. A refusal or failure says nothing of that.
+// measure records the latency of an attempt. Rejections and failures are ignored.
 func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
 	switch d := time.Duration(at - p.at); o {
 	case spillway.OutcomeServed, spillway.OutcomeTimedOut:
@@ -147,14 +147,14 @@ func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
 	}
 }
 
-// skip has an endpoint skipped until a time.
+// skip makes an endpoint skipped until a time.
 func (s *Set) skip(until *atomic.Int64, at int64) {
 	later(until, at)
 	later(&s.calm, at)
 }
 
-// Wait returns how long all endpoints have asked to be left alone, for calls of a class;
-// zero if one of them has not.
+// Wait returns the time until the first retry hint of the endpoints for a class expires; zero
+// if an endpoint has sent no hint.
 func (s *Set) Wait(now time.Time, class spillway.Criticality) time.Duration {
 	at := s.at(now)
 	least := int64(maxLeftOut)

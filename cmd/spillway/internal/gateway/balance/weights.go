@@ -50,8 +50,8 @@ type report struct {
 // endpoints spend the time of the proxy.
 const minReportInterval = 100 * time.Millisecond
 
-// Wants reports whether a report of x would be looked at. If so, [Set.Report] should be
-// called: no other one is wanted for a while.
+// Wants reports whether a load report of x is due. If so, the caller should call [Set.Report]:
+// the next one is not due for a while.
 func (s *Set) Wants(now time.Time, x *Endpoint) bool {
 	if s.config.LoadReports == nil {
 		return false

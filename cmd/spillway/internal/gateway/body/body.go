@@ -1,6 +1,6 @@
-// Package body keeps bodies of requests, so that they can be sent again: those of a known
-// length as a whole ([ReadAhead]), others as they go through ([Replay]). What the first of
-// them keeps counts against the memory that the process may keep for clients.
+// Package body buffers request bodies, so that they can be sent again. Bodies of a known
+// length are read completely ([ReadAhead]), others are buffered while they are streamed
+// ([Replay]). The former count against the process's memory limit for clients.
 package body
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
 
-// An Account is what the bodies of one request hold of [memory.Process]. The zero Account
-// holds nothing. It is safe for concurrent use.
+// An Account is the share of [memory.Process] that the bodies of one request hold. The zero
+// Account holds nothing. It is safe for concurrent use.
 type Account struct {
 	mu     sync.Mutex
 	closed bool
 	held   int
 }
 
-// take reports whether there were n bytes more.
+// take takes n more bytes, and reports whether they were available.
 func (a *Account) take(n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -33,7 +33,7 @@ func (a *Account) take(n int) bool {
 	return true
 }
 
-// Close gives all bytes back. The account gets no more.
+// Close returns all bytes. The account gets no more.
 func (a *Account) Close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -41,7 +41,7 @@ func (a *Account) Close() {
 	a.closed, a.held = true, 0
 }
 
-// accountKey is that of the account in the context of its request.
+// accountKey is the context key of the account of a request.
 type accountKey struct{}
 
 // WithAccount returns a context in which a request has an account.
@@ -49,20 +49,19 @@ func WithAccount(ctx context.Context, a *Account) context.Context {
 	return context.WithValue(ctx, accountKey{}, a)
 }
 
-// AccountOf returns the account of a request, nil if it has none.
+// AccountOf returns the account of a request, or nil without one.
 func AccountOf(r *http.Request) *Account {
 	a, _ := r.Context().Value(accountKey{}).(*Account)
 	return a
 }
 
-// firstBuffer is what is taken for a body to begin with. It is doubled as the body comes:
-// what a client only announces takes no memory.
+// firstBuffer is the initial size of a buffer. The buffer doubles as the body arrives: a
+// declared length alone takes no memory.
 const firstBuffer = 4 << 10
 
-// ReadAhead reads the body of a request if its length was announced and is not more than
-// most, so that r.GetBody returns it again. If there is not enough memory, or it turns out
-// longer, what was read is put in front of what is still to come. Without an account it does
-// nothing.
+// ReadAhead reads the body of a request if its length is declared and at most most, so that
+// r.GetBody returns it again. If memory is short, or the body is longer, r.Body returns the
+// part that was read and then the rest. Without an account it does nothing.
 func (a *Account) ReadAhead(r *http.Request, most int64) error {
 	if a == nil || r.GetBody != nil || r.ContentLength <= 0 || r.ContentLength > most {
 		return nil
@@ -96,7 +95,7 @@ func replace(r *http.Request, text []byte) error {
 	return nil
 }
 
-// joined is a body whose beginning was read.
+// joined is a body with a prefix that was read ahead.
 type joined struct {
 	io.Reader
 	io.Closer

@@ -6,11 +6,10 @@ import (
 	"sync"
 )
 
-// A Replay is a body of unknown length that goes through as it comes, and whose
-// beginning is kept: while no more has come than may be kept, a new attempt can
-// read it again from the beginning, and goes on with what is still to come. It has
-// one reader at a time that counts; that of an earlier attempt may still be waiting for
-// the client, and then hands over what it gets.
+// A Replay is a body of unknown length that is streamed, and whose beginning is buffered.
+// Until the buffer is full, a new attempt can read the body again from the beginning and
+// continue with the source. Only one reader is active at a time; the reader of an earlier
+// attempt may still be waiting for the client, and then hands over the bytes that it gets.
 type Replay struct {
 	source io.Reader
 	most   int
@@ -24,7 +23,7 @@ type Replay struct {
 	current *pass // nil: nobody reads until the next attempt
 }
 
-// NewReplay returns one that keeps the first bytes of source, so many at most.
+// NewReplay returns a Replay that buffers at most the given number of bytes of source.
 func NewReplay(source io.Reader, most int) *Replay {
 	p := &Replay{source: source, most: most}
 	p.changed.L = &p.mu
@@ -33,8 +32,8 @@ func NewReplay(source io.Reader, most int) *Replay {
 
 var errGone = errors.New("the body is too long to be sent again")
 
-// Open returns the body from its beginning, for the next attempt. It is an error if that is
-// not kept.
+// Open returns the body from its beginning, for the next attempt, or an error if the beginning
+// is not buffered.
 func (p *Replay) Open() (io.ReadCloser, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +45,7 @@ func (p *Replay) Open() (io.ReadCloser, error) {
 	return p.current, nil
 }
 
-// Rewind ends the reader that there is, and reports whether another may begin.
+// Rewind ends the current reader, and reports whether another one may begin.
 func (p *Replay) Rewind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +56,7 @@ func (p *Replay) Rewind() bool {
 	return !p.once
 }
 
-// Settle keeps no more: there will be no other attempt.
+// Settle stops buffering: there will be no other attempt.
 func (p *Replay) Settle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,7 +94,7 @@ func (r *pass) Read(b []byte) (int, error) {
 	}
 }
 
-// again reads what is kept.
+// again reads from the buffer.
 func (r *pass) again(b []byte) int {
 	p := r.replay
 	n := copy(b, p.kept[r.at:])
@@ -130,7 +129,7 @@ func (r *pass) more(b []byte) (n int, mine bool) {
 	return n, mine
 }
 
-// Close implements [io.Closer]. The source is closed by whoever has opened it.
+// Close implements [io.Closer]. The source stays open: its owner closes it.
 func (r *pass) Close() error {
 	p := r.replay
 	p.mu.Lock()

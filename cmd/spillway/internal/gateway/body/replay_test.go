@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 )
 
-// TestReplayIsThatOfTheSource reads bodies in attempts that end anywhere, and expects the
-// last attempt to get all of it, or to be told that it cannot.
+// TestReplayIsThatOfTheSource reads bodies in attempts that end at arbitrary points. The last
+// attempt must get the whole body or an error.
 func TestReplayIsThatOfTheSource(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {

@@ -6,8 +6,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// Bounds say for how long a client may be waited for. What is not above zero is no
-// bound.
+// Bounds are the maximum times to wait for a client. Zero or less is no bound.
 type Bounds struct {
 	body   time.Duration // beyond what the rate accounts for
 	answer time.Duration // likewise
@@ -37,7 +36,7 @@ func BoundsOf(l *config.Listener, r *config.Route) *Bounds {
 	return b
 }
 
-// Least returns the shortest bound, which says how often to look.
+// Least returns the shortest bound, which determines the interval of checks.
 func (b *Bounds) Least() time.Duration {
 	least := slowWatch
 	for _, d := range []time.Duration{b.body, b.answer, b.total, b.idle} {
@@ -48,9 +47,9 @@ func (b *Bounds) Least() time.Duration {
 	return max(least, quickWatch)
 }
 
-// Exchanges are looked at often enough that a bound is exceeded by an eighth at most,
-// but not so often that looking takes a noticeable share of a processor: 10,000
-// exchanges take about a millisecond.
+// Exchanges are checked often enough that a bound is exceeded by an eighth at most, but not so
+// often that the checks take a noticeable share of a processor: 10,000 exchanges take about a
+// millisecond.
 const (
 	slowWatch  = 250 * time.Millisecond
 	quickWatch = 10 * time.Millisecond

@@ -39,14 +39,14 @@ type Set struct {
 	rejected uint64
 }
 
-// An address is where clients come from: of IPv6, all of a /64, as one host has them.
+// An address is a client address; for IPv6 a /64 network, as one host may have all of it.
 type address struct {
 	prefix   netip.Prefix
 	clients  map[*clientConn]struct{}
 	requests int
 }
 
-// A clientConn is one connection.
+// A clientConn is one client connection.
 type clientConn struct {
 	owner     *Set
 	conn      net.Conn
@@ -61,12 +61,13 @@ type clientConn struct {
 	bill      bill
 }
 
-// firstRequest is how long a new connection counts as one at work: until its first request
-// can be here, after the round trips of a handshake. Otherwise each new client would lose
-// its connection to the next one while all others are at work.
+// firstRequest is how long a new connection counts as busy: until its first request can
+// arrive, after the round trips of a handshake. Otherwise each new client would lose its
+// connection to the next one while all others are busy.
 const firstRequest = 250 * time.Millisecond
 
-// The shares of a cap: from where on it is scarce, and what then is too much for one.
+// The shares of a cap: the part that is scarce, and how much of a scarce cap one address or
+// one connection may have.
 const (
 	scarceShare     = 4  // the last quarter
 	addressShare    = 4  // a quarter for each address
@@ -76,11 +77,11 @@ const (
 // scarce reports whether one more than n is in the last quarter of a cap.
 func scarce(n, most int) bool { return most > 0 && n >= most-most/scarceShare }
 
-// share is what one of many may have of a cap that is scarce.
+// share returns the share of a scarce cap that one client may have.
 func share(most, of int) int { return max(1, most/of) }
 
-// New returns a Set in which there may be so many requests, and connections may be idle for so
-// long; not above zero is no limit.
+// New returns a Set with a maximum number of requests and an idle timeout for connections;
+// zero or less is no limit.
 func New(most int, idleTimeout time.Duration) *Set {
 	return &Set{
 		clock: clock{time.Now()}, most: most, idleTimeout: idleTimeout,
@@ -88,14 +89,14 @@ func New(most int, idleTimeout time.Duration) *Set {
 	}
 }
 
-// Limit changes how many requests there may be.
+// Limit changes the maximum number of requests.
 func (s *Set) Limit(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = most
 }
 
-// prefixOf is the part of an address that tells clients apart.
+// prefixOf returns the prefix of an address that identifies a client.
 func prefixOf(a net.Addr) netip.Prefix {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
@@ -104,7 +105,7 @@ func prefixOf(a net.Addr) netip.Prefix {
 	return claims.Network(tcp.AddrPort().Addr())
 }
 
-// clientKey is that of the client in the context of its connection.
+// clientKey is the context key of the client of a connection.
 type clientKey struct{}
 
 // Open is an [http.Server.ConnContext].
@@ -148,7 +149,7 @@ func (s *Set) State(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// forget forgets a connection. Its exchanges count until they end.
+// forget removes a connection. Its exchanges count until they end.
 func (s *Set) forget(c *clientConn) {
 	s.rest(c, s.clock.now())
 	c.bill.settle()
@@ -157,14 +158,14 @@ func (s *Set) forget(c *clientConn) {
 	s.release(c.address)
 }
 
-// release forgets an address that has no connections and no requests left.
+// release removes an address without connections and requests.
 func (s *Set) release(a *address) {
 	if len(a.clients) == 0 && a.requests == 0 {
 		delete(s.addresses, a.prefix)
 	}
 }
 
-// time is the clock by which clients are waited for.
+// time returns the time of the clock that measures waits for clients.
 func (s *Set) time() clock {
 	if s == nil { // an explanation has no connections
 		return clock{time.Now()}
@@ -172,8 +173,7 @@ func (s *Set) time() clock {
 	return s.clock
 }
 
-// Begin counts an exchange, and reports whether there may be one more. If so, End must be
-// called.
+// Begin counts an exchange, and reports whether it is admitted. If so, End must be called.
 func (s *Set) Begin(x *Exchange) bool {
 	c := x.client
 	if c == nil {
@@ -286,7 +286,7 @@ func (s *Set) late(all []*Exchange) []*Exchange {
 	return all
 }
 
-// Stats says how a [Set] stands.
+// Stats is a snapshot of a [Set].
 type Stats struct {
 	Connections int
 	Requests    int    // including those that wait for their client
@@ -295,7 +295,7 @@ type Stats struct {
 	Rejected    uint64 // requests, at the cap
 }
 
-// Requests returns how many requests there are, those that wait for their client included.
+// Requests returns the number of requests, including requests that wait for their client.
 func (s *Set) Requests() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

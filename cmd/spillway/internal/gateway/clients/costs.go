@@ -7,15 +7,15 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// costs are what a connection costs the quota of its customer in addition to requests. The unit
-// is a request.
+// costs are the costs of a connection, which count against the quota of its customer in
+// addition to requests. The unit is a request.
 type costs struct {
 	handshake float64
 	idle      float64 // per second without a request
 }
 
-// SetCosts says what a connection costs the quota of its customer in addition to requests:
-// once, and for each second without a request. The unit is a request.
+// SetCosts sets the costs of a connection, which count against the quota of its customer in
+// addition to requests: once, and for each second without a request. The unit is a request.
 func (s *Set) SetCosts(handshake, idlePerSecond float64) {
 	if handshake == 0 && idlePerSecond == 0 {
 		s.costs.Store(nil)
@@ -24,7 +24,7 @@ func (s *Set) SetCosts(handshake, idlePerSecond float64) {
 	s.costs.Store(&costs{handshake, idlePerSecond})
 }
 
-// A bill is what a connection has cost since a customer was last charged for it. Before the
+// A bill is the cost of a connection since a customer was last charged for it. Before the
 // first request the customer is unknown: max_connections and connection_rate bound connections
 // without requests.
 type bill struct {
@@ -33,8 +33,7 @@ type bill struct {
 	customer string          // that made it
 }
 
-// rest takes in that a connection has been idle until now if it has no requests. The lock is
-// held.
+// rest adds the idle time of a connection without requests up to now. The lock is held.
 func (s *Set) rest(c *clientConn, now int64) {
 	if costs := s.costs.Load(); costs != nil && c.requests == 0 {
 		c.bill.due += costs.idle * time.Duration(now-c.idle).Seconds()
@@ -42,8 +41,8 @@ func (s *Set) rest(c *clientConn, now int64) {
 	c.idle = now
 }
 
-// settle charges what a connection has cost to the customer of its latest request. The lock
-// is held.
+// settle charges the cost of a connection to the customer of its latest request. The lock is
+// held.
 func (b *bill) settle() {
 	if b.server != nil && b.due > 0 {
 		b.server.Charge(time.Now(), b.customer, b.due)

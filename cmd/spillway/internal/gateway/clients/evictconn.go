@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Admit is an [ingress.ListenerConfig.Near]: it decides about a connection that comes when
-// so many of the most are open, itself included.
+// Admit is an [ingress.ListenerConfig.Near]: it decides about a new connection near the
+// maximum. The number of open connections includes the new one.
 func (s *Set) Admit(conn net.Conn, open, most int) bool {
 	for {
 		victim, ok := s.makeRoom(prefixOf(conn.RemoteAddr()), open, most)

@@ -65,8 +65,8 @@ func (s *Set) stalled(all []*Exchange) []*Exchange {
 	return all
 }
 
-// leastStall is how long an exchange must have waited for its client before it is evicted
-// for a cluster that still has room: longer than the retransmission of a lost segment takes.
+// leastStall is how long an exchange must have waited for its client before it is evicted for
+// a cluster that is not full yet: longer than the retransmission of a lost segment takes.
 const leastStall = time.Second
 
 // evictFrom evicts the exchange of a full cluster that has waited longest for its client, if
@@ -137,7 +137,7 @@ func (r *ranking) address(a *address, now int64) {
 	}
 }
 
-// connection takes in a client as one whose connection could be closed.
+// connection considers a client whose connection could be closed.
 func (r *ranking) connection(c *clientConn, now int64) bool {
 	if wait := c.waiting(now); wait > 0 && r.weigh(wait, len(c.address.clients)) {
 		r.client = c
@@ -145,8 +145,7 @@ func (r *ranking) connection(c *clientConn, now int64) bool {
 	return r.seen < mostSeen
 }
 
-// waiting is for how long nothing happened on a connection but waiting for its client; 0
-// if something does.
+// waiting returns how long a connection has only waited for its client; 0 if it does not.
 func (c *clientConn) waiting(now int64) time.Duration {
 	if c.requests == 0 {
 		if wait := time.Duration(now - c.idle); c.asked || wait >= firstRequest {

@@ -65,8 +65,8 @@ func Under(w http.ResponseWriter) *Exchange {
 	}
 }
 
-// NewExchange returns the exchange of a request, and the request to go on with. The exchange
-// must end. In an explanation there is no set.
+// NewExchange returns the exchange of a request, and the request to continue with.
+// [Exchange.End] must be called. In an explanation there is no set.
 func NewExchange(w http.ResponseWriter, r *http.Request, s *Set, b *Bounds) (*Exchange, *http.Request) {
 	t := s.time()
 	x := &Exchange{ResponseWriter: w, client: clientOf(r), clock: t, control: http.NewResponseController(w)}
@@ -85,20 +85,20 @@ func NewExchange(w http.ResponseWriter, r *http.Request, s *Set, b *Bounds) (*Ex
 	return x, r
 }
 
-// Bound has other bounds apply from now on.
+// Bound changes the bounds.
 func (x *Exchange) Bound(b *Bounds) { x.bounds.Store(b) }
 
-// LimitBody makes it an error of the client to send more than so many bytes.
+// LimitBody limits the length of the body. A longer body is an error of the client.
 func (x *Exchange) LimitBody(most int64) {
 	if x.source != nil {
 		x.source = http.MaxBytesReader(x.ResponseWriter, x.source, most)
 	}
 }
 
-// Body returns what keeps the body of the request.
+// Body returns the account of the request's body.
 func (x *Exchange) Body() *body.Account { return &x.memory }
 
-// Whole reports whether all of the body has come.
+// Whole reports whether the whole body has arrived.
 func (x *Exchange) Whole() bool { return x.done.Load() }
 
 // Network names the address of the client where a customer is expected, empty if it is not
@@ -206,7 +206,7 @@ func (u *upgraded) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends what is sent.
+// CloseWrite closes the sending side.
 func (u *upgraded) CloseWrite() error {
 	if c, ok := u.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()
@@ -231,7 +231,7 @@ func (e *clientError) Timeout() bool { return true }
 // Temporary is that of [net.Error].
 func (e *clientError) Temporary() bool { return false }
 
-// overdue returns why the exchange is to end, nil if it may go on.
+// overdue returns why the exchange must end, or nil.
 func (x *Exchange) overdue(now int64) error {
 	b := x.bounds.Load()
 	exceeded := func(d, bound time.Duration) bool { return bound > 0 && d > bound }
@@ -256,8 +256,8 @@ func (x *Exchange) waits() bool {
 	return x.taken.Load() || x.resting.Load() || x.reads.waits() || x.writes.waits()
 }
 
-// waiting is for how long the client has been waited for in excess, or nothing has moved
-// in a stream. It is 0 if the exchange does not wait for its client.
+// waiting returns how long the exchange has waited for the client in excess, or how long a
+// stream has been idle. It is 0 if the exchange does not wait for its client.
 func (x *Exchange) waiting(now int64) time.Duration {
 	switch {
 	case !x.waits():
@@ -297,14 +297,14 @@ func (x *Exchange) abort(why error) {
 	}
 }
 
-// unreadTime is how long net/http may read on an unread body: enough for what was sent
-// together with the head.
+// unreadTime is how long net/http may read the rest of an unread body: enough for bytes that
+// were sent together with the headers.
 const unreadTime = 50 * time.Millisecond
 
 // past is a deadline that has passed.
 var past = time.Unix(1, 0)
 
-// End ends the exchange when the handler has.
+// End must be called when the handler has returned.
 func (x *Exchange) End() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -320,7 +320,7 @@ func (x *Exchange) End() {
 	}
 }
 
-// A BodyError is one of the client, which could not send its body.
+// A BodyError is an error of a client that failed to send its body.
 type BodyError struct{ error }
 
 func (e *BodyError) Unwrap() error { return e.error }

@@ -19,7 +19,7 @@ type flow struct {
 // a cap is reached, slower clients are evicted first.
 const scarceRate = 16 << 10
 
-// begin begins a wait for the client.
+// begin starts a wait for the client.
 func (f *flow) begin(now int64) { f.since.Store(now) }
 
 // end ends a wait in which n bytes moved. Bytes pay for the time that they take at the
@@ -32,7 +32,7 @@ func (f *flow) end(now int64, n int, rate float64) {
 	f.stall.Store(less(f.stall.Load()+waited, n, scarceRate))
 }
 
-// less is what is left of a time when n bytes have paid for theirs.
+// less returns what is left of a time after n bytes have paid for theirs.
 func less(d int64, n int, rate float64) int64 {
 	if rate > 0 {
 		d -= int64(float64(n) / rate * float64(time.Second))
@@ -46,10 +46,10 @@ func (f *flow) stalled(now int64) time.Duration {
 	return time.Duration(f.stall.Load()) + f.pending(now)
 }
 
-// waits reports whether the client is being waited for.
+// waits reports whether the proxy is waiting for the client.
 func (f *flow) waits() bool { return f.since.Load() != 0 }
 
-// pending is how long the wait that goes on has lasted.
+// pending returns the duration of the current wait.
 func (f *flow) pending(now int64) time.Duration {
 	if since := f.since.Load(); since != 0 {
 		return time.Duration(now - since)
@@ -62,7 +62,7 @@ func (f *flow) overdrawn(now int64) time.Duration {
 	return time.Duration(f.excess.Load()) + f.pending(now)
 }
 
-// waited is how long the client was waited for in total.
+// waited returns the total time of waits for the client.
 func (f *flow) waited(now int64) time.Duration {
 	return time.Duration(f.total.Load()) + f.pending(now)
 }

@@ -27,7 +27,8 @@ func TestFlow(t *testing.T) {
 		{"faster", slices.Repeat([]wait{{s / 10, 1000}}, 60), 0, 6 * s},
 		{"dripping", slices.Repeat([]wait{{s, 1}}, 60), 60*s - 60*time.Millisecond, 60 * s},
 		{"half as fast", slices.Repeat([]wait{{s, 500}}, 60), 30 * s, 60 * s},
-		// What came quickly does not pay for silence later: else a client could be silent for days.
+		// Bytes that arrive quickly do not pay for silence later: otherwise a client could be
+		// silent for days.
 		{"much, and then silent", []wait{{s, 1_000_000}, {20 * s, 1}}, 20*s - time.Millisecond, 21 * s},
 		{"a gap, and then fast", []wait{{20 * s, 0}, {s, 21_000}}, 0, 21 * s},
 	} {
@@ -59,7 +60,7 @@ type from struct {
 func (f *from) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(f.address), Port: 1} }
 func (f *from) Close() error         { f.closed = true; return nil }
 
-// house is a listener's clients by hand.
+// house is a set of clients that the test controls.
 type house struct {
 	*Set
 	t *testing.T

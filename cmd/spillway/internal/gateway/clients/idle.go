@@ -12,8 +12,8 @@ import (
 // would cost 25 kB for two minutes each time. So the [Set] closes them, and net/http has no
 // such timer.
 
-// goAwayTime is how long a client of HTTP/2 has to stop before its connection is closed: no
-// request that it sends meanwhile is lost.
+// goAwayTime is the time between GOAWAY and the close of an HTTP/2 connection: requests that
+// the client sends meanwhile are served.
 const goAwayTime = time.Second
 
 // goAway is the frame GOAWAY by which a server ends a connection gracefully: it names the
@@ -26,7 +26,7 @@ type ending struct {
 	close bool // or else announce it
 }
 
-// idle returns which connections are to end.
+// idle returns the connections to close.
 func (s *Set) idle(all []ending) []ending {
 	now := s.clock.now()
 	s.mu.Lock()
@@ -47,7 +47,7 @@ func (s *Set) idle(all []ending) []ending {
 	return all
 }
 
-// end ends idle connections. It does not wait for their clients.
+// end closes idle connections. It does not wait for their clients.
 func end(all []ending, announcing *sync.WaitGroup) {
 	for _, x := range all {
 		if x.close {

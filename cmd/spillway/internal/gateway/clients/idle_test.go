@@ -31,7 +31,8 @@ func asks(t *testing.T, s *Set, c *clientConn, major int) (end func()) {
 	return func() { s.End(x) }
 }
 
-// TestIdle: a connection of HTTP/1.1 ends after its time, one of HTTP/2 is told first.
+// TestIdle: an idle HTTP/1.1 connection is closed after the idle timeout, an HTTP/2 connection
+// gets a GOAWAY first.
 func TestIdle(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -73,8 +74,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestIdleIsNotBusy: a connection with a request is not idle, and one whose end is announced
-// ends once it has none.
+// TestIdleIsNotBusy: a connection with a request is not idle, and after a GOAWAY it ends with
+// its last request.
 func TestIdleIsNotBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(0, 10*time.Second)

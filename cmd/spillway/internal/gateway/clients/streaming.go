@@ -18,8 +18,8 @@ type streaming struct {
 	resting  bool
 }
 
-// Streaming returns a writer that tells the exchange and package spillhttp when its answer is
-// a stream that has nothing to say.
+// Streaming returns a writer that detects when the answer is an idle stream, and notifies the
+// exchange and package spillhttp.
 func (x *Exchange) Streaming(w http.ResponseWriter) http.ResponseWriter {
 	return &streaming{ResponseWriter: w, exchange: x}
 }

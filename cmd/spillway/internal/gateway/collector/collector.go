@@ -44,19 +44,19 @@ type Collector struct {
 	byEnd     atomic.Pointer[[]string] // keys of calls
 }
 
-// routesListed is how many pairs of a route and a reason have a metric of their own.
+// routesListed is the number of pairs of route and reason with a separate metric.
 const routesListed = 20
 
 var _ spillway.Observer = (*Collector)(nil)
 
-// New returns a Collector that has counted nothing.
+// New returns an empty Collector.
 func New() *Collector {
 	routes, _ := spacesaving.New(routesListed) // which is in range
 	return &Collector{routes: routes}
 }
 
 // Accounts returns the accounts for a proxy to write to: it knows how each of its requests
-// ended. From then on events tell the fates of calls by [Collector.ByEnd] only.
+// ended. From then on events count the fates of calls by [Collector.ByEnd] only.
 func (c *Collector) Accounts() *accounts.Book {
 	c.booked.Store(true)
 	return &c.accounts
@@ -86,14 +86,14 @@ func (c *Collector) Observe(e spillway.Event) {
 	}
 }
 
-// ByEnd says from now on which keys calls have that meet the gates of the server's side
-// once for each attempt: what was refused may come again, so that the end of the call
-// tells its fate, and the first attempt what gates that observe would have refused. A
-// call that was refused each time was never let in if it made one attempt only.
+// ByEnd sets the keys of calls that pass through the server-side gates once for each attempt.
+// A rejected attempt of such a call may be retried, so the end of the call decides its fate,
+// and the first attempt what gates in observe mode would have rejected. A call that was
+// rejected each time counts as never admitted if it made one attempt only.
 func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 
-// refused counts a refusal. One of an attempt by a gate that enforces is known by the
-// end of the call.
+// refused counts a rejection. The rejection of an attempt by a gate that enforces is counted
+// at the end of the call.
 func (c *Collector) refused(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
@@ -109,8 +109,8 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 	}
 }
 
-// ended counts a request whose call to the upstream has ended. A latency of zero is
-// none.
+// ended counts a request whose call to the upstream has ended. A latency of zero means that
+// none was measured.
 func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	fate := fateOf(e.Outcome)
 	if fate == FateLeft && errors.Is(e.Err, spillway.ErrRejected) {
@@ -154,8 +154,8 @@ type Totals struct {
 	Slowest   time.Duration // since the last time that totals were read
 }
 
-// Read returns what was counted so far. Counters go on meanwhile, so that sums may be
-// off by the requests of that moment.
+// Read returns what was counted so far. Counting goes on meanwhile, so sums may be off by the
+// requests of that moment.
 func (c *Collector) Read() *Totals {
 	t := &Totals{Clusters: c.clusters.read(), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
 	c.events.Read(&t.Events)
@@ -181,7 +181,7 @@ var fateIn = [accounts.Count]int{
 	accounts.RejectedUpstream: FateDeclined, accounts.GoneWaiting: FateGone, accounts.GoneSent: FateLeft,
 }
 
-// book adds the accounts to the fates that events tell.
+// book adds the accounts to the fates that were counted from events.
 func (t *Totals) book(all accounts.Totals) {
 	t.Accounts, t.Offered = all, all.Offered
 	for fate := FateServed; fate <= FateWithheld; fate++ {

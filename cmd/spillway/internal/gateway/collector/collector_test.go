@@ -98,8 +98,8 @@ func TestKindsAndFates(t *testing.T) {
 	}
 }
 
-// TestByEnd: of a call that meets the gates once for each attempt, and may be refused
-// each time, the end tells the fate.
+// TestByEnd: a call may pass through the gates once for each attempt, and be rejected each
+// time. Its fate is the event of its end.
 func TestByEnd(t *testing.T) {
 	c := New()
 	c.ByEnd("mongo", "more")
@@ -137,7 +137,7 @@ func TestByEnd(t *testing.T) {
 	}
 }
 
-// TestNoLatency: a latency that nobody gives is none.
+// TestNoLatency: an event without a latency is not counted as a latency of 0.
 func TestNoLatency(t *testing.T) {
 	c := New()
 	c.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed})

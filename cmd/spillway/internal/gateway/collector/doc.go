@@ -19,13 +19,13 @@
 //	left      the client left after the request was sent
 //	gone      the client left before
 //
-// Where the proxy keeps accounts of its requests ([Collector.Accounts]), these have the
-// fates, and events only those of calls by [Collector.ByEnd]: commands of MongoDB, which
-// meet the gates once for each attempt. There each decision is counted, and the fate is that
-// of the command with all its attempts. Commands that no gate is asked about, such as hello,
-// are not counted. An error that the server answers is an answer, as a status of 404 is,
-// unless it is about time or the state of the server.
+// Where the proxy keeps accounts of its requests ([Collector.Accounts]), the fates come from
+// these accounts, and events count only the fates of calls by [Collector.ByEnd]: MongoDB
+// commands, which pass through the gates once for each attempt. There each decision is
+// counted, and the fate is that of the command with all its attempts. Commands that bypass the
+// gates, such as hello, are not counted. An error from the server counts as an answer, as a
+// status of 404 does, unless it is about time or the state of the server.
 //
-// Latency is from the first attempt to the head of the answer, of requests that were served
-// or late. For commands of MongoDB it includes the time that the gates took.
+// Latency is measured from the first attempt to the headers of the answer, for requests that
+// were served or late. For commands of MongoDB it includes the time that the gates took.
 package collector

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Buckets are eighths of octaves of nanoseconds, from about a microsecond to about
-// half an hour. What is less or more is in the first or the last.
+// Buckets are eighths of octaves of nanoseconds, from about a microsecond to about half an
+// hour. Shorter times are in the first bucket, longer times in the last.
 const (
 	lowestOctave  = 10
 	highestOctave = 40
@@ -15,7 +15,7 @@ const (
 	bucketCount   = (highestOctave-lowestOctave+1)*perOctave + 1
 )
 
-// A histogram counts lengths of time.
+// A histogram counts durations.
 type histogram struct {
 	buckets [bucketCount]atomic.Uint64
 	sums    [bucketCount]atomic.Int64 // of what is in each, in nanoseconds
@@ -85,8 +85,7 @@ func (c *Counts) Sum() (d time.Duration) {
 	return d
 }
 
-// Typical returns the mean of the bucket that the median is in: exact where all are
-// the same.
+// Typical returns the mean of the bucket of the median: it is exact if all values are equal.
 func (c *Counts) Typical() time.Duration {
 	half := c.Total() / 2
 	for i, v := range c.buckets {
@@ -98,7 +97,7 @@ func (c *Counts) Typical() time.Duration {
 	return 0
 }
 
-// Below returns how many were counted that are shorter than the bound of an octave.
+// Below returns the number of values below the bound of an octave.
 func (c *Counts) Below(octave int) (n uint64) {
 	for _, v := range c.buckets[:1+(octave-lowestOctave)*perOctave] {
 		n += v
@@ -106,8 +105,8 @@ func (c *Counts) Below(octave int) (n uint64) {
 	return n
 }
 
-// Quantile returns the length of time that a share q of all is no longer than, as if
-// those in a bucket were spread evenly. It is 0 if absent.
+// Quantile returns the quantile q, with the values in a bucket spread evenly. It is 0 without
+// values.
 func (c *Counts) Quantile(q float64) time.Duration {
 	rank := q * float64(c.Total())
 	for i, v := range c.buckets {

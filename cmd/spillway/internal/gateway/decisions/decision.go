@@ -42,7 +42,7 @@ const MaxValue = 128
 // A Source describes the request that is in progress. It is the value of [SourceKey] in the
 // context of the request.
 type Source interface {
-	// Describe sets the fields of d that the request tells.
+	// Describe sets the fields of d that are known from the request.
 	Describe(d *Decision)
 	// Caller returns the name in the certificate of the client, or its address.
 	Caller() string
@@ -79,7 +79,7 @@ func of(e *spillway.Event) Decision {
 	return d
 }
 
-// finite returns v, and 0 for what JSON has no number for.
+// finite returns v, or 0 for values without a number in JSON.
 func finite(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0

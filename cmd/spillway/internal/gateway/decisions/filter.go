@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Filter says which samples are wanted. Empty fields match all.
+// A Filter selects samples. Empty fields match all.
 type Filter struct {
 	Reason, Policy, Mode, Class        string
 	Listener, Cluster, Route, Path     string // Path is how the path begins
@@ -21,8 +21,8 @@ var Fields = []string{
 	"reason", "policy", "mode", "class", "listener", "cluster", "route", "path", "customer", "caller", "request_id", "trace_id", "since", "until",
 }
 
-// NewFilter returns the filter that the query of a URL describes. Parameters that are in others
-// belong to the caller. The error names a wrong parameter.
+// NewFilter returns the filter that the query of a URL describes. Parameters in others are
+// ignored. The error names a wrong parameter.
 func NewFilter(query url.Values, others ...string) (*Filter, error) {
 	for name := range query {
 		if !slices.Contains(Fields, name) && !slices.Contains(others, name) {

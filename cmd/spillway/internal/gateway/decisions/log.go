@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// Kept is how many samples of each reason are kept: a screen or two.
+	// Kept is the number of samples that are kept for each reason: a screen or two.
 	Kept = 128
-	// perSecond is how many of them may be of one second, so that those of a flood reach back for
-	// longer than a second.
+	// perSecond limits the samples of one second, so that even in a flood the samples cover more
+	// than a second.
 	perSecond = 50
 )
 
@@ -44,14 +44,14 @@ type ring struct {
 	next   int // of last, once it is full
 }
 
-// New returns a Log that has seen nothing. Lines go to the logger; nil means that there are none.
+// New returns an empty Log. Lines go to the logger; nil writes no lines.
 func New(logger *slog.Logger) *Log {
 	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
 	l.lines, _ = ratelimit.New(linesPer(1)) // it is in range
 	return l
 }
 
-// linesPer allows so many lines per second, and always one at once.
+// linesPer returns a limiter of log lines with a rate per second, and a burst of at least one.
 func linesPer(second float64) ratelimit.Config {
 	return ratelimit.Config{Rate: second, BurstSeconds: max(1, 1/second)}
 }
@@ -93,7 +93,7 @@ func (l *Log) Observe(e spillway.Event) {
 	}
 }
 
-// Reject takes in a rejection that the proxy made itself, without a policy.
+// Reject adds a rejection that the proxy made itself, without a policy.
 func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
 	l.count(now, reason, &call, spillway.ModeEnforce, s.Caller())
 	sample, line := l.wants(now, reason)
@@ -127,7 +127,7 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 	}
 }
 
-// wants reports whether there is to be a sample, and whether a line.
+// wants reports whether to keep a sample, and whether to write a line.
 func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
 	sample = l.samples[reason].wants(now)
 	if l.silent.Load() {
@@ -140,7 +140,7 @@ func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
 	return sample, true
 }
 
-// wants reports whether a sample is to be added, unless another one is being added this moment.
+// wants reports whether to add a sample. It returns false while another one is being added.
 func (r *ring) wants(now time.Time) bool {
 	if !r.mu.TryLock() {
 		return false
@@ -231,8 +231,8 @@ func (r *ring) read(f *Filter, to []Decision) []Decision {
 	return to
 }
 
-// Last returns the latest sample of a reason by a policy in a mode. It reports false if none is
-// kept.
+// Last returns the latest sample of a reason by a policy in a mode. It reports false without
+// one.
 func (l *Log) Last(policy, reason, mode string) (Decision, bool) {
 	all, _ := l.Read(&Filter{Policy: policy, Reason: reason, Mode: mode}, 1)
 	if len(all) == 0 {
@@ -248,7 +248,7 @@ type Tops struct {
 	Callers   Top `json:"callers"`
 }
 
-// Top returns the top lists, each with at most so many rows.
+// Top returns the top lists, each with at most the given number of rows.
 func (l *Log) Top(now time.Time, most int) Tops {
 	return Tops{l.routes.top(now, most), l.customers.top(now, most), l.callers.top(now, most)}
 }

@@ -196,7 +196,7 @@ func TestTop(t *testing.T) {
 	if len(top.Routes.Rows) != 1 || top.Routes.Rows[0].Name != "web: /api/" || top.Routes.Rows[0].Count != 10_000 {
 		t.Errorf("the routes: %+v", top.Routes)
 	}
-	// Those of the last 5 to 10 minutes count; a clock that steps back does no harm.
+	// Rejections of the last 5 to 10 minutes count; a clock that steps back does no harm.
 	for _, row := range []struct {
 		at   time.Duration
 		want int
@@ -268,7 +268,8 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// TestHostileValues: whatever clients and policies say, all that is kept is bounded, and is JSON.
+// TestHostileValues: for arbitrary values from clients and policies, everything that is kept
+// is bounded and valid JSON.
 func TestHostileValues(t *testing.T) {
 	var log bytes.Buffer
 	l := New(slog.New(slog.NewJSONHandler(&log, nil)))

@@ -21,7 +21,7 @@ const (
 	mostTop    = 100  // that can be asked for
 )
 
-// A samplesPage is what /debug/decisions has as JSON.
+// A samplesPage is the JSON of /debug/decisions.
 type samplesPage struct {
 	// Seen is how many rejections there were since the start for the reason that was asked for,
 	// with and without a sample.

@@ -61,8 +61,8 @@ type Top struct {
 	Rows []Row `json:"rows"` // the most frequent first
 	// Others are the rejections that are in no row.
 	Others uint64 `json:"others"`
-	// Error is how much each count may be too low at most. None is too high. A key that is in no
-	// row has at most so many rejections.
+	// Error is the maximum by which a count may be too low. No count is too high. A key without a
+	// row has at most this many rejections.
 	Error uint64 `json:"error"`
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// An accounting collects what policies report of one request, until its end is known: then it goes
-// into one account. Policies report through an observer, and find it in the context.
+// An accounting collects the reports of policies on one request. When the request ends, it is
+// counted in one account. Policies report through an observer, and find it in the context.
 type accounting struct {
 	mu       sync.Mutex
 	class    spillway.Criticality
@@ -35,7 +35,7 @@ type accounting struct {
 	visit    *visit        // nil: nobody wants to know
 }
 
-// accountingOf returns the accounting of a request, nil if it has none.
+// accountingOf returns the accounting of a request, or nil without one.
 func accountingOf(ctx context.Context) *accounting {
 	if ctx == nil {
 		return nil
@@ -44,7 +44,7 @@ func accountingOf(ctx context.Context) *accounting {
 	return e
 }
 
-// take takes in what a policy reports of the request.
+// take records an event of the request.
 func (n *accounting) take(e *spillway.Event) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -135,8 +135,9 @@ func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) 
 	}
 }
 
-// A bookkeeper is an observer that gives each event to the accounting of its request. A rejection
-// without one was made as soon as the head of the request had come: it is all there is of it.
+// A bookkeeper is an observer that adds each event to the accounting of its request. A
+// rejection without an accounting was made when the request headers arrived: it is the only
+// event of that request.
 type bookkeeper struct {
 	next     spillway.Observer
 	book     *accounts.Book

@@ -17,7 +17,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// settled waits until all requests that were offered have ended, and returns the accounts.
+// settled waits until all requests have ended, and returns the accounts.
 func settled(t *testing.T, book *accounts.Book, offered uint64) accounts.Totals {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
@@ -31,7 +31,7 @@ func settled(t *testing.T, book *accounts.Book, offered uint64) accounts.Totals 
 	}
 }
 
-// booked starts a proxy in front of h whose accounts are looked at.
+// booked starts a proxy in front of h, and returns its accounts.
 func booked(t *testing.T, h http.Handler, change func(*config.Config)) (url string, book *accounts.Book) {
 	t.Helper()
 	address, _ := upstreamAt(t, h)
@@ -209,7 +209,7 @@ func TestAccountsAddUp(t *testing.T) {
 			for end := time.Now().Add(20 * time.Second); got.Sum() != got.Offered && time.Now().Before(end); got = book.Read() {
 				runtime.Gosched()
 			}
-			// A request whose client left before it was sent may never have come.
+			// A request whose client disconnected early may never have arrived.
 			if got.Sum() != got.Offered || got.Offered < came.answered || got.Offered > clients*each {
 				t.Errorf("%d offered, %d ended, %d answered of %d: %+v", got.Offered, got.Sum(), came.answered, clients*each, got)
 			}
@@ -228,7 +228,7 @@ func TestAccountsAddUp(t *testing.T) {
 	}
 }
 
-// comings are what clients know of their requests.
+// comings are the clients' counts of their requests.
 type comings struct {
 	mu               sync.Mutex
 	answered, served uint64

@@ -20,14 +20,14 @@ var (
 	errConnect  = errors.New("the proxy opens no tunnels")
 )
 
-// An answer of the proxy itself, in place of one of the upstream.
+// An own is a response that the proxy sends instead of the upstream's.
 type own struct {
 	status int    // of HTTP
 	code   string // of gRPC
 	text   string
 }
 
-// What there is to say. The texts report what happened, and nothing of the inside.
+// The answers of the proxy. The texts report what happened without internal details.
 var (
 	tooBusy     = own{http.StatusServiceUnavailable, "14", "overloaded"}
 	notReached  = own{http.StatusBadGateway, "14", "the upstream gave no answer"}
@@ -42,14 +42,14 @@ var (
 	grpcContent = []string{media.GRPC}
 )
 
-// What this proxy rejects by its own throttle, limit in flight or queue concerns all of a
-// cluster: a retry of the layer above would meet the same.
+// A rejection by the proxy's own throttle, in-flight limit or queue concerns the whole
+// cluster: a retry by the layer above would be rejected, too.
 var (
 	dontRetry  = []string{"false"}
 	noPushback = []string{"-1"}
 )
 
-// ownOf returns what to say for an error.
+// ownOf returns the answer for an error.
 func ownOf(r *http.Request, err error) own {
 	if failed, ok := errors.AsType[*clients.BodyError](context.Cause(r.Context())); ok {
 		err = failed // by which all ended
@@ -82,8 +82,8 @@ func ownOf(r *http.Request, err error) own {
 	}
 }
 
-// answer answers a request itself. A call of gRPC gets a status instead of
-// headers. A client that was refused is told to come back after so long.
+// answer sends a response from the proxy itself. A gRPC call gets a status in the headers
+// (trailers-only). For a rejected request, after is the Retry-After hint.
 func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
 	a := ownOf(r, err)
 	accountingOf(r.Context()).note(a)

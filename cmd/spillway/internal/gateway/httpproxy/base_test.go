@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 )
 
-// quiet waits until no more goroutines run than did before the test.
+// quiet waits at the end of the test until its goroutines have ended.
 func quiet(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -53,7 +53,7 @@ func upstreamAt(t testing.TB, h http.Handler) (address string, connections *coun
 	return ln.Addr().String(), connections
 }
 
-// counter counts connections that are open.
+// counter counts open connections.
 type counter struct{ now, most, all atomic.Int64 }
 
 func (c *counter) take(_ net.Conn, state http.ConnState) {
@@ -68,7 +68,7 @@ func (c *counter) take(_ net.Conn, state http.ConnState) {
 	}
 }
 
-// raise makes a mark n if it is lower.
+// raise raises a mark to n if it is lower.
 func raise(mark *atomic.Int64, n int64) {
 	for most := mark.Load(); n > most; most = mark.Load() {
 		if mark.CompareAndSwap(most, n) {
@@ -87,7 +87,7 @@ func Start(ctx context.Context, c *config.Config, with Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Update puts a configuration in place, as package gateway does.
+// Update applies a configuration, as package gateway does.
 func (p *Proxy) Update(c *config.Config) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -139,7 +139,7 @@ func front(t testing.TB, h http.Handler, change func(*config.Config)) (string, *
 	return "http://" + p.Addr("").String(), p
 }
 
-// client is one of its own for a test, with HTTP/1.1 or HTTP/2 in the clear.
+// client returns a separate client for a test, with HTTP/1.1 or cleartext HTTP/2.
 func client(t testing.TB, second bool) *http.Client {
 	t.Helper()
 	tr := &http.Transport{Protocols: new(http.Protocols)}
@@ -176,7 +176,7 @@ func do(t testing.TB, c *http.Client, method, url, body string, headers ...strin
 	return resp, string(text)
 }
 
-// closedAddress returns an address of this machine at which nothing listens.
+// closedAddress returns a local address without a listener.
 func closedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")

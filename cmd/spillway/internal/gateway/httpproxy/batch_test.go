@@ -85,8 +85,8 @@ func talk(c net.Conn, i, rounds int) error {
 	return nil
 }
 
-// TestEachTurnIsTold: of each request to a batch cluster there is one event, whatever
-// became of it in the queue.
+// TestEachTurnIsTold: there is one event for each request to a batch cluster, whatever its
+// outcome in the queue.
 func TestEachTurnIsTold(t *testing.T) {
 	quiet(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})

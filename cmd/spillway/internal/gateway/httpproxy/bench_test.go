@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// BenchmarkRequest is one request of a client that has a connection open, with no
-// proxy, with a ReverseProxy alone, and with this one.
+// BenchmarkRequest measures one request on an open connection, without a proxy, with a plain
+// ReverseProxy, and with this proxy.
 func BenchmarkRequest(b *testing.B) {
 	h := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "done") })
 	address, _ := upstreamAt(b, h)

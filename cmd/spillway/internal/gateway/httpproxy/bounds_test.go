@@ -21,8 +21,9 @@ var swallow = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, n)
 })
 
-// TestBodiesHaveAMinimumRate: a client that drips is hung up on, however often it sends
-// something, and one that sends slowly but steadily is served for longer than body_timeout.
+// TestBodiesHaveAMinimumRate: a client that sends below the minimum rate is disconnected,
+// however often it sends a byte; a client that sends slowly but above it is served for longer
+// than body_timeout.
 func TestBodiesHaveAMinimumRate(t *testing.T) {
 	quiet(t)
 	_, p := front(t, swallow, func(c *config.Config) {
@@ -58,7 +59,7 @@ func TestBodiesHaveAMinimumRate(t *testing.T) {
 	}
 }
 
-// TestUnchosenProtocols: only what a route allows is a connection upgraded to.
+// TestUnchosenProtocols: a connection is upgraded only to protocols that the route allows.
 func TestUnchosenProtocols(t *testing.T) {
 	quiet(t)
 	_, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,7 +154,7 @@ func TestIdleStreamsEnd(t *testing.T) {
 	}
 }
 
-// TestHeadersFromOutside: what services say to each other is not for clients to say.
+// TestHeadersFromOutside: internal headers from clients are removed.
 func TestHeadersFromOutside(t *testing.T) {
 	quiet(t)
 	for boundary, want := range map[string]bool{"edge": false, "internal": true} {
@@ -199,7 +200,7 @@ func TestOnlyPeersConnect(t *testing.T) {
 	}
 }
 
-// TestBodiesAreKeptWithinTheBudget: announced bytes take no memory, received ones do, and at
+// TestBodiesAreKeptWithinTheBudget: only received bytes take memory, not declared ones, and at
 // the limit bodies are streamed.
 func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 	quiet(t)

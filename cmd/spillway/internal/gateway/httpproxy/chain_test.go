@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// TestChain has three proxies in a row, and at the bottom a service that never serves:
-// one call has three attempts at the bottom and one at each other layer, and the client
-// is told not to retry.
+// TestChain has three proxies in a row, and at the bottom a service that always fails. One
+// call makes three attempts at the bottom layer and one at each other layer, and the response
+// to the client says not to retry.
 func TestChain(t *testing.T) {
 	for _, row := range []struct {
 		name    string

@@ -29,7 +29,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// dial connects to a proxy by hand.
+// dial opens a raw connection to a proxy.
 func dial(t *testing.T, p *Proxy) net.Conn {
 	t.Helper()
 	c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", p.Addr("").String())
@@ -87,8 +87,8 @@ func TestSlowClientsAreTimedOut(t *testing.T) {
 	}
 }
 
-// TestClientsFailByThemselves: a client that does not send its body, or too much of it,
-// is no failure of the upstream, and teaches the throttle nothing.
+// TestClientsFailByThemselves: a client that does not send its body, or too much of it, is no
+// failure of the upstream, and does not count for the throttle.
 func TestClientsFailByThemselves(t *testing.T) {
 	quiet(t)
 	for _, second := range []bool{false, true} {
@@ -132,8 +132,8 @@ func TestClientsFailByThemselves(t *testing.T) {
 	}
 }
 
-// TestAnswersBeforeTheEndOfTheBody: a client that still sends gets all of an answer that
-// has come early.
+// TestAnswersBeforeTheEndOfTheBody: a client that is still sending gets the whole answer if
+// the answer comes early.
 func TestAnswersBeforeTheEndOfTheBody(t *testing.T) {
 	quiet(t)
 	answer := bytes.Repeat([]byte("answer"), 50_000)
@@ -147,7 +147,7 @@ func TestAnswersBeforeTheEndOfTheBody(t *testing.T) {
 		body, sent := io.Pipe()
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
 		req.RequestURI = ""
-		// By HTTP/1.1, an upstream that does not read on resets the connection.
+		// With HTTP/1.1, an upstream that stops reading resets the connection.
 		req.Header.Set("Content-Type", "application/grpc")
 		go func() { // as long as somebody reads it
 			for {
@@ -248,7 +248,7 @@ func TestConnectionsAtWorkAreShared(t *testing.T) {
 	}
 }
 
-// FuzzBytes sends anything to a proxy. Whatever it is, others are served.
+// FuzzBytes sends arbitrary bytes to a proxy. Other clients must still be served.
 func FuzzBytes(f *testing.F) {
 	const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	for _, s := range []string{
@@ -397,8 +397,8 @@ func TestMutualTLS(t *testing.T) {
 	}
 }
 
-// TestKeptBodyIsNotWaitedFor: a client that waits until its body is wanted is told so by
-// the proxy where that keeps it, and the upstream is not asked whether it expects it, too.
+// TestKeptBodyIsNotWaitedFor: when the proxy buffers the body, it answers Expect: 100-continue
+// itself and does not forward the header to the upstream.
 func TestKeptBodyIsNotWaitedFor(t *testing.T) {
 	quiet(t)
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

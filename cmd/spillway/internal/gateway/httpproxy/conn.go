@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// patient accepts connections on which each piece that is written must be taken
-// within a time. The timeouts of net/http are for all of an answer, and would cut off
-// those that are long.
+// patient accepts connections with a timeout for each write. The timeouts of net/http cover
+// the whole response and would cut off long responses.
 type patient struct {
 	net.Listener
 	timeout time.Duration         // negative: none
@@ -34,7 +33,7 @@ func (p *patient) Accept() (net.Conn, error) {
 	}
 }
 
-// isPeer reports whether an address is in one of the networks that there are.
+// isPeer reports whether an address is in one of the networks.
 func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	if len(networks) == 0 {
 		return true
@@ -43,7 +42,7 @@ func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
 }
 
-// reset closes a connection so that nothing of it stays in the kernel.
+// reset closes a connection without leaving state in the kernel.
 func reset(c net.Conn) {
 	if t, ok := c.(*net.TCPConn); ok {
 		_ = t.SetLinger(0)
@@ -91,8 +90,8 @@ func (c *conn) SetDeadline(t time.Time) error {
 // NetConn returns the connection underneath.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// CloseWrite ends what is sent, so that the client reads the answer to the end
-// before it learns that the connection is closed.
+// CloseWrite closes the sending side, so that the client reads the whole answer before it
+// notices the close.
 func (c *conn) CloseWrite() error {
 	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return x.CloseWrite()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// A costly is a proxy with a listener of TLS, and a quota by the header X-Customer.
+// A costly is a proxy with a TLS listener and a quota by the header X-Customer.
 type costly struct {
 	t     *testing.T
 	p     *Proxy
@@ -20,7 +20,7 @@ type costly struct {
 	trust *x509.CertPool
 }
 
-// startCostly starts one with a quota of limit requests for each customer, in an hour.
+// startCostly starts a costly with a quota of limit requests per hour for each customer.
 func startCostly(t *testing.T, limit float64, change func(*config.Listener)) *costly {
 	t.Helper()
 	quiet(t)
@@ -76,7 +76,7 @@ func (x *costly) debt(customer string) float64 {
 	return 0
 }
 
-// requests returns how many requests are under way.
+// requests returns the number of in-flight requests.
 func (x *costly) requests() (n int) {
 	for _, s := range x.p.Stats(time.Now()).Clients {
 		n += s.Requests
@@ -84,9 +84,9 @@ func (x *costly) requests() (n int) {
 	return n
 }
 
-// TestHandshakesAreCharged: a customer that makes a connection for each request is served a
-// fifth of what a customer is served that keeps one, where a handshake costs four requests. A
-// customer over its quota pays for its handshakes, too.
+// TestHandshakesAreCharged: if a handshake costs four requests, a customer with a connection
+// for each request is served a fifth of the requests of a customer that keeps its connection.
+// A customer over its quota pays for its handshakes, too.
 func TestHandshakesAreCharged(t *testing.T) {
 	for _, second := range []bool{false, true} {
 		x := startCostly(t, 100.5, func(l *config.Listener) { l.HandshakeCost = 4 })

@@ -1,22 +1,22 @@
-// Package httpproxy is "spillway proxy": the policies of Spillway in front of services
-// in any language, for HTTP/1.1, HTTP/2 and gRPC.
+// Package httpproxy is "spillway proxy" for HTTP/1.1, HTTP/2 and gRPC: the policies of Spillway
+// in front of services in any language.
 //
 //	client ─► accept ─► route ─► gate ─► turn ─► retry ─► endpoint ─► upstream
 //	          ingress    table    ingress  batch   egress   two choices
 //	          .Listener           .Server  only    .Client
 //
-// All of it is one [httputil.ReverseProxy] for each listener and cluster, between a
-// [spillhttp.Handler], which decides what is let in, and a [spillhttp.Transport],
-// which decides what is sent and sent again. This package only finds them, and
-// bounds what a client or an upstream could have too much of.
+// For each listener and cluster there is one [httputil.ReverseProxy] between a
+// [spillhttp.Handler], which decides what is admitted, and a [spillhttp.Transport],
+// which decides what is sent and retried. This package selects them for each request, and
+// bounds the resources that a client or an upstream can use.
 //
 // # Gates
 //
-// There is one gate for each listener and cluster that routes connect: the capacity
-// that it finds is that of the cluster, and what it believes depends on the listener.
-// A proxy needs little processor time for a request, so the measure that counts is
+// There is one gate for each pair of listener and cluster that routes connect. Its limit
+// adapts to the capacity of the cluster; what it trusts of a request depends on the listener.
+// A proxy needs little processor time for a request, so the relevant measure of load is
 // the in-flight limit of package shed, which is learnt from throughput and latency
-// of the cluster. Where two listeners send to one cluster, each finds its part of it.
+// of the cluster. Where two listeners send to one cluster, each gate finds its own share.
 //
 // # Clients
 //
@@ -30,74 +30,74 @@
 //
 // # Retries
 //
-// A request is sent again only if it may be (package spillhttp), the mode of the
-// retries is enforce, and its body, if there is one, can be sent again. A body that was
-// announced with a length within the bound is read before the request is sent. That of
-// a call of gRPC goes through as it comes, and what has come is kept until the answer
-// begins, or it exceeds the bound (package body). All others go through, and are sent once.
-// A refusal by an upstream in words of gRPC, a status instead of headers, counts as
-// one of HTTP does: it teaches the throttle, turns the retry away from the endpoint, and
-// is sent again where it asks for that (package spillhttp). What net/http itself repeats
-// is only what it knows to be unprocessed, or an idempotent request on a connection that
-// was closed.
+// A request is retried only if it may be (package spillhttp), the mode of the
+// retries is enforce, and its body, if any, can be sent again. A body with a declared
+// length within the bound is read before the request is sent. The body of a gRPC call is
+// streamed; what was sent is kept until the answer begins, or the body exceeds the
+// bound (package body). All other bodies are streamed, and sent once.
+// A rejection by an upstream in terms of gRPC, a status in the headers, counts as
+// a rejection in terms of HTTP does: it feeds the throttle, directs the retry to another
+// endpoint, and is retried where it allows that (package spillhttp). net/http itself
+// repeats only requests that it knows to be unprocessed, and idempotent requests on a
+// connection that was closed.
 //
 // # Endpoints
 //
 // Package balance chooses the endpoint of each attempt: the less busy of two, or by the
-// weights of load reports, and none that fails its checks, asked to be left alone or is
-// ejected while there are others. An endpoint that refuses gets little more than it
-// accepts. A rejection that is about the endpoint (package upstream) has the next attempt made
-// at once if another endpoint is there for it, paid for by the retry budget; the time
-// that the endpoint named is for the endpoint alone. If none is left, the answer and what
-// it says about coming back go to the client.
+// weights of load reports. Endpoints that fail their health checks, have sent a retry hint,
+// or are ejected are skipped while there are others. An endpoint that rejects gets little more
+// than it accepts. After a rejection that is about the endpoint (package upstream), the next
+// attempt is made at once if another endpoint is available for it, paid for by the retry
+// budget; the retry hint of the endpoint applies to that endpoint only. If no endpoint is
+// left, the answer goes to the client, with its retry hint.
 //
 // # The throttle of a cluster
 //
-// It is asked once for each request and not for each attempt, so that it goes by what
-// all endpoints together say. Each operation has its own (package upstream): one path that
-// always fails does not stop the others. Refusals of one customer move nothing.
+// It is asked once for each request, not for each attempt, so that it follows the answers
+// of all endpoints together. Each operation has its own throttle (package upstream): one path
+// that always fails does not stop the others. Rejections of one customer do not count.
 //
 // # Batch
 //
-// In front of a batch cluster requests wait for one of few places, each with a
-// connection of its own to an endpoint. Where the protocol is auto, one connection to
-// each endpoint is kept for HTTP/2. The queue is bounded; the highest class is first,
-// and in a class customers take turns (package turns). A client that leaves gives up its
-// turn.
+// In front of a batch cluster requests wait for one of few slots. Each slot has a separate
+// connection to an endpoint. With the protocol auto, one connection to each endpoint is kept
+// for HTTP/2. The queue is bounded; the highest class is first, and in a class customers take
+// turns (package turns). A client that disconnects gives up its turn.
 //
-// # What it says
+// # Reporting
 //
-// [Proxy.Stats] has the levels of all policies, and an observer gets all decisions. What
-// is rejected is written to the log at a bounded rate, with a count of what was left out
-// (package decisions). Trace context and all other headers that are not about the hop go
-// through as they came.
+// [Proxy.Stats] returns the levels of all policies, and an observer receives all decisions.
+// Rejections are logged at a bounded rate, with a count of those left out
+// (package decisions). Trace context and all other end-to-end headers are passed through
+// unchanged.
 //
-// # Limits that follow
+// # Adaptive limits
 //
-// The rate limit of a cluster, or its limit in flight, may follow what the cluster can
-// do (tune.go, package tune). What the endpoints answer is counted from when an attempt
-// is sent until the head of its answer is there; 503 is a refusal, and 429 is not, as it is about one customer. A rate is
-// that of each listener, so where there are several the busiest one counts. The limit
-// outlives changes of the configuration that do not concern it.
+// The rate limit of a cluster, or its in-flight limit, may follow the capacity of the
+// cluster (tune.go, package tune). Answers of the endpoints are measured from when an attempt
+// is sent until the headers of its answer arrive. A 503 counts as a rejection; a 429 does not,
+// as it is about one customer. A rate limit applies to each listener, so with several
+// listeners the busiest one counts. The limit outlives changes of the configuration that do
+// not concern it.
 //
 // # Limits of a control plane
 //
-// What may be in flight to a cluster, and how many retries, may be set by a control
-// plane ([ControlPlane]), which is told what was refused and sent. The limits are kept
-// over changes of the configuration and while the control plane is away; one that is
-// replaced by another ends when the clusters have gone over.
+// A control plane ([upstream.ControlPlane]) may set how many requests and retries may be in
+// flight to a cluster, and receives reports of what was rejected and sent. The limits are kept
+// across changes of the configuration and while the control plane is unreachable. A control
+// plane that is replaced ends when the clusters use the new one.
 //
 // # Changes
 //
-// [Proxy.Update] puts another configuration in place, as a whole or not at all. Gates
-// keep what they have learnt as long as their listener and cluster keep their names, and
-// so does what sends to a cluster, with its connections, if nothing of the cluster has
-// changed, nor the mode: otherwise throttle, budget and connections begin again.
-// Requests under way end as they began. A listener whose own settings have changed is
-// replaced on the same socket, so no connection is refused meanwhile.
+// [Proxy.Prepare] and [Change.Commit] apply another configuration, as a whole or not at all.
+// Gates keep their learnt limits while their listener and cluster keep their names. The client
+// of a cluster, with its connections, is kept if neither the cluster nor the mode has changed:
+// otherwise throttle, budget and connections start afresh. In-flight requests end with the
+// settings that they began with. A listener whose own settings have changed is replaced on the
+// same socket, so no connection is refused meanwhile.
 //
 // # Explanations
 //
-// [Rehearse] has package explain send a request through all of this, with a server in memory
+// [Rehearse] lets package explain send a request through this code, with a server in memory
 // instead of the endpoints.
 package httpproxy

@@ -62,8 +62,7 @@ func TestDeadEndpointsAreAvoided(t *testing.T) {
 	}
 }
 
-// TestTheOnlyEndpointIsDown: it gets requests all the same, but that it cannot be
-// connected to shows.
+// TestTheOnlyEndpointIsDown: it still gets requests, but it is reported as unreachable.
 func TestTheOnlyEndpointIsDown(t *testing.T) {
 	quiet(t)
 	dead := closedAddress(t)

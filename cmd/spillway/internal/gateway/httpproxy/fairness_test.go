@@ -23,7 +23,7 @@ func clientAt(t *testing.T, second bool, address string) *http.Client {
 	return c
 }
 
-// A crowdCaller is a caller that asks at a rate, at random, whether it is answered or not.
+// A crowdCaller sends requests at random times with a given rate, without waiting for answers.
 type crowdCaller struct {
 	client  *http.Client
 	rate    float64
@@ -36,7 +36,7 @@ func (c *crowdCaller) share() float64 {
 	return float64(c.served.Load()) / float64(max(1, c.offered.Load()))
 }
 
-// run asks for a while. The first two seconds do not count.
+// run sends requests for a while. The first two seconds do not count.
 func (c *crowdCaller) run(url string, d time.Duration) {
 	var all sync.WaitGroup
 	begin, due := time.Now(), 0.0
@@ -104,7 +104,8 @@ func TestGreedyAddress(t *testing.T) {
 				honest.served.Add(c.served.Load())
 			}
 			t.Logf("honest %.3f, greedy %.3f; %+v", honest.share(), greedy.share(), p.Stats(time.Now()).Gates[0].Shed)
-			// A busy machine loses some of all: the others must still be better off.
+			// On a busy machine all clients lose some requests: the others must still be better
+			// off.
 			if n := honest.served.Load() + greedy.served.Load(); !*measure && float64(n) < 2*capacity/4 {
 				t.Skipf("the machine is too busy: %d requests served in two seconds", n)
 			}

@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 )
 
-// newForward returns what sends requests on to a cluster.
+// newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	failures := &occasional{logger: p.logger}
 	return &httputil.ReverseProxy{
@@ -32,14 +32,14 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 	}
 }
 
-// rewrite makes the request that is sent of the one that came.
+// rewrite makes the outgoing request from the incoming one.
 func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: nothing here goes by it
 	r.Out.URL.Scheme, r.Out.URL.Host = g.cluster.Current().Address()
 	h := r.Out.Header
 	s := g.settings.Load()
 	internal := s.internal
-	// What the request says of itself was judged, and is said anew of what is sent.
+	// The gate has evaluated these headers. The Transport sets them again on the outgoing request.
 	h.Del("X-Request-Criticality")
 	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
 	h.Del("X-Envoy-Attempt-Count")
@@ -65,8 +65,8 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
-// sanitize takes out what services behind an edge believe of one another, and what a client
-// could therefore only make up. A header that a route takes the customer from stays.
+// sanitize removes headers that services behind the edge trust, and that a client could only
+// forge. A header that names the customer of a route stays.
 func sanitize(h http.Header, table *routes.Table) {
 	for name := range h {
 		if internalHeader(name) && !table.Trusted(name) {
@@ -75,8 +75,8 @@ func sanitize(h http.Header, table *routes.Table) {
 	}
 }
 
-// internalHeaders are names, and how names begin, of headers that are set inside. Some
-// servers take _ for -.
+// internalHeaders are names and prefixes of headers that are set inside. Some servers read _
+// as -.
 var internalHeaders = []string{"X-Envoy-", "X-Request-", "X-Forwarded-", "X-Real-Ip", "Forwarded", "Grpc-Previous-Rpc-Attempts", "Amz-Sdk-Request"}
 
 func internalHeader(name string) bool {
@@ -94,8 +94,8 @@ func internalHeader(name string) bool {
 	return false
 }
 
-// switches wants an upstream to change the protocol only where it was asked to, and only
-// to what it was asked for. Otherwise the connection is closed.
+// switches returns an error if an upstream switches protocols without a request to do so, or
+// to another protocol than the requested one. The connection is then closed.
 func switches(resp *http.Response) error {
 	asked := resp.Request.Header.Get("Upgrade")
 	if resp.StatusCode == http.StatusSwitchingProtocols && (asked == "" || !strings.EqualFold(resp.Header.Get("Upgrade"), asked)) {
@@ -104,14 +104,14 @@ func switches(resp *http.Response) error {
 	return nil
 }
 
-// keep puts a header into h as it came, if it did.
+// keep copies a header to h unchanged, if the request has it.
 func keep(h, came http.Header, name string) {
 	if values := came[name]; len(values) > 0 {
 		h[name] = values
 	}
 }
 
-// dropMember takes a member out of the baggage: W3C Baggage, section 3.3.
+// dropMember removes a member from the baggage: W3C Baggage, section 3.3.
 func dropMember(h http.Header, name string) {
 	values := h["Baggage"]
 	if len(values) == 0 {
@@ -131,7 +131,7 @@ func dropMember(h http.Header, name string) {
 	}
 }
 
-// buffers are those through which bodies are copied.
+// buffers are the buffers for copying bodies.
 var buffers = &bufferPool{sync.Pool{New: func() any { return new([bufferSize]byte) }}}
 
 const bufferSize = 32 << 10

@@ -18,7 +18,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// gateKey says between what a gate stands, by name.
+// A gateKey identifies a gate by the names of its listener and its cluster.
 type gateKey struct{ listener, cluster string }
 
 // A gate decides which requests of a listener a cluster gets.
@@ -56,7 +56,7 @@ func (p *Proxy) newGate(key gateKey, x *cluster, c ingress.Config) (*gate, error
 	return g, nil
 }
 
-// classify says what the configuration knows of a request.
+// classify returns the call of a request: class, customer, key and deadline by its route.
 func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	if route := g.settings.Load().table.Match(r); route != nil {
 		call.Criticality, call.Customer, call.Key = route.Class, route.Customer(r), route.LimitKey
@@ -68,9 +68,9 @@ func (g *gate) classify(r *http.Request) (call spillway.Call) {
 	return call
 }
 
-// exempt reports whether a request passes the gate unseen. Those that go elsewhere
-// do: a connection asks before it is known where they go. So does all that comes
-// when the gate is to be closed.
+// exempt reports whether a request bypasses the gate. Requests for another gate do, because a
+// connection asks before the route is known, and so do all requests while the gate is being
+// closed.
 func (g *gate) exempt(r *http.Request) bool {
 	s := g.settings.Load()
 	if s == nil || g.users.n.Load() < 0 {
@@ -112,9 +112,9 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	g.forward.ServeHTTP(x.Streaming(w), r)
 }
 
-// comeBack is after what time a client should come back for which err was refused by
-// other policies than those of the gate: not before they let it pass, as far as they
-// know. Those that were refused together are not to come back together.
+// comeBack returns the Retry-After for a request that a policy outside of the gate rejected
+// with err: not before that policy expects to admit it. The value is jittered so that clients
+// that were rejected together do not retry together.
 func (g *gate) comeBack(err error) time.Duration {
 	refused, ok := errors.AsType[*spillway.RejectedError](err)
 	if ok && refused.RetryAfter > 0 {
@@ -130,9 +130,8 @@ func (g *gate) comeBack(err error) time.Duration {
 	return time.Duration(float64(after) * (0.5 + rand.Float64()))
 }
 
-// turn waits for the turn of a request. What becomes of one that has had its turn is told
-// by other policies; that of one whose time was up before, or whose client left, is told
-// here.
+// turn waits for the turn of a request. It reports the outcome of requests that end in the
+// queue: deadline exceeded or client gone. Other policies report the outcome of the rest.
 func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, customer string) error {
 	now, call := time.Now(), spillway.Call{Key: g.key.cluster, Customer: customer, Criticality: turn.Criticality}
 	err := q.Enter(ctx, turn)
@@ -150,8 +149,7 @@ func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, cus
 	return err
 }
 
-// users counts those who use something that is to end when the last of them has
-// left.
+// users counts the users of a resource that is closed when the last user has left.
 type users struct {
 	n    atomic.Int64 // retired is added when no more may come
 	most atomic.Int64 // of n, since it was last asked for
@@ -167,7 +165,7 @@ func (u *users) gone() chan struct{} {
 	return u.none
 }
 
-// enter reports whether it is still there to be used. If so, leave must be called.
+// enter reports whether the resource may still be used. If so, leave must be called.
 func (u *users) enter() bool {
 	if n := u.n.Add(1); n > 0 {
 		u.raise(n)
@@ -204,7 +202,7 @@ func (u *users) count() int {
 // peak returns the most there were at once since it was last called.
 func (u *users) peak() int { return max(int(u.most.Swap(0)), u.count()) }
 
-// retire lets nobody in any more, and returns what is closed when all have left.
+// retire rejects new users, and returns a channel that is closed when all have left.
 func (u *users) retire() <-chan struct{} {
 	none := u.gone()
 	if u.n.Add(retired) == retired {

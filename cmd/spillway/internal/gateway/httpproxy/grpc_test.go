@@ -63,7 +63,7 @@ func ask(t *testing.T, c *http.Client, url, message string) (status string, resp
 	return status, resp, string(text)
 }
 
-// TestRefusalsOfGRPC sends calls to one endpoint that refuses and one that serves.
+// TestRefusalsOfGRPC sends calls to one endpoint that rejects and one that serves.
 func TestRefusalsOfGRPC(t *testing.T) {
 	quiet(t)
 	long := strings.Repeat("x", 5000)
@@ -125,8 +125,8 @@ func TestRefusalsOfGRPC(t *testing.T) {
 	}
 }
 
-// TestRefusalsOfGRPCTeachTheThrottle refuses all calls for overload, and then for
-// other reasons. A quota is that of one customer: it throttles nobody.
+// TestRefusalsOfGRPCTeachTheThrottle rejects all calls for overload, and then for other
+// reasons. A quota concerns one customer only, so it does not move the throttle.
 func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
 	quiet(t)
 	for status, learns := range map[string]bool{"14": true, "8": false, "5": false} {
@@ -146,8 +146,7 @@ func TestRefusalsOfGRPCTeachTheThrottle(t *testing.T) {
 	}
 }
 
-// TestTraceContextGoesThrough expects what tracing sends to come out as it came in, at an
-// edge as well.
+// TestTraceContextGoesThrough: tracing headers pass through unchanged, at an edge as well.
 func TestTraceContextGoesThrough(t *testing.T) {
 	quiet(t)
 	sent := map[string]string{

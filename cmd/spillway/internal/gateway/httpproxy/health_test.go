@@ -11,7 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 )
 
-// asked is an upstream that can be told to be ill. It counts what is no check.
+// asked is an upstream that the test can make unhealthy. It counts requests other than health
+// checks.
 type asked struct {
 	ill    atomic.Bool
 	served atomic.Int64
@@ -37,7 +38,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// until waits for something, for some seconds at most.
+// until waits for a condition, for some seconds at most.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); !is(); <-time.After(time.Millisecond) {
@@ -90,7 +91,7 @@ func TestUnhealthyEndpointsGetNothing(t *testing.T) {
 		if a, b := send(); a != 60 || b != 0 {
 			t.Errorf("%s: the healthy endpoint gets %d, the other %d", health.Type, a, b)
 		}
-		// What is known outlives a change of the cluster.
+		// The health of endpoints is kept across a change of the cluster.
 		changed := p.config
 		again := *changed
 		again.Clusters = append([]config.Cluster(nil), changed.Clusters...)

@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
-// guarded starts a proxy with narrow limits in front of what says everything again.
+// guarded starts a proxy with narrow limits in front of an echo server.
 func guarded(t testing.TB) *Proxy {
 	t.Helper()
 	address, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -34,8 +34,8 @@ func guarded(t testing.TB) *Proxy {
 	return start(t, c)
 }
 
-// TestHostileClients has each of them misbehave in its own way, all at once. It is to be
-// refused clearly or hung up on, and others are to be served as if nothing were.
+// TestHostileClients runs clients that misbehave in different ways at the same time. Each must
+// be rejected clearly or disconnected, and other clients must be served normally.
 func TestHostileClients(t *testing.T) {
 	quiet(t)
 	p := guarded(t)
@@ -102,7 +102,7 @@ func servesOthers(t *testing.T, p *Proxy) {
 	}
 }
 
-// resets begins many streams, and takes each back at once.
+// resets opens many streams, and resets each at once.
 func resets(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -113,8 +113,8 @@ func resets(n int) string {
 	return b.String()
 }
 
-// TestManyHalfOpenConnections has most of the connections that are allowed held by
-// clients who never ask, and the rest serve.
+// TestManyHalfOpenConnections: most of the allowed connections are held by silent clients, and
+// the rest still serve.
 func TestManyHalfOpenConnections(t *testing.T) {
 	quiet(t)
 	p := guarded(t)
@@ -134,8 +134,8 @@ func TestManyHalfOpenConnections(t *testing.T) {
 	servesOthers(t, p)
 }
 
-// FuzzCalls sends calls of gRPC whose frames and messages are anything, and refusals of
-// gRPC whose status and pushback are. A healthy call next to them is served.
+// FuzzCalls sends gRPC calls with arbitrary frames and messages, and answers with arbitrary
+// status and pushback. A healthy call at the same time must be served.
 func FuzzCalls(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x00\x05hello"), "application/grpc", "1S", byte(0), uint16(0))
 	f.Add([]byte("\x01\xff\xff\xff\xff"), "application/grpc+proto", "99999999H", byte(1), uint16(7))

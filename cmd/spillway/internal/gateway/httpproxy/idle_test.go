@@ -28,7 +28,7 @@ func cpu(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// healthyEnv tells the test binary to be a server whose health is good.
+// healthyEnv makes the test binary a server that passes its health checks.
 const healthyEnv = "SPILLWAY_TEST_HEALTHY"
 
 // TestHealthyServer is no test but the other process of TestIdleEndpoints.
@@ -122,7 +122,7 @@ func TestIdleEndpoints(t *testing.T) {
 	}
 }
 
-// TestServingEndpointsAreNotChecked: requests that are served say what a check would; an
+// TestServingEndpointsAreNotChecked: an endpoint that serves requests is not checked; an
 // endpoint whose requests fail is checked.
 func TestServingEndpointsAreNotChecked(t *testing.T) {
 	var good, bad asked

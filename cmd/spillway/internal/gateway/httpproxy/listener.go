@@ -24,7 +24,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// settings are what a listener can be told while it serves. They are replaced as a
+// settings are the settings that can change while a listener serves. They are replaced as a
 // whole.
 type settings struct {
 	config   *config.Listener
@@ -36,7 +36,7 @@ type settings struct {
 	tls      *tls.Config // nil: in the clear
 }
 
-// A target is a route with what stands behind it.
+// A target is a route with its gate and bounds.
 type target struct {
 	*routes.Route
 
@@ -44,7 +44,8 @@ type target struct {
 	bounds *clients.Bounds
 }
 
-// alike reports whether a listener with these settings can go on with others.
+// alike reports whether a listener with these settings can adopt the settings o without a
+// restart.
 func (s *settings) alike(o *settings) bool {
 	a, b := s.config, o.config
 	return a.Address == b.Address && (s.tls == nil) == (o.tls == nil) && a.MaxStreams == b.MaxStreams &&
@@ -52,7 +53,7 @@ func (s *settings) alike(o *settings) bool {
 		a.WriteTimeout == b.WriteTimeout && a.IdleTimeout == b.IdleTimeout // all else is read for each request
 }
 
-// match returns the target that is meant by a request, nil if there is none.
+// match returns the target that a request matches, or nil.
 func (s *settings) match(r *http.Request) *target {
 	if x := s.table.Match(r); x != nil {
 		return &s.targets[x.Index]
@@ -76,9 +77,9 @@ type listener struct {
 	users    users        // requests, those that have taken over their connection included
 }
 
-// listen opens a listener. Where one listens on that address already, the socket
-// stays: connections that wait to be accepted do not notice. The port 0 is another one
-// for each name.
+// listen opens a listener. If another listener has the address already, its socket is shared,
+// so that connections in the accept queue are not lost. The port 0 is a different port for
+// each name.
 func (p *Proxy) listen(l *config.Listener) (*listener, error) {
 	for name, old := range p.listeners {
 		if old.settings.Load().config.Address == l.Address && (name == l.Name || !strings.HasSuffix(l.Address, ":0")) {
@@ -105,7 +106,7 @@ func sameSocket(old *net.TCPListener) (*listener, error) {
 	return &listener{socket: s.(*net.TCPListener)}, nil
 }
 
-// serve begins to serve. Its settings are there.
+// serve starts the listener, whose settings have been stored.
 func (p *Proxy) serve(l *listener) {
 	s := l.settings.Load()
 	c := s.config
@@ -180,8 +181,8 @@ func (l *listener) run(secured bool) error {
 	return l.server.ServeTLS(l.accept, "", "")
 }
 
-// early makes connections refuse what the gate would that most requests meet: the
-// one of the last route, which is the widest.
+// early makes connections reject what the main gate would reject: the gate of the last route,
+// which matches the most requests.
 type early struct {
 	net.Listener
 	listener *listener
@@ -259,7 +260,7 @@ func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
 // is kept for retries by default.
 const shortBody = 64 << 10
 
-// pass has a request pass its gate.
+// pass sends a request through its gate.
 func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	to := l.enter(r)
 	if to == nil {
@@ -284,7 +285,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	g.handler.ServeHTTP(x, r)
 }
 
-// admits returns why a request is not served, wherever it goes.
+// admits returns why a request is rejected on any route, or nil.
 func (s *settings) admits(r *http.Request) error {
 	switch m := s.config.MaxBodyBytes; {
 	case r.Method == http.MethodConnect:
@@ -296,7 +297,7 @@ func (s *settings) admits(r *http.Request) error {
 	}
 }
 
-// enter returns the target of a request, whose gate must be left, nil if there is none.
+// enter returns the target of a request, or nil. The caller must leave its gate.
 func (l *listener) enter(r *http.Request) *target {
 	for {
 		x := l.settings.Load().match(r)
@@ -310,9 +311,9 @@ func (l *listener) enter(r *http.Request) *target {
 	}
 }
 
-// finish accepts no more, and lets connections end that have come before: each after
-// the request that it is about, at once if it is idle. A server that is told to shut
-// down hangs up on whoever has only just connected, and is about to ask.
+// finish stops accepting, and waits until open connections end: a busy one after its request,
+// an idle one at once. [http.Server.Shutdown] alone would close new connections whose first
+// request is about to arrive.
 func (l *listener) finish(ctx context.Context) {
 	_ = l.socket.Close() // an error says that it is closed already
 	<-l.served
@@ -328,11 +329,11 @@ func (l *listener) finish(ctx context.Context) {
 	}
 }
 
-// finishing is how long a connection that is new may take to ask for something.
+// finishing is the time that a new connection has for its first request.
 const finishing = time.Second
 
-// drain accepts no more, lets requests end as long as ctx allows, and cuts off the
-// others, which is an error.
+// drain stops accepting and waits for requests to end until ctx is done. It then cuts off the
+// remaining requests and returns an error.
 func (l *listener) drain(ctx context.Context) error {
 	defer l.cancel()
 	l.finish(ctx)

@@ -20,8 +20,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// A gauge measures a node, as a server measures itself: requests per second, and the
-// share of its places that is in use, over a fifth of a second.
+// A gauge measures a node, as a server measures itself: requests per second, and the share of
+// its slots in use, over 200 ms.
 type gauge struct {
 	node *node
 	mean time.Duration
@@ -48,7 +48,7 @@ func (g *gauge) report() string {
 	return g.text
 }
 
-// TestLoadReports has two endpoints of which one is four times as fast.
+// TestLoadReports has two endpoints, one of them four times as fast.
 func TestLoadReports(t *testing.T) {
 	var nodes []*node
 	for _, mean := range []time.Duration{10 * time.Millisecond, 40 * time.Millisecond} {
@@ -157,7 +157,7 @@ func mustMarshal(t *testing.T, qps float64) []byte {
 	return message
 }
 
-// rca is the service of reports out of band, of an endpoint that sends as fast as it can.
+// rca is the out-of-band reporting service of an endpoint that sends as fast as it can.
 type rca struct {
 	orcaservice.UnimplementedOpenRcaServiceServer
 
@@ -177,8 +177,8 @@ func (s *rca) StreamCoreMetrics(r *orcaservice.OrcaLoadReportRequest, stream orc
 	return nil
 }
 
-// TestOutOfBand: endpoints are asked for reports by a stream of gRPC, even without a
-// request; one that floods is read slowly, one without the service is left alone.
+// TestOutOfBand: endpoints send reports on a gRPC stream, even without requests. An endpoint
+// that floods is read slowly; an endpoint without the service is not asked again.
 func TestOutOfBand(t *testing.T) {
 	quiet(t)
 	services := []*rca{{qps: 100}, {qps: 300}}

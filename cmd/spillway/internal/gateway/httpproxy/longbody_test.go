@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// TestWholeRequestsPassLongBodies: while a client holds all that requests with a long body may
-// have, requests without a body and with a short one are served, by each protocol.
+// TestWholeRequestsPassLongBodies: while a client uses up the share of requests with long
+// bodies, requests without a body or with a short one are served, in each protocol.
 func TestWholeRequestsPassLongBodies(t *testing.T) {
 	quiet(t)
 	url, p := front(t, swallow, func(c *config.Config) {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// small is an upstream that can do few requests at a time, of which the others wait.
+// small is an upstream that processes few requests at a time. Other requests wait.
 type small struct {
 	places        chan struct{}
 	waiting, most atomic.Int64
@@ -28,9 +28,9 @@ func (s *small) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "done")
 }
 
-// TestCapacityIsFound offers an upstream of four places three times what it can do. The
-// gate must find by itself that few requests at a time are enough, keep the others
-// out, and refuse the least critical ones first.
+// TestCapacityIsFound offers an upstream with four slots three times its capacity. The gate
+// must find by itself that few concurrent requests are enough, and reject the others, the
+// least critical ones first.
 func TestCapacityIsFound(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -9,15 +9,14 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 )
 
-// Connect connects to a control plane, in the background: one that is away is no
+// Connect connects to a control plane in the background. An unreachable control plane is no
 // error.
 type Connect func(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, error)
 
-// errNoPlane is returned where a configuration names a control plane, and the program
-// has no way to connect to one.
+// errNoPlane is returned if a configuration names a control plane and [Config].Connect is nil.
 var errNoPlane = errors.New("xds: there is no way to connect to a control plane")
 
-// makePlane connects to the control plane, unless it is the one that there is.
+// makePlane connects to the control plane, unless it is connected already.
 func (p *Proxy) makePlane(n *next) (err error) {
 	x := n.config.XDS
 	switch {

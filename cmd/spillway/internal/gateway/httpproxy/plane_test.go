@@ -24,7 +24,7 @@ type plane struct {
 	closed  int
 }
 
-// limits are those of a cluster.
+// limits are the limits of a cluster.
 type limits struct {
 	*plane
 
@@ -69,8 +69,8 @@ func (l *limits) Close() {
 	}
 }
 
-// TestControlPlaneComesAndGoes: it is taken with the configuration or not at all, kept
-// while it is the same, and left when the last cluster has left it.
+// TestControlPlaneComesAndGoes: it is connected with the configuration or not at all, kept
+// while it is the same, and closed after the last cluster has stopped using it.
 func TestControlPlaneComesAndGoes(t *testing.T) {
 	quiet(t)
 	var log strings.Builder

@@ -26,11 +26,11 @@ import (
 
 // Config is what a proxy is started with.
 type Config struct {
-	// Logger is told of changes, and of upstreams that fail. Nil means nobody.
+	// Logger receives changes of the configuration and failures of upstreams. Nil discards them.
 	Logger *slog.Logger
-	// Observer, if not nil, is told of the decisions of all gates.
+	// Observer, if not nil, receives the decisions of all gates.
 	Observer spillway.Observer
-	// Accounts, if not nil, counts what becomes of requests of HTTP.
+	// Accounts, if not nil, counts the outcomes of HTTP requests.
 	Accounts *accounts.Book
 	// Decisions, if not nil, receives the rejections that no policy made. The Observer has those
 	// of policies.
@@ -40,11 +40,11 @@ type Config struct {
 	// Connect connects to the control plane that the configuration names. Nil means
 	// that it may name none.
 	Connect Connect
-	// Quotas has the quotas that are shared with other proxies. Nil means that there are none.
+	// Quotas has the quotas that are shared with other proxies. Nil shares no quotas.
 	Quotas *quotas.Set
 }
 
-// A Proxy is one that runs. It is safe for concurrent use; make one with [Start].
+// A Proxy is a running proxy. It is safe for concurrent use; create one with [New].
 type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer // of all gates
@@ -69,8 +69,8 @@ type Proxy struct {
 	plane     upstream.ControlPlane // nil: there is none
 }
 
-// New returns a Proxy without listeners. When ctx ends, so do all requests, but not the
-// proxy: that runs until it is told to [Proxy.Drain].
+// New returns a Proxy without listeners. When ctx ends, all requests are canceled. The proxy
+// itself runs until [Proxy.Drain] is called.
 func New(ctx context.Context, c Config) *Proxy {
 	p := &Proxy{
 		logger: c.Logger, config: &config.Config{}, connect: c.Connect, quotas: c.Quotas,
@@ -89,22 +89,23 @@ func New(ctx context.Context, c Config) *Proxy {
 	return p
 }
 
-// SetAccessLog sets where requests that end from now on are logged; nil is nowhere. It returns
-// what was set before.
+// SetAccessLog sets the log for requests that end from now on; nil turns it off. It returns
+// the previous log.
 func (p *Proxy) SetAccessLog(l *accesslog.Log) (former *accesslog.Log) { return p.access.Swap(l) }
 
 // errClosed is returned for a change of a proxy that has ended.
 var errClosed = errors.New("proxy: closed")
 
-// A Change is a configuration that is ready to be put in place. Exactly one of its methods
-// must be called, soon: until then there is no other change.
+// A Change is a configuration that is ready to be applied. Exactly one of its methods must be
+// called, soon: until then no other change can be prepared.
 type Change struct {
 	proxy *Proxy
 	next  *next
 }
 
-// Prepare makes all that a configuration needs, which was checked and has its defaults. Files
-// that it names, such as certificates, are read anew. If it fails, nothing has changed.
+// Prepare creates everything that a configuration needs. The configuration must have been
+// checked and have its defaults. Files that it names, such as certificates, are read again. If
+// Prepare fails, nothing has changed.
 func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -119,20 +120,20 @@ func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
 	return &Change{p, n}, nil
 }
 
-// Abandon leaves all as it was.
+// Abandon discards the change.
 func (c *Change) Abandon() {
 	defer c.proxy.mu.Unlock()
 	c.next.undo()
 }
 
-// Commit puts the configuration in place.
+// Commit applies the configuration.
 func (c *Change) Commit() {
 	defer c.proxy.mu.Unlock()
 	c.proxy.commit(c.next)
 }
 
-// Addr returns the address of a listener, by its name; the name "" is that of the
-// first. It is nil if there is none.
+// Addr returns the address of the named listener, or nil if it does not exist. The name ""
+// selects the first listener.
 func (p *Proxy) Addr(name string) net.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,9 +160,9 @@ func (p *Proxy) Serving() bool {
 	return false
 }
 
-// Drain ends the proxy: it accepts no more connections, lets requests under way end,
-// for as long as ctx and the configuration allow, and closes all that is left. It
-// returns an error if something was cut off, and at once if it was called before.
+// Drain shuts the proxy down: it stops accepting connections, waits for in-flight requests
+// until ctx is done or the drain timeout expires, and closes the rest. It returns an error if
+// a request was cut off. A second call returns immediately.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	closed := p.closed
@@ -196,8 +197,7 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	return err
 }
 
-// leaveFormer waits until listeners that were replaced have drained, as long as ctx
-// allows.
+// leaveFormer waits until replaced listeners have drained, or until ctx is done.
 func (p *Proxy) leaveFormer(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {
@@ -212,7 +212,7 @@ func (p *Proxy) leaveFormer(ctx context.Context) error {
 	}
 }
 
-// Stats says how a [Proxy] stands.
+// Stats is a snapshot of a [Proxy].
 type Stats struct {
 	Listeners map[string]ingress.ListenerStats
 	Clients   map[string]clients.Stats // of listeners
@@ -221,7 +221,7 @@ type Stats struct {
 	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
 }
 
-// GateStats says how the gate of a listener and a cluster stands.
+// GateStats is a snapshot of the gate of a listener and a cluster.
 type GateStats struct {
 	Listener, Cluster string
 	Requests          uint64 // that have come, whatever became of them
@@ -258,5 +258,5 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	return s
 }
 
-// wrap says in which part of the configuration an error was found.
+// wrap adds the part of the configuration that an error was found in.
 func wrap(part, name string, err error) error { return fmt.Errorf("%s %s: %w", part, name, err) }

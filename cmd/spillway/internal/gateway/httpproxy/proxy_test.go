@@ -61,9 +61,8 @@ func TestWhatRequestsSayIsJudged(t *testing.T) {
 	}
 }
 
-// TestWhoTheClientIs: at an edge nothing counts that a client says of others before it.
-// Inside, the first hop knows by which scheme and name the client came, and this one
-// does not.
+// TestWhoTheClientIs: at an edge, forwarding headers from clients are ignored. Inside, the
+// scheme and the host name from the first hop are kept.
 func TestWhoTheClientIs(t *testing.T) {
 	quiet(t)
 	for boundary, want := range map[string]string{"edge": "127.0.0.1 http a.test", "internal": "9.9.9.9, 127.0.0.1 https shop.example.com"} {
@@ -250,8 +249,8 @@ func TestOwnAnswers(t *testing.T) {
 	}
 }
 
-// TestRefusedClientsComeBackLater: also those that a policy of the way to the cluster
-// refuses are told what the configuration says, and that a layer above must not retry.
+// TestRefusedClientsComeBackLater: a rejection by a policy between gate and cluster also has
+// the configured Retry-After, and says that a layer above must not retry.
 func TestRefusedClientsComeBackLater(t *testing.T) {
 	quiet(t)
 	begun, end := make(chan struct{}, 1), make(chan struct{})

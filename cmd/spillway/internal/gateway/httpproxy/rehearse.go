@@ -19,9 +19,8 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// A Rehearsal is all of one listener but its socket: what a request meets is the code that
-// serves requests, and connections to endpoints are made by whoever rehearses. It serves one
-// request at a time.
+// A Rehearsal is one listener without its socket. Requests run through the code that serves
+// traffic; the caller provides the connections to endpoints. It serves one request at a time.
 type Rehearsal struct {
 	listener listener
 	settings *settings
@@ -29,8 +28,8 @@ type Rehearsal struct {
 	gates    map[gateKey]*gate
 }
 
-// Rehearse makes one of a configuration with its defaults. It must be closed, after its
-// connections.
+// Rehearse returns a Rehearsal for a configuration with its defaults. It must be closed, after
+// its connections.
 func Rehearse(
 	c *config.Config, l *config.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), o spillway.Observer,
 ) (*Rehearsal, error) {
@@ -54,7 +53,8 @@ func Rehearse(
 	return x, nil
 }
 
-// rehearse makes clusters that send nothing but requests.
+// rehearse makes clusters that send only requests: no health checks, and no fetches of load
+// reports.
 func (p *Proxy) rehearse(n *next, dial func(ctx context.Context, network, address string) (net.Conn, error)) error {
 	for i := range n.config.Clusters {
 		named := n.config.Clusters[i]
@@ -77,15 +77,15 @@ func (p *Proxy) rehearse(n *next, dial func(ctx context.Context, network, addres
 	return nil
 }
 
-// Routes returns those of the listener.
+// Routes returns the routes of the listener.
 func (x *Rehearsal) Routes() *routes.Table { return x.settings.table }
 
-// Judge returns what the gate of a route takes a request for, and what that claims.
+// Judge returns the gate's classification of a request, and what the request claims.
 func (x *Rehearsal) Judge(to *routes.Route, now time.Time, r *http.Request) (spillway.Call, ingress.Claims) {
 	return x.settings.targets[to.Index].gate.handler.Judge(now, r)
 }
 
-// Exempt reports whether a request passes the gate of a route unseen.
+// Exempt reports whether a request bypasses the gate of a route.
 func (x *Rehearsal) Exempt(to *routes.Route, r *http.Request) bool {
 	return x.settings.targets[to.Index].gate.exempt(r)
 }
@@ -100,7 +100,7 @@ func (x *Rehearsal) Disconnect() {
 	}
 }
 
-// Close ends the gates. The observer has all of their events then.
+// Close closes the gates. The observer has received all of their events when it returns.
 func (x *Rehearsal) Close() (err error) {
 	for _, g := range x.gates {
 		err = errors.Join(err, g.ingress.Close())

@@ -17,8 +17,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/frames"
 )
 
-// TestSilentCallsCostLittle: an endpoint that allows frames of 1 MiB, as net/http does, does
-// not have calls whose clients send nothing cost the proxy a buffer of that length each.
+// TestSilentCallsCostLittle: if an endpoint allows frames of 1 MiB, as net/http does, a call
+// whose client sends nothing must not cost the proxy a buffer of that size.
 func TestSilentCallsCostLittle(t *testing.T) {
 	quiet(t)
 	const calls, most = 60, 100 << 10 // bytes a call; with long frames it is 512 KiB
@@ -92,8 +92,8 @@ func atUpstream(t *testing.T, upstream *httptest.Server, secured bool) *config.C
 	return c
 }
 
-// TestProtocols: with TLS and without, calls of gRPC go by HTTP/2 and the rest by HTTP/1.1,
-// unless the configuration says otherwise.
+// TestProtocols: with and without TLS, gRPC calls use HTTP/2 and all others HTTP/1.1, unless
+// the configuration says otherwise.
 func TestProtocols(t *testing.T) {
 	quiet(t)
 	for _, secured := range []bool{false, true} {
@@ -126,8 +126,8 @@ func secondConn(t *testing.T, p *Proxy, text string) net.Conn {
 	return c
 }
 
-// TestConnectionsThatLeave: of a connection of HTTP/2 that ends while it has streams nothing
-// stays for its idle timeout.
+// TestConnectionsThatLeave: an HTTP/2 connection that ends with open streams leaves nothing in
+// memory for its idle timeout.
 func TestConnectionsThatLeave(t *testing.T) {
 	quiet(t)
 	const conns, most = 100, 8 << 10 // bytes a connection; what stayed was 28 kB

@@ -22,10 +22,10 @@ import (
 // soakFor is long in "go test -run Soak -soak 10m -timeout 15m".
 var soakFor = flag.Duration("soak", 10*time.Second, "how long TestSoak lasts")
 
-// TestSoak has clients of all kinds talk through a proxy while endpoints end and come
-// back, and the configuration changes. What is not to be done twice is done once at
-// most, whatever happens; once exactly if the answer says so; and not at all if the
-// answer says that it was refused. Nothing grows.
+// TestSoak has clients of all kinds talk through a proxy while endpoints end and come back,
+// and the configuration changes. A non-idempotent request is applied at most once; exactly
+// once if the answer says so; and not at all if the answer is a rejection. Resource usage must
+// not grow.
 func TestSoak(t *testing.T) {
 	length := *soakFor
 	if testing.Short() {
@@ -44,7 +44,7 @@ func TestSoak(t *testing.T) {
 	s.report()
 }
 
-// A soak is a proxy, what is around it, and what was seen.
+// A soak is a proxy, its environment, and the observations.
 type soak struct {
 	t       *testing.T
 	step    time.Duration // between changes
@@ -73,8 +73,8 @@ func newSoak(t *testing.T, length time.Duration) *soak {
 	return s
 }
 
-// config returns the n-th configuration. They differ in what is replaced: nothing but
-// numbers, the upstream, or the listener.
+// config returns the n-th configuration. They differ in what a change replaces: only numbers,
+// the upstream, or the listener.
 func (s *soak) config(n int) *config.Config {
 	c := config.ForUpstream(s.address, s.ups[0].address)
 	c.Mode, c.DrainTimeout = "enforce", 5*time.Second
@@ -105,7 +105,7 @@ func (s *soak) reload(ctx context.Context) {
 	}
 }
 
-// restart ends endpoints in the middle of what they do, and starts them again.
+// restart stops endpoints while they serve, and starts them again.
 func (s *soak) restart(ctx context.Context) {
 	sleep(ctx, s.step/2)
 	for n := 0; sleep(ctx, s.step); n++ {
@@ -142,7 +142,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	return sleep(ctx, d/2+rand.N(d))
 }
 
-// level is what must not grow.
+// A level is a measure that must not grow.
 type level struct{ goroutines, files, heap, resident float64 }
 
 func levelNow() level {
@@ -171,7 +171,7 @@ func (s *soak) look(ctx context.Context, length time.Duration) {
 	}
 }
 
-// report fails the test for what has grown, and for what was done too often.
+// report fails the test for levels that have grown and requests that were applied too often.
 func (s *soak) report() {
 	s.t.Logf("served %d, refused %d, failed while something was changed %d; %d streams, %d slow clients, %d reloads, %d restarts",
 		s.served.Load(), s.refused.Load(), s.failed.Load(), s.streams.Load(), s.slow.Load(), s.reloads.Load(), s.ended.Load())
@@ -217,7 +217,7 @@ func middle(levels []level, of func(level) float64) float64 {
 	return values[len(values)/2]
 }
 
-// freeAddress returns one at which nobody listens right now.
+// freeAddress returns an address without a listener.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -17,9 +17,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
-// A book has what was done for each client. A client makes its requests one after the
-// other, with numbers that count up, so that the last 64 are enough to see one that is
-// done twice.
+// A book records the applied requests of each client. A client sends its requests one after
+// the other, with increasing numbers, so the last 64 are enough to detect a duplicate.
 type book struct {
 	mu      sync.Mutex
 	clients [soakClients]entry
@@ -55,7 +54,7 @@ func (l *book) check(client int, n uint64) (done bool, twice int) {
 	return n <= e.last && e.done>>(e.last-n)&1 != 0, e.twice
 }
 
-// service is an upstream that does what it is told once for each time that it is told.
+// service is an upstream that applies each request it receives and records it.
 type service struct{ book *book }
 
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -101,7 +100,7 @@ func (s *service) order(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, "done")
 }
 
-// upgrade speaks its own protocol: it says all again.
+// upgrade switches to its own protocol: it echoes everything.
 func (s *service) upgrade(w http.ResponseWriter) {
 	c, rw, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -112,7 +111,7 @@ func (s *service) upgrade(w http.ResponseWriter) {
 	_, _ = io.Copy(c, rw)
 }
 
-// stream says all messages of a call again.
+// stream echoes all messages of a call.
 func stream(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/grpc")
 	w.Header().Set("Trailer", "Grpc-Status")
@@ -159,8 +158,8 @@ func soaked(second bool) (*http.Client, func()) {
 	return &http.Client{Transport: tr, Timeout: 20 * time.Second}, tr.CloseIdleConnections
 }
 
-// send sends a request. What it returns is 200 if it was served, 503 if it was refused,
-// and anything else if nobody knows.
+// send sends a request. It returns 200 if the request was served, 503 if it was rejected, and
+// another value if the outcome is unknown.
 func send(ctx context.Context, c *http.Client, r *http.Request, want string) int {
 	resp, err := c.Do(r.WithContext(ctx))
 	if err != nil {
@@ -196,8 +195,8 @@ func (s *soak) count(ctx context.Context, status int, calm bool, what string) {
 	}
 }
 
-// orders sends what must not be done twice: POST with an announced length and without
-// one, and calls of gRPC.
+// orders sends requests that must not be applied twice: POST with and without a declared
+// length, and gRPC calls.
 func (s *soak) orders(ctx context.Context, i int) {
 	c, end := soaked(i%3 == 2)
 	defer end()
@@ -393,8 +392,8 @@ func sip(ctx context.Context, c net.Conn) error {
 	return nil
 }
 
-// TestBook expects what is done twice to be noticed, and what is done late not to be taken
-// for it.
+// TestBook checks that the book detects duplicates, and does not mistake late requests for
+// them.
 func TestBook(t *testing.T) {
 	for _, row := range []struct {
 		done  []uint64

@@ -16,7 +16,7 @@ import (
 
 const trace = "4bf92f3577b34da6a3ce929d0e0e4736"
 
-// decided starts a proxy whose decisions are looked at.
+// decided starts a proxy, and returns its decisions.
 func decided(t *testing.T, h http.Handler, change func(*config.Config)) (address string, log *decisions.Log) {
 	t.Helper()
 	upstream, _ := upstreamAt(t, h)

@@ -11,8 +11,7 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A tuning is a limit of a cluster that follows what the cluster can do. It is a
-// [tuner.Limit].
+// A tuning is a limit that adapts to the capacity of a cluster. It implements [tuner.Limit].
 type tuning struct {
 	proxy  *Proxy
 	name   string // of the cluster
@@ -25,14 +24,13 @@ type tuning struct {
 	last   counts // at the last reading
 }
 
-// counts are those of a cluster.
+// counts are the counters of a cluster.
 type counts struct {
 	dropped  uint64 // by the limit in flight
 	admitted map[gateKey]uint64
 }
 
-// tune begins and ends tunings, as the configuration has them that has just been put in
-// place. The lock is held.
+// tune starts and stops tunings according to the current configuration. The lock is held.
 func (p *Proxy) tune() {
 	former := p.tunings
 	p.tunings = make(map[string]*tuning)
@@ -118,7 +116,7 @@ func (t *tuning) Read(_ context.Context, now time.Time, values []float64) (used 
 	return float64(waiting)
 }
 
-// count returns the counts as they are, and the meter that has the others.
+// count returns the current counts, and the meter with the others.
 func (t *tuning) count() (*upstream.Meter, counts) {
 	p := t.proxy
 	p.mu.Lock()
@@ -133,8 +131,8 @@ func (t *tuning) count() (*upstream.Meter, counts) {
 	return u.Meter(), c
 }
 
-// busiest returns the share of the gate that let in most since a time, as each has the
-// limit for itself.
+// busiest returns the share of the gate that admitted the most requests since a time, as each
+// gate has its own limit.
 func busiest(is, was map[gateKey]uint64) float64 {
 	var most, all uint64
 	for key, n := range is {

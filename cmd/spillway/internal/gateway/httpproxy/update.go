@@ -14,8 +14,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// next is a configuration that is ready to be put in place: nothing that is left to
-// do can fail.
+// next is a configuration that is ready to be applied: no remaining step can fail.
 type next struct {
 	config    *config.Config
 	listeners map[string]*listener // those kept and new ones
@@ -27,8 +26,8 @@ type next struct {
 	made      []func()              // undo what was made
 }
 
-// prepare makes all that a configuration needs and is not there yet. If it fails, all
-// of it is undone.
+// prepare creates what a configuration needs and does not exist yet. On failure everything is
+// undone.
 func (p *Proxy) prepare(c *config.Config) (*next, error) {
 	n := &next{
 		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
@@ -65,7 +64,7 @@ func (p *Proxy) make(n *next) error {
 	return nil
 }
 
-// makeCluster makes what sends to a cluster, unless nothing of it has changed.
+// makeCluster makes the client of a cluster, unless the cluster has not changed.
 func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 	kept := p.clusters[x.Name]
 	if kept == nil {
@@ -89,7 +88,7 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 	return nil
 }
 
-// makeSettings makes those of a listener but for its certificates, and its gates.
+// makeSettings makes the settings of a listener without its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 	s := &settings{
 		config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l),
@@ -107,7 +106,7 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 	return s, nil
 }
 
-// makeListener opens a listener, unless it is there.
+// makeListener opens a listener, unless it is open already.
 func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 	s, err := p.makeSettings(n, l)
 	if err != nil {
@@ -130,7 +129,7 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 	return nil
 }
 
-// makeGate makes a gate, unless it is there.
+// makeGate makes a gate, unless it exists.
 func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 	c := p.ingress(n, key, l)
 	c.Observer = p.observerOf(key.listener)
@@ -163,7 +162,7 @@ func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config
 	return ingress.Config{} // cannot be: routes were checked
 }
 
-// commit puts a configuration in place.
+// commit applies a configuration.
 func (p *Proxy) commit(n *next) {
 	for name, u := range n.upstreams {
 		p.impossible(n.clusters[name].replace(p.base, p.logger, u)) // it was checked
@@ -191,16 +190,16 @@ func (p *Proxy) commit(n *next) {
 	p.tune()
 }
 
-// impossible reports an error that cannot be.
+// impossible logs an error that cannot occur.
 func (p *Proxy) impossible(err error) {
 	if err != nil {
 		p.logger.Error("a part of the configuration was not changed", "error", err)
 	}
 }
 
-// end ends what a new configuration has no use for, as requests under way do. Gates
-// and clusters come last: what former listeners still serve goes through them. A former
-// control plane is told then what they refused.
+// end closes what the new configuration does not use, after in-flight requests have ended.
+// Gates and clusters close after the listeners, whose last requests still use them. The former
+// control plane closes last and receives the final report of their rejections.
 func (p *Proxy) end(n *next) {
 	var former sync.WaitGroup
 	for name, l := range p.listeners {

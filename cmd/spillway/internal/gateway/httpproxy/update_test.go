@@ -162,8 +162,8 @@ func TestDrainCutsOffInTheEnd(t *testing.T) {
 	}
 }
 
-// TestDrainWaitsForFormerListeners: a request that came by a listener which was replaced
-// since has as much time to end as all others.
+// TestDrainWaitsForFormerListeners: a request on a listener that has been replaced has the
+// same drain timeout as all others.
 func TestDrainWaitsForFormerListeners(t *testing.T) {
 	quiet(t)
 	begun, end := make(chan struct{}), make(chan struct{})
@@ -211,7 +211,8 @@ func TestDrainWaitsForFormerListeners(t *testing.T) {
 	}
 }
 
-// TestFormerListenersAreCutOffInTheEnd: they do not keep a proxy that is to end.
+// TestFormerListenersAreCutOffInTheEnd: former listeners do not delay the end of the proxy
+// after the drain timeout.
 func TestFormerListenersAreCutOffInTheEnd(t *testing.T) {
 	quiet(t)
 	begun := make(chan struct{})
@@ -266,7 +267,7 @@ func TestFreePortsAreNotShared(t *testing.T) {
 	}
 }
 
-// A ledger is an upstream that remembers which requests it has done, over restarts.
+// A ledger is an upstream that remembers across restarts which requests it has applied.
 type ledger struct {
 	mu   sync.Mutex
 	done map[string]int
@@ -321,9 +322,9 @@ func flaky(t *testing.T, h http.Handler, stop <-chan struct{}) (address string, 
 	return address, ended
 }
 
-// TestNothingIsLostOrDoneTwice restarts upstreams and changes the configuration under
-// load. What the client was told is done must have been done exactly once, and all
-// else at most once: these requests are not idempotent.
+// TestNothingIsLostOrDoneTwice restarts upstreams and changes the configuration under load. A
+// request that was answered with success must have been applied exactly once, and any other at
+// most once: these requests are not idempotent.
 func TestNothingIsLostOrDoneTwice(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

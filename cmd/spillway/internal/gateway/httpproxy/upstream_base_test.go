@@ -16,8 +16,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// A node is an endpoint that serves so many requests at once, lets as many wait, and
-// refuses the others.
+// A node is an endpoint that serves a number of requests at once, queues as many, and rejects
+// the others.
 type node struct {
 	slots   chan struct{}
 	queue   int64
@@ -164,7 +164,7 @@ func (o *outcome) one(t testing.TB, c *http.Client, url string, headers []string
 // minutes, and assert times as well.
 var measure = flag.Bool("measure", false, "take longer, and assert times too")
 
-// needMachine skips a test that measures what a machine can do while nothing else runs there.
+// needMachine skips a test that needs an otherwise idle machine.
 func needMachine(t testing.TB) {
 	t.Helper()
 	if !*measure {
@@ -180,9 +180,8 @@ func longer(short, long time.Duration) time.Duration {
 	return long
 }
 
-// needTime skips a test in which requests that nothing stood in the way of took much
-// longer than the endpoints do: the machine has no time, and what is measured says
-// nothing.
+// needTime skips a test if unhindered requests took much longer than the endpoints need: the
+// machine is busy, and measurements are meaningless.
 func needTime(t testing.TB, o *outcome, service time.Duration) {
 	t.Helper()
 	if p99 := o.quantile(0.99); p99 > 5*service {

@@ -74,8 +74,8 @@ func TestOneOfFourIsWeak(t *testing.T) {
 	}
 }
 
-// TestOneEndpointRefuses has one of two, four, ten endpoints refuse all requests, while
-// the others have capacity.
+// TestOneEndpointRefuses has one of two, four or ten endpoints reject all requests, while the
+// others have capacity.
 func TestOneEndpointRefuses(t *testing.T) {
 	for _, n := range []int{2, 4, 10} {
 		for _, hint := range []string{"", "1", "3600"} {
@@ -96,8 +96,8 @@ func TestOneEndpointRefuses(t *testing.T) {
 	}
 }
 
-// TestMaintenance: where all endpoints ask to come back in two minutes, the client is
-// told so, and gets the page; nothing is sent again but for the first requests.
+// TestMaintenance: if all endpoints send Retry-After with two minutes, the client gets this
+// header and the page; only the first requests are retried.
 func TestMaintenance(t *testing.T) {
 	page := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "120")
@@ -136,8 +136,7 @@ func TestMaintenance(t *testing.T) {
 	}
 }
 
-// chatty answers by path: /bad is refused, and customers that are over their quota get
-// 429.
+// chatty answers by path: it rejects /bad, and customers over their quota get a 429.
 func chatty(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasPrefix(r.URL.Path, "/bad"):
@@ -150,8 +149,8 @@ func chatty(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestWhatIsNotShared has 900 requests a second of one customer that is over its quota, or
-// of one path that always fails, beside 100 of others. The others notice nothing.
+// TestWhatIsNotShared sends 900 requests a second from one customer that is over its quota, or
+// to one path that always fails, and 100 other requests. The other requests are not affected.
 func TestWhatIsNotShared(t *testing.T) {
 	for _, row := range []struct {
 		name, path string
@@ -192,8 +191,8 @@ func TestWhatIsNotShared(t *testing.T) {
 	}
 }
 
-// TestEndpointsComeAndGo changes the endpoints under load: nothing fails, and what is
-// known of those that stay is kept.
+// TestEndpointsComeAndGo changes the endpoints under load: no request fails, and the state of
+// the remaining endpoints is kept.
 func TestEndpointsComeAndGo(t *testing.T) {
 	var addresses []string
 	var nodes []*node

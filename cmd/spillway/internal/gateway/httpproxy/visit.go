@@ -12,8 +12,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 )
 
-// A visit is what the access log and the span of a request need. Requests for which there is
-// neither have none.
+// A visit has the data for the access log and the span of a request. It is nil for requests
+// with neither.
 type visit struct {
 	http.ResponseWriter
 
@@ -26,7 +26,7 @@ type visit struct {
 	bytes  int64
 }
 
-// visit returns the visit of a request, nil if nobody wants one.
+// visit returns the visit of a request, or nil if it is neither logged nor traced.
 func (l *listener) visit(w http.ResponseWriter, r *http.Request, s *settings) *visit {
 	log := l.access.Load()
 	if log == nil && l.tracer == nil {
@@ -114,7 +114,7 @@ func spanName(x *accesslog.Record) string {
 	return x.Method + " " + x.Route
 }
 
-// attributes are those of a span.
+// attributes returns the attributes of a span.
 func attributes(x *accesslog.Record) []attribute.KeyValue {
 	all := []attribute.KeyValue{
 		attribute.String("http.request.method", x.Method), attribute.String("url.path", x.Path), attribute.Int("http.response.status_code", x.Status),

@@ -19,7 +19,7 @@ import (
 
 const parent = "00-" + trace + "-00f067aa0ba902b7-01"
 
-// watched starts a proxy with an access log and a tracer, either of which may be nil.
+// watched starts a proxy with an access log and a tracer; both may be nil.
 func watched(t *testing.T, h http.Handler, log *accesslog.Log, tracer *otel.Tracer) (url string, end func()) {
 	t.Helper()
 	address, _ := upstreamAt(t, h)
@@ -51,7 +51,7 @@ func fetch(t *testing.T, url string) {
 	resp.Body.Close()
 }
 
-// TestAccessLog: a line has whose request it was, what became of it, and how long it took where.
+// TestAccessLog: a line has the customer, the outcome and the latency at each stage.
 func TestAccessLog(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "access.json")
 	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
@@ -98,8 +98,9 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
-// TestTraceContext: without a tracer a traceparent is passed on as it is; with one, the request
-// keeps its trace, and the span of the proxy is the parent. A receiver that hangs delays nobody.
+// TestTraceContext: without a tracer a traceparent is passed on as it is; with one, the
+// request keeps its trace, and the span of the proxy is the parent. A receiver that hangs
+// delays no request.
 func TestTraceContext(t *testing.T) {
 	release := make(chan struct{})
 	hangs := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

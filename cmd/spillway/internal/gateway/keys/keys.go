@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// Server reads what a listener proves itself with, nil if it does not. It offers
-// protocols by ALPN.
+// Server reads the TLS configuration of a listener; nil without TLS. It offers protocols by
+// ALPN.
 func Server(c *config.ServerTLS, protocols ...string) (*tls.Config, error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // no TLS is none
@@ -34,13 +34,13 @@ func Server(c *config.ServerTLS, protocols ...string) (*tls.Config, error) {
 	return t, nil
 }
 
-// Secrets are what servers are spoken to with.
+// Secrets are the TLS settings for connections to servers.
 type Secrets struct {
 	Config *tls.Config // nil: in the clear
 	Text   string      // of all files: by it a change is noticed
 }
 
-// Client reads what servers are spoken to with.
+// Client reads the TLS settings for connections to servers.
 func Client(c *config.ClientTLS) (s Secrets, err error) {
 	if c == nil {
 		return s, nil

@@ -94,7 +94,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestErrors name the files that they are about, whoever reads them.
+// TestErrors checks that errors name their files.
 func TestErrors(t *testing.T) {
 	cert, key := made(t)
 	_, stranger := made(t)

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// leastToken is how long a token must be: a short one can be guessed.
+// leastToken is the minimum length of a token: a short token can be guessed.
 const leastToken = 16
 
-// A ShortTokenError says how many characters a file has that is to have a token.
+// A ShortTokenError is the number of characters in a token file that is too short.
 type ShortTokenError int
 
 func (e ShortTokenError) Error() string {
 	return fmt.Sprintf("has %d characters, must have %d at least", int(e), leastToken)
 }
 
-// Token reads the token by which operators may change something. The error is a
-// [ShortTokenError] if it could be guessed.
+// Token reads a token for operators. The error is a [ShortTokenError] if the token is too
+// short.
 func Token(name string) (string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {

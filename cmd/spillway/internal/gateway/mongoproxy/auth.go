@@ -5,24 +5,23 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// An identity is how far the authentication of a connection has come.
+// An identity is the state of the authentication of a connection.
 type identity struct {
 	user    string // who has been accepted; may be unknown
 	proven  bool   // somebody has been, and stays so until the connection ends
 	claimed string // who the client says to be, until the server accepts
 }
 
-// claim takes note of who a client says to be, in the document of a saslStart or an
-// authenticate.
+// claim records the user that a client names in a saslStart or an authenticate.
 func (c *conn) claim(doc []byte) {
 	if doc != nil {
 		c.who.claimed = message.Claimant(doc)
 	}
 }
 
-// proven takes note of an answer of the server to an authentication, nil if it has
-// failed. That changes nothing for who was accepted before: so it is in the server, and
-// a client must not get around the gates by it.
+// proven records the server's answer to an authentication; nil if it has failed. A failure
+// does not log out a user who was accepted before: the server keeps that user, too, and a
+// client must not bypass the gates by it.
 func (c *conn) proven(doc []byte) {
 	done := mongowire.Lookup(doc, "done")
 	switch {
@@ -34,7 +33,7 @@ func (c *conn) proven(doc []byte) {
 	}
 }
 
-// prove passes on a command that authenticates, and its answer.
+// prove forwards a command that authenticates, and its answer.
 func (c *conn) prove(f message.Frame, cmd *message.Command) error {
 	command := string(cmd.Name)
 	if command == "saslStart" || command == "authenticate" {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// TestProvenStaysSo: whoever has authenticated meets the gates from then on. A server
-// keeps a user whose next authentication fails, and one who logs out of another database.
+// TestProvenStaysSo: once a client has authenticated, the gates apply to its commands. The
+// server keeps a user whose next authentication fails, or who logs out of another database.
 func TestProvenStaysSo(t *testing.T) {
 	failed := doc(func(b *mongowire.Builder) { b.Double("ok", 0); b.Int("code", 18) })
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
@@ -48,8 +48,8 @@ func TestProvenStaysSo(t *testing.T) {
 	}
 }
 
-// TestHiddenAuthentication: before authentication no command may have its name where
-// the proxy does not look: it may be one that authenticates.
+// TestHiddenAuthentication: before authentication, a command whose name is outside of the
+// inspected part closes the connection, as it may authenticate.
 func TestHiddenAuthentication(t *testing.T) {
 	long := doc(func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 20<<10))) })
 	sequence := append(append([]byte{1}, u32(uint32(4+2+len(long)))...), append([]byte("a\x00"), long...)...)
@@ -68,8 +68,7 @@ func TestHiddenAuthentication(t *testing.T) {
 	}
 }
 
-// TestStrangersHaveClasses: a client that says nothing of itself is classified all the
-// same.
+// TestStrangersHaveClasses: a client without metadata is also classified.
 func TestStrangersHaveClasses(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) {
 		m.Classes = []config.MongoClass{{Criticality: "SHEDDABLE"}}

@@ -23,7 +23,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// A server is the least that is one: it answers each message as it was told.
+// A server is a minimal server: its field answer makes the answer to each message.
 type server struct {
 	net.Listener
 
@@ -123,7 +123,7 @@ func doc(fill func(*mongowire.Builder)) []byte {
 	return b.Document()
 }
 
-// fine answers all that wants an answer with ok.
+// fine answers each message that expects an answer with ok.
 func fine(h mongowire.Header, rest []byte) [][]byte {
 	if h.OpCode == mongowire.OpQuery {
 		return [][]byte{mongowire.AppendReply(nil, 1, h.RequestID, okDoc)}
@@ -163,7 +163,7 @@ func newFront(tb testing.TB, change func(*config.Mongo), servers ...*server) *fr
 	return newObserved(tb, nil, change, servers...)
 }
 
-// newObserved is newFront for somebody who is told what is decided.
+// newObserved is newFront with an observer.
 func newObserved(tb testing.TB, by spillway.Observer, change func(*config.Mongo), servers ...*server) *front {
 	tb.Helper()
 	m := config.Mongo{Name: "m", Address: "127.0.0.1:0"}
@@ -209,7 +209,7 @@ func (f *front) closed(r Reason) {
 	eventually(f.tb, "closed: "+r.String(), func() bool { return f.stats().Closed[r] > 0 })
 }
 
-// eventually waits until something is so, for ten seconds.
+// eventually waits until is returns true, for at most ten seconds.
 func eventually(tb testing.TB, what string, is func() bool) {
 	tb.Helper()
 	ticks := time.NewTicker(time.Millisecond)
@@ -223,7 +223,7 @@ func eventually(tb testing.TB, what string, is func() bool) {
 	tb.Fatalf("not %s after ten seconds", what)
 }
 
-// A peer is a client that speaks in bytes.
+// A peer is a client that sends and receives raw messages.
 type peer struct {
 	net.Conn
 
@@ -266,7 +266,7 @@ func (p *peer) receive() (mongowire.Header, []byte) {
 	return h, doc
 }
 
-// try reads a message, of which it returns the document.
+// try reads a message and returns its document.
 func (p *peer) try() (h mongowire.Header, doc []byte, err error) {
 	head := make([]byte, mongowire.HeaderSize)
 	if _, err := io.ReadFull(p.src, head); err != nil {
@@ -301,7 +301,7 @@ func (p *peer) ask(b []byte) []byte {
 // isOK reports whether a document says that a command has succeeded.
 func isOK(doc []byte) bool { return mongowire.Lookup(doc, "ok").True() }
 
-// ended wants the connection to be closed by the proxy.
+// ended checks that the proxy closes the connection.
 func (p *peer) ended() {
 	p.tb.Helper()
 	if h, doc, err := p.try(); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -309,7 +309,7 @@ func (p *peer) ended() {
 	}
 }
 
-// labels are those of an answer.
+// labels returns the error labels of an answer.
 func labels(doc []byte) string {
 	var all [][]byte
 	for _, v := range mongowire.Elements(mongowire.Lookup(doc, "errorLabels").Array()) {

@@ -19,7 +19,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// relay is the least that is a proxy: it carries bytes, in the kernel where that can.
+// relay is a minimal proxy: it copies bytes, in the kernel where possible.
 func relay(l net.Listener, to string) {
 	for {
 		down, err := l.Accept()
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serveAs is a process of its own, until its input ends. It says where it listens.
+// serveAs runs as a separate process until its input ends. It prints its address.
 func serveAs(what, to string) error {
 	keepApart(true)
 	if what == "relay" {
@@ -134,7 +134,7 @@ var foundMessage = mongowire.AppendMsg(nil, 1, 9, 0, doc(func(b *mongowire.Build
 	b.Double("ok", 1)
 }))
 
-// loop asks again and again, and appends how long each answer took.
+// loop sends commands repeatedly, and appends the latency of each answer.
 func (p *peer) loop(until time.Time, took []time.Duration) []time.Duration {
 	answer := make([]byte, len(foundMessage))
 	for now := time.Now(); now.Before(until); {
@@ -173,11 +173,11 @@ func (s *side) measure(n int, d time.Duration) {
 	all.Wait()
 }
 
-// BenchmarkBesideRelay shows what the proxy adds to the median of one client that asks
-// again and again, and how much it carries of what a relay does for 16 of them, all
-// gates on. Each is a process of its own on the same processor, clients and server
-// have the others, and they take turns, in slices of 100 ms, so that what the machine
-// does otherwise hits both. Run it with -benchtime 1x.
+// BenchmarkBesideRelay shows what the proxy adds to the median of one client that asks again
+// and again, and how much it carries of what a relay does for 16 of them, all gates on. Proxy
+// and relay are separate processes on the same processor; clients and server have the others.
+// They take turns in slices of 100 ms, so that other load on the machine affects both. Run it
+// with -benchtime 1x.
 func BenchmarkBesideRelay(b *testing.B) {
 	defer keepApart(false)()
 	for _, mode := range []string{"enforce", "observe", "off"} {
@@ -229,7 +229,7 @@ func besideRelay(b *testing.B, mode string) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkRead is what it costs to look at a command.
+// BenchmarkRead measures the cost of parsing a command.
 func BenchmarkRead(b *testing.B) {
 	f := message.Frame{Header: mongowire.ParseHeader(find), Head: find}
 	var c message.Command

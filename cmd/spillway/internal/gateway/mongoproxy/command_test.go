@@ -9,7 +9,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// TestRead is what is seen of messages in all their forms.
+// TestRead parses messages in all their forms.
 func TestRead(t *testing.T) {
 	inserted := commanding("insert", func(b *mongowire.Builder) { b.Int("maxTimeMS", 250) })
 	sequence := append(append([]byte{1}, u32(uint32(4+10+len(ping)))...), append([]byte("documents\x00"), ping...)...)

@@ -18,8 +18,8 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A conn is the connection of a client and that to its server. One goroutine serves
-// it; others only look at turn, and end it.
+// A conn is the connection of a client and its connection to the server. One goroutine serves
+// it; others only read turn, and close it.
 type conn struct {
 	listener *listener
 	socket   net.Conn // of the client; closing it counts
@@ -63,7 +63,7 @@ func (l *listener) newConn(nc net.Conn) *conn {
 	return c
 }
 
-// kill ends the connection. Anybody may call it.
+// kill closes the connection. It may be called by any goroutine.
 func (c *conn) kill(why *end) {
 	c.killed.CompareAndSwap(nil, why)
 	c.cancel()
@@ -106,14 +106,14 @@ func (c *conn) run() error {
 	}
 }
 
-// leaving reports whether the connection is to end once it is about nothing: the
-// listener ends, or the server is no more for this client or any other.
+// leaving reports whether the connection is to be closed once it is idle: the listener ends,
+// or its server was removed.
 func (c *conn) leaving() bool {
 	x := c.at.Load()
 	return c.listener.draining.Load() || x != nil && x.gone.Load()
 }
 
-// open takes the connection to its first message, and connects to a server.
+// open reads the first message and connects to a server.
 func (c *conn) open() error {
 	m := c.settings.config
 	var deadline time.Time
@@ -208,7 +208,7 @@ func (c *conn) await() error {
 	return nil
 }
 
-// idleError is why no message came.
+// idleError returns why no message arrived.
 func (c *conn) idleError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.leaving():
@@ -224,8 +224,9 @@ func (c *conn) idleError(err error) error {
 	}
 }
 
-// interrupt ends the connection if it waits for the client, or would for ever. If it
-// works, it ends after that by itself: it is leaving.
+// interrupt closes the connection if it waits for the client or streams answers to it. If a
+// command is in flight, the connection closes by itself afterwards, because leaving reports
+// true.
 func (c *conn) interrupt() {
 	if c.streams.Load() {
 		c.kill(&end{Drained, nil})
@@ -238,7 +239,7 @@ func (c *conn) interrupt() {
 	}
 }
 
-// one serves one message, whose first byte has arrived.
+// one handles one message, whose first byte has arrived.
 func (c *conn) one() error {
 	if s := c.listener.settings.Load(); s != c.settings {
 		c.settings = s
@@ -283,7 +284,7 @@ func (c *conn) one() error {
 	}
 }
 
-// space is where to expand a message, if it has to be.
+// space returns the buffer for decompressing a message.
 func (c *conn) space(f message.Frame) []byte {
 	if f.OpCode != mongowire.OpCompressed {
 		return nil

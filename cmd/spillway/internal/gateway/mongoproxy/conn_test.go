@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// setHello is what a member of a replica set says.
+// setHello is the hello of a replica set member.
 var setHello = doc(func(b *mongowire.Builder) {
 	b.Bool("ismaster", true)
 	b.Text("setName", "rs0")
@@ -35,8 +35,7 @@ func fields(doc []byte) string {
 	return strings.Join(all, " ")
 }
 
-// TestHello is what a client sees of a replica set, in each of the forms in which it
-// can ask.
+// TestHello checks what a client sees of a replica set, with each form of hello.
 func TestHello(t *testing.T) {
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
 		if h.OpCode == mongowire.OpQuery {
@@ -72,8 +71,8 @@ func TestHello(t *testing.T) {
 	}
 }
 
-// TestStream: a hello may be answered many times, and a client that has heard enough
-// takes the connection to the server along.
+// TestStream: a hello may have many answers. When the client disconnects, the server
+// connection is closed.
 func TestStream(t *testing.T) {
 	t.Parallel() // it waits for the watch
 	s := newServer(t, func(h mongowire.Header, _ []byte) (all [][]byte) {
@@ -154,7 +153,7 @@ func TestExhaustCursor(t *testing.T) {
 	}
 }
 
-// TestCounts: all have names of their own, and say what has happened.
+// TestCounts: all counters have unique names and the right values.
 func TestCounts(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{
@@ -196,7 +195,7 @@ func TestCounts(t *testing.T) {
 	}
 }
 
-// TestServerHangsUp: a client learns of it while it asks for nothing.
+// TestServerHangsUp: an idle client is disconnected when its server closes the connection.
 func TestServerHangsUp(t *testing.T) {
 	t.Parallel() // it waits for the watch
 	if runtime.GOOS != "linux" {
@@ -250,8 +249,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestPlacesAreTakenAtOnce: a client that makes two connections at the same time has
-// both at one server, whoever comes while they are made.
+// TestPlacesAreTakenAtOnce: a client that makes two connections at the same time has both at
+// one server, even if other clients connect meanwhile.
 func TestPlacesAreTakenAtOnce(t *testing.T) {
 	slow, err := net.Listen("tcp", "127.0.0.1:0") // nobody shakes hands
 	if err != nil {
@@ -288,7 +287,7 @@ func TestPlacesAreTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestFailover: where one server cannot be reached another is taken.
+// TestFailover: if a server is unreachable, another one is used.
 func TestFailover(t *testing.T) {
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -306,8 +305,8 @@ func TestFailover(t *testing.T) {
 	f.closed(Unreachable)
 }
 
-// TestServerTakenAway: connections to a server that a configuration has no more end, after
-// the command under way: else those of one client would be at two servers.
+// TestServerTakenAway: connections to a server that was removed from the configuration end
+// after the command in flight. Otherwise one client would have connections to two servers.
 func TestServerTakenAway(t *testing.T) {
 	asked, proceed := make(chan struct{}), make(chan struct{})
 	goOn := sync.OnceFunc(func() { close(proceed) })
@@ -350,7 +349,7 @@ func TestServerTakenAway(t *testing.T) {
 	}
 }
 
-// TestUpdateOfStallTimeout: it changes for connections that are there.
+// TestUpdateOfStallTimeout: the timeout changes for open connections.
 func TestUpdateOfStallTimeout(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.StallTimeout = 50 * time.Millisecond }, newServer(t, fine))
 	p := f.dial()
@@ -374,8 +373,8 @@ func TestUpdateOfStallTimeout(t *testing.T) {
 	f.closed(Stalled)
 }
 
-// TestUpdate: settings change for connections that are there; a listener that is new
-// listens, and one that is gone ends; and what is wrong changes nothing.
+// TestUpdate: settings change for open connections; new listeners start, removed listeners
+// end, and an invalid configuration changes nothing.
 func TestUpdate(t *testing.T) {
 	s := newServer(t, fine)
 	f := newFront(t, nil, s)
@@ -414,8 +413,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestIdle: who asks for nothing is sent away, if that is wanted, as is who never
-// says anything.
+// TestIdle: idle clients are disconnected, if configured, as are clients that never send a
+// message.
 func TestIdle(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) {
 		m.IdleTimeout, m.HandshakeTimeout = 50*time.Millisecond, 50*time.Millisecond
@@ -428,7 +427,7 @@ func TestIdle(t *testing.T) {
 	f.closed(Stalled)
 }
 
-// TestNothingIsLeft: goroutines end with what they are for.
+// TestNothingIsLeft: no goroutines leak.
 func TestNothingIsLeft(t *testing.T) {
 	before := runtime.NumGoroutine()
 	s := newServer(t, fine)

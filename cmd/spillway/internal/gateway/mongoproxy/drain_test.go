@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// TestDrain: a command under way ends, an idle connection is closed, and a hello that
-// waits does not hold anything up.
+// TestDrain: a command in flight completes, idle connections are closed, and an awaited hello
+// does not delay the drain.
 func TestDrain(t *testing.T) {
 	asked, proceed := make(chan struct{}), make(chan struct{})
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
@@ -69,7 +69,7 @@ func newStuck(t *testing.T) (*front, *peer) {
 	return f, p
 }
 
-// TestDrainCutsOff: what does not end is ended.
+// TestDrainCutsOff: commands that do not end in time are cut off.
 func TestDrainCutsOff(t *testing.T) {
 	f, p := newStuck(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
@@ -80,8 +80,8 @@ func TestDrainCutsOff(t *testing.T) {
 	p.ended()
 }
 
-// TestDrainCutsFormerOff: neither do commands of a listener that was taken away hold up
-// the end of the proxy, whatever time they were given then.
+// TestDrainCutsFormerOff: commands of a removed listener do not delay the end of the proxy
+// either, whatever their drain timeout.
 func TestDrainCutsFormerOff(t *testing.T) {
 	f, p := newStuck(t)
 	f.config.DrainTimeout = time.Hour
@@ -99,8 +99,8 @@ func TestDrainCutsFormerOff(t *testing.T) {
 	}
 }
 
-// TestDrainMeetsNewcomers: a connection that was accepted just before the listener was
-// closed does not wait for its client.
+// TestDrainMeetsNewcomers: a connection that was accepted just before the listener closed is
+// closed, too.
 func TestDrainMeetsNewcomers(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = -1 }, newServer(t, fine))
 	for _, l := range f.listeners {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// avoidFor is how long a server that failed or was overloaded gets no new clients, if
-// there are others.
+// avoidFor is how long a server gets no new clients after it failed or was overloaded, if
+// there are other servers.
 const avoidFor = time.Second
 
 // An endpoint is a server.
@@ -26,14 +26,14 @@ type endpoint struct {
 	conns   int          // under the mutex of its endpoints
 }
 
-// endpoints are the servers behind a listener, and which clients are where.
+// endpoints are the servers behind a listener, and the assignment of clients to them.
 type endpoints struct {
 	mu      sync.Mutex
 	all     []*endpoint
 	clients map[netip.Addr]*placed // those with connections
 }
 
-// placed is where the connections of a client go.
+// placed is the server of a client, with the number of its connections.
 type placed struct {
 	at    *endpoint
 	conns int
@@ -41,7 +41,7 @@ type placed struct {
 
 func newEndpoints() *endpoints { return &endpoints{clients: make(map[netip.Addr]*placed)} }
 
-// set changes the list of servers. Servers that stay are kept, the others are marked.
+// set changes the list of servers. Servers in both lists are kept; removed servers are marked.
 func (e *endpoints) set(addresses []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,9 +61,9 @@ func (e *endpoints) set(addresses []string) {
 	}
 }
 
-// enter picks the server for a connection of a client, and counts it there: not one of
-// the ones that were tried, and nil if there is no other. Whoever comes while it is made
-// sees that.
+// enter picks the server for a connection of a client, and counts it there at once, before it
+// is made, so that concurrent calls see it. It skips the servers in tried, and returns nil if
+// no other is left.
 func (e *endpoints) enter(client netip.Addr, now time.Time, tried []*endpoint) (best *endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -97,7 +97,7 @@ func (e *endpoints) enter(client netip.Addr, now time.Time, tried []*endpoint) (
 	return best
 }
 
-// leave is the end of a connection that has entered.
+// leave must be called when a connection that has entered ends.
 func (e *endpoints) leave(client netip.Addr, x *endpoint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// ends keeps what it is told of ends of commands.
+// ends is an observer that keeps the outcomes of commands.
 type ends struct {
 	mu  sync.Mutex
 	all []spillway.Event
@@ -44,7 +44,8 @@ func failing(code int32) func(mongowire.Header) [][]byte {
 	}
 }
 
-// TestEnds: of each command that meets the gates it is told once what became of it.
+// TestEnds: the outcome of each command that passes through the gates is reported exactly
+// once.
 func TestEnds(t *testing.T) {
 	limited := func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 1.0 / 3600, RequestBurst: 3600}
@@ -126,8 +127,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// TestInFlight: what the servers work on is in flight, and not what waits for news or
-// for its next attempt.
+// TestInFlight: commands that the servers work on are in flight; commands that wait for new
+// data or for a retry are not.
 func TestInFlight(t *testing.T) {
 	asked, proceed := make(chan struct{}, 9), make(chan struct{})
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
@@ -154,8 +155,8 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestLeftAtTheGate: of a command that was never sent, as its client has left, nothing is
-// told: nothing was offered.
+// TestLeftAtTheGate: a command whose client disconnected before it was sent has no event, as
+// nothing was offered.
 func TestLeftAtTheGate(t *testing.T) {
 	t.Parallel() // it waits for the watch
 	var told ends

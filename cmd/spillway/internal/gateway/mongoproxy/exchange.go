@@ -13,8 +13,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// admit takes a command through the gates to the server, in as many attempts as the
-// client's backpressure makes.
+// admit sends a command through the gates to the server, with retries on behalf of the client.
 func (c *conn) admit(f message.Frame, cmd *message.Command) error {
 	if c.mustProve() {
 		c.listener.counts.exempt.Add(1)
@@ -42,7 +41,7 @@ func (c *conn) admit(f message.Frame, cmd *message.Command) error {
 	}
 }
 
-// bypass sends a command on that no gate is asked about.
+// bypass sends a command on without asking a gate.
 func (c *conn) bypass(f message.Frame, cmd *message.Command) error {
 	var none ingress.Passage
 	a, err := c.exchange(f, cmd, &none)
@@ -52,13 +51,13 @@ func (c *conn) bypass(f message.Frame, cmd *message.Command) error {
 	return c.deliver(f, cmd, a)
 }
 
-// answered is an answer that was not sent on yet, and what it says.
+// answered is an answer that was not forwarded yet, with its verdict.
 type answered struct {
 	message.Frame
 	message.Verdict
 }
 
-// exchange sends a command on and returns the first answer, if there is to be one.
+// exchange forwards a command and returns the first answer, if the command has one.
 func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passage) (a answered, err error) {
 	if cmd.Waits() || cmd.NoReply() {
 		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
@@ -94,8 +93,8 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 	return a, nil
 }
 
-// blame is the outcome of a command that was broken off: a failure of the server, unless
-// the client has left or was the one that failed.
+// blame returns the outcome of a command that was interrupted: a server failure, unless the
+// client disconnected or failed.
 func (c *conn) blame(err error) spillway.Outcome {
 	if r := reasonOf(err); c.ctx.Err() == nil && (r == HungUp || r == Broken) {
 		return spillway.OutcomeFailed
@@ -103,8 +102,7 @@ func (c *conn) blame(err error) spillway.Outcome {
 	return spillway.OutcomeAbandoned
 }
 
-// answer reads the beginning of an answer to the message id, or whatever comes after
-// an answer that was not the last.
+// answer reads the beginning of the answer to the message id, or of the next streamed answer.
 func (c *conn) answer(id int32, next bool) (f message.Frame, err error) {
 	if next { // nobody asks, so nothing is cut off where it ends
 		c.streams.Store(true)
@@ -135,7 +133,7 @@ func (c *conn) judge(f message.Frame, cmd *message.Command) (message.Verdict, er
 	return message.Judge(f, space[:], cmd.Flags&mongowire.ExhaustAllowed != 0)
 }
 
-// deliver sends the answer to the client, and the ones that follow it.
+// deliver sends the answer to the client, and the streamed answers after it.
 func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error {
 	if f.Rest == 0 {
 		c.down.Pass(f)
@@ -160,7 +158,7 @@ func (c *conn) deliver(f message.Frame, cmd *message.Command, a answered) error 
 	}
 }
 
-// refuse answers a command instead of the server.
+// refuse answers a rejected command instead of the server.
 func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejection) error {
 	c.down.Pass(f)
 	if err := c.down.Stream(f.Rest, nil); err != nil {
@@ -180,8 +178,8 @@ func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejectio
 	return clientErrorOf(c.down.Write(b))
 }
 
-// identify finds out what the configuration says of the client, whenever more is known
-// of it or the configuration has changed.
+// identify looks the client up in the configuration, whenever more is known about the client
+// or the configuration has changed.
 func (c *conn) identify() {
 	c.caller.Application = c.client.Application
 	for _, prefix := range c.settings.config.Parameters.RequestApplications {
@@ -192,11 +190,11 @@ func (c *conn) identify() {
 	c.known = c.classify("")
 }
 
-// call is what the policies know of a command.
+// call returns the call of a command for the policies.
 func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
 	if c.settings.byDatabase {
-		// A body that is long may have $db at its end, which is not here. Connections
-		// are mostly used for one database.
+		// A long body may have $db at its end, outside of the buffer. Most connections use one
+		// database.
 		if cmd.Database != nil && string(cmd.Database) != c.database {
 			c.database = string(cmd.Database)
 		}
@@ -210,7 +208,7 @@ func (c *conn) call(now time.Time, cmd *message.Command) spillway.Call {
 	return call
 }
 
-// classify returns what the first class says that is meant.
+// classify returns the call with the settings of the first class that matches.
 func (c *conn) classify(database string) spillway.Call {
 	call := spillway.Call{Key: c.settings.config.Name}
 	for i := range c.settings.config.Classes {

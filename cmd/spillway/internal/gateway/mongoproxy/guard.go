@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// What a connection may do before it has authenticated, where the configuration says
-// that the servers demand it. The commands and the time are several times what SCRAM and
-// the commands of a shell before it need.
+// The limits of a connection before it has authenticated, where the configuration says that
+// the servers demand authentication. They are several times what SCRAM and the commands of a
+// shell before it need.
 const (
 	// Also of the first message of every connection, which is a hello: the length of a
 	// page. Commands that authenticate are shorter.
@@ -32,7 +32,8 @@ var (
 	errUnprovenPacked = errors.New("a compressed command before authentication")
 )
 
-// unproven is what a connection has done before it has authenticated.
+// unproven has the number of commands and the deadline of a connection that has not
+// authenticated.
 type unproven struct {
 	commands int
 	until    time.Time // zero before the first command other than hello
@@ -41,7 +42,7 @@ type unproven struct {
 // mustProve reports whether the connection still has to authenticate.
 func (c *conn) mustProve() bool { return c.settings.config.Authentication && !c.who.proven }
 
-// longest is the longest message that is taken now; 0 is what the protocol allows.
+// longest returns the maximum length of the next message; 0 is the maximum of the protocol.
 func (c *conn) longest() int {
 	if c.mustProve() {
 		return maxUnprovenMessage
@@ -77,8 +78,7 @@ func (c *conn) guard(f message.Frame, cmd *message.Command) error {
 	return nil
 }
 
-// idle returns how long the connection may wait for its next message; not above zero is
-// without limit.
+// idle returns the maximum wait for the next message; zero or less is no limit.
 func (c *conn) idle() time.Duration {
 	t := c.settings.config.IdleTimeout
 	if !c.mustProve() {
@@ -94,17 +94,16 @@ func (c *conn) idle() time.Duration {
 	return limit
 }
 
-// ownsProof reports whether a client could authenticate with the certificate of the
-// proxy, which is what the server sees. Then it must not, unless the configuration says
-// so.
+// ownsProof reports whether a client could authenticate with the certificate of the proxy,
+// which is the one that the server sees. This is rejected unless the configuration allows it.
 func (c *conn) ownsProof() bool {
 	m := c.settings.config
 	return m.UpstreamTLS != nil && m.UpstreamTLS.Certificate != "" && !m.SharedX509
 }
 
-// borrows reports whether a command, or the authentication in a hello, would
-// authenticate by X.509. A field that is there twice is looked at twice: which one a
-// server reads is not known.
+// borrows reports whether a command, or the authentication in a hello, would authenticate by
+// X.509. Both values of a duplicate field are checked, as it is unknown which one a server
+// reads.
 func borrows(name string, doc []byte) bool {
 	if name == "authenticate" && mongowire.Lookup(doc, "mechanism").Kind == 0 {
 		return true // the mechanism that it is for
@@ -168,9 +167,9 @@ func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 	return clientErrorOf(c.down.Write(b))
 }
 
-// first reads all of the first message, whose first bytes have arrived: before that
-// the connection costs a server nothing, and the proxy a buffer of 1 KiB that grows with
-// what arrives. All of it has the time of the handshake.
+// first reads the complete first message within the handshake timeout. Until then the
+// connection costs the server nothing, and the proxy a buffer of 1 KiB that grows with the
+// data that arrives.
 func (c *conn) first(deadline time.Time) error {
 	l := c.down
 	more := func(n int) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// counting answers all with ok, and counts what came.
+// counting answers every message with ok, and counts them.
 func counting(n *atomic.Int64) func(mongowire.Header, []byte) [][]byte {
 	return func(h mongowire.Header, rest []byte) [][]byte {
 		n.Add(1)
@@ -172,8 +172,8 @@ func TestBeforeAuthentication(t *testing.T) {
 	eventually(t, "closed twice", func() bool { return f.stats().Closed[Unauthenticated] == 2 })
 }
 
-// TestFirstMessageComesBeforeTheServer: what does not complete a first message opens no
-// connection to a server and keeps almost no memory, however much it announces.
+// TestFirstMessageComesBeforeTheServer: a client that does not complete its first message
+// causes no connection to a server and almost no memory, whatever length it declares.
 func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	s := newServer(t, fine)
 	f := newFront(t, func(m *config.Mongo) { m.HandshakeTimeout = 5 * time.Second }, s)
@@ -207,8 +207,8 @@ func TestFirstMessageComesBeforeTheServer(t *testing.T) {
 	eventually(t, "closed as stalled", func() bool { return f.stats().Closed[Stalled] == 500 })
 }
 
-// TestCrowdedByTheSilent: with connections that say nothing, or drip, up to the limit,
-// an honest client gets through after seconds, not after the handshake timeout of each.
+// TestCrowdedByTheSilent: if silent or slow connections reach the limit, an honest client gets
+// through after seconds, not after their handshake timeouts.
 func TestCrowdedByTheSilent(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) { m.MaxConnections = 100; m.HandshakeTimeout = time.Minute }, newServer(t, fine))
 	for i := range 100 {
@@ -236,8 +236,8 @@ func TestCrowdedByTheSilent(t *testing.T) {
 	}
 }
 
-// TestMemoryOfRetriesGrowsWithWhatArrives: a command that is kept for a retry takes
-// memory as it comes, and none when the process has none left; it is then sent once.
+// TestMemoryOfRetriesGrowsWithWhatArrives: a command that is buffered for a retry takes memory
+// as it arrives. If the memory budget is used up, it is not buffered and sent once.
 func TestMemoryOfRetriesGrowsWithWhatArrives(t *testing.T) {
 	var tries atomic.Int64
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {

@@ -5,8 +5,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// greet passes a hello on, and what is answered: once, or each time that the server has
-// news.
+// greet forwards a hello and its answer, or its answers if the server streams them.
 func (c *conn) greet(f message.Frame, cmd *message.Command) error {
 	s := c.settings
 	if !c.greeted {

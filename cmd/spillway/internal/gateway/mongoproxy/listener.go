@@ -20,8 +20,8 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// settings are what a listener can be told while it serves. They are replaced as a
-// whole, and count for each connection from its next command on.
+// settings are the settings that can change while a listener serves. They are replaced as a
+// whole, and apply to each connection from its next command on.
 type settings struct {
 	config           *config.Mongo
 	all              *config.Config
@@ -54,7 +54,7 @@ func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings,
 	return s, err
 }
 
-// counts are what a listener has seen.
+// counts are the counters of a listener.
 type counts struct {
 	commands, exempt, admitted, dropped, overloads, retries, rescued atomic.Uint64
 
@@ -88,7 +88,7 @@ type listener struct {
 	tuning atomic.Pointer[tuning] // nil: its limits stay
 }
 
-// logRate is how many lines a second a listener writes about connections.
+// logRate is the maximum number of log lines per second about connections of a listener.
 const logRate = 10
 
 // newListener opens a listener. It does not serve yet.
@@ -163,7 +163,7 @@ func (l *listener) loop() {
 	}
 }
 
-// over is the end of a connection.
+// over is called when a connection has ended.
 func (l *listener) over(c *conn, why *end) {
 	l.mu.Lock()
 	delete(l.conns, c)
@@ -191,11 +191,11 @@ func (l *listener) each(f func(*conn)) {
 	}
 }
 
-// watchEvery is how often connections are looked at that have not moved.
+// watchEvery is the interval at which connections without progress are checked.
 const watchEvery = time.Second
 
-// watch ends connections of which the side that is not listened to has hung up: the
-// client of one that works, the server of one that does not.
+// watch closes connections whose other side has hung up: the client while a command runs, the
+// server while the connection is idle.
 func (l *listener) watch() {
 	ticks := time.NewTicker(watchEvery)
 	defer ticks.Stop()
@@ -209,8 +209,7 @@ func (l *listener) watch() {
 	}
 }
 
-// look looks at the side that is not listened to, if the connection has not moved since
-// the last time.
+// look checks the other side, if the connection has made no progress since the last check.
 func (c *conn) look() {
 	turn := c.turn.Load()
 	if turn != c.looked {
@@ -232,15 +231,15 @@ func (c *conn) look() {
 // round trip to the other side of the world, three times, with TLS.
 const crowdedHandshake = time.Second
 
-// crowded reports whether three quarters of the connections are taken. Clients that do
-// not say anything then must not keep the others out.
+// crowded reports whether three quarters of the connections are taken. Silent clients must
+// then not keep others out.
 func (l *listener) crowded() bool {
 	limit := l.settings.Load().config.MaxConnections
 	return limit > 0 && l.open() > limit/4*3
 }
 
-// update puts other settings in place, which were checked. Connections to servers that
-// are gone end when they may.
+// update applies other settings, which were checked. Connections to removed servers close when
+// they are idle.
 func (l *listener) update(s *settings) error {
 	l.endpoints.set(s.config.Endpoints)
 	l.each(func(c *conn) {
@@ -261,8 +260,8 @@ func (l *listener) updateGate(s *settings) error {
 	return l.gate.Update(l.ingress(s))
 }
 
-// drain accepts no more, lets commands end for as long as ctx allows, and cuts off what
-// is left, which is an error.
+// drain stops accepting and waits for commands to end until ctx is done. It then cuts off the
+// remaining commands and returns an error.
 func (l *listener) drain(ctx context.Context) error {
 	_ = l.accept.Close() // an error says that it is closed
 	l.draining.Store(true)
@@ -288,7 +287,7 @@ func (l *listener) drain(ctx context.Context) error {
 	return errors.Join(err, l.gate.Close())
 }
 
-// drainEvery is how often connections are told to end that may.
+// drainEvery is the interval at which drain closes idle connections.
 const drainEvery = 20 * time.Millisecond
 
 func (l *listener) open() int {

@@ -14,9 +14,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
-// A Proxy is all listeners for clients of MongoDB. It is safe for concurrent use; make
-// one with [New], give it a configuration with [Proxy.Update], or [Proxy.Prepare], and
-// end it with [Proxy.Drain].
+// A Proxy has all listeners for MongoDB clients. It is safe for concurrent use; make one with
+// [New], give it a configuration with [Proxy.Update], or [Proxy.Prepare], and end it with
+// [Proxy.Drain].
 type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer
@@ -31,8 +31,8 @@ type Proxy struct {
 	listeners map[string]*listener // by what keeps them
 }
 
-// New returns a Proxy without listeners. When ctx ends, so does all that connections
-// wait for. A nil logger or observer is none; without a set no quota is shared with other proxies.
+// New returns a Proxy without listeners. When ctx ends, all connections end. Logger, observer
+// and shared may be nil; with a nil set, quotas are not shared with other proxies.
 func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer, shared *quotas.Set) *Proxy {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -42,8 +42,8 @@ func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer, s
 	return p
 }
 
-// keyOf is what a listener is known by from one configuration to the next: its
-// address, as long as that is not any free one.
+// keyOf returns the key that identifies a listener across configurations: its address, with
+// its name if the port is 0.
 func keyOf(m *config.Mongo) string {
 	if strings.HasSuffix(m.Address, ":0") {
 		return m.Name + " " + m.Address
@@ -51,8 +51,8 @@ func keyOf(m *config.Mongo) string {
 	return m.Address
 }
 
-// A Change is a configuration that is ready to be put in place. Exactly one of its
-// methods must be called, soon: until then there is no other change.
+// A Change is a configuration that is ready to be applied. Exactly one of its methods must be
+// called, soon: until then no other change can be prepared.
 type Change struct {
 	proxy    *Proxy
 	config   *config.Config
@@ -62,8 +62,8 @@ type Change struct {
 
 var errClosed = errors.New("mongoproxy: closed")
 
-// Prepare makes all that a configuration needs, which was checked and has its defaults.
-// If it fails, nothing has changed.
+// Prepare creates everything that a configuration needs. The configuration must have been
+// checked and have its defaults. If Prepare fails, nothing has changed.
 func (p *Proxy) Prepare(c *config.Config) (*Change, error) {
 	p.mu.Lock()
 	if p.closed {
@@ -98,7 +98,7 @@ func (n *Change) add(m *config.Mongo) error {
 	return err
 }
 
-// Abandon leaves all as it was.
+// Abandon discards the change.
 func (n *Change) Abandon() {
 	for _, l := range n.fresh {
 		if l != nil {
@@ -108,8 +108,8 @@ func (n *Change) Abandon() {
 	n.proxy.mu.Unlock()
 }
 
-// Commit puts the configuration in place. Connections of listeners that are gone, and to
-// servers that are, end after the command that they are about.
+// Commit applies the configuration. Connections of removed listeners and to removed servers
+// end after their command in flight.
 func (n *Change) Commit() {
 	p := n.proxy
 	defer p.mu.Unlock()
@@ -133,15 +133,15 @@ func (n *Change) Commit() {
 	}
 }
 
-// impossible reports an error that cannot be: the configuration was checked.
+// impossible logs an error that cannot occur, as the configuration was checked.
 func (p *Proxy) impossible(err error) {
 	if err != nil {
 		p.logger.Error("a part of the configuration was not changed", "error", err)
 	}
 }
 
-// Update puts another configuration in place, as a whole or not at all. It must have
-// been checked, and have its defaults.
+// Update applies another configuration, as a whole or not at all. It must have been checked,
+// and have its defaults.
 func (p *Proxy) Update(c *config.Config) error {
 	n, err := p.Prepare(c)
 	if err != nil {
@@ -163,7 +163,7 @@ func (p *Proxy) Serving() bool {
 	return false
 }
 
-// Addr returns the address of a listener, by its name; nil if there is none.
+// Addr returns the address of the named listener, or nil if it does not exist.
 func (p *Proxy) Addr(name string) net.Addr {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -175,10 +175,9 @@ func (p *Proxy) Addr(name string) net.Addr {
 	return nil
 }
 
-// Drain ends the proxy: it accepts no more connections, lets commands under way end,
-// for as long as ctx allows, and closes all that is left, that of former listeners
-// too. It returns an error if something was cut off, but for the latter, of which the
-// log tells.
+// Drain shuts the proxy down: it stops accepting connections, waits for commands in flight
+// until ctx is done, and closes the rest. It returns an error if a command of a current
+// listener was cut off; for former listeners this is only logged.
 func (p *Proxy) Drain(ctx context.Context) error {
 	p.mu.Lock()
 	closed := p.closed

@@ -8,10 +8,10 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 )
 
-// A Reason is why a connection was closed.
+// A Reason says why a connection was closed.
 type Reason uint8
 
-// The reasons. The first three are no party's fault.
+// The reasons. The first three are not errors.
 const (
 	Left            Reason = iota // the client hung up between messages
 	Drained                       // the proxy or the listener ends, or the server was taken away
@@ -27,7 +27,7 @@ const (
 	reasons
 )
 
-// Reasons is how many values a [Reason] has.
+// Reasons is the number of values of a [Reason].
 const Reasons = int(reasons)
 
 var reasonNames = [Reasons]string{
@@ -75,8 +75,7 @@ func reasonOf(err error) Reason {
 	return Cut
 }
 
-// clientError is what reading from a client, or writing to it, failed with in the
-// middle of something.
+// clientError gives a reason to an error of a read from or a write to a client.
 func clientError(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return because(Stalled, err)
@@ -84,7 +83,7 @@ func clientError(err error) error {
 	return because(Cut, err)
 }
 
-// serverError is what reading from a server, or writing to it, failed with.
+// serverError gives a reason to an error of a read from or a write to a server.
 func serverError(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -92,7 +91,7 @@ func serverError(err error) error {
 	return because(HungUp, err)
 }
 
-// clientErrorOf is clientError, and nil of nil.
+// clientErrorOf is clientError, but returns nil for nil.
 func clientErrorOf(err error) error {
 	if err == nil {
 		return nil
@@ -100,7 +99,7 @@ func clientErrorOf(err error) error {
 	return clientError(err)
 }
 
-// requestError is what sending a command on failed with.
+// requestError gives a reason to an error of forwarding a command.
 func requestError(err error) error {
 	if other, ok := errors.AsType[link.OtherSideError](err); ok {
 		return serverError(other.Err)
@@ -108,7 +107,7 @@ func requestError(err error) error {
 	return clientError(err)
 }
 
-// answerError is what sending an answer on failed with, if it did.
+// answerError gives a reason to an error of forwarding an answer; nil for nil.
 func answerError(err error) error {
 	if err == nil {
 		return nil

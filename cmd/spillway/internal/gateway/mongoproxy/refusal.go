@@ -13,7 +13,7 @@ const (
 	labelRetryable  = "RetryableError"
 )
 
-// refusals are the documents that refusals are answered with, made ahead of time.
+// refusals are the documents that answer rejected commands, made ahead of time.
 type refusals struct {
 	overloaded, quota, dontRetry []byte
 	retries                      bool // are allowed
@@ -46,7 +46,7 @@ func refusal(text string, base int32, retry bool) []byte {
 	return b.Document()
 }
 
-// of returns what to answer.
+// of returns the document to answer.
 func (r *refusals) of(x ingress.Rejection) []byte {
 	switch {
 	case x.DontRetry:

@@ -11,9 +11,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 )
 
-// relay carries what it does not understand, until one side has ended, takes nothing for
-// the stall timeout, or both are silent for the idle timeout. It reports that as the end
-// of the connection.
+// relay copies bytes between client and server without parsing them, until one side closes, a
+// write stalls for the stall timeout, or both sides are silent for the idle timeout. It
+// returns why the connection ended.
 func (c *conn) relay() error {
 	c.streams.Store(true)
 	if err := c.up.Write(c.down.Peek()); err != nil {
@@ -29,18 +29,18 @@ func (c *conn) relay() error {
 	return end
 }
 
-// A relaying is the two directions of a connection that is not understood.
+// A relaying has the two directions of a connection that is not parsed.
 type relaying struct {
 	idle, stall time.Duration // not above zero: no limit
 	began       time.Time
 	moved       atomic.Int64 // when something was copied last, in either direction: nanoseconds since began
 }
 
-// relayLook is how often a read is interrupted at least, to see whether the connection is
-// idle: what was copied is known then only.
+// relayLook is the maximum duration of a read, after which it is interrupted to check whether
+// the connection is idle: only then the number of copied bytes is known.
 const relayLook = 30 * time.Second
 
-// copy copies one direction. The kernel does where it can.
+// copy copies one direction, in the kernel where possible.
 func (r *relaying) copy(to, from *link.Link, over Reason) *end {
 	for {
 		start := time.Now()

@@ -12,8 +12,8 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// A moody server is overloaded for so many commands, hello not included, and keeps
-// what it got.
+// A moody server is overloaded for a number of commands, hello not included, and records the
+// commands.
 type moody struct {
 	*server
 
@@ -49,7 +49,7 @@ func commanding(name string, fill func(*mongowire.Builder)) []byte {
 	})
 }
 
-// TestRetries are which commands are sent again, and how often.
+// TestRetries checks which commands are retried, and how often.
 func TestRetries(t *testing.T) {
 	labelled := func(labels ...string) func(mongowire.Header) [][]byte {
 		return func(h mongowire.Header) [][]byte {
@@ -131,8 +131,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestCompressedRetries: what is compressed is sent again only if all is known that may
-// forbid it.
+// TestCompressedRetries: a compressed command is retried only if everything that could forbid
+// a retry has been parsed.
 func TestCompressedRetries(t *testing.T) {
 	long := func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 20<<10))) }
 	zero := doc(func(b *mongowire.Builder) { b.Int("w", 0) })
@@ -164,7 +164,7 @@ func TestCompressedRetries(t *testing.T) {
 	}
 }
 
-// TestAnnouncements: which drivers are taken to have backpressure of their own.
+// TestAnnouncements checks which drivers count as supporting backpressure.
 func TestAnnouncements(t *testing.T) {
 	for name, test := range map[string]struct {
 		fill func(*mongowire.Builder)
@@ -185,7 +185,7 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// TestMaxTimeShrinks: an attempt has what is left of the time that the client gives.
+// TestMaxTimeShrinks: a retry has the rest of the client's maxTimeMS.
 func TestMaxTimeShrinks(t *testing.T) {
 	for _, flags := range []uint32{0, mongowire.ChecksumPresent} {
 		for kind, number := range map[string]func(*mongowire.Builder){
@@ -265,8 +265,8 @@ func TestOwnRefusalsAreRetried(t *testing.T) {
 	}
 }
 
-// TestUnanswered: a command that expects no answer is sent on, or dropped, and never
-// answered or sent again.
+// TestUnanswered: a command that expects no answer is forwarded or discarded, and never
+// answered or retried.
 func TestUnanswered(t *testing.T) {
 	s := newMoody(t, 0)
 	f := newFront(t, func(m *config.Mongo) {

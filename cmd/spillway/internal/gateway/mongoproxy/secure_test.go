@@ -63,7 +63,7 @@ func (f *front) dialTLS(cert string) *peer {
 	return &peer{c, f.tb, bufio.NewReader(c)}
 }
 
-// TestTLS ends TLS of a client here, and begins another one to the server.
+// TestTLS terminates the client's TLS, and uses TLS to the server.
 func TestTLS(t *testing.T) {
 	cert, key := certificate(t)
 	backend := newServer(t, fine)
@@ -86,8 +86,7 @@ func TestTLS(t *testing.T) {
 	f.closed(NotTLS)
 }
 
-// TestTLSPassesThrough: without its own certificate the listener carries what it
-// cannot read, if it may.
+// TestTLSPassesThrough: without a certificate the listener relays TLS, if allowed.
 func TestTLSPassesThrough(t *testing.T) {
 	cert, key := certificate(t)
 	inside := newFront(t, func(m *config.Mongo) { m.TLS = &config.ServerTLS{Certificate: cert, Key: key} }, newServer(t, fine))
@@ -106,7 +105,7 @@ func TestTLSPassesThrough(t *testing.T) {
 	p.ended()
 }
 
-// TestClasses are what is said of a command by who sends it and where it goes.
+// TestClasses checks the class of a command by its client and its database.
 func TestClasses(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) {
 		m.Classes = []config.MongoClass{
@@ -135,14 +134,14 @@ func TestClasses(t *testing.T) {
 		if got.Criticality.String() != test.class || got.Customer != test.customer || got.Key != "m" {
 			t.Errorf("%+v: got %+v", test, got)
 		}
-		// A body that is too long for $db to be seen is of the same database.
+		// A body that is too long to find $db counts for the same database.
 		if again := c.call(time.Now(), new(message.Command)); again.Customer != test.customer {
 			t.Errorf("%+v: then %+v", test, again)
 		}
 	}
 }
 
-// TestClaimants are the users that clients say to be.
+// TestClaimants checks the users that clients name.
 func TestClaimants(t *testing.T) {
 	start := func(mechanism, payload string) []byte {
 		return doc(func(b *mongowire.Builder) {
@@ -180,7 +179,7 @@ func TestClaimants(t *testing.T) {
 	}
 }
 
-// TestReadAllocatesNothing: to look at a command costs no memory.
+// TestReadAllocatesNothing: parsing a command does not allocate.
 func TestReadAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("the race detector allocates")

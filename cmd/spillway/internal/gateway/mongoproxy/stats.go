@@ -13,7 +13,7 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// Stats says how a listener stands.
+// Stats is a snapshot of a listener.
 type Stats struct {
 	Listener    string
 	Connections ingress.ListenerStats
@@ -29,21 +29,21 @@ type Stats struct {
 	Rescued   uint64        // commands that succeeded on a retry
 	Backoff   time.Duration // that all commands have waited before retries
 
-	// InFlight is how many commands the gates or the servers have now, but for those
-	// that wait for news.
+	// InFlight is the number of commands in the gates or at the servers, excluding commands that
+	// wait for new data.
 	InFlight int
-	// Peak is the most of them since Stats was last called.
+	// Peak is the maximum of InFlight since Stats was last called.
 	Peak int
 
-	// Tuner says how the rate of the request limiter follows the servers; nil: it does not.
+	// Tuner is the state of the tuner of the request limiter; nil without one.
 	Tuner *tuner.Stats
-	// Closed is how many connections were closed, by [Reason].
+	// Closed counts closed connections by [Reason].
 	Closed [Reasons]uint64
-	// Upstream is how many connections there are to each server.
+	// Upstream is the number of connections to each server.
 	Upstream map[string]int
 }
 
-// Stats returns how all listeners stand at the time now, by their names.
+// Stats returns a snapshot of all listeners at the time now, by name.
 func (p *Proxy) Stats(now time.Time) (all []Stats) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +82,8 @@ func (l *listener) stats(now time.Time) Stats {
 	return s
 }
 
-// ServerStatus returns the counts that a MongoDB server has too, by where its
-// serverStatus has them.
+// ServerStatus returns the counters that a MongoDB server has, too, by their paths in its
+// serverStatus.
 func (s *Stats) ServerStatus() iter.Seq2[string, float64] {
 	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
 	return func(yield func(string, float64) bool) {
@@ -132,8 +132,8 @@ func averageQueued(s ratelimit.Stats) float64 {
 	return float64(s.TimeQueued.Microseconds()) / left
 }
 
-// Counts returns the counts of ServerStatus, and the ones that a server does not have, which
-// begin with "proxy.".
+// Counts returns the counters of ServerStatus, and the proxy's own counters, which begin with
+// "proxy.".
 func (s *Stats) Counts() iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for name, v := range s.ServerStatus() {
@@ -163,7 +163,7 @@ func (s *Stats) Counts() iter.Seq2[string, float64] {
 	}
 }
 
-// A gauge counts what is under way.
+// A gauge counts commands in flight, and their peak.
 type gauge struct{ n, most atomic.Int64 }
 
 func (g *gauge) enter() {
@@ -177,7 +177,7 @@ func (g *gauge) enter() {
 
 func (g *gauge) leave() { g.n.Add(-1) }
 
-// read returns how much is under way, and the most at once since it was last read.
+// read returns the current value, and the peak since the last read.
 func (g *gauge) read() (now, most int) {
 	now = int(g.n.Load())
 	return now, max(now, int(g.most.Swap(0)))

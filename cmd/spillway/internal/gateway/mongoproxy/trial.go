@@ -11,13 +11,13 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// patient reports whether commands of this client are sent again in its place.
+// patient reports whether the proxy retries commands on behalf of this client.
 func (c *conn) patient() bool {
 	s := c.settings
 	return s.strategy != nil && c.greeted && (s.config.Retry.Always || !c.client.Backpressure)
 }
 
-// A trial is the attempts at one command.
+// A trial has the attempts of one command.
 type trial struct {
 	conn    *conn
 	command *message.Command
@@ -30,8 +30,8 @@ type trial struct {
 	why     error // it is not sent again
 }
 
-// attempt takes the command through the gates to the server. A refusal by a gate is
-// like one by the server.
+// attempt sends the command through the gates to the server. A rejection by a gate counts like
+// one by the server.
 func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.Rejection, err error) {
 	c := t.conn
 	l := c.listener
@@ -53,8 +53,7 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 	return a, no, err
 }
 
-// admitted counts the command as one that was let in: to the server, or to its next
-// attempt.
+// admitted counts the command as admitted: to the server, or to its next attempt.
 func (t *trial) admitted() {
 	if !t.let {
 		t.let = true
@@ -62,8 +61,7 @@ func (t *trial) admitted() {
 	}
 }
 
-// again decides whether a command that was refused is sent again, and waits until it
-// is time to.
+// again decides whether a rejected command is retried, and waits for the backoff.
 func (t *trial) again(f message.Frame, v message.Verdict) bool {
 	c := t.conn
 	if !c.patient() || f.Rest > 0 || t.command.NoReply() || !t.command.Resendable() {
@@ -99,7 +97,7 @@ func (t *trial) again(f message.Frame, v message.Verdict) bool {
 	return true
 }
 
-// begin reports the command to the strategy, unless it knows.
+// begin reports the command to the strategy, once.
 func (t *trial) begin() {
 	c := t.conn
 	if !t.begun {
@@ -110,7 +108,7 @@ func (t *trial) begin() {
 	t.token.Attempt().Use(c.place.address)
 }
 
-// end receives the outcome of the last attempt.
+// end reports the outcome of the last attempt.
 func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
 	switch c := t.conn; {
@@ -127,7 +125,7 @@ func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 
 var errDeclined = errors.New("the server is overloaded")
 
-// settle reports the end to the strategy, if that means something to it.
+// settle reports the end to the strategy, if the outcome matters to it.
 func (t *trial) settle(v message.Verdict) {
 	c := t.conn
 	if !c.patient() || v.Overloaded {
@@ -149,7 +147,7 @@ func (t *trial) settle(v message.Verdict) {
 	}
 }
 
-// abandon ends a trial that has come to nothing.
+// abandon ends a trial without a result.
 func (t *trial) abandon() {
 	if t.begun {
 		t.begun = false
@@ -157,9 +155,9 @@ func (t *trial) abandon() {
 	}
 }
 
-// report tells the observer once what happened to the command, all attempts of it
-// together: NotStarted with the refusal if it was refused here. One whose client has left
-// before it was let in was never offered.
+// report sends the observer one event for the command with all its attempts: NotStarted with
+// the rejection if a gate rejected it. A command whose client disconnected before it was
+// admitted was never offered.
 func (t *trial) report(o spillway.Outcome, err error) {
 	observer := t.conn.listener.observer
 	if observer == nil || !t.let && !errors.Is(err, spillway.ErrRejected) {

@@ -12,8 +12,8 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A tuning is a request limiter whose rate follows what the servers can do. It is a
-// [tuner.Limit].
+// A tuning is a request limiter whose rate adapts to the capacity of the servers. It
+// implements [tuner.Limit].
 type tuning struct {
 	listener *listener
 	config   tune.Config
@@ -26,8 +26,7 @@ type tuning struct {
 	admitted, exempted uint64 // at the latest reading
 }
 
-// retune begins a tuning, or ends it, as the settings have it. The lock of tunings is
-// held.
+// retune starts or stops a tuning according to the settings. The lock of tunings is held.
 func (l *listener) retune(s *settings) error {
 	c, ok := s.config.Tuning()
 	if t := l.tuning.Load(); t != nil {
@@ -53,8 +52,8 @@ func (l *listener) retune(s *settings) error {
 	return nil
 }
 
-// attempt is [conn.exchange], which the tuner observes if there is one: what the
-// server does, and not of commands that wait for news or without an answer.
+// attempt is [conn.exchange] with the measurements of the tuner, if there is one. Commands
+// that wait for new data or have no answer are not measured.
 func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage) (answered, error) {
 	t := c.listener.tuning.Load()
 	if t == nil || cmd.Waits() || cmd.NoReply() {

@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// TestTune makes a server slow, and quick again, and looks how the rate of the request
-// limiter follows it, through a change of something else too.
+// TestTune makes a server slow, and fast again, and checks that the rate of the request
+// limiter follows, also across a change of other settings.
 func TestTune(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -59,8 +59,8 @@ func TestTune(t *testing.T) {
 	}
 }
 
-// TestTuneReads is what a tuner hears: of commands that the servers have answered, and
-// of those under way, whoever was admitted before, is exempt, or was refused.
+// TestTuneReads: a tuner measures the latency of commands that the servers answered and of
+// those in flight, also of exempt clients, but not of rejected commands.
 func TestTuneReads(t *testing.T) {
 	asked, proceed := make(chan struct{}), make(chan struct{})
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
@@ -120,7 +120,7 @@ func helloOf(name string) []byte {
 	}))
 }
 
-// TestTuneIgnoresTheExempt: whoever needs no token uses nothing of the limit.
+// TestTuneIgnoresTheExempt: a client that needs no token does not use the limit.
 func TestTuneIgnoresTheExempt(t *testing.T) {
 	f := newFront(t, func(m *config.Mongo) {
 		m.Parameters = config.MongoParameters{RequestEnabled: true, RequestRate: 100, RequestApplications: []string{"exempt"}}

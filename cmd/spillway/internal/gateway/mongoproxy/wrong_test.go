@@ -29,8 +29,8 @@ func raw(length, code int32, parts ...[]byte) []byte {
 	return append(mongowire.Header{Length: length, RequestID: 7, OpCode: code}.Append(nil), rest...)
 }
 
-// TestWhatIsWrongIsClosed: the connection that it concerns ends with a reason, and a
-// neighbour notices nothing.
+// TestWhatIsWrongIsClosed: a malformed message closes its connection with a reason, and does
+// not affect another one.
 func TestWhatIsWrongIsClosed(t *testing.T) {
 	body := func(doc []byte) []byte { return append([]byte{0}, doc...) }
 	lying := bytes.Clone(ping)
@@ -118,8 +118,8 @@ func (o *outcomes) Observe(e spillway.Event) {
 	}
 }
 
-// TestWhoseFault: a command that its client breaks off says nothing of the server, and
-// one that the server breaks off does.
+// TestWhoseFault: a command that the client aborts says nothing about the server; a command
+// that the server aborts does.
 func TestWhoseFault(t *testing.T) {
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
 		if h.RequestID == 66 {
@@ -156,7 +156,7 @@ func TestWhoseFault(t *testing.T) {
 	}
 }
 
-// TestServersThatAreWrong: nor does one of these disturb others.
+// TestServersThatAreWrong: a misbehaving server does not affect other connections either.
 func TestServersThatAreWrong(t *testing.T) {
 	long := doc(func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 1<<20))) })
 	for _, test := range []struct {
@@ -198,8 +198,8 @@ func TestServersThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded sends messages of the greatest length there is, both ways, whole
-// and stopped, many at a time.
+// TestMemoryIsBounded sends messages of the maximum length in both directions, complete and
+// stalled, many at a time.
 func TestMemoryIsBounded(t *testing.T) {
 	if testing.Short() {
 		t.Skip("moves a few hundred megabytes")
@@ -270,8 +270,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestServerLeavesSender: a server that hangs up while it is sent something long is the
-// one that did, not the client.
+// TestServerLeavesSender: if a server hangs up during a long message, the reason is the
+// server, not the client.
 func TestServerLeavesSender(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("nothing tells")
@@ -308,7 +308,7 @@ func TestServerLeavesSender(t *testing.T) {
 	f.closed(HungUp)
 }
 
-// TestSlowReader: a client that takes no answer is given up.
+// TestSlowReader: a client that does not read its answer is disconnected.
 func TestSlowReader(t *testing.T) {
 	answer := mongowire.AppendMsg(nil, 1, 77, 0, doc(func(b *mongowire.Builder) { b.Text("x", string(make([]byte, 30<<20))) }))
 	s := newServer(t, func(h mongowire.Header, rest []byte) [][]byte {
@@ -333,8 +333,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// FuzzConnection feeds a connection with anything, and wants a neighbour to be served
-// all the same.
+// FuzzConnection sends arbitrary bytes on a connection, and checks that another connection is
+// still served.
 func FuzzConnection(f *testing.F) {
 	for _, seed := range [][]byte{
 		msg(1, 0, ping), hello(true), msg(2, mongowire.MoreToCome, ping), msg(2, mongowire.ChecksumPresent, ping),
@@ -368,13 +368,13 @@ func FuzzConnection(f *testing.F) {
 		if !isOK(neighbour.ask(msg(1, 0, ping))) {
 			t.Error("the neighbour was disturbed")
 		}
-		// Those that wait before a retry are not gone at once.
+		// Connections that wait before a retry end later.
 		eventually(t, "few connections left", func() bool { return s.count() <= 20 })
 	})
 }
 
-// FuzzCommand reads anything as a message: it must not panic, and must agree with
-// itself about where things are.
+// FuzzCommand parses arbitrary bytes as a message: it must not panic, and positions must be
+// consistent.
 func FuzzCommand(f *testing.F) {
 	f.Add(msg(1, 0, ping), 0)
 	f.Add(hello(true), 3)

@@ -16,8 +16,8 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// relay is a service that knows nothing of Spillway and passes baggage on by the
-// propagator of OpenTelemetry, to which it adds members of its own.
+// relay is a service without Spillway that passes baggage on with the propagator of
+// OpenTelemetry, and adds other members to it.
 func relay(t *testing.T, next string, own int) *httptest.Server {
 	t.Helper()
 	var propagator propagation.Baggage
@@ -50,8 +50,8 @@ func relay(t *testing.T, next string, own int) *httptest.Server {
 	return s
 }
 
-// A class that a Transport sends comes out of a service that knows nothing of it,
-// and is what the next Handler goes by.
+// The class that a Transport sends passes through a service without Spillway, and the next
+// Handler uses it.
 func TestCriticalityPassesOpenTelemetry(t *testing.T) {
 	for _, row := range []struct {
 		name     string

@@ -1,16 +1,15 @@
-// Package otel sends the metrics of the proxy to a receiver of OTLP over HTTP, which is
-// a collector of OpenTelemetry or what understands the same protocol.
+// Package otel exports the metrics of the proxy with OTLP over HTTP, to an OpenTelemetry
+// collector or any other receiver of this protocol.
 //
-// What is sent is what /metrics has: the registry itself, through the Prometheus bridge
-// of OpenTelemetry, under the same names with the labels as attributes. Reading it takes
-// nothing from requests: it is the State that is made once a second in any case. All
-// figures are cumulative, so that an export which fails is not tried again: the next one
-// has all that it had. Failures are logged once a minute at most. The last export is made
-// when the proxy ends.
+// It exports the registry of /metrics through the Prometheus bridge of OpenTelemetry, under
+// the same names, with the labels as attributes. Reading the registry does not slow requests
+// down: it reads the State that is made once a second in any case. All values are cumulative,
+// so a failed export is not retried: the next one includes its data. Failures are logged at
+// most once a minute. The last export is made when the proxy ends.
 //
-// The resource has service.name, which is spillway unless the configuration says another
-// one, service.version, a service.instance.id that is new at each start, host.name, what
-// the environment has in OTEL_RESOURCE_ATTRIBUTES, and what the configuration gives,
-// which counts for more. Other variables for exporters are not used: the file says where
-// metrics go.
+// The resource has service.name (default spillway), service.version, a service.instance.id
+// that is new at each start, host.name, the attributes in the environment variable
+// OTEL_RESOURCE_ATTRIBUTES, and the configured attributes, which take precedence. Other
+// environment variables for exporters are ignored: the configuration file says where metrics
+// go.
 package otel

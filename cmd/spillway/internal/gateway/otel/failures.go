@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// logEvery is how often failures are logged at most, and maxError how much of one.
+// logEvery is the minimum interval between log lines, and maxError the maximum length of an
+// error in bytes.
 const (
 	logEvery = time.Minute
 	maxError = 300
 )
 
-// failures are told to a log at a bounded rate. It is safe for concurrent use.
+// failures logs failures at a bounded rate. It is safe for concurrent use.
 type failures struct {
 	logger *slog.Logger
 

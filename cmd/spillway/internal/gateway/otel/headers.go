@@ -11,7 +11,7 @@ import (
 	"golang.org/x/net/http/httpguts"
 )
 
-// keyed adds the headers that are in a file to each request, as they are then.
+// keyed adds the headers of a file to each request. It reads the file again for each request.
 type keyed struct {
 	file string
 	next http.RoundTripper
@@ -28,8 +28,8 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// headers reads a file of headers, none if it has no name. Errors do not show what is in
-// it.
+// headers reads a file of headers; an empty name yields no headers. Errors do not show the
+// content.
 func headers(file string) (http.Header, error) {
 	all := make(http.Header)
 	if file == "" {

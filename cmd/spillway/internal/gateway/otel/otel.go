@@ -36,7 +36,7 @@ type Exporter struct {
 	lastWords time.Duration
 }
 
-// Check returns nil if Start can do what c wants. Nil wants nothing.
+// Check returns an error if Start cannot use c. A nil c is valid.
 func Check(c *config.Otel) error {
 	if c == nil {
 		return nil
@@ -48,7 +48,7 @@ func Check(c *config.Otel) error {
 	return err
 }
 
-// secrets returns what the endpoint is spoken to with, nil for what is usual.
+// secrets returns the TLS configuration for the endpoint, or nil for the default.
 func secrets(c *config.Otel) (*tls.Config, error) {
 	s, err := keys.Client(c.TLS)
 	if err != nil {
@@ -57,10 +57,9 @@ func secrets(c *config.Otel) (*tls.Config, error) {
 	return s.Config, nil
 }
 
-// Start sends the metrics that it gathers to where c says, which must have passed the
-// checks of [config.Parse], from now on; for nil it returns nil. The version is that of
-// the program. Failures of OpenTelemetry anywhere in the process go to the logger. The
-// Exporter must be closed.
+// Start exports the gathered metrics to the endpoint of c, which must have passed the checks
+// of [config.Parse]. If c is nil, it returns nil. The version is the version of the program.
+// All failures of OpenTelemetry in the process go to the logger. The Exporter must be closed.
 func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slog.Logger) (*Exporter, error) {
 	if err := Check(c); c == nil || err != nil {
 		return nil, err
@@ -88,8 +87,8 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	return e, nil
 }
 
-// newExporter returns what posts to the endpoint. All that variables of the environment
-// could say is said here.
+// newExporter returns an exporter to the endpoint. It sets each option that an environment
+// variable could change.
 func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transport) (metric.Exporter, error) {
 	return otlpmetrichttp.New(context.Background(),
 		otlpmetrichttp.WithEndpointURL(strings.TrimSuffix(c.Endpoint, "/")+"/v1/metrics"),
@@ -101,12 +100,12 @@ func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transpor
 		otlpmetrichttp.WithTimeout(timeout),
 		otlpmetrichttp.WithHTTPClient(&http.Client{
 			Transport: keyed{c.HeadersFile, transport},
-			// The keys are for the endpoint alone.
+			// The keys must not be sent to other hosts.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}))
 }
 
-// resourceOf says which proxy sends.
+// resourceOf returns the resource attributes that identify the proxy.
 func resourceOf(c *config.Otel, version string, failed *failures) *resource.Resource {
 	all := []attribute.KeyValue{attribute.String("service.name", "spillway"), attribute.String("service.version", version)}
 	for name, value := range c.Resource {
@@ -120,8 +119,8 @@ func resourceOf(c *config.Otel, version string, failed *failures) *resource.Reso
 	return r
 }
 
-// Close sends what there is now, and ends. It takes a few seconds at most, and must be
-// called once; on nil it does nothing.
+// Close makes a last export and stops. It takes a few seconds at most, and must be called
+// once; on nil it does nothing.
 func (e *Exporter) Close() {
 	if e == nil {
 		return

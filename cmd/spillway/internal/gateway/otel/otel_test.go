@@ -27,7 +27,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel/oteltest"
 )
 
-// leavesNothing fails t if more goroutines run in the end than do now.
+// leavesNothing fails t if it leaks goroutines.
 func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -67,7 +67,8 @@ func begin(t *testing.T, c *config.Otel, from prometheus.Gatherer, log *bytes.Bu
 	return e
 }
 
-// TestExport has a receiver see what the registry has, as it changes, and in the end.
+// TestExport checks that a receiver gets the values of the registry as they change, and at the
+// end.
 func TestExport(t *testing.T) {
 	leavesNothing(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://192.0.2.1:1") // counts for nothing
@@ -121,7 +122,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestFlush has all in the one export that is made when an interval has not passed.
+// TestFlush closes an Exporter before its first interval: the last export has all values.
 func TestFlush(t *testing.T) {
 	leavesNothing(t)
 	r := oteltest.New(t)
@@ -136,8 +137,7 @@ func TestFlush(t *testing.T) {
 	}
 }
 
-// TestFailures has exports fail in several ways: the log says so once, and the next
-// ones are made.
+// TestFailures makes exports fail in several ways. They are logged once, and exports go on.
 func TestFailures(t *testing.T) {
 	leavesNothing(t)
 	r := oteltest.New(t)
@@ -158,7 +158,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestAnswerIsLogged has the endpoint's own words in the log.
+// TestAnswerIsLogged: the log has the error text of the endpoint.
 func TestAnswerIsLogged(t *testing.T) {
 	leavesNothing(t)
 	r := oteltest.New(t)
@@ -171,7 +171,7 @@ func TestAnswerIsLogged(t *testing.T) {
 	}
 }
 
-// TestRedirect sends no key to where the endpoint points.
+// TestRedirect: keys are not sent to the target of a redirect.
 func TestRedirect(t *testing.T) {
 	leavesNothing(t)
 	other := oteltest.New(t)
@@ -185,7 +185,8 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestTLS exports to a receiver that has a certificate of its own making, and wants one.
+// TestTLS exports to a receiver with a self-signed certificate that requires a client
+// certificate.
 func TestTLS(t *testing.T) {
 	leavesNothing(t)
 	var clients atomic.Int64
@@ -263,7 +264,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	})
 }
 
-// TestHeaders reads good files and bad ones, of which errors show nothing.
+// TestHeaders reads valid and invalid files. Errors must not show their content.
 func TestHeaders(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "headers")
 	for text, want := range map[string]string{

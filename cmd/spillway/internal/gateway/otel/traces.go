@@ -22,8 +22,8 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// Spans wait for their export in a queue of this length, 2 or 3 kB each. When it is full, because
-// the receiver is slow or away, spans are dropped; no request waits.
+// Spans wait for their export in a queue of this length, 2 or 3 kB each. When it is full,
+// because the receiver is slow or unreachable, spans are dropped; no request waits.
 const spanQueue = 2048
 
 // A Tracer makes spans of requests and sends them. It is safe for concurrent use.
@@ -37,8 +37,8 @@ type Tracer struct {
 	lastWords time.Duration
 }
 
-// StartTraces sends spans to where c says, from now on; without traces in c it returns nil. The
-// rest is as for [Start]. The Tracer must be closed.
+// StartTraces exports spans to the endpoint of c. Without traces in c it returns nil. The
+// other arguments are as for [Start]. The Tracer must be closed.
 func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, error) {
 	if err := Check(c); c == nil || c.Traces == nil || err != nil {
 		return nil, err
@@ -80,14 +80,15 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 	return t, nil
 }
 
-// A Span is that of one request.
+// A Span is the span of one request.
 type Span struct {
 	span   trace.Span
 	parent http.Header
 }
 
-// Start begins the span of a request with a header; nil means that it has none. A traceparent that
-// is believed decides by its sampled flag, within the rate. A nil Tracer begins none.
+// Start begins the span of a request with a header, or returns nil if the request is not
+// sampled. The sampled flag of a trusted traceparent decides, within the rate. On a nil Tracer
+// it returns nil.
 func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
 	if t == nil {
 		return nil
@@ -106,7 +107,7 @@ func (t *Tracer) Start(now time.Time, h http.Header, believed bool) *Span {
 	return s //nolint:spancheck // Span.End ends it
 }
 
-// Inject makes the span the parent of what h is sent to. On nil it leaves h as it is.
+// Inject sets the span as the parent in the outgoing headers h. On nil it does nothing.
 func (s *Span) Inject(h http.Header) {
 	if s != nil {
 		h["Traceparent"] = s.parent["Traceparent"]
@@ -127,7 +128,7 @@ func (s *Span) End(now time.Time, name string, failed bool, all ...attribute.Key
 	s.span.End(trace.WithTimestamp(now))
 }
 
-// Close sends the spans that wait, and ends. It takes a few seconds at most, and must be called
+// Close sends the queued spans and stops. It takes a few seconds at most, and must be called
 // once; on nil it does nothing.
 func (t *Tracer) Close() {
 	if t == nil {

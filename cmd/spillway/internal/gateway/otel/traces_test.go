@@ -93,7 +93,8 @@ func hexOf(id []byte) string {
 	return b.String()
 }
 
-// TestWhichRequestsHaveASpan: at an edge no client decides, and nowhere more than the rate.
+// TestWhichRequestsHaveASpan: clients cannot force sampling at an edge, and the rate is never
+// exceeded.
 func TestWhichRequestsHaveASpan(t *testing.T) {
 	url, _ := receiver(t)
 	unsampled := strings.TrimSuffix(sampledParent, "1") + "0"
@@ -134,8 +135,8 @@ func TestWhichRequestsHaveASpan(t *testing.T) {
 	}
 }
 
-// TestADeadReceiverDelaysNobody: while the receiver hangs, spans are dropped, and their memory is
-// bounded.
+// TestADeadReceiverDelaysNobody: while the receiver hangs, spans are dropped, and their memory
+// is bounded.
 func TestADeadReceiverDelaysNobody(t *testing.T) {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))

@@ -113,8 +113,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-// lenient is a server that does all that servers have been found to do to a path, one
-// after the other, and again.
+// lenient normalizes a path with each of the steps that known servers apply, repeatedly.
 func lenient(p string) string {
 	for range 3 {
 		if decoded, err := url.PathUnescape(p); err == nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A Meter counts what a backend answers. It is safe for concurrent use; the zero Meter
-// is ready.
+// A Meter counts the answers of a backend. It is safe for concurrent use; the zero Meter is
+// ready.
 type Meter struct {
 	ended, served, refused atomic.Uint64
 	latency                atomic.Int64 // nanoseconds
 }
 
-// An Ending is how a request did.
+// An Ending says how a request ended.
 type Ending int
 
-// How a request did.
+// The values of [Ending].
 const (
 	Failed Ending = iota // nothing was said of the load
 	Served
@@ -42,8 +42,8 @@ func (m *Meter) End(took time.Duration, how Ending) {
 // Ended returns how many requests have ended.
 func (m *Meter) Ended() uint64 { return m.ended.Load() }
 
-// A Window is what a [Meter] has counted since it was last looked at. The zero Window
-// has seen none. It is for one goroutine.
+// A Window is what a [Meter] has counted since the last Read. The zero Window is ready for
+// use. It is for one goroutine.
 type Window struct {
 	meter                  *Meter
 	at                     time.Time
@@ -54,10 +54,10 @@ type Window struct {
 	alive   time.Time // when something last ended, or nothing was under way
 }
 
-// Read puts the values of the signals of a configuration into values, NaN the first time
-// that it sees the Meter, and returns how many requests were served per second. waits
-// says that some are under way: while none of them ends, the latency is no less than the
-// time since one last did.
+// Read puts the values of the signals of a configuration into values, NaN the first time that
+// it sees the Meter, and returns how many requests were served per second. waits says that
+// requests are in flight: while none of them ends, the latency is at least the time since the
+// last one ended.
 func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []float64, waits bool) (served float64) {
 	was := *w
 	w.ended, w.served, w.refused, w.sum = m.ended.Load(), m.served.Load(), m.refused.Load(), m.latency.Load()

@@ -16,10 +16,11 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// hold is how long a request has its place: long beside what a busy machine adds.
+// hold is how long a request occupies its slot. It is long compared to the delays of a busy
+// machine.
 const hold = 50 * time.Millisecond
 
-// A pool is a backend where each request holds one of a number of places for a while.
+// A pool is a backend where each request holds one of a number of slots for a while.
 type pool struct {
 	mu    sync.Mutex
 	free  *sync.Cond
@@ -83,7 +84,7 @@ func start(t *testing.T, p *pool, text string) (*gateway.Proxy, func() tune.Stat
 	return x, func() tune.Stats { return x.Stats(time.Now()).Tuners["web"].Stats }
 }
 
-// load sends some 300 requests per second, until the test has ended.
+// load sends about 300 requests per second until the test ends.
 func load(t *testing.T, url string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 400}}

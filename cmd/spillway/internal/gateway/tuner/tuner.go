@@ -2,8 +2,8 @@
 // each reaction time, asks package tune, sets what that says, and logs each move with
 // its reason.
 //
-// What cannot be set is tried again at the next look. What is set is set again once a
-// minute, in case that another program has changed it, or the server was started again.
+// A limit that could not be set is tried again in the next step. The limit is set again once a
+// minute, in case another program has changed it or the server was restarted.
 package tuner
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A Limit is what a [Tuner] moves. Its methods are called by one goroutine.
+// A Limit is the limit that a [Tuner] adjusts. Its methods are called by one goroutine.
 type Limit interface {
 	// Read puts the values of the signals into values, NaN where one is not known,
 	// and returns how much of the limit is used, as [tune.Tuner.Read] takes them. All
@@ -25,7 +25,7 @@ type Limit interface {
 	Set(ctx context.Context, limit float64) error
 }
 
-// Config is what a [Tuner] is made of.
+// Config is the configuration of a [Tuner].
 type Config struct {
 	Name   string // of the limit, for the log
 	Tune   tune.Config
@@ -33,8 +33,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Tuner is a limit and what moves it. It is safe for concurrent use; make one with
-// [New].
+// A Tuner adjusts a limit. It is safe for concurrent use; make one with [New].
 type Tuner struct {
 	name     string
 	tuner    *tune.Tuner
@@ -49,7 +48,7 @@ type Tuner struct {
 	failures atomic.Uint64
 }
 
-// New returns a Tuner, or what is wrong with its configuration.
+// New returns a Tuner, or an error if its configuration is invalid.
 func New(c Config) (*Tuner, error) {
 	engine, err := tune.New(c.Tune)
 	if err != nil {
@@ -65,7 +64,7 @@ func New(c Config) (*Tuner, error) {
 	}, nil
 }
 
-// Run looks at the limit, and moves it, until ctx ends. Call it once.
+// Run reads and adjusts the limit until ctx ends. Call it once.
 func (t *Tuner) Run(ctx context.Context) {
 	ticks := time.NewTicker(t.interval)
 	defer ticks.Stop()
@@ -79,7 +78,7 @@ func (t *Tuner) Run(ctx context.Context) {
 	}
 }
 
-// step is one look.
+// step reads the signals and adjusts the limit once.
 func (t *Tuner) step(ctx context.Context, now time.Time) {
 	used := t.limit.Read(ctx, now, t.values)
 	if ctx.Err() != nil {
@@ -128,18 +127,18 @@ func (t *Tuner) tell(m tune.Move) {
 		"limit", t.name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
 }
 
-// SetAgain makes the next look set the limit, after a caller has set it to something else.
+// SetAgain makes the next step set the limit, after a caller has set it to another value.
 func (t *Tuner) SetAgain() { t.again.Store(true) }
 
-// Limit returns what the limit should be.
+// Limit returns the target value of the limit.
 func (t *Tuner) Limit() float64 { return t.tuner.Limit() }
 
-// Stats says how a [Tuner] stands: what its limit is, why, and what the last moves were.
+// Stats is a snapshot of a [Tuner]: the limit, its reason, and the last moves.
 type Stats struct {
 	tune.Stats
 
 	Failures uint64 // to set the limit
 }
 
-// Stats returns what is known since the last look.
+// Stats returns the state as of the last step.
 func (t *Tuner) Stats() Stats { return Stats{t.tuner.Stats(time.Now()), t.failures.Load()} }

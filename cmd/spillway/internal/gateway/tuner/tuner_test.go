@@ -16,7 +16,7 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// A fake limit is used in full, and has the latency that it is told.
+// A fake is a limit that is always used in full, with a latency that the test sets.
 type fake struct {
 	mu      sync.Mutex // for what the test writes; it reads when all is still
 	latency float64
@@ -42,7 +42,7 @@ func (f *fake) Set(_ context.Context, limit float64) error {
 	return f.err
 }
 
-// is makes the latency what it is told, and Set fail with err.
+// is sets the latency, and the error that Set returns.
 func (f *fake) is(latency float64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func run(t *testing.T, enforce bool, do func(f *fake, x *tuner.Tuner, log *bytes
 	})
 }
 
-// pass lets time pass, and the tuner look.
+// pass lets time pass, and the tuner step.
 func pass(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A plainQueue is what a [queue] has to do, in a plain way: one list of all who wait in
-// each class, of which each step looks at all.
+// A plainQueue is a simple model of a [queue]: one list of the waiting requests of each class,
+// which each step scans.
 type plainQueue struct {
 	places, most, busy int
 	waiting            [spillway.Criticalities][]plainTurn // in the order in which they came
@@ -36,7 +36,7 @@ func (q *plainQueue) count(class int, customer string) (n int) {
 	return n
 }
 
-// greediest returns the customer that has the most waiting, of several the next one.
+// greediest returns the customer with the most waiting requests; of several, the next in turn.
 func (q *plainQueue) greediest(class int) (most string) {
 	for i, c := range q.ring[class] {
 		if i == 0 || q.count(class, c) > q.count(class, most) {
@@ -46,7 +46,7 @@ func (q *plainQueue) greediest(class int) (most string) {
 	return most
 }
 
-// remove takes out a turn, and a customer that has none left.
+// remove removes a turn, and its customer if it was the last.
 func (q *plainQueue) remove(class int, id string) {
 	i := slices.IndexFunc(q.waiting[class], func(t plainTurn) bool { return t.id == id })
 	customer := q.waiting[class][i].customer
@@ -56,7 +56,7 @@ func (q *plainQueue) remove(class int, id string) {
 	}
 }
 
-// enter returns what becomes of whom.
+// enter returns the outcomes, with the name of each turn.
 func (q *plainQueue) enter(class int, id, customer string) (became []string) {
 	if q.busy < q.places && q.all() == 0 {
 		q.busy++
@@ -107,10 +107,10 @@ func (q *plainQueue) leave() (became []string) {
 
 func newQueue(l Limits) *queue { return &queue{limits: l} }
 
-// waits are the turns of a [queue] that have not ended, by what they are called.
+// waits are the turns of a [queue] that have not ended, by name.
 type waits map[string]*turn
 
-// ended returns what happened to those who were let go since, in the order of their names.
+// ended returns the outcomes of turns that ended since the last call, sorted by name.
 func (w waits) ended() (became []string) {
 	for id, t := range w {
 		select {
@@ -128,8 +128,8 @@ func (w waits) ended() (became []string) {
 	return became
 }
 
-// TestQueueModel has a queue and a plain one do the same for random clients: whoever
-// gets a turn or has to go is the same.
+// TestQueueModel runs random clients through a queue and its model: both must admit and reject
+// the same ones.
 func TestQueueModel(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -174,8 +174,8 @@ func TestQueueModel(t *testing.T) {
 	}
 }
 
-// BenchmarkQueueFull has requests come to a queue that is full of those of so many
-// customers: of one more customer, and of a higher class.
+// BenchmarkQueueFull adds requests to a queue that is full, with requests from a given number
+// of customers: from one more customer, and of a higher class.
 func BenchmarkQueueFull(b *testing.B) {
 	for _, customers := range []int{1, 100, 10_000} {
 		q := newQueue(Limits{Waiting: 10_000, MaxWait: time.Minute})

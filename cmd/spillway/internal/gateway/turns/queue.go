@@ -10,9 +10,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// A queue has requests wait for their turn. When it is full, the newest request of the
-// greediest customer of the lowest class goes. It is safe for concurrent use; the zero queue
-// has no places.
+// A queue holds requests that wait for a slot. When it is full, it rejects the newest request
+// of the customer with the most requests in the lowest class. It is safe for concurrent use;
+// the zero queue has no slots.
 type queue struct {
 	mu      sync.Mutex
 	limits  Limits
@@ -33,7 +33,7 @@ type customers struct {
 	latest uint64    // of their orders
 }
 
-// line is what one customer has waiting.
+// A line has the waiting requests of one customer.
 type line struct {
 	customer string
 	waiters  list.List     // of turns, the oldest first
@@ -55,8 +55,8 @@ var (
 	errLate = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonMaxWait, Advice: "the turn did not come in time"}
 )
 
-// enter waits for the place of a request that has waited before. If it returns nil, leave
-// must be called.
+// enter waits for a slot for a request that has waited before. If it returns nil, leave must
+// be called.
 func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) error {
 	t, most, err := q.join(r.Criticality.Index(), r.Customer)
 	if t == nil || err != nil {
@@ -65,7 +65,7 @@ func (q *queue) enter(ctx context.Context, r Request, waited time.Duration) erro
 	return q.wait(ctx, t, most-waited)
 }
 
-// join returns the turn to wait for, and for how long at most; nil if there is a place.
+// join returns the turn to wait for and the maximum wait, or nil if a slot is free.
 func (q *queue) join(class int, customer string) (t *turn, most time.Duration, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -125,7 +125,7 @@ func (q *queue) took(err error, wait time.Duration) {
 	q.waited += wait
 }
 
-// leave gives a place back.
+// leave frees a slot.
 func (q *queue) leave() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -133,7 +133,7 @@ func (q *queue) leave() {
 	q.fill()
 }
 
-// fill gives free places to waiting requests.
+// fill assigns free slots to waiting requests.
 func (q *queue) fill() {
 	for q.busy < q.limits.Places && q.waiting > 0 {
 		t := q.first()
@@ -142,7 +142,7 @@ func (q *queue) fill() {
 	}
 }
 
-// first returns whose turn it is, and makes the next customer next.
+// first returns the turn that gets the next slot, and advances to the next customer.
 func (q *queue) first() *turn {
 	for class := len(q.classes) - 1; class >= 0; class-- {
 		c := &q.classes[class]
@@ -160,8 +160,8 @@ func (q *queue) first() *turn {
 	return nil
 }
 
-// makePlace reports whether one more of a class and customer may wait, for which
-// another one may have to go.
+// makePlace reports whether one more request of a class and customer may wait. It may reject
+// another waiting request for it.
 func (q *queue) makePlace(class int, customer string) bool {
 	if q.waiting < q.limits.Waiting {
 		return true
@@ -189,7 +189,7 @@ func (t *customers) length(customer string) int {
 	return 0
 }
 
-// line returns that of a customer, which is put at the end of the ring if it is new.
+// line returns the line of a customer. A new customer is added at the end of the ring.
 func (t *customers) line(customer string) *line {
 	if l := t.lines[customer]; l != nil {
 		return l
@@ -234,8 +234,8 @@ func (q *queue) remove(t *turn) {
 	heap.Remove(&c.greedy, l.index)
 }
 
-// greed is a [heap.Interface] of lines. The one with the most requests is first, and of
-// several the one whose turn is first.
+// greed is a [heap.Interface] of lines. The line with the most requests is first; of several,
+// the one whose turn is first.
 type greed []*line
 
 func (g greed) Len() int { return len(g) }

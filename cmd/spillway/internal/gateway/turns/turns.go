@@ -1,8 +1,8 @@
 // Package turns has requests wait for one of few places, as in front of a batch cluster.
 //
 // The highest class is first, and in a class the customers take turns, each with its oldest
-// request. When as many wait as may, the next request waits only at the cost of a lower
-// class, or of a customer of the same class that has more waiting than itself.
+// request. When the queue is full, a new request may wait only by replacing a request of a
+// lower class, or of a customer of the same class with more waiting requests.
 package turns
 
 import (
@@ -23,14 +23,14 @@ type Limits struct {
 type Request struct {
 	Criticality spillway.Criticality
 	Customer    string
-	// Incoming says that its body is still coming: it holds its place while the proxy
-	// waits for the client.
+	// Incoming says that the body is still being received: the request holds its slot while the
+	// proxy waits for the client.
 	Incoming bool
 }
 
-// A Queue gives places to requests. Those whose bodies are still coming have no more than
-// three quarters of the places, so that slow clients cannot take all of them from requests
-// that are here as a whole. It is safe for concurrent use; make one with [New].
+// A Queue assigns slots to requests. Requests whose bodies are still being received get at
+// most three quarters of the slots, so that slow clients cannot take all slots from complete
+// requests. It is safe for concurrent use; make one with [New].
 type Queue struct {
 	all      queue
 	incoming queue
@@ -50,8 +50,8 @@ func (q *Queue) Update(l Limits) {
 	q.incoming.update(l)
 }
 
-// incomingShare is the part of the places that requests whose bodies are still coming leave
-// to the others: one of four.
+// incomingShare is the share of the slots, one of four, that is reserved for complete
+// requests.
 const incomingShare = 4
 
 // Limits returns the limits in force.
@@ -61,9 +61,9 @@ func (q *Queue) Limits() Limits {
 	return q.all.limits
 }
 
-// Enter waits for a place. If it returns nil, [Queue.Leave] must be called once with the
-// same request. The error is that of ctx, or a [spillway.RejectedError] if too many wait or
-// the turn did not come in time.
+// Enter waits for a slot. If it returns nil, [Queue.Leave] must be called once with the same
+// request. The error is that of ctx, or a [spillway.RejectedError] if too many wait or the
+// turn did not come in time.
 func (q *Queue) Enter(ctx context.Context, r Request) error {
 	if !r.Incoming {
 		return q.all.enter(ctx, r, 0)
@@ -79,7 +79,7 @@ func (q *Queue) Enter(ctx context.Context, r Request) error {
 	return err
 }
 
-// Leave gives the place of a request back.
+// Leave frees the slot of a request.
 func (q *Queue) Leave(r Request) {
 	q.all.leave()
 	if r.Incoming {
@@ -87,7 +87,7 @@ func (q *Queue) Leave(r Request) {
 	}
 }
 
-// Stats says how a [Queue] stands.
+// Stats is a snapshot of a [Queue].
 type Stats struct {
 	Busy, Places  int // requests under way
 	Waiting       int

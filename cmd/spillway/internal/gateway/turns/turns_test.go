@@ -75,8 +75,8 @@ func TestQueueLetsGo(t *testing.T) {
 	})
 }
 
-// TestQueueUnderFire has clients come, leave and change their minds while the limits
-// change: never too many run, and in the end nobody is left.
+// TestQueueUnderFire has clients come, leave and change their minds while the limits change:
+// never too many run, and in the end the queue is empty.
 func TestQueueUnderFire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Limits{Places: 8, Waiting: 40, MaxWait: 20 * time.Millisecond})
@@ -115,8 +115,8 @@ func TestQueueUnderFire(t *testing.T) {
 	})
 }
 
-// TestLongBodiesLeavePlaces: requests whose bodies are still coming leave a quarter of the
-// places to others, however many there are, and none is lost.
+// TestLongBodiesLeavePlaces: requests whose bodies are still being received leave a quarter of
+// the slots to others, and no request is lost.
 func TestLongBodiesLeavePlaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := New(Limits{Places: 8, Waiting: 100, MaxWait: time.Minute})
@@ -172,8 +172,7 @@ func TestLongBodiesWaitNoLonger(t *testing.T) {
 	})
 }
 
-// TestTurnsAreTimed: who waits for a turn is counted, and for how long; who need not
-// is not.
+// TestTurnsAreTimed: only requests that wait are counted, with their waiting time.
 func TestTurnsAreTimed(t *testing.T) {
 	q := New(Limits{Places: 1, Waiting: 1, MaxWait: time.Minute})
 	if err := q.Enter(t.Context(), Request{}); err != nil {

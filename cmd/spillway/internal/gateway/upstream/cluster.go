@@ -1,5 +1,5 @@
-// Package upstream sends requests to the endpoints of a cluster: it chooses the endpoint, checks
-// health, and applies the policies of the client's side.
+// Package upstream sends requests to the endpoints of a cluster: it chooses the endpoint,
+// checks health, and applies the client-side policies.
 package upstream
 
 import (
@@ -15,9 +15,8 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// A Cluster is where requests are sent. What it does so with can be replaced. It is an
-// [http.RoundTripper], and safe for concurrent use; the first [Cluster.Replace] comes before
-// all else.
+// A Cluster sends requests to its endpoints. Its [Version] can be replaced. It is an
+// [http.RoundTripper], and safe for concurrent use; call [Cluster.Replace] first.
 type Cluster struct {
 	name    string
 	current atomic.Pointer[Version]
@@ -34,9 +33,9 @@ func (x *Cluster) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.current.Load().throttles.RoundTrip(r)
 }
 
-// Replace puts u in place of what there was, and checks its endpoints until ctx ends.
-// Requests that wait continue to wait, and the state of endpoints is kept. It is
-// not for concurrent use.
+// Replace replaces the version in use by u, and checks its endpoints until ctx ends. Requests
+// that wait continue to wait, and the state of endpoints is kept. It is not for concurrent
+// use.
 func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) error {
 	err := x.take(u)
 	u.check(ctx, logger)
@@ -62,10 +61,10 @@ func (x *Cluster) take(u *Version) error {
 	return err
 }
 
-// Close ends it.
+// Close closes the version in use.
 func (x *Cluster) Close() { x.current.Load().Close() }
 
-// Stats says how a [Cluster] stands.
+// Stats is a snapshot of a [Cluster].
 type Stats struct {
 	Egress    egress.Stats
 	Retry     retry.Stats

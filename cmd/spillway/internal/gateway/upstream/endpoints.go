@@ -45,8 +45,8 @@ type endpoint struct {
 	took    atomic.Int64  // the time of all of them
 }
 
-// lose is how long an endpoint that could not be connected to is reported as such. If
-// requests arrive it is tried again and again.
+// lose is how long an endpoint is reported as failed after a failed connection attempt. While
+// requests arrive, it is tried repeatedly.
 const lose = 10 * time.Second
 
 func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
@@ -75,7 +75,7 @@ func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 	return e, nil
 }
 
-// assemble makes the set of the endpoints, whose times are counted from start.
+// assemble makes the set of the endpoints. Its times count from start.
 func (e *endpoints) assemble(start time.Time) (err error) {
 	all := make([]*balance.Endpoint, 0, len(e.all))
 	for _, x := range e.all {
@@ -85,13 +85,13 @@ func (e *endpoints) assemble(start time.Time) (err error) {
 	return err
 }
 
-// Peers that are silent on HTTP/2 are asked whether they are still there.
+// Silent peers on HTTP/2 receive a PING.
 const (
 	PingAfter   = 30 * time.Second
 	PingTimeout = 15 * time.Second
 )
 
-// maxAnswerHead is how long the head of an answer may be.
+// maxAnswerHead is the maximum length of the headers of an answer.
 const maxAnswerHead = 1 << 20
 
 func newTransport(x *config.Cluster, connections int) *http.Transport {
@@ -122,8 +122,7 @@ func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config)
 	return t
 }
 
-// places returns how many requests can be under way, each on a connection of its
-// own.
+// places returns the maximum number of requests in flight, each on a separate connection.
 func (e *endpoints) places() int { return e.each * len(e.all) }
 
 // RoundTrip implements [http.RoundTripper].
@@ -165,7 +164,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// answered takes in an answer, before its body.
+// answered processes the headers of an answer.
 func (e *endpoints) answered(
 	now time.Time, x *endpoint, p *balance.Pick, class spillway.Criticality, resp *http.Response, tried *trail, safe bool,
 ) {
@@ -204,8 +203,8 @@ func safe(r *http.Request) bool {
 	return r.Header["Idempotency-Key"] != nil || r.Header["X-Idempotency-Key"] != nil
 }
 
-// report takes the load report out of headers or trailers. No client gets it: it is
-// about the endpoint, and hop by hop.
+// report removes the load report from headers or trailers. It is hop-by-hop and not passed on
+// to the client.
 func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
 	if h[orca.Header] == nil && h[orca.HeaderBinary] == nil {
 		return
@@ -216,8 +215,8 @@ func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
 	}
 }
 
-// aim returns r as it is sent to x. r is not changed. It may have been made for an
-// endpoint of the configuration before.
+// aim returns a copy of r that is addressed to x. r may have been made for an endpoint of a
+// previous configuration.
 func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
 	if r.URL.Host == x.address && r.URL.Scheme == e.scheme {
 		return r
@@ -231,8 +230,9 @@ func (e *endpoints) aim(r *http.Request, x *endpoint) *http.Request {
 	return &aimed.request
 }
 
-// inherit takes over what is known of endpoints that were there before, and starts the
-// others slowly. Nothing may use e yet, nor check the health of the others.
+// inherit takes over the state of endpoints that existed before, and starts new endpoints
+// slowly. e must not be in use yet, and the health checks of the old endpoints must have
+// stopped.
 func (e *endpoints) inherit(old *endpoints, health bool) error {
 	known := make(map[string]*endpoint, len(old.all))
 	for _, o := range old.all {
@@ -269,7 +269,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 	return nil
 }
 
-// dial has connections made in another way.
+// dial replaces the function that makes connections.
 func (e *endpoints) dial(how func(ctx context.Context, network, address string) (net.Conn, error)) {
 	e.plain.DialContext = how
 	if e.second != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// TestDownIsNoFlicker: an endpoint that is tried now and then is down all the time, until
-// it answers, or nobody has asked for long.
+// TestDownIsNoFlicker: an endpoint that is tried from time to time stays down until it
+// answers, or until no attempt was made for a long time.
 func TestDownIsNoFlicker(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -55,8 +55,8 @@ func TestDownIsNoFlicker(t *testing.T) {
 	}
 }
 
-// TestRequestsOfTheConfigurationBefore: one that was made for endpoints that have just
-// been replaced goes to those that there are, and as these want it.
+// TestRequestsOfTheConfigurationBefore: a request that was made for endpoints that have just
+// been replaced goes to the current endpoints, with their settings.
 func TestRequestsOfTheConfigurationBefore(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.URL.Path) }))
 	defer server.Close()

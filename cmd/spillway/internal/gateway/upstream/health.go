@@ -14,20 +14,19 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// Endpoints that fail their checks get nothing while there are others. When all
-// do, it is more likely that the checks are wrong, or that all are short of time, than
-// that none is there: then all get their share as if there were no checks, which
-// Envoy calls panic mode. The first check of an endpoint decides at once, the later
-// ones after as many of a kind in a row as their threshold says. Checks of many proxies
-// do not stay in step: each wait is longer or shorter by a random part.
+// Endpoints that fail their checks get no requests while there are others. If all fail, the
+// checks are ignored (panic mode in Envoy), as it is more likely that the checks are wrong, or
+// that all endpoints are overloaded, than that all are down. The first check of an endpoint
+// decides at once, later checks after as many equal results in a row as their threshold says.
+// The intervals are jittered, so that many proxies do not check at the same time.
 //
-// An endpoint that has served requests since the last check is not checked: they say the
-// same, and cost nothing. One that is healthy and gets no requests is checked once in
-// no_traffic_interval, or less often where there are many. Checks have one connection to each endpoint, which takes no place
-// of a request and is kept from one check to the next, but not over a
-// no_traffic_interval.
+// An endpoint that has served requests since the last check is not checked, as the requests
+// show that it is healthy. A healthy endpoint without requests is checked once per
+// no_traffic_interval, or less often if there are many endpoints. Checks have one connection
+// to each endpoint. It does not count against the connection limit, and is kept from one check
+// to the next, but not over a no_traffic_interval.
 
-// Health is what checks say of an endpoint.
+// Health is the health of an endpoint by its checks.
 type Health uint8
 
 // The values of Health.
@@ -50,7 +49,7 @@ func (h Health) String() string {
 	return "invalid"
 }
 
-// health is what is known of one endpoint by its checks.
+// health is the state of the checks of one endpoint.
 type health struct {
 	state   atomic.Uint32 // a Health
 	checks  atomic.Uint64 // that have ended
@@ -62,10 +61,10 @@ type health struct {
 	row     int           // of checks that contradict the state; of its checker alone
 }
 
-// is returns what the checks say.
+// is returns the health by the checks.
 func (h *health) is() Health { return Health(h.state.Load()) }
 
-// take takes in how a check has ended, and reports whether that changed something.
+// take records the result of a check, and reports whether the health has changed.
 func (h *health) take(c *config.Health, err error) (changed bool) {
 	h.checks.Add(1)
 	found, threshold := Healthy, c.HealthyThreshold
@@ -107,7 +106,7 @@ func newChecker(x *config.Cluster, secured *tls.Config) *checker {
 	return c
 }
 
-// start begins to check all of them.
+// start starts the checks of all endpoints.
 func (c *checker) start(ctx context.Context, logger *slog.Logger, e *endpoints) {
 	c.logger, c.endpoints = logger, e
 	ctx, c.cancel = context.WithCancel(ctx)
@@ -122,7 +121,7 @@ func (c *checker) stop() {
 	c.close()
 }
 
-// follow checks one endpoint.
+// follow checks one endpoint repeatedly.
 func (c *checker) follow(ctx context.Context, x *endpoint) {
 	wait := time.NewTimer(0)
 	defer wait.Stop()
@@ -151,7 +150,7 @@ func (c *checker) follow(ctx context.Context, x *endpoint) {
 	}
 }
 
-// judge checks an endpoint once, and reports whether the check came to an end.
+// judge checks an endpoint once, and reports whether the check was completed.
 func (c *checker) judge(ctx context.Context, x *endpoint) bool {
 	err := c.check(ctx, x.address)
 	if ctx.Err() != nil {
@@ -164,8 +163,8 @@ func (c *checker) judge(ctx context.Context, x *endpoint) bool {
 	return true
 }
 
-// idleChecks is how many checks of endpoints without requests a cluster makes in a second at
-// most. A check opens a connection, which takes about a millisecond of a processor.
+// idleChecks is the maximum number of checks per second of a cluster for endpoints without
+// requests. A check opens a connection, which takes about a millisecond of a processor.
 const idleChecks = 5
 
 // interval returns how long to wait until the next check. An endpoint that gets no

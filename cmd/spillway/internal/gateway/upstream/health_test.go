@@ -42,7 +42,7 @@ func TestThresholds(t *testing.T) {
 	}
 }
 
-// TestIntervals expects checks to begin when they should, and not all at once.
+// TestIntervals checks that the intervals of checks are right and jittered.
 func TestIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()

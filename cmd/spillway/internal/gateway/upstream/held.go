@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
 
-// hold counts an attempt as under way until its answer has ended, and takes the load
-// report out of its trailers.
+// hold counts an attempt as in flight until its answer has ended, and removes the load report
+// from its trailers.
 func (e *endpoints) hold(x *endpoint, resp *http.Response) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		x.End()

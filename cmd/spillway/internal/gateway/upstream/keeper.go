@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
-// A keeper keeps bodies that are short enough, so that their requests can be sent
-// again, and what attempts of one request must know of each other.
+// A keeper buffers short bodies for retries, and holds the state that the attempts of one
+// request share.
 type keeper struct {
 	next   http.RoundTripper
 	most   int64 // the longest one; not above zero: none
@@ -35,7 +35,7 @@ func (k *keeper) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send sends r with its body kept, if it was announced to be short enough.
+// send sends r with its body buffered, if the declared length is short enough.
 func (k *keeper) send(r *http.Request) (*http.Response, error) {
 	account := body.AccountOf(r)
 	if account == nil || r.Body == nil || r.Body == http.NoBody || r.ContentLength < 0 {

@@ -9,8 +9,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 )
 
-// A Meter counts what endpoints answer, from when an attempt is sent until the head of
-// its answer is there. An attempt that gets no answer counts with its time.
+// A Meter counts attempts by their outcome, with the latency from when an attempt is sent
+// until the headers of its answer arrive. An attempt without an answer counts with its
+// duration.
 type Meter struct {
 	Counts  tuner.Meter
 	next    http.RoundTripper
@@ -27,10 +28,11 @@ func (m *Meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// Waiting returns how many attempts wait for the head of their answer.
+// Waiting returns the number of attempts that wait for the headers of their answer.
 func (m *Meter) Waiting() int64 { return m.waiting.Load() }
 
-// endingOf returns how an attempt did. A refusal of one customer says nothing of the load.
+// endingOf returns the outcome of an attempt. A rejection of one customer says nothing about
+// the load.
 func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
 	if err != nil { // the time that it took tells enough
 		return tuner.Failed

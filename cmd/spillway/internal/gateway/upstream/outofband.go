@@ -16,10 +16,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
 
-// outOfBand asks the endpoints of a cluster for load reports by a stream of
-// xds.service.orca.v3.OpenRcaService (gRFC A51). It costs a goroutine and a stream of
-// HTTP/2 for each endpoint. An endpoint that does not have the service is not asked
-// again.
+// outOfBand receives load reports from the endpoints of a cluster over streams of
+// xds.service.orca.v3.OpenRcaService (gRFC A51). Each endpoint costs a goroutine and an HTTP/2
+// stream. An endpoint without the service is not asked again.
 type outOfBand struct {
 	endpoints *endpoints
 	every     time.Duration
@@ -29,7 +28,7 @@ type outOfBand struct {
 	running   sync.WaitGroup
 }
 
-// start asks all of them until stop is called.
+// start opens the streams to all endpoints, until stop is called.
 func (o *outOfBand) start(ctx context.Context, logger *slog.Logger) {
 	o.logger = logger
 	ctx, o.cancel = context.WithCancel(ctx)
@@ -74,7 +73,7 @@ func (o *outOfBand) follow(ctx context.Context, x *endpoint) {
 	}
 }
 
-// lasts reports whether ctx lasted for d.
+// lasts waits for d, and reports whether ctx has not ended.
 func lasts(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -126,7 +125,7 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 				e.set.Report(now, x.Endpoint, balance.Load{Application: l.Application, CPU: l.CPU, QPS: l.RPS, EPS: l.EPS})
 			}
 		}
-		// One that sends more often than it was asked to waits for the proxy.
+		// An endpoint that sends more often than requested is slowed down by flow control.
 		if !lasts(ctx, min(o.every/2, time.Second)) {
 			return received, ctx.Err()
 		}
@@ -142,10 +141,10 @@ func reportRequest(every time.Duration) []byte {
 	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
 }
 
-// maxReport is how long a report may be.
+// maxReport is the maximum length of a report.
 const maxReport = 16 << 10
 
-// readMessage reads one message of gRPC, which must not be compressed.
+// readMessage reads one gRPC message, which must not be compressed.
 func readMessage(from io.Reader) ([]byte, error) {
 	var head [5]byte
 	if _, err := io.ReadFull(from, head[:]); err != nil {

@@ -13,18 +13,18 @@ type ControlPlane interface {
 	// Limits returns the limits of a cluster. From then on they follow what the control
 	// plane says.
 	Limits(x config.ClusterXDS) (Limits, error)
-	// Close ends it. It returns an error if something was not reported.
+	// Close closes the connection. It returns an error if reports could not be sent.
 	Close() error
 }
 
 // Limits are the limits of a cluster that a control plane sets.
 type Limits interface {
-	// Limiter is what bounds requests in flight.
+	// Limiter is the limiter of requests in flight.
 	Limiter() *inflight.Limiter
-	// Egress returns c with the limits in it.
+	// Egress returns c with the limits set.
 	Egress(c egress.Config) egress.Config
-	// RoundTripper counts what goes to base, for the control plane.
+	// RoundTripper wraps base and counts requests for the reports to the control plane.
 	RoundTripper(base http.RoundTripper) http.RoundTripper
-	// Close gives them up. What is under way may go on.
+	// Close releases the limits. In-flight requests may go on.
 	Close()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// newProbe returns what checks one endpoint of a cluster, and errs if it fails, and what
-// closes its idle connections.
+// newProbe returns a function that checks one endpoint of a cluster, and a function that
+// closes idle connections.
 func newProbe(x *config.Cluster, secured *tls.Config) (probe func(ctx context.Context, address string) error, closeIdle func()) {
 	scheme := "http"
 	if secured != nil {
@@ -33,7 +33,7 @@ func newProbe(x *config.Cluster, secured *tls.Config) (probe func(ctx context.Co
 	return a.http, t.CloseIdleConnections
 }
 
-// connects is a check that is content with a connection.
+// connects is a check that only opens a connection.
 func connects(ctx context.Context, address string) error {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -55,17 +55,17 @@ func newCheckTransport(secured *tls.Config, second bool, interval time.Duration)
 	return t
 }
 
-// An asker is a check by a request.
+// An asker checks with a request.
 type asker struct {
 	transport *http.Transport
 	scheme    string
 	config    *config.Health
 }
 
-// maxCheckAnswer is how much is read of an answer.
+// maxCheckAnswer is the maximum that is read of an answer.
 const maxCheckAnswer = 4 << 10
 
-// A reply is what counts of an answer.
+// A reply has the relevant parts of an answer.
 type reply struct {
 	status        int
 	head, trailer http.Header

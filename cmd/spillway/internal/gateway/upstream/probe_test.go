@@ -12,7 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// checked answers checks: GET /healthz, and of gRPC those of the service a.B.
+// checked answers health checks: GET /healthz, and gRPC checks of the service a.B.
 func checked(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/grpc.health.v1.Health/Check" {
 		return

@@ -11,8 +11,8 @@ import (
 // Connections of HTTP/2 to endpoints. For each request with a body net/http keeps a buffer as
 // long as the longest frame that the endpoint accepts, at most 512 KiB, until the body ends. A
 // server of net/http accepts frames of 1 MiB: each stream of a client that sends nothing would
-// cost the proxy half a megabyte. So the transport learns that the endpoint accepts 16 KiB,
-// which every peer must.
+// cost the proxy half a megabyte. So the proxy lowers the value that the transport sees to 16
+// KiB, which every peer must accept.
 
 // The parts of a frame, and the setting SETTINGS_MAX_FRAME_SIZE: RFC 9113, sections 4.1,
 // 6.5.1 and 6.5.2.
@@ -32,7 +32,7 @@ var errNotSecond = errors.New("the endpoint does not speak HTTP/2 over TLS: set 
 // A dialFunc connects.
 type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// overTLS returns what connects by TLS, for HTTP/2 alone.
+// overTLS returns a dial function for TLS that negotiates HTTP/2 only.
 func overTLS(d *net.Dialer, secured *tls.Config) dialFunc {
 	secured = secured.Clone()
 	secured.NextProtos = []string{"h2"}
@@ -78,7 +78,7 @@ func (c *secondConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// shorten changes what the server says of the length of frames.
+// shorten changes the maximum frame size in the settings of the server.
 func (c *secondConn) shorten(b []byte) {
 	for len(b) > 0 {
 		if c.left == 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 )
 
-// EndpointStats says how an endpoint stands.
+// EndpointStats is a snapshot of an endpoint.
 type EndpointStats struct {
 	Address string
 	Busy    int           // attempts under way

@@ -12,10 +12,10 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// throttles rejects what a cluster would refuse. It is asked once for each request, and
-// learns how the request ended: an attempt that one endpoint refuses and another one
-// serves is no sign of a cluster that is overloaded. Refusals of one customer, which is
-// over its quota, count as nothing. Routes that fail are throttled apart from the others.
+// throttles rejects requests that the cluster would probably reject. It decides once for each
+// request, and observes the final outcome: an attempt that one endpoint rejects and another
+// one serves is no sign of an overloaded cluster. Rejections of one customer that is over its
+// quota do not count. Failing routes have separate throttles.
 //
 // It is an [http.RoundTripper].
 type throttles struct {
@@ -69,7 +69,7 @@ func (t *throttles) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// limited takes in that the limit in flight of the cluster has rejected a request.
+// limited records that the in-flight limit of the cluster has rejected a request.
 func (t *throttles) limited(err error, now time.Time) {
 	if by, ok := errors.AsType[*spillway.RejectedError](err); ok && by.Policy == "inflight" {
 		t.throttle.Limited(now)

@@ -27,9 +27,9 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, r.Context().Err()
 }
 
-// TestKeptOpenRequests: requests that are kept open until a deadline of 20 s stay at the limit
-// in flight. Without a limit that is reached, nothing explains their timeouts, and the throttle
-// lets a probe a second through.
+// TestKeptOpenRequests: requests that are kept open until a deadline of 20 s stay at the
+// in-flight limit. If no limit is reached, nothing explains their timeouts, and the throttle
+// admits one probe per second.
 func TestKeptOpenRequests(t *testing.T) {
 	for name, row := range map[string]struct {
 		limit       int

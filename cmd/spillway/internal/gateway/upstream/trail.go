@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 )
 
-// A trail is what attempts of one request must know of earlier ones.
+// A trail is the state that the attempts of one request share.
 type trail struct {
 	tried []*balance.Endpoint // that refused, or could not be connected to
 	body  *body.Replay        // of a call of gRPC, if it can be sent again
@@ -31,12 +31,12 @@ func (t *trail) avoided() []*balance.Endpoint {
 	return t.tried
 }
 
-// dontRetry is the header that says to package spillhttp that a call cannot be sent again.
-// The client does not get it.
+// dontRetry is the header that makes package spillhttp not retry a call. The client does not
+// get it.
 const dontRetry = "X-Should-Retry"
 
-// refused takes in that an endpoint has refused an attempt: if the body is to be sent
-// again it starts over, and if it cannot be, the answer is the last one.
+// refused records that an endpoint has rejected an attempt. The body is rewound for a retry;
+// if that is not possible, this answer is final.
 func (t *trail) refused(resp *http.Response) {
 	if t.body == nil || t.body.Rewind() {
 		return
@@ -47,12 +47,12 @@ func (t *trail) refused(resp *http.Response) {
 	}
 }
 
-// redirect has the next attempt made at once, as another endpoint is there for it: what
-// the endpoint said about coming back is about this endpoint alone. Package spillhttp does
-// not pass the header on.
+// redirect makes package spillhttp send the next attempt at once, because another endpoint is
+// available: the retry hint of the endpoint applies to that endpoint only. Package spillhttp
+// does not pass the header on.
 func (t *trail) redirect(resp *http.Response) { resp.Header[scopeHeader] = scopeTaskValue }
 
-// restore gives an answer that is the last one the headers that the endpoint sent.
+// restore restores the headers of the endpoint in a final answer.
 func (t *trail) restore(resp *http.Response) {
 	if resp != nil && t.final == resp {
 		resp.Header.Del(dontRetry)

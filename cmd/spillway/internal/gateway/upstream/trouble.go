@@ -14,8 +14,8 @@ func untrusted(err error) bool {
 	return ok
 }
 
-// troubleOf says in a few words why there was no connection to an endpoint: without addresses, so
-// that endpoints with the same trouble have the same words.
+// troubleOf returns a short reason why an endpoint could not be connected to. It has no
+// addresses, so that endpoints with the same problem have the same text.
 func troubleOf(err error) string {
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	name, isName := errors.AsType[*net.DNSError](err)

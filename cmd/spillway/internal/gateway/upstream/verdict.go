@@ -15,7 +15,7 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// A scope says whom a refusal concerns.
+// A scope says what a rejection concerns.
 type scope uint8
 
 const (
@@ -25,7 +25,7 @@ const (
 	scopeCustomer              // one customer, who is over its quota
 )
 
-// A verdict is what the head of an answer says.
+// A verdict is the result of the headers of an answer.
 type verdict struct {
 	refusal bool          // of the attempt, before any work was done
 	scope   scope         // of the refusal
@@ -36,7 +36,7 @@ type verdict struct {
 	unsent  bool          // it proves that no work was done
 }
 
-// read returns what an answer says.
+// read returns the verdict of an answer.
 func read(resp *http.Response, now time.Time) (v verdict) {
 	status, h := resp.StatusCode, resp.Header
 	if status == http.StatusOK && h["Grpc-Status"] == nil {
@@ -58,7 +58,7 @@ func read(resp *http.Response, now time.Time) (v verdict) {
 		v.scope, v.hint = scopeOf(h), hintOf(h, now)
 		v.unsent = v.scope == scopeTask || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nack"] != nil ||
 			status == http.StatusOK && h["Grpc-Retry-Pushback-Ms"] != nil
-		// What a gate refuses is no sign of an endpoint that is broken.
+		// A rejection by a gate is no sign of a broken endpoint.
 		v.failed = status >= 500 && h["X-Envoy-Overloaded"] == nil
 	}
 	return v
@@ -78,14 +78,14 @@ func (v *verdict) readCall(h http.Header) {
 	}
 }
 
-// scopeHeader is the header that says whom a refusal concerns.
+// scopeHeader is the header with the scope of a rejection.
 const scopeHeader = "X-Overload-Scope"
 
 // scopeTaskValue is its value for one task.
 var scopeTaskValue = []string{"task"}
 
-// scopeOf returns the scope of a refusal by its headers. "Don't retry" says that other
-// tasks are overloaded, too.
+// scopeOf returns the scope of a rejection by its headers. "Don't retry" says that other tasks
+// are overloaded, too.
 func scopeOf(h http.Header) scope {
 	for _, name := range []string{"X-Should-Retry", "Stripe-Should-Retry"} {
 		if v := h[name]; len(v) > 0 && strings.EqualFold(strings.TrimSpace(v[0]), "false") {
@@ -110,7 +110,7 @@ func scopeOf(h http.Header) scope {
 	return scopeUnsaid
 }
 
-// hintOf returns how long a refusal asks to be left alone, zero if it does not say.
+// hintOf returns the retry hint of a rejection; zero without one.
 func hintOf(h http.Header, now time.Time) time.Duration {
 	for _, name := range []string{"Retry-After-Ms", "Grpc-Retry-Pushback-Ms"} {
 		if v := h[name]; len(v) > 0 {
@@ -144,13 +144,13 @@ func count(text string, unit time.Duration) (time.Duration, bool) {
 	return time.Duration(n) * unit, true
 }
 
-// elsewhere reports whether a refusal is about the endpoint, so that another one may
-// serve the request. safe says that the request may be sent again in any case.
+// elsewhere reports whether a rejection is about the endpoint, so that another one may serve
+// the request. safe says that the request may be retried in any case.
 func (v *verdict) elsewhere(safe bool) bool {
 	return v.scope == scopeTask || v.scope == scopeUnsaid && (safe || v.unsent)
 }
 
-// outcome returns what an answer says of the load of the endpoint.
+// outcome returns the outcome of an answer for the load of the endpoint.
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
 	case v.refusal && v.scope == scopeCustomer:
@@ -165,8 +165,8 @@ func (v *verdict) outcome() spillway.Outcome {
 	return spillway.OutcomeServed
 }
 
-// errorOf returns what it says of an endpoint that an attempt got no answer. A client
-// that left, or whose deadline was its own choice and too short, says nothing.
+// errorOf returns the outcome of an attempt without an answer. A client that disconnected, or
+// that chose too short a deadline, says nothing about the endpoint.
 func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answer {
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	op, connecting := errors.AsType[*net.OpError](err)

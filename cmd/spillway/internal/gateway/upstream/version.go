@@ -20,7 +20,7 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// A Version is a cluster as one configuration has it.
+// A Version is a cluster with one configuration.
 type Version struct {
 	config    *config.Cluster
 	mode      config.Mode
@@ -39,20 +39,19 @@ type Version struct {
 	limits    Limits            // nil likewise
 }
 
-// Options are what a [Version] is made of.
+// Options are the options of a [Version].
 type Options struct {
 	Config   *config.Config  // with its defaults
 	Cluster  *config.Cluster // of it
 	Secrets  keys.Secrets    // by which endpoints are spoken to
 	Observer spillway.Observer
-	// Plane sets limits of clusters that have an xds part. Nil means that there is no
-	// control plane.
+	// Plane sets limits of clusters with an xds part. It is nil without a control plane.
 	Plane ControlPlane
-	// Dial connects to endpoints, but for checks. Nil means over the network.
+	// Dial connects to endpoints, except for checks. Nil connects over the network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// plane is the control plane that sets limits of the cluster, nil if none does.
+// plane returns the control plane that sets limits of the cluster, or nil.
 func (o *Options) plane() ControlPlane {
 	if o.Cluster.XDS == nil {
 		return nil
@@ -60,8 +59,7 @@ func (o *Options) plane() ControlPlane {
 	return o.Plane
 }
 
-// Make makes a version that nothing uses yet. A caller that does not put it in place with
-// [Cluster.Replace] must close it.
+// Make makes a version. A caller that does not pass it to [Cluster.Replace] must close it.
 func Make(o Options) (*Version, error) {
 	c, x := o.Config, o.Cluster
 	policies, err := c.Egress(x)
@@ -95,7 +93,7 @@ func Make(o Options) (*Version, error) {
 	return u, nil
 }
 
-// equip makes what only some clusters have.
+// equip creates the optional parts of a version.
 func (u *Version) equip(secured *tls.Config) {
 	x := u.config
 	if x.Health != nil {
@@ -138,7 +136,7 @@ func (u *Version) controlled(policies *egress.Config) (base http.RoundTripper, e
 }
 
 // measured returns base, with a meter in front of it if a limit is tuned, and gives the
-// policies a limit in flight that can be moved.
+// policies an adjustable in-flight limit.
 func (u *Version) measured(policies *egress.Config, base http.RoundTripper) (http.RoundTripper, error) {
 	if _, tuned := u.config.Tuning(); !tuned {
 		return base, nil
@@ -155,7 +153,7 @@ func (u *Version) measured(policies *egress.Config, base http.RoundTripper) (htt
 	return u.meter, nil
 }
 
-// Same reports whether nothing would be other than it is with o.
+// Same reports whether a version with o would be equal.
 func (u *Version) Same(o Options) bool {
 	return u.secrets == o.Secrets.Text && u.mode == o.Config.Mode && u.plane == o.plane() && reflect.DeepEqual(u.config, o.Cluster)
 }
@@ -163,29 +161,29 @@ func (u *Version) Same(o Options) bool {
 // Config returns the configuration of the cluster.
 func (u *Version) Config() *config.Cluster { return u.config }
 
-// Queue returns where requests wait for their turn; nil if they do not.
+// Queue returns the queue of a batch cluster, or nil.
 func (u *Version) Queue() *turns.Queue { return u.queue }
 
-// Limiter returns the limit in flight, if a limit of the cluster is tuned.
+// Limiter returns the in-flight limiter, if a limit of the cluster is tuned.
 func (u *Version) Limiter() *inflight.Limiter { return u.limiter }
 
-// Meter returns what counts the answers, if a limit of the cluster is tuned.
+// Meter returns the meter of the answers, if a limit of the cluster is tuned.
 func (u *Version) Meter() *Meter { return u.meter }
 
-// Address returns the scheme and the address of any endpoint, for requests that are aimed
-// at one of them later.
+// Address returns the scheme and the address of any endpoint, for requests whose endpoint is
+// chosen later.
 func (u *Version) Address() (scheme, host string) {
 	return u.endpoints.scheme, u.endpoints.all[0].address
 }
 
-// Wait returns for how long all endpoints have asked to be left alone by requests of a
-// class; 0 if not all have.
+// Wait returns the time until the first retry hint of the endpoints for a class expires; 0 if
+// an endpoint has sent no hint.
 func (u *Version) Wait(now time.Time, c spillway.Criticality) time.Duration {
 	return u.endpoints.set.Wait(now, c)
 }
 
-// Places returns how many requests, or calls of gRPC, may be under way. Many calls share a
-// connection.
+// Places returns the maximum numbers of requests and of gRPC calls in flight. Many calls share
+// a connection.
 func (u *Version) Places(calls bool) int {
 	most := math.MaxInt
 	lower := func(n int) {
@@ -214,14 +212,14 @@ func (u *Version) check(ctx context.Context, logger *slog.Logger) {
 	}
 }
 
-// release gives up what a control plane sets.
+// release releases the limits of the control plane.
 func (u *Version) release() {
 	if u.limits != nil {
 		u.limits.Close()
 	}
 }
 
-// Close ends the checks, and closes connections as they fall idle.
+// Close stops the checks, and closes connections when they become idle.
 func (u *Version) Close() {
 	u.release()
 	if u.checker != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/seed90641741/spillway/spillxds"
 )
 
-// A Connector connects to control planes, one after the other, and keeps what is in
-// flight and the limits where one takes the place of another. The zero Connector is
-// ready; it is safe for concurrent use.
+// A Connector connects to control planes, one after the other. It keeps the in-flight counts
+// and the limits when a control plane is replaced. The zero Connector is ready; it is safe for
+// concurrent use.
 type Connector struct{ registry inflight.Registry }
 
 // Connect connects to a control plane: it is a [upstream.Connect].
@@ -39,7 +39,7 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	return p, nil
 }
 
-// bootstrapOf returns what gRPC's bootstrap file would say.
+// bootstrapOf returns the equivalent of gRPC's bootstrap file.
 func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 	type object map[string]any
 	credentials := object{"type": "insecure"}
@@ -97,7 +97,7 @@ func (l *limits) Close() {
 	l.Cluster.Close()
 }
 
-// log writes down what happens between the proxy and the control plane.
+// log logs the events between the proxy and the control plane.
 func (p *plane) log(e spillxds.Event) {
 	switch e.Kind {
 	case spillxds.Connected:
@@ -122,7 +122,7 @@ func (p *plane) log(e spillxds.Event) {
 	}
 }
 
-// words are limits as a log has them.
+// words returns limits in the form of a log line.
 func words(l spillxds.Limits) []any {
 	all := []any{"max_requests", l.MaxRequests}
 	if l.Retries != math.MaxUint32 {

@@ -27,7 +27,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 )
 
-// eventually waits, for the time that a hung test is let hang, until ok.
+// eventually waits until ok returns true, with a generous timeout.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); runtime.Gosched() {
@@ -37,7 +37,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// quiet waits at the end until no more goroutines run than did before the test.
+// quiet waits at the end of the test until its goroutines have ended.
 func quiet(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
@@ -64,7 +64,7 @@ func (l *lines) has(text string) bool {
 	return strings.Contains(l.text.String(), text)
 }
 
-// A front is a proxy whose only cluster takes its limits from a control plane.
+// A front is a proxy whose only cluster gets its limits from a control plane.
 type front struct {
 	*gateway.Proxy
 
@@ -98,7 +98,7 @@ func frontOf(t *testing.T, x *config.XDS, h http.HandlerFunc) *front {
 	return f
 }
 
-// limit returns what may be in flight.
+// limit returns the in-flight limit.
 func (f *front) limit() int {
 	return f.Stats(time.Now()).Clusters["upstream"].Egress.Inflight.MaxRequests
 }
@@ -176,7 +176,7 @@ func TestLimitsFollowAndDropsAreReported(t *testing.T) {
 	}
 }
 
-// TestDropsAreReportedAtTheEnd: what was refused just before the end is not lost.
+// TestDropsAreReportedAtTheEnd: rejections just before the end are reported.
 func TestDropsAreReportedAtTheEnd(t *testing.T) {
 	quiet(t)
 	s := newServer(t, most(0))
@@ -197,8 +197,8 @@ func TestDropsAreReportedAtTheEnd(t *testing.T) {
 	})
 }
 
-// TestNoWarningAtTheEnd: that a stream ends as nobody wants limits any more is as it
-// should be.
+// TestNoWarningAtTheEnd: a stream that ends because no cluster needs limits any more does not
+// log a warning.
 func TestNoWarningAtTheEnd(t *testing.T) {
 	quiet(t)
 	s := newServer(t, most(7))
@@ -249,8 +249,8 @@ func TestRetriesFollow(t *testing.T) {
 	})
 }
 
-// TestLimitsOutliveAll: changes of the configuration, another name of the proxy, and
-// the control plane itself.
+// TestLimitsOutliveAll: limits are kept across changes of the configuration and of the proxy's
+// name, and when the control plane goes away.
 func TestLimitsOutliveAll(t *testing.T) {
 	quiet(t)
 	s := newServer(t, most(7))
@@ -283,7 +283,7 @@ func TestLimitsOutliveAll(t *testing.T) {
 	}
 }
 
-// TestWrongChangeChangesNothing: neither connection nor limit.
+// TestWrongChangeChangesNothing: a failed change keeps the connection and the limit.
 func TestWrongChangeChangesNothing(t *testing.T) {
 	quiet(t)
 	s := newServer(t, most(7))
@@ -310,7 +310,7 @@ func TestWrongChangeChangesNothing(t *testing.T) {
 	f.limited(t, 8) // by the connection that there was
 }
 
-// handshakes counts those that fail.
+// handshakes counts failed handshakes.
 type handshakes struct {
 	credentials.TransportCredentials
 

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// thresholds are limits as a control plane says them.
+// thresholds are limits in the form that a control plane sends.
 type thresholds = clusterv3.CircuitBreakers_Thresholds
 
 // most returns thresholds with max_requests.
@@ -64,7 +64,7 @@ func newServer(t *testing.T, limits *thresholds, options ...grpc.ServerOption) *
 	return s
 }
 
-// push puts other limits instead of those that there are.
+// push replaces the limits.
 func (s *server) push(limits *thresholds) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *server) push(limits *thresholds) {
 	s.changed = make(chan struct{})
 }
 
-// now returns the resource as it is, and what reports the next change.
+// now returns the current resource, and a channel that reports the next change.
 func (s *server) now() (*discoveryv3.DiscoveryResponse, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,14 +144,14 @@ func (s *server) add(r *lrsv3.LoadStatsRequest) {
 	}
 }
 
-// streams returns who has connected.
+// streams returns the connected clients.
 func (s *server) streams() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.nodes)
 }
 
-// reported returns what was reported of the cluster.
+// reported returns the reports about the cluster.
 func (s *server) reported() (dropped, succeeded uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

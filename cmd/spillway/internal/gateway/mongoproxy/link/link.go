@@ -33,7 +33,7 @@ var pages = sync.Pool{New: func() any { return new(Page) }}
 // GetPage returns a free page.
 func GetPage() *Page { return pages.Get().(*Page) }
 
-// PutPage gives a page back.
+// PutPage returns a page to the pool.
 func PutPage(p *Page) { pages.Put(p) }
 
 // A Link is one side of a connection, read message by message. It has a buffer only
@@ -56,8 +56,8 @@ type Link struct {
 	deadline time.Time // of writing
 }
 
-// New returns one side of a connection, which may stop in the middle of a message for so long;
-// not above zero is no limit.
+// New returns one side of a connection. The stall timeout bounds a pause in the middle of a
+// message; zero or less is no limit.
 func New(c net.Conn, stall time.Duration) *Link {
 	l := &Link{Conn: c, stall: stall}
 	l.raw = rawOf(c)
@@ -65,16 +65,17 @@ func New(c net.Conn, stall time.Duration) *Link {
 	return l
 }
 
-// Bear changes for how long the other side may stop in the middle.
+// Bear changes the stall timeout.
 func (l *Link) Bear(stall time.Duration) error {
 	l.stall, l.deadline = stall, time.Time{}
 	return l.Conn.SetWriteDeadline(time.Time{})
 }
 
-// Small has the link begin with a small buffer that grows with what arrives, or not.
+// Small sets whether the link begins with a small buffer that grows with the data that
+// arrives.
 func (l *Link) Small(is bool) { l.small = is }
 
-// Limited has the other side finish everything that f reads by the deadline; zero is none.
+// Limited sets a deadline for all reads in f; zero is none.
 func (l *Link) Limited(deadline time.Time, f func() error) error {
 	defer func(stall time.Duration) { l.stall = stall }(l.stall)
 	if !deadline.IsZero() {
@@ -83,10 +84,10 @@ func (l *Link) Limited(deadline time.Time, f func() error) error {
 	return f()
 }
 
-// Peek returns what is there, until the next call of a method.
+// Peek returns the buffered bytes. They are valid until the next call of a method.
 func (l *Link) Peek() []byte { return l.buf[l.r:l.w] }
 
-// Discard throws away what is there, and gives the buffer back.
+// Discard discards the buffered bytes and releases the buffer.
 func (l *Link) Discard() {
 	l.r = l.w
 	l.Give()
@@ -104,7 +105,7 @@ func (l *Link) take() {
 	}
 }
 
-// Give gives the buffer back if nothing is in it.
+// Give releases the buffer if it is empty.
 func (l *Link) Give() {
 	if l.r < l.w || l.buf == nil {
 		return
@@ -113,7 +114,7 @@ func (l *Link) Give() {
 	l.r, l.w = 0, 0
 }
 
-// drop gives the buffer back, whatever is in it.
+// drop releases the buffer with its content.
 func (l *Link) drop() {
 	if l.page != nil {
 		PutPage(l.page)
@@ -122,8 +123,7 @@ func (l *Link) drop() {
 	l.page, l.buf, l.kept = nil, nil, 0
 }
 
-// Wait waits for a first byte, unless there is one. Of a stream that has ended it
-// returns io.EOF.
+// Wait waits until at least one byte is buffered. At the end of the stream it returns io.EOF.
 func (l *Link) Wait() error {
 	if l.r < l.w {
 		return nil
@@ -148,8 +148,8 @@ func (l *Link) Wait() error {
 
 var errMemory = errors.New("the process keeps as many bytes for clients as it may")
 
-// More reads until n bytes are there. The buffer grows with what arrives, and not with
-// what is announced.
+// More reads until n bytes are buffered. The buffer grows with the data that arrives, not with
+// the declared length.
 func (l *Link) More(n int) error {
 	if l.w-l.r >= n {
 		return nil
@@ -178,8 +178,8 @@ func (l *Link) More(n int) error {
 	return nil
 }
 
-// room makes room for n bytes, the ones that are there included. It reports false if
-// the process has no memory for them.
+// room makes room for n bytes, including the buffered ones. It reports false if the memory
+// budget of the process is used up.
 func (l *Link) room(n int) bool {
 	if n <= len(l.buf)-l.r {
 		return true
@@ -199,15 +199,15 @@ func (l *Link) room(n int) bool {
 	return true
 }
 
-// What is wrong with the length of a message.
+// The errors of message lengths.
 var (
 	ErrLength  = errors.New("a message says that it has a length which none has")
 	ErrTooLong = errors.New("a message that is longer than it may be")
 )
 
-// Next reads a message whose first byte has arrived. If it is longer than keep,
-// and than the buffer, or there is no memory for more, that is its beginning. It is good
-// until the next one is read. A longest of more than 0 is the longest that is taken.
+// Next reads a message whose first byte has arrived. If the message is longer than keep and
+// than the buffer, or memory is short, the frame has only its beginning. It is valid until the
+// next message is read. A longest above 0 is the maximum length.
 func (l *Link) Next(keep, longest int) (f message.Frame, err error) {
 	if err := l.More(mongowire.HeaderSize); err != nil {
 		return f, err
@@ -236,8 +236,8 @@ func (l *Link) Next(keep, longest int) (f message.Frame, err error) {
 	return f, nil
 }
 
-// Pass is the end of a message that is not needed any more, but for what is still to
-// come of it.
+// Pass discards the head of a message that is not needed any more. The rest of the message is
+// still to be read.
 func (l *Link) Pass(f message.Frame) { l.r += len(f.Head) }
 
 // Write sends all of b. The other side has the stall timeout to take it.
@@ -261,8 +261,8 @@ func (o OtherSideError) Error() string { return o.Err.Error() }
 
 func (o OtherSideError) Unwrap() error { return o.Err }
 
-// Forward sends a message on, and passes it. What is still to come goes from one
-// connection to the other without being kept.
+// Forward forwards a message. Bytes that have not arrived yet are copied from one connection
+// to the other without buffering.
 func (l *Link) Forward(f message.Frame, to *Link) error {
 	if err := to.Write(f.Head); err != nil {
 		return OtherSideError{err}
@@ -271,7 +271,7 @@ func (l *Link) Forward(f message.Frame, to *Link) error {
 	return l.Stream(f.Rest, to)
 }
 
-// Stream sends n bytes on that are still to come.
+// Stream forwards the next n bytes.
 func (l *Link) Stream(n int, to *Link) error {
 	for n > 0 {
 		now := time.Now()
@@ -294,7 +294,7 @@ func (l *Link) Stream(n int, to *Link) error {
 	return nil
 }
 
-// blame finds out which side a copy has failed on, as its error does not tell.
+// blame finds out which side a copy has failed on, as its error does not show it.
 func blame(err error, to *Link) error {
 	if to != nil && (HungUp(to.Conn) || errors.Is(err, os.ErrDeadlineExceeded) && full(to.Conn)) {
 		return OtherSideError{err}
@@ -318,7 +318,7 @@ func (l *Link) extend(now time.Time, to *Link) error {
 	return nil
 }
 
-// sink is where the link's bytes go; a nil link throws them away.
+// sink returns the writer for the bytes of the link; a nil link discards them.
 func (l *Link) sink() io.Writer {
 	if l == nil {
 		return io.Discard
@@ -326,7 +326,7 @@ func (l *Link) sink() io.Writer {
 	return l.Conn
 }
 
-// Underneath returns the connection without what counts it.
+// Underneath returns the underlying connection, without the wrapper that counts it.
 func Underneath(c net.Conn) net.Conn {
 	for {
 		x, ok := c.(interface{ NetConn() net.Conn })

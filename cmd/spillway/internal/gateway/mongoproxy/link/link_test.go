@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestIdleLinkHasNoBuffer: who waits for a message takes up none.
+// TestIdleLinkHasNoBuffer: a link that waits for a message holds no buffer.
 func TestIdleLinkHasNoBuffer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

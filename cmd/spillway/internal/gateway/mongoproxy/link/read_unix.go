@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// rawOf returns the connection as one that can be waited for without a buffer, nil if
-// it is none.
+// rawOf returns the raw connection, which can be waited for without a buffer, or nil.
 func rawOf(c net.Conn) syscall.RawConn {
 	t, ok := c.(*net.TCPConn)
 	if !ok {
@@ -22,8 +21,8 @@ func rawOf(c net.Conn) syscall.RawConn {
 	return raw
 }
 
-// tryRead reads what is there. It reports false, and gives the buffer back, if there
-// is nothing yet.
+// tryRead reads without waiting. If no data has arrived, it releases the buffer and reports
+// false.
 func (l *Link) tryRead(fd uintptr) bool {
 	l.take()
 	for {

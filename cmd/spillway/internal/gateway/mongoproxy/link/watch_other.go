@@ -4,8 +4,8 @@ package link
 
 import "net"
 
-// HungUp reports that nothing is known.
+// HungUp returns false: the state is not known here.
 func HungUp(net.Conn) bool { return false }
 
-// full reports that it may be.
+// full returns true: it is not known here.
 func full(net.Conn) bool { return true }

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// A Kind of commands is one that is distinguished.
+// A Kind is a kind of command that the proxy distinguishes.
 type Kind uint8
 
 // The kinds.
@@ -21,7 +21,7 @@ const (
 	Proving              // who the client is
 )
 
-// A Command is what is known of a message of a client. It shares its bytes.
+// A Command is the parsed part of a client's message. It shares the bytes of the message.
 type Command struct {
 	Flags      uint32
 	Legacy     bool // an OP_QUERY, which wants an OP_REPLY
@@ -48,10 +48,10 @@ var (
 	errUnreadable = errors.New("a body that is malformed")
 )
 
-// NoReply reports whether the client takes no answer.
+// NoReply reports whether the client expects no answer.
 func (c *Command) NoReply() bool { return c.Flags&mongowire.MoreToCome != 0 && !c.Legacy }
 
-// Read reads a message of a client; scratch is for what is compressed.
+// Read reads a message of a client; scratch is the buffer for decompression.
 func (c *Command) Read(f Frame, scratch []byte) error {
 	*c = Command{Whole: f.Rest == 0}
 	code, payload, total := f.OpCode, f.Head[mongowire.HeaderSize:], int(f.Length)-mongowire.HeaderSize
@@ -210,7 +210,7 @@ func (c *Command) query(data []byte) error {
 	return err
 }
 
-// Timeout returns what maxTimeMS says, zero if it says nothing.
+// Timeout returns maxTimeMS; zero without it.
 func (c *Command) Timeout() time.Duration {
 	ms, ok := c.maxTime.Number()
 	if !ok || !(ms >= 1) || c.Waits() {
@@ -219,11 +219,11 @@ func (c *Command) Timeout() time.Duration {
 	return time.Duration(min(ms, float64(24*time.Hour/time.Millisecond))) * time.Millisecond
 }
 
-// Waits reports whether the command waits for news: then maxTimeMS is for how long.
+// Waits reports whether the command waits for new data: then maxTimeMS is the maximum wait.
 func (c *Command) Waits() bool { return c.maxTime.Kind != 0 && string(c.Name) == "getMore" }
 
-// Shorten lowers maxTimeMS in the message f, which the command was read from and which is here
-// as a whole, to what is left.
+// Shorten lowers maxTimeMS to the remaining time, in the message f that the command was read
+// from. f must be complete.
 func (c *Command) Shorten(f Frame, left time.Duration) {
 	c.lowerMaxTime(left)
 	if c.Flags&mongowire.ChecksumPresent != 0 {
@@ -253,7 +253,7 @@ func (c *Command) Unacknowledged() bool {
 	return ok && w == 0
 }
 
-// Access distinguishes reads from writes, as far as the name shows it.
+// Access distinguishes reads from writes by the name of the command.
 func (c *Command) Access() spillway.Kind {
 	switch string(c.Name) {
 	case "aggregate", "count", "distinct", "find", "getMore", "killCursors", "listCollections", "listDatabases",
@@ -268,9 +268,8 @@ func (c *Command) Access() spillway.Kind {
 	}
 }
 
-// Resendable reports whether the protocol allows for it, and the message can be
-// changed where it must be: maxTimeMS inside of what is compressed cannot, and may be in
-// what is too long to be looked at.
+// Resendable reports whether the protocol allows a retry, and maxTimeMS can be changed: it
+// cannot inside a compressed message, or if the body is too long to be inspected.
 func (c *Command) Resendable() bool {
 	return c.Seen && !c.Unacknowledged() && c.Name != nil && !(c.Compressed && c.maxTime.Kind != 0 && c.Timeout() > 0)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// CompressedHead is how much of an OP_COMPRESSED is read at least: the first block of
-// zstd, of up to 128 KiB, cannot be expanded in part.
+// CompressedHead is the minimum that is read of an OP_COMPRESSED: the first block of zstd, of
+// up to 128 KiB, cannot be expanded in part.
 const CompressedHead = 160 << 10
 
 var errCompressed = errors.New("an OP_COMPRESSED that cannot be expanded")
 
-// expand puts the beginning of what is compressed into dst, up to the room
-// for and data allow for, and returns it.
+// expand decompresses the beginning of data into dst, as far as data and the capacity of dst
+// allow, and returns it.
 func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	dst = dst[:min(len(dst), c.Size)]
 	var n int
@@ -38,14 +38,14 @@ func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	default:
 		err = errCompressed
 	}
-	// That data end early does not matter here: they may go on elsewhere.
+	// A truncated input is no error: data may be only the beginning.
 	if err != nil && (n == 0 || !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF)) {
 		return nil, errCompressed
 	}
 	return dst[:n], nil
 }
 
-// inflater is a reader of zlib that is used again.
+// inflater is a reusable zlib reader.
 type inflater interface {
 	io.ReadCloser
 	zlib.Resetter
@@ -72,7 +72,7 @@ func expandZlib(dst, data []byte) (int, error) {
 	return n, err
 }
 
-// zstdMemory is how much a decoder may take up for what a Frame says of itself. The
+// zstdMemory is the maximum memory of a decoder, whatever size a frame declares. The
 // compressors of drivers need no more.
 const zstdMemory = 8 << 20
 

@@ -38,7 +38,7 @@ func compressed(t testing.TB, by byte, data []byte) []byte {
 	return data
 }
 
-// TestExpandBeginning: the beginning can be had of all of it, and of a part.
+// TestExpandBeginning: the beginning can be expanded from the whole input and from a part.
 func TestExpandBeginning(t *testing.T) {
 	data := make([]byte, 300<<10)
 	for i := range data {
@@ -60,7 +60,8 @@ func TestExpandBeginning(t *testing.T) {
 	}
 }
 
-// TestBombsStaySmall: what says that it is small takes no memory, whatever it is.
+// TestBombsStaySmall: expand fills only its buffer, even if the whole message expands to 40
+// MiB.
 func TestBombsStaySmall(t *testing.T) {
 	for by := byte(1); by < 4; by++ {
 		bomb := compressed(t, by, make([]byte, 40<<20))
@@ -71,8 +72,8 @@ func TestBombsStaySmall(t *testing.T) {
 	}
 }
 
-// TestSnappyLies: a length that takes all of 32 bits is more than there is, also where an
-// int has no more.
+// TestSnappyLies: a length of 32 bits that exceeds the input is an error, even where int has
+// 32 bits.
 func TestSnappyLies(t *testing.T) {
 	for _, tag := range []byte{63 << 2, 3} { // a literal, and a copy
 		lie := []byte{100, tag, 0xfe, 0xff, 0xff, 0xff, 'x'}

@@ -12,8 +12,8 @@ type Frame struct {
 	Rest int    // how many bytes are still to come
 }
 
-// Document returns the document of an answer that is here as a whole, not
-// compressed, and has one document only.
+// Document returns the document of an answer that is complete, not compressed, and has a
+// single document.
 func Document(r Frame) (doc []byte, flags uint32, ok bool) {
 	const fields = mongowire.HeaderSize + 20
 	if r.Rest > 0 {

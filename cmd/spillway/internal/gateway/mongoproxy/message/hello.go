@@ -7,7 +7,7 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// A Handshake is what the hello of a client says.
+// A Handshake is the content of a client's hello.
 type Handshake struct {
 	Application  string
 	Driver       string
@@ -15,7 +15,7 @@ type Handshake struct {
 	Balanced     bool // the driver believes to be behind a load balancer
 }
 
-// maxName bounds what is kept of names that clients give themselves, as MongoDB does.
+// maxName bounds names that clients choose, as MongoDB does.
 const maxName = 128
 
 // NewHandshake reads the document of a hello.
@@ -40,8 +40,8 @@ func name(v mongowire.Value) string {
 	return string(text[:min(len(text), maxName)])
 }
 
-// ofSet are the fields of a hello that report a replica set. Those of sharded
-// clusters and of standalones have none of them.
+// ofSet reports whether a field of a hello describes a replica set. Sharded clusters and
+// standalones do not send these fields.
 func ofSet(field string) bool {
 	switch field {
 	case "setName", "setVersion", "hosts", "passives", "arbiters", "primary", "me", "electionId", "isreplicaset",
@@ -52,13 +52,13 @@ func ofSet(field string) bool {
 	}
 }
 
-// A Mask is how the answer to a hello is changed.
+// A Mask is a set of changes to the answer to a hello.
 type Mask struct {
 	Hide    bool     // a replica set
 	Service [12]byte // for a client that wants a serviceId; zero if none does
 }
 
-// Apply returns the document as the client is to see it.
+// Apply returns the document for the client.
 func (m Mask) Apply(doc []byte) []byte {
 	var b mongowire.Builder
 	member, service := false, m.Service == [12]byte{}

@@ -10,11 +10,10 @@ import (
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
 
-// errorSize is the most that an answer which says that a command has failed is
-// expanded for.
+// errorSize is the maximum size to which a compressed answer is expanded to look for an error.
 const errorSize = 4 << 10
 
-// A Verdict is what an answer says.
+// A Verdict is the parsed content of an answer.
 type Verdict struct {
 	More       bool // another one follows
 	Failed     bool
@@ -24,7 +23,7 @@ type Verdict struct {
 	Base       time.Duration
 }
 
-// Outcome returns what the answer says of the server.
+// Outcome returns the outcome of the answer for the policies of the server.
 func (v Verdict) Outcome() spillway.Outcome {
 	switch {
 	case v.Overloaded:
@@ -36,9 +35,8 @@ func (v Verdict) Outcome() spillway.Outcome {
 	}
 }
 
-// Fate is what is reported of the command: an error is an answer like any other, unless it
-// says that there was no time left, or that the server could not do what it was asked
-// to, whatever that was.
+// Fate returns the outcome to report for the command: an error counts as an answer, unless it
+// is a timeout or is caused by the state of the server rather than by the command.
 func (v Verdict) Fate() spillway.Outcome {
 	if !v.Failed || v.Overloaded {
 		return v.Outcome()
@@ -55,7 +53,7 @@ func (v Verdict) Fate() spillway.Outcome {
 	}
 }
 
-// Failure is what the retry policy receives.
+// Failure returns the failure for the retry policy.
 func (v Verdict) Failure() fault.Failure {
 	f := fault.Failure{Overload: v.Overloaded, Safety: fault.RetryUnsafe, RetryAfter: v.Base, HasRetryAfter: v.Base > 0}
 	if v.Overloaded && v.Retryable {
@@ -99,8 +97,8 @@ func Judge(f Frame, scratch []byte, stream bool) (v Verdict, err error) {
 	return v, nil
 }
 
-// Read reads the document of an answer. One that is malformed is no failure: it is
-// the client's to complain.
+// Read reads the document of an answer. A malformed document is no failure: the client will
+// report it.
 func (v *Verdict) Read(doc []byte) {
 	for key, value := range mongowire.Elements(doc) {
 		switch string(key) {

@@ -20,14 +20,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// An Export is what came in one request.
+// An Export is the content of one export request.
 type Export struct {
 	Header   http.Header
 	Resource map[string]string
 	Figures  map[string]float64 // by what Prometheus calls them: name{label="value"}
 }
 
-// A Receiver keeps what it is sent, at Endpoint.
+// A Receiver keeps the exports that it receives at Endpoint.
 type Receiver struct {
 	Endpoint string
 	Status   atomic.Int32 // with which it answers; 0 is 200
@@ -58,7 +58,7 @@ func New(t *testing.T) *Receiver {
 	return r
 }
 
-// Wait returns the first export from now on that is as wanted.
+// Wait returns the next export that matches.
 func (r *Receiver) Wait(t *testing.T, wanted func(Export) bool) Export {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -74,7 +74,7 @@ func (r *Receiver) Wait(t *testing.T, wanted func(Export) bool) Export {
 	}
 }
 
-// Last returns the last export that came, and whether any did since the last call.
+// Last returns the last export, and whether an export arrived since the last call.
 func (r *Receiver) Last() (x Export, ok bool) {
 	for {
 		select {
@@ -118,7 +118,7 @@ func attributes(all []*common.KeyValue) map[string]string {
 	return m
 }
 
-// add takes down the figures of a metric.
+// add records the values of a metric.
 func (x *Export) add(m *metrics.Metric) {
 	for _, p := range m.GetGauge().GetDataPoints() {
 		x.Figures[series(m.GetName(), attributes(p.GetAttributes()))] = p.GetAsDouble()
@@ -154,7 +154,7 @@ func series(name string, labels map[string]string) string {
 	return name + "{" + strings.Join(parts, ",") + "}"
 }
 
-// Figures returns those of metrics of Prometheus, named as in [Export].
+// Figures returns the values of Prometheus metrics, named as in [Export].
 func Figures(families []*dto.MetricFamily) map[string]float64 {
 	all := make(map[string]float64)
 	for _, f := range families {
