@@ -2,15 +2,15 @@ package spillway
 
 import "time"
 
-// Call is what a policy may know of a call before an attempt is made. It is
-// passed by value, and kept to 64 bytes for that. The zero Call is an ordinary
-// call to an unnamed backend about which nothing is known.
+// Call is what a policy may know about a call before an attempt is made. It is passed by
+// value, and kept to 64 bytes for that. The zero Call is an ordinary call to an unnamed
+// backend.
 type Call struct {
 	// Key names the backend, method or route that the policy groups by.
 	Key string
-	// Customer names on whose behalf the call is made, for quotas.
+	// Customer is the customer that the call is made for. Quotas use it.
 	Customer string
-	// Deadline is when the answer is of no more use. Zero means never.
+	// Deadline is the time after which the answer has no value. Zero means never.
 	Deadline time.Time
 	// Attempt is 0 for the first attempt, 1 for its first retry, and so on.
 	Attempt int32

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Criticality says how much a call matters when not all calls can be served.
-// Values are ordered: a higher Criticality is refused later. The zero value is
-// [Critical], so a call that carries no label is ordinary production traffic.
+// Criticality says how much a call matters when not all calls can be served. Values are
+// ordered: a higher Criticality is rejected later. The zero value is [Critical], so a call
+// that carries no label is ordinary production traffic.
 //
 // Source: Site Reliability Engineering, chapter 21, "Criticality".
 type Criticality int8

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Mode says how far a gate goes.
+// Mode says whether a gate enforces its decisions.
 type Mode uint8
 
 // The modes of a gate. The zero Mode is ModeEnforce.
 const (
-	// ModeEnforce decides, reports, and refuses.
+	// ModeEnforce decides, reports, and rejects.
 	ModeEnforce Mode = iota
-	// ModeObserve decides and reports, and lets every call through.
+	// ModeObserve decides and reports, and admits every call.
 	ModeObserve
-	// ModeOff does not ask the gate at all.
+	// ModeOff disables the gate.
 	ModeOff
 )
 

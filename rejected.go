@@ -24,9 +24,9 @@ type RejectedError struct {
 	Reason Reason
 	// Criticality is the class that was rejected, where the policy knows classes.
 	Criticality Criticality
-	// Level is what the policy measured when it rejected the call, and Limit what
-	// it may reach: in flight of max_requests, percent rejected of 100. Limit is zero where there is none. A Level may be
-	// rounded to two significant digits, so that errors can be shared.
+	// Level is what the policy measured when it rejected the call, and Limit the maximum: in
+	// flight of max_requests, percent rejected of 100. Limit is zero if the policy has none. A
+	// Level may be rounded to two significant digits, so that errors can be shared.
 	Level, Limit float64
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string

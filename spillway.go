@@ -1,13 +1,12 @@
-// Package spillway holds the words that every overload policy shares: how
-// important a call is, what a policy may know of it, what happened to it, and
-// what a refusal looks like. It decides nothing itself and imports only the
-// standard library.
+// Package spillway defines the types that all overload policies share: how important a call
+// is, what a policy may know about it, its outcome, and its rejection. It decides nothing
+// itself and imports only the standard library.
 //
-// # The way of a call
+// # Life of a call
 //
-// A caller that has a [Call] to make asks each policy in turn to admit it. A
-// policy that refuses answers with a [RejectedError]; one that admits hands out
-// a [Ticket], which is settled exactly once with the [Outcome] of the call:
+// A caller that has a [Call] to make asks each policy in turn to admit it. A policy that
+// rejects it returns a [RejectedError]; one that admits it returns a [Ticket], which is
+// settled exactly once with the [Outcome] of the call:
 //
 //	ticket, err := gate.Admit(now, call)
 //	if err != nil {

@@ -2,16 +2,16 @@ package spillway
 
 import "time"
 
-// A Gate decides, without blocking and without reading a clock, whether a call
-// may go ahead at the time now. If it admits the call, whoever asked must settle
-// the Ticket exactly once. A refusal matches [ErrRejected] and comes with the
-// zero Ticket, which needs no settling. A Gate is safe for concurrent use.
+// A Gate decides, without blocking and without reading a clock, whether a call may proceed at
+// the time now. If it admits the call, the caller of Admit must settle the Ticket exactly
+// once. A rejection matches [ErrRejected] and comes with the zero Ticket, which needs no
+// settling. A Gate is safe for concurrent use.
 type Gate interface {
 	Admit(now time.Time, call Call) (Ticket, error)
 }
 
-// A Settler is the side of a Gate that learns what happened to an admitted call.
-// It is called by [Ticket.Settle] only, and must be safe for concurrent use.
+// A Settler receives the outcome of an admitted call. It is called by [Ticket.Settle] only,
+// and must be safe for concurrent use.
 type Settler interface {
 	Settle(now time.Time, t Ticket, o Outcome)
 }
@@ -23,25 +23,24 @@ type Settler interface {
 // its latency. It is called by [Ticket.Suspend] and [Ticket.Resume] only.
 type Suspender interface {
 	Settler
-	// Suspend and Resume return the Ticket to go on with.
+	// Suspend and Resume return the Ticket to continue with.
 	Suspend(now time.Time, t Ticket) Ticket
 	Resume(now time.Time, t Ticket) Ticket
 }
 
-// A Ticket is the right to make one attempt. It is a plain value: a Gate hands
-// it out, its holder settles it exactly once, and neither allocates. A Ticket
-// must not be copied after it was handed out, and is not safe for concurrent
-// use: where two goroutines may each end a call, they agree on which one
-// settles. The zero Ticket settles as a no-op.
+// A Ticket is the right to make one attempt. It is a plain value: a Gate returns it, its
+// holder settles it exactly once, and neither allocates. A Ticket must not be copied, and is
+// not safe for concurrent use: where two goroutines may each end a call, they agree on which
+// one settles. The zero Ticket settles as a no-op.
 type Ticket struct {
 	// By receives the outcome. Settle clears it, which spends the Ticket.
 	By Settler
-	// Epoch is for the Gate alone: by it a Gate tells an attempt that was sent
-	// before its state changed from one that was sent after.
+	// Epoch is for the Gate alone: it distinguishes attempts that were sent before a change of
+	// the Gate's state from attempts that were sent after it.
 	Epoch uint64
 	// State is for the Gate alone.
 	State uint64
-	// Criticality is that of the admitted call.
+	// Criticality is the criticality of the admitted call.
 	Criticality Criticality
 	// Suspended is how many Suspend calls have had no Resume. It is for the Gate
 	// alone.
@@ -50,10 +49,9 @@ type Ticket struct {
 	Account uint32
 }
 
-// Suspend reports, at the time now, that the request waits for its client. Calls
-// nest: the request works again after as many calls of Resume. A ticket that is
-// settled, or whose Gate is no [Suspender], ignores it. A suspended ticket is
-// settled as any other.
+// Suspend reports, at the time now, that the request waits for its client. Calls nest: the
+// request works again after as many calls of Resume. A ticket that is settled, or whose Gate
+// is not a [Suspender], ignores it. A suspended ticket is settled like any other.
 func (t *Ticket) Suspend(now time.Time) {
 	if by, ok := t.By.(Suspender); ok {
 		*t = by.Suspend(now, *t)
@@ -67,8 +65,8 @@ func (t *Ticket) Resume(now time.Time) {
 	}
 }
 
-// Settle tells the Gate what happened to the call, at the time now. The second
-// and any later call does nothing.
+// Settle reports the outcome of the call to the Gate, at the time now. The second and any
+// later call does nothing.
 func (t *Ticket) Settle(now time.Time, o Outcome) {
 	by := t.By
 	if by == nil {

@@ -203,8 +203,9 @@ func (l *limit) parkAfter() time.Duration {
 	return max(parkAtLeast, seconds(parkTime*l.latency.mean))
 }
 
-// decide does what the state wants after a request has ended. A stall of this process, in
-// seconds, explains as long a wait, and its own processors any while they are busy.
+// decide takes the action of the current state after a request has ended. A stall of this
+// process, in seconds, explains a wait of the same length, and saturated processors explain
+// any wait.
 func (l *limit) decide(stall float64, busy bool) {
 	if l.state == Open && l.ended%stride != 0 {
 		return

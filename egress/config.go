@@ -18,29 +18,28 @@ type Config struct {
 	// ThrottleMode says whether the throttle enforces, observes or is off.
 	ThrottleMode spillway.Mode
 
-	// MaxRequests is how many attempts may be in flight at once. It bounds both
-	// the memory of this process and the queue at the backend: a good value is
-	// the rate that the backend can serve times the time that a call may take
-	// there (Little's law). Zero means 1024, as in A32 and Envoy.
+	// MaxRequests is the maximum number of attempts in flight. It limits both the memory of
+	// this process and the queue at the backend: a good value is the rate that the backend can
+	// serve times the time that a call may take there (Little's law). Zero means 1024, as in
+	// A32 and Envoy.
 	MaxRequests int
-	// Inflight, if not nil, is used in place of a limiter of the Client's own, so
-	// that several Clients share one limit; MaxRequests must then be zero.
+	// Inflight, if not nil, replaces the limiter of the Client, so that several Clients share
+	// one limit; MaxRequests must then be zero.
 	Inflight *inflight.Limiter
-	// MaxRequestsByKey gives calls of some keys in-flight limits of their own: they count
-	// there, and not against MaxRequests or Inflight. It is for methods whose calls last
-	// long and do little, such as streams and long polls. Zero means 1024, negative means
-	// no limit.
+	// MaxRequestsByKey sets separate in-flight limits for calls with these keys: they count
+	// there, and not against MaxRequests or Inflight. It is for methods whose calls last long
+	// and do little, such as streams and long polls. Zero means 1024, negative means no limit.
 	MaxRequestsByKey map[string]int
 	// InflightMode says whether the in-flight limits enforce, observe or are off.
 	InflightMode spillway.Mode
 
-	// Retry decides on retries. A strategy holds the budget, so Clients that are
-	// given the same one share it. Nil means [retry.Budgeted] with its defaults:
-	// three attempts, retries at most 10 % of the calls.
+	// Retry decides on retries. A strategy holds the budget, so Clients with the same strategy
+	// share it. Nil means [retry.Budgeted] with its defaults: three attempts, retries at most
+	// 10 % of the calls.
 	Retry retry.Strategy
 
 	// Hedge configures hedged requests for adapters that send them: [Hedged] says which calls
-	// are hedged. The zero value means none.
+	// are hedged. The zero value disables hedging.
 	Hedge retry.HedgeConfig
 
 	// Observer, if not nil, receives each decision. It costs a second clock
@@ -48,7 +47,7 @@ type Config struct {
 	Observer spillway.Observer
 }
 
-// build makes all policies, but for the strategy where none is given.
+// build makes all policies, except the default strategy.
 func (c *Config) build() (*policies, error) {
 	for _, m := range []struct {
 		field string
@@ -83,7 +82,7 @@ func (c *Config) build() (*policies, error) {
 	return p, nil
 }
 
-// newStandard returns the strategy where none is given.
+// newStandard returns the default strategy.
 func newStandard() (retry.Strategy, error) {
 	s, err := retry.NewBudgeted(retry.BudgetedConfig{})
 	if err != nil {
@@ -92,7 +91,7 @@ func newStandard() (retry.Strategy, error) {
 	return s, nil
 }
 
-// hedge returns what decides on hedges, or nil.
+// hedge returns the hedging policy, or nil.
 func (c *Config) hedge() (*retry.Hedge, error) {
 	if c.Hedge == (retry.HedgeConfig{}) {
 		return nil, nil //nolint:nilnil // there are none

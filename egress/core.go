@@ -116,7 +116,7 @@ type Failure struct {
 	fault.Failure
 	// Left is the error of the caller's context: nil while the caller waits.
 	Left error
-	// Hurried says that the deadline that has passed was set by an untrusted client.
+	// Hurried says that an untrusted client set the deadline that has expired.
 	Hurried bool
 }
 
@@ -147,7 +147,7 @@ func (f *Flow) Abort() {
 	f.loop.Abort(fault.Failure{})
 }
 
-// admit asks each gate in turn, until one refuses.
+// admit asks each gate in turn, until one rejects.
 func (f *Flow) admit() error {
 	p := f.policies
 	if p.ThrottleMode != spillway.ModeOff {

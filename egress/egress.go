@@ -28,7 +28,7 @@ type Client struct {
 }
 
 // policies are one configuration of a Client. They are replaced as a whole by Update; the
-// throttle lives on, and the limit in flight if it is the Client's own.
+// throttle lives on, and so does the in-flight limit unless it is Config.Inflight.
 type policies struct {
 	Policies
 
@@ -39,10 +39,10 @@ type policies struct {
 	hedging retry.HedgeConfig
 }
 
-// A Router names the route of a call: its method, or the path without what names a single
-// object. Calls of a route that the backend does not accept are throttled apart from the
-// other routes. Route is called only where that matters, at most twice for each attempt.
-// The empty route is none.
+// A Router names the route of a call: its method, or its path without the names of single
+// objects. Calls of a route that the backend does not accept are throttled separately from the
+// other routes. Route is called only when needed, at most twice for each attempt. The empty
+// route is no route.
 type Router interface{ Route() string }
 
 // New returns a Client, or an error that names the field of c that is wrong.
@@ -54,11 +54,11 @@ func New(c Config) (*Client, error) {
 	return client, nil
 }
 
-// Update changes the configuration of a Client in use, or returns an error that
-// names the field that is wrong and changes nothing. What the throttle has learnt is
-// kept, and what is in flight stays counted unless Inflight changes. A budget lives
-// in its strategy: give the same one again to keep it. Where none is given, the
-// Client keeps its own. Calls under way end as they began.
+// Update changes the configuration of a Client in use, or returns an error that names the
+// field that is wrong and changes nothing. The throttle keeps its state, and calls in flight
+// stay counted unless Inflight changes. A budget belongs to its strategy: pass the same one
+// again to keep it. If Retry is nil, the Client keeps its default strategy. Calls in flight
+// end under the old configuration.
 func (c *Client) Update(config Config) error {
 	p, err := config.build()
 	if err != nil {
@@ -90,8 +90,8 @@ func (c *Client) fill(p *policies) (err error) {
 	return err
 }
 
-// adopt replaces the policies of p by the policies of old that live on, and gives
-// them the configuration. As each was made of that once, none refuses it.
+// adopt replaces the policies of p by the policies of old that live on, and updates their
+// configuration. Each accepted it once when p was made, so none returns an error.
 func (p *policies) adopt(old *policies, c *Config) error {
 	if err := old.routes.Update(c.Throttle); err != nil {
 		return err
@@ -122,17 +122,17 @@ func (p *policies) adopt(old *policies, c *Config) error {
 // one succeeds or the strategy gives up. send must not keep the Attempt. The criticality of the call, and its
 // deadline where ctx has an earlier one, are taken from ctx.
 //
-// What send returns is classified by [fault.Of]; nil is success. Do returns what
-// [retry.Do] does: nil, the error of a first attempt that is not retried, or
-// a [retry.Error] that wraps the last real error and says why there was no
-// further attempt. A refusal by a policy matches [spillway.ErrRejected].
+// The error of send is classified by [fault.Of]; nil is success. Do returns the errors of
+// [retry.Do]: nil, the error of a first attempt that is not retried, or a [retry.Error] that
+// wraps the last real error and says why there was no further attempt. A rejection by a policy
+// matches [spillway.ErrRejected].
 //
-// Where ctx is that of a request that a server of Spillway serves (packages spillhttp,
-// spillgrpc), a call that was given up, refused here, or answered with "don't retry" is
-// remembered: unless the handler answers a success, the answer to the request says
-// "don't retry". So only one layer retries, however many there are.
+// If ctx belongs to a request that a server of Spillway serves (packages spillhttp,
+// spillgrpc), a call that was given up, rejected here, or answered with "don't retry" is
+// recorded: unless the handler answers with success, the answer to the request says "don't
+// retry". So only one layer retries, however many there are.
 //
-// If send panics, everything that the attempt held is given back and the panic goes on.
+// If send panics, all slots and tokens of the attempt are released and the panic continues.
 func (c *Client) Do(ctx context.Context, call spillway.Call, send func(context.Context, *Attempt) error) error {
 	call.Criticality = spillway.CriticalityFrom(ctx)
 	return c.do(ctx, &call, nil, send)

@@ -80,8 +80,7 @@ func TestUpdateOfTheLimit(t *testing.T) {
 	}
 }
 
-// TestUpdateOfAPool: it reaches the clients that there are and those that are yet to
-// come, or none.
+// TestUpdateOfAPool: an update applies to all clients, existing and future, or to none.
 func TestUpdateOfAPool(t *testing.T) {
 	pool, err := egress.NewPool(egress.Config{}, 0)
 	if err != nil {

@@ -116,7 +116,7 @@ func TestAcquireQueueFull(t *testing.T) {
 	})
 }
 
-// The depth is that of the limit by default; negative means that nobody waits.
+// The queue depth is the limit by default; negative means that no caller waits.
 func TestAcquireDepth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, row := range []struct{ depth, want int }{{0, 3}, {-1, 0}, {7, 7}} {
@@ -229,8 +229,8 @@ func TestAcquireLimitChanges(t *testing.T) {
 	})
 }
 
-// Callers that come, leave and release at random, while the limit changes and others call
-// TryAcquire: the limit is never exceeded, no place is lost, and nobody waits for ever.
+// Callers come, leave and release at random, while the limit changes and others call
+// TryAcquire: the limit is never exceeded, no slot is lost, and no caller waits for ever.
 func TestAcquireStorm(t *testing.T) {
 	const limit = 4
 	l := newLimiter(t, inflight.Config{MaxRequests: limit, QueueDepth: 16})

@@ -70,8 +70,8 @@ func (c *classes) higher(class int) (n int64) {
 	return n
 }
 
-// measure counts an arrival, and now and then finds out whether the limit is tight. By
-// Little's law, requests that were refused would have added as much in flight as admitted ones.
+// measure counts an arrival, and periodically determines whether the limit is tight. By
+// Little's law, rejected requests would have added as much in flight as admitted ones.
 func (c *classes) measure(at, word int64) {
 	c.sum.Add(max(word>>32, 0))
 	if c.arrived.Add(1) < batch && !over(&c.looks, at) || !c.measuring.TryLock() {
@@ -113,8 +113,8 @@ func (c *classes) took(at int64, class int) {
 	}
 }
 
-// refused counts a place that a class has wanted and not got. No lower class is to get one
-// while that happens.
+// refused counts a slot that a class needed and did not get. No lower class gets one while
+// that happens.
 func (c *classes) refused(at int64, class int, limit uint32) {
 	c.rejected.Add(1)
 	c.call(at, class)

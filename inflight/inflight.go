@@ -18,18 +18,18 @@ const (
 	noLimit = math.MaxInt32 // as a limit: cannot be reached
 )
 
-// Config says how much may be in flight. The zero Config is valid.
+// Config configures a [Limiter]. The zero Config is valid.
 type Config struct {
-	// MaxRequests is the most requests that may be in flight at once. Zero means
-	// 1024 ([DefaultMaxRequests]); negative means no limit. Lower protects the backend
-	// sooner and refuses more in a burst. To refuse everything, which xDS spells
-	// 0, use [Limiter.SetMaxRequests].
+	// MaxRequests is the maximum number of requests in flight. Zero means 1024
+	// ([DefaultMaxRequests]); negative means no limit. A lower value protects the backend
+	// sooner and rejects more in a burst. To reject everything, which is 0 in xDS, use
+	// [Limiter.SetMaxRequests].
 	MaxRequests int
-	// QueueDepth is how many callers of [Limiter.Acquire] may wait at once. More of it
-	// rejects less in a burst, and has callers wait longer: the last one waits for about
-	// QueueDepth / MaxRequests times as long as a request takes. Zero means the
-	// value of MaxRequests, which makes that once; negative means that no caller waits. It must be at
-	// most 2147483647.
+	// QueueDepth is the maximum number of callers of [Limiter.Acquire] that may wait at once.
+	// A higher value rejects fewer in a burst, and makes callers wait longer: the last one
+	// waits for about QueueDepth / MaxRequests times the duration of a request. Zero means the
+	// value of MaxRequests, for a wait of one request; negative means that no caller waits. It
+	// must be at most 2147483647.
 	QueueDepth int
 }
 
@@ -48,10 +48,10 @@ func (c Config) limit() (uint32, error) {
 	return uint32(c.MaxRequests), nil
 }
 
-// A Limiter counts the requests in flight and refuses those above a limit. It
-// never admits above the limit in force at that instant, and neither a refusal
-// nor a change of the limit disturbs the count. It is a [spillway.Gate]. Make
-// one with [New]; it is safe for concurrent use and must not be copied.
+// A Limiter counts the requests in flight and rejects requests above a limit. It never admits
+// above the limit in force at that instant, and neither a rejection nor a change of the limit
+// disturbs the count. It is a [spillway.Gate]. Make one with [New]; it is safe for concurrent
+// use and must not be copied.
 type Limiter struct {
 	_    [64]byte     // every request writes word; keep it on a cache line of its own
 	word atomic.Int64 // count in the upper half, limit in the lower
@@ -59,7 +59,7 @@ type Limiter struct {
 	queue queue
 	_     [64]byte
 
-	// What follows is touched by refusals, limit changes and reports only.
+	// The fields below are used by rejections, limit changes and reports only.
 	drops    atomic.Uint64 // all drops ever
 	reported atomic.Uint64 // drops handed out by TakeRejected
 	surplus  atomic.Uint64
@@ -70,7 +70,7 @@ type Limiter struct {
 	classes *classes // nil: all are alike
 }
 
-// origin is who has set a limit.
+// origin says how a limit was set.
 type origin struct {
 	live       bool   // New, SetMaxRequests or Update has, at some time
 	configured bool   // Configure has been called
@@ -142,13 +142,12 @@ func (l *Limiter) takeBack() {
 	l.surplus.Add(1)
 }
 
-// Admit takes a place in flight at the time now, which the settling of the Ticket gives
-// back, or returns a *[spillway.RejectedError]. Neither allocates. A Limiter made by [New]
-// keeps places for classes above that of the call; one of a [Registry] does not, as A32 has
-// it, and ignores both arguments. Admit implements [spillway.Gate]. The refusal names the
-// limit that was exceeded; it was made
-// when the limit was set, so its Level is the limit even where a lowered limit
-// finds more in flight.
+// Admit takes a slot at the time now, which is released when the Ticket is settled, or returns
+// a *[spillway.RejectedError]. Neither allocates. A Limiter made by [New] reserves slots for
+// classes above the call's; one of a [Registry] does not, as in A32, and ignores both
+// arguments. Admit implements [spillway.Gate]. The rejection names the limit that was
+// exceeded. It is made when the limit is set, so its Level is the limit, even if more requests
+// are in flight after the limit was lowered.
 func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
 	if l.classes == nil {
 		if !l.acquire(0) {
@@ -164,7 +163,7 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 	return spillway.Ticket{By: l, Criticality: call.Criticality}, nil
 }
 
-// reject counts a drop of a class and returns the refusal.
+// reject counts a drop of a class and returns the rejection.
 func (l *Limiter) reject(at int64, class int) error {
 	l.drops.Add(1)
 	l.classes.refused(at, class, uint32(l.word.Load()))
@@ -183,9 +182,9 @@ func (l *Limiter) Settle(_ time.Time, t spillway.Ticket, _ spillway.Outcome) {
 	l.Release()
 }
 
-// Full reports whether a request would be refused now. It writes to nothing and
-// promises nothing: to get in, call TryAcquire or Admit. It lets a caller refuse,
-// with [Limiter.Reject], before it spends work on choosing an endpoint.
+// Full reports whether a request would be rejected now. It changes and reserves nothing: call
+// TryAcquire or Admit to be admitted. It lets a caller reject, with [Limiter.Reject], before
+// it spends work on choosing an endpoint.
 func (l *Limiter) Full() bool { return full(l.word.Load(), 0) }
 
 // Reject counts a rejection and returns the one that Admit would return.
@@ -194,10 +193,10 @@ func (l *Limiter) Reject() error {
 	return &l.refusals.Load().full
 }
 
-// SetMaxRequests changes the limit to n at once, as control planes spell it: 0
-// refuses every request and math.MaxUint32 turns the limit off, as does all from
-// math.MaxInt32 up. The count is kept: what is above a lowered limit ends in its
-// own time, and nothing is admitted before.
+// SetMaxRequests changes the limit to n at once, with the values of xDS: 0 rejects every
+// request; math.MaxInt32 and above, such as math.MaxUint32, turn the limit off. The count is
+// kept: requests above a lowered limit run to their end, and nothing is admitted before the
+// count is below it.
 func (l *Limiter) SetMaxRequests(n uint32) {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -205,12 +204,11 @@ func (l *Limiter) SetMaxRequests(n uint32) {
 	l.set(n)
 }
 
-// Configure changes the limit to n, as [Limiter.SetMaxRequests] does, if n is news: it is
-// for configurations that are read more than once, such as the service config of each
-// channel to a cluster, which is read again when a channel wakes from idle. It changes
-// nothing where n is what Configure was called with the last time, nor the first time
-// where a limit was set at run time before. So a limit that was set at run time stays
-// until another one is set, or the configuration changes.
+// Configure changes the limit to n, as [Limiter.SetMaxRequests] does, if n differs from the n
+// of the last call of Configure. It is for configurations that are read more than once, such
+// as the service config of each channel to a cluster, which is read again when a channel wakes
+// from idle. The first call changes nothing if a limit was set at run time before. So a limit
+// that was set at run time stays until another one is set, or the configuration changes.
 func (l *Limiter) Configure(n uint32) {
 	l.change.Lock()
 	defer l.change.Unlock()
@@ -309,7 +307,7 @@ func full(s int64, reserved uint32) bool {
 	return uint32(s>>32) >= limit-min(reserved, limit)
 }
 
-// refusals are those that all requests above a limit share.
+// refusals are the errors that all calls above a limit share.
 type refusals struct{ full, reserved spillway.RejectedError }
 
 func refusalsAt(limit uint32) *refusals {

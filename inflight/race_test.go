@@ -104,7 +104,7 @@ func TestNoTransient(t *testing.T) {
 	}
 }
 
-// TestRoomForAll lets as many compete as there is room for: nobody is refused.
+// TestRoomForAll lets goroutines compete for the limit that fits them all: none is rejected.
 func TestRoomForAll(t *testing.T) {
 	l := mustNew(t, 8)
 	var all sync.WaitGroup

@@ -15,11 +15,10 @@ type Key struct {
 	Service string
 }
 
-// A Registry holds one [Limiter] for each [Key], so that all who send to the
-// same cluster share its count, whatever channel, client or protocol they use.
-// The scope of the limit is the scope of the Registry: have one in a process.
-// It is bounded by the references that it handed out. The zero Registry is
-// empty and ready; it is safe for concurrent use and must not be copied.
+// A Registry holds one [Limiter] for each [Key], so that all callers of a cluster share its
+// count, whatever channel, client or protocol they use. The scope of the limit is the scope of
+// the Registry: use one per process. Its size is bounded by the number of references in use.
+// The zero Registry is empty and ready; it is safe for concurrent use and must not be copied.
 type Registry struct {
 	mu     sync.Mutex
 	shared map[Key]*shared
@@ -31,9 +30,9 @@ type shared struct {
 	references int
 }
 
-// Share returns the Limiter for key, made with the default limit if it is not
-// held, and a func by which the caller must give up its reference once it sends no
-// more. The first call of release counts, any further one does nothing.
+// Share returns the Limiter for key, made with the default limit if there is none yet, and a
+// func that releases the reference; call it when no more requests are sent. The first call of
+// release counts, any further one does nothing.
 //
 // While a reference is held, the limit and the count stay: to set a limit that
 // outlives the channels, keep the reference. The limit is that of the Limiter: the

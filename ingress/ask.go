@@ -80,8 +80,9 @@ func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits
 	return a.join(gate, by, from, &state, step)
 }
 
-// join is arrive for requests that a shedder has to look at. It is a function of its own because
-// each request over HTTP/2 has a new stack, and pays for what it needs of that.
+// join is arrive for requests that a shedder has to examine. It is a separate function because
+// each request over HTTP/2 has a new stack, and pays for the stack space that a function
+// needs.
 //
 //go:noinline
 func (a *Admission) join(gate int, by shedder, from *ratelimit.Caller, state *shed.State, step *Step) (admits bool) {

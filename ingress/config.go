@@ -19,24 +19,25 @@ import (
 // Config configures a [Server]. The zero Config is ready for use: it sheds by
 // criticality when the server is overloaded, and knows no limits.
 type Config struct {
-	// RateLimit bounds all requests per second. The zero value lets all in.
+	// RateLimit limits all requests per second. The zero value means no limit.
 	RateLimit ratelimit.Config
-	// Quota bounds what each customer may use. Without an Allocator there is no quota.
+	// Quota limits the use of each customer. Without an Allocator there is no quota.
 	Quota quota.Config
-	// MaxInFlight is how many requests may be at work at once. The others wait, and are
-	// rejected, in the order of their criticality. The server finds out by itself how many
-	// make sense; this is for what it cannot know, such as the memory that each of them
-	// takes. A request that waits for its client is not at work. Zero and negative mean no
-	// limit.
+	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
+	// rejected, in the order of their criticality. The server measures by itself how many
+	// requests it can run; this limit is for resources that it does not measure, such as the
+	// memory of a request. A request that waits for its client is not at work. Zero and
+	// negative mean no limit.
 	MaxInFlight int
-	// Shed says how to refuse when the server is overloaded. Its Limit is made of
-	// Concurrency.
+	// Shed configures the rejection of requests when the server is overloaded. Its Limit is
+	// made of Concurrency.
 	Shed shed.Config
-	// Concurrency bounds, for each key, what waits for something else than a processor.
+	// Concurrency limits, for each key, the requests that wait for something other than a
+	// processor.
 	Concurrency concurrency.Config
-	// ProxyOnly says that this process only passes requests on to another one, which
-	// does the work: how many goroutines are ready to run here then says nothing about the
-	// load of that process. Shed then depends on requests in flight only.
+	// ProxyOnly says that this process only forwards requests to another one, which does the
+	// work: the number of runnable goroutines here then says nothing about the load of that
+	// process. Shed then depends on requests in flight only.
 	ProxyOnly bool
 	// Load configures the measures of the process that Shed uses.
 	Load load.Config
@@ -44,21 +45,19 @@ type Config struct {
 	// gates enforces, observes or is off.
 	RateLimitMode, QuotaMode, InFlightMode, ShedMode spillway.Mode
 
-	// Attempts says when refusals say "don't retry".
+	// Attempts says when rejections say "don't retry".
 	Attempts attempts.Config
-	// Trust says where requests come from, and so how much of what they say of
-	// themselves is believed.
+	// Trust says where requests come from, and so how far their claims are trusted.
 	Trust Trust
 
-	// Exempt reports whether a request passes all gates: health checks, metrics.
-	// It sees the Call before anything else, must be quick and safe for concurrent
-	// use, and should depend on what clients cannot choose freely. Nil exempts nothing.
+	// Exempt reports whether a request bypasses all gates: health checks, metrics. It is
+	// called first with the Call, must be quick and safe for concurrent use, and should not
+	// depend on values that clients can choose freely. Nil exempts nothing.
 	Exempt func(spillway.Call) bool
 
-	// RetryAfter is the hint in a refusal for overload, before jitter: between
-	// half and one and a half times as much is sent. A shorter one lets clients
-	// find room sooner; a longer one spares refusals. Zero means 1 s; it must be
-	// 1 ms to 1 h.
+	// RetryAfter is the hint in a rejection for overload, before jitter: the hint that is sent
+	// is this value ±50 %. With a lower value clients find free capacity sooner; with a higher
+	// value fewer requests are rejected. Zero means 1 s; it must be 1 ms to 1 h.
 	RetryAfter time.Duration
 
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means

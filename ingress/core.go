@@ -47,9 +47,9 @@ func (c *Core) init(config Config, state func(now time.Time) shed.State) error {
 	return nil
 }
 
-// Update changes the configuration of a Core in use, or returns an error that names
-// the field that is wrong and changes nothing. What the policies have learnt is kept;
-// requests under way end as they began.
+// Update changes the configuration of a Core in use, or returns an error that names the field
+// that is wrong and changes nothing. The policies keep their state; requests in flight end
+// under the old configuration.
 func (c *Core) Update(config Config) error {
 	st, err := build(config)
 	if err != nil {
@@ -105,10 +105,10 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 	return a.advance(from, step)
 }
 
-// Reject reports whether a request would be rejected if it came now: it asks the gates
-// that Enter asks, in the same order, until one would have the request wait. If the answer
-// is a Refusal, that is counted and reported; if not, nothing was counted or taken, and the
-// request must still Enter. Ctx is for the event alone, and may be nil.
+// Reject reports whether a request would be rejected if it came now: it asks the gates that
+// Enter asks, in the same order, until one would have the request wait. If the answer is a
+// Rejection, it is counted and reported; if not, nothing was counted or taken, and the request
+// must still Enter. Ctx is for the event alone, and may be nil.
 func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
 	st := c.settings.Load()
 	if st.exempt(call) {

@@ -83,12 +83,12 @@ func (s *Server) degradation(c spillway.Criticality) spillway.DegradationLevel {
 	return s.core.signals.degrader.Level(c)
 }
 
-// AcceptRatio returns, as a decimal number, the share of the calls of a criticality
-// that this server has accepted recently, or nothing where that is about all of them.
-// Adapters send it with each answer, so that clients that call rarely learn from the
-// calls of others (Throttle.Advise in package throttle). Only refusals for overload by the
-// shedder count. At the [Edge] it returns nothing: untrusted
-// clients do not learn how loaded the server is. It allocates nothing.
+// AcceptRatio returns, as a decimal number, the share of the calls of a criticality that this
+// server has accepted recently, or nothing if it accepts about all of them. Adapters send it
+// with each answer, so that clients that call rarely benefit from the calls of others
+// (Throttle.Advise in package throttle). Only rejections for overload by the shedder count. At
+// the [Edge] it returns nothing: untrusted clients must not learn how loaded the server is. It
+// allocates nothing.
 func (s *Server) AcceptRatio(c spillway.Criticality) string {
 	return s.core.AcceptRatio(c).String()
 }

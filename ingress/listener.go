@@ -320,8 +320,8 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// refuse resets the connection: the client learns at once, and the kernel keeps nothing
-// of it.
+// refuse resets the connection: the client gets an error at once, and the kernel keeps no
+// state of it.
 func (c *conn) refuse() {
 	c.listener.refused.Add(1)
 	for under := c.Conn; ; {

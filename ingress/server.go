@@ -48,9 +48,9 @@ func New(c Config) (s *Server, err error) {
 	return s, nil
 }
 
-// Update changes the configuration of a Server in use, or returns an error that
-// names the field that is wrong and changes nothing. What the policies have
-// learnt is kept; requests under way end as they began.
+// Update changes the configuration of a Server in use, or returns an error that names the
+// field that is wrong and changes nothing. The policies keep their state; requests in flight
+// end under the old configuration.
 func (s *Server) Update(c Config) error {
 	s.update.Lock()
 	defer s.update.Unlock()
@@ -67,25 +67,23 @@ func (s *Server) Update(c Config) error {
 // Trust returns how much of its claims a request is believed.
 func (s *Server) Trust() Trust { return s.core.settings.Load().config.Trust }
 
-// WantsCaller reports whether Enter needs to know the caller now: a rate limit may exempt
-// it, or requests wait or are rejected, and callers are treated fairly. Otherwise an adapter
-// need not find out.
+// WantsCaller reports whether Enter needs the caller now: a rate limit may exempt it, or
+// requests wait or are rejected, and callers are treated fairly. Otherwise an adapter need not
+// determine the caller.
 func (s *Server) WantsCaller() bool {
 	c := &s.core
 	return c.settings.Load().modes[limitGate] != spillway.ModeOff || c.shed.TellsCallersApart() || c.flight.TellsCallersApart()
 }
 
-// Enter asks all gates in turn whether a request may be served. It may wait: for
-// a token of the rate limit where that has a queue and the token comes before the
-// deadline, and in the shedder's room. If
-// the Refusal that it returns is one, the request must not be served. Otherwise
-// Done of the Passage must be called exactly once, when the request has ended;
-// defer it, so that a panic ends the request too. A deadline of ctx that is
-// earlier than the call's counts.
+// Enter asks all gates in turn whether a request may be served. It may wait: for a token of
+// the rate limit, if that has a queue and the token comes before the deadline, and in the
+// waiting queue of the shedder. If the Rejection that it returns is one, the request must not
+// be served. Otherwise Done of the Passage must be called exactly once, when the request has
+// ended; defer it, so that a panic ends the request too. The earlier of the deadlines of ctx
+// and the call counts.
 //
-// from is what is known of the caller, for exemptions from the rate limit. Enter
-// reads the clock once, and again after it has waited. It allocates nothing
-// unless it waits.
+// from identifies the caller, for exemptions from the rate limit. Enter reads the clock once,
+// and again after it has waited. It allocates nothing unless it waits.
 func (s *Server) Enter(ctx context.Context, call spillway.Call, from ratelimit.Caller) (Passage, Rejection) {
 	return s.EnterAt(ctx, time.Now(), call, from)
 }
@@ -96,11 +94,10 @@ func (s *Server) EnterAt(ctx context.Context, now time.Time, call spillway.Call,
 	return
 }
 
-// Reject reports whether a request would be refused for overload if it came now:
-// by the limit in flight, or by the shedder. If so it counts and reports the
-// refusal. It never waits. Where the answer is no
-// Refusal nothing was counted, and the request must still Enter. It is for
-// adapters that can refuse more cheaply before they have read the request.
+// Reject reports whether a request would be rejected for overload if it came now: by the
+// in-flight limit, or by the shedder. If so it counts and reports the rejection. It never
+// waits. If it returns no Rejection, nothing was counted, and the request must still Enter. It
+// is for adapters that can reject more cheaply before they have read the request.
 func (s *Server) Reject(call spillway.Call, from ratelimit.Caller) Rejection {
 	return s.RejectAt(context.Background(), time.Now(), &call, &from)
 }
@@ -127,8 +124,8 @@ func (s *Server) process(now time.Time) shed.State {
 	return shed.State{Runnable: x.Runnable, Processors: x.Processors, CPU: s.load.CPU(), Utilization: u}
 }
 
-// Missing returns an error for each source of load that is not there. It is no
-// failure; log it once.
+// Missing returns an error for each source of load that is not available. These are not
+// failures; log them once.
 func (s *Server) Missing() []error { return s.load.Missing() }
 
 // Close closes the files of the Server and waits for its goroutines, if there are
@@ -140,7 +137,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.dispatcher.stop(), s.load.Close())
 }
 
-// Stats says how the policies of a [Server] stand.
+// Stats is the state of the policies of a [Server].
 type Stats struct {
 	RateLimit ratelimit.Stats
 	Quota     []quota.CustomerStats // nil without a quota
@@ -152,8 +149,8 @@ type Stats struct {
 	Attempts    attempts.Stats // of an internal listener
 	// Degradation is how far answers are degraded, by class.
 	Degradation shed.DegradationStats
-	// RejectedTotal is how many requests were rejected since the start, by the Outcome
-	// of the [Refusal].
+	// RejectedTotal is the number of requests rejected since the start, by the Outcome of the
+	// [Rejection].
 	RejectedTotal [spillway.Outcomes]uint64
 }
 

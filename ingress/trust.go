@@ -14,7 +14,7 @@ import (
 type Boundary uint8
 
 const (
-	// Edge is a listener that anybody may connect to. It is the zero Boundary.
+	// Edge is a listener that untrusted clients may connect to. It is the zero Boundary.
 	Edge Boundary = iota
 	// Internal is a listener that only services of the same system reach, which
 	// have proven who they are.

@@ -10,15 +10,14 @@ import (
 // customer comes for the first time, and again with the first call after a lease
 // has ended.
 //
-// An Allocator is asked on the path of a call, under a lock: it must answer at
-// once, from what it has, and must not call the Quota. One that asks a service
-// answers from the last word that it has and refreshes that in the background;
-// when the service is away for too long, it grants what is safe without it. It
-// must be safe for concurrent use.
+// An Allocator is called on the path of a call, under a lock: it must answer at once, from its
+// own state, and must not call the Quota. One that asks a service answers with the last values
+// that it received and refreshes them in the background; when the service is unreachable for
+// too long, it grants what is safe without it. It must be safe for concurrent use.
 type Allocator interface {
-	// Known reports whether there is a word for the customer itself, and not for
-	// strangers in general. Known customers are remembered for good, so there must
-	// be a bounded number of them.
+	// Known reports whether the Allocator has a limit for this customer, apart from the
+	// default for unlisted customers. Known customers are never forgotten, so their number
+	// must be bounded.
 	Known(customer string) bool
 	// Lease grants the customer a rate for a time. The customer "" is all those
 	// that share a bucket.
@@ -29,9 +28,8 @@ type Allocator interface {
 type Demand struct {
 	// Customer is its name, which the Allocator may keep.
 	Customer string
-	// Wants is the cost per second, since the last lease, of all that the
-	// customer called for. Refused calls count with Config.Cost. Zero for a
-	// newcomer.
+	// Wants is the cost per second of all calls of the customer since the last lease. Rejected
+	// calls count with Config.Cost. Zero for a new customer.
 	Wants float64
 	// Has is the Rate of the last Grant. Zero for a newcomer.
 	Has float64

@@ -8,8 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// bench has n known customers, who together may use as much as they like, or
-// nothing at all.
+// bench has n known customers that share the capacity, which may be zero or unlimited.
 func bench(b *testing.B, n int, capacity float64) (*Quota, []spillway.Call) {
 	customers := make(map[string]Limit, n)
 	calls := make([]spillway.Call, n)
@@ -64,7 +63,7 @@ func BenchmarkAdmitParallel(b *testing.B) {
 	})
 }
 
-// A stranger that finds no place costs a look at a few.
+// With all buckets of unlisted customers in use, a new customer checks only a few of them.
 func BenchmarkStrangers(b *testing.B) {
 	q, _ := bench(b, 1, 1e9)
 	calls := make([]spillway.Call, 4096)

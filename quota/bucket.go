@@ -13,8 +13,8 @@ const maxDebt = 365 * 24 * time.Hour
 // largest Config.BurstSeconds.
 const maxDepth = time.Hour
 
-// bucket is a debt of time, and the mark that refusals have left on it. Both are
-// the time, by the clock of the Quota, at which nothing of them remains.
+// bucket is a debt of time and the mark that rejections have left on it. Each is stored as the
+// time, by the clock of the Quota, at which it has decayed to zero.
 type bucket struct{ full, mark time.Duration }
 
 // wait returns how long it takes until the debt is below the threshold; zero or
@@ -23,7 +23,7 @@ func (b *bucket) wait(at, threshold time.Duration) time.Duration {
 	return max(b.full, b.mark) - at - threshold + 1
 }
 
-// refuse leaves a mark, for the lower classes.
+// refuse leaves a mark, which keeps lower classes rejected.
 func (b *bucket) refuse(at, threshold time.Duration) { b.mark = max(b.mark, at+threshold) }
 
 // charge adds to the debt, or takes from it.
@@ -32,7 +32,7 @@ func (b *bucket) charge(at time.Duration, nanoseconds float64) {
 	b.full = at + time.Duration(min(max(debt, 0), float64(maxDebt)))
 }
 
-// scale multiplies what is left of the debt and of the mark.
+// scale multiplies the remaining debt and mark.
 func (b *bucket) scale(at time.Duration, by float64) {
 	b.full = at + time.Duration(min(float64(max(0, b.full-at))*by, float64(maxDebt)))
 	b.mark = at + time.Duration(min(float64(max(0, b.mark-at))*by, float64(maxDebt)))
@@ -43,7 +43,7 @@ func threshold(burst time.Duration, class, i int) time.Duration {
 	return burst * time.Duration(class+1) / time.Duration(i+1)
 }
 
-// customer is what is known of a customer.
+// customer is the state of a customer.
 type customer struct {
 	name       string
 	generation uint32 // how many customers had this place before
@@ -62,8 +62,7 @@ type customer struct {
 	calls      [spillway.Criticalities]ClassStats // for Stats
 }
 
-// admit charges the cost of a call, or returns how long calls of its class will
-// be refused.
+// admit charges the cost of a call, or returns how long calls of its class will be rejected.
 func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait time.Duration) {
 	if wait = c.refuse(at, burst, class); wait > 0 {
 		return wait
@@ -73,8 +72,8 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 	return 0
 }
 
-// refuse returns how long calls of a class will be refused, and counts one if they are. It
-// returns 0 if they are not.
+// refuse returns how long calls of a class will be rejected, and counts a rejection. It
+// returns 0, and counts nothing, if they are admitted.
 func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
@@ -150,7 +149,7 @@ func (c *customer) deepen(at, burst time.Duration, least float64) {
 	}
 }
 
-// idle reports whether forgetting c, a stranger, changes nothing.
+// idle reports whether c, an unlisted customer, can be forgotten without effect.
 func (c *customer) idle(at time.Duration) bool {
 	for _, b := range c.buckets {
 		if max(b.full, b.mark) > at {

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// claims returns a group whose claims want, weigh and are limited to the rows.
+// claims returns a group of claims; each row is the demand, weight and limit of one.
 func claims(capacity float64, rows [][3]float64) *group {
 	g := &group{capacity: capacity}
 	for i, row := range rows {
@@ -90,7 +90,7 @@ func TestSharingPromises(t *testing.T) {
 	}
 }
 
-// Nobody who is short gains by asking for more.
+// A customer that is short of capacity gains nothing by asking for more.
 func TestAskingForMoreGainsNothing(t *testing.T) {
 	honest := rates(claims(100, [][3]float64{{100, 1, 0}, {100, 1, 0}}))
 	greedy := rates(claims(100, [][3]float64{{1e6, 1, 0}, {100, 1, 0}}))
@@ -122,7 +122,7 @@ func TestLocalForgets(t *testing.T) {
 	}
 }
 
-// Strangers count for one, however many names they have.
+// Unlisted customers have one weight together, however many names they use.
 func TestStrangersShareOneWeight(t *testing.T) {
 	l := mustLocal(t, LocalConfig{
 		Capacity:      100,
@@ -187,8 +187,8 @@ func TestLocalConfigOutOfRangeNamesTheField(t *testing.T) {
 	}
 }
 
-// A stranger can name customers without end: memory stays bounded, the known are
-// not touched, and who is in debt is not forgotten.
+// An attacker can invent customer names without end: memory stays bounded, known customers are
+// not affected, and a customer in debt is not forgotten.
 func TestStrangersAreBounded(t *testing.T) {
 	const places = 50
 	local := mustLocal(t, LocalConfig{Customers: map[string]Limit{"known": {Rate: 100}}, DefaultLimit: Limit{Rate: 10}})
@@ -224,8 +224,8 @@ func TestStrangersAreBounded(t *testing.T) {
 	}
 }
 
-// An Allocator hears of no more strangers at a time than have a place: who holds a
-// lease keeps its place, even if there is nothing else to remember.
+// An Allocator is asked about at most MaxUnlisted unlisted customers at a time: a customer
+// with a lease keeps its bucket, even if there is no other state to keep.
 func TestALeaseKeepsThePlace(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: math.Inf(1)}, MaxUnlisted: 1})
 	admit(q, 0, "a", critical)
@@ -281,7 +281,7 @@ func TestLateWordOfAForgottenCustomer(t *testing.T) {
 	}
 }
 
-// briefly is an Allocator that knows nobody and grants 100 for a moment.
+// briefly is an Allocator that knows no customers and grants 100 for a moment.
 type briefly struct{}
 
 func (*briefly) Known(string) bool { return false }
@@ -289,7 +289,7 @@ func (*briefly) Lease(now time.Time, _ Demand) Grant {
 	return Grant{Rate: 100, Until: now.Add(ms)}
 }
 
-// A customer may become known, and a stranger again.
+// A customer may become known, and later unlisted again.
 func TestKnownChanges(t *testing.T) {
 	local := mustLocal(t, LocalConfig{})
 	q := must(t, Config{Allocator: local, MaxUnlisted: 1})

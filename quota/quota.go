@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// maxName is the longest name by which a stranger is remembered.
+	// maxName is the maximum length of a name for which an unlisted customer gets its own
+	// bucket.
 	maxName = 256
-	// tries is in how many places a newcomer looks for one that is idle.
+	// tries is how many buckets are checked to find an idle one for a new customer.
 	tries = 8
 )
 
@@ -25,20 +26,20 @@ type Config struct {
 	// Allocator says who may use how much. It must be set; [NewLocal] makes one.
 	Allocator Allocator
 
-	// BurstSeconds is how many seconds' worth of its rate an idle customer saves
-	// up. A quarter of it is how long a class stays refused after the next higher
-	// one was. More forgives uneven use; less bounds sooner what a customer can do
-	// to the server in a short time. Zero means 1; it must be 0.01 to 3600.
+	// BurstSeconds is the size of the bucket, in seconds at the customer's rate. A class stays
+	// rejected for a quarter of it after the next higher class was rejected. Higher values
+	// allow more uneven use; lower values bound sooner what a customer can do to the server in
+	// a short time. Zero means 1; it must be 0.01 to 3600.
 	BurstSeconds float64
 
-	// Cost is what a call is charged when it is admitted. Zero means 1. Negative
-	// means nothing, for services that charge what a call turned out to cost, with
-	// [Quota.Charge]. It must be at most 1e6.
+	// Cost is what a call is charged when it is admitted. Zero means 1. Negative means
+	// nothing, for services that charge the measured cost of a call with [Quota.Charge]. It
+	// must be at most 1e6.
 	Cost float64
 
-	// MaxUnlisted is how many customers that the Allocator does not know have a
-	// bucket of their own, in about 1 kB each; what comes on top shares one. Zero
-	// means 1000, negative means none; it must be at most 1e6.
+	// MaxUnlisted is the maximum number of customers unknown to the Allocator that have a
+	// bucket each, of about 1 kB; further ones share one bucket. Zero means 1000, negative
+	// means none; it must be at most 1e6.
 	MaxUnlisted int
 }
 
@@ -82,8 +83,8 @@ type Quota struct {
 	hand      int   // which of them is next in the search for an idle one
 }
 
-// New returns a Quota in which nobody has used anything, or an error that names
-// the field of c that is out of range.
+// New returns a Quota without usage, or an error that names the field of c that is out of
+// range.
 func New(c Config) (*Quota, error) {
 	q := &Quota{customers: []*customer{{}}, places: map[string]int{"": 0}}
 	if err := q.Update(c); err != nil {
@@ -92,10 +93,10 @@ func New(c Config) (*Quota, error) {
 	return q, nil
 }
 
-// Update changes the configuration of a Quota in use, or returns an error that
-// names the field that is out of range and changes nothing. Debts are kept, in
-// seconds, and leases until they end. Under a lower MaxUnlisted newcomers
-// get the places of idle strangers only, and no memory is freed.
+// Update changes the configuration of a Quota in use, or returns an error that names the field
+// that is out of range and changes nothing. Debts, in seconds, are kept, and leases stay valid
+// until they end. After MaxUnlisted is lowered, a new unlisted customer only gets the bucket
+// of an idle one, and no memory is freed.
 func (q *Quota) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -107,9 +108,9 @@ func (q *Quota) Update(c Config) error {
 	return nil
 }
 
-// Admit charges Config.Cost to call.Customer, or refuses if that is over its quota
-// for calls of this criticality. It implements [spillway.Gate], and allocates
-// nothing but a place for a newcomer.
+// Admit charges Config.Cost to call.Customer, or rejects the call if the customer is over its
+// quota for calls of this criticality. It implements [spillway.Gate], and allocates only the
+// bucket of a new customer.
 //
 // Settling with [spillway.OutcomeNotStarted] gives the cost back. Any other outcome leaves it.
 func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
@@ -155,13 +156,12 @@ func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	}
 }
 
-// Charge adds amount to what the call of t costs, or gives it back where amount is
-// negative: what the call was found to cost, less Config.Cost. Call it before t is
-// settled, as often as more is known; for a ticket that is settled, or of another
-// gate, and for an amount that is not finite, it does nothing. The debt that a
-// charge leaves may be above the burst, and is paid before anything is admitted;
-// it is never above a year. Where the customer has lost its place meanwhile, all
-// those that have none are charged, and nothing is given back.
+// Charge adds amount to the cost of the call of t, or gives it back if amount is negative. The
+// amount is the measured cost minus Config.Cost. Call it before t is settled, any number of
+// times. It does nothing for a settled ticket, a ticket of another gate, and an amount that is
+// not finite. A charge may leave a debt above the burst, up to a year; calls are rejected
+// until it is paid. If the customer has lost its bucket meanwhile, the shared bucket is
+// charged, and nothing is given back.
 func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
 	if t.By != spillway.Settler(q) || math.IsNaN(amount) || math.IsInf(amount, 0) {
 		return
@@ -262,7 +262,7 @@ func (q *Quota) place(name string) int {
 	return place
 }
 
-// replace gives a stranger the place of one that is idle, or the common one if
+// replace gives the bucket of an idle unlisted customer to a new one, or the shared bucket if
 // none is found in a few tries.
 func (q *Quota) replace(name string) int {
 	for range min(tries, len(q.strangers)) {
@@ -278,7 +278,7 @@ func (q *Quota) replace(name string) int {
 	return 0
 }
 
-// ClassStats says what became of the calls of one criticality.
+// ClassStats counts the admitted and rejected calls of one criticality.
 type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
 
 // CustomerStats says how one customer stands.

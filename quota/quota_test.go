@@ -61,8 +61,8 @@ func callOf(customer string, class int) spillway.Call {
 	return spillway.Call{Customer: customer, Criticality: spillway.Criticality(class) + spillway.Sheddable}
 }
 
-// A step is a number of calls of one class at one time, of which so many are to be
-// admitted, and those the first.
+// A step is a number of calls of one class at one time; the first ones, up to a number, must
+// be admitted.
 type step struct {
 	at          time.Duration
 	class       int
@@ -257,8 +257,8 @@ func TestCharge(t *testing.T) {
 	q.Charge(t0, &foreign, 1)
 }
 
-// TestChargeCustomer: what connections cost counts for all classes of their customer and for
-// nobody else.
+// TestChargeCustomer: the cost of connections counts for all classes of their customer, and
+// for no other customer.
 func TestChargeCustomer(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 10}})
 	for _, nothing := range []float64{0, -5, math.NaN(), math.Inf(1), math.Inf(-1)} {
@@ -282,7 +282,7 @@ func TestChargeCustomer(t *testing.T) {
 	}
 }
 
-// grants is an Allocator that grants what it is told to, for a tenth of a second.
+// grants is an Allocator that grants its field, for a tenth of a second.
 type grants struct {
 	rate    float64
 	demands []Demand

@@ -39,8 +39,7 @@ func play(q *Quota, loads map[string]load, from, to time.Duration, r *rand.Rand)
 	return all
 }
 
-// Two customers, one of which offers twenty times its quota: the other loses
-// nothing.
+// One of two customers offers twenty times its quota: the other loses nothing.
 func TestFairness(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine, nothing to find")
@@ -86,8 +85,8 @@ func TestFairness(t *testing.T) {
 	}
 }
 
-// A capacity is used whoever wants it, and is not exceeded once the customers have
-// been told; a customer that comes back has its share at once.
+// Capacity is used by any customer with demand, and is not exceeded once the customers have
+// their new leases; a customer that comes back gets its share at once.
 func TestBorrowing(t *testing.T) {
 	if raceEnabled {
 		t.Skip("one goroutine, nothing to find")

@@ -59,7 +59,7 @@ func TestLongestWaits(t *testing.T) {
 	}
 }
 
-// A hint as long as time itself is not exceeded by its jitter.
+// A hint of the maximum duration is not exceeded by its jitter.
 func TestWaitsDoNotOverflow(t *testing.T) {
 	s := must(retry.NewStandard(retry.StandardConfig{
 		Revision: "2.0", MaxRetryAfter: -1, Budget: retry.Unlimited{}, Rand: func() float64 { return 1 },

@@ -19,21 +19,21 @@ type BudgetedConfig struct {
 	// and adds as much load to a backend that has too much. Zero means 0.1;
 	// negative means none, for a Budget that earns in another way.
 	Ratio float64
-	// Backoff is the wait before a retry. The zero Backoff retries at once, as the
-	// chapter does, whose retries go to another task. Set it where they may meet
-	// the same one. A refusal of one task only ([fault.ScopeTask]) has its own short
-	// wait: 0 to 5 ms, then 0 to 10 ms.
+	// Backoff is the wait before a retry. The zero Backoff retries at once, as the chapter
+	// does, whose retries go to another task. Set it if retries may reach the same task. A
+	// rejection by one task only ([fault.ScopeTask]) has a separate short wait: 0 to 5 ms,
+	// then 0 to 10 ms.
 	Backoff Backoff
 	// MaxRetryAfter is the longest hint of the backend that is waited for. Zero
 	// means one minute, negative means any. The hint of one task only is for that
 	// task, and never waited for.
 	MaxRetryAfter time.Duration
-	// Budget pays one token for each retry. Nil means a bucket of the strategy's
-	// own, which holds 1000·Ratio tokens. It starts with 30·Ratio (3) on credit, which
-	// the first 30 originals repay. One that starts full lets retries exceed the Ratio
-	// until it was emptied once; [Unlimited] leaves only Attempts. Refusals of customers
-	// over their quota have another bucket of the strategy, of the same size and
-	// without the credit, unless the Ratio is negative.
+	// Budget pays one token for each retry. Nil means a separate bucket of 1000·Ratio tokens.
+	// It starts with 30·Ratio (3) on credit, which the first 30 first attempts repay. A bucket
+	// that starts full lets retries exceed the Ratio until it was emptied once; with
+	// [Unlimited], only Attempts limits retries. Rejections of customers over their quota have
+	// another bucket of the strategy, of the same size and without the credit, unless the
+	// Ratio is negative.
 	Budget Budget
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
 	// math/rand/v2.Float64.
@@ -46,10 +46,10 @@ type Budgeted struct{ engine }
 
 var _ Strategy = (*Budgeted)(nil)
 
-// elsewhere is the wait before a retry that goes to another task. It is there to take
-// apart calls that one task has refused together, for instance after a pause: without
-// it, the next task would get them as one burst. It is short against the time that a
-// caller notices, and does not depend on Backoff, which is for the same task.
+// elsewhere is the wait before a retry that goes to another task. It spreads out calls that
+// one task has rejected together, for instance after a pause: without it, the next task would
+// get them as one burst. It is too short for a caller to notice, and does not depend on
+// Backoff, which is for the same task.
 var elsewhere = Backoff{Base: 5 * time.Millisecond, Max: 20 * time.Millisecond}
 
 // NewBudgeted returns a Budgeted, or an error that names the field of c that is

@@ -14,12 +14,11 @@ import (
 // Use a strategy for each backend where a process calls several, so that one that fails does
 // not use up the budget of the others.
 //
-// What f returns is nil for success, or an error that [fault.Of] understands. The
-// deadline is that of call or of ctx, whichever is earlier; f should
-// bound its attempts by ctx. Do never sleeps past the deadline: if the next
-// attempt would come too late, it returns at once. If ctx ends while Do waits, the
-// retry that was not sent is paid back. A local refusal by another policy, such
-// as a [spillway.RejectedError], is neither retried nor charged.
+// f returns nil for success, or an error that [fault.Of] understands. The deadline is that of
+// call or of ctx, whichever is earlier; f should limit its attempts by ctx. Do never sleeps
+// past the deadline: if the next attempt would come too late, it returns at once. If ctx ends
+// while Do waits, the retry that was not sent is paid back. A local rejection by another
+// policy, such as a [spillway.RejectedError], is neither retried nor charged.
 //
 // Do returns nil, or an [Error] that wraps the last real answer of the backend and
 // says why there was no further attempt. If the first attempt fails in a way that

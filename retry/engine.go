@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
-// rules are all that tells one strategy from another.
+// rules are the parameters in which strategies differ.
 type rules struct {
 	// Whether.
 	attempts          int  // of a call that has met no overload, or untilDeadline
@@ -74,18 +74,18 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 	e.others.Set(othersMax)
 }
 
-// The evidence that other tasks serve what one refuses, in the numbers of MongoDB's
-// adaptive retries: where all tasks are overloaded, or there is only one, retries at once
-// settle at one in ten calls that are served, and all other calls wait as if no scope were
-// known. Where others serve them, they earn what they cost. The capacity is how many come
-// to nothing before that shows.
+// The evidence that other tasks serve the calls that one rejects, in the numbers of MongoDB's
+// adaptive retries: if all tasks are overloaded, or there is only one, retries at once settle
+// at one in ten served calls, and all other calls wait as if no scope were known. If others
+// serve them, these retries earn their cost. The capacity is the number of useless retries
+// before that shows.
 const (
 	othersMax    = 10 * tokens.Unit
 	othersCost   = tokens.Unit
 	othersServed = tokens.Unit / 10
 )
 
-// Refresh implements [Strategy]. Its refusals are [NotRetriedError]s.
+// Refresh implements [Strategy]. Its errors are [NotRetriedError]s.
 func (e *engine) Refresh(now time.Time, t Token, f fault.Failure) (Token, error) {
 	s, err := e.issuer.Claim(t)
 	if err != nil {
@@ -157,9 +157,8 @@ func (e *engine) failed(s *State, f fault.Failure) {
 	s.paid = 0
 }
 
-// of returns the budget that f counts for. A customer over its quota has another one than
-// the others: its refusals must neither use up the retries of the others nor let them
-// retry more.
+// of returns the budget that f counts for. A customer over its quota has a separate budget:
+// its rejections must neither use up the retries of the others nor let them retry more.
 func (e *engine) of(f fault.Failure) Budget {
 	if e.quota != nil && f.OverQuota() {
 		return e.quota
@@ -239,8 +238,8 @@ func (e *engine) limit(s *State) int {
 	}
 }
 
-// goesElsewhere reports whether the retry that follows f is for another task, so that
-// the hint of the one that refused does not delay it.
+// goesElsewhere reports whether the retry that follows f is for another task, so that the hint
+// of the task that rejected does not delay it.
 func (e *engine) goesElsewhere(f fault.Failure) bool {
 	return e.elsewhere.Base > 0 && f.Overload && f.Scope == fault.ScopeTask && e.others.Load() >= othersCost
 }

@@ -46,14 +46,14 @@ func (r Reason) known() Reason {
 	return r
 }
 
-// plain reports whether the failed attempt alone decided that there is to be no
-// retry, so that its error needs no explanation by this package.
+// plain reports whether the failed attempt alone decided that the call is not retried, so that
+// its error needs no explanation by this package.
 func (r Reason) plain() bool { return r >= ReasonNotRetryable && r <= ReasonDisabled }
 
 // A NotRetriedError is the answer of a strategy that does not retry: the call was sent, and
-// only its retry is refused. It never matches [spillway.ErrRejected]. It is made in
-// this process; the backend's own answer is another error. Those without numbers
-// are made ahead of time and shared: treat one as read-only.
+// only its retry is denied. It never matches [spillway.ErrRejected]. It is made in this
+// process; the answer of the backend is another error. Errors without numbers are made ahead
+// of time and shared: treat one as read-only.
 type NotRetriedError struct {
 	// Reason says why.
 	Reason Reason
@@ -90,7 +90,8 @@ func (e *NotRetriedError) Error() string {
 // too little does not look like enough.
 func count(n float64) string { return strconv.FormatFloat(math.Floor(n*1000)/1000, 'f', -1, 64) }
 
-// refusals are the shared answers, with the text of those that have no numbers.
+// refusals are the shared errors of each Reason, with the text of reasons that have no
+// numbers.
 var refusals = [Reasons]struct {
 	NotRetriedError
 	text string
@@ -104,7 +105,7 @@ var refusals = [Reasons]struct {
 	ReasonAttempts:     {NotRetriedError{Reason: ReasonAttempts}, "not retried: no more attempts are allowed (the backend has failed them all; send less)"},
 }
 
-// refusal returns the shared answer for r.
+// refusal returns the shared error for r.
 func refusal(r Reason) *NotRetriedError { return &refusals[r].NotRetriedError }
 
 // An Error is what [Do] returns when it has retried, or would have. It reaches
@@ -115,8 +116,8 @@ func refusal(r Reason) *NotRetriedError { return &refusals[r].NotRetriedError }
 type Error struct {
 	// Err is the last answer of the backend.
 	Err error
-	// Why says why there was no further attempt: the error of the strategy, such
-	// as a [NotRetriedError], that of the context, or the local refusal of a retry.
+	// Why says why there was no further attempt: the error of the strategy, such as a
+	// [NotRetriedError], of the context, or of the policy that rejected a retry locally.
 	Why error
 	// Reason is Why in short.
 	Reason Reason
@@ -136,7 +137,7 @@ func (e *Error) Error() string {
 // Unwrap returns Err and Why.
 func (e *Error) Unwrap() []error { return []error{e.Err, e.Why} }
 
-// DontRetry returns true: whoever is above must not retry what was retried here.
+// DontRetry returns true: layers above must not retry a call that was retried here.
 func (e *Error) DontRetry() bool { return true }
 
 // Timeout reports whether the last answer, or the end of the call, was that time

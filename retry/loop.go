@@ -37,7 +37,7 @@ func (l *Loop) Begin(s Strategy, call *spillway.Call) Step {
 	return Step{Again: true, Wait: l.token.Delay()}
 }
 
-// Attempt returns what the attempt that comes next, or is under way, may know and say.
+// Attempt returns the data of the next or the current attempt.
 func (l *Loop) Attempt() *Attempt { return l.token.Attempt() }
 
 // Succeed ends a call whose attempt has succeeded.

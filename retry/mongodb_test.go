@@ -249,8 +249,8 @@ func TestMongoDBReadsAndWrites(t *testing.T) {
 	}
 }
 
-// TestMongoDBEligibility: an overload needs the server's word that a retry is
-// safe, whatever the call does; anything else goes by the call as well.
+// TestMongoDBEligibility: after an overload, a retry is safe only if the server says so,
+// whatever the call does; after any other failure, the kind of the call counts as well.
 func TestMongoDBEligibility(t *testing.T) {
 	read := spillway.Call{Kind: spillway.KindRead}
 	for _, test := range []struct {

@@ -45,9 +45,8 @@ type OverloadConfig struct {
 	Rand func() float64
 }
 
-// An Overload retries what an overloaded backend refused; the package
-// documentation has its rules. It is safe for concurrent use; make one with
-// [NewOverload].
+// An Overload retries calls that an overloaded backend rejected; the package documentation has
+// its rules. It is safe for concurrent use; make one with [NewOverload].
 type Overload struct{ engine }
 
 var _ Strategy = (*Overload)(nil)

@@ -6,9 +6,8 @@ import (
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
-// A purse is the budget of a strategy that was given none: the least token
-// bucket that does. Package budget has the one for sharing, with a reserve,
-// endpoints and statistics.
+// A purse is the default budget of a strategy: a minimal token bucket. Package budget has one
+// that can be shared, with a reserve, endpoints and statistics.
 type purse struct {
 	level    tokens.Level
 	capacity int64 // in units
@@ -20,7 +19,7 @@ func newPurse(have, capacity float64) *purse {
 	return p
 }
 
-// newEarnedPurse returns a purse that calls fill, which earn so much each.
+// newEarnedPurse returns a purse that calls fill, with the deposit each per call.
 func newEarnedPurse(each float64) *purse {
 	p := newPurse(0, tokens.EarningCalls*each)
 	p.level.Credit(tokens.Units(tokens.CreditCalls * each))

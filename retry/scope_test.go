@@ -48,8 +48,9 @@ func TestElsewhereAtOnce(t *testing.T) {
 	}
 }
 
-// TestElsewhereHasToHelp: where no other task serves what one refuses, all but a few calls
-// wait as they are told, until calls are served again; where others do, none waits.
+// TestElsewhereHasToHelp: if no other task serves the calls that one rejects, all but a few
+// calls wait for the time in the hint, until calls are served again; if another task does,
+// none waits.
 func TestElsewhereHasToHelp(t *testing.T) {
 	const hint = time.Second
 	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}}))

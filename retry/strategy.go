@@ -21,13 +21,13 @@ type Strategy interface {
 	// must be seen. It may carry a delay.
 	Begin(call spillway.Call) Token
 
-	// Refresh is told at the time now that the attempt of t failed with f. It
-	// returns the Token of the next attempt, or an error that says why there is
-	// to be none; a [NotRetriedError] says it in a way that programs understand. The
-	// call has then ended and needs no Release.
+	// Refresh reports, at the time now, that the attempt of t failed with f. It returns the
+	// Token of the next attempt, or an error that says why the call is not retried; a
+	// [NotRetriedError] has the reason as a typed value. The call has then ended and needs no
+	// Release.
 	Refresh(now time.Time, t Token, f fault.Failure) (Token, error)
 
-	// Succeed learns that the attempt of t succeeded, which ends the call.
+	// Succeed reports that the attempt of t succeeded, which ends the call.
 	Succeed(t Token) error
 
 	// Release ends the call with neither a success nor another attempt. If f is

@@ -71,9 +71,9 @@ func (a *Attempt) avoid() {
 	}
 }
 
-// A State is what a strategy knows of one call: the implementation of a Strategy
-// gets it in exchange for a Token from [TokenSource.Claim], alone owns it then, and
-// gives it back by Next or End.
+// A State is the state of one call in a strategy: the implementation of a Strategy gets it in
+// exchange for a Token from [TokenSource.Claim], is its only owner then, and returns it by
+// Next or End.
 type State struct {
 	// Attempt is that of the token that was claimed.
 	Attempt
@@ -106,10 +106,9 @@ func (s *State) End() {
 	s.issuer.pool.Put(s)
 }
 
-// A TokenSource hands out the tokens of a [Strategy] and checks those that come back.
-// It is the part that all strategies have in common, for use in new ones. The
-// zero TokenSource is ready for use; it must not be copied, and is safe for concurrent
-// use.
+// A TokenSource issues the tokens of a [Strategy] and checks tokens that are passed back. It
+// is the part that all strategies have in common, for use in new ones. The zero TokenSource is
+// ready for use; it must not be copied, and is safe for concurrent use.
 //
 // States are used again after a call has ended. Each has a generation, which
 // grows whenever a Token is claimed and is never reset: a Token of an ended call

@@ -11,11 +11,11 @@ import (
 // DoValue is [Do] for a func with a result. It returns the result of the attempt that has
 // succeeded, or the zero value and the error of Do.
 //
-// What is retried depends on the error, and on the call. An error that proves that nothing
-// was sent, such as a refused connection, is always retried. Any other error, such as a
-// connection that was cut, is retried only if call is Idempotent or a Read. [fault.Of] knows
-// the errors of packages context, net, net/url and syscall. For an answer of HTTP use
-// CheckResponse of package spillhttp.
+// Whether a call is retried depends on the error and on the call. After an error that proves
+// that nothing was sent, such as a refused connection, it is always retried. After any other
+// error, such as a connection that was cut, it is retried only if call is Idempotent or a
+// Read. [fault.Of] knows the errors of packages context, net, net/url and syscall. For an
+// answer of HTTP use CheckResponse of package spillhttp.
 func DoValue[T any](ctx context.Context, s Strategy, call spillway.Call, f func(ctx context.Context, a *Attempt) (T, error)) (T, error) {
 	var value T
 	err := Do(ctx, s, call, func(ctx context.Context, a *Attempt) (err error) {

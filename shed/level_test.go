@@ -74,8 +74,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLevelsOfClasses: a class that is rejected for a higher one is told how much of that one
-// is rejected.
+// TestLevelsOfClasses: the rejection of a class because of a higher class has the share of
+// calls rejected in that class.
 func TestLevelsOfClasses(t *testing.T) {
 	s := pastBurst(must(t, shed.Config{}))
 	fill(t, s, spillway.CriticalPlus)

@@ -302,8 +302,8 @@ func TestClassOrderOfAStarvedProcess(t *testing.T) {
 	}
 }
 
-// Requests come in bursts, and the server is idle before each. The lower class gets hardly any
-// of what the higher one alone would use.
+// Requests come in bursts, and the server is idle before each. The lower class gets almost
+// nothing of the capacity that the higher one alone would use.
 func TestClassOrderInBursts(t *testing.T) {
 	for _, every := range []time.Duration{5 * ms, 10 * ms, 20 * ms} {
 		low, high := 0, 0

@@ -21,8 +21,8 @@ const (
 	excessive = spillway.ReasonFairShare
 )
 
-// texts are the Unit and the Advice of each reason. Those of a full queue and of the maximum
-// wait have no Limit of their own: the Level has reached it.
+// texts are the Unit and the Advice of each reason. A full queue and the maximum wait have no
+// Limit: the Level has reached it.
 var texts = [...]struct{ unit, advice string }{
 	crowded:   {"requests in the waiting queue", "the waiting queue is full of requests that are no less critical"},
 	outranked: {"% of more critical requests rejected", "more critical requests were rejected recently"},
@@ -39,8 +39,8 @@ type rejections struct {
 	limits         [len(texts)][spillway.Criticalities]float64 // of the tables
 }
 
-// at returns the rejection of a class with this Level and Limit, which rarely
-// changes. The Limit 0 stands for the Level.
+// at returns the rejection of a class with this Level and Limit, which rarely changes. If the
+// Limit is 0, the Level is used.
 func (r *rejections) at(why reason, class int, level, limit float64) *spillway.RejectedError {
 	t := &r.tables[why][class]
 	if *t == nil || r.limits[why][class] != limit {

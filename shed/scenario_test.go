@@ -222,8 +222,8 @@ func TestStreamsAreParked(t *testing.T) {
 	}
 }
 
-// Work of microseconds elsewhere, one after the other, is not held back where all that
-// waits has its turn within a millisecond.
+// Work of microseconds elsewhere, one request after the other, is not delayed if the whole
+// queue drains within a millisecond.
 func TestBriskWorkIsNotHeldBack(t *testing.T) {
 	brisk := kind{handler: []phase{{pool: 50 * time.Microsecond}}, pool: 1, capacity: 20_000}
 	s := brisk.server(t, 1, 1)

@@ -349,8 +349,8 @@ func (k kind) server(t *testing.T, processors int, seed uint64) *server {
 	return s
 }
 
-// heartbeat tells the limit every 10 ms that the process runs. It waits for a processor as
-// requests do, and is 30 ms late while another process uses the processors.
+// heartbeat reports to the limit every 10 ms that the process runs. It waits for a processor
+// as requests do, and is 30 ms late while another process uses the processors.
 func (s *server) heartbeat() {
 	interval := 10 * ms
 	if s.forwards != nil && s.forwards() > 0.5 {

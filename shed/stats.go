@@ -11,8 +11,8 @@ type Stats struct {
 	// Classes is what is known of each criticality; index it with
 	// [spillway.Criticality.Index].
 	Classes [spillway.Criticalities]ClassStats
-	// Refused is the recently rejected share of the requests that wait for a processor or for
-	// the limit of all keys.
+	// RejectedRatio is the recently rejected share of the requests that wait for a processor
+	// or for the limit of all keys.
 	RejectedRatio float64
 	// Waiting is the number of waiting requests.
 	Waiting int

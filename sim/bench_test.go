@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// million is the set-up of which size and load are varied: so many clients that each
-// calls rarely, of a backend with room to spare.
+// million is a Config with many clients that each make few calls to a backend with spare
+// capacity; benchmarks vary its size and load.
 func million(clients int, rate float64, length time.Duration) Config {
 	c := server(rate)
 	c.Duration = length

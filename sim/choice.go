@@ -20,7 +20,7 @@ func (e *edge) choose(c *call) (task int) {
 	return e.pick(c)
 }
 
-// eject leaves a task out that has refused and said for how long.
+// eject leaves out a task that has rejected a call with a retry delay.
 func (e *edge) eject(c *call, f fault.Failure) {
 	if f.Scope != fault.ScopeTask || !f.HasRetryAfter {
 		return

@@ -11,71 +11,69 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// Config is a system and what happens to it. [New] checks it.
+// Config describes a system and the faults that it meets. [New] checks it.
 type Config struct {
-	// Seed is where all randomness comes from. Arrivals, service times, networks
-	// and policies draw from streams of their own, so that a change of a policy
-	// changes no arrival.
+	// Seed is the seed of all random numbers. Arrivals, service times, networks and policies
+	// each have a separate stream, so that a change of a policy does not change arrivals.
 	Seed uint64
-	// Duration is how much time passes. It must be 1 ms to a year.
+	// Duration is the simulated time. It must be 1 ms to a year.
 	Duration time.Duration
-	// Step is the length of a slot of the series in the Result. Zero means 1 s; at
-	// most 100,000 slots are allowed.
+	// Step is the interval of the time series in the Result. Zero means 1 s; at most 100,000
+	// intervals are allowed.
 	Step time.Duration
-	// Windows are the stretches of time of which the Result has sums. Without any
-	// there is one of all the time, named "all".
+	// Windows are the time ranges for which the Result has sums. Empty means one range named
+	// "all" that covers the whole time.
 	Windows []Window
-	// Clients are those who want something.
+	// Clients are the callers.
 	Clients []Clients
-	// Services are those who do it. Their calls to one another must make no circle.
+	// Services are the services that are called. Calls between them must not form a cycle.
 	Services []Service
-	// Faults are what goes wrong.
+	// Faults are injected into the system.
 	Faults []Fault
-	// Progress, if not nil, is told the time after each slot.
+	// Progress, if not nil, is called with the simulated time after each Step.
 	Progress func(at time.Duration)
 }
 
-// A Window is a stretch of time, [From, To), with a name.
+// A Window is a time range, [From, To), with a name.
 type Window struct {
 	Name     string
 	From, To time.Duration // a To of zero is the end
 }
 
-// Clients is a number of clients that are alike. They make calls either open
-// loop, at a Rate or the times of a Trace, each of some client at random and
-// whether or not earlier ones have ended; or closed loop, where each client has
-// one call at a time and Thinks before the next.
+// Clients is a group of clients that are alike. Open loop, they make calls at a Rate or at the
+// times of a Trace; each call is made by a random client, whether or not earlier calls have
+// ended. Closed loop, each client has one call at a time and Thinks before the next.
 type Clients struct {
-	// Name is what faults and results call them.
+	// Name identifies them in faults and results.
 	Name string
-	// Count is how many there are. Zero means 1; it must be at most 10 million.
+	// Count is the number of clients. Zero means 1; it must be at most 10 million.
 	Count int
 
-	// Rate is how many calls all of them make per second, open loop (Poisson).
+	// Rate is the total number of calls per second, open loop (Poisson).
 	Rate float64
-	// Rates change the Rate at given times, which must ascend.
+	// Rates change the Rate at given times, in ascending order.
 	Rates []Rate
-	// Trace are the times of calls, which must ascend, in place of a Rate.
+	// Trace is the times of calls, in ascending order, in place of a Rate.
 	Trace []time.Duration
-	// Loop says that they are a closed loop, in place of a Rate or a Trace.
+	// Loop makes them a closed loop, in place of a Rate or a Trace.
 	Loop bool
-	// Think is how long a client of a Loop waits before each call. After a call that
-	// took no time, as one that is rejected locally, it is 1 ms where it would be zero.
+	// Think is how long a client of a Loop waits before each call. After a call that took no
+	// time, such as one that is rejected locally, a wait of zero becomes 1 ms.
 	Think Dist
 
-	// Deadline is how long after its intended start a call is given up; policies
-	// and servers know it. Zero means never.
+	// Deadline is the time from the intended start of a call until it is given up; policies
+	// and servers know it. Zero means no deadline.
 	Deadline time.Duration
-	// Useful is how long after its intended start an answer is of use; nobody but
-	// the Result knows it. Zero means the Deadline.
+	// Useful is the time from the intended start of a call during which an answer has value.
+	// Only the Result uses it. Zero means the Deadline.
 	Useful time.Duration
-	// Classes is how many calls have each criticality, in proportion, by
+	// Classes are the proportions of calls by criticality, indexed by
 	// [spillway.Criticality.Index]. All zero means that all are CRITICAL.
 	Classes [spillway.Criticalities]float64
-	// Customer is on whose behalf they call.
+	// Customer is the customer of their calls.
 	Customer string
 
-	// Call is how they call.
+	// Call says how they call a service.
 	Call Edge
 }
 
@@ -85,36 +83,37 @@ type Rate struct {
 	Rate float64
 }
 
-// An Edge is how callers call a service: the policies of each caller, and the way.
+// An Edge says how callers call a service: the policies of each caller, and the network
+// between.
 type Edge struct {
 	// To is the name of the service.
 	To string
-	// Egress configures throttle and in-flight limit, as of each caller. Its Retry,
-	// Inflight, Observer and Throttle.Rand must be nil: Retry is below, and the
-	// rest is made here.
+	// Egress configures throttle and in-flight limit, one of each per caller. Its Retry,
+	// Inflight, Observer and Throttle.Rand must be nil: Retry is configured below, and the
+	// simulation provides the others.
 	Egress egress.Config
-	// Retry is the strategy, with a budget of each caller's own.
+	// Retry is the strategy, with a separate budget for each caller.
 	Retry Retry
-	// Kind is that of the calls. The zero Kind means [spillway.KindRead]: calls may be
+	// Kind is the kind of the calls. The zero Kind means [spillway.KindRead]: calls may be
 	// repeated.
 	Kind spillway.Kind
 
-	// Timeout is how long an attempt may take. Zero means until the deadline.
+	// Timeout is the maximum duration of an attempt. Zero means until the deadline.
 	Timeout time.Duration
-	// Connections is how many attempts each caller may have on the way at once;
-	// more wait at the caller. Zero means no bound.
+	// Connections is the maximum number of attempts in flight per caller; further ones wait at
+	// the caller. Zero means no limit.
 	Connections int
-	// Latency is how long a message takes one way.
+	// Latency is the one-way delay of a message.
 	Latency Dist
-	// Loss is the share of messages that get lost, each way.
+	// Loss is the ratio of messages that are lost, in each direction.
 	Loss float64
 
-	// Balance says which task gets a request.
+	// Balance selects the task for a request.
 	Balance Balance
-	// Subset is how many tasks each caller knows. Zero means all.
+	// Subset is the number of tasks that each caller knows. Zero means all.
 	Subset int
-	// Retarget makes a retry avoid the tasks that earlier attempts of the call
-	// found overloaded, where it can. The default is to leave that to chance.
+	// Retarget makes a retry avoid the tasks that earlier attempts of the call found
+	// overloaded, if possible. By default the task is chosen at random.
 	Retarget bool
 	// Leave makes the server notice when a caller gives up.
 	Leave bool
@@ -132,18 +131,18 @@ const (
 
 // Retry is a strategy and its budget.
 type Retry struct {
-	// Strategy says which of the configurations counts. Empty means Budgeted.
+	// Strategy selects one of the configurations below. Empty means Budgeted.
 	Strategy Strategy
 	Budgeted retry.BudgetedConfig
 	Standard retry.StandardConfig
 	Overload retry.OverloadConfig
-	// Budget is that of each caller. Nil means the strategy's own: an empty bucket
-	// of 1000·Ratio tokens for Budgeted, a full one of 500 for Standard, none
-	// (every retry is paid) for Overload.
+	// Budget is the budget of each caller. Nil means the default of the strategy: an empty
+	// bucket of 1000·Ratio tokens for Budgeted, a full one of 500 for Standard, none (every
+	// retry is paid) for Overload.
 	Budget *budget.Config
 	// Unlimited pays for every retry.
 	Unlimited bool
-	// NoJitter makes each backoff as long as it can be.
+	// NoJitter makes each backoff its maximum.
 	NoJitter bool
 }
 
@@ -157,73 +156,70 @@ const (
 	Overload Strategy = "overload" // retry.Overload
 )
 
-// A Service is a number of tasks that are alike. A request first computes for CPU
-// on one of the Processors, then makes the Calls, one after the other, then waits
-// for Wait, and is answered.
+// A Service is a group of tasks that are alike. A request first computes for CPU on one of the
+// Processors, then makes the Calls, one after the other, then waits for Wait, and is answered.
 type Service struct {
-	// Name is what edges, faults and results call it.
+	// Name identifies it in edges, faults and results.
 	Name string
-	// Tasks is how many there are. Zero means 1; it must be at most 100,000.
+	// Tasks is the number of tasks. Zero means 1; it must be at most 100,000.
 	Tasks int
-	// Processors is how many requests of a task compute at once. Zero means 1.
+	// Processors is the number of requests that a task computes at once. Zero means 1.
 	Processors int
 	// CPU is the processor time that a request takes.
 	CPU Dist
-	// Wait is how long a request waits for something else.
+	// Wait is how long a request waits for other resources, without a processor.
 	Wait Dist
-	// Slots is how many requests of a task may Wait at once; more queue for it.
-	// Zero means no bound.
+	// Slots is the number of requests of a task that may Wait at once; further ones queue.
+	// Zero means no limit.
 	Slots int
-	// Calls are what a request asks of other services.
+	// Calls are the calls of a request to other services.
 	Calls []Edge
-	// OnFailure is what a request answers when one of its Calls fails.
+	// OnFailure is the answer to a request when one of its Calls fails.
 	OnFailure OnFailure
 
 	// Discipline is the order of the requests that wait for a processor.
 	Discipline Discipline
-	// Queue is how many requests may be at a task, those being served included;
-	// more are refused. Zero means no bound. A service with an Ingress leaves it
-	// to that.
+	// Queue is the maximum number of requests at a task, including those in service; further
+	// ones are rejected. Zero means no limit. It has no effect on a service with an Ingress,
+	// which decides instead.
 	Queue int
-	// Refusal is the processor time that it takes to refuse a request. Where
-	// there is an Ingress, it is spent on each request, before the decision.
+	// Refusal is the processor time that a rejection takes. With an Ingress, each request
+	// takes it, before the decision.
 	Refusal time.Duration
-	// Connect is the processor time of the first request of a caller to a task. A
-	// caller keeps its connections, but for those whose attempts timed out, and
-	// those to a task that went down. It needs a Subset, or at most 64 tasks.
+	// Connect is the processor time of the first request of a caller to a task. A caller keeps
+	// its connections, except after an attempt that timed out, and to a task that went down.
+	// It needs a Subset, or at most 64 tasks.
 	Connect time.Duration
-	// Memory is what requests take.
+	// Memory is the memory of a task.
 	Memory Memory
 
 	// Ingress configures the server policies of each task. Nil means none. Its
-	// Quota.Allocator, Load.Signals, Exempt, Rand and Observer must be nil, and no
-	// mode may be observe. Of Load, the Targets of CPU and Memory count. Requests are
-	// trusted as in [ingress.Internal] listeners.
+	// Quota.Allocator, Load.Signals, Exempt, Rand and Observer must be nil, and no mode may be
+	// observe. Of Load, only the Targets of CPU and Memory are used. Requests are trusted as
+	// in [ingress.Internal] listeners.
 	Ingress *ingress.Config
 	// Customers, if not nil, is the quota of each task.
 	Customers *quota.LocalConfig
-	// Hints makes refusals say when to come back, as Ingress.RetryAfter has it. A caller
-	// leaves a task out for as long as it asked, while there are others.
+	// Hints adds a retry delay to rejections, as configured by Ingress.RetryAfter. A caller
+	// avoids the task for that time, if there are other tasks.
 	Hints bool
-	// AcceptRatio makes answers of both kinds tell the accept ratio of the task by
-	// class, as those of an internal listener do, by which throttles of callers
-	// start. It needs an Ingress.
+	// AcceptRatio adds the accept ratio of the task, by class, to all answers, as an internal
+	// listener does. Throttles of callers start from it. It needs an Ingress.
 	AcceptRatio bool
 }
 
-// OnFailure is what a request answers when a call that it depends on fails.
+// OnFailure is the answer to a request when a call that it depends on fails.
 type OnFailure string
 
-// What a request answers.
+// The answers to a request when a call fails.
 const (
-	// DontRetry: "don't retry" if the call was given up, as servers of Spillway have it,
-	// which leaves the retries to the layer that met the failure; else a failure of
-	// its own. The default.
+	// DontRetry: "don't retry" if the call was given up, as servers of Spillway do, which
+	// leaves the retries to the layer that met the failure; otherwise a failure. The default.
 	DontRetry OnFailure = "dont_retry"
-	// Retryable: "overloaded", as if the service itself were. So do servers that know
-	// nothing of this.
+	// Retryable: "overloaded", as if the service itself were overloaded. Servers without
+	// support for "don't retry" do this.
 	Retryable OnFailure = "retryable"
-	// Degrade: it is answered all the same.
+	// Degrade: success, without the result of the call.
 	Degrade OnFailure = "degrade"
 )
 
@@ -237,9 +233,8 @@ const (
 	Priority Discipline = "priority" // highest criticality first, of which the oldest
 )
 
-// Memory is the memory of a task, in bytes or whatever unit. A task that needs
-// more than it has crashes: its requests are lost, and it is down until it has
-// restarted.
+// Memory is the memory of a task, in bytes or any other unit. A task that exceeds its Limit
+// crashes: its requests are lost, and it is down until it has restarted.
 type Memory struct {
 	Limit      float64       // zero: memory is not modelled
 	Base       float64       // of a task without requests
@@ -247,29 +242,28 @@ type Memory struct {
 	Restart    time.Duration // zero: 10 s
 }
 
-// A Fault is something that goes wrong, or at least is out of the ordinary, for a
-// while.
+// A Fault is a failure or an unusual event that lasts for a while.
 type Fault struct {
 	Kind FaultKind
-	// At is when it begins, and For how long it lasts. For is of no effect for
-	// those that are over at once; zero means until the end.
+	// At is when it begins, and For is how long it lasts; zero means until the end. For has no
+	// effect on the kinds Expensive and Herd, which happen at one instant.
 	At, For time.Duration
-	// Service is whose tasks it hits, and Tasks how many of them, from the first.
-	// Zero means all.
+	// Service names the service that is affected, and Tasks is the number of its tasks, from
+	// the first. Zero means all.
 	Service string
 	Tasks   int
-	// Factor is by how much Slow tasks are slower. It must be above 0.
+	// Factor multiplies the times of Slow tasks. It must be above 0.
 	Factor float64
-	// Cost is the processor time of what an Expensive request takes.
+	// Cost is the processor time of an Expensive request.
 	Cost time.Duration
-	// Clients is who is in the Herd, and Calls how many calls they make, each the
-	// next client. Zero means one of each. Clients of a Loop make them beside those of
-	// the loop.
+	// Clients names the clients of a Herd, and Calls is the number of their calls, each by the
+	// next client. Zero means one call of each client. Clients of a Loop make these calls in
+	// addition to those of the loop.
 	Clients string
 	Calls   int
 }
 
-// FaultKind is what goes wrong.
+// FaultKind is the kind of a fault.
 type FaultKind string
 
 // The faults.

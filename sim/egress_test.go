@@ -48,7 +48,7 @@ const (
 	patience = 2 * time.Second
 )
 
-// weather is what becomes of a request that comes at some time.
+// weather returns the response to a request that arrives at the given time.
 func weather(at time.Duration) reply {
 	switch (at / (4 * time.Second)) % 5 {
 	case 1:

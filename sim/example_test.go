@@ -10,8 +10,8 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// What does a backend of 200 requests per second receive, when 100 clients want to
-// make ten times as many calls?
+// How many requests does a backend with a capacity of 200 per second receive, when 100 clients
+// try to make ten times as many calls?
 func Example() {
 	for _, k := range []float64{2, 1.1} {
 		s, err := sim.New(sim.Config{

@@ -113,8 +113,8 @@ func TestFewTasksAreLeft(t *testing.T) {
 	}
 }
 
-// A task that stands still answers nobody: neither those it had begun with, nor those
-// that it has no room for.
+// A task that hangs answers no requests: neither the ones in service, nor the ones beyond its
+// queue capacity.
 func TestHangingTasksSayNothing(t *testing.T) {
 	c := server(200)
 	c.Clients[0].Call.Egress.ThrottleMode = spillway.ModeOff
@@ -143,8 +143,8 @@ func TestHangingTasksSayNothing(t *testing.T) {
 	}
 }
 
-// A process that dies makes no further attempts, and has forgotten what it knew of
-// those that it calls.
+// A process that dies makes no further attempts, and loses its state about the services that
+// it calls.
 func TestTheDeadDoNotRetry(t *testing.T) {
 	c := server(0)
 	c.Duration, c.Clients[0].Deadline, c.Clients[0].Trace = time.Minute, 0, make([]time.Duration, 100)
@@ -171,8 +171,8 @@ func TestTheDeadDoNotRetry(t *testing.T) {
 	}
 }
 
-// What a task had begun with when it came to stand still takes as long as it is, and no
-// longer.
+// The work that was in service when a task began to hang takes its normal time afterwards, and
+// no longer.
 func TestHangingTasksGoOn(t *testing.T) {
 	c := server(0)
 	c.Duration, c.Step, c.Clients[0].Deadline, c.Clients[0].Call.Latency = 10*time.Second, 100*ms, 0, Dist{}

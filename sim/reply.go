@@ -21,7 +21,7 @@ const (
 	failing           // a call that the request depends on has failed
 )
 
-// scopes are how far refusals reach.
+// scopes are the scopes of rejections.
 var scopes = [...]fault.Scope{
 	overloaded: fault.ScopeTask, hopeless: fault.ScopeService, overQuota: fault.ScopeCustomer,
 }

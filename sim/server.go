@@ -144,7 +144,7 @@ func (t *task) compute(r *request, before int64) {
 	r.stage, r.work = computed, before+t.config.CPU.draw(t.random)
 }
 
-// rebuff refuses a request, which takes its time on a processor.
+// rebuff rejects a request, which takes processor time.
 func (t *task) rebuff(r *request, a reply) {
 	r.stage, r.work, r.reply = rebuffed, int64(t.config.Refusal)+r.connect, a
 	if r.work == 0 && t.frozen == 0 {

@@ -36,7 +36,7 @@ type Sim struct {
 	freeRequests []uint32
 }
 
-// A witness learns of decisions, by tests that compare them with those of the
+// A witness observes decisions; tests use it to compare them with the decisions of the real
 // stacks. Its fields may be nil.
 type witness struct {
 	attempt func(c *call)            // is sent

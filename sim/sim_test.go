@@ -244,8 +244,8 @@ func TestConnectionsBoundWhatIsOnTheWay(t *testing.T) {
 	}
 }
 
-// Whoever knows little takes little: a client that is idle has no policies, and one
-// that calls now and then no throttle.
+// Clients with little state use little memory: an idle client has no policies, and one that
+// calls rarely has no throttle.
 func TestIdleClientsAreSmall(t *testing.T) {
 	const clients = 200_000
 	if raceEnabled {

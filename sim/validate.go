@@ -267,7 +267,7 @@ func (c *checker) fault(config *Config, i int) {
 	}
 }
 
-// circles refuses services that call one another in a circle.
+// circles rejects services whose calls form a cycle.
 func (c *checker) circles(config *Config) {
 	if c.err != nil {
 		return

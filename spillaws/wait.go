@@ -29,8 +29,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// hold waits as the refusal why asks for, on behalf of a caller that will call
-// again at once, and returns it, or that ctx has ended meanwhile.
+// hold waits for the LongPollDelay of why, on behalf of a caller that will call again at once,
+// and returns why, or the error of ctx if that has ended meanwhile.
 func hold(ctx context.Context, why error) error {
 	refused, ok := errors.AsType[*retry.NotRetriedError](why)
 	if !ok || refused.LongPollDelay <= 0 {

@@ -109,8 +109,8 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 	}
 }
 
-// scoped adds to f the scope that the server names of an overload. A refusal of a customer
-// stays one, whatever else is said, and what is no scope is ignored.
+// scoped adds to f the scope that the server names of an overload. A rejection of a customer
+// keeps its scope, whatever the metadata says, and an unknown scope is ignored.
 func scoped(f *fault.Failure, text string) {
 	s := fault.ParseScope(text)
 	if s == fault.ScopeUnknown || !f.Overload || f.Scope == fault.ScopeCustomer {

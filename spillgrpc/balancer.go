@@ -102,8 +102,8 @@ func (l *limiting) UpdateClientConnState(s balancer.ClientConnState) error {
 	return l.child.policy.UpdateClientConnState(s)
 }
 
-// apply puts the limit of c in force, if it is news to the limiter: a channel that
-// wakes from idle has a new policy, which must not undo what was set by other means.
+// apply applies the limit of c, if it has changed: a channel that wakes from idle has a new
+// policy, which must not overwrite a limit that was set by other means.
 func (l *limiting) apply(c *parsedConfig) {
 	if key := c.key(l.options.Target.String()); l.limiter == nil || l.key != key {
 		l.share(key)
@@ -197,10 +197,9 @@ type picker struct {
 	endpoints []*endpoint // of the child
 }
 
-// Pick implements [balancer.Picker]. Only an attempt that got a connection counts:
-// one that waits for a connection, or gets none, never touches the limit and is
-// never refused by it. An attempt for which package egress has taken a place in the same
-// limit takes no second one.
+// Pick implements [balancer.Picker]. Only an attempt that got a connection counts: one that
+// waits for a connection, or gets none, does not use the limit and is not rejected by it. An
+// attempt for which package egress has taken a slot in the same limit takes no second one.
 func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	ticket, joined := place.Join(info.Ctx, p.limiter)
 	if !joined && p.ready && p.limiter.Full() {

@@ -21,8 +21,8 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
-// limits are those of all channels of the tests, which have to name clusters of
-// their own.
+// limits are the limits of all channels of the tests; each test uses clusters with other
+// names.
 var limits inflight.Registry
 
 func init() { balancer.Register(NewBalancer(&limits)) } //nolint:gochecknoinits // as grpc wants it
@@ -32,7 +32,7 @@ type pickerFunc func(balancer.PickInfo) (balancer.PickResult, error)
 
 func (f pickerFunc) Pick(i balancer.PickInfo) (balancer.PickResult, error) { return f(i) }
 
-// subConn is a connection of which nothing is asked.
+// subConn is a connection whose methods are not called.
 type subConn struct{ balancer.SubConn }
 
 // counting is a picker that counts what it has handed out and not got back, as
@@ -201,7 +201,7 @@ type channel struct {
 
 func (c *channel) UpdateState(s balancer.State) { c.states = append(c.states, s) }
 
-// childBuilder makes children that remember what they are told.
+// childBuilder makes children that record the updates that they receive.
 type childBuilder struct {
 	name  string
 	built []*fakeChild

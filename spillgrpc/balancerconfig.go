@@ -34,11 +34,11 @@ type BalancerConfig struct {
 	// EDSServiceName is the name under which the endpoints of the cluster are
 	// discovered, where it has one.
 	EDSServiceName string `json:"edsServiceName,omitempty"` //nolint:tagliatelle // as protobuf has it
-	// MaxConcurrentRequests is the limit; 0 refuses everything. Nil leaves the limit
-	// as it is, which in the beginning is [inflight.DefaultMaxRequests]: leave it
-	// out where the limit is set by other means. It is put in force by
-	// [inflight.Limiter.Configure]: a limit that was set at run time stays, until a
-	// config has another MaxConcurrentRequests than the last one of the cluster.
+	// MaxConcurrentRequests is the limit; 0 rejects everything. Nil leaves the limit
+	// unchanged, which initially is [inflight.DefaultMaxRequests]: leave it out if the limit
+	// is set by other means. It is applied by [inflight.Limiter.Configure]: a limit that was
+	// set at run time stays, until a config has another MaxConcurrentRequests than the last
+	// one of the cluster.
 	MaxConcurrentRequests *uint32 `json:"maxConcurrentRequests,omitempty"` //nolint:tagliatelle // as protobuf has it
 	// ChildPolicy is a list of policies with their configs, the first known one
 	// chooses the endpoint. Empty means round_robin.
@@ -131,15 +131,15 @@ func (c *parsedConfig) take(b balancer.Builder, config json.RawMessage) error {
 	return nil
 }
 
-// drops makes the errors of a limit. An error with a status from a picker ends the
-// call, and grpc does not retry it. The limit makes its refusals ahead of time,
-// and so the last error serves until the limit changes.
+// drops makes the errors of a limit. An error with a status from a picker ends the call, and
+// grpc does not retry it. The limit makes its rejections ahead of time, so the last error is
+// reused until the limit changes.
 type drops struct {
 	cluster string
 	last    atomic.Pointer[statusError]
 }
 
-// of returns the error for a refusal of the limit.
+// of returns the error for a rejection by the limit.
 func (d *drops) of(refusal error) error {
 	e := d.last.Load()
 	if e == nil || e.error != refusal { //nolint:errorlint // the very same

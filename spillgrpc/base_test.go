@@ -41,7 +41,7 @@ const (
 	methodDuplex = "/grpc.testing.TestService/FullDuplexCall"
 )
 
-// service is a service made of funcs. Those that are nil answer at once.
+// service is a service made of funcs. A nil func answers at once.
 type service struct {
 	pb.UnimplementedTestServiceServer
 
@@ -108,7 +108,7 @@ func open(tb testing.TB, s *service, opts ...grpc.ServerOption) *site {
 
 func newListener() *bufconn.Listener { return bufconn.Listen(1 << 20) }
 
-// start serves. Whoever has not registered all services with open calls it.
+// start serves. A test that did not register all services with open calls it.
 func (x *site) start() {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = x.server.Serve(x.listener) })

@@ -18,26 +18,25 @@ import (
 // ClientConfig configures a [Client]. The zero ClientConfig is ready for use: all
 // client policies with their defaults.
 type ClientConfig struct {
-	// Egress configures the policies. Each backend has a throttle and an in-flight
-	// limit of its own; all share one retry budget. Egress.Hedge is for idempotent unary calls
-	// with messages of Protocol Buffers. Results of call options of other packages must be safe
-	// for concurrent use.
+	// Egress configures the policies. Each backend has a separate throttle and in-flight
+	// limit; all share one retry budget. Egress.Hedge is for idempotent unary calls with
+	// messages of Protocol Buffers. Results of call options of other packages must be safe for
+	// concurrent use.
 	Egress egress.Config
-	// MaxBackends is for how many backends state is kept. More forget less where a
-	// client talks to many; each costs a few kilobytes. Zero means
-	// [egress.DefaultMaxBackends]; it must not be negative. A backend is the target
-	// of a channel.
+	// MaxBackends is the number of backends for which state is kept, of a few kilobytes each.
+	// With a higher value, a client that calls many backends loses less state. Zero means
+	// [egress.DefaultMaxBackends]; it must not be negative. A backend is the target of a
+	// channel.
 	MaxBackends int
-	// Classify says what is known of a call: whether it reads or writes, whether it
-	// is idempotent. It must be quick and safe for concurrent use. A Key that it
-	// leaves empty becomes the full name of the method. Nil means [ClassifyByProto].
+	// Classify returns what is known about a call: whether it reads or writes, whether it is
+	// idempotent. It must be quick and safe for concurrent use. If it leaves Key empty, Key
+	// becomes the full name of the method. Nil means [ClassifyByProto].
 	Classify func(ctx context.Context, method string) spillway.Call
 	// Imported, if not nil, are the retries of a service config; Egress.Retry must
 	// then be nil.
 	Imported *Imported
-	// External says that the calls go to others than services of one's own. They
-	// are sent without criticality and attempt number, even where the caller has
-	// set them: they are nobody else's business.
+	// External says that the calls go to services of other organizations. They are sent
+	// without criticality and attempt number, even if the caller has set them.
 	External bool
 }
 

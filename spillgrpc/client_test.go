@@ -287,7 +287,7 @@ func TestOptions(t *testing.T) {
 	})
 }
 
-// TestNoConnection expects a call that found nobody to be known as unsent.
+// TestNoConnection expects a call without a connection to be known as unsent.
 func TestNoConnection(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		site := open(t, &service{})
@@ -348,7 +348,7 @@ func join(lists ...[]string) string {
 	return strings.Join(all, " ")
 }
 
-// TestBackends expects each target to have policies of its own.
+// TestBackends expects each target to have separate policies.
 func TestBackends(t *testing.T) {
 	client := mustClient(t, ClientConfig{})
 	for _, target := range []string{"passthrough:///a", "passthrough:///b", "passthrough:///a"} {
@@ -363,8 +363,8 @@ func TestBackends(t *testing.T) {
 }
 
 func TestClassifyByProto(t *testing.T) {
-	// The proto of health checks has no idempotency_level; that of none of the
-	// services at hand has one, so what is found is tested by what is not.
+	// No method of the services available here has an idempotency_level, so the test checks
+	// that none is found.
 	for _, method := range []string{methodUnary, "/no.such.Service/Method", "malformed", ""} {
 		for range 2 {
 			if c := ClassifyByProto(t.Context(), method); c.Key != method || c.Idempotent || c.Kind != spillway.KindUnknown {

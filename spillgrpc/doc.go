@@ -1,6 +1,6 @@
-// Package spillgrpc puts the policies of Spillway into grpc-go: a [Client] and a
-// load balancing policy into a channel, a [Server] into a server. What the one says
-// the other understands, and so do all others that speak gRPC.
+// Package spillgrpc adds the policies of Spillway to grpc-go: a [Client] and a load balancing
+// policy to a channel, a [Server] to a server. The metadata that one sends is understood by
+// the other, and by other gRPC implementations.
 //
 // # The client
 //
@@ -8,17 +8,16 @@
 //	…
 //	cc, err := grpc.NewClient("dns:///orders:443", append(client.DialOptions(), credentials)...)
 //
-// For each target it keeps an [egress.Client], which throttles what the target
-// would refuse, bounds what is in flight, and retries what may be retried within a
-// budget. Whether a call may be sent twice its proto file says, by the option
-// idempotency_level, or [ClientConfig.Classify].
+// For each target it keeps an [egress.Client], which throttles calls that the target would
+// reject, limits the calls in flight, and retries within a budget. Whether a call may be sent
+// twice is declared in its proto file, by the option idempotency_level, or by
+// [ClientConfig.Classify].
 //
-// grpc has its own retries, by the retryPolicy of a service config. Three
-// attempts here of five there would be fifteen, so [Client.DialOptions] switches
-// them off for the channel. What remains of them is harmless: grpc repeats once, by
-// itself, what a server certainly has not looked at (after GOAWAY, or more streams
-// than it allows). To keep the rules of a service config, import them:
-// [ImportServiceConfig].
+// grpc has its own retries, by the retryPolicy of a service config. Three attempts here of
+// five there would be fifteen, so [Client.DialOptions] switches them off for the channel. One
+// kind remains and is harmless: grpc repeats once, by itself, a call that a server certainly
+// has not processed (after GOAWAY, or above the maximum number of streams). To keep the rules
+// of a service config, import them: [ImportServiceConfig].
 //
 // # What is sent
 //
@@ -29,8 +28,8 @@
 //	grpc-previous-rpc-attempts  from the second attempt on; never the caller's
 //	grpc-timeout                what is left of the deadline, by grpc itself
 //
-// Calls to others than one's own services ([ClientConfig.External]) carry none
-// of the first three.
+// Calls to services of other organizations ([ClientConfig.External]) carry none of the first
+// three.
 //
 // # What an answer means
 //
@@ -52,26 +51,25 @@
 //	                            reason OVERLOADED_DONT_RETRY: don't retry
 //	QuotaFailure                over quota
 //
-// What may have been processed is retried only if the call is idempotent.
+// A call that may have been processed is retried only if it is idempotent.
 //
 // # What the caller gets
 //
-// The status of the last attempt, with its details. An error that reports retries
-// is a [retry.Error] underneath, and one that this process has made itself, with
-// code UNAVAILABLE, matches [spillway.ErrRejected]. A caller that has left finds
-// CANCELLED or DEADLINE_EXCEEDED. Functions given by [grpc.OnFinish] are called once
-// for each call; other call options see each attempt.
+// The caller gets the status of the last attempt, with its details. An error that reports
+// retries wraps a [retry.Error]. An error that this process has made itself, with code
+// UNAVAILABLE, matches [spillway.ErrRejected]. A caller that has left gets CANCELLED or
+// DEADLINE_EXCEEDED. Functions given by [grpc.OnFinish] are called once for each call; other
+// call options see each attempt.
 //
 // # Streams
 //
-// A stream is retried until something of its answer was received: a message, or
-// the header before it. So that it can be, messages that were sent are kept until
-// then: the one of a server-streaming call, and up to 32 with up to 64 KiB of
-// others, which are copied. More than that, and messages that are not of
-// protobuf, commit the stream to its attempt. One that is neither read to its end nor
-// cancelled is a leak, as always with grpc.
+// A stream is retried until a part of its answer was received: a message, or the header before
+// it. Until then, the messages that were sent are kept: the one of a server-streaming call,
+// and up to 32 with up to 64 KiB of other calls, which are copied. More messages, and messages
+// that are not protobuf, commit the stream to its attempt. A stream that is neither read to
+// its end nor cancelled is a leak, as always with grpc.
 //
-// What a stream counts for, and where to set it by method:
+// How a stream counts, and where to set it by method:
 //
 //	client, in flight         from the first attempt to the end of the stream, also while
 //	                          neither side sends: 1024 for each target ([egress.Config].MaxRequests).
@@ -91,9 +89,9 @@
 //
 // # Circuit breaking
 //
-// The limit of the Client counts calls, those included that wait for a connection.
-// [NewBalancer] makes the policy that gRFC A32 describes: a limit for a cluster, over
-// all channels of the process, of attempts that are on a connection.
+// The limit of the Client counts calls, including calls that wait for a connection.
+// [NewBalancer] makes the policy that gRFC A32 describes: a limit per cluster, over all
+// channels of the process, on attempts that are on a connection.
 //
 //	var limits inflight.Registry
 //
@@ -105,9 +103,9 @@
 //	limit, release := limits.Share(inflight.Key{Cluster: "orders"})
 //	limit.SetMaxRequests(800) // at once
 //
-// The 800 stay when the channel wakes from idle and when another channel with the same
-// service config comes, until the config has another limit, or release was called and the
-// last channel to the cluster is closed or idle.
+// The 800 stay in force when the channel wakes from idle and when another channel uses the
+// same service config, until the config has another limit, or release was called and the last
+// channel to the cluster is closed or idle.
 //
 // For each pick:
 //
@@ -116,24 +114,23 @@
 //	take a place              if all are taken, drop, and give the pick back to it
 //	settle when it is done    once
 //
-// A drop has the code UNAVAILABLE and is never retried: grpc takes an error with
-// a status from a picker as final, even for calls that wait for ready, and a Client
-// knows it as a local refusal. The limit and the count are one word, so that there
-// are never more attempts than the limit in force at that instant; a lowered limit
-// admits nothing until what is in flight has fallen below it. Where a Client has the same
-// limit ([egress.Config].Inflight), an attempt counts once: it takes its place in the
-// Client, and the policy takes no second one. Departures from
-// xds_cluster_impl of grpc, which checks and counts in two steps, counts before the
-// pick, and keeps the limit in each channel: none of its effects is needed.
+// A drop has the code UNAVAILABLE and is never retried: grpc treats a status error from a
+// picker as final, even for calls that wait for ready, and a Client recognizes it as a local
+// rejection. The limit and the count are one word, so that there are never more attempts than
+// the limit in force at that instant; a lowered limit admits nothing until the number in
+// flight has fallen below it. If a Client has the same limit ([egress.Config].Inflight), an
+// attempt counts once: it takes its slot in the Client, and the policy takes no second one.
+// This departs from xds_cluster_impl of grpc, which checks and counts in two steps, counts
+// before the pick, and keeps the limit in each channel.
 //
-// A channel of grpc's own xDS (xds:///…) drops calls by circuit breaking and by
-// drop_overload of EDS itself. A Client on it knows these drops as local refusals: they
-// match [spillway.ErrRejected], are retried by no policy, and are not counted by the
-// throttle. [Client.Drops] counts them. grpc marks them by their text alone, so this
-// depends on its version (1.85).
+// A channel of grpc's own xDS (xds:///…) itself drops calls by circuit breaking and by
+// drop_overload of EDS. A Client on it recognizes these drops as local rejections: they match
+// [spillway.ErrRejected], no policy retries them, and the throttle does not count them.
+// [Client.Drops] counts them. grpc marks them only by their text, so this depends on its
+// version (1.85).
 //
-// A client counts what it waits for, and ends that at its deadline; a handler may
-// work on. A limit at clients does not replace one at the server.
+// A client stops counting a call at its deadline, while the handler may still work on it. A
+// limit at clients does not replace one at the server.
 //
 // # The server
 //
@@ -141,50 +138,47 @@
 //	…
 //	s := grpc.NewServer(server.Options()...)
 //
-// It asks the policies of an [ingress.Server] whether a call is to be served, and
-// translates the metadata of the call; [ingress.Trust] decides how much of it is
-// believed:
+// It asks the policies of an [ingress.Server] whether to serve a call, and reads these claims
+// from its metadata; [ingress.Trust] decides how far they are trusted:
 //
 //	criticality   x-request-criticality, or else the member criticality of baggage
 //	attempt       grpc-previous-rpc-attempts
 //	time left     grpc-timeout
 //	identity      the certificate of the caller, if it was verified
 //
-// Where a call says several things, the one counts that gains it least. The context
-// of a call that is served carries the class and the deadline that it was admitted
-// with, and calls made with it inherit both: handlers need do nothing. Calls for
-// health checks that the configuration names pass.
+// Where a call makes several claims, the least favorable one counts. The context of a call
+// that is served carries the class and the deadline that it was admitted with, and calls made
+// with it inherit both: handlers need do nothing. Health checks that the configuration names
+// are always admitted.
 //
-// A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The
-// level of a stream is that of its beginning; a handler of a long one asks
-// [ingress.Server.Degradation]. A member criticality of the baggage that was not
-// believed is replaced or removed, by the tap already, so that stats handlers do not
-// pass it on. At an internal boundary the trailer has the share of calls that the
-// server accepts (x-request-accept-ratio), from which throttles with few calls of
-// their own start.
+// A handler asks [spillway.DegradationFrom] how much cheaper than usual to answer. The level
+// of a stream is set when it begins; the handler of a long stream asks
+// [ingress.Server.Degradation]. A member criticality of the baggage that was not trusted is
+// replaced or removed in the tap, so that stats handlers do not pass it on. At an internal
+// boundary the trailer has the share of calls that the server accepts
+// (x-request-accept-ratio). Throttles that have seen few calls start from it.
 //
-// # Refusals
+// # Rejections
 //
 //	overloaded                UNAVAILABLE, grpc-retry-pushback-ms, RetryInfo
 //	overloaded; don't retry   UNAVAILABLE, grpc-retry-pushback-ms: -1
 //	over quota                RESOURCE_EXHAUSTED, grpc-retry-pushback-ms, QuotaFailure, RetryInfo
 //
 // Each has an ErrorInfo and x-overload-scope: task, service or customer. At an internal
-// boundary the message and the ErrorInfo (gate) name the gate that has refused the call:
-// ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The time of a
-// refusal with the scope of this task is for this task only. A channel with [NewBalancer]
-// leaves the endpoint out for that long, and for up to 16 times as long if it refuses
-// again once it is back. A channel with one connection to a virtual address reaches
-// one task only: set keepalive.ServerParameters.MaxConnectionAge at such servers.
+// boundary the message and the ErrorInfo (gate) name the gate that has rejected the call:
+// ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The retry delay of
+// a rejection with the scope "task" is for this task only. A channel with [NewBalancer] avoids
+// the endpoint for that time, and for up to 16 times as long if it rejects again afterwards. A
+// channel with one connection to a virtual address reaches one task only: set
+// keepalive.ServerParameters.MaxConnectionAge at such servers.
 //
-// Nothing is sent before, so that the status comes without headers: only then do
-// clients heed when to come back. Once calls are refused, [Server.Tap] refuses most
-// of them before grpc has read them; such an answer has a RetryInfo and no
-// pushback.
+// No headers are sent before the status: clients only read the retry delay from an answer
+// without headers. Once calls are rejected, [Server.Tap] rejects most of them before grpc has
+// read them; such an answer has a RetryInfo and no pushback.
 //
-// If a call that is made with the context of another one is given up, or refused on this
-// side, or must not be retried, and the handler returns an error that anybody would retry,
-// its caller learns not to, by a pushback of -1 and an ErrorInfo: only the layer right
-// above a failing one retries. This works from HTTP to gRPC and back. What a backend said
-// of itself (RetryInfo, scope) is not passed on with its error.
+// A handler may make a call with its own context that is given up, is rejected on this side,
+// or must not be retried. If the handler then returns an error that clients would retry, its
+// caller gets a pushback of -1 and an ErrorInfo, so that it does not: only the layer right
+// above a failing one retries. This works from HTTP to gRPC and back. The RetryInfo and the
+// scope of a backend are not passed on with its error.
 package spillgrpc

@@ -82,7 +82,7 @@ func Example() {
 	//  ResourceExhausted
 }
 
-// The retries of a service config, and in which ways they differ from those of grpc.
+// The retries of a service config, and how they differ from the retries of grpc.
 func ExampleImportServiceConfig() {
 	imported, err := spillgrpc.ImportServiceConfig(`{
 		"methodConfig": [{

@@ -80,8 +80,8 @@ func (h *hedgedCall) send(ctx context.Context, a *egress.Attempt) (r hedged, fai
 	return r, failure
 }
 
-// ownResults returns opts with other places for the results that grpc would write for the
-// caller, and what copies them to those of the caller.
+// ownResults returns opts in which grpc writes the results for the caller to other places, and
+// a func that copies them to the places of the caller.
 func ownResults(opts []grpc.CallOption) (own []grpc.CallOption, accept []func()) {
 	own = make([]grpc.CallOption, len(opts), len(opts)+1)
 	for i, o := range opts {

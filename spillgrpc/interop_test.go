@@ -17,9 +17,8 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 )
 
-// interop is the circuit breaking case of the interop tests of gRPC: two services
-// with limits of their own, to each of which calls are made at a rate and kept
-// open for 20 s.
+// interop is the circuit breaking case of the interop tests of gRPC: two services with
+// separate limits. Calls to each are made at a rate and kept open for 20 s.
 type interop struct {
 	*testing.T
 

@@ -31,9 +31,8 @@ func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Pass
 	return passage.EnterAt(ctx, s.ingress, now, call, caller)
 }
 
-// refuse returns the answer to a call that is not served. With nothing sent before
-// it, it becomes a status without headers and messages, which alone clients may
-// retry.
+// refuse returns the answer to a call that is rejected. If nothing was sent before it, it
+// becomes a status without headers and messages; clients may retry only such a status.
 func (s *Server) refuse(ctx context.Context, why ingress.Rejection) *answer {
 	if why.Outcome == spillway.OutcomeAbandoned {
 		return &answer{status.FromContextError(ctx.Err()), nil}
@@ -54,8 +53,8 @@ type answer struct {
 	trailer metadata.MD
 }
 
-// answers holds the answers that were made: one for each gate and each time with three
-// digits, up to the hour that a refusal asks for at most.
+// answers caches answers: one for each gate and each retry delay, rounded to three digits, up
+// to the maximum of an hour.
 var answers sync.Map // answerKey → *answer
 
 type answerKey struct {
@@ -82,7 +81,7 @@ func (k *answerKey) text(what string) string {
 	return what + " (" + k.gate + ")"
 }
 
-// gateOf returns the name of the gate that has refused a call, if the caller may know.
+// gateOf returns the name of the gate that has rejected a call, if the caller may know.
 func (s *Server) gateOf(why *ingress.Rejection) string {
 	if s.ingress.Trust().Boundary != ingress.Internal {
 		return ""

@@ -107,8 +107,8 @@ var (
 	dontRetryTrailer = metadata.Pairs(keyPushback, "-1")
 )
 
-// repeatable reports whether anybody would repeat a call with such an answer. The other
-// codes are answers by themselves.
+// repeatable reports whether clients would retry a call with such an answer. The other codes
+// are final answers.
 func repeatable(c codes.Code) bool {
 	switch c {
 	case codes.Unknown, codes.DeadlineExceeded, codes.ResourceExhausted, codes.Aborted, codes.Internal, codes.Unavailable, codes.DataLoss:

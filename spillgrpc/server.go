@@ -24,19 +24,18 @@ type ServerConfig struct {
 	// limits can be changed at any time with its Update. Nil means one with the zero
 	// [ingress.Config], which [Server.Close] closes.
 	Ingress *ingress.Server
-	// Classify says what the server itself knows of a call to a method, given by its
-	// full name: its class, the customer once they are authenticated, a deadline of
-	// its own. The metadata and the peer are in the context. It must be quick and
-	// safe for concurrent use, and may be asked twice. A Key that it leaves empty
-	// becomes the name of the method. Nil means that nothing is known.
+	// Classify returns what the server itself knows about a call to a method, given by its
+	// full name: its class, the customer once they are authenticated, a deadline of the
+	// server. The metadata and the peer are in the context. It must be quick and safe for
+	// concurrent use, and may be called twice. If it leaves Key empty, Key becomes the name of
+	// the method. Nil means that nothing is known.
 	Classify func(ctx context.Context, method string) spillway.Call
 	// Identity returns who the caller has proven to be, or nothing; never what it
 	// just says. It is called as Classify is. Nil means [CertifiedPeer].
 	Identity func(ctx context.Context) string
-	// HealthMethods are full names of methods, such as "/grpc.health.v1.Health/Check",
-	// to which calls pass unseen, as if there were no Server: a busy server must not
-	// look dead. Anybody who can connect can call them without limit, so what
-	// they do must be cheap.
+	// HealthMethods are full names of methods, such as "/grpc.health.v1.Health/Check". Calls
+	// to them bypass the Server: a busy server must not look dead. Any client can call them
+	// without limit, so they must be cheap to serve.
 	HealthMethods []string
 	// Exempt reports whether calls to a method pass unseen, in addition to HealthMethods. It
 	// is called as Classify is. Nil means [DefaultExempt] at an internal boundary, and
@@ -86,7 +85,7 @@ func NewServer(c ServerConfig) (*Server, error) {
 	return s, nil
 }
 
-// exempt reports whether calls to a method pass unseen.
+// exempt reports whether calls to a method bypass the gates.
 func (s *Server) exempt(method string) bool {
 	switch {
 	case slices.Contains(s.health, method):
@@ -98,8 +97,8 @@ func (s *Server) exempt(method string) bool {
 	}
 }
 
-// Close frees what [NewServer] has made. Call it when the last call has ended. It
-// does not close ServerConfig.Ingress.
+// Close closes the ingress.Server that [NewServer] has made. Call it when the last call has
+// ended. It does not close ServerConfig.Ingress.
 func (s *Server) Close() error {
 	if !s.owned {
 		return nil
@@ -107,11 +106,11 @@ func (s *Server) Close() error {
 	return s.ingress.Close()
 }
 
-// Options returns what [grpc.NewServer] needs for its calls to go through s:
-// [Server.Tap], [Server.UnaryInterceptor] and [Server.StreamInterceptor].
-// Interceptors that are given before these see all calls, those given after see
-// the calls that are served. grpc takes one tap only: a program that has a tap
-// gives the two interceptors, and calls Tap from its tap.
+// Options returns the options of [grpc.NewServer] that make its calls go through s:
+// [Server.Tap], [Server.UnaryInterceptor] and [Server.StreamInterceptor]. Interceptors that
+// are passed before these see all calls, interceptors after them see the calls that are
+// served. grpc takes one tap only: a program that has a tap passes the two interceptors, and
+// calls Tap from its tap.
 func (s *Server) Options() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.InTapHandle(s.Tap),
@@ -120,9 +119,9 @@ func (s *Server) Options() []grpc.ServerOption {
 	}
 }
 
-// UnaryInterceptor is a [grpc.UnaryServerInterceptor]. It has the call served, with
-// a context that carries the criticality and the deadline that it was admitted
-// with, or refuses it. A panic passes through.
+// UnaryInterceptor is a [grpc.UnaryServerInterceptor]. It serves the call, with a context that
+// carries the criticality and the deadline that it was admitted with, or rejects it. A panic
+// passes through.
 func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (answer any, err error) {
 	if s.exempt(info.FullMethod) {
 		return handler(ctx, req)

@@ -201,8 +201,8 @@ func TestExempt(t *testing.T) {
 	})
 }
 
-// TestStreamCountsWhileItWorks expects a stream to be told of once, and to count as in flight
-// while its handler works on a message: not while it waits for the next one.
+// TestStreamCountsWhileItWorks expects a stream to be reported once, and to count as in flight
+// while its handler works on a message, not while it waits for the next one.
 func TestStreamCountsWhileItWorks(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		events := &journal{}
@@ -252,7 +252,7 @@ func TestStreamCountsWhileItWorks(t *testing.T) {
 	})
 }
 
-// TestOutcomes expects what happened to a call to be told as it was.
+// TestOutcomes expects the right outcome of each call to be reported.
 func TestOutcomes(t *testing.T) {
 	sleeps := func(context.Context) error { time.Sleep(20 * time.Second); return nil }
 	for _, row := range []struct {
@@ -400,7 +400,7 @@ func raise(most *atomic.Int64, n int64) {
 	}
 }
 
-// TestLeft expects a caller that leaves while its call waits to be told so.
+// TestLeft expects Canceled for a caller that leaves while its call waits.
 func TestLeft(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 0.01, QueueDepth: 10}}, ServerConfig{})
 	serve := func(ctx context.Context) error {

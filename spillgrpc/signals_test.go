@@ -89,8 +89,8 @@ func overload(t *testing.T, s *ingress.Server, c spillway.Criticality) {
 	}
 }
 
-// A handler gets the level of its call, and a client that has few calls of its own
-// is throttled by the accept ratio of the server, if that is its own.
+// A handler gets the level of its call, and a client with few calls is throttled by the accept
+// ratio of the server, if the server is internal.
 func TestSignals(t *testing.T) {
 	for _, row := range []struct {
 		name      string

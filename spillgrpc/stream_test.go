@@ -94,8 +94,8 @@ func TestStreamCommitted(t *testing.T) {
 	}
 }
 
-// TestStreamReplay has a backend refuse a stream after some messages, and expects
-// the next one to see all of them, and those that follow, in order.
+// TestStreamReplay has a backend reject a stream after some messages, and expects the next one
+// to receive all of them, and the following ones, in order.
 func TestStreamReplay(t *testing.T) {
 	for _, refuseAfter := range []int{0, 1, 3, 5} {
 		inBubble(t, func(t *testing.T) {
@@ -341,8 +341,8 @@ func TestStreamEndedBelow(t *testing.T) {
 	})
 }
 
-// TestStreamUntold expects the end of the context to end a stream of which grpc can
-// tell nothing, as an interceptor underneath has dropped the options.
+// TestStreamUntold expects the end of the context to end a stream about which grpc reports
+// nothing, because an interceptor below has dropped the options.
 func TestStreamUntold(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		client := mustClient(t, ClientConfig{Egress: eager, Classify: idempotent})

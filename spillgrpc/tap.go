@@ -10,24 +10,23 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// lookOn is how many calls the tap looks at after the last that was refused for
-// overload. Before the first and after these it looks at none.
+// lookOn is the number of calls that the tap examines after the last rejection for overload.
+// Otherwise it examines none.
 const lookOn = 1000
 
-// tapped is the key under which the tap leaves a refusal for the interceptors.
+// tapped is the key under which the tap leaves a rejection for the interceptors.
 type tapped struct{}
 
-// Tap is a [tap.ServerInHandle]: it refuses a call when only its metadata have
-// come, before there is a goroutine for it and before its message is read, which
-// halves what a refusal costs. It begins when an interceptor has refused a call
-// for overload, and ends a thousand calls after the last. It never waits, and asks
-// all gates that the interceptors ask.
+// Tap is a [tap.ServerInHandle]: it rejects a call when only its metadata has arrived, before
+// there is a goroutine for it and before its message is read, which halves the cost of a
+// rejection. It begins when an interceptor has rejected a call for overload, and ends a
+// thousand calls after the last such rejection. It never waits, and asks all gates that the
+// interceptors ask.
 //
-// An answer of a tap has no trailer, and so says when to come back in its
-// RetryInfo only, and cannot say "don't retry" to clients that do not know
-// Spillway. Those refusals are left to the interceptors, as are refusals that would
-// leave too many timers behind: grpc does not stop the timer of a call that a tap
-// has refused.
+// An answer of a tap has no trailer. So it has the retry delay in its RetryInfo only, and
+// cannot say "don't retry" to clients that do not know Spillway. Such rejections are left to
+// the interceptors, as are rejections that would leave too many timers behind: grpc does not
+// stop the timer of a call that a tap has rejected.
 func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	looks := s.looks.Load() > 0
 	if !looks && !claims.HasBaggage(info.Header[keyBaggage]) || s.exempt(info.FullMethodName) {

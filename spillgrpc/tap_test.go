@@ -107,8 +107,8 @@ func TestTapLooks(t *testing.T) {
 	}
 }
 
-// TestTimers has calls refused as fast as can be, with all kinds of deadlines, and
-// wants the number of timers that are left behind within its bound.
+// TestTimers has calls rejected at the maximum rate, with all kinds of deadlines, and expects
+// the number of remaining timers to stay within its bound.
 func TestTimers(t *testing.T) {
 	for _, deadline := range []time.Duration{time.Millisecond, time.Second, 10 * time.Second, time.Hour} {
 		inBubble(t, func(t *testing.T) {

@@ -131,8 +131,8 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestDeadlines expects deadlines that strangers name bounded, and those of a route
-// put in force.
+// TestDeadlines expects deadlines of untrusted clients to be bounded, and the deadlines of a
+// route to be enforced.
 func TestDeadlines(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for _, row := range []struct {
@@ -243,7 +243,7 @@ func (a *authority) issue(c *x509.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestCaller expects what exemptions from the rate limit go by.
+// TestCaller checks the attributes of a caller that decide on exemptions from the rate limit.
 func TestCaller(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, ServerConfig{Identity: func(context.Context) string { return "me" }})
 	md := metadata.NewIncomingContext(t.Context(), metadata.Pairs("user-agent", "app/1.0"))

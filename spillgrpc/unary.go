@@ -48,8 +48,8 @@ type exchange struct {
 	answer     error // of the backend, that was no failure
 }
 
-// given is what grpc is given for a call: the options of the caller, and one of
-// ours. It is one piece of memory for all that most calls have.
+// given is what grpc receives for a call: the options of the caller, and one of this package.
+// It is one allocation that holds everything that most calls need.
 type given struct {
 	options []grpc.CallOption
 	trailer metadata.MD
@@ -85,8 +85,8 @@ func (x *exchange) send(ctx context.Context, a *egress.Attempt) error {
 	return failure
 }
 
-// finishers are what the caller wants to be called when the call has ended. grpc
-// would call them after each attempt.
+// finishers are the OnFinish functions of the caller, to be called when the call has ended.
+// grpc would call them after each attempt.
 type finishers []grpc.OnFinishCallOption
 
 // withoutFinish returns opts without those.

@@ -54,10 +54,9 @@ func adopt(ctx context.Context) context.Context {
 	return ctx
 }
 
-// dress returns the context for an attempt: its metadata say how much the call
-// matters, where ctx or the caller says so, also as baggage, and which attempt this is. To others
-// than internal services nothing of that is said. What the caller has put in for
-// the number is its own.
+// dress returns the context for an attempt, with metadata for the criticality, if ctx or the
+// caller sets one, also as baggage, and for the attempt number. External services get none of
+// these. An attempt number that the caller has set is removed.
 func dress(ctx context.Context, number int, external bool) context.Context {
 	c, labelled := spillway.LookupCriticality(ctx)
 	hasLabel := len(metadata.ValueFromOutgoingContext(ctx, keyCriticality)) > 0

@@ -10,9 +10,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// dropError is a call that the load balancing policies of grpc's own xDS have dropped:
-// a refusal of this process, though grpc gives it the code of a backend that is not
-// there. It has the status that grpc gave it.
+// dropError is a call that the load balancing policies of grpc's own xDS have dropped: a local
+// rejection, though grpc gives it the code of an unavailable backend. It has the status that
+// grpc gave it.
 type dropError struct {
 	error
 
@@ -24,7 +24,7 @@ func (e *dropError) Unwrap() error { return e.error }
 // Is makes errors.Is(err, spillway.ErrRejected) hold.
 func (e *dropError) Is(target error) bool { return target == spillway.ErrRejected }
 
-// Unsent implements the interface by which package fault knows local refusals.
+// Unsent implements the interface by which package fault recognizes local rejections.
 func (e *dropError) Unsent() bool { return true }
 
 // droppedBy returns err as a dropError if s is that of an attempt that was dropped by

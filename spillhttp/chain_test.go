@@ -21,7 +21,7 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// undaunted is a client of which only attempts bound what is sent.
+// undaunted is a client without a throttle, whose retries are limited by their attempts alone.
 func undaunted() egress.Config {
 	return egress.Config{
 		ThrottleMode: spillway.ModeOff,

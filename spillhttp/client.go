@@ -16,30 +16,29 @@ import (
 // use: all client policies with their defaults, in front of
 // [http.DefaultTransport].
 type TransportConfig struct {
-	// Base sends the attempts. Nil means http.DefaultTransport, as it is when
+	// Base sends the attempts. Nil means the value of http.DefaultTransport at the time when
 	// the Transport is made.
 	Base http.RoundTripper
 	// Egress configures the policies. Each backend has its own throttle and in-flight
 	// limit; all share one retry budget. Egress.Hedge is for idempotent requests whose body can
 	// be sent again; requests to switch protocols are not hedged.
 	Egress egress.Config
-	// MaxHosts is for how many backends state is kept. More forget less where a
-	// client talks to many; each costs a few kilobytes. Zero means
+	// MaxHosts is the number of backends for which state is kept, of a few kilobytes each.
+	// With a higher value, a client that calls many backends loses less state. Zero means
 	// [egress.DefaultMaxBackends]; it must not be negative.
 	MaxHosts int
 	// Key names the backend of a request: requests with the same key share a
 	// throttle and an in-flight limit. Nil means the host and port of the URL.
 	Key func(*http.Request) string
-	// Route names the kind of a request to a backend. Where the backend does not accept
-	// requests of a route, it is throttled apart from the others; state is kept for 64
-	// routes of each backend that have failed recently. Nil means [DefaultRoute]. The empty
-	// route is none: its requests are throttled by backend only. It must be quick and safe
-	// for concurrent use.
+	// Route names the route of a request to a backend. If the backend does not accept requests
+	// of a route, the route is throttled separately; state is kept for 64 routes of each
+	// backend that have failed recently. Nil means [DefaultRoute]. Requests with the empty
+	// route are throttled by backend only. It must be quick and safe for concurrent use.
 	Route func(*http.Request) string
-	// Internal reports whether a request goes to one of the caller's own services. Requests
-	// to others are sent without criticality, attempt number and deadline, even
-	// where the caller set them: other services must not see them. Nil means that
-	// all are internal.
+	// Internal reports whether a request goes to one of the caller's own services. Requests to
+	// other services are sent without criticality, attempt number and deadline, even if the
+	// caller set them, so that other organizations do not see them. Nil means that all
+	// services are internal.
 	Internal func(*http.Request) bool
 }
 
@@ -55,8 +54,7 @@ type Transport struct {
 	hedging  atomic.Bool
 }
 
-// NewTransport returns a Transport, or an error that names the field of c that
-// is wrong.
+// NewTransport returns a Transport, or an error that names the field of c that is wrong.
 func NewTransport(c TransportConfig) (*Transport, error) {
 	if c.MaxHosts < 0 {
 		return nil, invalid.Field("spillhttp", "MaxHosts", c.MaxHosts, "0 or more")
@@ -76,11 +74,11 @@ func NewTransport(c TransportConfig) (*Transport, error) {
 	return t, nil
 }
 
-// Update changes the policies of a Transport in use, for all backends, or returns
-// an error that names the field of c that is wrong and changes nothing. What the
-// throttles have learnt is kept, and what is in flight stays counted. A budget lives
-// in its strategy: give the same Retry again to keep it. Where none is given, the
-// Transport keeps its own. Calls under way end as they began.
+// Update changes the policies of a Transport in use, for all backends, or returns an error
+// that names the field of c that is wrong and changes nothing. The throttles keep their state,
+// and calls in flight stay counted. A budget belongs to its strategy: pass the same Retry
+// again to keep it. If Retry is nil, the Transport keeps its default strategy. Calls in flight
+// end under the old configuration.
 func (t *Transport) Update(c egress.Config) error {
 	if err := t.pool.Update(c); err != nil {
 		return invalid.In("spillhttp", "Egress", err)
@@ -91,11 +89,11 @@ func (t *Transport) Update(c egress.Config) error {
 
 func hostOf(req *http.Request) string { return req.URL.Host }
 
-// RoundTrip implements [http.RoundTripper]: it makes the call, in as many attempts
-// as the policies grant, within the deadline of the request's context. It does not
-// change req, and returns the last answer, whatever its status. The body of the
-// answer must be closed: until then, or until it was read to its end, the request
-// counts as in flight. What the errors are, the package comment says.
+// RoundTrip implements [http.RoundTripper]: it makes the call, in as many attempts as the
+// policies admit, within the deadline of the request's context. It does not change req, and
+// returns the last answer, whatever its status. The body of the answer must be closed: until
+// then, or until it was read to its end, the request counts as in flight. For the errors see
+// the package comment.
 //
 // A request without a URL or a header goes straight to the base, for the error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -126,9 +124,9 @@ func (t *Transport) CloseIdleConnections() {
 // Stats returns the levels of the policies, by backend.
 func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.Now()) }
 
-// callOf says what the policies may know of req. Methods are safe and idempotent
-// as RFC 9110, section 9.2, has it; a request with an idempotency key is too, by
-// the same headers by which net/http knows one.
+// callOf returns the Call for req. Methods are safe and idempotent as defined in RFC 9110,
+// section 9.2; so is a request with an idempotency key, by the headers that net/http
+// recognizes.
 func callOf(key string, req *http.Request) spillway.Call {
 	call := spillway.Call{Key: key, Kind: spillway.KindWrite}
 	switch req.Method {

@@ -53,8 +53,8 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 // admitting never rejects a call that has a chance to be sent.
 var admitting = egress.Config{Throttle: throttle.Config{Rand: func() float64 { return 0.999 }}}
 
-// What a Transport is told it believes only of services that are internal, and
-// passes on to nobody.
+// A Transport believes the accept ratio of internal services only, and does not pass it on to
+// its caller.
 func TestAcceptRatioIsHeard(t *testing.T) {
 	for _, row := range []struct {
 		name     string

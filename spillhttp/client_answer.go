@@ -84,8 +84,8 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 	return told
 }
 
-// scoped adds to f the scope that the server names, and reports whether it counts. A
-// refusal of a customer stays one, whatever else is said.
+// scoped adds to f the scope that the server names, and reports whether it counts. A rejection
+// of a customer keeps its scope, whatever the header says.
 func scoped(f *fault.Failure, s fault.Scope) bool {
 	switch {
 	case s == fault.ScopeUnknown, f.Scope == fault.ScopeCustomer:

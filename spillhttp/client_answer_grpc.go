@@ -8,10 +8,10 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// failureOfGRPC returns what a refusal of gRPC means: a status instead of
-// headers, after which nothing comes. A status that comes after an answer has
-// begun is the caller's to read, as is any that does not speak of capacity. gRPC
-// has a hint for clients, which they heed with such a refusal only.
+// failureOfGRPC returns the failure that a gRPC rejection means: a status instead of headers,
+// with nothing after it. The caller handles a status that comes after an answer has begun, and
+// any status that is not about capacity. gRPC has a retry delay for clients, which they read
+// from such a rejection only.
 func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	if !isGRPC(first(h, "Content-Type")) {
 		return f, false

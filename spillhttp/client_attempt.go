@@ -11,10 +11,10 @@ import (
 	"github.com/seed90641741/spillway/egress"
 )
 
-// An attempt is what one attempt needs in addition to what the base makes, if the request
-// of the caller cannot go out as it is: one piece of memory for all of it. It is
-// not used again, as the base may still be sending the body of its request when
-// the answer has been read.
+// An attempt holds, in one object, everything that one attempt needs in addition to the
+// allocations of the base, if the request of the caller cannot be sent unchanged. It is not
+// reused, as the base may still be sending the body of its request when the answer has been
+// read.
 type attempt struct {
 	request http.Request
 	values  own
@@ -108,7 +108,7 @@ func (b *body) Close() error {
 	return b.inner.Close()
 }
 
-// end gives back the place, once, however many calls of Read and Close race.
+// end releases the slot, once, even if calls of Read and Close race.
 func (b *body) end() {
 	if b.ended.CompareAndSwap(false, true) {
 		b.ticket.Settle(time.Time{}, spillway.OutcomeServed) // the limit keeps no time

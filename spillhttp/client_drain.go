@@ -12,10 +12,10 @@ const (
 	drainTime  = 50 * time.Millisecond
 )
 
-// giveWay makes room for an attempt that is made after wait. If that is at once,
-// the answer gives up its place in flight only: the attempt may still be refused
+// giveWay releases what an answer holds, before an attempt that is made after wait. If that is
+// at once, the answer only releases its slot in flight: the attempt may still be rejected
 // here, and then the answer is the last one after all. An answer whose context ends with the
-// place keeps both.
+// slot keeps both.
 func (e *StatusError) giveWay(wait time.Duration) {
 	if wait > 0 {
 		e.giveUp()

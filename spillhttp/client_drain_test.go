@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestGivenUpBody: what makes way for a retry is read if small, and always
-// closed, before the wait.
+// TestGivenUpBody: before the wait for a retry, the body of a failed answer is read if small,
+// and always closed.
 func TestGivenUpBody(t *testing.T) {
 	for _, row := range []struct {
 		name  string

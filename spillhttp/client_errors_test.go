@@ -16,8 +16,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 )
 
-// TestTransportErrors lets a real http.Transport fail in each way that has a
-// meaning of its own.
+// TestTransportErrors lets a real http.Transport fail in each way that is handled differently.
 func TestTransportErrors(t *testing.T) {
 	type f = fault.Failure
 	refuse := serve(t, func(net.Conn) {})

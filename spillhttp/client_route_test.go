@@ -33,8 +33,8 @@ func TestDefaultRoute(t *testing.T) {
 	}
 }
 
-// failing is a backend that takes 5 ms for each request, and answers those that bad reports
-// to be bad by the handler refuse.
+// failing is a backend that takes 5 ms for each request; requests for which bad returns true
+// are answered by the handler refuse.
 func failing(bad func(*http.Request) bool, refuse func(*http.Request) *http.Response) baseFunc {
 	return func(r *http.Request) (*http.Response, error) {
 		time.Sleep(5 * time.Millisecond)
@@ -76,9 +76,10 @@ func rates(t *testing.T, client *Transport, bad, good func(t *testing.T, i int) 
 	return refusedBad, refusedGood
 }
 
-// TestNobodyElseIsThrottled: 900 refusals in a second that concern one customer, or come
-// from one path, do not have any of 100 others refused here. A path that always fails is
-// refused itself; a customer is not, as the refusals say nothing of the load.
+// TestNobodyElseIsThrottled: 900 rejections in a second for one customer or one path do not
+// make the client reject any call of 100 others. Calls to a path that always fails are
+// rejected; calls of a customer over quota are not, as its rejections say nothing about the
+// load.
 func TestNobodyElseIsThrottled(t *testing.T) {
 	at := func(format string) func(*testing.T, int) *http.Request {
 		return func(t *testing.T, i int) *http.Request {

@@ -27,9 +27,9 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// TestCrowd lets ten thousand connections come at once, of which most misbehave,
-// and looks for what they leave: in flight at a gate, waiting, open, running. The
-// clients are another process, as one could not open that many.
+// TestCrowd opens ten thousand connections at once, most of which misbehave, and checks what
+// remains: requests in flight at a gate, waiting ones, open files, goroutines. The clients run
+// in another process, as one process cannot open that many.
 func TestCrowd(t *testing.T) {
 	for _, way := range []struct {
 		protocol string
@@ -58,7 +58,7 @@ func TestCrowd(t *testing.T) {
 	}
 }
 
-// crowd returns how many connections to make: n, or as many as there may be.
+// crowd returns how many connections to open: n, or the maximum that is allowed.
 func crowd(t *testing.T, n int) int {
 	t.Helper()
 	var limit syscall.Rlimit // of open files, which the runtime has raised as far as it may
@@ -115,7 +115,7 @@ func newCrowded(t *testing.T, protocol string, early bool, mode spillway.Mode) *
 	return s
 }
 
-// misbehave is a handler that does all that handlers should not do.
+// misbehave is a handler that does everything a handler should not do.
 func misbehave(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/panics":
@@ -173,7 +173,7 @@ func openFiles() int {
 	return len(files)
 }
 
-// environment tells the process of the clients whom to visit.
+// environment holds the address of the server, for the client process.
 const environment = "SPILLHTTP_CROWD"
 
 // invite starts the clients and returns what they have to tell.

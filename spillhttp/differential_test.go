@@ -116,8 +116,8 @@ func cut(random *rand.Rand, text string) (pieces []string) {
 	return pieces
 }
 
-// TestFrameAgreesOnShapes is [TestFrameAgreesWithNetHTTP] for these, and for what becomes of
-// them by changes at random.
+// TestFrameAgreesOnShapes is [TestFrameAgreesWithNetHTTP] for these requests and for random
+// mutations of them.
 func TestFrameAgreesOnShapes(t *testing.T) {
 	all := append(bodyShapes(), headShapes()...)
 	for seed := range uint64(3) {

@@ -165,9 +165,8 @@ func (x *head) add(key, value string) {
 	}
 }
 
-// refusal returns the whole answer that says why, byte for byte as HTTP/1.1 has
-// it, with what answerTo says. Only a Date is missing, which an answer of this kind can do
-// without.
+// refusal returns the complete answer for why, as bytes of HTTP/1.1, with the headers of
+// answerTo. Only the Date is missing, which is optional in such an answer.
 func (x *head) refusal(why *ingress.Rejection) []byte {
 	b := x.answer[:0]
 	switch {

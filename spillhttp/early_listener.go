@@ -13,13 +13,13 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A Listener refuses requests for overload before net/http has read them. Its
-// connections look at what net/http is about to read. If that is, at the end of
-// the request before it, exactly one complete HTTP/1.1 request without a body, on a
-// connection that is kept, and the [Handler] would refuse it now, then the
-// connection answers by itself, and net/http never sees the request. All else is
-// passed through as it came: requests with bodies, in several pieces, pipelined,
-// upgrades, HTTP/2. Of TLS it sees only what is encrypted, and passes it through.
+// A Listener rejects requests for overload before net/http has read them. Its connections
+// examine the bytes that net/http is about to read. The connection answers by itself, and
+// net/http never sees the request, if the bytes are, at the end of the request before, exactly
+// one complete HTTP/1.1 request without a body, on a connection that is kept, and the
+// [Handler] would reject it now. Everything else is passed through unchanged: requests with
+// bodies, in several pieces, pipelined, upgrades, HTTP/2. It cannot read TLS, and passes it
+// through.
 //
 // It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.
@@ -29,7 +29,7 @@ type Listener struct {
 	handler *Handler
 }
 
-// NewListener returns a Listener on l that refuses what h would.
+// NewListener returns a Listener on l that rejects requests that h would reject.
 func NewListener(l net.Listener, h *Handler) *Listener { return &Listener{l, h} }
 
 // Accept returns the next connection.
@@ -52,9 +52,8 @@ func ConnState(c net.Conn, state http.ConnState) {
 	}
 }
 
-// Serve serves with s from l, as [http.Server.Serve] does, with early refusal by
-// h, which must be the Handler of s. It extends s.ConnState; call it before s
-// serves anything else.
+// Serve serves with s from l, as [http.Server.Serve] does, with early rejection by h, which
+// must be the Handler of s. It extends s.ConnState; call it before s serves anything else.
 func (h *Handler) Serve(s *http.Server, l net.Listener) error {
 	told := s.ConnState
 	s.ConnState = func(c net.Conn, state http.ConnState) {
@@ -78,7 +77,7 @@ const (
 // one request through, so that the timeouts of the server begin again.
 const maxStreak = time.Second
 
-// conn is a connection that refuses requests early.
+// conn is a connection that rejects requests early.
 type conn struct {
 	net.Conn
 
@@ -112,7 +111,7 @@ func (c *conn) enter(state http.ConnState) {
 	}
 }
 
-// Read reads what is not refused.
+// Read reads the bytes of requests that are not rejected.
 func (c *conn) Read(p []byte) (int, error) {
 	for {
 		n, err := c.Conn.Read(p)
@@ -135,7 +134,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// examine refuses the request in b, or tracks what is passed through.
+// examine rejects the request in b, or tracks the bytes that are passed through.
 func (c *conn) examine(b []byte) (refused bool, err error) {
 	if c.handler.looks.Load() > 0 {
 		x := c.streak
@@ -207,7 +206,7 @@ func orUntracked(owed int64) int64 {
 	return owed
 }
 
-// refuse answers the request in b, which is that of x, if it is to be refused.
+// refuse answers the request in b, parsed as x, if it is to be rejected.
 func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 	now := c.handler.clock.Now()
 	if c.streak != nil && now.Sub(c.began) >= maxStreak {

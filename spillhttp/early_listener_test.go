@@ -255,7 +255,7 @@ func TestSentAhead(t *testing.T) {
 	})
 }
 
-// TestLooks: connections are looked at while requests are refused, and no longer.
+// TestLooks: the listener reads ahead only while requests are rejected.
 func TestLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := half(t, echo)

@@ -97,7 +97,7 @@ func ExampleNewHandler_signal() {
 	// Output: 503 404 404
 }
 
-// A quota for each customer: five requests a second, and for those who pay, fifty.
+// A quota for each customer: five requests a second, and fifty for paying customers.
 func ExampleNewHandler_quota() {
 	limits, err := quota.NewLocal(quota.LocalConfig{
 		Customers:    map[string]quota.Limit{"alice": {Rate: 50}},

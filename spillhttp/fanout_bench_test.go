@@ -21,9 +21,9 @@ import (
 	"github.com/seed90641741/spillway/shed"
 )
 
-// BenchmarkFanOut sends requests at four fifths of what a server with one
-// processor can serve, of which every hundredth starts 300 goroutines. It reports
-// how many were refused, which should be none: run it with -benchtime 10000x.
+// BenchmarkFanOut sends requests at four fifths of what a server with one processor can serve;
+// every hundredth request starts 300 goroutines. It reports the number of rejections, which
+// should be zero: run it with -benchtime 10000x.
 func BenchmarkFanOut(b *testing.B) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	const work, share = time.Millisecond, 0.8
@@ -61,7 +61,7 @@ func refusedIn(s shed.Stats) (n uint64) {
 	return n
 }
 
-// fanOut asks n backends, each of which answers in a millisecond.
+// fanOut calls n backends that answer in a millisecond each.
 func fanOut(n int) {
 	var all sync.WaitGroup
 	for range n {

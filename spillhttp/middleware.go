@@ -12,7 +12,7 @@ import "net/http"
 // rejected request costs nothing else. A nil next handler means [http.DefaultServeMux], as in
 // an [http.Server].
 //
-// A [Listener] needs a [Handler]: use NewHandler for early refusals.
+// A [Listener] needs a [Handler]: use NewHandler for early rejections.
 func Middleware(c HandlerConfig) (func(next http.Handler) http.Handler, error) {
 	first, err := NewHandler(http.NotFoundHandler(), c) // so that none fails below
 	if err != nil {

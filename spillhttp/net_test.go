@@ -128,7 +128,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// TestLastAnswerStreams: a failure that nobody retries arrives as it is sent.
+// TestLastAnswerStreams: a failure that is not retried arrives as it is sent.
 func TestLastAnswerStreams(t *testing.T) {
 	handler := func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(503)
@@ -215,8 +215,8 @@ func TestCallerLeaves(t *testing.T) {
 	})
 }
 
-// TestExpectContinue: a body that the server does not want is not sent, and goes
-// out whole with the attempt that it expects.
+// TestExpectContinue: a body that the server does not ask for is not sent; the attempt that is
+// accepted sends it whole.
 func TestExpectContinue(t *testing.T) {
 	attempts := 0
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -320,8 +320,8 @@ func TestClient(t *testing.T) {
 	})
 }
 
-// TestConnectionsReused counts connections to a loopback server of which every
-// second answer is a failure.
+// TestConnectionsReused counts connections to a loopback server where every second answer is a
+// failure.
 func TestConnectionsReused(t *testing.T) {
 	for _, row := range []struct {
 		name string

@@ -24,9 +24,9 @@ import (
 // HandlerConfig configures a [Handler]. The zero HandlerConfig is ready for use: it
 // sheds by criticality when the process is overloaded, and trusts no client.
 type HandlerConfig struct {
-	// Ingress decides. All handlers of a process should share one Server: its Trust, modes
-	// and limits can be changed at any time with its Update. Nil means a Server with the
-	// zero [ingress.Config], which [Handler.Close] closes.
+	// Ingress makes the decisions. All handlers of a process should share one Server: its
+	// Trust, modes and limits can be changed at any time with its Update. Nil means a Server
+	// with the zero [ingress.Config], which [Handler.Close] closes.
 	Ingress *ingress.Server
 	// Classify returns what the server itself knows about a request: the class of the
 	// route, the customer once it is authenticated, a deadline of the server. It must
@@ -34,30 +34,29 @@ type HandlerConfig struct {
 	// be called twice for a request, once with the head only and without the context of
 	// the server. Nil means that nothing is known.
 	Classify func(*http.Request) spillway.Call
-	// Key names the route of a request: routes have concurrency limits of their own. It is
-	// called as Classify is, where Classify has set no Key. Nil means r.Pattern, which a
-	// router in front of the Handler has set, or else the pattern that matches, if the next
-	// handler is an [http.ServeMux]. For a mux behind other handlers, and for other routers,
-	// ask the router here:
+	// Key names the route of a request: each route has a separate concurrency limit. It is
+	// called as Classify is, if Classify has set no Key. Nil means r.Pattern, which a router
+	// in front of the Handler has set, or else the pattern that matches, if the next handler
+	// is an [http.ServeMux]. For a mux behind other handlers, and for other routers, ask the
+	// router here:
 	//
 	//	Key: func(r *http.Request) string { _, pattern := mux.Handler(r); return pattern }
 	//
-	// Clients must not be able to choose keys freely: a path with the name of an object is
-	// none. Keys beyond [concurrency.Config.Keys] share one limit.
+	// Clients must not be able to choose keys freely: do not use a path that contains the name
+	// of an object. Keys beyond [concurrency.Config.Keys] share one limit.
 	Key func(*http.Request) string
-	// Identity returns who the caller has proven to be, or nothing; never what it
-	// just says. It is called as Classify is. Nil means the first URI, else the
-	// first DNS name, else the common name of a client certificate that was
-	// verified.
+	// Identity returns the authenticated identity of the caller, or nothing; never an
+	// unverified claim. It is called as Classify is. Nil means the first URI, else the first
+	// DNS name, else the common name of a client certificate that was verified.
 	Identity func(*http.Request) string
-	// HealthPaths are paths of health checks, such as "/healthz", which pass unseen, as
-	// if there were no Handler: a busy server must not look dead. A request matches
-	// only with the whole path, written without escapes. Anybody who can connect can
-	// ask for them without limit, so what they do must be cheap.
+	// HealthPaths are paths of health checks, such as "/healthz", which bypass the Handler: a
+	// busy server must not look dead. A request matches only with the whole path, written
+	// without escapes. Any client can request them without limit, so they must be cheap to
+	// serve.
 	HealthPaths []string
-	// Exempt reports whether a request passes unseen, in addition to requests to HealthPaths.
-	// It is called as Classify is. Nil means [DefaultExempt] at an internal boundary,
-	// and that nothing else passes at an edge.
+	// Exempt reports whether a request bypasses the Handler, in addition to requests to
+	// HealthPaths. It is called as Classify is. Nil means [DefaultExempt] at an internal
+	// boundary, and no further exemptions at an edge.
 	Exempt func(*http.Request) bool
 }
 
@@ -97,8 +96,8 @@ type Handler struct {
 	looks    atomic.Int64 // how many requests a Listener is to look at
 }
 
-// lookOn is how many requests a [Listener] looks at after the last that was
-// refused for overload. Before the first and after these it looks at none.
+// lookOn is the number of requests that a [Listener] examines after the last rejection for
+// overload. Otherwise it examines none.
 const lookOn = 1000
 
 // NewHandler returns a Handler in front of next, or an error that says what is
@@ -132,7 +131,7 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 	return h, nil
 }
 
-// unseen reports whether a request passes unseen.
+// unseen reports whether a request bypasses the Handler.
 func (h *Handler) unseen(r *http.Request) bool {
 	if r.URL.RawPath == "" && slices.Contains(h.health, r.URL.Path) {
 		return true
@@ -143,8 +142,8 @@ func (h *Handler) unseen(r *http.Request) bool {
 	return DefaultExempt(r) && h.ingress.Trust().Boundary == ingress.Internal
 }
 
-// Close frees what [NewHandler] has made. Call it when the last request has
-// ended. It does not close HandlerConfig.Ingress.
+// Close closes the ingress.Server that [NewHandler] has made. Call it when the last request
+// has ended. It does not close HandlerConfig.Ingress.
 func (h *Handler) Close() error {
 	if !h.owned {
 		return nil
@@ -152,9 +151,9 @@ func (h *Handler) Close() error {
 	return h.ingress.Close()
 }
 
-// ServeHTTP implements [http.Handler]. It has the request served by the next
-// handler, with a context that carries the criticality and the deadline that it
-// was admitted with, or answers that it is not. A panic passes through.
+// ServeHTTP implements [http.Handler]. The next handler serves the request, with a context
+// that carries the criticality and the deadline that it was admitted with, or the Handler
+// rejects it. A panic passes through.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if h.unseen(r) {
 		h.next.ServeHTTP(w, r)
@@ -205,13 +204,13 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 	returned = true
 }
 
-// passages are places for the passages of requests without a body, and of rejected
-// requests. A place is used again when the handler has returned: then nothing is written to
-// the answer any more. A body may be read for longer, if the handler sends it elsewhere.
+// passages is a pool of passages for requests without a body, and for rejected requests. A
+// passage is reused when the handler has returned: then nothing is written to the answer any
+// more. A body may be read for longer, if the handler sends it elsewhere.
 var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
 
-// An arrival is what there is to know of a request when it comes. It is handed on
-// by reference, as copies of it would cost more than many a decision.
+// An arrival is the data about a request when it arrives. It is passed by reference, as a copy
+// costs more than many decisions.
 type arrival struct {
 	call     spillway.Call
 	caller   ratelimit.Caller
@@ -221,7 +220,7 @@ type arrival struct {
 	hurried  bool // its deadline is one that a stranger has set
 }
 
-// judge finds out what r is, with as much of its claims as is believed.
+// judge fills in a from the request, with the claims that are trusted.
 func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	if h.classify != nil {
 		a.call = h.classify(r)
@@ -240,8 +239,8 @@ func (a *arrival) counts(t *ingress.Trust) bool {
 	return t.Boundary == ingress.Internal || a.call.Customer != ""
 }
 
-// believe takes in what a request says of itself. At an edge a label counts only if it has
-// lowered the class: any other is dropped.
+// believe applies the claims of a request. At an edge a label counts only if it has lowered
+// the class: any other is dropped.
 func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims) {
 	a.caller.Identity = c.Identity
 	own := a.call.Deadline
@@ -250,7 +249,7 @@ func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims
 	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
 }
 
-// find finds out who the caller is, where the Server needs to know.
+// find determines the caller, if the Server needs it.
 func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	if h.ingress.WantsCaller() {
 		c.Application = first(r.Header, "User-Agent")
@@ -258,8 +257,8 @@ func (h *Handler) find(r *http.Request, c *ratelimit.Caller) {
 	}
 }
 
-// Judge returns what the Handler would take a request for that came now, and what the
-// request claims of itself. Nothing is decided or counted: it is for tools that explain
+// Judge returns the Call that the Handler would derive from a request that came now, and the
+// claims of the request. Nothing is decided or counted: it is for tools that explain
 // decisions.
 func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, said ingress.Claims) {
 	var a arrival
@@ -275,7 +274,7 @@ func addressOf(remote string) netip.Addr {
 	return a.Addr()
 }
 
-// refuse answers a request that is not served.
+// refuse answers a request that is rejected.
 func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if why.Outcome == spillway.OutcomeOverloaded {
 		h.busy()
@@ -291,11 +290,11 @@ func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, 
 	}
 }
 
-// unreadTime is how long the rest of the body of a refused request may take: enough for
-// what was sent together with the head.
+// unreadTime is the maximum time to read the rest of the body of a rejected request: enough
+// for data that was sent together with the headers.
 const unreadTime = 50 * time.Millisecond
 
-// busy takes note of a refusal for overload.
+// busy records a rejection for overload.
 func (h *Handler) busy() {
 	if h.looks.Load() < lookOn { // else all processors know
 		h.looks.Store(lookOn)

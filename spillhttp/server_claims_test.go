@@ -63,7 +63,7 @@ func judged(h *Handler, now time.Time, r *http.Request) (spillway.Call, ratelimi
 	return a.call, a.caller, a.labelled
 }
 
-// early has a Handler decide on a request of which only the head has come.
+// early returns the decision of a Handler when only the headers of a request have arrived.
 func early(h *Handler, now time.Time, r *http.Request) ingress.Rejection {
 	var a arrival
 	h.judge(now, r, &a)
@@ -108,7 +108,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestAttemptsOfCustomers: at an edge they count against whoever makes them.
+// TestAttemptsOfCustomers: at an edge, attempts count against the customer that makes them.
 func TestAttemptsOfCustomers(t *testing.T) {
 	h := mustHandler(t, bare, ingress.Config{}, HandlerConfig{
 		Classify: func(*http.Request) spillway.Call { return spillway.Call{Customer: "alice"} },

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// A closer decides which refusals of this task only close their connection. Behind a
-// balancer of connections each connection leads to one task for the time that it is open: a
-// caller that keeps it would find "elsewhere" at the same task again. Closing moves
-// connections from a task that refuses to the others, whatever the client. The
-// zero closer closes none.
+// A closer decides which rejections of scope task close their connection. Behind a
+// connection-level load balancer each connection leads to one task while it is open: a caller
+// that keeps it would reach the same task again when it tries elsewhere. Closing moves
+// connections from a task that rejects to the others, whatever the client. The zero closer
+// closes none.
 type closer struct{ one, many pacer } // of HTTP/1, and of HTTP/2
 
 // How many connections are closed in a second.
@@ -30,9 +30,9 @@ func (c *closer) paced() {
 	c.many.interval = time.Second / closedHTTP2
 }
 
-// closes reports whether the refusal of r at the time now is to close its connection. A
-// retry that has come over HTTP/1 always is: it has found this task again, and whoever
-// sends it pays for it out of a budget, or could close the connection without our help.
+// closes reports whether the rejection of r at the time now closes its connection. A retry
+// that arrived over HTTP/1 always does: it has reached this task again. The client pays for
+// retries from a budget, and could close the connection itself.
 func (c *closer) closes(now time.Time, r *http.Request) bool {
 	if r.ProtoMajor != 1 {
 		return c.many.take(now)

@@ -9,11 +9,11 @@ import (
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
-// An inherited is the context of a request with the class and the deadline that
-// it was admitted with. Most handlers never ask how much time is left, and a
-// timer costs more than everything else that a [Handler] does. So that there is one is
-// decided when a caller asks for it: from then on this is a context of the
-// standard library. If by then the client has left, it did so before the deadline.
+// An inherited is the context of a request with the class and the deadline that it was
+// admitted with. Most handlers never ask how much time is left, and a timer costs more than
+// the rest of the work of a [Handler]. So the timer starts when a caller first asks for it:
+// from then on this is a context of the standard library. If the client has left by then, it
+// left before the deadline.
 type inherited struct {
 	context.Context //nolint:containedctx // of the request: this is a context itself
 

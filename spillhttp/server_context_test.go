@@ -49,7 +49,7 @@ func (p pair) derive(of func(context.Context) context.Context) pair {
 	return pair{of(p.got), of(p.want), func() {}}
 }
 
-// look tells all that a context tells.
+// look returns the results of all methods of a context.
 func look(c context.Context, op int) string {
 	d, limited := c.Deadline()
 	switch op {

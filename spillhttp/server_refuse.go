@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// The values of headers in a refusal, which are shared.
+// The values of headers in a rejection, which are shared.
 var (
 	valueTrue   = []string{"true"}
 	valueFalse  = []string{"false"}
@@ -34,16 +34,15 @@ var (
 	}
 )
 
-// Reject answers a request as a [Handler] does one that it does not serve: in the
-// form that its protocol has for it, gRPC included, and without reading a body. It
-// is for handlers with reasons of their own: a call that they would have to make was
-// refused (spillway.ErrRejected), or the process is about to end. Nothing must have
-// been written to w before.
+// Reject answers a request as a [Handler] does when it rejects one: in the form of its
+// protocol, gRPC included, and without reading a body. It is for handlers that reject requests
+// themselves: a call that they would have to make was rejected (spillway.ErrRejected), or the
+// process is about to end. Nothing must have been written to w before.
 //
-// A zero Outcome is taken for [spillway.OutcomeOverloaded]. RetryAfter is sent unchanged, if it
-// is above zero: who refuses many requests at once should add jitter. Say DontRetry
-// where the error of the handler's call does (fault.Of): if each layer retried the
-// failures of the one below, they would multiply.
+// A zero Outcome means [spillway.OutcomeOverloaded]. RetryAfter is sent unchanged, if it is
+// above zero: a handler that rejects many requests at once should add jitter. Set DontRetry if
+// the error of the handler's call does (fault.Of): if each layer retried the failures of the
+// one below, they would multiply.
 func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
@@ -51,8 +50,8 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	refuse(w, r, &why)
 }
 
-// refuse writes the answer to a request that is refused. There is no body, as none
-// would be read.
+// refuse writes the answer to a request that is rejected. There is no body, as clients would
+// not read one.
 func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
 		refuseGRPC(w, why)
@@ -66,7 +65,7 @@ func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
 	w.WriteHeader(status)
 }
 
-// answerTo puts into h what a refusal says, and returns its status.
+// answerTo adds the headers of a rejection to h, and returns its status.
 func answerTo(h http.Header, why *ingress.Rejection) (status int) {
 	h["Content-Length"] = valueZero
 	if s := why.Scope(); s != fault.ScopeUnknown {
@@ -104,8 +103,8 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// refuseGRPC answers a call of gRPC: a status instead of headers, after which
-// nothing comes. Only so do clients heed when to come back.
+// refuseGRPC answers a gRPC call: a status instead of headers, with nothing after it. Only
+// from such an answer do clients read the retry delay.
 func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
@@ -132,8 +131,8 @@ func isGRPC(contentType string) bool {
 	return ok && (rest == "" || rest[0] == '+' || rest[0] == ';')
 }
 
-// unread reports whether so much of a body is to come that the connection is
-// better closed. What is left of a smaller one net/http reads before it answers.
+// unread reports whether the rest of a body is so long that it is better to close the
+// connection. net/http reads a shorter rest before it answers.
 func unread(r *http.Request) bool {
 	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > drainBytes)
 }

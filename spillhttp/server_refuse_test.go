@@ -157,8 +157,8 @@ func TestBodiesNeverRead(t *testing.T) {
 	})
 }
 
-// TestRefusedBodiesHoldNothing: what was sent of bodies that nobody read takes no
-// room from the requests that come after them on the same connection.
+// TestRefusedBodiesHoldNothing: the bytes of bodies that were not read do not use up the flow
+// control window of later requests on the same connection.
 func TestRefusedBodiesHoldNothing(t *testing.T) {
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		h := mustHandler(t, echo, busy, HandlerConfig{})

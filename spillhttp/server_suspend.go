@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/internal/clock"
 )
 
-// A pausing knows of a request that is served when it waits for its client. It can be
-// nil, for requests that pass unseen.
+// A pausing reports when a request in service waits for its client. It can be nil, for
+// requests that bypass the Handler.
 type pausing struct {
 	passage *ingress.Passage
 	clock   *clock.Clock

@@ -23,8 +23,8 @@ func gated(t *testing.T, protocol string, next http.HandlerFunc) (*site, *Handle
 
 func (h *Handler) working() int { return h.ingress.Stats(time.Now()).Concurrency.Shared.InFlight }
 
-// TestWaitingForTheClientIsNoWork has a client be slow in each way that there is, and looks
-// at what counts as work meanwhile.
+// TestWaitingForTheClientIsNoWork makes a client slow in every possible way, and checks what
+// counts as work meanwhile.
 func TestWaitingForTheClientIsNoWork(t *testing.T) {
 	large, text := make([]byte, 8<<20), strings.Repeat("x", 8<<20)
 	file := filepath.Join(t.TempDir(), "large")

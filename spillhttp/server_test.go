@@ -84,8 +84,8 @@ func TestClassesAreRefusedInOrder(t *testing.T) {
 	})
 }
 
-// TestEndToEnd follows a call through two servers: what the first was told reaches
-// the second, by way of its context, and a retry says that it is one.
+// TestEndToEnd follows a call through two servers: the claims that the first server receives
+// reach the second through its context, and a retry carries its attempt number.
 func TestEndToEnd(t *testing.T) {
 	everyWay(t, func(t *testing.T, protocol string, early bool) {
 		var seen journal
@@ -219,8 +219,8 @@ func TestOutcomes(t *testing.T) {
 	})
 }
 
-// TestObserveChangesNothing: with every gate in Observe the answers are those of
-// no Handler at all, and what is reported is what Enforce decides.
+// TestObserveChangesNothing: with every gate in Observe the answers are the same as without a
+// Handler, and observers see the decisions of Enforce.
 func TestObserveChangesNothing(t *testing.T) {
 	const header = "X-Number"
 	numbered := HandlerConfig{Classify: func(r *http.Request) spillway.Call {
@@ -270,8 +270,7 @@ var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 })
 
-// TestBurst: many connections at once, of which some leave, some send slowly and
-// some never read.
+// TestBurst: many connections at once; some leave, some send slowly, some never read.
 func TestBurst(t *testing.T) {
 	const conns = 2000
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed90641741/spillway/internal/final"
 )
 
-// An heir is what a request is served as: one piece of memory for all that the Handler
-// needs for it. It is never used again, as the next handler may keep any part of it.
+// An heir holds everything that the Handler allocates for a request, in one object. It is
+// never reused, as the next handler may keep any part of it.
 type heir struct {
 	inherited // which makes it the context of the request
 

@@ -25,9 +25,10 @@ import (
 
 var measure = flag.Bool("measure", false, "assert times, too: for a quiet machine")
 
-// TestWatchers opens many connections at once to an idle server, each of which then waits for
-// news, and calls something quick beside them. All get in. On a machine that does nothing else
-// no request is rejected, and it takes about as long as it does without protection.
+// TestWatchers opens many connections at once to an idle server. Each waits for an event,
+// while quick calls are made on other connections. All are admitted. On an otherwise idle
+// machine no request is rejected, and the calls take about the same time as without
+// protection.
 func TestWatchers(t *testing.T) {
 	count := 100
 	if *measure {
@@ -48,7 +49,7 @@ func TestWatchers(t *testing.T) {
 	}
 }
 
-// watched is what came of it.
+// watched is the result of watch.
 type watched struct {
 	open     time.Duration // until the last watcher was with its handler
 	quick    time.Duration // median of the calls beside

@@ -55,8 +55,7 @@ func TestCriticalityOf(t *testing.T) {
 	}
 }
 
-// A call that nobody has labelled goes out without a label, as it came: nothing is
-// copied for it.
+// A call without a label is sent without one: its request is not copied.
 func TestUnlabelledRequestIsSentAsItIs(t *testing.T) {
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://backend.example/", nil)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
-// benchClients are clients of one deployment: two with the driver as it is, of which
-// one shows how far like things differ here, one with the policy, and one with
-// adaptive retries.
+// benchClients are clients of one deployment: two with the plain driver, which show the noise
+// of the measurement, one with the policy, and one with adaptive retries.
 func benchClients(tb testing.TB) (colls [4]*mongo.Collection) {
 	d := mongotest.Start(tb, mongotest.Config{})
 	for i, o := range []*options.ClientOptions{
@@ -47,12 +46,11 @@ func findOne(ctx context.Context, b *testing.B, c *mongo.Collection) {
 // callsInTurn is how many calls are made through one client before the next client.
 const callsInTurn = 32
 
-// BenchmarkOverhead makes calls through each client in turn, in an order that is
-// shuffled for each round. A round is so short that what else the machine does is in
-// all of its turns, so each client is compared with the first one in the same round.
-// Reported are the median of the calls of the driver as it is, and the medians over
-// all rounds of how much higher those of the others are, and of how much lower their
-// throughput is.
+// BenchmarkOverhead makes calls through each client in turn, in an order that is shuffled for
+// each round. A round is so short that other load on the machine affects all of its turns;
+// each client is compared with the first one in the same round. It reports the median duration
+// of a call with the plain driver and, for each other client, the medians over all rounds of
+// how much higher its duration and how much lower its throughput is.
 func BenchmarkOverhead(b *testing.B) {
 	for _, callers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("callers=%d", callers), func(b *testing.B) {

@@ -126,8 +126,7 @@ func TestRunCommandIsNoRetryableRead(t *testing.T) {
 	})
 }
 
-// TestMaxTimeMS: each attempt tells the server how long it has, not how long the first
-// one had.
+// TestMaxTimeMS: each attempt sends the time that it has left, not the time of the first one.
 func TestMaxTimeMS(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		var mu sync.Mutex

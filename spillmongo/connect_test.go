@@ -111,7 +111,7 @@ func TestConnectionRefused(t *testing.T) {
 	}
 }
 
-// TestConnectionRefusedAndNoTime: nobody sleeps for a connection that comes too late,
+// TestConnectionRefusedAndNoTime: there is no wait for a connection that would come too late,
 // and nothing is charged for it.
 func TestConnectionRefusedAndNoTime(t *testing.T) {
 	bubble(t, func(t *testing.T) {
@@ -393,7 +393,8 @@ func TestCallerLeavesDuringTheRetry(t *testing.T) {
 	}
 }
 
-// TestNoServerForTheRetry: what the server said is better than that there is none.
+// TestNoServerForTheRetry: the error of the server is returned rather than the error that no
+// server is available for the retry.
 func TestNoServerForTheRetry(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		r := setUp(t, pipes, spillmongo.Config{Rand: fixed(1)}, func(o *options.ClientOptions) { o.SetServerSelectionTimeout(time.Second) })

@@ -31,8 +31,8 @@ func TestDriverVersion(t *testing.T) {
 	}
 }
 
-// checkCause expects an error that nobody takes for the caller's own doing, however
-// often it is asked.
+// checkCause expects an error that is never taken for a cancellation or a timeout by the
+// caller, however often it is inspected.
 func checkCause(t *testing.T, err error) {
 	t.Helper()
 	for range 3 {
@@ -45,9 +45,9 @@ func checkCause(t *testing.T, err error) {
 	}
 }
 
-// TestDriverStartsNoLoop: the driver makes no attempt of its own after the last one,
-// neither of reads nor of writes, whatever failed last, with a timeout or without.
-// If a new driver breaks this, it is the seam that does not fit any more.
+// TestDriverStartsNoLoop: after the last attempt, the driver makes no further ones, neither of
+// reads nor of writes, whatever failed last, with a timeout or without. If this fails with a
+// new version of the driver, the integration point of this package no longer works.
 func TestDriverStartsNoLoop(t *testing.T) {
 	for _, last := range "xEcOW" {
 		for command, f := range operations {
@@ -126,8 +126,8 @@ func TestNetworkErrorClearsThePool(t *testing.T) {
 	}
 }
 
-// TestUnacknowledged: nobody reads the answer of a write with w: 0, and nobody
-// retries it.
+// TestUnacknowledged: the answer of a write with w: 0 is not read, and the write is not
+// retried.
 func TestUnacknowledged(t *testing.T) {
 	for _, compressors := range [][]string{nil, {"zlib"}} {
 		bubble(t, func(t *testing.T) {

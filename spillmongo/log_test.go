@@ -116,7 +116,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// sameKeys wants a message to have what the driver's own have.
+// sameKeys expects a message to have the same keys as the messages of the driver.
 func sameKeys(t *testing.T, line map[string]any, own []map[string]any) {
 	t.Helper()
 	like := own[0]
@@ -136,7 +136,8 @@ func sameKeys(t *testing.T, line map[string]any, own []map[string]any) {
 	}
 }
 
-// TestLogOfCursors: the driver logs no getMore, and nobody logs the rest of one.
+// TestLogOfCursors: the driver does not log getMore, and this package adds no log line for
+// one.
 func TestLogOfCursors(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		sink := new(logged)

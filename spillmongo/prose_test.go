@@ -222,7 +222,7 @@ func TestMixtures(t *testing.T) {
 	}
 }
 
-// TestDeadline: nobody sleeps for a retry that comes too late, and nothing is charged
+// TestDeadline: there is no wait for a retry that would come too late, and nothing is charged
 // for it.
 func TestDeadline(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -290,8 +290,8 @@ func TestEndOfTransactionIgnoresRetryWrites(t *testing.T) {
 	})
 }
 
-// TestLabelsOfTheLastError: all that the server and the driver say of the last error
-// reaches the caller, though the driver must not act on it.
+// TestLabelsOfTheLastError: all labels that the server and the driver give the last error
+// reach the caller, though the driver must not act on them.
 func TestLabelsOfTheLastError(t *testing.T) {
 	for _, row := range []struct {
 		command, steps, want string

@@ -85,9 +85,9 @@ func (s *seenSessions) letters(of []string) (all string) {
 	return all
 }
 
-// onlyLogged are the sessions in the log where they are not those of all commands: the
-// driver logs no getMore, and what the log says first of a session of the application
-// that was hit cannot know whether that is still in use.
+// onlyLogged are the sessions in the log where they differ from the sessions of the commands:
+// the driver does not log getMore, and the first log entry for a session of the application
+// cannot show whether the session that was hit is still in use.
 var onlyLogged = map[string]string{
 	"a cursor whose first command was hit": "AAB",
 	"a cursor that began later":            "AABC",

@@ -15,7 +15,7 @@ type logMessage struct {
 	data             bson.D
 }
 
-// components are those of the format, with what their messages begin with.
+// components are the log components of the format, with the prefixes of their messages.
 var components = []struct {
 	name      string
 	component options.LogComponent

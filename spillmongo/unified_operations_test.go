@@ -21,8 +21,8 @@ type unsupported string
 
 func (u unsupported) Error() string { return needsRunner + string(u) }
 
-// arguments are those of an operation. What was not asked for when it ends is one
-// that the runner does not know.
+// arguments are the arguments of an operation. An argument that was not read by the end of the
+// operation is not supported by the runner.
 type arguments struct {
 	raw   bson.Raw
 	asked map[string]bool

@@ -125,7 +125,7 @@ func preference(doc bson.Raw) (*readpref.ReadPref, error) {
 	return readpref.New(mode)
 }
 
-// sessionOptions reads those of an entity.
+// sessionOptions reads the session options of an entity.
 func sessionOptions(doc bson.Raw) (*options.SessionOptionsBuilder, error) {
 	o := options.Session()
 	if len(doc) == 0 {
@@ -158,7 +158,7 @@ func sessionOptions(doc bson.Raw) (*options.SessionOptionsBuilder, error) {
 	return o, nil
 }
 
-// databaseOptions reads those of an entity.
+// databaseOptions reads the database options of an entity.
 func databaseOptions(doc bson.Raw) (*options.DatabaseOptionsBuilder, error) {
 	c, err := collectionOptions(doc)
 	if err != nil {
@@ -173,7 +173,7 @@ func databaseOptions(doc bson.Raw) (*options.DatabaseOptionsBuilder, error) {
 	return options.Database().SetReadConcern(from.ReadConcern).SetWriteConcern(from.WriteConcern).SetReadPreference(from.ReadPreference), nil
 }
 
-// collectionOptions reads those of an entity.
+// collectionOptions reads the collection options of an entity.
 func collectionOptions(doc bson.Raw) (*options.CollectionOptionsBuilder, error) {
 	o := options.Collection()
 	if len(doc) == 0 {

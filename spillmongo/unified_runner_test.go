@@ -232,7 +232,7 @@ func (c *unifiedClient) lastSessions() (one, other string) {
 	return one, other
 }
 
-// watch has c see what becomes of connections and servers.
+// watch makes c record the events of connections and servers.
 func (c *unifiedClient) watch(o *options.ClientOptions, observe []string) {
 	observed := func(e any) bool {
 		return slices.ContainsFunc(observe, func(s string) bool { return strings.EqualFold(s, eventName(e)) })

@@ -18,7 +18,7 @@ var _ redis.Hook = cluster{}
 // clustered marks the context of a command of a cluster client.
 type clustered struct{}
 
-// DialHook leaves dialing as it is.
+// DialHook does not change dialing.
 func (cluster) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements [redis.Hook].

@@ -30,12 +30,13 @@
 //	any other error                             the command is wrong: no retry
 //	nil, a transaction whose key has changed    a success
 //
-// A refused connection is no overload: the server is not there, and the throttle does not
-// count it. The dial is repeated every 10 ms for up to a second, by one caller for all that
-// wait, so commands are served again 10 ms after the server is back. After PoolSize dials that
-// failed for a second, go-redis fails commands at once, and tries for 5 s of every 6. A broken connection says nothing of
-// whether the command was executed. An expired deadline is a timeout. A timeout of
-// go-redis' pool is a limit of this process: it says nothing about the server.
+// A refused connection is not an overload: the server is not there, and the throttle does not
+// count it. The dial is repeated every 10 ms for up to a second, by one caller on behalf of
+// all waiting ones, so commands are served again 10 ms after the server is back. After
+// PoolSize dials that failed for a second, go-redis fails commands at once, and tries for 5 s
+// of every 6. After a broken connection it is unknown whether the command was executed. An
+// expired deadline is a timeout. A timeout of go-redis' pool is a limit of this process: it
+// says nothing about the server.
 //
 // # Whose load
 //

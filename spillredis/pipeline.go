@@ -9,9 +9,9 @@ import (
 // A pipeline is the commands of one round trip.
 type pipeline struct{ cmds []redis.Cmder }
 
-// judge returns the error that says how the round trip ended, given the first error of
-// its commands. What one command answers ends no round trip, except a refusal: a server
-// that refuses commands for lack of capacity has usually refused all of them.
+// judge returns the error that describes the end of the round trip, given the first error of
+// its commands. The answer to one command does not decide it, except a rejection: a server
+// that rejects a command for lack of capacity has usually rejected all of them.
 func (p *pipeline) judge(err error) error {
 	if success(err) && !p.anyRefused() {
 		return nil
@@ -70,8 +70,8 @@ func (p *pipeline) noRetry() bool {
 	return false
 }
 
-// partly is the error of a pipeline in which some commands were refused for lack of
-// capacity and others were executed: it must not be sent again.
+// partly is the error of a pipeline in which some commands were rejected for lack of capacity
+// and others were executed: it must not be sent again.
 type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }

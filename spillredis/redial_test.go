@@ -80,7 +80,7 @@ func TestRedialGivesUp(t *testing.T) {
 	})
 }
 
-// After poolSize failures the dials are those of go-redis alone. They go on until the end of their
+// After poolSize failures only go-redis itself dials. Its dials go on until the end of their
 // context. The first success ends that.
 func TestRedialProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

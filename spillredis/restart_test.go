@@ -112,8 +112,9 @@ func (w *writer) write(ctx context.Context) {
 }
 
 // TestRestart kills the server while callers write, and starts it again, at the same time with
-// the policies and without. No write that was acknowledged is lost, none is made twice, and
-// callers write again within a second. From the kill on they write as much as without the policies.
+// the policies and without. No acknowledged write is lost, none is made twice, and callers
+// write again within a second. From the kill on, callers with the policies write no less than
+// the others.
 func TestRestart(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

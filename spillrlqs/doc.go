@@ -38,11 +38,11 @@
 //
 // # Untrusted names
 //
-// Names of customers often come from requests, so that anybody can invent them. The server
-// keeps a bounded number of buckets for each stream and in all. Buckets beyond that share the
-// limit of one unlisted customer, and are not remembered. Customers with a limit of their own
-// are bounded apart from all others. Names without a limit cannot displace them. A stream without
-// recent demand holds no buckets and does not use the board.
+// Names of customers often come from requests, so that clients can invent them. The server
+// keeps a bounded number of buckets for each stream and in total. Buckets beyond that share
+// the limit of one unlisted customer, and are not remembered. Customers with a separate limit
+// have their own bound: names without a limit cannot displace them. A stream without recent
+// demand holds no buckets and does not use the board.
 //
 // An Envoy is trusted: one that reports more than it has seen takes from the other Envoys,
 // up to an equal share. Use TLS with client certificates, or a private network.

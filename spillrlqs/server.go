@@ -143,7 +143,7 @@ func (s *Server) count(change func(*Stats)) {
 	change(&s.stats)
 }
 
-// domain refuses a request for another domain.
+// domain rejects a request for another domain.
 func (s *Server) domain(name string) error {
 	if s.cfg.Domain == "" || name == s.cfg.Domain {
 		return nil
@@ -151,7 +151,7 @@ func (s *Server) domain(name string) error {
 	return s.refuse("domain %.64q is not served here, only %q", name, s.cfg.Domain)
 }
 
-// refuse counts and returns an error for what a client may not send.
+// refuse counts an invalid message of a client, and returns an error for it.
 func (s *Server) refuse(format string, args ...any) error {
 	s.count(func(st *Stats) { st.RejectedTotal++ })
 	return status.Errorf(codes.InvalidArgument, format, args...)

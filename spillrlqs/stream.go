@@ -186,7 +186,7 @@ func (t *stream) pause(ctx context.Context, began time.Time, interval time.Durat
 	return nil
 }
 
-// offer tells the fleet what was reported, and returns false if there are no buckets.
+// offer sends the reports to the fleet, and returns false if there are no buckets.
 func (t *stream) offer(now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -103,9 +103,9 @@ func (c *Client) Cluster(key inflight.Key) (*Cluster, error) {
 	return &Cluster{s, sync.OnceFunc(func() { c.table.drop(s) })}, nil
 }
 
-// Registry returns where the limiters are that the Client keeps up to date, for
-// others who send to the same clusters, such as the load balancing policy of
-// package spillgrpc. Take a [Cluster] of the same key to have its limit set.
+// Registry returns the limiters that the Client keeps up to date, for other callers of the
+// same clusters, such as the load balancing policy of package spillgrpc. Take a [Cluster] of
+// the same key to have its limit set.
 func (c *Client) Registry() *inflight.Registry { return c.registry }
 
 // Close sends a last report, if there is a server to take it, and ends the

@@ -75,8 +75,8 @@ func (c *Cluster) Limiter() *inflight.Limiter { return c.limiter }
 // which egress.New checks. All clients made of it, and of other calls of Egress,
 // share the limits.
 //
-// Where config.InflightMode is Observe, what would have been refused goes through
-// and is not reported as dropped.
+// If config.InflightMode is Observe, calls that would be rejected are admitted and are not
+// reported as dropped.
 func (c *Cluster) Egress(config egress.Config) egress.Config {
 	config.Inflight = c.limiter
 	inner := config.Retry
@@ -90,8 +90,8 @@ func (c *Cluster) Egress(config egress.Config) egress.Config {
 	return config
 }
 
-// passing counts the refusals that the limiter has counted as drops and that
-// have not become any.
+// passing counts rejections that the limiter has counted as drops, but that observe mode has
+// admitted.
 func (c *Cluster) passing(next spillway.Observer) spillway.Observer {
 	return spillway.ObserverFunc(func(e spillway.Event) {
 		if e.Policy == "inflight" && e.Rejected && e.Mode == spillway.ModeObserve {

@@ -1,5 +1,5 @@
-// Package spillxds lets a control plane set the limits of any client of Spillway
-// over xDS, reports to it what was refused, and lets servers report how busy they are.
+// Package spillxds lets a control plane set the limits of any client of Spillway over xDS,
+// reports rejections to it, and lets servers report their utilization.
 //
 // gRPC's own xDS channels have circuit breaking built in, in packages that no other
 // module can import. Here the same resources limit a [net/http] client, a plain gRPC
@@ -67,18 +67,18 @@
 //
 // # Load reports
 //
-// The Client reports to the load reporting service of the control plane (LRS) for
-// clusters whose resource has lrs_server.self: what was refused by the limiters,
-// exactly, and what was issued, is in progress, succeeded and failed, for each
-// [Locality], as far as it is counted: by [Cluster.RoundTripper] for HTTP, by
-// [Cluster.StatsHandler] for gRPC, by [Load] for all else. The server's interval is
-// clamped to [Config.MinReportInterval] and an hour; each of its responses counts,
-// not only the first. Counts whose report could not be sent are put back for the
-// next one. Calls that the throttle of package egress rejects are not reported: they are
-// not drops of the cluster's own policy (circuit breakers, drop_overload), which is all
-// that the categories of LRS are for, and the backend has refused as many before, which
-// are reported as failed. [egress.Client.Stats] counts them. LRS has no acknowledgements: a report that was handed to a connection
-// after it broke, and before that was noticed, is lost.
+// The Client reports to the load reporting service of the control plane (LRS) for clusters
+// whose resource has lrs_server.self. It reports exactly what the limiters rejected, and what
+// was issued, is in progress, succeeded and failed, for each [Locality], as far as it is
+// counted: by [Cluster.RoundTripper] for HTTP, by [Cluster.StatsHandler] for gRPC, by [Load]
+// for everything else. The server's interval is clamped to [Config.MinReportInterval] and an
+// hour; each of its responses counts, not only the first. Counts whose report could not be
+// sent go into the next one. Calls that the throttle of package egress rejects are not
+// reported. They are not drops of the cluster's own policy (circuit breakers, drop_overload),
+// which are the only categories of LRS; and the backend has rejected as many calls before,
+// which are reported as failed. [egress.Client.Stats] counts them. LRS has no
+// acknowledgements: a report that was passed to a connection after it broke, and before that
+// was noticed, is lost.
 //
 // # Servers
 //

@@ -79,17 +79,17 @@ type Stats struct {
 type ClusterStats struct {
 	// Known says that the control plane has set the limits, or did once.
 	Known bool
-	// Limits are those in force.
+	// Limits are the limits in force.
 	Limits Limits
-	// Inflight is what the limiter says.
+	// Inflight is the state of the limiter.
 	Inflight inflight.Stats
-	// Retries is how many retries are under way, and RetriesRefused how many were
-	// ever refused by the limit of the cluster.
+	// Retries is the number of retries in flight, and RetriesRejectedTotal the total number
+	// rejected by the retry limit of the cluster.
 	Retries              int
 	RetriesRejectedTotal uint64
 }
 
-// Stats returns how c stands.
+// Stats returns the state of c.
 func (c *Client) Stats() Stats {
 	c.mu.Lock()
 	all := c.stats

@@ -33,8 +33,8 @@ func (c *Cluster) DialOptions() []grpc.DialOption {
 //
 //	grpc.NewClient(target, grpc.WithStatsHandler(users.StatsHandler()), …)
 //
-// A call is issued when its headers are sent, so what a limit has refused before
-// is not; it succeeds if it ends with the status OK.
+// A call is issued when its headers are sent, so a call that a limit has rejected before is
+// not; it succeeds if it ends with the status OK.
 func (c *Cluster) StatsHandler() stats.Handler { return &statsHandler{cluster: c} }
 
 type statsHandler struct{ cluster *Cluster }

@@ -24,18 +24,18 @@ const (
 	orcaHeader  = "Endpoint-Load-Metrics-Bin"
 )
 
-// busyShare is from which share of refusals on a server is as busy as it can be,
-// whatever its measures say.
+// busyShare is the share of rejections from which a server is reported as fully utilized,
+// whatever its measurements are.
 const busyShare = 0.01
 
 // OrcaConfig configures an [Orca].
 type OrcaConfig struct {
 	// Server is what is reported on. It must not be nil.
 	Server *ingress.Server
-	// Utilization says how busy the server is, 1 at its target, before
-	// refusals are looked at. It must be quick and is never called twice at once. What
-	// is negative or no number counts as 0, by which clients take it for not known.
-	// Nil means the greater of the utilization and the executor load average.
+	// Utilization returns the utilization of the server, 1 at its target, before rejections
+	// are taken into account. It must be quick and is never called concurrently. Negative
+	// values and NaN count as 0, which clients treat as unknown. Nil means the greater of the
+	// utilization and the executor load average.
 	Utilization func(load.Stats) float64
 	// Interval is how long a report is used again before another is made. Zero
 	// means 100 ms; it must be 10 ms to 10 s.
@@ -161,9 +161,9 @@ func (o *Orca) make(now time.Time) *orcaReport {
 	return r
 }
 
-// totals returns how many requests came, and how many of them were refused
-// because the server was too busy: without those that a gate in
-// observe mode would have rejected. The gates may not see all, nor the interceptors.
+// totals returns the number of requests, and the number that was rejected because the server
+// was too busy, without the rejections of gates in observe mode. The gates may not see all
+// requests, nor may the interceptors.
 func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 	var all, shed uint64
 	for _, n := range s.RejectedTotal {
@@ -178,8 +178,7 @@ func (o *Orca) totals(s ingress.Stats) [2]uint64 {
 
 func busiest(s load.Stats) float64 { return max(s.Utilization, valueOf(s, load.Average)) }
 
-// shedding returns u, or while requests are refused 1 and their share, if that is
-// more.
+// shedding returns u or, while requests are rejected, 1 plus their share, if that is more.
 func shedding(u, all, refused float64) float64 {
 	if !(u >= 0) { // also if it is no number, which would go around through all weights
 		u = 0

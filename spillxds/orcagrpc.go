@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// UnaryInterceptor puts the report into the trailer of each unary call. Place it
-// before the ones that reject, so that refusals carry it too.
+// UnaryInterceptor adds the report to the trailer of each unary call. Place it before
+// interceptors that reject, so that rejections carry it too.
 func (o *Orca) UnaryInterceptor(ctx context.Context, req any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 	o.calls.Add(1)
 	resp, err := next(ctx, req)

@@ -27,15 +27,14 @@ const (
 
 // Limits are what a Cluster resource says about how much may be sent.
 type Limits struct {
-	// MaxRequests is how many requests may be in flight at once. 0 refuses all,
-	// and from math.MaxInt32 up there is no limit.
+	// MaxRequests is the maximum number of requests in flight. 0 rejects all; math.MaxInt32
+	// and above mean no limit.
 	MaxRequests uint32
-	// Retries is how many retries may be under way at once in any case;
-	// math.MaxUint32 means no limit. They are under way from the decision to
-	// retry on, so waiting for it counts.
+	// Retries is the maximum number of retries in flight; math.MaxUint32 means no limit. A
+	// retry counts from the decision to make it, so its wait counts too.
 	Retries uint32
-	// RetryPercent is how many retries may be under way as a percentage of what
-	// is in flight, where that is more than Retries.
+	// RetryPercent is the maximum number of retries in flight as a percentage of the requests
+	// in flight, if that is more than Retries.
 	RetryPercent float64
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/seed90641741/spillway/retry"
 )
 
-// retries bounds how many retries to a cluster are under way, over all strategies
-// and clients that send there. A retry is under way from the decision to make it
-// until its attempt has ended, as in Envoy.
+// retries limits the number of retries to a cluster that are in flight, over all strategies
+// and clients of the cluster. A retry counts from the decision to make it until its attempt
+// has ended, as in Envoy.
 type retries struct {
 	inflight *inflight.Limiter
 	limits   atomic.Pointer[Limits]
@@ -20,7 +20,7 @@ type retries struct {
 	refused  atomic.Uint64
 }
 
-// allowed is how many retries may be under way now.
+// allowed is the number of retries that may be in flight now.
 func (r *retries) allowed() int64 {
 	l := r.limits.Load()
 	if l.RetryPercent == 0 {

@@ -58,8 +58,8 @@ func TestAdviceRows(t *testing.T) {
 	}
 }
 
-// A client that calls once a minute is throttled by advice, and not by what it
-// knows itself; that a probe is due must not let each of its calls through.
+// A client that calls once a minute is throttled by advice and not by its own measurements; a
+// probe that is due must not admit every one of its calls.
 func TestAdviceThrottlesRareCalls(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	th := must(t, throttle.Config{Rand: rng.Float64})
@@ -80,8 +80,8 @@ func TestAdviceThrottlesRareCalls(t *testing.T) {
 	}
 }
 
-// A server that reports anything at all throttles only the class of which it does,
-// and never all calls, and not for longer than its last answer counts.
+// Whatever a server reports, only the class that it reports is throttled, never all of its
+// calls, and not for longer than its last answer counts.
 func TestAdviceOfAHostileServer(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	th := must(t, throttle.Config{Rand: rng.Float64})

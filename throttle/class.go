@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// Probability is equation 21-1: the share of calls to refuse after requests
-// calls, when the backend has accepted accepts. It is at least 0 and less than 1
-// for counts that are not negative.
+// Probability is equation 21-1: the share of calls to reject after requests calls, when the
+// backend has accepted accepts. It is at least 0 and less than 1 for counts that are not
+// negative.
 func Probability(requests, accepts, k float64) float64 {
 	// The product is rounded, so that all machines decide alike: one that fused it with
 	// the difference would reject calls that the others admit.
@@ -33,7 +33,7 @@ type class struct {
 	until atomic.Int64  // how long it is
 	// quick counts rejections that were made without the lock and not yet counted.
 	quick atomic.Uint64
-	// refusal is the error of a rejection with the probability share.
+	// refusal is the error for a rejection with the probability share.
 	refusal atomic.Pointer[spillway.RejectedError]
 
 	mu          sync.Mutex

@@ -13,8 +13,8 @@ const (
 	// rampFactor is the factor by which each accept multiplies the limit after silence: five
 	// lead from one call per second to a thousand.
 	rampFactor = 4
-	// riseFactor is the factor by which each round trip without a refusal multiplies the limit
-	// once the backend has recovered.
+	// riseFactor is the factor by which each round trip without a rejection multiplies the
+	// limit once the backend has recovered.
 	riseFactor = 2
 	// unlimited is a limit, in calls per second, that no process reaches.
 	unlimited = 1e9
@@ -61,15 +61,15 @@ type run struct {
 	sent, accepts float64
 }
 
-// A streak is the accepts in a row of calls sent after the last refusal was heard of.
+// A streak is the accepts in a row of calls that were sent after the last rejection arrived.
 type streak struct {
 	accepts float64
 	since   time.Duration // when the first was heard of
 	sent    time.Duration // when the first was sent
 }
 
-// refuse takes in a refusal of a call that was sent at the given time, and reports
-// whether the limit fell. recent is the accepts per second in the window.
+// refuse counts a rejection of a call that was sent at the given time, and reports whether the
+// limit fell. recent is the accepts per second in the window.
 func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (fell bool) {
 	l.settled = at
 	if l.phase != open && sent <= l.changed {
@@ -130,10 +130,10 @@ func (l *limiter) idle(cfg *Config, at time.Duration) {
 	}
 }
 
-// overspent reports whether more was sent than K times what was accepted, by
-// MinRequests and, at a backend that has been accepting calls, by the calls of a
-// while: a shorter burst of refusals is no overload. Without a limit that is a quarter
-// of an interval. With one it is an interval, as too little is at stake for haste.
+// overspent reports whether more was sent than K times what was accepted, by MinRequests and,
+// at a backend that has been accepting calls, by the calls of a certain time: a shorter burst
+// of rejections is not an overload. That time is a quarter of an interval without a limit, and
+// a whole interval with one, as a late reaction then costs little.
 func (l *limiter) overspent(cfg *Config, at time.Duration) bool {
 	allowed := float64(cfg.MinRequests)
 	if l.accepted > 0 && l.phase != silent && at-l.accepted <= cfg.Window {
@@ -217,8 +217,8 @@ func (l *limiter) rise(at time.Duration) {
 	}
 }
 
-// stop ends a ramp or a rise at a refusal: the limit is K times what was accepted
-// during it.
+// stop ends a ramp or a rise at a rejection: the limit is K times the calls accepted during
+// it.
 func (l *limiter) stop(cfg *Config, at time.Duration) {
 	if (l.phase == silent || l.phase == rising) && l.streak.accepts > 0 {
 		l.limit = min(l.limit, cfg.K*l.streak.accepts/(at-l.streak.sent).Seconds())

@@ -9,8 +9,8 @@ import (
 	"github.com/seed90641741/spillway/throttle"
 )
 
-// model is the throttle's statistics the slow way: a list of all that happened,
-// looked through for each question.
+// model is the statistics of the throttle in a simple, slow form: a list of all events,
+// searched for each query.
 type model struct {
 	width  time.Duration
 	latest time.Time

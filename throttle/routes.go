@@ -60,8 +60,8 @@ type route struct {
 	failed   atomic.Int64 // when one was last not accepted, in nanoseconds since 1970
 }
 
-// NewRoutes returns Routes that know of no calls yet, or an error that names the field of c
-// that is out of range.
+// NewRoutes returns Routes without any history, or an error that names the field of c that is
+// out of range.
 func NewRoutes(c Config) (*Routes, error) {
 	t := new(Routes)
 	if err := t.Update(c); err != nil {
@@ -142,9 +142,9 @@ func (t *Routes) Timed(o spillway.Outcome) bool {
 func (t *Routes) Limited(now time.Time) { later(&t.activity.limited, now, time.Second) }
 
 // Settle settles the ticket of a call that was sent at one time and has ended at another. A
-// call that timed out counts as refused unless something else than a busy backend explains
-// its wait: calls of its route that were sent after it were served meanwhile, and usually
-// take less than a tenth of the wait; or it waited for 10 s or more, and meanwhile the
+// call that timed out counts as rejected unless something other than an overloaded backend
+// explains its wait: calls of its route that were sent later were served meanwhile, and
+// usually take less than a tenth of the wait; or it waited for 10 s or more, and meanwhile the
 // backend served calls of any route, or the in-flight limit was reached ([Routes.Limited]).
 func (t *Routes) Settle(sent, now time.Time, ticket *spillway.Ticket, of Route, o spillway.Outcome) {
 	if !t.Timed(o) {

@@ -143,8 +143,8 @@ func TestRoutesAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestRouteInheritsAdvice: a route of which the throttle learns by a rejection starts from what
-// the server has reported before, and learns what it reports later.
+// TestRouteInheritsAdvice: a route that is created by a rejection starts from the ratio that
+// the server has reported before, and follows later reports.
 func TestRouteInheritsAdvice(t *testing.T) {
 	for name, after := range map[string]bool{"before": false, "after": true} {
 		r, err := NewRoutes(Config{Rand: func() float64 { return 0 }})

@@ -14,8 +14,9 @@ type State uint8
 const (
 	// StateClosed: there is no limit, and every call is sent.
 	StateClosed State = iota
-	// StateThrottling: the backend refuses calls, so there is a limit on calls per second. What
-	// exceeds it is rejected. The probability, in percent, may be 0. A circuit breaker has no such state.
+	// StateThrottling: the backend rejects calls, so calls per second are limited, and calls
+	// above the limit are rejected. The probability, in percent, may be 0. A circuit breaker
+	// has no such state.
 	StateThrottling
 	// StateProbing: the backend accepts nothing. One call per [Config.ProbeInterval] is sent, and
 	// every other call is rejected. A circuit breaker is open or half-open.
@@ -69,7 +70,7 @@ func (c Config) of(route string) Config {
 	return c
 }
 
-// change is what OnStateChange knows of the state of a class.
+// change is the state of a class as last reported to OnStateChange.
 type change struct {
 	state     State
 	reported  State

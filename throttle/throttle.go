@@ -13,33 +13,32 @@ import (
 
 // Config configures a [Throttle]. The zero Config is ready for use.
 type Config struct {
-	// K is how many calls are sent for each one that is accepted before any is
-	// rejected here. It trades work that the backend spends on refusing for the
-	// speed at which free capacity is noticed. Zero means 2, the source's
-	// preference; it must be above 1 and at most 100.
+	// K is the number of calls that are sent for each accepted one before any is rejected
+	// here. A higher K detects free capacity sooner, and costs the backend more work for
+	// rejections. Zero means 2, the source's preference; it must be above 1 and at most 100.
 	K float64
 
-	// Window is the time constant of the limit while the backend stays the same, and
-	// how long outcomes count at all. A longer one divides the backend more evenly
-	// among its clients, and settles later. Zero means 30 s ([DefaultWindow]); it must be
-	// 1 s to 1 h.
+	// Window is the time constant of the limit while the capacity of the backend stays the
+	// same, and the time for which outcomes count. A longer one divides the backend more
+	// evenly among its clients, and settles later. Zero means 30 s ([DefaultWindow]); it must
+	// be 1 s to 1 h.
 	Window time.Duration
 
-	// ProbeInterval is how often a backend that accepts nothing is tried, how long
-	// accepts must last to count as a recovery, and refusals to count as a smaller
-	// capacity. A shorter one reacts sooner and sends more probes to a dead backend.
-	// Zero means 1 s; it must be 1 ms to Window.
+	// ProbeInterval is the interval of probes to a backend that accepts nothing, and the time
+	// for which accepts must last to count as a recovery, and rejections to count as a smaller
+	// capacity. A shorter one reacts sooner and sends more probes to a dead backend. Zero
+	// means 1 s; it must be 1 ms to Window.
 	ProbeInterval time.Duration
 
-	// MinRequests is by how many calls more than K times what is accepted must be sent
+	// MinRequests is the number of calls, above K times the accepted ones, that must be sent
 	// before any is rejected. Zero means 10, negative means none.
 	MinRequests int
 
 	// OnStateChange, if not nil, is called when the [State] of a criticality changes. It is
-	// called on the path of a call, so it must be quick. Calls for one
-	// criticality follow one another, and the last one has the present state. Changes that are
-	// undone while a call lasts are not reported. It must not call methods of the throttle that
-	// calls it. Time alone changes nothing: a state ends with the next call or Stats.
+	// called on the path of a call, so it must be quick. Invocations for one criticality do
+	// not overlap, and the last one has the current state. Changes that are undone during an
+	// invocation are not reported. It must not call methods of the throttle that calls it.
+	// Time alone changes nothing: a state ends with the next call or Stats.
 	OnStateChange func(StateChange)
 
 	// Rand returns a number in [0, 1) and is safe for concurrent use. Nil means
@@ -47,7 +46,7 @@ type Config struct {
 	Rand func() float64
 }
 
-// DefaultWindow is the Window where none is given.
+// DefaultWindow is the default of Config.Window.
 const DefaultWindow = 30 * time.Second
 
 // withDefaults returns c with its zero fields filled, or an error that names
@@ -94,8 +93,8 @@ type Throttle struct {
 	classes [spillway.Criticalities]class
 }
 
-// New returns a Throttle that knows of no calls yet, or an error that names the
-// field of c that is out of range.
+// New returns a Throttle without any history, or an error that names the field of c that is
+// out of range.
 func New(c Config) (*Throttle, error) {
 	t := new(Throttle)
 	if err := t.Update(c); err != nil {
@@ -104,9 +103,8 @@ func New(c Config) (*Throttle, error) {
 	return t, nil
 }
 
-// Update changes the configuration of a throttle in use, or returns an error
-// that names the field that is out of range and changes nothing. What is
-// remembered is kept, unless Window changes.
+// Update changes the configuration of a throttle in use, or returns an error that names the
+// field that is out of range and changes nothing. Statistics are kept, unless Window changes.
 func (t *Throttle) Update(c Config) error {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -150,11 +148,11 @@ func (t *Throttle) Settle(now time.Time, ticket spillway.Ticket, o spillway.Outc
 	t.classes[ticket.Criticality.Index()].settle(at, time.Duration(ticket.Epoch), o.Accepted())
 }
 
-// Stats says what a [Throttle] knows of each criticality; index it with
+// Stats is the state of a [Throttle] by criticality; index it with
 // [spillway.Criticality.Index].
 type Stats [spillway.Criticalities]ClassStats
 
-// ClassStats says what a [Throttle] knows of one criticality.
+// ClassStats is the state of a [Throttle] for one criticality.
 type ClassStats struct {
 	State         State   // in one word
 	Probability   float64 // with which a call is rejected now
@@ -175,7 +173,7 @@ func (t *Throttle) Stats(now time.Time) Stats {
 	return s
 }
 
-// rejections are those of each criticality, by percent.
+// rejections holds the rejection of each criticality, by percent.
 var rejections = makeRejections()
 
 func makeRejections() (all [spillway.Criticalities]*rejection.Table[spillway.RejectedError]) {

@@ -83,9 +83,9 @@ type Config struct {
 	// Signals are the inputs of the Tuner, 1 to 16.
 	Signals []Signal
 
-	// Rule says how to move: AIMD, the default, or Proportional. Proportional takes the
-	// value of a signal as a measure of how far there is to go, as it is for a
-	// utilization; AIMD only by whether it is too great.
+	// Rule says how the limit moves: AIMD, the default, or Proportional. Proportional moves in
+	// proportion to the value of a signal, as is right for a utilization; AIMD only checks
+	// whether the value is too high.
 	Rule Rule
 	// Increase is the first step of AIMD upwards, and the most that either rule
 	// raises below the ceiling, as a share of the ceiling, or of Limit while there is

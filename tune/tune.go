@@ -116,14 +116,13 @@ func (t *Tuner) Limit() float64 {
 	return t.limit
 }
 
-// Read takes a reading at the time now, and returns a [Move] and true if there is one.
-// If its Applied is set and From is not To, the caller sets the limit to To. used is
-// how much of the limit is used, in its unit, since the last reading: for a rate the
-// requests that the backend answered per second, for a limit in flight the most that
-// were, which is the limit itself if it has refused any.
-// values are the values of [Config.Signals], in their order; NaN, or one that is not given,
-// means not known, and so does what is infinite or negative. Read is to be called a
-// few times per Reaction. It allocates nothing.
+// Read takes a reading at the time now, and returns a [Move] and true if there is one. If its
+// Applied is set and From is not To, the caller sets the limit to To. used is the use of the
+// limit since the last reading, in its unit: for a rate the requests that the backend answered
+// per second; for an in-flight limit the maximum in flight, which is the limit itself if it
+// has rejected any. values are the values of [Config.Signals], in their order; NaN, a missing,
+// an infinite or a negative value means unknown. Read is to be called a few times per
+// Reaction. It allocates nothing.
 func (t *Tuner) Read(now time.Time, used float64, values ...float64) (Move, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -169,7 +169,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// Without its board a task uses its own limits: a customer without a limit of its own has 10 calls per second.
+// Without its board a task uses its local limits: a customer without a limit has 10 calls per
+// second.
 func TestQuotas(t *testing.T) {
 	h, err := quotas(t.Context(), http.NotFoundHandler())
 	if err != nil {

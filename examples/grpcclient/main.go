@@ -22,7 +22,7 @@ import (
 	"github.com/seed90641741/spillway/spillgrpc"
 )
 
-// limits are those of the process: any holder can change them at any time.
+// limits are the limits of the process: any code that has them can change them at any time.
 var limits inflight.Registry
 
 func init() { balancer.Register(spillgrpc.NewBalancer(&limits)) } //nolint:gochecknoinits // as grpc wants it
@@ -43,9 +43,8 @@ func main() {
 	}
 }
 
-// newChannel returns a channel with all policies: it throttles itself when the
-// server refuses, has at most 64 attempts in flight, and retries at the expense of
-// a budget.
+// newChannel returns a channel with all policies: it throttles itself when the server rejects
+// calls, has at most 64 attempts in flight, and retries within a budget.
 func newChannel(address string) (*grpc.ClientConn, error) {
 	client, err := spillgrpc.NewClient(spillgrpc.ClientConfig{})
 	if err != nil {
@@ -60,7 +59,7 @@ func newChannel(address string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 }
 
-// call makes one call of batch work, which is refused before what users wait for.
+// call makes one call of batch work, which is rejected before user-facing calls.
 func call(ctx context.Context, cc *grpc.ClientConn) string {
 	ctx = spillway.WithCriticality(ctx, spillway.SheddablePlus)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

@@ -1,5 +1,5 @@
-// Grpcserver serves a health check, reflection and a method that takes a while, and
-// refuses what it has no time for.
+// Grpcserver serves a health check, reflection and a method that takes a while, and rejects
+// calls above its capacity.
 //
 //	go run ./examples/grpcserver 127.0.0.1:9090
 package main

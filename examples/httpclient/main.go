@@ -32,9 +32,8 @@ func main() {
 	}
 }
 
-// newClient returns a client with all policies: it throttles itself when the
-// backend refuses, has at most 64 requests in flight to each host, and retries
-// at the expense of a budget.
+// newClient returns a client with all policies: it throttles itself when the backend rejects
+// requests, has at most 64 requests in flight to each host, and retries within a budget.
 func newClient() (*http.Client, error) {
 	transport, err := spillhttp.NewTransport(spillhttp.TransportConfig{
 		Egress: egress.Config{MaxRequests: 64},
@@ -45,7 +44,7 @@ func newClient() (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// call makes one call of batch work, which is refused before what users wait for.
+// call makes one call of batch work, which is rejected before user-facing calls.
 func call(ctx context.Context, client *http.Client, url string) string {
 	ctx = spillway.WithCriticality(ctx, spillway.SheddablePlus)
 	ctx, cancel := context.WithTimeout(ctx, time.Second)

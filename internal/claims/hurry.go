@@ -9,10 +9,11 @@ import (
 // set who is not trusted.
 type DeadlineKey struct{}
 
-// Hurried reports whether a call that began under ctx has by now run into a deadline that a
-// caller has set who is not trusted. That says nothing about the backend that was called on behalf of
-// that caller: otherwise an untrusted client with a short deadline could have the calls of all others
-// refused. A much shorter timeout of this process does.
+// Hurried reports whether a call that began under ctx has by now reached a deadline that an
+// untrusted caller has set. That says nothing about the backend that was called on behalf of
+// that caller: otherwise an untrusted client with a short deadline could have the calls of all
+// others rejected. A much shorter timeout of this process does say something about the
+// backend.
 func Hurried(ctx context.Context, began, now time.Time) bool {
 	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
 	d, has := ctx.Deadline()

@@ -1,11 +1,11 @@
-// Package ejection leaves endpoints out of load balancing that have refused a request for
-// their own overload: for the time that they asked for. The other endpoints get their requests
+// Package ejection takes endpoints that have rejected a request for their own overload out of
+// load balancing, for the time of their retry delay. The other endpoints get their requests
 // meanwhile. A load balancer has an [Ejection] for each endpoint.
 //
-// An endpoint that refuses again soon after it has come back is left out for twice as long
-// as the last time. With a fixed time, each caller would have one request refused in each
-// such time, however many callers there are; so, rejected callers stay away and callers
-// that are served stay, until the endpoint gets the load that it can serve.
+// An endpoint that rejects again soon after its return is left out for twice the last time.
+// With a fixed time, each caller would have one request rejected in each such period, however
+// many callers there are; with doubling, rejected callers stay away and served callers stay,
+// until the endpoint gets the load that it can serve.
 //
 // Sources: Site Reliability Engineering, chapter 21, "Handling Overload Errors"; Envoy's
 // outlier detection, which ejects for errors, for the word and the growing time.

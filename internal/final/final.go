@@ -52,10 +52,9 @@ func Set(ctx context.Context, err error) {
 	}
 }
 
-// Error reports whether a call that ended with err must not be repeated by the layers
-// above: its retries here are used up, this process refused it, or the
-// backend said "don't retry". A call that its caller canceled is not final. That is how
-// a hedge loses.
+// Error reports whether a call that ended with err must not be repeated by the layers above:
+// its retries here are used up, this process rejected it, or the backend said "don't retry". A
+// call that its caller canceled is not final; the losing attempt of a hedge ends in this way.
 func Error(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return false

@@ -26,10 +26,10 @@ func Units(tokens float64) int64 {
 // Float returns units as tokens.
 func Float(units int64) float64 { return float64(units) / Unit }
 
-// CreditCalls is how many calls earn what a bucket that is filled by calls starts with,
-// on credit: as the first deposits repay it, retries never exceed their share of the
-// calls once there were this many. With a share of 10 % it is three retries, enough for
-// the first ten calls while one task in four refuses.
+// CreditCalls is the number of calls whose deposits equal the initial credit of a bucket that
+// is filled by calls: as the first deposits repay the credit, retries never exceed their share
+// of the calls after this many calls. With a share of 10 % the credit is three retries, enough
+// for the first ten calls while one task in four rejects.
 const CreditCalls = 30
 
 // The budgets of retry strategies that are given none.

@@ -162,7 +162,7 @@ func TestCallerLeavesDuringTheRetry(t *testing.T) {
 	})
 }
 
-// TestNobodyWaitsForTooLate ends at once what the deadline would end.
+// TestNobodyWaitsForTooLate: a call ends at once if the wait would end after the deadline.
 func TestNobodyWaitsForTooLate(t *testing.T) {
 	inBubbles(t, func(t *testing.T) {
 		b := bucket(500, 400)

@@ -89,8 +89,8 @@ func (c *cursor) next(size int64) []bson.Raw {
 	return batch
 }
 
-// firstBatch is the reply with the beginning of a result. The rest waits for getMore,
-// unless single says that there is to be no cursor.
+// firstBatch returns the reply with the first documents of a result. The rest is left for
+// getMore, unless single is set: then no cursor is opened.
 func (r *request) firstBatch(ns string, docs []bson.Raw, stream *changeStream, single bool) (bson.D, error) {
 	var o struct {
 		BatchSize *int64 `bson:"batchSize"`

@@ -11,12 +11,12 @@
 //
 // # Nodes
 //
-// The nodes of a [Deployment] share their data: what is written to one is read from
-// all. As a replica set one is primary, which [Deployment.SetPrimary] moves, and a
-// client hears of it at once, by the hello that its monitor awaits. As mongoses all are
-// alike. Behind a load balancer, connections go to the nodes in turn, and their hello
-// has the serviceId. Each node has fail points, parameters, limiters, cursors and
-// counts ([Node.Stats]) of its own, and can be stopped, restarted and disconnected.
+// The nodes of a [Deployment] share their data: a write to one is visible on all. In a replica
+// set one is primary; [Deployment.SetPrimary] changes it, and clients learn of the change at
+// once, through the hello that their monitors await. As mongoses, all nodes are alike. Behind
+// a load balancer, connections go to the nodes in turn, and their hello has the serviceId.
+// Each node has separate fail points, parameters, limiters, cursors and counts ([Node.Stats]),
+// and can be stopped, restarted and disconnected.
 //
 // # Overload
 //

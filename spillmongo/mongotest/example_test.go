@@ -11,8 +11,8 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
 
-// A server refuses two pings and then is well again. The driver sends each again, up to
-// as often as it is told.
+// A server rejects two pings and then recovers. The driver retries each, up to its configured
+// number of retries.
 func Example() {
 	d, err := mongotest.New(mongotest.Config{}) // in a test: mongotest.Start(t, ...)
 	if err != nil {

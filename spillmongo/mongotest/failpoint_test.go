@@ -69,8 +69,8 @@ func count(s string, c rune) (n int) {
 	return n
 }
 
-// TestFailCommandLabels has the labels that a server gives its own error, and
-// those that the fail point puts in their place.
+// TestFailCommandLabels compares the labels that a server gives its errors with the labels
+// that the fail point sets instead.
 func TestFailCommandLabels(t *testing.T) {
 	insert := func(ctx context.Context, c *mongo.Collection) error {
 		_, err := c.InsertOne(ctx, bson.D{})

@@ -279,8 +279,8 @@ func TestSetParameter(t *testing.T) {
 	}
 }
 
-// TestStrangersTakeNoAdmissions: whoever has not authenticated cannot use up the rate
-// of those who have.
+// TestStrangersTakeNoAdmissions: clients that have not authenticated cannot use up the rate of
+// authenticated ones.
 func TestStrangersTakeNoAdmissions(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{Users: map[string]string{"ann": "secret"}, Parameters: requests(1)})
 	stranger := connect(t, d, noRetries())

@@ -10,7 +10,7 @@ import (
 
 // A network is where nodes listen.
 type network interface {
-	// listen opens address, or one of its own choice if that is empty.
+	// listen opens address, or an address that it chooses if that is empty.
 	listen(address string) (net.Listener, error)
 }
 

@@ -21,7 +21,7 @@ func set(field string, v any) bson.D {
 	return bson.D{{Key: "$set", Value: bson.D{{Key: field, Value: v}}}}
 }
 
-// TestOperations runs what the driver can do, and looks at what comes of it.
+// TestOperations runs the operations of the driver and checks their results.
 func TestOperations(t *testing.T) {
 	type call func(ctx context.Context, db *mongo.Database, coll *mongo.Collection) (any, error)
 	for _, test := range []struct {

@@ -259,7 +259,7 @@ func TestWriteErrors(t *testing.T) {
 	}
 }
 
-// TestChangeStreamResumes follows a stream past a failure, and from where it was told.
+// TestChangeStreamResumes follows a stream past a failure, and from a given resume point.
 func TestChangeStreamResumes(t *testing.T) {
 	d := mongotest.Start(t, mongotest.Config{})
 	coll := connect(t, d).Database("db").Collection("c")

@@ -18,8 +18,8 @@ import (
 	"github.com/seed90641741/spillway/spillmongo/mongotune"
 )
 
-// slow is a server that does 100 commands a second, and whose connections cost as much as
-// a command each.
+// slow is a server that executes 100 commands a second; opening a connection costs the same
+// time as a command.
 var slow = mongotest.Config{
 	Pipes: true, Topology: mongotest.Standalone,
 	Work: mongotest.Work{Tickets: 4, Command: 40 * time.Millisecond, Connect: 40 * time.Millisecond},

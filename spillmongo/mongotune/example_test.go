@@ -15,8 +15,8 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// Operations should take 20 ms on average. In a program the ticks are those of a
-// time.Ticker, twice a second or more often.
+// Operations should take 20 ms on average. A program takes its ticks from a time.Ticker, twice
+// a second or more often.
 func Example() {
 	// A deployment for tests takes the place of mongodb://…/?directConnection=true.
 	d, err := mongotest.New(mongotest.Config{Topology: mongotest.Standalone, Parameters: bson.D{

@@ -47,7 +47,7 @@ var counts = [...][]string{
 // ErrUnsupported is the error of a server that has no such limiter.
 var ErrUnsupported = errors.New("the server has no ingress limiters, they came with MongoDB 8.2")
 
-// Config says which limit of which server.
+// Config selects a server and the limit to tune on it.
 type Config struct {
 	// Client is connected to one server. It must not be nil, and not be closed while
 	// the Server is in use.

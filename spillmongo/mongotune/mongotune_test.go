@@ -32,7 +32,7 @@ func connect(t *testing.T, d *mongotest.Deployment, app string) *mongo.Client {
 	return client
 }
 
-// deployment is a server that does not limit those who tune it.
+// deployment is a server that does not limit the connection that tunes it.
 func deployment(t *testing.T) *mongotest.Deployment {
 	return mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone, Parameters: bson.D{
 		{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"tuner"}}}},
@@ -107,7 +107,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestRestartedServer is told by what the status says of the process.
+// TestRestartedServer detects a restart by the process fields of the server status.
 func TestRestartedServer(t *testing.T) {
 	d := deployment(t)
 	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner")}))(t)
@@ -189,8 +189,8 @@ func TestWrongConfig(t *testing.T) {
 	}
 }
 
-// TestServerFollows makes a server slow and quick again; its limit follows, in the time
-// of the test, and each move is in force when it is told.
+// TestServerFollows makes a server slow and quick again. Its limit follows, in simulated time,
+// and each change is in force when it is reported.
 func TestServerFollows(t *testing.T) {
 	d := deployment(t)
 	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner"), Enable: true}))(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A server is a Redis or Valkey that a test starts on a port of loopback, with a
-// directory of its own, and kills.
+// A server is a Redis or Valkey that a test starts on a loopback port, with a separate
+// directory, and kills.
 type server struct {
 	t    *testing.T
 	args []string

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// platforms are those that the program is built for.
+// platforms are the platforms that the program is built for.
 var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
 
 // build installs the program for each platform as a user would, from the module proxy

@@ -25,7 +25,7 @@ const (
 	UnsupportedExpression = 168
 )
 
-// An Error is a refusal with MongoDB's code for it.
+// An Error is an error with its MongoDB code.
 type Error struct {
 	Code    int32
 	Message string
