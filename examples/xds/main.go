@@ -68,7 +68,7 @@ func serve(addr string, in io.Reader, out io.Writer) error {
 		var cluster string
 		var limit uint32
 		if _, err := fmt.Sscan(lines.Text(), &cluster, &limit); err != nil {
-			fmt.Fprintln(out, "want a cluster and its max_requests, such as: users 20")
+			fmt.Fprintln(out, "usage: a cluster and its max_requests, such as: users 20")
 			continue
 		}
 		if err := p.set(cluster, limit); err != nil {

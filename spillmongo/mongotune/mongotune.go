@@ -193,9 +193,18 @@ func (s *Server) run(ctx context.Context, command bson.D) (bson.Raw, error) {
 	return doc, nil
 }
 
-// number returns a number of a document as a float64, NaN without one.
+// number returns a number of a document as a float64, NaN without one. It goes down the path
+// itself: Validate does not look into embedded documents, and a lookup of the driver panics at a
+// malformed one.
 func number(doc bson.Raw, path ...string) float64 {
-	if v, ok := doc.Lookup(path...).AsFloat64OK(); ok {
+	for ; len(path) > 1; path = path[1:] {
+		inner, ok := doc.Lookup(path[0]).DocumentOK()
+		if !ok || inner.Validate() != nil {
+			return math.NaN()
+		}
+		doc = inner
+	}
+	if v, ok := doc.Lookup(path[0]).AsFloat64OK(); ok {
 		return v
 	}
 	return math.NaN()

@@ -13,7 +13,7 @@ var stacks = [][]string{
 	{"sheddable", "sheddable-plus", "critical", "critical-plus"},
 }
 
-// TestPalette holds that a reader who cannot tell red from green can tell the
+// TestPalette holds that a reader who cannot distinguish red from green can distinguish the
 // layers of a stacked chart, in both themes.
 func TestPalette(t *testing.T) {
 	for theme, name := range []string{"light", "dark"} {

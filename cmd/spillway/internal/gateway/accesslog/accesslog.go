@@ -74,7 +74,7 @@ type Log struct {
 // log must be closed.
 func Open(c *config.Access) (*Log, error) {
 	if c == nil {
-		return nil, nil //nolint:nilnil // there is none
+		return nil, nil //nolint:nilnil // no access log
 	}
 	l := &Log{sample: c.Sample, lost: c.SampleLost, queue: make(chan []byte, queued), done: make(chan struct{})}
 	var err error

@@ -1,4 +1,4 @@
-// Package accounts counts the outcomes of requests. Each request that a client offers ends in
+// Package accounts counts how requests end. Each request that a client offers ends in
 // exactly one account, so that the accounts and the requests in progress add up to what was
 // offered: an operator who looks for lost requests finds each of them in one place.
 package accounts
@@ -40,7 +40,7 @@ const (
 	MaxRequests Reason = Reason(spillway.ReasonFairShare) + 1 + iota // of the listener
 	NoRoute
 	Draining
-	BadRequest // it is too long, or wants a tunnel
+	BadRequest // it is too long, or asks for a tunnel
 )
 
 // Reasons is how many reasons there are, the zero Reason included.

@@ -240,7 +240,7 @@ func (e *explaining) who() string {
 	if _, ok := e.listener.Callers[e.question.Client]; ok {
 		return e.question.Client
 	}
-	return "a caller without an entry of its own"
+	return "a caller without an entry"
 }
 
 // target says where the request goes.

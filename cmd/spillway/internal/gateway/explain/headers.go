@@ -168,7 +168,7 @@ func (e *explaining) customer(name string) HeaderFacts {
 	case len(values) == 0:
 		f.Why = "the route takes the customer from it, and it is not there"
 	case len(values[0]) > routes.MaxCustomer:
-		f.Why = fmt.Sprintf("it is longer than %d bytes, and so of nobody", routes.MaxCustomer)
+		f.Why = fmt.Sprintf("it is longer than %d bytes, so it names no customer", routes.MaxCustomer)
 	case len(values) > 1:
 		f.Why = "there are several, and so none counts"
 	default:

@@ -67,7 +67,7 @@ func grpcFailure(code, pushback string) failure {
 func (e *explaining) retries() (*RetryFacts, error) {
 	x := e.cluster()
 	f := &RetryFacts{Mode: spillway.ModeEnforce.String(), Limits: given("", &x.Retry)}
-	f.Why = "at most as often as attempts says, and for a share of the requests at most, which ratio says"
+	f.Why = "attempts limits the retries of a request, and ratio the share of retries in all requests"
 	const always = "; a request that an endpoint cannot have seen, as it closed the connection, goes out on another one in any mode"
 	if !e.config.Retries(x) {
 		f.Mode = string(x.Retry.Mode)

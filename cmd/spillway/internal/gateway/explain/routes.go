@@ -55,7 +55,7 @@ func wants(c *config.Route) string {
 	if len(all) == 0 {
 		return "it matches all requests"
 	}
-	return "all is so that it wants: " + strings.Join(all, "; ")
+	return "all its conditions hold: " + strings.Join(all, "; ")
 }
 
 // missed describes the condition of a route that a request does not meet. It does not show

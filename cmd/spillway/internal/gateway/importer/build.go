@@ -189,7 +189,7 @@ func (b *builder) place(x *config.Cluster) string {
 	}
 	b.config.Clusters = append(b.config.Clusters, *x)
 	if x.Name != name {
-		b.notef("cluster %q was split, as its routes want different retries: %q has limits of its own", name, x.Name)
+		b.notef("cluster %q was split, because its routes have different retries: %q has separate limits", name, x.Name)
 	}
 	return x.Name
 }

@@ -171,7 +171,7 @@ func (e *envoyImport) mixed() {
 		}
 		for _, at := range of {
 			if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
-				e.notef("there are several route configurations for a listener: a request goes by the first route of any that matches")
+				e.notef("there are several route configurations for a listener: the first route of any that matches decides")
 				return
 			}
 		}

@@ -12,7 +12,7 @@ func (e *envoyImport) newCluster(c cursor) {
 	name := c.get("name")
 	x := e.cluster(name.text())
 	if x.Name == "" || strings.Contains(x.Name, "~") || e.clusters[x.Name] != nil {
-		c.leave("a cluster must have a name of its own, without ~", "")
+		c.leave("a cluster must have a unique name without ~", "")
 		return
 	}
 	name.carry("clusters[].name")

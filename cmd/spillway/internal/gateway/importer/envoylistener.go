@@ -233,7 +233,7 @@ func fixed(m cursor) {
 		{"merge_slashes", []string{"true"}, path},
 		{"path_with_escaped_slashes_action", []string{"KEEP_UNCHANGED", "IMPLEMENTATION_SPECIFIC_DEFAULT"}, ""},
 		{"forward_client_cert_details", []string{"FORWARD_ONLY", "ALWAYS_FORWARD_ONLY"}, ""},
-		{"strip_any_host_port", []string{"true"}, "routes go by the host without its port"},
+		{"strip_any_host_port", []string{"true"}, "routes match the host without its port"},
 		{"strip_matching_host_port", []string{"true", "false"}, ""},
 	} {
 		c := m.get(o.name)

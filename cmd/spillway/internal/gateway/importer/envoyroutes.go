@@ -29,7 +29,7 @@ func (e *envoyImport) routes(c cursor, listeners []string) {
 	imported := e.config.Routes[first:]
 	slices.SortStableFunc(imported, func(x, y config.Route) int { return cmp.Compare(narrowness(y.Host), narrowness(x.Host)) })
 	if n := len(imported); n > 0 && imported[0].Host != imported[n-1].Host && narrowness(imported[n-1].Host) < math.MaxInt {
-		e.notef("a request that no route of its virtual host matches goes on to those of wider domains, where Envoy answers 404")
+		e.notef("a request that no route of its virtual host matches is matched with the routes of wider domains, where Envoy answers 404")
 	}
 	if len(imported) == 0 && len(listeners) > 0 && len(e.config.Listeners) > 1 {
 		e.notef("no route of listener %.64q could be imported: it answers 404", listeners[0])
@@ -119,7 +119,7 @@ func (e *envoyImport) domain(c cursor) (string, bool) {
 	}
 	reason := ""
 	if name != c.text() {
-		reason = "routes do not go by ports"
+		reason = "routes do not match ports"
 	}
 	return name, e.setRoute(new(config.Route), c, "host", reason, func(r *config.Route) { r.Host = name })
 }
@@ -299,9 +299,9 @@ func (e *envoyImport) retries(x *config.Cluster, c cursor) {
 	e.setDuration(x, back.get("base_interval"), "retry.base", "", func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
 	e.setDuration(x, back.get("max_interval"), "retry.max", "", func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
 	c.get("per_try_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
-	c.get("retriable_status_codes").leave("what is sent again is decided by what an answer proves, not by its number", "x-should-retry in its answer")
+	c.get("retriable_status_codes").leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
 	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {
-		c.get(field).leave("an endpoint that refused gets no other attempt of the same request as long as there are others, in any case", "")
+		c.get(field).leave("an endpoint that refused gets no other attempt of the same request while other endpoints are available, in any case", "")
 	}
 }
 

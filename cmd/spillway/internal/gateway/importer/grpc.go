@@ -80,7 +80,7 @@ func (b *builder) throttling(c cursor) float64 {
 	if !ok || f <= 0 {
 		ratio.leave("it must be above 0", "")
 	} else {
-		b.setCluster(trial, ratio, "retry.ratio", "retries are bound to so many for each request; grpc stops as long as half of the tokens are spent",
+		b.setCluster(trial, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent",
 			func(x *config.Cluster) { x.Retry.Ratio = f })
 	}
 	c.get("max_tokens").leave("the budget holds 1000 times retry.ratio, and begins empty", "")

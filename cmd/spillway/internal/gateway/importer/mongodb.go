@@ -157,7 +157,7 @@ func (m *mongoImport) uri(root cursor) {
 // hosts imports the servers of a connection string.
 func (m *mongoImport) hosts(c, set cursor) {
 	if set.there() && len(c.list()) > 1 {
-		set.leaveAs(Traffic, "a listener is for one server, or for several mongos; each member of a replica set needs a listener of its own",
+		set.leaveAs(Traffic, "a listener is for one server, or for several mongos; each member of a replica set needs a separate listener",
 			"one listener for each member, with topology: pass and the addresses of the listeners in the replica set configuration")
 		c.leaveAs(Traffic, "they are members of a replica set", "one listener for each")
 		return

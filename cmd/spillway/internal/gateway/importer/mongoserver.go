@@ -61,7 +61,7 @@ func (m *mongoImport) address(c cursor) {
 	if !at.there() {
 		at = bind
 	}
-	m.set(at, "endpoints", "the proxy connects to it, and listens at an address of its own",
+	m.set(at, "endpoints", "the proxy connects to it, and listens at another address",
 		func(x *config.Mongo) { x.Endpoints = []string{net.JoinHostPort(host, number)} })
 	bind.changed("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
 	c.get("bindIpAll").leaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")

@@ -35,7 +35,7 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	if p.client, err = spillxds.New(all); err != nil {
 		return nil, err
 	}
-	logger.Info("control plane: connecting", "address", x.Address) // which is told when it has succeeded
+	logger.Info("control plane: connecting", "address", x.Address) // another line reports success
 	return p, nil
 }
 
@@ -113,10 +113,10 @@ func (p *plane) log(e spillxds.Event) {
 	case spillxds.NotFound:
 		p.logger.Warn("control plane: there is no such cluster", "cluster", e.Cluster, "error", e.Err)
 	case spillxds.Reporting:
-		p.logger.Info("control plane: wants load reports", "interval", e.Interval)
+		p.logger.Info("control plane: asks for load reports", "interval", e.Interval)
 	default: // what went wrong
 		if e.Kind == spillxds.Disconnected && p.held.Load() == 0 {
-			return // as nobody wants anything of it any more
+			return // the connector is not used any more
 		}
 		p.logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
 	}

@@ -182,7 +182,7 @@ func TestDropsAreReportedAtTheEnd(t *testing.T) {
 	s := newServer(t, most(0))
 	f := frontOf(t, node(s), func(http.ResponseWriter, *http.Request) {})
 	f.limited(t, 0)
-	eventually(t, "reports are wanted", func() bool { return f.log.has("wants load reports") })
+	eventually(t, "reports are wanted", func() bool { return f.log.has("asks for load reports") })
 	for range 3 {
 		if status := f.get(t, client(t)); status != http.StatusServiceUnavailable {
 			t.Errorf("status %d", status)

@@ -19,8 +19,8 @@ type File struct {
 	Duration time.Duration `yaml:"duration" jsonschema:"required" jsonschema_description:"How much time passes."`
 	Step     time.Duration `yaml:"step" jsonschema_description:"Length of a slot of the charts; 0 is 1s."`
 	Windows  []Window      `yaml:"windows" jsonschema_description:"Stretches of time to sum up; without any, all of it, named all."`
-	Clients  []Clients     `yaml:"clients" jsonschema:"required" jsonschema_description:"Those who want something."`
-	Services []Service     `yaml:"services" jsonschema:"required" jsonschema_description:"Those who do it."`
+	Clients  []Clients     `yaml:"clients" jsonschema:"required" jsonschema_description:"Clients, which send requests."`
+	Services []Service     `yaml:"services" jsonschema:"required" jsonschema_description:"Services, which serve requests."`
 	Faults   []Fault       `yaml:"faults" jsonschema_description:"What goes wrong."`
 	Variants []Variant     `yaml:"variants" jsonschema_description:"The same with some values changed; without any, one run as it is."`
 	Quick    []Setting     `yaml:"quick" jsonschema_description:"Values for a short version that asserts the same, for tests."`
@@ -44,7 +44,7 @@ type Clients struct {
 	Loop     bool               `yaml:"loop" jsonschema_description:"Closed loop: each client has one call at a time, in place of a rate."`
 	Think    sim.Dist           `yaml:"think" jsonschema_description:"How long a client of a closed loop waits before each call."`
 	Deadline time.Duration      `yaml:"deadline" jsonschema_description:"How long after its intended start a call is given up; 0 is never."`
-	Useful   time.Duration      `yaml:"useful" jsonschema_description:"How long after its intended start an answer is of use; 0 is the deadline."`
+	Useful   time.Duration      `yaml:"useful" jsonschema_description:"How long after its intended start an answer is useful; 0 is the deadline."`
 	Classes  policyconf.Classes `yaml:"classes" jsonschema_description:"How many calls have each criticality, in proportion; all are critical by default."`
 	Customer string             `yaml:"customer" jsonschema_description:"On whose behalf they call, for quotas."`
 	Call     Edge               `yaml:"call" jsonschema:"required" jsonschema_description:"How they call."`
@@ -83,12 +83,12 @@ type Service struct {
 	Slots      int            `yaml:"slots" jsonschema_description:"Requests of a task that may wait so at once; 0 is no bound."`
 	Calls      []Edge         `yaml:"calls" jsonschema_description:"What a request asks of other services, one after the other."`
 	OnFailure  sim.OnFailure  `yaml:"on_failure" jsonschema:"enum=dont_retry,enum=retryable,enum=degrade" jsonschema_description:"What is answered when one of these fails."`
-	Discipline sim.Discipline `yaml:"discipline" jsonschema:"enum=fifo,enum=lifo,enum=priority" jsonschema_description:"Order of those that wait for a processor."`
+	Discipline sim.Discipline `yaml:"discipline" jsonschema:"enum=fifo,enum=lifo,enum=priority" jsonschema_description:"Order of requests that wait for a processor."`
 	Queue      int            `yaml:"queue" jsonschema_description:"Requests that may be at a task, those being served included; more are refused. 0 is no bound."`
 	Refusal    time.Duration  `yaml:"refusal" jsonschema_description:"Processor time of a refusal; with an ingress, of each request before the decision, where 0 is 10µs."`
 	Connect    time.Duration  `yaml:"connect" jsonschema_description:"Processor time of the first request of a caller to a task."`
 	Memory     Memory         `yaml:"memory" jsonschema_description:"What requests take."`
-	Ingress    *Ingress       `yaml:"ingress" jsonschema_description:"Server policies; left out, there are none. {} is all defaults."`
+	Ingress    *Ingress       `yaml:"ingress" jsonschema_description:"Server policies; the default is no policies. {} is all defaults."`
 	Hints      bool           `yaml:"hints" jsonschema_description:"Refusals say when to come back."`
 	Ratio      bool           `yaml:"accept_ratio" jsonschema_description:"Answers say which share of the calls of their class the task accepts, from which throttles with few calls of their own start. Needs ingress."`
 }
@@ -117,7 +117,7 @@ type Fault struct {
 	For     time.Duration `yaml:"for" jsonschema_description:"0 is until the end."`
 	Service string        `yaml:"service"`
 	Tasks   int           `yaml:"tasks" jsonschema_description:"How many of them, from the first; 0 is all."`
-	Factor  float64       `yaml:"factor" jsonschema_description:"Of slow: by how much."`
+	Factor  float64       `yaml:"factor" jsonschema_description:"Factor of a slow fault."`
 	Cost    time.Duration `yaml:"cost" jsonschema_description:"Of expensive: the processor time."`
 	Clients string        `yaml:"clients" jsonschema_description:"Of a herd: who is in it."`
 	Calls   int           `yaml:"calls" jsonschema_description:"Of a herd: how many; 0 is one of each."`
@@ -139,7 +139,7 @@ type Setting struct {
 // An Expectation is a required range of a result.
 type Expectation struct {
 	Measure string   `yaml:"measure" json:"measure" jsonschema:"required" jsonschema_description:"What is measured: db.load_ratio, web.success, web.critical.success, web.recovery_s."`
-	Variant string   `yaml:"variant" json:"variant" jsonschema_description:"Of which variant; left out, of each."`
+	Variant string   `yaml:"variant" json:"variant" jsonschema_description:"The variant; the default is each variant."`
 	Window  string   `yaml:"window" json:"window" jsonschema_description:"In which window; left out, in the last."`
 	Over    string   `yaml:"over" json:"over" jsonschema_description:"A variant; the measure is divided by that of it."`
 	Above   string   `yaml:"above" json:"above" jsonschema_description:"A variant; the measure of it is taken off."`

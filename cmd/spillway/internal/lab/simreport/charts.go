@@ -31,7 +31,7 @@ type plot struct {
 // maxPlots is the maximum number of cases with charts; the others are only in a table.
 const maxPlots = 8
 
-// fates are the outcomes of calls, in the order in which they are stacked.
+// fates are how calls end, in the order in which they are stacked.
 var fates = []struct {
 	key
 
@@ -73,7 +73,7 @@ func omitted(o *scenario.Outcome) string {
 }
 
 func callsChart(cases []scenario.Case, i int) chart {
-	c := chart{Title: cases[0].Results[0].Clients[i].Name + ": what became of calls", About: "per second, by when they were made"}
+	c := chart{Title: cases[0].Results[0].Clients[i].Name + ": outcome per call", About: "per second, by when they were made"}
 	var stacks [][][]float64
 	used := make([]bool, len(fates))
 	for j := range cases {

@@ -153,7 +153,7 @@ func (l library) lookup(target string) (string, error) {
 	return doc, nil
 }
 
-// paths are those of packages whose path is not their name.
+// paths has the packages whose path is not their name.
 var paths = map[string]string{"fleet": "quota/fleet"}
 
 // read reads the comments of the fields of a package.
