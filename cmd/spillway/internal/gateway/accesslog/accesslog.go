@@ -89,8 +89,8 @@ func Open(c *config.Access) (*Log, error) {
 	return l, nil
 }
 
-// Wants reports whether the line of a request that ended in an account is to be written.
-func (l *Log) Wants(now time.Time, a accounts.Account) bool {
+// Samples reports whether to write the line of a request that ended in an account.
+func (l *Log) Samples(now time.Time, a accounts.Account) bool {
 	share := l.lost
 	if a == accounts.Served {
 		share = l.sample

@@ -86,7 +86,7 @@ func TestSamples(t *testing.T) {
 	count := func(a accounts.Account, n int, every time.Duration) (wanted int) {
 		now = now.Add(time.Hour)
 		for range n {
-			if l.Wants(now, a) {
+			if l.Samples(now, a) {
 				wanted++
 			}
 			now = now.Add(every)
@@ -108,7 +108,7 @@ func TestSamples(t *testing.T) {
 	}
 	none := open(t, &config.Access{Sample: -1, SampleLost: -1, Rate: 1})
 	defer none.Close()
-	if none.Wants(start, accounts.Served) || none.Wants(start, accounts.Late) {
+	if none.Samples(start, accounts.Served) || none.Samples(start, accounts.Late) {
 		t.Error("negative shares want lines")
 	}
 }
@@ -186,9 +186,9 @@ func (s *stuck) Write(p []byte) (int, error) {
 	return s.Buffer.Write(p)
 }
 
-// TestASlowDiskDelaysNobody: Write returns while the writer hangs, keeps a bounded number of
+// TestSlowDiskDelaysNoRequest: Write returns while the writer hangs, keeps a bounded number of
 // lines, and counts the others.
-func TestASlowDiskDelaysNobody(t *testing.T) {
+func TestSlowDiskDelaysNoRequest(t *testing.T) {
 	s := &stuck{release: make(chan struct{})}
 	l := &Log{queue: make(chan []byte, queued), done: make(chan struct{}), file: file{to: s}}
 	go l.run()

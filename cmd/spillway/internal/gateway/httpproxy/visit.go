@@ -78,7 +78,7 @@ func (v *visit) end(n *accounting, end accounts.End) {
 		return
 	}
 	now := time.Now()
-	logged := v.log != nil && v.log.Wants(now, end.Account)
+	logged := v.log != nil && v.log.Samples(now, end.Account)
 	if !logged && v.span == nil {
 		return
 	}
