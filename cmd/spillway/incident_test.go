@@ -109,8 +109,8 @@ func (s *stage) up() *stage {
 		}
 		s.process = c.Process
 		s.t.Cleanup(func() {
-			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-			_ = c.Wait()
+			_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // it may have ended
+			_ = c.Wait()                                      // it was killed
 		})
 	}
 	s.await("an address", func(st *shown) bool {

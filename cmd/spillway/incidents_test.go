@@ -95,7 +95,7 @@ var incidents = []incident{
 	{"log-full", "The disk of the log is full", "The log cannot be written.", func(t *testing.T) *stage {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
-			t.Skip(err)
+			t.Skip("no file that is always full: ", err)
 		}
 		t.Cleanup(func() { _ = full.Close() })
 		s := newStage(t, shopOf("", serve(t, fine)))
@@ -225,7 +225,7 @@ func (s *stage) starve() {
 			if n%4 == 0 {
 				what = syscall.SIGCONT
 			}
-			_ = s.process.Signal(what)
+			_ = s.process.Signal(what) // it may have ended
 			select {
 			case <-s.stop:
 				return

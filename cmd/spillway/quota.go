@@ -131,7 +131,7 @@ func (f *quotaFile) board() (fleet.Board, func(), error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, engine.Close())
 	}
-	return b, func() { _ = engine.Close() }, nil
+	return b, func() { _ = engine.Close() }, nil // nothing depends on it
 }
 
 // options returns the options of the gRPC server.

@@ -180,7 +180,7 @@ func (f *file) open() error {
 	}
 	info, err := own.Stat()
 	if err != nil {
-		_ = own.Close()
+		_ = own.Close() // nothing was written
 		return err
 	}
 	f.own, f.to, f.size = own, own, info.Size()
@@ -217,7 +217,7 @@ func (f *file) turn() error {
 
 func (f *file) close() {
 	if f.own != nil {
-		_ = f.own.Close()
+		_ = f.own.Close() // each write was checked
 		f.own = nil
 	}
 }

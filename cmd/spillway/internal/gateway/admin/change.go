@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 // errToken is returned for a change without the right token.
@@ -25,18 +26,18 @@ func (s *Server) changed(change func(body string) (string, error)) http.HandlerF
 		}
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<10))
 		if err != nil {
-			plainText(w, http.StatusBadRequest, "the body is too long, or did not come\n")
+			textpage.Serve(w, http.StatusBadRequest, "the body is too long, or did not come\n")
 			return
 		}
 		s.change.Lock()
 		defer s.change.Unlock()
 		done, err := change(strings.TrimSpace(string(body)))
 		if err != nil {
-			plainText(w, http.StatusUnprocessableEntity, err.Error()+"\n")
+			textpage.Serve(w, http.StatusUnprocessableEntity, err.Error()+"\n")
 			return
 		}
 		s.logger.Warn("changed over the API", "path", r.URL.Path, "from", r.RemoteAddr, "what", done)
-		plainText(w, http.StatusOK, done+"\n")
+		textpage.Serve(w, http.StatusOK, done+"\n")
 	}
 }
 

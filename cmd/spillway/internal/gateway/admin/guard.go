@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 // guard rejects requests for unknown hosts and cross-site requests of browsers. A
@@ -19,11 +21,11 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
 		if !s.access.Load().knows(r.Host) {
-			plainText(w, http.StatusForbidden, "this host is not known here: use an address, localhost, or a name of admin.hosts in the configuration\n")
+			textpage.Serve(w, http.StatusForbidden, "this host is not known here: use an address, localhost, or a name of admin.hosts in the configuration\n")
 			return
 		}
 		if foreign(r) {
-			plainText(w, http.StatusForbidden, "another site has asked for this\n")
+			textpage.Serve(w, http.StatusForbidden, "another site has asked for this\n")
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 // read returns a handler that checks the token for reading, if there is one.
@@ -72,7 +74,7 @@ func (s *Server) deny(w http.ResponseWriter, r *http.Request, status int, err er
 	if more, ok := s.failures.log(time.Now()); ok {
 		s.logger.Warn("a request of operators was refused", "path", r.URL.Path, "from", r.RemoteAddr, "error", err, "more", more)
 	}
-	plainText(w, status, err.Error()+"\n")
+	textpage.Serve(w, status, err.Error()+"\n")
 }
 
 // failures limits how often missing and wrong tokens are logged.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/page"
 )
 
@@ -166,7 +167,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/decisions", s.private(s.sampler.decided.ServeSamples))
 	mux.HandleFunc("GET /debug/top", s.private(s.sampler.decided.ServeTop))
 	mux.HandleFunc("GET /debug/config", s.private(s.serveConfig))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plainText(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { textpage.Serve(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.serveReady)
 	return s.guard(mux)
 }
@@ -181,7 +182,7 @@ func asset(kind, text string) http.HandlerFunc {
 func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
 	text, err := json.MarshalIndent(s.sampler.state.Load(), "", " ")
 	if err != nil { // a number is none
-		plainText(w, http.StatusInternalServerError, err.Error()+"\n")
+		textpage.Serve(w, http.StatusInternalServerError, err.Error()+"\n")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -191,14 +192,8 @@ func (s *Server) serveState(w http.ResponseWriter, _ *http.Request) {
 // serveReady does not use the last sample: a load balancer must see a change at once.
 func (s *Server) serveReady(w http.ResponseWriter, _ *http.Request) {
 	if err := s.proxy.Ready(); err != nil {
-		plainText(w, http.StatusServiceUnavailable, err.Error()+"\n")
+		textpage.Serve(w, http.StatusServiceUnavailable, err.Error()+"\n")
 		return
 	}
-	plainText(w, http.StatusOK, "ready\n")
-}
-
-func plainText(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // who has left does not read it
+	textpage.Serve(w, http.StatusOK, "ready\n")
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/netip"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 // writeTimeout is how long a browser may take to receive a tick.
@@ -29,7 +31,7 @@ func (s *Server) serveStream(w http.ResponseWriter, r *http.Request) {
 	first, ticks, err := s.sampler.follow(addressOf(r))
 	if err != nil {
 		w.Header().Set("Retry-After", "10")
-		plainText(w, http.StatusServiceUnavailable, err.Error()+"\n")
+		textpage.Serve(w, http.StatusServiceUnavailable, err.Error()+"\n")
 		return
 	}
 	defer s.sampler.leave(ticks)

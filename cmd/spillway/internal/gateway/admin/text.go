@@ -1,86 +1,62 @@
 package admin
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 // text returns a handler that writes the last State as aligned text.
 func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		plainText(w, http.StatusOK, aligned(func(w io.Writer) { write(w, s.sampler.state.Load()) }))
+		textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { write(w, s.sampler.state.Load()) }))
 	}
-}
-
-// aligned returns the output of write with aligned columns. A tab ends each cell.
-func aligned(write func(io.Writer)) string {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	write(w)
-	_ = w.Flush() // to memory
-	return b.String()
-}
-
-// row writes a line of cells.
-func row(w io.Writer, cells ...any) {
-	for i, c := range cells {
-		if i > 0 {
-			fmt.Fprint(w, "\t")
-		}
-		if f, ok := c.(float64); ok {
-			c = strconv.FormatFloat(f, 'g', 4, 64)
-		}
-		fmt.Fprint(w, c)
-	}
-	fmt.Fprintln(w)
 }
 
 func writeLimits(w io.Writer, st *State) {
-	row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REFUSED S/S+/C/C+")
+	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REFUSED S/S+/C/C+")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.Refused))
+		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.Refused))
 	}
 	fmt.Fprintln(w)
-	row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
+	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
 	for i := range st.Clusters {
 		x := &st.Clusters[i]
 		left, of := unknown, unknown
 		if x.Budget != nil {
 			left, of = strconv.FormatFloat(x.Budget.Left, 'f', 1, 64), strconv.FormatFloat(x.Budget.Capacity, 'f', 0, 64)
 		}
-		row(w, x.Name, x.InFlight, orDash(float64(x.MaxInFlight)), shares(x.Throttle), x.Retries, left, of)
+		textpage.Row(w, x.Name, x.InFlight, orDash(float64(x.MaxInFlight)), shares(x.Throttle), x.Retries, left, of)
 	}
 	fmt.Fprintln(w)
-	row(w, "CLUSTER", "ENDPOINT", "IN FLIGHT", "PER SECOND", "ATTEMPTS", "STATE")
+	textpage.Row(w, "CLUSTER", "ENDPOINT", "IN FLIGHT", "PER SECOND", "ATTEMPTS", "STATE")
 	for i := range st.Clusters {
 		for _, e := range st.Clusters[i].Endpoints {
 			state := "up"
 			if e.Down != "" {
 				state = "down: " + e.Down
 			}
-			row(w, st.Clusters[i].Name, e.Address, e.InFlight, e.Rate, e.Attempts, state)
+			textpage.Row(w, st.Clusters[i].Name, e.Address, e.InFlight, e.Rate, e.Attempts, state)
 		}
 	}
 	for i, t := range st.Tuned {
 		if i == 0 {
 			fmt.Fprintln(w)
-			row(w, "TUNED LIMIT", "VALUE", "LEAST", "MOST", "LAST MOVE")
+			textpage.Row(w, "TUNED LIMIT", "VALUE", "LEAST", "MOST", "LAST MOVE")
 		}
 		last := unknown
 		if len(t.Moves) > 0 {
 			last = t.Moves[0].Time.Format(time.TimeOnly) + " " + t.Moves[0].Why
 		}
-		row(w, t.Name, t.Value, t.Least, t.Most, last)
+		textpage.Row(w, t.Name, t.Value, t.Least, t.Most, last)
 	}
 }
 
@@ -88,30 +64,30 @@ func writeLimits(w io.Writer, st *State) {
 // progress add up to the offered requests.
 func writeAccounts(w io.Writer, st *State) {
 	t := &st.Totals.Accounts
-	row(w, "ACCOUNT", "REQUESTS", "OF THEM RETRIED")
+	textpage.Row(w, "ACCOUNT", "REQUESTS", "OF THEM RETRIED")
 	for a := range accounts.Count {
-		row(w, accounts.Account(a), t.Of(accounts.Account(a)), t.Retried[a])
+		textpage.Row(w, accounts.Account(a), t.Of(accounts.Account(a)), t.Retried[a])
 	}
-	row(w, "in progress", t.Offered-t.Sum(), "")
-	row(w, "offered", t.Offered, "")
+	textpage.Row(w, "in progress", t.Offered-t.Sum(), "")
+	textpage.Row(w, "offered", t.Offered, "")
 	fmt.Fprintln(w)
-	row(w, "REJECTED HERE", "REQUESTS")
+	textpage.Row(w, "REJECTED HERE", "REQUESTS")
 	for reason, n := range t.Rejected {
 		if n > 0 {
-			row(w, accounts.Reason(reason), n)
+			textpage.Row(w, accounts.Reason(reason), n)
 		}
 	}
 }
 
 func writeQueues(w io.Writer, st *State) {
-	row(w, "CLUSTER", "LISTENER", "WAIT FOR", "WAITING", "WAITED", "ON AVERAGE")
+	textpage.Row(w, "CLUSTER", "LISTENER", "WAIT FOR", "WAITING", "WAITED", "ON AVERAGE")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		row(w, g.Cluster, g.Listener, "place or token", g.Waiting, g.Waits.Count, g.Waits.mean())
+		textpage.Row(w, g.Cluster, g.Listener, "place or token", g.Waiting, g.Waits.Count, g.Waits.mean())
 	}
 	for i := range st.Clusters {
 		if q := st.Clusters[i].Queue; q != nil {
-			row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d under way", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
+			textpage.Row(w, st.Clusters[i].Name, "all", fmt.Sprintf("turn, %d of %d under way", q.Busy, q.Places), q.Waiting, q.Waits.Count, q.Waits.mean())
 		}
 	}
 }
@@ -159,8 +135,8 @@ func tame(text string) string {
 
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	override := s.sampler.state.Load().Override
-	plainText(w, http.StatusOK, aligned(func(w io.Writer) {
-		row(w, "FIELD", "VALUE", "ORIGIN")
+	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) {
+		textpage.Row(w, "FIELD", "VALUE", "ORIGIN")
 		for _, x := range s.proxy.Settings() {
 			origin := "default"
 			switch {
@@ -169,7 +145,7 @@ func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
 			case x.Given:
 				origin = "given"
 			}
-			row(w, x.Field, tame(x.Value), origin)
+			textpage.Row(w, x.Field, tame(x.Value), origin)
 		}
 	}))
 }

@@ -16,17 +16,17 @@ type Filter struct {
 	Since, Until                       time.Time
 }
 
-// Fields are the names of the parameters that [NewFilter] knows.
-var Fields = []string{
+// fields are the names of the parameters that [newFilter] knows.
+var fields = []string{
 	"reason", "policy", "mode", "class", "listener", "cluster", "route", "path", "customer", "caller", "request_id", "trace_id", "since", "until",
 }
 
-// NewFilter returns the filter that the query of a URL describes. Parameters in others are
+// newFilter returns the filter that the query of a URL describes. Parameters in others are
 // ignored. The error names a wrong parameter.
-func NewFilter(query url.Values, others ...string) (*Filter, error) {
+func newFilter(query url.Values, others ...string) (*Filter, error) {
 	for name := range query {
-		if !slices.Contains(Fields, name) && !slices.Contains(others, name) {
-			return nil, fmt.Errorf("unknown parameter %.40q; the parameters are %s", name, strings.Join(append(slices.Clone(others), Fields...), ", "))
+		if !slices.Contains(fields, name) && !slices.Contains(others, name) {
+			return nil, fmt.Errorf("unknown parameter %.40q; the parameters are %s", name, strings.Join(append(slices.Clone(others), fields...), ", "))
 		}
 	}
 	f := &Filter{

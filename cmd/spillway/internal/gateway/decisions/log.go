@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// Kept is the number of samples that are kept for each reason: a screen or two.
-	Kept = 128
+	// kept is the number of samples that are kept for each reason: a screen or two.
+	kept = 128
 	// perSecond limits the samples of one second, so that even in a flood the samples cover more
 	// than a second.
 	perSecond = 50
@@ -165,12 +165,12 @@ func (l *Log) add(reason accounts.Reason, d Decision, sample, line bool) {
 func (r *ring) add(d Decision) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.last) < Kept {
+	if len(r.last) < kept {
 		r.last = append(r.last, d)
 		return
 	}
 	r.last[r.next] = d
-	r.next = (r.next + 1) % Kept
+	r.next = (r.next + 1) % kept
 }
 
 // write writes the line of a decision.

@@ -121,7 +121,7 @@ func TestAFloodHidesNothing(t *testing.T) {
 	for i := range 1000 {
 		l.Observe(rejection(time.Duration(i)*time.Second, spillway.ReasonQueueFull, "slow"))
 	}
-	if all, _ := l.Read(&Filter{Reason: "queue_full"}, 1000); len(all) != Kept || !all[0].Time.Equal(start.Add(999*time.Second)) {
+	if all, _ := l.Read(&Filter{Reason: "queue_full"}, 1000); len(all) != kept || !all[0].Time.Equal(start.Add(999*time.Second)) {
 		t.Errorf("%d samples, the latest of %v", len(all), all[0].Time)
 	}
 }
@@ -144,7 +144,7 @@ func TestSearch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := NewFilter(values)
+		f, err := newFilter(values)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestSearch(t *testing.T) {
 	}
 	for _, query := range []string{"costumer=acme", "since=yesterday", "until=1"} {
 		values, _ := url.ParseQuery(query)
-		if _, err := NewFilter(values); err == nil {
+		if _, err := newFilter(values); err == nil {
 			t.Errorf("%q: no error", query)
 		}
 	}

@@ -1,17 +1,16 @@
 package decisions
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
 const (
@@ -40,17 +39,17 @@ type whatNow struct {
 func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	n, asJSON, err := shape(r, usualShown, mostShown)
 	if err != nil {
-		plainText(w, http.StatusBadRequest, err.Error()+"\n")
+		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
 		return
 	}
-	f, err := NewFilter(r.URL.Query(), "n", "format")
+	f, err := newFilter(r.URL.Query(), "n", "format")
 	if err != nil {
-		plainText(w, http.StatusBadRequest, err.Error()+"\n")
+		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
 		return
 	}
 	all, seen := l.Read(f, n)
 	if !asJSON {
-		plainText(w, http.StatusOK, aligned(func(w io.Writer) { writeDecisions(w, all, seen) }))
+		textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { writeDecisions(w, all, seen) }))
 		return
 	}
 	page := samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: make(map[string]whatNow)}
@@ -83,7 +82,7 @@ func shape(r *http.Request, usual, most int) (n int, asJSON bool, err error) {
 func serveJSON(w http.ResponseWriter, v any) {
 	text, err := json.MarshalIndent(v, "", " ")
 	if err != nil {
-		plainText(w, http.StatusInternalServerError, err.Error()+"\n")
+		textpage.Serve(w, http.StatusInternalServerError, err.Error()+"\n")
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -91,7 +90,7 @@ func serveJSON(w http.ResponseWriter, v any) {
 }
 
 func writeDecisions(w io.Writer, all []Decision, seen uint64) {
-	row(w, "TIME", "REASON", "POLICY", "MODE", "CLASS", "LISTENER", "CLUSTER", "ROUTE", "PATH",
+	textpage.Row(w, "TIME", "REASON", "POLICY", "MODE", "CLASS", "LISTENER", "CLUSTER", "ROUTE", "PATH",
 		"CUSTOMER", "CALLER", "REQUEST ID", "TRACE ID", "ATTEMPT", "MEASURED", "ERROR")
 	for i := range all {
 		d := &all[i]
@@ -99,17 +98,17 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 		if d.Unit != "" {
 			measured = fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
 		}
-		row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),
+		textpage.Row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),
 			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, measured, orDash(d.Text))
 	}
-	row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
+	textpage.Row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
 }
 
 // ServeTop writes the top lists of rejections.
 func (l *Log) ServeTop(w http.ResponseWriter, r *http.Request) {
 	n, asJSON, err := shape(r, usualTop, mostTop)
 	if err != nil {
-		plainText(w, http.StatusBadRequest, err.Error()+"\n")
+		textpage.Serve(w, http.StatusBadRequest, err.Error()+"\n")
 		return
 	}
 	all := l.Top(time.Now(), n)
@@ -117,7 +116,7 @@ func (l *Log) ServeTop(w http.ResponseWriter, r *http.Request) {
 		serveJSON(w, all)
 		return
 	}
-	plainText(w, http.StatusOK, aligned(func(w io.Writer) { writeTop(w, &all) }))
+	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { writeTop(w, &all) }))
 }
 
 func writeTop(w io.Writer, all *Tops) {
@@ -125,40 +124,13 @@ func writeTop(w io.Writer, all *Tops) {
 		name string
 		Top
 	}{{"ROUTE", all.Routes}, {"CUSTOMER", all.Customers}, {"CALLER", all.Callers}} {
-		row(w, list.name, "REASON", "CLASS", "MODE", "REJECTED")
+		textpage.Row(w, list.name, "REASON", "CLASS", "MODE", "REJECTED")
 		for _, r := range list.Rows {
-			row(w, orDash(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
+			textpage.Row(w, orDash(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
 		}
-		row(w, fmt.Sprintf("all others: %d. Each count is at most %d too low.", list.Others, list.Error))
-		row(w)
+		textpage.Row(w, fmt.Sprintf("all others: %d. Each count is at most %d too low.", list.Others, list.Error))
+		textpage.Row(w)
 	}
-}
-
-// row writes a line of cells.
-func row(w io.Writer, cells ...any) {
-	for i, c := range cells {
-		if i > 0 {
-			fmt.Fprint(w, "\t")
-		}
-		fmt.Fprint(w, c)
-	}
-	fmt.Fprintln(w)
 }
 
 func orDash(text string) string { return cmp.Or(Clean(text), "–") }
-
-// aligned returns what write writes, in columns.
-func aligned(write func(io.Writer)) string {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	write(w)
-	_ = w.Flush() // to memory
-	return b.String()
-}
-
-func plainText(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = io.WriteString(w, text) //nolint:gosec // plain text is not run; a client that has left does not read it
-}

@@ -358,11 +358,19 @@ func FuzzGRPC(f *testing.F) {
 }
 
 func FuzzEnvoy(f *testing.F) {
-	text, _ := os.ReadFile("testdata/envoy.yaml")
+	text, err := os.ReadFile("testdata/envoy.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(text)
 	var value any
-	_ = yaml.Unmarshal(text, &value)
-	asJSON, _ := json.Marshal(value)
+	if err := yaml.Unmarshal(text, &value); err != nil {
+		f.Fatal(err)
+	}
+	asJSON, err := json.Marshal(value)
+	if err != nil {
+		f.Fatal(err)
+	}
 	f.Add(asJSON)
 	f.Add([]byte(`{"virtual_hosts":[{"domains":["*"],"routes":[{"route":{"cluster":"a"}}]}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

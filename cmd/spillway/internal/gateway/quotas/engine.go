@@ -69,8 +69,8 @@ func (e *Engine) Board(domain string) (fleet.Board, error) {
 // Close closes the connections.
 func (e *Engine) Close() error { return e.client.Close() }
 
-// Diagnosis returns what to do about an error of a board. It is empty if that is not known.
-func Diagnosis(err error) string {
+// diagnosis returns what to do about an error of a board. It is empty if that is not known.
+func diagnosis(err error) string {
 	var unknown tls.RecordHeaderError
 	text := err.Error()
 	has := func(parts ...string) bool {

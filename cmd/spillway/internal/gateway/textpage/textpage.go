@@ -1,0 +1,42 @@
+// Package textpage writes the pages of the admin listener that are plain text.
+package textpage
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"text/tabwriter"
+)
+
+// Serve answers with a text.
+func Serve(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // a client that has left does not read it
+}
+
+// Aligned returns the output of write with aligned columns. A tab ends each cell.
+func Aligned(write func(io.Writer)) string {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	write(w)
+	_ = w.Flush() // to memory
+	return b.String()
+}
+
+// Row writes a line of cells for [Aligned]. Numbers of type float64 have four digits.
+func Row(w io.Writer, cells ...any) {
+	for i, c := range cells {
+		if i > 0 {
+			fmt.Fprint(w, "\t")
+		}
+		if f, ok := c.(float64); ok {
+			c = strconv.FormatFloat(f, 'g', 4, 64)
+		}
+		fmt.Fprint(w, c)
+	}
+	fmt.Fprintln(w)
+}
