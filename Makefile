@@ -62,7 +62,7 @@ race: ## Test all modules with the race detector; -short leaves out what measure
 
 .PHONY: standalone
 standalone: ## Build, vet and test (-short) each module as its users see it, without the workspace
-	@$(call each,all=$$(go list ./...) && { [ -z "$$all" ] || { go build -o /dev/null ./... && go vet ./... && go test -short ./...; }; })
+	@bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/standalone) || bad=1; done; [ -z "$$bad" ]
 
 .PHONY: lint
 lint: staticcheck golangci ## Both linters
@@ -126,13 +126,7 @@ tidy-check: ## Fail if a go.mod is not tidy
 
 .PHONY: fuzz
 fuzz: ## Fuzz every target of PKG with FUZZTIME inputs, one after the other
-	@list=$$(go test -list '^Fuzz' $(PKG)) || { echo "$$list"; exit 1; }; \
-	echo "$$list" | awk '/^Fuzz/ { name[n++] = $$1 } /^ok/ { while (n) print $$2, name[--n] }' | { \
-		bad=; while read -r pkg name; do \
-			echo "$$pkg $$name"; \
-			go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$pkg" </dev/null || bad=1; \
-		done; [ -z "$$bad" ]; \
-	}
+	@tools/fuzz $(FUZZTIME) $(PKG)
 
 .PHONY: bench
 bench: ## Run the benchmarks of PKG COUNT times, into dist/bench/NAME.txt
