@@ -37,6 +37,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // The exit statuses.
@@ -124,11 +125,11 @@ func (versionFlag) BeforeReset(app *kong.Kong, w streams) error {
 }
 
 // backendCommand has the flags of the hidden command that is the backend.
-type backendCommand drill.Backend
+type backendCommand process.Backend
 
 // Run serves until the standard input ends.
 func (b *backendCommand) Run(w streams) error {
-	return drill.Backend(*b).Serve(os.Stdin, w.stdout)
+	return process.Backend(*b).Serve(os.Stdin, w.stdout)
 }
 
 // A status is an exit status that needs no words, because the command has said all.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
@@ -142,9 +143,9 @@ func deadlineOf(set *drill.Settings) time.Duration {
 func backendOf(r *drill.Result, protected bool) sim.Service {
 	s := sim.Service{Name: "backend", CPU: sim.Constant(time.Duration(float64(time.Second) / r.CapacityRPS))}
 	switch r.Settings.Backend {
-	case drill.BackendMixed:
+	case process.KindMixed:
 		s.Wait = sim.Constant(5 * time.Millisecond)
-	case drill.BackendBlocking:
+	case process.KindBlocking:
 		s.CPU, s.Wait, s.Slots = sim.Dist{}, sim.Constant(20*time.Millisecond), 8
 	}
 	if protected {
@@ -159,7 +160,7 @@ func callersOf(set *drill.Settings, protected bool) sim.Clients {
 		Name: "callers", Count: set.Clients, Useful: deadlineOf(set), Classes: [spillway.Criticalities]float64(set.Mix),
 		Call: sim.Edge{
 			To: "backend", Latency: sim.Constant(loopback), Connections: max(set.Connections/set.Clients, 1),
-			Leave: set.Backend == drill.BackendBlocking, // a call waits for a slot until its caller gives up
+			Leave: set.Backend == process.KindBlocking, // a call waits for a slot until its caller gives up
 		},
 	}
 	for _, p := range set.Phases {

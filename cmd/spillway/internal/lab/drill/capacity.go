@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 const (
@@ -21,13 +23,13 @@ const (
 // measureCapacity returns the capacity of the backend in calls per second. The load is a
 // closed loop, so the backend is always busy and has no backlog. The result is the median
 // of several slices, since other load on the machine makes them differ.
-func measureCapacity(ctx context.Context, p *process) (float64, error) {
-	if _, err := closedLoop(ctx, p, warmUp); err != nil {
+func measureCapacity(ctx context.Context, p *process.Process, w wire) (float64, error) {
+	if _, err := closedLoop(ctx, p, w, warmUp); err != nil {
 		return 0, err
 	}
 	rates := make([]float64, 0, capacitySlices)
 	for range capacitySlices {
-		rate, err := closedLoop(ctx, p, capacitySlice)
+		rate, err := closedLoop(ctx, p, w, capacitySlice)
 		if err != nil {
 			return 0, err
 		}
@@ -39,7 +41,7 @@ func measureCapacity(ctx context.Context, p *process) (float64, error) {
 
 // closedLoop calls the backend for d with a few workers and returns the answers per
 // second. Each worker sends its next call after the answer to its last one.
-func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, error) {
+func closedLoop(ctx context.Context, p *process.Process, w wire, d time.Duration) (float64, error) {
 	var (
 		wg       sync.WaitGroup
 		answered atomic.Int64
@@ -50,16 +52,16 @@ func closedLoop(ctx context.Context, p *process, d time.Duration) (float64, erro
 		wg.Go(func() {
 			// With its own connection, each worker gets its answer once
 			// there is one.
-			transport := p.wire.transport(1)
+			transport := w.transport(1)
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport}
 			for ctx.Err() == nil && time.Since(start) < d {
-				status, err := p.wire.send(ctx, client, p.url)
+				status, err := w.send(ctx, client, p.URL)
 				switch {
 				case err == nil && status == http.StatusOK:
 					answered.Add(1)
 					continue
-				case err == nil && status == http.StatusServiceUnavailable && p.sheds:
+				case err == nil && status == http.StatusServiceUnavailable && p.Sheds:
 					continue
 				case err == nil:
 					err = fmt.Errorf("status %d", status)

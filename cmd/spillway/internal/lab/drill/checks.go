@@ -3,6 +3,8 @@ package drill
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // The promise of the protected run.
@@ -80,7 +82,7 @@ func (r *Result) goodputBound() float64 {
 	if s.Scenario == ScenarioDegradation {
 		bound = max(bound, min(promiseDegraded, promiseDegraded/2*s.Overload))
 	}
-	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == BackendBlocking {
+	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
 		return bound
 	}
 	refused := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS

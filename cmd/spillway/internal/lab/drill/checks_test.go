@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // sample is a result of numbers that are easy to tell apart.
 func sample() *Result {
 	r := &Result{
 		CapacityRPS: 641,
-		Settings:    Settings{Clients: 1, Protect: ProtectCallers, Backend: BackendCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
+		Settings:    Settings{Clients: 1, Protect: ProtectCallers, Backend: process.KindCPU, Overload: 10, DeadlineMS: 100, ServiceMS: 1.5, MaxInFlight: 21, Connections: 257, Phases: threePhases()},
 		Without: &Run{BackendRPS: 640.4, GoodputRPS: 8.75, GoodputRatio: 0.01365, P50MS: new(51.51), Samples: 70, AttemptsPerCall: 3.996, Seconds: 18,
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
@@ -156,13 +158,13 @@ func TestPromises(t *testing.T) {
 		names            string
 		goodput, recover float64
 	}{
-		{ProtectCallers, BackendCPU, 3, "goodput recovery retries generator", 0.9, 2},
-		{ProtectBoth, BackendMixed, 3, "goodput recovery retries order highest generator", 0.9, 4},
-		{ProtectServer, BackendBlocking, 3, "goodput recovery order highest generator", 0.9, 2},
-		{ProtectServer, BackendCPU, 0, "goodput recovery order highest generator", 0.9 * (1 - 9*641*10e-6), 2},
-		{ProtectServer, BackendMixed, 3, "goodput recovery order highest generator", 0.9 * (1 - 39*641*10e-6), 2},
-		{ProtectProxy, BackendCPU, 3, "goodput recovery order highest generator", 0.9, 2},
-		{ProtectNone, BackendCPU, 3, "generator", 0, 0},
+		{ProtectCallers, process.KindCPU, 3, "goodput recovery retries generator", 0.9, 2},
+		{ProtectBoth, process.KindMixed, 3, "goodput recovery retries order highest generator", 0.9, 4},
+		{ProtectServer, process.KindBlocking, 3, "goodput recovery order highest generator", 0.9, 2},
+		{ProtectServer, process.KindCPU, 0, "goodput recovery order highest generator", 0.9 * (1 - 9*641*10e-6), 2},
+		{ProtectServer, process.KindMixed, 3, "goodput recovery order highest generator", 0.9 * (1 - 39*641*10e-6), 2},
+		{ProtectProxy, process.KindCPU, 3, "goodput recovery order highest generator", 0.9, 2},
+		{ProtectNone, process.KindCPU, 3, "generator", 0, 0},
 	} {
 		r := sample()
 		r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = row.protect, row.backend, row.retries
@@ -186,7 +188,7 @@ func TestPromiseOfDegradation(t *testing.T) {
 		overload, goodput float64
 	}{{0.5, 0.45}, {1, 0.9}, {1.5, 1.125 * (1 - 0.375*641*10e-6)}, {2, 1.5 * (1 - 0.5*641*10e-6)}, {10, 1.5 * (1 - 8.5*641*10e-6)}} {
 		r := sample()
-		r.Settings.Scenario, r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = ScenarioDegradation, ProtectServer, BackendCPU, 0
+		r.Settings.Scenario, r.Settings.Protect, r.Settings.Backend, r.Settings.Retries = ScenarioDegradation, ProtectServer, process.KindCPU, 0
 		r.Settings.Overload = row.overload
 		r.conclude()
 		for _, c := range r.Checks {

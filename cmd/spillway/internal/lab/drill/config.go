@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // Config configures a drill. The tags are for the command line, which has the defaults.
@@ -122,7 +123,7 @@ func (c Config) validateNames() error {
 	}{
 		{"protect", c.Protect, []string{ProtectCallers, ProtectServer, ProtectBoth, ProtectProxy, ProtectNone}},
 		{"scenario", c.Scenario, []string{ScenarioStep, ScenarioDegradation, ScenarioStorm}},
-		{"backend", c.Backend, []string{BackendCPU, BackendMixed, BackendBlocking}},
+		{"backend", c.Backend, []string{process.KindCPU, process.KindMixed, process.KindBlocking}},
 	} {
 		if !slices.Contains(f.words, f.is) {
 			return outOfRange(f.flag, strconv.Quote(f.is), "one of "+strings.Join(f.words, ", "))
@@ -173,7 +174,7 @@ const (
 func (c Config) withDefaults() Config {
 	if c.Deadline == 0 {
 		c.Deadline = usualDeadline
-		if c.Backend == BackendBlocking {
+		if c.Backend == process.KindBlocking {
 			c.Deadline = blockingDeadline
 		}
 	}
@@ -195,17 +196,17 @@ func (c Config) withDefaults() Config {
 // unloaded is the latency of a call at an idle backend.
 func (c Config) unloaded() time.Duration {
 	switch c.Backend {
-	case BackendMixed:
-		return c.Service + mixedWait
-	case BackendBlocking:
-		return slotHold
+	case process.KindMixed:
+		return c.Service + process.MixedWait
+	case process.KindBlocking:
+		return process.SlotHold
 	}
 	return c.Service
 }
 
 // burns is the CPU time of a call.
 func (c Config) burns() time.Duration {
-	if c.Backend == BackendBlocking {
+	if c.Backend == process.KindBlocking {
 		return 0
 	}
 	return c.Service
@@ -213,8 +214,8 @@ func (c Config) burns() time.Duration {
 
 // bestCapacity is the highest possible capacity of the backend.
 func (c Config) bestCapacity() float64 {
-	if c.Backend == BackendBlocking {
-		return slots / slotHold.Seconds()
+	if c.Backend == process.KindBlocking {
+		return process.Slots / process.SlotHold.Seconds()
 	}
 	return 1 / c.Service.Seconds()
 }

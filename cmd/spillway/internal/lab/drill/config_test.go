@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // small is a valid Config.
 func small() Config {
-	return Config{Scenario: ScenarioStep, Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: BackendCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
+	return Config{Scenario: ScenarioStep, Clients: 1, Mix: []float64{1, 1, 1, 1}, Protect: ProtectCallers, Backend: process.KindCPU, Overload: 5, Calm: time.Second, Step: 2 * time.Second, Recovery: 2 * time.Second,
 		Deadline: 100 * ms, Service: 1500 * time.Microsecond, Seed: 1}
 }
 
@@ -40,8 +42,8 @@ func TestValidate(t *testing.T) {
 		{func(c *Config) { c.Port = 65536 }, "port", "65536"},
 		{func(c *Config) { c.Protect = "all" }, "protect", `"all"`},
 		{func(c *Config) { c.Backend = "" }, "backend", `""`},
-		{func(c *Config) { c.Backend, c.Deadline = BackendMixed, 12*ms }, "deadline", "12ms"},
-		{func(c *Config) { c.Backend, c.Deadline = BackendBlocking, 39*ms }, "deadline", "39ms"},
+		{func(c *Config) { c.Backend, c.Deadline = process.KindMixed, 12*ms }, "deadline", "12ms"},
+		{func(c *Config) { c.Backend, c.Deadline = process.KindBlocking, 39*ms }, "deadline", "39ms"},
 		{func(c *Config) { c.Mix = []float64{1, 1, 1} }, "mix", "[1 1 1]"},
 		{func(c *Config) { c.Mix = make([]float64, 4) }, "mix", "[0 0 0 0]"},
 		{func(c *Config) { c.Mix = []float64{1, -1, 1, 1} }, "mix", "-1"},
@@ -80,10 +82,10 @@ func TestDeadlineOfEachBackend(t *testing.T) {
 		backend   string
 		set, want time.Duration
 	}{
-		{BackendCPU, 0, 100 * ms},
-		{BackendMixed, 0, 100 * ms},
-		{BackendBlocking, 0, 250 * ms},
-		{BackendBlocking, 90 * ms, 90 * ms},
+		{process.KindCPU, 0, 100 * ms},
+		{process.KindMixed, 0, 100 * ms},
+		{process.KindBlocking, 0, 250 * ms},
+		{process.KindBlocking, 90 * ms, 90 * ms},
 	} {
 		c := small()
 		c.Backend, c.Deadline = row.backend, row.set

@@ -45,18 +45,16 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
-)
 
-// gcPercent makes garbage collection in both processes less frequent than by default;
-// neither uses much memory.
-const gcPercent = 400
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+)
 
 // A drill is one drill while it runs.
 type drill struct {
 	config   Config
 	rounds   int // work of one call at the backend; 0: not calibrated yet
 	conns    int
-	cpus     affinity
+	cpus     process.CPUs
 	result   *Result
 	progress io.Writer
 }
@@ -69,14 +67,14 @@ func (c Config) Run(ctx context.Context, progress io.Writer) (*Result, error) {
 		return nil, err
 	}
 	c = c.withDefaults()
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer debug.SetGCPercent(debug.SetGCPercent(process.GCPercent))
 	// One processor is reserved for the backend: callers on the same processor would
 	// compete with it.
 	callers := max(1, runtime.NumCPU()-1)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(callers))
 
-	cpus := separate()
-	defer cpus.end()
+	cpus := process.Separate()
+	defer cpus.End()
 
 	d := &drill{config: c, progress: progress, cpus: cpus, result: &Result{
 		Started:  time.Now(),
@@ -148,21 +146,20 @@ func (d *drill) measure(ctx context.Context) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer p.stop()
-	ctx, unwatch := p.watch(ctx)
+	defer p.Stop()
+	ctx, unwatch := p.Watch(ctx)
 	defer unwatch()
-	d.rounds = p.rounds
-	return measureCapacity(ctx, p)
+	d.rounds = p.Rounds
+	return measureCapacity(ctx, p, d.config.wire())
 }
 
-func (d *drill) start(ctx context.Context, protect bool) (*process, error) {
-	p, err := startBackend(ctx, &d.cpus, Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
+func (d *drill) start(ctx context.Context, protect bool) (*process.Process, error) {
+	p, err := process.StartBackend(ctx, &d.cpus, process.Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
 		Degrade: protect && d.config.Scenario == ScenarioDegradation, Service: d.config.Service, Rounds: d.rounds})
-	if err != nil {
-		return nil, err
+	if e, ok := errors.AsType[*process.PortError](err); ok {
+		return nil, &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", e.Port, e.Problem)}
 	}
-	p.wire = d.config.wire()
-	return p, nil
+	return p, err
 }
 
 // A side is one of the two runs: its name in the lines of progress, and who uses
@@ -179,34 +176,33 @@ func (d *drill) offerTo(ctx context.Context, s side, calls []arrival) (*Run, err
 	if err != nil {
 		return nil, err
 	}
-	defer p.stop()
-	ctx, unwatch := p.watch(ctx)
+	defer p.Stop()
+	ctx, unwatch := p.Watch(ctx)
 	defer unwatch()
 	if !s.proxy {
 		return d.offerBy(ctx, s, calls, p, p)
 	}
-	front, err := startFront(ctx, p)
+	front, err := process.StartProxy(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	defer front.stop()
-	front.wire = p.wire
-	ctx, unwatchFront := front.watch(ctx)
+	defer front.Stop()
+	ctx, unwatchFront := front.Watch(ctx)
 	defer unwatchFront()
 	return d.offerBy(ctx, s, calls, front, p)
 }
 
 // offerBy sends the load of a run to front, which is the backend p or a proxy in front
 // of it.
-func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process) (*Run, error) {
-	rate, err := closedLoop(ctx, front, warmUp)
+func (d *drill) offerBy(ctx context.Context, s side, calls []arrival, front, p *process.Process) (*Run, error) {
+	rate, err := closedLoop(ctx, front, d.config.wire(), warmUp)
 	if err != nil {
 		return nil, err
 	}
 	below := d.config.wire().transports(d.config.Clients, d.conns)
 	defer below.close()
 	probe := newProbe(below, d.config.length())
-	c, err := d.callers(s, front.url, probe)
+	c, err := d.callers(s, front.URL, probe)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +239,7 @@ func (d *drill) callers(s side, url string, p *probe) (crowd, error) {
 }
 
 // offer runs g and returns the results.
-func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process) (*Run, error) {
+func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, b *process.Process) (*Run, error) {
 	start := time.Now()
 	p.start = start
 	watching, stop := context.WithCancel(ctx)
@@ -269,9 +265,9 @@ func (d *drill) offer(ctx context.Context, name string, g *generator, p *probe, 
 }
 
 // disturb makes the outage of a retry storm, in a run that began at start.
-func (d *drill) disturb(ctx context.Context, b *process, start time.Time) {
+func (d *drill) disturb(ctx context.Context, b *process.Process, start time.Time) {
 	if d.config.Scenario == ScenarioStorm && sleepUntil(ctx, start.Add(d.config.Calm)) {
-		_ = b.outage(d.config.Step) // fails only if the backend is gone, which is noticed elsewhere
+		_ = b.Outage(d.config.Step) // fails only if the backend is gone, which is noticed elsewhere
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // A Result is everything that one drill measured. The table, the JSON file and
@@ -81,10 +83,10 @@ func (s *Settings) protects() (callers, server bool) {
 // Work describes the work of a call at the backend.
 func (s *Settings) Work() string {
 	switch s.Backend {
-	case BackendMixed:
-		return fmt.Sprintf("burns %s ms of one CPU and waits %s ms in between", number(s.ServiceMS), number(milliseconds(mixedWait)))
-	case BackendBlocking:
-		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", slots, number(milliseconds(slotHold)))
+	case process.KindMixed:
+		return fmt.Sprintf("burns %s ms of one CPU and waits %s ms in between", number(s.ServiceMS), number(milliseconds(process.MixedWait)))
+	case process.KindBlocking:
+		return fmt.Sprintf("waits for one of %d slots and holds it for %s ms", process.Slots, number(milliseconds(process.SlotHold)))
 	}
 	return fmt.Sprintf("burns %s ms of one CPU", number(s.ServiceMS))
 }

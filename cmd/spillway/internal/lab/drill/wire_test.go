@@ -18,10 +18,13 @@ func TestWire(t *testing.T) {
 		body             int64
 	}
 	seen := make(chan call, 1)
-	server := newServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Protocols: protocols, ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body) // what is wrong shows in n
 		seen <- call{r.Method, r.Proto, n}
-	}))
+	})}
 	defer server.Close()
 	go func() { _ = server.Serve(ln) }() // ends when it is closed
 	for _, row := range []struct {

@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"fmt"
@@ -11,9 +11,9 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/ready"
 )
 
-// beFront makes this test program act as the proxy for its parent. It answers each
+// beProxy makes this test program act as the proxy for its parent. It answers each
 // request with the text of its configuration.
-func beFront(args []string) int {
+func beProxy(args []string) int {
 	file := strings.TrimPrefix(args[0], "--config=")
 	text, err := os.ReadFile(file)
 	if err != nil || strings.Contains(string(text), "bad:1") {
@@ -24,20 +24,20 @@ func beFront(args []string) int {
 	if err != nil {
 		return 3
 	}
-	if args[1] != "--ready-fd=3" || (ready.Message{Listeners: map[string]string{frontListener: ln.Addr().String()}}).Send(readyFD) != nil {
+	if args[1] != "--ready-fd=3" || (ready.Message{Listeners: map[string]string{proxyListener: ln.Addr().String()}}).Send(readyFD) != nil {
 		return 4
 	}
 	_ = http.Serve(ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
 	return 0
 }
 
-func TestStartFront(t *testing.T) {
-	p, err := startFront(t.Context(), &process{url: "http://127.0.0.1:4711/"})
+func TestStartProxy(t *testing.T) {
+	p, err := StartProxy(t.Context(), &Process{URL: "http://127.0.0.1:4711/"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.stop)
-	status, err := wire{}.send(t.Context(), http.DefaultClient, p.url)
+	t.Cleanup(p.Stop)
+	status, err := call(t, p)
 	if err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
@@ -45,8 +45,8 @@ func TestStartFront(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "mode: enforce") || !strings.Contains(string(text), `"127.0.0.1:4711"`) {
 		t.Errorf("it was told %q, %v", text, err)
 	}
-	p.stop()
-	p.stop() // may be called again
+	p.Stop()
+	p.Stop() // may be called again
 	if _, err := os.Stat(p.scratch); !os.IsNotExist(err) {
 		t.Errorf("%s is left behind: %v", p.scratch, err)
 	}
@@ -55,11 +55,11 @@ func TestStartFront(t *testing.T) {
 	}
 }
 
-func TestStartFrontThatDoesNotStart(t *testing.T) {
+func TestStartProxyThatDoesNotStart(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	p, err := startFront(t.Context(), &process{url: "http://bad:1/"})
+	p, err := StartProxy(t.Context(), &Process{URL: "http://bad:1/"})
 	if err == nil {
-		p.stop()
+		p.Stop()
 		t.Fatal("it has started")
 	}
 	if !strings.Contains(err.Error(), "it said: no good configuration") {

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package drill
+package process
 
 import "syscall"
 

@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"testing"
@@ -16,15 +16,15 @@ func cpusOf(t *testing.T, pid int) (set unix.CPUSet) {
 
 func TestAffinity(t *testing.T) {
 	before := cpusOf(t, 0)
-	cpus := separate()
-	if cpus == (affinity{}) {
+	cpus := Separate()
+	if cpus == (CPUs{}) {
 		t.Skip("one processor, or none to choose")
 	}
-	p, err := startBackend(t.Context(), &cpus, Backend{Service: ms, Rounds: 1})
+	p, err := StartBackend(t.Context(), &cpus, Backend{Service: ms, Rounds: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.stop()
+	defer p.Stop()
 	caller, backend := cpusOf(t, 0), cpusOf(t, p.cmd.Process.Pid)
 	if backend.Count() != 1 || caller.Count() != before.Count()-1 {
 		t.Errorf("%d processors for the backend and %d for the caller, of %d", backend.Count(), caller.Count(), before.Count())
@@ -34,7 +34,7 @@ func TestAffinity(t *testing.T) {
 			t.Errorf("processor %d belongs to both", cpu)
 		}
 	}
-	cpus.end()
+	cpus.End()
 	if after := cpusOf(t, 0); after != before {
 		t.Error("the caller did not get its processors back")
 	}

@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"context"
@@ -10,15 +10,15 @@ import (
 
 // What a call does at the backend.
 const (
-	BackendCPU      = "cpu"      // burns CPU
-	BackendMixed    = "mixed"    // burns a fifth of it, waits, and burns the rest
-	BackendBlocking = "blocking" // waits for a slot of a small pool and holds it; burns nothing
+	KindCPU      = "cpu"      // burns CPU
+	KindMixed    = "mixed"    // burns a fifth of it, waits, and burns the rest
+	KindBlocking = "blocking" // waits for a slot of a small pool and holds it; burns nothing
 )
 
 const (
-	mixedWait = 5 * time.Millisecond
-	slots     = 8
-	slotHold  = 20 * time.Millisecond
+	MixedWait = 5 * time.Millisecond
+	Slots     = 8
+	SlotHold  = 20 * time.Millisecond
 )
 
 // cheapAnswer is how many times cheaper a degraded answer is.
@@ -28,15 +28,15 @@ const cheapAnswer = 3
 // gone before it could begin.
 func (b Backend) work() func(context.Context) bool {
 	switch b.Kind {
-	case BackendMixed:
+	case KindMixed:
 		return func(ctx context.Context) bool {
 			rounds := b.rounds(ctx)
 			burn(rounds / 5)
-			time.Sleep(mixedWait)
+			time.Sleep(MixedWait)
 			burn(rounds - rounds/5)
 			return true
 		}
-	case BackendBlocking:
+	case KindBlocking:
 		return b.pool()
 	}
 	return func(ctx context.Context) bool {
@@ -62,14 +62,14 @@ func (b Backend) rounds(ctx context.Context) int {
 // connections of a database. It waits for one while its caller waits; what
 // was begun is done to its end.
 func (b Backend) pool() func(context.Context) bool {
-	free := make(chan struct{}, slots)
+	free := make(chan struct{}, Slots)
 	return func(ctx context.Context) bool {
 		select {
 		case free <- struct{}{}:
 		case <-ctx.Done():
 			return false
 		}
-		hold := slotHold
+		hold := SlotHold
 		if b.degrades(ctx) {
 			hold /= cheapAnswer
 		}

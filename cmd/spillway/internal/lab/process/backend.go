@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// A Backend is the server that a drill overloads. It runs in a separate process, on one
+// A Backend is the server that a drill overloads. It runs in a Separate process, on one
 // CPU: a plain net/http handler that does the same amount of work for each call, with
 // Spillway in front of it if configured.
 type Backend struct {
@@ -39,7 +39,7 @@ type hello struct {
 // exits the process. It first writes a hello to out.
 func (b Backend) Serve(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(1)
-	debug.SetGCPercent(gcPercent)
+	debug.SetGCPercent(GCPercent)
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // may go to the whole group; the parent decides
 	ln, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", b.Port))
 	if err != nil {

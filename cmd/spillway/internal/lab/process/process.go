@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"bytes"
@@ -12,19 +12,28 @@ import (
 	"time"
 )
 
+// A PortError says why the backend cannot listen on the requested port.
+type PortError struct {
+	Port    int
+	Problem string
+}
+
+func (e *PortError) Error() string {
+	return fmt.Sprintf("port %d cannot be used: %s", e.Port, e.Problem)
+}
+
 // BackendCommand is the first argument that starts this program as a [Backend].
 const BackendCommand = "backend"
 
 // startTimeout is the longest wait for the hello of a backend.
 const startTimeout = 10 * time.Second
 
-// A process is a Backend in a child process, or a proxy in front of one.
-type process struct {
+// A Process is a Backend in a child process, or a proxy in front of one.
+type Process struct {
 	name    string // what it is
-	url     string
-	wire    wire // how it is called
-	rounds  int
-	sheds   bool // it may refuse
+	URL     string
+	Rounds  int
+	Sheds   bool // it may refuse
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser // a Backend ends when this does
 	stderr  *head
@@ -32,14 +41,14 @@ type process struct {
 	scratch string        // directory to remove after it; empty: none
 }
 
-// startBackend starts this very program as a Backend and waits for its hello.
-// The caller must call stop.
-func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, error) {
+// StartBackend starts this very program as a Backend and waits for its hello.
+// The caller must call Stop.
+func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
 	}
-	p := &process{name: "backend", sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p := &Process{name: "backend", Sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
 	args := []string{
 		BackendCommand, fmt.Sprintf("--port=%d", b.Port), "--kind=" + b.Kind,
 		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds),
@@ -69,7 +78,7 @@ func startBackend(ctx context.Context, cpus *affinity, b Backend) (*process, err
 const signalGrace = 500 * time.Millisecond
 
 // hear waits for the child's hello. If none comes, the child is stopped.
-func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
+func (p *Process) hear(ctx context.Context, r io.Reader, port int) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	// Killing the child ends its side of the pipe, and with that the read below.
@@ -82,12 +91,12 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 		close(p.gone)
 	}()
 	if err == nil && h.Error == "" {
-		p.url, p.rounds = "http://"+h.Addr+"/", h.Rounds
+		p.URL, p.Rounds = "http://"+h.Addr+"/", h.Rounds
 		return nil
 	}
-	p.stop()
+	p.Stop()
 	if h.Error != "" {
-		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
+		return &PortError{port, h.Error}
 	}
 	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may also receive, but later
 		select {
@@ -98,14 +107,14 @@ func (p *process) hear(ctx context.Context, r io.Reader, port int) error {
 	return fmt.Errorf("the backend did not start: %w", errors.Join(context.Cause(ctx), err, p.stderr.err()))
 }
 
-// outage stops all calls of the backend for d.
-func (p *process) outage(d time.Duration) error {
+// Outage stops all calls of the backend for d.
+func (p *Process) Outage(d time.Duration) error {
 	_, err := fmt.Fprintln(p.stdin, d)
 	return err
 }
 
-// stop ends the child and waits until it is gone. It may be called again.
-func (p *process) stop() {
+// Stop ends the child and waits until it is gone. It may be called again.
+func (p *Process) Stop() {
 	_ = p.stdin.Close()
 	_ = p.cmd.Process.Kill()
 	<-p.gone
@@ -114,8 +123,8 @@ func (p *process) stop() {
 	}
 }
 
-// watch returns a copy of ctx that is cancelled when the child ends early.
-func (p *process) watch(ctx context.Context) (context.Context, context.CancelFunc) {
+// Watch returns a copy of ctx that is cancelled when the child ends early.
+func (p *Process) Watch(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {

@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"math/bits"
@@ -12,16 +12,16 @@ import (
 // affinity keeps the backend and its caller on processors of their own. Left
 // alone, the kernel likes to wake one on the processor of the other, since they
 // talk to each other all the time, and the drill then measures how the two share
-// one processor while another idles. The zero affinity changes nothing.
-type affinity struct {
+// one processor while another idles. The zero CPUs changes nothing.
+type CPUs struct {
 	all, caller, backend unix.CPUSet
 }
 
-// separate moves this process off one processor, which it sets aside for the
+// Separate moves this process off one processor, which it sets aside for the
 // backend. It does nothing where there is only one, or where it is not allowed.
-func separate() (a affinity) {
+func Separate() (a CPUs) {
 	if unix.SchedGetaffinity(0, &a.all) != nil || a.all.Count() < 2 {
-		return affinity{}
+		return CPUs{}
 	}
 	a.caller = a.all
 	last := 0 // the first ones tend to have interrupts to serve
@@ -33,13 +33,13 @@ func separate() (a affinity) {
 	a.backend.Set(last)
 	a.caller.Clear(last)
 	if pinThreads(&a.caller) != nil {
-		return affinity{}
+		return CPUs{}
 	}
 	return a
 }
 
-// end lets this process run everywhere again.
-func (a *affinity) end() {
+// End lets this process run everywhere again.
+func (a *CPUs) End() {
 	if a.all.Count() > 0 {
 		_ = pinThreads(&a.all)
 	}
@@ -47,7 +47,7 @@ func (a *affinity) end() {
 
 // start runs start, which starts the backend, on the backend's processor, as a
 // child inherits where its parent may run.
-func (a *affinity) start(start func() error) error {
+func (a *CPUs) start(start func() error) error {
 	if a.backend.Count() == 0 {
 		return start()
 	}

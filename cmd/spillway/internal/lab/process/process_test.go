@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"context"
@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 )
+
+const ms = time.Millisecond
 
 // TestMain lets this test program be a backend, as the real one can.
 func TestMain(m *testing.M) {
@@ -32,23 +34,37 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if len(os.Args) > 1 && os.Args[1] == ProxyCommand {
-		os.Exit(beFront(os.Args[2:]))
+		os.Exit(beProxy(os.Args[2:]))
 	}
 	os.Exit(m.Run())
 }
 
 // start starts a backend that is stopped when the test ends.
-func start(t *testing.T, b Backend) *process {
+func start(t *testing.T, b Backend) *Process {
 	t.Helper()
-	p, err := startBackend(t.Context(), new(affinity), b)
+	p, err := StartBackend(t.Context(), new(CPUs), b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.stop)
+	t.Cleanup(p.Stop)
 	return p
 }
 
-func isGone(p *process) bool {
+// call returns the status of one call.
+func call(t *testing.T, p *Process) (int, error) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL, nil)
+	if err != nil {
+		return 0, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, err
+	}
+	return answer.StatusCode, answer.Body.Close()
+}
+
+func isGone(p *Process) bool {
 	select {
 	case <-p.gone:
 		return true
@@ -59,35 +75,35 @@ func isGone(p *process) bool {
 
 func TestBackendServesUntilItIsStopped(t *testing.T) {
 	p := start(t, Backend{Service: ms})
-	status, err := p.wire.send(t.Context(), http.DefaultClient, p.url)
+	status, err := call(t, p)
 	if err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
-	if p.rounds <= 1 {
-		t.Errorf("calibrated to %d rounds", p.rounds)
+	if p.Rounds <= 1 {
+		t.Errorf("calibrated to %d rounds", p.Rounds)
 	}
-	p.stop()
-	p.stop() // may be called again
+	p.Stop()
+	p.Stop() // may be called again
 	if !isGone(p) {
 		t.Error("the backend is still there")
 	}
-	if _, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err == nil {
+	if _, err := call(t, p); err == nil {
 		t.Error("something still answers at the address of the backend")
 	}
 }
 
 // A protected backend answers, and refuses what it could not answer in time.
 func TestBackendThatIsProtected(t *testing.T) {
-	p := start(t, Backend{Kind: BackendBlocking, Protect: true, Service: ms, Rounds: 1})
-	if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+	p := start(t, Backend{Kind: KindBlocking, Protect: true, Service: ms, Rounds: 1})
+	if status, err := call(t, p); err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
 	var refused atomic.Bool
 	var wg sync.WaitGroup
-	for range 20 * slots { // more than wait for a backend for long
+	for range 20 * Slots { // more than wait for a backend for long
 		wg.Go(func() {
 			for begun := time.Now(); !refused.Load() && time.Since(begun) < 20*time.Second; {
-				if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err == nil && status == http.StatusServiceUnavailable {
+				if status, err := call(t, p); err == nil && status == http.StatusServiceUnavailable {
 					refused.Store(true)
 				}
 			}
@@ -95,23 +111,23 @@ func TestBackendThatIsProtected(t *testing.T) {
 	}
 	wg.Wait()
 	if !refused.Load() {
-		t.Errorf("%d callers were all served by %d slots", 20*slots, slots)
+		t.Errorf("%d callers were all served by %d slots", 20*Slots, Slots)
 	}
 }
 
 func TestOutage(t *testing.T) {
-	p := start(t, Backend{Kind: BackendCPU, Service: ms, Rounds: 1})
+	p := start(t, Backend{Kind: KindCPU, Service: ms, Rounds: 1})
 	const length = 300 * ms
-	if err := p.outage(length); err != nil {
+	if err := p.Outage(length); err != nil {
 		t.Fatal(err)
 	}
 	begun, slow := time.Now(), false
 	for time.Since(begun) < 10*time.Second && !slow { // the backend need not have heard at once
-		call := time.Now()
-		if status, err := p.wire.send(t.Context(), http.DefaultClient, p.url); err != nil || status != http.StatusOK {
+		before := time.Now()
+		if status, err := call(t, p); err != nil || status != http.StatusOK {
 			t.Fatalf("status %d, %v: an outage loses no calls", status, err)
 		}
-		slow = time.Since(call) > length/2
+		slow = time.Since(before) > length/2
 	}
 	if !slow {
 		t.Errorf("no call stood still in an outage of %v", length)
@@ -130,8 +146,8 @@ func TestBackendEndsWithItsParent(t *testing.T) {
 }
 
 func TestBackendDoesTheWorkItIsGiven(t *testing.T) {
-	if p := start(t, Backend{Service: ms, Rounds: 4711}); p.rounds != 4711 {
-		t.Errorf("%d rounds, want those that it was given", p.rounds)
+	if p := start(t, Backend{Service: ms, Rounds: 4711}); p.Rounds != 4711 {
+		t.Errorf("%d rounds, want those that it was given", p.Rounds)
 	}
 }
 
@@ -141,17 +157,17 @@ func TestBackendWithoutAPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	p, err := startBackend(t.Context(), new(affinity), Backend{Service: ms, Rounds: 1, Port: taken.Addr().(*net.TCPAddr).Port})
-	if usage, ok := errors.AsType[*UsageError](err); !ok || usage.Flag != "port" || p != nil {
+	p, err := StartBackend(t.Context(), new(CPUs), Backend{Service: ms, Rounds: 1, Port: taken.Addr().(*net.TCPAddr).Port})
+	if _, ok := errors.AsType[*PortError](err); !ok || p != nil {
 		t.Errorf("error %v, want one that names the port", err)
 	}
 }
 
 func TestWatchTellsOfABackendThatDies(t *testing.T) {
 	p := start(t, Backend{Service: ms, Rounds: 1})
-	ctx, unwatch := p.watch(t.Context())
+	ctx, unwatch := p.Watch(t.Context())
 	defer unwatch()
-	p.stop()
+	p.Stop()
 	<-ctx.Done()
 	if err := context.Cause(ctx); errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "backend ended") {
 		t.Errorf("cause %v", err)
@@ -176,16 +192,5 @@ func TestCalibrate(t *testing.T) {
 	one, two := calibrate(ms), calibrate(2*ms)
 	if ratio := float64(two) / float64(one); ratio < 1.5 || ratio > 2.5 {
 		t.Errorf("2 ms are %.2f times the rounds of 1 ms", ratio)
-	}
-}
-
-func TestCapacityIsBoundedByTheService(t *testing.T) {
-	p := start(t, Backend{Service: 5 * ms})
-	rate, err := closedLoop(t.Context(), p, 300*ms)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rate > 220 { // a busy machine makes it slower, nothing makes it faster
-		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", rate)
 	}
 }

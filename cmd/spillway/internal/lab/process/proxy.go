@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // ProxyCommand is the first argument by which this program is asked to be a proxy.
 const ProxyCommand = "proxy"
 
-// frontConfig is the configuration of the proxy: the defaults, and mode enforce. Its
+// proxyConfig is the configuration of the proxy: the defaults, and mode enforce. Its
 // listener is internal, as a protected server is, so that it believes the labels.
-const frontConfig = `mode: enforce
+const proxyConfig = `mode: enforce
 admin: {address: "off"}
 listeners:
   - name: drill
@@ -30,13 +30,13 @@ clusters:
     endpoints: [%q]
 `
 
-// frontListener is the name of its listener.
-const frontListener = "drill"
+// proxyListener is the name of its listener.
+const proxyListener = "drill"
 
-// startFront starts this very program as a proxy in front of a backend. It may run
+// StartProxy starts this very program as a proxy in front of a backend. It may run
 // where this process may: what it needs is taken from the callers, not from the
-// backend, whose capacity was measured without it. The caller must call stop.
-func startFront(ctx context.Context, backend *process) (*process, error) {
+// backend, whose capacity was measured without it. The caller must call Stop.
+func StartProxy(ctx context.Context, backend *Process) (*Process, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("finding the program to start the proxy from: %w", err)
@@ -45,7 +45,7 @@ func startFront(ctx context.Context, backend *process) (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
-	p, err := runFront(ctx, exe, dir, backend)
+	p, err := runProxy(ctx, exe, dir, backend)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the proxy: %w", err), os.RemoveAll(dir))
 	}
@@ -53,9 +53,9 @@ func startFront(ctx context.Context, backend *process) (*process, error) {
 	return p, nil
 }
 
-func runFront(ctx context.Context, exe, dir string, backend *process) (*process, error) {
-	file, upstream := filepath.Join(dir, "proxy.yaml"), strings.Trim(strings.TrimPrefix(backend.url, "http:"), "/")
-	if err := os.WriteFile(file, fmt.Appendf(nil, frontConfig, upstream), 0o600); err != nil {
+func runProxy(ctx context.Context, exe, dir string, backend *Process) (*Process, error) {
+	file, upstream := filepath.Join(dir, "proxy.yaml"), strings.Trim(strings.TrimPrefix(backend.URL, "http:"), "/")
+	if err := os.WriteFile(file, fmt.Appendf(nil, proxyConfig, upstream), 0o600); err != nil {
 		return nil, err
 	}
 	said, say, err := os.Pipe()
@@ -63,7 +63,7 @@ func runFront(ctx context.Context, exe, dir string, backend *process) (*process,
 		return nil, err
 	}
 	defer said.Close()
-	p := &process{name: "proxy", wire: backend.wire, sheds: true, stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p := &Process{name: "proxy", Sheds: true, stderr: &head{room: 4096}, gone: make(chan struct{})}
 	p.cmd = exec.Command(exe, ProxyCommand, "--config="+file, fmt.Sprintf("--ready-fd=%d", readyFD))
 	p.cmd.Stderr = p.stderr
 	p.cmd.ExtraFiles = []*os.File{say}
@@ -85,10 +85,10 @@ func runFront(ctx context.Context, exe, dir string, backend *process) (*process,
 	defer unwatch()
 	message, err := ready.Receive(said)
 	if err != nil {
-		p.stop()
+		p.Stop()
 		return nil, errors.Join(context.Cause(ctx), p.stderr.err())
 	}
-	p.url = "http://" + message.Listeners[frontListener] + "/"
+	p.URL = "http://" + message.Listeners[proxyListener] + "/"
 	return p, nil
 }
 

@@ -1,4 +1,4 @@
-package drill
+package process
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work, start := Backend{}.pool(), time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), slotHold+ms)
+		ctx, cancel := context.WithTimeout(t.Context(), SlotHold+ms)
 		defer cancel()
 		var (
 			wg     sync.WaitGroup
@@ -23,7 +23,7 @@ func TestPool(t *testing.T) {
 			served = map[time.Duration]int{}
 			left   int
 		)
-		for range 3*slots + 1 {
+		for range 3*Slots + 1 {
 			wg.Go(func() {
 				done := work(ctx)
 				mu.Lock()
@@ -36,8 +36,8 @@ func TestPool(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if served[slotHold] != slots || served[2*slotHold] != slots || left != slots+1 {
-			t.Errorf("served at %v, %d left; want %d after each %v and %d that left", served, left, slots, slotHold, slots+1)
+		if served[SlotHold] != Slots || served[2*SlotHold] != Slots || left != Slots+1 {
+			t.Errorf("served at %v, %d left; want %d after each %v and %d that left", served, left, Slots, SlotHold, Slots+1)
 		}
 	})
 }
@@ -45,8 +45,8 @@ func TestPool(t *testing.T) {
 func TestMixedWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if !(Backend{Kind: BackendMixed, Rounds: 10}).work()(t.Context()) || time.Since(start) != mixedWait {
-			t.Errorf("took %v, want %v", time.Since(start), mixedWait)
+		if !(Backend{Kind: KindMixed, Rounds: 10}).work()(t.Context()) || time.Since(start) != MixedWait {
+			t.Errorf("took %v, want %v", time.Since(start), MixedWait)
 		}
 	})
 }

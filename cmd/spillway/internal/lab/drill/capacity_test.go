@@ -1,0 +1,42 @@
+package drill
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+)
+
+// TestMain lets this test program be a backend, as the real one can.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == process.BackendCommand {
+		var b process.Backend
+		flags := flag.NewFlagSet(process.BackendCommand, flag.ExitOnError)
+		flags.DurationVar(&b.Service, "service", 0, "")
+		for _, unused := range []string{"kind", "protect", "port", "rounds"} {
+			flags.String(unused, "", "")
+		}
+		_ = flags.Parse(os.Args[2:])
+		if err := b.Serve(os.Stdin, os.Stdout); err != nil {
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestCapacityIsBoundedByTheService(t *testing.T) {
+	p, err := process.StartBackend(t.Context(), new(process.CPUs), process.Backend{Service: 5 * ms})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	rate, err := closedLoop(t.Context(), p, wire{}, 300*ms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rate > 220 { // a busy machine makes it slower, nothing makes it faster
+		t.Errorf("%.0f/s from a backend that burns 5 ms for each call", rate)
+	}
+}
