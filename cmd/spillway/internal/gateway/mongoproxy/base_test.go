@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/snappy"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed90641741/spillway"
@@ -327,8 +326,6 @@ func overload(h mongowire.Header) [][]byte {
 func compressed(t testing.TB, by byte, data []byte) []byte {
 	t.Helper()
 	switch by {
-	case mongowire.CompressorSnappy:
-		return snappy.Encode(nil, data)
 	case mongowire.CompressorZlib:
 		var b bytes.Buffer
 		w := zlib.NewWriter(&b)

@@ -37,7 +37,7 @@ func TestRead(t *testing.T) {
 		},
 		{name: "no more than the beginning", text: msg(1, 0, long), here: link.PageSize, command: "insert"},
 		{
-			name: "compressed", text: raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(body))), []byte{1}, compressed(t, 1, body)),
+			name: "compressed", text: raw(0, mongowire.OpCompressed, u32(mongowire.OpMsg), u32(uint32(len(body))), []byte{mongowire.CompressorZlib}, compressed(t, mongowire.CompressorZlib, body)),
 			command: "insert", db: "test", timeout: 250 * time.Millisecond, whole: true, noReply: true,
 		},
 		{

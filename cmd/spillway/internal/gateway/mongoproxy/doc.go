@@ -38,6 +38,9 @@
 // and for an error errorLabels and baseBackoffMS. An OP_COMPRESSED is expanded as far as
 // needed.
 //
+// zlib and zstd can be expanded in part, snappy cannot: the proxy removes snappy from the
+// compressors that a hello offers, and drivers choose another one of their list or none.
+//
 // # hello
 //
 // By default, a member of a replica set looks like a mongos: the fields about the set are

@@ -13,10 +13,10 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -73,7 +73,7 @@ type listener struct {
 	observer  spillway.Observer
 	quotas    *quotas.Set
 	logger    *slog.Logger
-	logs      *ratelimit.Limiter // of what strangers can cause
+	bounded   *slog.Logger // for lines that untrusted clients can cause
 	counts    counts
 
 	base     context.Context //nolint:containedctx // of all connections
@@ -97,7 +97,7 @@ func (p *Proxy) newListener(s *settings) (*listener, error) {
 	l.settings.Store(s)
 	l.endpoints.set(s.config.Endpoints)
 	var err error
-	if l.logs, err = ratelimit.New(ratelimit.Config{Rate: logRate}); err != nil {
+	if l.bounded, err = loglimit.New(p.logger, logRate); err != nil {
 		return nil, err
 	}
 	if l.gate, err = ingress.New(l.ingress(s)); err != nil {
@@ -169,11 +169,8 @@ func (l *listener) over(c *conn, why *end) {
 	delete(l.conns, c)
 	l.mu.Unlock()
 	l.counts.closed[why.reason].Add(1)
-	if why.reason <= Idle {
-		return
-	}
-	if _, err := l.logs.Admit(time.Now(), spillway.Call{}); err == nil {
-		l.logger.Warn("a connection was closed", "listener", l.settings.Load().config.Name, "client", c.address.String(),
+	if why.reason > Idle {
+		l.bounded.Warn("a connection was closed", "listener", l.settings.Load().config.Name, "client", c.address.String(),
 			"reason", why.reason.String(), "error", why.err)
 	}
 }

@@ -4,39 +4,27 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
-	"time"
+
+	"go.opentelemetry.io/otel"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 )
 
-// logEvery is the minimum interval between log lines, and maxError the maximum length of an
+// logRate is how many failures are logged per second, and maxError the maximum length of an
 // error in bytes.
 const (
-	logEvery = time.Minute
+	logRate  = 1.0 / 60
 	maxError = 300
 )
 
-// failures logs failures at a bounded rate. It is safe for concurrent use.
-type failures struct {
-	logger *slog.Logger
-
-	mu     sync.Mutex
-	logged time.Time
-	more   int // since then
-}
-
-// Handle implements otel.ErrorHandler.
-func (f *failures) Handle(err error) {
-	if errors.Is(err, context.Canceled) { // by Close, which makes another export
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := time.Now()
-	if !f.logged.IsZero() && now.Sub(f.logged) < logEvery {
-		f.more++
-		return
-	}
-	text := err.Error()
-	f.logger.Warn("metrics or spans were not sent", "error", text[:min(len(text), maxError)], "failures_before", f.more)
-	f.logged, f.more = now, 0
+// failures returns a handler that logs failures at a bounded rate.
+func failures(logger *slog.Logger) (otel.ErrorHandlerFunc, error) {
+	bounded, err := loglimit.New(logger, logRate)
+	return func(err error) {
+		if errors.Is(err, context.Canceled) { // by Close, which makes another export
+			return
+		}
+		text := err.Error()
+		bounded.Warn("metrics or spans were not sent", "error", text[:min(len(text), maxError)])
+	}, err
 }

@@ -32,7 +32,7 @@ const (
 type Exporter struct {
 	provider  *metric.MeterProvider
 	transport *http.Transport
-	failures  *failures
+	failures  otel.ErrorHandlerFunc
 	lastWords time.Duration
 }
 
@@ -68,7 +68,11 @@ func Start(c *config.Otel, version string, from prometheus.Gatherer, logger *slo
 	if err != nil {
 		return nil, err
 	}
-	e := &Exporter{transport: http.DefaultTransport.(*http.Transport).Clone(), failures: &failures{logger: logger}, lastWords: lastWords}
+	failed, err := failures(logger)
+	if err != nil {
+		return nil, err
+	}
+	e := &Exporter{transport: http.DefaultTransport.(*http.Transport).Clone(), failures: failed, lastWords: lastWords}
 	if secured != nil {
 		e.transport.TLSClientConfig = secured
 	}
@@ -106,7 +110,7 @@ func newExporter(c *config.Otel, timeout time.Duration, transport *http.Transpor
 }
 
 // resourceOf returns the resource attributes that identify the proxy.
-func resourceOf(c *config.Otel, version string, failed *failures) *resource.Resource {
+func resourceOf(c *config.Otel, version string, failed otel.ErrorHandler) *resource.Resource {
 	all := []attribute.KeyValue{attribute.String("service.name", "spillway"), attribute.String("service.version", version)}
 	for name, value := range c.Resource {
 		all = append(all, attribute.String(name, value)) // the last of a name counts

@@ -253,12 +253,15 @@ func TestSilence(t *testing.T) {
 func TestFailuresAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		f := failures{logger: slog.New(slog.NewTextHandler(&log, nil))}
+		f, err := failures(slog.New(slog.NewTextHandler(&log, nil)))
+		if err != nil {
+			t.Fatal(err)
+		}
 		for range 600 { // ten minutes
 			f.Handle(errors.New(strings.Repeat("x", 5000)))
 			time.Sleep(time.Second)
 		}
-		if n := strings.Count(log.String(), "\n"); n != 10 || log.Len() > 10*500 || strings.Count(log.String(), "failures_before=59") != 9 {
+		if n := strings.Count(log.String(), "\n"); n != 10 || log.Len() > 10*500 || strings.Count(log.String(), "left_out=59") != 9 {
 			t.Errorf("%d lines:\n%s", n, &log)
 		}
 	})

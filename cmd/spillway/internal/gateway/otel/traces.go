@@ -33,7 +33,7 @@ type Tracer struct {
 	tracer    trace.Tracer
 	provider  *sdk.TracerProvider
 	transport *http.Transport
-	failures  *failures
+	failures  otel.ErrorHandlerFunc
 	lastWords time.Duration
 }
 
@@ -48,7 +48,10 @@ func StartTraces(c *config.Otel, version string, logger *slog.Logger) (*Tracer, 
 		return nil, err
 	}
 	limit := ratelimit.Config{Rate: c.Traces.Rate, BurstSeconds: max(1, 1/c.Traces.Rate)}
-	t := &Tracer{ratio: c.Traces.Ratio, failures: &failures{logger: logger}, lastWords: lastWords}
+	t := &Tracer{ratio: c.Traces.Ratio, lastWords: lastWords}
+	if t.failures, err = failures(logger); err != nil {
+		return nil, err
+	}
 	if t.spans, err = ratelimit.New(limit); err != nil {
 		return nil, fmt.Errorf("otel.traces: %w", err)
 	}

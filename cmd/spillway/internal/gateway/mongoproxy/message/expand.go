@@ -3,7 +3,6 @@ package message
 import (
 	"bytes"
 	"compress/zlib"
-	"encoding/binary"
 	"errors"
 	"io"
 	"runtime"
@@ -21,7 +20,8 @@ const CompressedHead = 160 << 10
 var errCompressed = errors.New("an OP_COMPRESSED that cannot be expanded")
 
 // expand decompresses the beginning of data into dst, as far as data and the capacity of dst
-// allow, and returns it.
+// allow, and returns it. It does not support snappy, which no library expands in part; see
+// [Mask].
 func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	dst = dst[:min(len(dst), c.Size)]
 	var n int
@@ -29,8 +29,6 @@ func expand(dst []byte, c mongowire.Compressed) ([]byte, error) {
 	switch c.Compressor {
 	case mongowire.CompressorNone:
 		n = copy(dst, c.Data)
-	case mongowire.CompressorSnappy:
-		n, err = expandSnappy(dst, c.Data)
 	case mongowire.CompressorZlib:
 		n, err = expandZlib(dst, c.Data)
 	case mongowire.CompressorZstd:
@@ -99,78 +97,4 @@ func expandZstd(dst, data []byte) (int, error) {
 	n, err := io.ReadFull(z, dst)
 	zstds.Put(z)
 	return n, err
-}
-
-// expandSnappy expands a block of snappy as far as dst and data go. The libraries
-// expand whole blocks only.
-//
-// Source: the description of the format in the snappy project.
-func expandSnappy(dst, data []byte) (n int, err error) {
-	_, used := binary.Uvarint(data)
-	if used <= 0 {
-		return 0, errCompressed
-	}
-	data = data[used:]
-	for n < len(dst) {
-		if len(data) == 0 {
-			return n, io.ErrUnexpectedEOF
-		}
-		t, ok := snappyTag(data)
-		if !ok {
-			return n, io.ErrUnexpectedEOF
-		}
-		if t.length <= 0 { // more than an int holds
-			return n, errCompressed
-		}
-		data = data[t.size:]
-		if t.offset == 0 && t.literal {
-			m := copy(dst[n:], data[:min(t.length, len(data))])
-			n, data = n+m, data[m:]
-			continue
-		}
-		if t.offset <= 0 || t.offset > n {
-			return n, errCompressed
-		}
-		for range min(t.length, len(dst)-n) { // it may overlap
-			dst[n] = dst[n-t.offset]
-			n++
-		}
-	}
-	return n, nil
-}
-
-// A tag of snappy says what comes next: bytes as they are, or those from before.
-type tag struct {
-	size    int // of the tag itself
-	length  int // of what it stands for
-	offset  int // how far back that is
-	literal bool
-}
-
-// snappyTag reads the tag at the start of data, which must not be empty. It reports
-// false if not all of it is there.
-func snappyTag(data []byte) (t tag, ok bool) {
-	b := int(data[0])
-	size := [...]int{1, 2, 3, 5}[b&3]
-	if b&3 == 0 && b>>2 >= 60 {
-		size = b>>2 - 60 + 2
-	}
-	if len(data) < size {
-		return t, false
-	}
-	var extra [4]byte
-	copy(extra[:], data[1:size])
-	n := int(binary.LittleEndian.Uint32(extra[:]))
-	switch b & 3 {
-	case 0:
-		t = tag{size, b>>2 + 1, 0, true}
-		if b>>2 >= 60 {
-			t.length = n + 1
-		}
-	case 1:
-		t = tag{size, b>>2&7 + 4, b>>5<<8 | n, false}
-	default:
-		t = tag{size, b>>2 + 1, n, false}
-	}
-	return t, true
 }

@@ -52,7 +52,9 @@ func ofSet(field string) bool {
 	}
 }
 
-// A Mask is a set of changes to the answer to a hello.
+// A Mask is a set of changes to the answer to a hello. In any case it removes snappy from the
+// compressors, so that drivers choose another one or none: a message of snappy can only be
+// expanded as a whole, and the proxy reads the beginnings of messages of up to 48 MB.
 type Mask struct {
 	Hide    bool     // a replica set
 	Service [12]byte // for a client that wants a serviceId; zero if none does
@@ -69,6 +71,10 @@ func (m Mask) Apply(doc []byte) []byte {
 			continue
 		}
 		service = service || field == "serviceId"
+		if field == "compression" {
+			b.Array(field, compressors(v)...)
+			continue
+		}
 		b.Value(field, v)
 	}
 	if member && mongowire.Lookup(doc, "msg").Kind == 0 {
@@ -78,6 +84,16 @@ func (m Mask) Apply(doc []byte) []byte {
 		b.ObjectID("serviceId", m.Service)
 	}
 	return b.Document()
+}
+
+// compressors returns the names of a list without snappy.
+func compressors(list mongowire.Value) (names []string) {
+	for _, v := range mongowire.Elements(list.Array()) {
+		if name := string(v.Text()); name != "snappy" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Claimant returns the user that the first message of an authentication names, where
