@@ -110,8 +110,10 @@ func wholePage(packages []shown) []byte {
 
 This page is generated from the newest record of each package in [benchmarks/records](../benchmarks/records). Do not edit it:
 
-    make bench-record RECORD=name     # run, record, and write this page and the tables in README files
-    go run ./benchmarks/record pages  # write the pages again
+` + "```sh" + `
+make bench-record RECORD=name     # run, record, and write this page and the tables in README files
+go run ./benchmarks/record pages  # write the pages again
+` + "```" + `
 
 The time is a median with its confidence interval of 95 %, and the fastest run. Compare figures of one record only; to compare two versions of the code,
 run both in turns (see [performance.md](performance.md)). The tables of ` + "`benchmarks`" + ` put other libraries beside Spillway;

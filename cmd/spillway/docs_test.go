@@ -3,91 +3,196 @@
 package main
 
 import (
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+
+	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rate_limit_quota/v3" // of the file of Envoy
+	_ "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"                             // likewise
+	"go.yaml.in/yaml/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict/stricttest"
+	"github.com/seed90641741/spillway/internal/snippets"
+	"github.com/seed90641741/spillway/spillrlqs"
 )
 
-// triedDocuments have commands that run here. The proxy's own guide has its own tests.
-var triedDocuments = []string{"concepts", "tuning", "operations"}
-
-// TestCommandsOfDocuments runs the commands of each document with the configuration before them.
-func TestCommandsOfDocuments(t *testing.T) {
-	run := 0
-	for _, name := range triedDocuments {
-		text, err := os.ReadFile("../../docs/" + name + ".md")
-		if err != nil {
-			t.Fatal(err)
+// TestDocuments loads the files that documents show, and runs the commands with the file before them.
+func TestDocuments(t *testing.T) {
+	all, err := snippets.All(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document{valid: stricttest.Schema{File: "config.json", Text: config.Schema}.Valid(t)}
+	n := 0
+	for _, s := range all {
+		if !s.Is(snippets.Program) {
+			continue
 		}
-		file := filepath.Join(t.TempDir(), "spillway.yaml")
-		dashboard := ""
-		for _, f := range fences.FindAllStringSubmatch(string(text), -1) {
-			switch f[1] {
-			case "yaml":
-				free := strings.ReplaceAll(f[2], "127.0.0.1:8000", "127.0.0.1:0")
-				if err := os.WriteFile(file, []byte(free), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				if status, _, stderr := spill(t, "check", file); status != 0 {
-					t.Errorf("%s: %s\n%s", name, stderr, f[2])
-				}
-			case "promql":
-				checkExpression(t, name, f[2])
-			case "sh":
-				for line := range strings.Lines(f[2]) {
-					dashboard = runDocumented(t, strings.Fields(line), file, dashboard)
-					run++
+		if n++; s.File != d.name {
+			d.begin(t, s.File)
+		}
+		switch s.Kind {
+		case "yaml":
+			d.load(t, s)
+		case "promql":
+			checkExpression(t, s.String(), s.Text)
+		case "sh":
+			for i, command := range s.Commands() {
+				if s.By()[i] == snippets.Program {
+					d.runs(t, s, command)
 				}
 			}
 		}
 	}
-	if run < 7 {
-		t.Errorf("only %d commands", run)
+	if n < 30 {
+		t.Errorf("only %d snippets", n)
 	}
 }
 
-// flagName matches the name of a flag.
-var flagName = regexp.MustCompile(`^--[a-z-]+`)
+// A document is what a reader of one has.
+type document struct {
+	name, dir, dashboard string
+	valid                func(string) error // checks a configuration of the proxy
+}
 
-// runDocumented runs a command of a document, which uses a configuration file and the dashboard of
-// the proxy that an earlier command has started. A drill takes too long: it is not run, but its flags
-// must exist.
-func runDocumented(t *testing.T, words []string, file, dashboard string) (newDashboard string) {
+// begin starts another document in an empty directory, which has the files that a reader brings.
+func (d *document) begin(t *testing.T, name string) {
 	t.Helper()
-	for i, word := range words {
-		if word == "spillway.yaml" {
-			words[i] = file
+	d.name, d.dir, d.dashboard = name, t.TempDir(), ""
+	for file, from := range map[string]string{"service-config.json": "grpc.json", "bootstrap.yaml": "envoy.yaml", "mongod.conf": "mongod.yaml"} {
+		text, err := os.ReadFile("internal/gateway/importer/testdata/" + from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.write(t, file, string(text))
+	}
+}
+
+func (d *document) write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(d.dir, file), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// load checks a file in YAML: of Envoy, of "spillway quota", or else of "spillway proxy". The last one
+// is kept for the commands that follow.
+func (d *document) load(t *testing.T, s snippets.Snippet) {
+	t.Helper()
+	switch {
+	case strings.Contains(s.Text, "typed_config:"):
+		if err := checkEnvoyFilter(s.Text); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	case strings.HasPrefix(s.Text, "domain:"):
+		d.write(t, "quota.yaml", s.Text)
+		var file quotaFile
+		source := strict.Source{Name: s.String(), Text: []byte(s.Text)}
+		if err := source.Decode(&file, maxQuotaFile); err != nil {
+			t.Error(err)
+		}
+		c, err := file.config(nil)
+		if err == nil {
+			_, err = spillrlqs.New(c)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	default:
+		d.write(t, "spillway.yaml", strings.ReplaceAll(s.Text, "127.0.0.1:8000", "127.0.0.1:0"))
+		if _, err := config.Parse(s.String(), []byte(s.Text)); err != nil {
+			t.Error(err)
+		}
+		if err := d.valid(s.Text); err != nil {
+			t.Errorf("%s: %v", s, err)
 		}
 	}
-	line := strings.Join(words, " ")
+}
+
+// checkEnvoyFilter decodes filters of Envoy in YAML.
+func checkEnvoyFilter(text string) error {
+	var filters []struct {
+		Name   string
+		Config map[string]any `yaml:"typed_config"`
+	}
+	if err := yaml.Unmarshal([]byte(text), &filters); err != nil {
+		return err
+	}
+	for _, f := range filters {
+		encoded, err := json.Marshal(f.Config)
+		if err != nil {
+			return err
+		}
+		if err := protojson.Unmarshal(encoded, new(anypb.Any)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	shellWord = regexp.MustCompile(`'[^']*'|[^' ]+`)
+	flagName  = regexp.MustCompile(`^--[a-z-]+`)
+	// elsewhere are the commands that need another system, or a minute: only their flags are checked.
+	elsewhere = map[string]bool{"drill": true, "tune": true, "quota": true}
+)
+
+// runs runs a command of a document.
+func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
+	t.Helper()
+	command, output, _ := strings.Cut(command, " > ")
+	words := shellWord.FindAllString(strings.Replace(command, "go run ./cmd/spillway", "spillway", 1), -1)
+	for i, word := range words {
+		words[i] = strings.Trim(word, "'")
+		if _, err := os.Stat(filepath.Join(d.dir, word)); err == nil {
+			words[i] = filepath.Join(d.dir, word)
+		}
+	}
 	switch {
 	case words[0] == "curl":
-		url := dashboard + strings.TrimPrefix(words[len(words)-1], "http://127.0.0.1:8001")
-		if status, text := told(t, http.MethodGet, url, "", ""); status != http.StatusOK {
-			t.Errorf("%s: %d %s", line, status, text)
-		}
-	case words[0] != "spillway":
-		t.Errorf("no test runs %q", line)
+		d.asks(t, s, command)
 	case words[1] == "proxy":
-		return dashboardOf(t, start(t, append(words[1:], "--admin=127.0.0.1:0")...))
-	case words[1] == "drill":
-		help := start(t, "drill", "--help")
+		d.dashboard = dashboardOf(t, start(t, append(words[1:], "--admin=127.0.0.1:0")...))
+	case elsewhere[words[1]]:
+		help := start(t, words[1], "--help")
 		if status := help.status(t); status != 0 {
-			t.Fatalf("drill --help: status %d", status)
+			t.Fatalf("%s --help: status %d", words[1], status)
 		}
 		for _, word := range words[2:] {
-			if !strings.Contains(help.stdout.String(), flagName.FindString(word)+"=") {
-				t.Errorf("%s: drill has no flag %s", line, word)
+			if !strings.Contains(help.stdout.String(), flagName.FindString(word)) {
+				t.Errorf("%s: %s: there is no flag %s", s, command, word)
 			}
 		}
 	case words[1] == "sim" && testing.Short():
 	default:
-		if status, _, stderr := spill(t, words[1:]...); status != 0 {
-			t.Errorf("%s: status %d\n%s", line, status, stderr)
+		status, stdout, stderr := spill(t, words[1:]...)
+		if status != 0 {
+			t.Errorf("%s: %s: status %d\n%s", s, command, status, stderr)
+		}
+		if output != "" {
+			d.write(t, output, stdout)
 		}
 	}
-	return dashboard
+}
+
+// asks sends a request to the admin address of the proxy that an earlier command has started. One
+// that changes something is sent to a path that exists, and is rejected because there is no token.
+func (d *document) asks(t *testing.T, s snippets.Snippet, command string) {
+	t.Helper()
+	_, path, _ := strings.Cut(command, "http://127.0.0.1:8001")
+	method, want := http.MethodGet, http.StatusOK
+	if strings.Contains(command, " -d ") {
+		method, want = http.MethodPost, http.StatusForbidden
+	}
+	if status, text := told(t, method, d.dashboard+path, "", ""); status != want {
+		t.Errorf("%s: %s: %d %s", s, command, status, text)
+	}
 }

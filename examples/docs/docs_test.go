@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -10,32 +11,26 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/snippets"
 )
 
-// code matches the blocks of Go in a document.
-var code = regexp.MustCompile("(?ms)^```go\n(.*?)^```$")
-
-// pages returns the documents whose code is compiled, by name.
-func pages(t *testing.T) map[string]string {
+// documents returns the documents of the repository.
+func documents(t *testing.T) []snippets.Snippet {
 	t.Helper()
-	files, err := filepath.Glob("../../docs/*.md")
-	if err != nil || len(files) < 20 {
-		t.Fatalf("%d documents: %v", len(files), err)
-	}
-	all := map[string]string{}
-	for _, file := range append(files, "../../README.md") {
-		all[strings.TrimPrefix(file, "../../")] = read(t, file)
+	all, err := snippets.All(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all
 }
@@ -58,57 +53,85 @@ func flat(text string) string {
 	return b.String()
 }
 
-// Each block of Go in a document is in a file of this module, which is compiled.
-func TestCode(t *testing.T) {
-	var compiled strings.Builder
-	for _, pattern := range []string{"*.go", "../start/*/*.go"} {
+// compiled returns the programs of this module, and the examples of all packages.
+func compiled(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, pattern := range []string{"../*/*.go", "../*/*/*.go", "../../*/example_test.go"} {
 		files, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
+		if err != nil || len(files) < 6 {
+			t.Fatalf("%s: %d files: %v", pattern, len(files), err)
 		}
 		for _, file := range files {
-			if !strings.HasSuffix(file, "_test.go") {
-				compiled.WriteString(flat(read(t, file)) + "\n")
+			if strings.HasSuffix(file, "/example_test.go") || !strings.HasSuffix(file, "_test.go") {
+				all.WriteString(flat(read(t, file)) + "\n")
 			}
 		}
 	}
-	n := 0
-	for name, text := range pages(t) {
-		for _, block := range code.FindAllStringSubmatch(text, -1) {
-			if n++; !strings.Contains(compiled.String(), flat(block[1])) {
-				t.Errorf("%s has a block that no file of examples/docs or examples/start has:\n%s", name, block[1])
-			}
+	return all.String()
+}
+
+// Each block of Go in a document is in a file that is compiled.
+func TestCode(t *testing.T) {
+	all, n := compiled(t), 0
+	for _, s := range documents(t) {
+		if s.Kind != "go" {
+			continue
+		}
+		if n++; !strings.Contains(all, flat(s.Text)) {
+			t.Errorf("%s: no program in examples, and no example_test.go, has this code:\n%s", s, s.Text)
 		}
 	}
-	if n < 12 {
+	if n < 30 {
 		t.Errorf("only %d blocks", n)
 	}
 }
 
-// The commands of the first page work in an empty directory.
-func TestStart(t *testing.T) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	programs := code.FindAllStringSubmatch(read(t, "../../docs/start.md"), -1)
-	for i, file := range []string{"server/main.go", "client/main.go"} {
-		file = filepath.Join(dir, file)
-		if err := errors.Join(os.Mkdir(filepath.Dir(file), 0o700), os.WriteFile(file, []byte(programs[i][1]), 0o600)); err != nil {
-			t.Fatal(err)
+// guides are the pages about modules that have a README, too.
+var guides = map[string]string{
+	"spillgrpc": "grpc", "spillmongo": "mongodb", "spillaws": "aws", "spillxds": "xds", "spillsql": "sql", "spillredis": "redis",
+}
+
+// section returns the text below a heading.
+func section(text, heading string) string {
+	_, rest, _ := strings.Cut(text, "\n## "+heading+"\n")
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	return strings.TrimSpace(rest)
+}
+
+// The README of a module and its guide have the same commands, code and defaults.
+func TestReadmesOfModules(t *testing.T) {
+	blocks := make(map[string]string)
+	for _, s := range documents(t) {
+		if key := s.File + " " + s.Kind; blocks[key] == "" {
+			blocks[key] = s.Text // the first one
 		}
 	}
-	for _, args := range [][]string{
-		{"mod", "init", "example.com/shop"},
-		{"mod", "edit", "-require", "github.com/seed90641741/spillway@v0.1.0", "-replace", "github.com/seed90641741/spillway=" + root},
-		{"vet", "./server"},
-		{"vet", "./client"},
-	} {
-		c := exec.CommandContext(t.Context(), "go", args...)
-		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=-buildvcs=false")
-		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+	for module, guide := range guides {
+		readme, page := module+"/README.md", "docs/"+guide+".md"
+		for _, kind := range []string{"sh", "go"} {
+			if a, b := blocks[readme+" "+kind], blocks[page+" "+kind]; a != b || a == "" {
+				t.Errorf("%s begins with %q, %s with %q", readme, a, page, b)
+			}
+		}
+		a, b := section(read(t, "../../"+readme), "What it does by default"), section(read(t, "../../"+page), "Defaults")
+		if a != b || a == "" {
+			t.Errorf("defaults of %s:\n%s\ndefaults of %s:\n%s", readme, a, page, b)
+		}
+	}
+}
+
+// Guides to protocols and proxies have the same sections in the same order.
+func TestShape(t *testing.T) {
+	for _, guide := range []string{"http", "grpc", "mongodb", "aws", "xds", "sql", "redis", "proxy", "mongodb-proxy"} {
+		text := read(t, "../../docs/"+guide+".md")
+		at := 0
+		for _, heading := range []string{"Install", "Ten lines", "Defaults", "What is rejected when", "Knobs", "Metrics", "Limits"} {
+			i := strings.Index(text, "\n## "+heading+"\n")
+			if i < at {
+				t.Errorf("docs/%s.md lacks the section %q, or has it in another order", guide, heading)
+			}
+			at = max(at, i)
 		}
 	}
 }
@@ -230,5 +253,36 @@ func TestStores(t *testing.T) {
 		t.Errorf("xds: %v", err)
 	}
 }
+
+func TestConnect(t *testing.T) {
+	mux := http.NewServeMux()
+	s := httptest.NewServer(mux)
+	defer s.Close()
+	calls, err := connected(mux, s.URL, func(_ context.Context, r *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
+		return connect.NewResponse(wrapperspb.String("user " + r.Msg.GetValue())), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := calls.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("7")))
+	if err != nil || answer.Msg.GetValue() != "user 7" {
+		t.Errorf("%v, %v", answer, err)
+	}
+}
+
+func TestObservers(t *testing.T) {
+	if _, err := logs(); err != nil {
+		t.Error(err)
+	}
+	observer, _, _, err := telemetry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := observer.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+var _ = prom // registers with the default registry, which takes a collector once
 
 var _ = cache // TestRedis of examples/tasks runs the same calls

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed90641741/spillway/internal/snippets"
 )
 
 const version = "v0.1.0"
@@ -113,7 +115,7 @@ func newUser(t *testing.T, r *release, proxy string) *user {
 		t.Fatal(err)
 	}
 	// What comes from the module cache was checked when it got there.
-	return &user{t, t.TempDir(), append(env, "GOSUMDB=off")}
+	return &user{t, t.TempDir(), append(env, "GOSUMDB=off", "GOFLAGS=-modcacherw -trimpath")}
 }
 
 // runs a command in a directory of the user.
@@ -139,12 +141,55 @@ func (u *user) writes(name, text string) {
 	}
 }
 
-// TestUser installs the program, gets every module and builds the examples of the repository,
-// from an empty directory. The examples have the code of the README (package examples/docs).
+// documents returns the blocks of code of all documents.
+func documents(t *testing.T) []snippets.Snippet {
+	t.Helper()
+	all, err := snippets.All(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// installs returns the commands in documents that get or install something.
+func installs(t *testing.T) (all []string) {
+	t.Helper()
+	for _, s := range documents(t) {
+		for _, command := range s.Commands() {
+			if strings.HasPrefix(command, "go get ") || strings.HasPrefix(command, "go install ") {
+				all = append(all, command)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// TestUser runs each command of a document that gets a module or installs the program, each in an empty directory, and
+// builds the examples of the repository. The examples have the code of the documents (package examples/docs).
 func TestUser(t *testing.T) {
 	r, proxy := published(t)
 	u := newUser(t, r, proxy)
-	u.runs("", "go", "install", "-trimpath", r.prefix+"/cmd/spillway@"+version)
+	commands := installs(t)
+	for i, m := range r.modules {
+		command := "go get " + m.path
+		if m.dir == "cmd/spillway" {
+			command = "go install " + m.path + "@latest"
+		}
+		if !slices.Contains(commands, command) {
+			t.Errorf("no document has the command %q", command)
+		}
+		dir, words := fmt.Sprint("own", i), strings.Fields(command)
+		u.writes(dir+"/go.mod", "module example.org/own\n\ngo 1.26.0\n")
+		u.runs(dir, words[0], words[1:]...)
+		if words[1] == "get" {
+			u.writes(dir+"/own.go", fmt.Sprintf("package own\n\nimport _ %q\n", m.path))
+			u.runs(dir, "go", "build", "./...")
+		}
+	}
+	if len(commands) != len(r.modules) {
+		t.Errorf("%d modules, but documents have the commands %q", len(r.modules), commands)
+	}
 	for _, v := range u.env {
 		if gopath, ok := strings.CutPrefix(v, "GOPATH="); ok {
 			if got := u.runs("", filepath.Join(gopath, "bin", "spillway"), "--version"); !strings.HasPrefix(got, "spillway "+version+" ") {
@@ -152,19 +197,6 @@ func TestUser(t *testing.T) {
 			}
 		}
 	}
-
-	u.writes("own/go.mod", "module example.org/own\n\ngo 1.26.0\n")
-	imports := new(strings.Builder)
-	for _, m := range r.modules {
-		if m.dir != "cmd/spillway" {
-			fmt.Fprintf(imports, "import _ %q\n", m.path)
-		}
-	}
-	u.writes("own/all.go", "package own\n\n"+imports.String())
-	for _, m := range r.modules {
-		u.runs("own", "go", "get", m.path+"@"+version)
-	}
-	u.runs("own", "go", "build", "-trimpath", "./...")
 
 	u.builds(r, "examples")
 }
