@@ -58,6 +58,7 @@ type Admission struct {
 	observed    *observed              // the same request at the gates that observe; nil: none does
 
 	quota, flight, shed spillway.Ticket // there is none of the rate limit
+	cost                learnedCost
 }
 
 // observed is the way that a request would take through the gates that observe if they
@@ -235,6 +236,9 @@ func (a *Admission) Done(now time.Time, o spillway.Outcome) (wake bool) {
 // end settles each gate that admitted the request with the outcome, and reports it. err is
 // why the request was not started, if it was not.
 func (a *Admission) end(now time.Time, o spillway.Outcome, err error) (wake bool) {
+	if a.settings.config.Costs != nil {
+		a.endCost(now, o)
+	}
 	a.quota.Settle(now, o)
 	if a.flight.By != nil || a.shed.By != nil {
 		a.flight.Settle(now, o)

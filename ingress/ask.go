@@ -25,6 +25,9 @@ func (a *Admission) ask(gate int, from *ratelimit.Caller, step *Step) (admits bo
 func (a *Admission) pay(step *Step) (admits bool) {
 	var err error
 	a.quota, err = a.settings.quota.Admit(a.start, a.call)
+	if err == nil && a.cost.extra != 0 {
+		a.settings.quota.Charge(a.start, &a.quota, a.cost.extra)
+	}
 	return step.reject(err)
 }
 

@@ -1,6 +1,7 @@
 package ingress
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
@@ -23,6 +25,16 @@ type Config struct {
 	RateLimit ratelimit.Config
 	// Quota limits the use of each customer. Without an Allocator there is no quota.
 	Quota quota.Config
+	// Costs, if not nil, learns the cost of requests by key, in processor time of this process.
+	// The quota charges it in place of Quota.Cost once it is known. Rates and capacities of the
+	// Allocator are then in the unit of Costs: milliseconds of processor time per second, by default. Servers of
+	// one process should share one Estimator.
+	Costs *cost.Estimator
+	// CostKey returns the key by which Costs tells requests apart. It is called once for
+	// each request and must be quick and safe for concurrent use. It must return "" where the
+	// key would be a name that clients invent. Nil means the customer where the Allocator of the quota
+	// knows it, and else "".
+	CostKey func(spillway.Call) string
 	// MaxInFlight is the maximum number of requests at work at once. Others wait, and are
 	// rejected, in the order of their criticality. The server measures by itself how many
 	// requests it can run; this limit is for resources that it does not measure, such as the
@@ -93,6 +105,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxInFlight > math.MaxInt32 {
 		return c, invalid.Field("ingress", "MaxInFlight", c.MaxInFlight, "at most %d", math.MaxInt32)
 	}
+	if c.CostKey == nil {
+		c.CostKey = c.knownCustomer
+	}
 	var err error
 	c.Trust, err = c.Trust.withDefaults()
 	return c, err
@@ -108,6 +123,7 @@ type settings struct {
 	queues    bool                 // there is a gate with a queue
 	limiter   *ratelimit.Limiter
 	quota     *quota.Quota        // nil: none
+	baseCost  float64             // what it charges when it admits a request
 	flight    shedder             // at most MaxInFlight
 	shed      shedder             // as many as make sense
 	histogram *attempts.Histogram // inside
@@ -134,6 +150,7 @@ func build(c Config) (*settings, error) {
 	} else if s.quota, err = quota.New(c.Quota); err != nil {
 		return nil, invalid.In("ingress", "Quota", err)
 	}
+	s.baseCost = max(cmp.Or(c.Quota.Cost, 1), 0)
 	if c.MaxInFlight <= 0 {
 		s.modes[flightGate] = spillway.ModeOff
 	}

@@ -98,6 +98,9 @@ func (a *Admission) enter(from *ratelimit.Caller, step *Step) (runs bool) {
 			last:      Step{Verdict: shed.Run},
 		}
 	}
+	if st.config.Costs != nil {
+		a.beginCost()
+	}
 	st.observe(a.start, &a.call)
 	if c.signals.due(a.start) {
 		c.refresh(st, a.start)
@@ -120,6 +123,9 @@ func (c *Core) Reject(ctx context.Context, now time.Time, call *spillway.Call, f
 		}
 		if err := c.refuses(st, gate, now, call, from); err != nil {
 			st.observe(now, call)
+			if st.config.Costs != nil {
+				st.config.Costs.Reject(now)
+			}
 			if st.config.Observer != nil {
 				a := Admission{settings: st, ctx: ctx, call: *call, start: now}
 				a.reportRejection(gate, err)

@@ -1,6 +1,10 @@
 package load
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/internal/cputime"
+)
 
 // process is the processor time of this process.
 type process struct {
@@ -10,7 +14,7 @@ type process struct {
 }
 
 func openProcess(e *executor) (source, error) {
-	p := &process{used: processTime, executor: e}
+	p := &process{used: cputime.Process, executor: e}
 	var err error
 	if p.before, err = p.used(); err != nil {
 		return nil, err

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/cputime"
 )
 
 var t0 = time.Unix(1e9, 0)
@@ -195,7 +197,7 @@ func TestQuantile(t *testing.T) {
 }
 
 func TestCPU(t *testing.T) {
-	if _, err := processTime(); err != nil {
+	if _, err := cputime.Process(); err != nil {
 		t.Skip(err)
 	}
 	m := must(t, Config{})

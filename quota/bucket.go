@@ -56,6 +56,8 @@ type customer struct {
 	least      int                                // the lowest class that is admitted
 	wants      float64                            // when last reported
 	used       float64                            // cost charged since then
+	admitted   uint64                             // calls since then
+	mean       float64                            // cost of an admitted call in the lease before
 	offered    [spillway.Criticalities]float64    // cost since then, refused calls included
 	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
 	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
@@ -68,6 +70,7 @@ func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait
 		return wait
 	}
 	c.calls[class].AdmittedTotal++
+	c.admitted++
 	c.charge(at, class, cost)
 	return 0
 }
@@ -100,6 +103,10 @@ func (c *customer) charge(at time.Duration, class int, cost float64) {
 	}
 }
 
+// reject counts the demand of a rejected call. Its cost is not known, so it is that of the calls
+// that were admitted before, and at least what is charged at admission.
+func (c *customer) reject(class int, cost float64) { c.offered[class] += max(cost, c.mean) }
+
 // demand says what the customer would use, and resets the counters.
 func (c *customer) demand(at time.Duration) Demand {
 	d := Demand{Customer: c.name, Has: c.rate, Elapsed: at - c.leased}
@@ -110,6 +117,9 @@ func (c *customer) demand(at time.Duration) Demand {
 			sum += cost
 		}
 		c.wants = sum / d.Elapsed.Seconds()
+		if c.admitted > 0 {
+			c.mean, c.admitted = c.used/float64(c.admitted), 0
+		}
 		c.offered, c.used = [spillway.Criticalities]float64{}, 0
 	}
 	d.Wants = c.wants

@@ -143,3 +143,26 @@ func TestLeastDepthOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// The demand of rejected calls is what calls before them were charged on average.
+func TestDemandOfRejectedCalls(t *testing.T) {
+	r := &recorder{grant: Grant{Rate: 100}}
+	q := must(t, Config{Allocator: r})
+	for second := range 3 {
+		now := t0.Add(time.Duration(second) * time.Second)
+		for range 10 {
+			if ticket, err := q.Admit(now, callOf("c", critical)); err == nil {
+				q.Charge(now, &ticket, 49)
+			}
+		}
+		if q.Reject(now, callOf("c", critical)) == nil {
+			t.Fatal("want a rejection")
+		}
+	}
+	if got := r.demands[1].Wants; got != 2*50+9 {
+		t.Errorf("2 of 11 calls are admitted and cost 50 each: a demand of %v", got)
+	}
+	if got := r.demands[2].Wants; got != 11*50 {
+		t.Errorf("11 calls of 50 each are a demand of %v", got)
+	}
+}

@@ -119,10 +119,11 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	defer q.mu.Unlock()
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
-	c.offered[class] += q.cfg.Cost
 	if wait := c.admit(q.at, q.burst, class, q.cfg.Cost); wait > 0 {
+		c.reject(class, q.cfg.Cost)
 		return spillway.Ticket{}, refusal(class, wait)
 	}
+	c.offered[class] += q.cfg.Cost
 	epoch := uint64(c.generation)<<32 | uint64(place)
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
 }
@@ -140,7 +141,7 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	if wait == 0 {
 		return nil
 	}
-	c.offered[class] += q.cfg.Cost
+	c.reject(class, q.cfg.Cost)
 	return refusal(class, wait)
 }
 

@@ -36,6 +36,7 @@ var table = map[string]row{
 	"fault":                {level: words},
 	"internal/archtest":    {level: helpers},                                    // whose tests read internal/snippets
 	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
+	"internal/cputime":     {level: words},
 	"internal/elapsed":     {level: words},
 	"internal/ejection":    {level: policies}, // which stands on the words
 	"internal/final":       {level: policies}, // likewise
@@ -52,6 +53,7 @@ var table = map[string]row{
 	"attempts":    {level: policies},
 	"budget":      {level: policies},
 	"concurrency": {level: policies},
+	"cost":        {level: policies},
 	"inflight":    {level: policies, waits: "inflight/acquire.go"},
 	"load":        {level: policies},
 	"quota":       {level: policies},

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,8 +17,6 @@ import (
 
 type result struct {
 	mutants []*mutant
-	known   survivors
-	all     bool // mutants and tests were run
 }
 
 // A test is a test function, an example, or the seeds of a fuzz target.
@@ -39,11 +36,7 @@ type runner struct {
 // ones follow one by one, as most mutants are dead by then.
 const quick = time.Second
 
-func examine(dir, only, which string, workers int) (found *result, err error) {
-	wanted, err := regexp.Compile(which)
-	if err != nil {
-		return nil, err
-	}
+func examine(dir, only string, workers int) (found *result, err error) {
 	work, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return nil, err
@@ -57,7 +50,6 @@ func examine(dir, only, which string, workers int) (found *result, err error) {
 	if err := r.measure(only); err != nil {
 		return nil, err
 	}
-	mutants = slices.DeleteFunc(mutants, func(m *mutant) bool { return !wanted.MatchString(m.at + " " + m.change) })
 	todo := make(chan *mutant)
 	var wait sync.WaitGroup
 	for range workers {
@@ -72,7 +64,7 @@ func examine(dir, only, which string, workers int) (found *result, err error) {
 	}
 	close(todo)
 	wait.Wait()
-	return &result{mutants: mutants}, nil
+	return &result{mutants}, nil
 }
 
 // measure runs each test alone, without a mutant, and notes how long it takes and which

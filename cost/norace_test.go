@@ -1,5 +1,5 @@
 //go:build !race
 
-package spilltest
+package cost
 
 const raceEnabled = false

@@ -1,12 +1,13 @@
 //go:build !unix
 
-package load
+package cputime
 
 import (
 	"errors"
 	"time"
 )
 
-func processTime() (time.Duration, error) {
+// Process returns an error.
+func Process() (time.Duration, error) {
 	return 0, errors.New("cpu: processor time is read on Unix only")
 }

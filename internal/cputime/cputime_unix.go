@@ -1,6 +1,6 @@
 //go:build unix
 
-package load
+package cputime
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// processTime returns the processor time, user and system, of this process.
-func processTime() (time.Duration, error) {
+// Process returns the processor time, user and system, that this process has used.
+func Process() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0, fmt.Errorf("cpu: getrusage: %w", err)

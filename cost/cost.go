@@ -1,0 +1,227 @@
+package cost
+
+import (
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/internal/elapsed"
+)
+
+// The places of what is no key.
+const (
+	background = iota // seconds
+	rejected          // calls
+	shared            // calls of keys without a place
+	named             // the first key with a place
+)
+
+const (
+	// leastIntervals is in how many intervals a key must have been before its cost is used: the error of fewer
+	// is not known well.
+	leastIntervals = 5
+	// idleKey is how long a key has no calls before its place is given to another.
+	idleKey = 10 * time.Minute
+	// maxName is the maximum length of the name of a key with a place.
+	maxName = 256
+)
+
+// An Estimator learns the cost of calls by key. It is safe for concurrent use and must not be
+// copied; make one with [New]. There should be one in a process, as there is one processor
+// time.
+type Estimator struct {
+	mu     sync.Mutex
+	config Config
+	clock  elapsed.Clock
+	at     time.Duration
+	places map[string]int
+	keys   []key // the first ones are no keys
+	full   bool  // no place becomes free in this interval
+	window window
+	filter filter
+}
+
+// key is what is known of the calls of a key.
+type key struct {
+	name       string
+	generation uint32 // of the keys that had this place
+	calls      uint64
+	intervals  int           // with calls
+	latest     time.Duration // call
+	used       bool
+	cost       float64 // that is used, in units
+}
+
+// New returns an Estimator that knows no costs, or an error that names the field of c that is out
+// of range.
+func New(c Config) (*Estimator, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Estimator{config: c, places: make(map[string]int, c.MaxKeys), keys: make([]key, named, named+c.MaxKeys)}
+	e.filter.init(named + c.MaxKeys)
+	e.window.init(named + c.MaxKeys)
+	return e, nil
+}
+
+// A Ticket is a call that runs. It is a plain value.
+type Ticket struct {
+	begin      time.Duration
+	place      uint32
+	generation uint32
+}
+
+// Begin counts the begin of a call of a key at the time now. The name "" is the key that all
+// calls without a key of their own share. If known is set, cost is what the call will cost on average, in units. Call
+// [Estimator.Done] with the Ticket exactly once if the call has run. Begin allocates only for a new key.
+func (e *Estimator) Begin(now time.Time, name string) (t Ticket, cost float64, known bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.see(now)
+	place := e.place(name)
+	k := &e.keys[place]
+	k.latest = e.at
+	return Ticket{e.at, uint32(place), k.generation}, k.cost, k.used
+}
+
+// Done counts a call that has run from its Begin to the time now.
+func (e *Estimator) Done(now time.Time, t Ticket) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at = e.clock.See(now)
+	place := int(t.place)
+	if place < shared || place >= len(e.keys) {
+		return // not a Ticket of Begin
+	}
+	if e.keys[place].generation != t.generation {
+		place = shared
+	}
+	e.keys[place].calls++
+	e.window.add(place, t.begin, e.at)
+}
+
+// Reject counts a call that was rejected at the time now. The process takes time for such a call, too.
+func (e *Estimator) Reject(now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.see(now)
+	e.keys[rejected].calls++
+	e.window.add(rejected, e.at, e.at)
+}
+
+// KeyStats says what is known of the cost of a key.
+type KeyStats struct {
+	// Key is the key: "" for calls that share a cost.
+	Key string
+	// Cost is the processor time of a call, and StandardError is that of Cost.
+	Cost, StandardError time.Duration
+	// Used says whether the error is small enough for Cost to be used.
+	Used bool
+	// Calls is the number of calls that have ended.
+	Calls uint64
+}
+
+// Stats is what an [Estimator] has learned.
+type Stats struct {
+	// Background is the processor time per second that no call explains.
+	Background float64
+	// Rejected is the processor time of a rejected call.
+	Rejected time.Duration
+	// Keys are the keys with calls, the shared one first.
+	Keys []KeyStats
+}
+
+// Stats returns what e has learned. It allocates.
+func (e *Estimator) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := Stats{Background: e.filter.cost[background], Rejected: seconds(e.filter.cost[rejected])}
+	for place := shared; place < len(e.keys); place++ {
+		k := &e.keys[place]
+		s.Keys = append(s.Keys, KeyStats{
+			Key: k.name, Cost: seconds(e.filter.cost[place]), StandardError: seconds(e.filter.deviation(place)),
+			Used: k.used, Calls: k.calls,
+		})
+	}
+	return s
+}
+
+// seconds returns s as a Duration, the largest one if it is more.
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s*float64(time.Second), math.MaxInt64/2))
+}
+
+// see takes note of the time, and ends the interval if it is over.
+func (e *Estimator) see(now time.Time) {
+	e.at = e.clock.See(now)
+	if e.window.open && e.at-e.window.from() < e.config.Interval {
+		return
+	}
+	e.full = false
+	used, err := e.config.CPU()
+	if x := e.window.end(e.at, used, err == nil); x != nil && x.valid(e.config.Interval) {
+		e.learn(x)
+	}
+	e.window.begin(e.at, used, err == nil)
+}
+
+// learn takes in an interval, and decides which costs are used.
+func (e *Estimator) learn(x *interval) {
+	x.counts[background] = (x.to - x.from).Seconds()
+	e.filter.learn(x.counts[:len(e.keys)], x.used.Seconds())
+	unit := e.config.Unit.Seconds()
+	for place := shared; place < len(e.keys); place++ {
+		k := &e.keys[place]
+		if x.counts[place] > 0 {
+			k.intervals++
+		}
+		cost, deviation := e.filter.cost[place], e.filter.deviation(place)
+		switch {
+		case k.intervals >= leastIntervals && deviation <= e.config.MaxError*max(cost, unit):
+			k.used, k.cost = true, max(cost, deviation)/unit
+		case k.used: // what was known before, unless it is wrong now
+			k.cost = min(max(k.cost, (cost-2*deviation)/unit), (cost+2*deviation)/unit)
+		}
+	}
+}
+
+// place returns the place of a key, after making room for a new one.
+func (e *Estimator) place(name string) int {
+	if name == "" {
+		return shared
+	}
+	if place, ok := e.places[name]; ok {
+		return place
+	}
+	place := len(e.keys)
+	switch {
+	case e.full || len(name) > maxName:
+		return shared
+	case place < cap(e.keys):
+		e.keys = append(e.keys, key{})
+	default:
+		if place = e.idle(); place == shared {
+			e.full = true
+			return shared
+		}
+		delete(e.places, e.keys[place].name)
+		e.window.forget(place)
+	}
+	e.filter.forget(place)
+	e.keys[place] = key{name: strings.Clone(name), generation: e.keys[place].generation + 1}
+	e.places[e.keys[place].name] = place
+	return place
+}
+
+// idle returns the place of a key without calls for long, the shared place if there is
+// none.
+func (e *Estimator) idle() int {
+	for place := named; place < len(e.keys); place++ {
+		if e.at-e.keys[place].latest >= idleKey {
+			return place
+		}
+	}
+	return shared
+}

@@ -1,0 +1,72 @@
+// Package cost learns how much processor time the calls of each key (a customer, a route)
+// take, so that quotas can count processor time in place of requests. A customer with few
+// expensive calls then gets no more than its share.
+//
+// # Algorithm
+//
+// The process knows the processor time y that it has used in each interval, and how many calls
+// n_k of each key k ran in it. An [Estimator] fits the linear model
+//
+//	y = θ_0·seconds + Σ n_k·θ_k + noise
+//
+// by recursive least squares, in the form of a Kalman filter. θ_k ≥ 0 is the cost of a call. θ_0
+// is the background: work that no call explains. P is the covariance of the errors of θ, so the
+// standard error of a cost is √P_kk. For each interval, with x = (seconds, n):
+//
+//	P     *= exp(seconds/memory)                   old intervals count less
+//	R      = φ·max(Σ n_k·θ_k², y²/Σn_k) + tick²    variance of the noise
+//	S      = xᵀPx + R                              variance of e
+//	e      = y − xᵀθ, limited to ±3√S              one odd interval moves the costs little (Huber)
+//	θ     += Px·e/S
+//	P     −= (Px)(Px)ᵀ/S
+//	φ     += (φ/8)·(R/S)·(e²/S − 1)                variance of the cost of a call, in units of θ_k²
+//	θ     −= P_k·θ_k/P_kk where θ_k < 0            the nearest θ without negative costs
+//
+// If two intervals in a row have e beyond the limit, with the same sign, then costs have changed:
+// all keys in the interval get the errors of new keys. The cost of a new key is
+// 0 ± y/n_k, since the calls cannot take more than all of the processor time.
+//
+// Two keys that are always called together keep such a wide error, as only their sum is
+// known. The error of θ_0 is at most 5 % of a processor. So a constant load is not mistaken for
+// background, unless it is that small. Rejected calls are a key of their own.
+//
+// A call counts where it runs: each interval counts the part of the call that lies in it, by
+// time. Therefore an interval is used only after four more have ended. Work that a call has
+// done earlier than that counts as background.
+//
+// # When a cost is used
+//
+// A cost is used once its standard error is at most MaxError of the cost, or of one Unit if
+// that is more, and the key was in five intervals. The cost that is charged is at
+// least the standard error, so that no call is free. When the error becomes wide again, the
+// last cost stays in use, moved into two standard errors around the present estimate.
+//
+// # Limits, and who could abuse them
+//
+// A customer whose calls always come together with calls of another makes both errors wide: new
+// keys are then charged as without learning, and known ones as before. It cannot move its
+// cost to the other, since each interval in which the ratio of the two differs
+// counts against it. A known customer cannot make its cost unknown by calls that vary; it is charged
+// at least half of what it uses (TestAlternation). A new customer whose calls vary by a factor of 100 every
+// few seconds may stay unknown for minutes. Keys that are always called by the same
+// customers at once, such as the routes of one page, are not told apart: use customers as keys.
+// Keys beyond MaxKeys share one cost. A key must not be a name that clients invent: use "" for
+// those, which is the key of all calls that share a cost.
+//
+// # Constants
+//
+// A correct model exceeds 3√S in 0.3 % of all intervals. φ starts at 1, as for exponentially
+// distributed costs, is an average of about 8 intervals, and is 0.01 to 1000. The memory is 300 s: a
+// slow drift is followed within minutes, and changes are found by the limit. A rejection
+// takes 0 ± 100 µs at first. The tick of 4 ms is the resolution of kernels that
+// count processor time in ticks. Intervals longer than four times Config.Interval are ignored, as the
+// process stood still or had no calls. TestConstants halves and
+// doubles each of these. Only the limit matters much: half of it takes noise for changes, and with
+// double of it a doubled cost is learned slowly.
+//
+// # Source
+//
+// Site Reliability Engineering, chapter 21, measures quotas in CPU seconds, and says that
+// requests per second are a poor metric. Kalman (1960), "A New Approach to Linear Filtering and
+// Prediction Problems"; Huber (1964), "Robust Estimation of a Location Parameter".
+package cost

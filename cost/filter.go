@@ -1,0 +1,197 @@
+package cost
+
+import "math"
+
+// constants are described in the package comment.
+type constants struct {
+	limit      float64 // of e, in standard deviations
+	memory     float64 // seconds
+	tick       float64 // seconds
+	firstNoise float64 // of φ
+	leastNoise float64 // of φ
+	mostNoise  float64 // of φ
+	noiseRate  float64 // weight of an interval in φ
+	rejected   float64 // first error of the cost of a rejected call, in seconds
+	background float64 // greatest error of the background, in processors
+}
+
+var standard = constants{
+	limit: 3, memory: 300, tick: 4e-3, firstNoise: 1, leastNoise: 0.01, mostNoise: 1000, noiseRate: 1. / 8,
+	rejected: 100e-6, background: 0.05,
+}
+
+// A filter is a Kalman filter: costs, and the covariance of their errors.
+type filter struct {
+	constants
+
+	cost  []float64   // seconds
+	p     [][]float64 // covariance
+	prior []float64   // the most that a variance can be
+	noise float64     // φ
+	odd   bool        // the latest interval was not explained
+	above bool        // it used more than that
+	px    []float64   // scratch
+}
+
+func (f *filter) init(places int) {
+	f.cost, f.prior, f.px = make([]float64, places), make([]float64, places), make([]float64, places)
+	f.p = make([][]float64, places)
+	for i := range f.p {
+		f.p[i] = make([]float64, places)
+	}
+	f.constants, f.noise = standard, standard.firstNoise
+	f.prior[background] = f.first(background, 1, 0)
+	f.p[background][background] = f.prior[background]
+}
+
+// forget resets a place.
+func (f *filter) forget(place int) {
+	f.cost[place], f.prior[place] = 0, 0
+	for i := range f.p {
+		f.p[i][place], f.p[place][i] = 0, 0
+	}
+}
+
+// deviation returns the standard error of a cost.
+func (f *filter) deviation(place int) float64 { return math.Sqrt(f.p[place][place]) }
+
+// learn takes in an interval: x are its seconds and the calls by place, and y the processor
+// seconds that were used.
+func (f *filter) learn(x []float64, y float64) {
+	f.forgetOld(x, y)
+	px, variance, e := f.px[:len(x)], 0.0, y
+	for i, row := range f.p[:len(x)] {
+		px[i] = dot(row, x)
+		variance += float64(px[i] * x[i])
+		e -= float64(x[i] * f.cost[i])
+	}
+	noise := float64(f.noise*f.spread(x, y)) + f.tick*f.tick
+	total := variance + noise
+	surprise := float64(e*e) / total
+	explained := surprise <= f.limit*f.limit
+	if !explained {
+		e = math.Copysign(f.limit*math.Sqrt(total), e)
+	}
+	for i, row := range f.p[:len(x)] {
+		f.cost[i] += float64(px[i]*e) / total
+		for j := range row[:len(x)] {
+			row[j] -= float64(px[i]*px[j]) / total
+		}
+		row[i] = max(row[i], 0)
+	}
+	f.noise += float64(f.noiseRate*f.noise*noise/total) * (min(surprise, f.limit*f.limit) - 1)
+	f.noise = min(max(f.noise, f.leastNoise), f.mostNoise)
+	f.project(len(x))
+	f.disagree(x, y, explained, e > 0)
+}
+
+// forgetOld widens the errors as time passes, up to the ones of new keys, and begins to learn
+// new keys.
+func (f *filter) forgetOld(x []float64, y float64) {
+	by := math.Exp(x[background] / f.memory)
+	for i, row := range f.p[:len(x)] {
+		for j := range row[:len(x)] {
+			row[j] *= by
+		}
+		if i != background && x[i] > 0 {
+			first := f.first(i, x[i], y)
+			if f.prior[i] == 0 {
+				row[i] = first
+			}
+			f.prior[i] = max(f.prior[i], first)
+		}
+	}
+	for i := range x {
+		if v := f.p[i][i]; v > f.prior[i] {
+			f.scale(i, len(x), math.Sqrt(f.prior[i]/v))
+		}
+	}
+}
+
+// scale multiplies the error of a cost.
+func (f *filter) scale(i, n int, by float64) {
+	for j := range n {
+		f.p[i][j] *= by
+		f.p[j][i] *= by
+	}
+}
+
+// first returns the variance of the cost of a new key with n calls.
+func (f *filter) first(place int, n, y float64) float64 {
+	if place == background {
+		return f.background * f.background
+	}
+	most := max(y, f.tick) / max(n, 1)
+	if place == rejected {
+		most = min(most, f.rejected)
+	}
+	return float64(most * most)
+}
+
+// spread returns the variance of what the calls use, where that of one call is the square of
+// its cost.
+func (f *filter) spread(x []float64, y float64) float64 {
+	sum, calls := 0.0, 0.0
+	for i := background + 1; i < len(x); i++ {
+		calls += x[i]
+		sum += float64(x[i] * f.cost[i] * f.cost[i])
+	}
+	return max(sum, float64(y*y)/max(calls, 1))
+}
+
+// disagree restarts after two intervals in a row that the costs do not explain, both with more
+// use than that or both with less.
+func (f *filter) disagree(x []float64, y float64, explained, above bool) {
+	switch {
+	case explained:
+		f.odd = false
+	case f.odd && f.above == above:
+		f.restart(x, y)
+		f.odd = false
+	default:
+		f.odd, f.above = true, above
+	}
+}
+
+// restart gives all keys of an interval the errors of new keys.
+func (f *filter) restart(x []float64, y float64) {
+	for i := range x {
+		if x[i] == 0 {
+			continue
+		}
+		for j := range x {
+			f.p[i][j], f.p[j][i] = 0, 0
+		}
+		f.p[i][i] = f.first(i, x[i], y)
+	}
+}
+
+// project moves the costs to the nearest ones, as measured by the covariance, without negative ones.
+func (f *filter) project(n int) {
+	for range n {
+		worst, least := -1, 0.0
+		for i := range n {
+			if v := f.p[i][i]; v > 0 && f.cost[i]/math.Sqrt(v) < least {
+				worst, least = i, f.cost[i]/math.Sqrt(v)
+			}
+		}
+		if worst < 0 {
+			break
+		}
+		by := f.cost[worst] / f.p[worst][worst]
+		for i := range n {
+			f.cost[i] -= float64(f.p[worst][i] * by)
+		}
+		f.cost[worst] = 0
+	}
+	for i := range n {
+		f.cost[i] = max(f.cost[i], 0)
+	}
+}
+
+func dot(a, b []float64) (sum float64) {
+	for i, x := range b {
+		sum += float64(a[i] * x)
+	}
+	return sum
+}

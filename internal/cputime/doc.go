@@ -1,0 +1,2 @@
+// Package cputime reads the processor time of this process.
+package cputime
