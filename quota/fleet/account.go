@@ -13,6 +13,7 @@ type account struct {
 	name     string
 	limit    quota.Limit
 	listed   bool
+	own      bool                              // whether the rate is the limit, whatever other customers do
 	round    uint64                            // of the last report that had it
 	wants    float64                           // cost per second, of the tasks that are not silent
 	parts    [spillway.Criticalities][]float64 // by class, what each task needs
@@ -97,6 +98,21 @@ func (a *account) settle(t *Table, dt float64) {
 	}
 	most := float64(2*t.cfg.window*a.rate) + float64(t.cfg.LeastDepth*float64(len(t.tasks)))
 	a.debt = min(max(a.debt+a.used-float64(a.rate*dt), 0), most)
+}
+
+// isQuiet reports whether a customer needs no level: all tasks know its rate, and they use and
+// need at most half of it.
+func (a *account) isQuiet(s *settings) bool {
+	if !a.own || a.debt > quietShare*s.window*a.rate {
+		return false
+	}
+	sum := a.reserved
+	for _, parts := range a.parts {
+		for _, part := range parts {
+			sum += part
+		}
+	}
+	return sum <= quietShare*a.rate
 }
 
 // share hands out the rate of a customer by class, from the top.

@@ -55,6 +55,17 @@
 // a bucket. It is at most the customer's limit. Levels never reject CRITICAL and
 // CRITICAL_PLUS entirely: a board that is wrong can do less harm that way.
 //
+// # Quiet customers
+//
+// Traffic follows the customers that come near their limits. A task does not report a
+// customer whose demand there is at most half of an equal share, R/2 divided by the number
+// of tasks. Levels leave out a customer if all reports together need at most R/2. What
+// tasks do not report and what levels do not have is then at most R together. A task grants
+// R/tasks to a customer that it does not report. To a customer that it has reported, and
+// that levels leave out, it grants what it would grant by the level of a demand of R/2. When
+// levels have a customer, all tasks with calls of it report it. This does not apply where the rate of a customer depends on
+// others, with Capacity or UnlistedTotal: there all customers with demand are in the levels.
+//
 // # Without a word
 //
 // A task keeps its last share for Hold. Then its share moves to R/tasks, which it has

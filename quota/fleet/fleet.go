@@ -54,10 +54,11 @@ type entry struct {
 	bounds  bounds
 	listed  bool
 	seen    time.Time
-	since   uint64                          // the first report that has it
+	since   uint64                          // the first report that has it; 0 if the board does not know it
+	told    time.Time                       // of that report
 	offered [spillway.Criticalities]float64 // cost since the last report
 	covered time.Duration                   // the time that this is over
-	used    float64                         // cost since the entry exists
+	used    float64                         // cost since then, or since the last report that leaves it out
 	wants   [spillway.Criticalities]float64 // cost per second, smoothed
 	fresh   [spillway.Criticalities]float64 // the same, when the last word came
 	word    *word                           // that level is of
@@ -70,6 +71,7 @@ type entry struct {
 type bounds struct {
 	most float64 // cost per second; +Inf for no limit
 	fair float64 // the least that the customer can have in all tasks
+	own  bool    // whether the rate is most, whatever other customers do
 }
 
 // New returns a Fleet without a word from the board, or an error that names the field
@@ -137,6 +139,7 @@ func (s *settings) bounds(name string) (b bounds, listed bool) {
 		b.most = min(b.most, orNone(s.Limits.UnlistedTotal.Rate))
 		limit.Weight = effective(s.Limits.UnlistedTotal).Weight / float64(s.MaxUnlisted+1)
 	}
+	b.own = math.IsInf(s.maximum, 1) && (listed || s.Limits.UnlistedTotal.Rate == 0)
 	b.fair = b.most // what is not bounded by the capacity
 	if !math.IsInf(s.maximum, 1) {
 		b.fair = min(b.most, s.maximum*limit.Weight/s.weight)
@@ -185,6 +188,10 @@ func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
 // urgentCost is how much must be wanted before a jump in demand is believed to be one:
 // below, the noise of independent calls is above a third.
 const urgentCost = 10
+
+// Urgent returns a channel that receives a value when demand has jumped, so that the next
+// [Fleet.Sync] should come early. [Run] reads it; it is for callers that call Sync themselves.
+func (f *Fleet) Urgent() <-chan struct{} { return f.urgent }
 
 // entry returns the entry of a customer, or of all others if there are too many.
 func (f *Fleet) entry(name string) *entry {

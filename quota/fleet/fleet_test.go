@@ -224,7 +224,7 @@ func TestConfigConflict(t *testing.T) {
 func TestUpdate(t *testing.T) {
 	a, b, sync := pair(t, mail(1000))
 	for at := time.Duration(0); at < 8*time.Second; at += 200 * ms {
-		if at == 2*time.Second {
+		if at == 6*time.Second { // so late that a leader that counts its levels from 1 again is noticed
 			for _, f := range []*Fleet{a, b} {
 				if err := f.Update(mail(100)); err != nil {
 					t.Fatal(err)
@@ -236,6 +236,9 @@ func TestUpdate(t *testing.T) {
 	}
 	if l, ok := a.Level("mail"); !ok || l.Rate != 100 {
 		t.Errorf("the level is %+v, want a rate of 100", l)
+	}
+	if s := a.Stats(t0.Add(8 * time.Second)); s.Age > 400*ms {
+		t.Errorf("the last word is %v old", s.Age)
 	}
 	if g := ask(a, 8*time.Second, "mail", 200); g.Rate > 100 {
 		t.Errorf("granted %v of 100", g.Rate)

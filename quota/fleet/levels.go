@@ -14,7 +14,11 @@ const (
 	setpoint  = 0.75 // of the bucket that all tasks share, under overload
 	leastRate = 0.5  // of a customer's rate: bounds of what steering does
 	mostRate  = 1.75
-	late      = 3 // intervals without a word, after which a task is not up to date
+	// quietShare is the part of a rate up to which demand needs no level. Tasks leave out of their
+	// reports what is up to this part of an equal share. Both together are at most the rate.
+	quietShare = 0.5
+
+	late = 3 // intervals without a word, after which a task is not up to date
 )
 
 // Levels say who gets how much. They are the same for all tasks.
@@ -68,6 +72,12 @@ func ample(w float64) float64 { return float64(headroom*w) + float64(noise*math.
 func (s *settings) steered(rate, debt float64) float64 {
 	toPay := (float64(setpoint*s.window*rate) - debt) / s.settle
 	return min(max(rate+toPay, leastRate*rate), mostRate*rate)
+}
+
+// quiet returns the level of a customer with little demand. All tasks know it, so that levels need
+// not have it: what is left of the rate, if demand takes up to half of it, is divided.
+func (s *settings) quiet(rate float64, tasks int) Level {
+	return Level{Rate: rate, Marginal: -1, Share: (s.steered(rate, 0) - quietShare*rate) / float64(tasks)}
 }
 
 // grant returns what one of so many tasks gets of a level, for its demand by class,

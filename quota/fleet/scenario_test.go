@@ -28,6 +28,41 @@ func TestSkewedDemand(t *testing.T) {
 	}
 }
 
+// A customer with a demand of a third of its limit is in no levels, and only the tasks that it comes to most
+// report it. At three times its limit it is held to it, and after that forgotten again.
+func TestQuietCustomer(t *testing.T) {
+	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {
+		demand := 300.
+		if at >= 8*time.Second && at < 16*time.Second {
+			demand = 3000
+		}
+		return []stream{{"mail", spillway.Critical, demand * zipf(i)}}
+	})
+	reported := func() (n int) {
+		for _, x := range s.nodes {
+			n += x.fleet.Stats(s.now()).Customers
+		}
+		return n
+	}
+	s.run(8 * time.Second)
+	_, leveled := s.nodes[0].fleet.Level("mail")
+	if n := reported(); leveled || n < 1 || n > 5 {
+		t.Errorf("%d of 20 tasks report a customer below half of its limit, want 1 to 5; has a level: %v", n, leveled)
+	}
+	within(t, "rejected", total(s.sum(2*time.Second, 8*time.Second, nil).refused), 0, 0)
+	s.run(16 * time.Second)
+	if n := reported(); n != 20 {
+		t.Errorf("%d of 20 tasks report a customer above its limit, want all", n)
+	}
+	within(t, "of what one bucket admits", s.admitted(8*time.Second, 16*time.Second)*8/9000, 0.95, 1.02)
+	within(t, "after the burst", s.admitted(12*time.Second, 16*time.Second)/1000, 0.97, 1.02)
+	s.run(24 * time.Second)
+	if _, leveled := s.nodes[0].fleet.Level("mail"); leveled || reported() > 5 {
+		t.Errorf("%d tasks report the customer 8 s later; has a level: %v", reported(), leveled)
+	}
+	within(t, "rejected after that", total(s.sum(18*time.Second, 24*time.Second, nil).refused), 0, 0)
+}
+
 // The skew moves to other tasks every 5 seconds.
 func TestMovingSkew(t *testing.T) {
 	s := newService(t, 20, mail(1000), func(i int, at time.Duration) []stream {

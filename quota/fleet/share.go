@@ -35,18 +35,28 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, le
 
 // granted returns what the last word grants, that is so old.
 func (f *Fleet) granted(w *word, e *entry, age time.Duration) (rate float64, least int) {
+	level := e.level
 	if !e.leveled {
-		return f.newcomer(w, e) / float64(w.Tasks), 0
+		if !f.isKnown(w, e) {
+			return f.newcomer(w, e) / float64(w.Tasks), 0
+		}
+		level = f.cfg.quiet(e.bounds.most, w.Tasks)
 	}
 	if age <= late*f.cfg.Interval {
-		return e.level.grant(&e.wants, w.Tasks)
+		return level.grant(&e.wants, w.Tasks)
 	}
 	// The others do not hear either what is new here, nor can the leader steer.
-	rate, least = e.level.grant(&e.fresh, w.Tasks)
-	if sum := f.cfg.steered(e.level.Rate, e.level.Debt); sum > e.level.Rate {
-		rate *= e.level.Rate / sum
+	rate, least = level.grant(&e.fresh, w.Tasks)
+	if sum := f.cfg.steered(level.Rate, level.Debt); sum > level.Rate {
+		rate *= level.Rate / sum
 	}
 	return rate, least
+}
+
+// isKnown reports whether the leader knew of a customer that the word leaves out: it has had
+// reports with this customer for some intervals.
+func (f *Fleet) isKnown(w *word, e *entry) bool {
+	return e.bounds.own && e.since > 0 && w.heard.Sub(e.told) > late*f.cfg.Interval
 }
 
 // newcomer returns what all tasks together may grant a customer that the leader did

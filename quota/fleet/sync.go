@@ -74,14 +74,15 @@ func (f *Fleet) say(now time.Time) Said {
 	if f.word != nil {
 		s.Has = f.word.Version
 	}
-	f.stats.ReportBytes, f.stats.Customers = len(s.Report), len(f.order)
+	f.stats.ReportBytes = len(s.Report)
 	return s
 }
 
-// report encodes what customers need and have used. Customers that have not come for
-// a while are forgotten.
+// report encodes what customers need and have used, except for quiet ones. Customers that
+// have not come for a while are forgotten.
 func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 	b := newReport(report{incarnation: f.incarnation, seq: f.seq, config: f.cfg.hash})
+	f.stats.Customers = 0
 	for i, e := range f.order {
 		if i%256 == 255 {
 			f.mu.Unlock() // lets calls through
@@ -95,13 +96,34 @@ func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 			}
 			continue
 		}
-		if e.since == 0 {
-			e.since = f.seq
+		if f.isQuiet(e) {
+			e.since, e.used = 0, 0
+			continue
 		}
+		if e.since == 0 {
+			e.since, e.told = f.seq, now
+		}
+		f.stats.Customers++
 		b = appendUsage(b, &usage{name: e.name, age: f.seq - e.since, used: e.used, wants: e.wants})
 	}
 	f.order = slices.DeleteFunc(f.order, func(e *entry) bool { return e.idle })
 	return b
+}
+
+// isQuiet reports whether the board needs not know of a customer. The levels
+// leave it out, and its demand in this task is at most half of an equal share.
+func (f *Fleet) isQuiet(e *entry) bool {
+	if f.word == nil || !e.bounds.own {
+		return false
+	}
+	if _, leveled := f.word.customers[e.name]; leveled {
+		return false
+	}
+	sum := 0.
+	for _, w := range e.wants {
+		sum += w
+	}
+	return sum <= quietShare*e.bounds.most/float64(f.word.Tasks)
 }
 
 // smooth takes what was offered in dt into the demand of the customer.
@@ -158,7 +180,12 @@ func (f *Fleet) lead(h Heard) (p Publication, levels *Levels) {
 		if f.word != nil {
 			prior = f.word.Levels
 		}
-		f.table, f.epoch = newTable(f.cfg, prior), h.Epoch
+		last := f.table
+		f.table = newTable(f.cfg, prior)
+		if last != nil && f.epoch == h.Epoch {
+			f.table.seq = last.seq // otherwise tasks would take new levels for old ones
+		}
+		f.epoch = h.Epoch
 	}
 	table := f.table
 	f.mu.Unlock() // lets calls through; only Sync uses the table
@@ -218,7 +245,7 @@ type Stats struct {
 	Epoch                                uint64        // of the last leader that is known; 0 without a word
 	Tasks                                int           // that the leader knows of; 0 without a word
 	Age                                  time.Duration // of the last word; negative without one
-	Customers                            int           // in the last report
+	Customers                            int           // in the last report: all that are not quiet
 	ReportBytes                          int
 	ConfigConflict                       bool // the leader has other limits than this task, or another task has
 }
@@ -236,7 +263,8 @@ func (f *Fleet) Stats(now time.Time) Stats {
 	return s
 }
 
-// Level returns what the leader said last of a customer, and whether it said anything.
+// Level returns what the leader said last of a customer, and whether it said anything. It says
+// nothing of a customer whose demand is below half of its limit.
 func (f *Fleet) Level(customer string) (Level, bool) {
 	l := f.levels()
 	if l == nil {

@@ -69,7 +69,11 @@ func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 	for _, all := range [][]*account{t.listed, t.unlisted} {
 		for _, a := range all {
 			a.settle(t, dt)
-			if !math.IsInf(a.rate, 1) {
+			switch {
+			case math.IsInf(a.rate, 1):
+			case a.isQuiet(t.cfg):
+				a.level = t.cfg.quiet(a.rate, live)
+			default:
 				a.level = a.share(t.cfg, live)
 				l.customers[a.name] = a.level
 			}
@@ -186,7 +190,8 @@ func (t *Table) account(name string) *account {
 	if !listed && len(t.customers) >= maxEntries-1 && name != "" {
 		return t.account("")
 	}
-	a := &account{name: name, limit: limit, listed: listed, level: Level{Marginal: -1}}
+	bounds, _ := t.cfg.bounds(name)
+	a := &account{name: name, limit: limit, listed: listed, own: bounds.own, level: Level{Marginal: -1}}
 	if before, ok := t.prior[name]; ok {
 		a.level, a.debt = before, before.Debt
 	}
