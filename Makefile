@@ -166,8 +166,8 @@ hostile: ## Attack the proxy: the table of ROWS, each for HOSTILE, then all for 
 	grep -v "^=== " dist/hostile.txt; exit $$status
 
 .PHONY: release
-release: ## Make the modules and the program of VERSION ready to publish, in dist/release; VERIFY=1 builds each program twice
-	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify)
+release: ## Make the modules and the program of VERSION ready to publish, in dist/release; VERIFY=1 builds each program twice, PLATFORMS=linux/amd64 only that one
+	@go run ./tools/release --version $(VERSION) --out dist/release/$(VERSION) $(if $(VERIFY),--verify) $(if $(PLATFORMS),--platforms $(PLATFORMS))
 
 .PHONY: benchcmp
 benchcmp: ## Compare dist/bench/OLD.txt with dist/bench/NEW.txt

@@ -23,6 +23,7 @@ require (
 	github.com/seed90641741/spillway/spillconnect v0.1.0
 	github.com/seed90641741/spillway/spillgrpc v0.1.0
 	github.com/seed90641741/spillway/spillmongo v0.1.0
+	github.com/seed90641741/spillway/spillmongo/mongotest v0.1.0
 	github.com/seed90641741/spillway/spillotel v0.1.0
 	github.com/seed90641741/spillway/spillprom v0.1.0
 	github.com/seed90641741/spillway/spillredis v0.1.0
@@ -128,6 +129,7 @@ replace (
 	github.com/seed90641741/spillway/spillconnect => ../spillconnect
 	github.com/seed90641741/spillway/spillgrpc => ../spillgrpc
 	github.com/seed90641741/spillway/spillmongo => ../spillmongo
+	github.com/seed90641741/spillway/spillmongo/mongotest => ../spillmongo/mongotest
 	github.com/seed90641741/spillway/spillotel => ../spillotel
 	github.com/seed90641741/spillway/spillprom => ../spillprom
 	github.com/seed90641741/spillway/spillredis => ../spillredis

@@ -82,12 +82,14 @@ var table = map[string]row{
 	"spillaws":     {level: edges, hosts: []string{"github.com/aws"}},
 	"spillconnect": {level: edges, hosts: []string{"connectrpc.com/connect", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"spillgrpc":    {level: edges, hosts: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
-	"spillmongo":   {level: edges, hosts: []string{"go.mongodb.org/mongo-driver/v2", "github.com/klauspost/compress", "github.com/xdg-go/scram"}},
+	"spillmongo":   {level: edges, hosts: []string{"go.mongodb.org/mongo-driver/v2"}},
 	"spillredis":   {level: edges, hosts: []string{"github.com/redis/go-redis/v9"}},
 	"spillrlqs":    {level: edges, hosts: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"spillotel":    {level: edges, hosts: []string{"go.opentelemetry.io/otel"}},
 	"spillprom":    {level: edges, hosts: []string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model"}},
 	"spillxds":     {level: edges, hosts: []string{"github.com/envoyproxy/go-control-plane", "github.com/cncf/xds/go", "google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
+
+	"spillmongo/mongotest": {level: edges, hosts: []string{"go.mongodb.org/mongo-driver/v2", "github.com/klauspost/compress", "github.com/xdg-go/scram"}},
 
 	"benchmarks":   {level: programs},
 	"cmd/spillway": {level: programs},

@@ -33,12 +33,10 @@ var commands = map[string]command{
 	"ping":               {run: runNothing},
 	"buildInfo":          {run: runBuildInfo},
 	"buildinfo":          {run: runBuildInfo},
-	"connectionStatus":   {run: runConnectionStatus},
 	"serverStatus":       {run: runServerStatus},
 	"getParameter":       {run: runGetParameter},
 	"setParameter":       {run: runSetParameter},
 	"configureFailPoint": {run: runConfigureFailPoint},
-	"waitForFailPoint":   {run: runWaitForFailPoint},
 	"replSetStepDown":    {run: runStepDown, where: primary},
 
 	"insert":        {run: runInsert, where: primary, sessions: true},
@@ -67,7 +65,6 @@ var commands = map[string]command{
 
 	"commitTransaction": {run: runCommit, where: primary, sessions: true, ends: true},
 	"abortTransaction":  {run: runAbort, where: primary, sessions: true, ends: true},
-	"startSession":      {run: runStartSession},
 	"refreshSessions":   {run: runNothing},
 	"endSessions":       {run: runEndSessions},
 	"killSessions":      {run: runEndSessions},
@@ -85,29 +82,9 @@ func runBuildInfo(*request) (bson.D, error) {
 	}, nil
 }
 
-// runConnectionStatus says who is authenticated.
-func runConnectionStatus(r *request) (bson.D, error) {
-	users := bson.A{}
-	if user := r.conn.auth.user; user != "" {
-		users = append(users, bson.D{{Key: "user", Value: user}})
-	}
-	return bson.D{{Key: "authInfo", Value: bson.D{
-		{Key: "authenticatedUsers", Value: users},
-		{Key: "authenticatedUserRoles", Value: bson.A{}},
-	}}}, nil
-}
-
 // runStepDown hands the primary's part to the next node.
 func runStepDown(r *request) (bson.D, error) {
 	d := r.node.deployment
 	d.SetPrimary((r.node.index + 1) % len(d.nodes))
 	return bson.D{}, nil
-}
-
-func runStartSession(*request) (bson.D, error) {
-	id := bson.NewObjectID()
-	return bson.D{
-		{Key: "id", Value: bson.D{{Key: "id", Value: bson.Binary{Subtype: bson.TypeBinaryUUID, Data: append(id[:], id[:4]...)}}}},
-		{Key: "timeoutMinutes", Value: int32(sessionMinutes)},
-	}, nil
 }

@@ -34,7 +34,7 @@
 //
 // Fail points are set with the command configureFailPoint, over the wire or by
 // [Node.RunCommand], and do what they do in MongoDB. All have the modes off, alwaysOn,
-// {times: n}, {skip: n} and {activationProbability: p}. waitForFailPoint waits.
+// {times: n}, {skip: n} and {activationProbability: p}.
 //
 // failCommand takes failCommands, failAllCommands, errorCode, errorLabels,
 // closeConnection, blockConnection with blockTimeMS, writeConcernError, appName and

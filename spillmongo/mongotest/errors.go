@@ -21,7 +21,6 @@ const (
 	codeNoSuchTransaction        = 251
 	codeTransactionCommitted     = 256
 	codeTooManyLogicalSessions   = 261
-	codeMaxTimeMSExpired         = 50
 	codeIngressRequestRateLimit  = 462
 	codeInterruptedDueToOverload = 473
 	codeNotWritablePrimary       = 10107

@@ -34,8 +34,7 @@ type failPoints struct {
 type failPoint struct {
 	mode    failMode
 	data    *failData
-	entered int64         // how often it was hit
-	changed chan struct{} // closed at the next hit, if a command waits for it
+	entered int64 // how often it was hit
 }
 
 func (f *failPoints) named(name string) *failPoint {
@@ -122,10 +121,6 @@ func (f *failPoints) hitIf(p *failPoint, matches func(*failData) bool) *failData
 		return nil
 	}
 	p.entered++
-	if p.changed != nil {
-		close(p.changed)
-		p.changed = nil
-	}
 	return p.data
 }
 
@@ -200,44 +195,4 @@ func (r *request) failPoint(name string) (*failPoint, error) {
 			name, failCommandPoint, transactionalWritePoint, afterCursorPoint)
 	}
 	return point, nil
-}
-
-func runWaitForFailPoint(r *request) (bson.D, error) {
-	var cmd struct {
-		Name         string `bson:"waitForFailPoint"`
-		TimesEntered int64  `bson:"timesEntered"`
-		MaxTimeMS    int64  `bson:"maxTimeMS"`
-	}
-	if err := r.decode(&cmd); err != nil {
-		return nil, err
-	}
-	point, err := r.failPoint(cmd.Name)
-	if err != nil {
-		return nil, err
-	}
-	end := time.Now().Add(milliseconds(cmd.MaxTimeMS))
-	for {
-		entered, changed := r.node.points.await(point)
-		if entered >= cmd.TimesEntered {
-			return bson.D{{Key: "count", Value: entered}}, nil
-		}
-		left := time.Until(end)
-		if left <= 0 {
-			return nil, failf(codeMaxTimeMSExpired, "operation exceeded time limit")
-		}
-		if !r.conn.wait(left, changed) {
-			return nil, errClose
-		}
-	}
-}
-
-// await returns how often the fail point was hit, and a channel that the next hit
-// closes.
-func (f *failPoints) await(p *failPoint) (int64, <-chan struct{}) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if p.changed == nil {
-		p.changed = make(chan struct{})
-	}
-	return p.entered, p.changed
 }

@@ -62,7 +62,7 @@ func (k *worker) do(d time.Duration, stopped <-chan struct{}) {
 // free are the commands that take no time: those by which a server is looked at and set.
 var free = map[string]bool{
 	"serverStatus": true, "getParameter": true, "setParameter": true, "hostInfo": true, "buildInfo": true,
-	"configureFailPoint": true, "waitForFailPoint": true, "endSessions": true,
+	"configureFailPoint": true, "endSessions": true,
 }
 
 // work does the work of a command.

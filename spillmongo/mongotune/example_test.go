@@ -2,29 +2,20 @@ package mongotune_test
 
 import (
 	"context"
-	"fmt"
 	"log"
 	"math"
 	"time"
 
-	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/seed90641741/spillway/spillmongo/mongotest"
 	"github.com/seed90641741/spillway/spillmongo/mongotune"
 	"github.com/seed90641741/spillway/tune"
 )
 
-// Operations should take 20 ms on average. A program takes its ticks from a time.Ticker, twice
-// a second or more often.
+// Operations should take 20 ms on average. The tuner reads the server twice a second.
 func Example() {
-	// A deployment for tests takes the place of mongodb://…/?directConnection=true.
-	d, err := mongotest.New(mongotest.Config{Topology: mongotest.Standalone, Parameters: bson.D{
-		{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"tuner"}}}},
-	}})
-	check(err)
-	defer d.Close()
-	client, err := mongo.Connect(d.Options().SetAppName("tuner"))
+	client, err := mongo.Connect(options.Client().ApplyURI("mongodb://localhost/?directConnection=true").SetAppName("tuner"))
 	check(err)
 	defer client.Disconnect(context.Background())
 
@@ -38,14 +29,9 @@ func Example() {
 	})
 	check(err)
 	check(server.Set(ctx, tuner.Limit()))
-	ticks := make(chan time.Time, 1)
-	ticks <- time.Now()
-	close(ticks)
-	follow(ctx, server, tuner, ticks)
-	settings, err := server.Settings(ctx)
-	check(err)
-	fmt.Println(settings.Enabled, settings.Rate, settings.BurstSeconds)
-	// Output: true 5000 1
+	ticks := time.NewTicker(500 * time.Millisecond)
+	defer ticks.Stop()
+	follow(ctx, server, tuner, ticks.C)
 }
 
 // follow lets the limit of a server follow what the server can do.

@@ -1,145 +1,34 @@
 package mongotune
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-	"go.mongodb.org/mongo-driver/v2/mongo"
-
-	"github.com/seed90641741/spillway/spillmongo/mongotest"
-	"github.com/seed90641741/spillway/tune"
 )
 
 var t0 = time.Unix(1_700_000_000, 0)
 
-func connect(t *testing.T, d *mongotest.Deployment, app string) *mongo.Client {
-	t.Helper()
-	client, err := mongo.Connect(d.Options().SetAppName(app).SetRetryReads(false))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Disconnect(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
-}
-
-// deployment is a server that does not limit the connection that tunes it.
-func deployment(t *testing.T) *mongotest.Deployment {
-	return mongotest.Start(t, mongotest.Config{Topology: mongotest.Standalone, Parameters: bson.D{
-		{Key: "ingressRequestRateLimiterApplicationExemptions", Value: bson.D{{Key: "appNames", Value: bson.A{"tuner"}}}},
-	}})
-}
-
-// must returns the value of a call that must not fail.
-func must[T any](v T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
-func TestSet(t *testing.T) {
-	d := deployment(t)
-	for limit, row := range map[Limit]struct{ enabled, rate string }{
-		Requests:    {"ingressRequestRateLimiterEnabled", "ingressRequestAdmissionRatePerSec"},
-		Connections: {"ingressConnectionEstablishmentRateLimiterEnabled", "ingressConnectionEstablishmentRatePerSec"},
+// TestReplaces: a process is another one if its name differs, or if it was started later.
+func TestReplaces(t *testing.T) {
+	was := status{process: "a 1", started: t0}
+	for _, row := range []struct {
+		is   status
+		want bool
+	}{
+		{was, false},
+		{status{process: "a 1", started: t0.Add(time.Second)}, false}, // the clocks of a reading differ
+		{status{process: "a 2", started: t0}, true},
+		{status{process: "a 1", started: t0.Add(time.Minute)}, true},
+		{status{process: "a 1", started: t0.Add(-time.Minute)}, false},
 	} {
-		client := connect(t, d, "tuner")
-		s := must(New(t.Context(), Config{Client: client, Limit: limit}))(t)
-		if err := s.Set(t.Context(), 100); err == nil || !strings.Contains(err.Error(), row.enabled+" is false") {
-			t.Errorf("a limiter that is off: %v", err)
-		}
-		s = must(New(t.Context(), Config{Client: client, Limit: limit, Enable: true}))(t)
-		for rate, want := range map[float64]float64{123.4: 123, 0.2: 1, 1e12: math.MaxInt32} {
-			if err := s.Set(t.Context(), rate); err != nil {
-				t.Fatal(err)
-			}
-			is := must(s.Settings(t.Context()))(t)
-			if is != (Settings{Enabled: true, Rate: want, BurstSeconds: 1}) {
-				t.Errorf("%s is set to %v: %+v", row.rate, rate, is)
-			}
-		}
-		for _, bad := range []float64{0, -1, math.NaN()} {
-			if err := s.Set(t.Context(), bad); err == nil {
-				t.Errorf("set to %v", bad)
-			}
+		if row.is.replaces(&was) != row.want {
+			t.Errorf("%+v: want %v", row.is, row.want)
 		}
 	}
-}
-
-func TestRead(t *testing.T) {
-	d := deployment(t)
-	tuner, user := connect(t, d, "tuner"), connect(t, d, "user")
-	s := must(New(t.Context(), Config{Client: tuner, Enable: true}))(t)
-	if err := s.Set(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
-	first := must(s.Read(t.Context(), t0))(t)
-	if !math.IsNaN(first.Used) || !math.IsNaN(first.Latency) || first.Connections < 2 || first.Queued != 0 || first.Restarted {
-		t.Errorf("first reading: %+v", first)
-	}
-	c := user.Database("x").Collection("y")
-	refused := 0
-	for range 20 {
-		if _, err := c.CountDocuments(t.Context(), bson.D{}); err != nil {
-			refused++
-		}
-	}
-	r := must(s.Read(t.Context(), t0.Add(2*time.Second)))(t)
-	if want := float64(20-refused) / 2; r.Used != want || refused == 0 || math.Abs(r.Rejected-float64(refused)/20) > 1e-9 || !(r.Latency < 1000) {
-		t.Errorf("%d of 20 refused: %+v", refused, r)
-	}
-	again := must(s.Read(t.Context(), t0.Add(2*time.Second)))(t)
-	if !math.IsNaN(again.Used) {
-		t.Errorf("no time has passed: %+v", again)
-	}
-}
-
-// TestRestartedServer detects a restart by the process fields of the server status.
-func TestRestartedServer(t *testing.T) {
-	d := deployment(t)
-	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner")}))(t)
-	must(s.Read(t.Context(), t0))(t)
-	now := t0
-	for name, change := range map[string]func(){
-		"another process":              func() { s.last.process = "another one" },
-		"another with the same number": func() { s.last.started = s.last.started.Add(-time.Minute) },
-	} {
-		change()
-		now = now.Add(time.Second)
-		if r := must(s.Read(t.Context(), now))(t); !r.Restarted || !math.IsNaN(r.Used) {
-			t.Errorf("%s: %+v", name, r)
-		}
-		now = now.Add(time.Second)
-		if r := must(s.Read(t.Context(), now))(t); r.Restarted || math.IsNaN(r.Used) {
-			t.Errorf("%s: afterwards: %+v", name, r)
-		}
-	}
-}
-
-// An older server does not know the parameters.
-func TestOlderServer(t *testing.T) {
-	d := deployment(t)
-	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner")}))(t)
-	s.names = names{"ingressNothingEnabled", "ingressNothingRate", "ingressNothingBurst"}
-	_, err := s.Settings(t.Context())
-	if !errors.Is(err, ErrUnsupported) || !strings.Contains(err.Error(), "version 8.2.0 has no parameter ingressNothingRate") {
-		t.Errorf("error %v", err)
-	}
-	if err := s.Set(t.Context(), 10); !errors.Is(err, ErrUnsupported) {
-		t.Errorf("Set: %v", err)
+	if unknown := (status{process: "a 1"}); was.replaces(&unknown) {
+		t.Error("a restart, though the former start is not known")
 	}
 }
 
@@ -164,79 +53,4 @@ func FuzzStatus(f *testing.F) {
 			}
 		}
 	})
-}
-
-func TestWrongConfig(t *testing.T) {
-	d := deployment(t)
-	client := connect(t, d, "tuner")
-	for _, row := range []struct {
-		config Config
-		want   string
-	}{
-		{Config{}, "Client is nil"},
-		{Config{Client: client, Limit: 7}, "Limit is 7"},
-		{Config{Client: client, BurstSeconds: -1}, "BurstSeconds is -1"},
-		{Config{Client: client, BurstSeconds: math.NaN()}, "BurstSeconds is NaN"},
-	} {
-		if _, err := New(t.Context(), row.config); err == nil || !strings.Contains(err.Error(), row.want) {
-			t.Errorf("error %v, want %q", err, row.want)
-		}
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := New(ctx, Config{Client: client}); !errors.Is(err, context.Canceled) {
-		t.Errorf("without time: %v", err)
-	}
-}
-
-// TestServerFollows makes a server slow and quick again. Its limit follows, in simulated time,
-// and each change is in force when it is reported.
-func TestServerFollows(t *testing.T) {
-	d := deployment(t)
-	s := must(New(t.Context(), Config{Client: connect(t, d, "tuner"), Enable: true}))(t)
-	engine := must(tune.New(tune.Config{
-		Limit: 1000, Persist: -1, Enforce: true,
-		Signals: []tune.Signal{{Name: "latency", Unit: "ms", Target: 10}},
-	}))(t)
-	if err := s.Set(t.Context(), engine.Limit()); err != nil {
-		t.Fatal(err)
-	}
-	user := connect(t, d, "user").Database("x").Collection("y")
-	now := t0
-	rounds := func(n int) {
-		for range n {
-			for range 3 {
-				_, _ = user.CountDocuments(t.Context(), bson.D{}) // what is refused is counted too
-			}
-			now = now.Add(time.Second)
-			r := must(s.Read(t.Context(), now))(t)
-			m, ok := engine.Read(now, math.Max(r.Used, engine.Limit()), r.Latency) // as if the limit were used
-			if !ok {
-				continue
-			}
-			if err := s.Set(t.Context(), m.To); err != nil {
-				t.Fatal(err)
-			}
-			if is := must(s.Settings(t.Context()))(t); is.Rate != math.Round(m.To) {
-				t.Errorf("%v, but the server has %+v", m, is)
-			}
-		}
-	}
-	slow := func(mode any) {
-		if _, err := d.Node(0).RunCommand("admin", bson.D{
-			{Key: "configureFailPoint", Value: "failCommand"}, {Key: "mode", Value: mode},
-			{Key: "data", Value: bson.D{{Key: "failCommands", Value: bson.A{"aggregate"}}, {Key: "blockConnection", Value: true}, {Key: "blockTimeMS", Value: 40}}},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rounds(1)
-	slow("alwaysOn")
-	rounds(6)
-	low := engine.Limit()
-	slow("off")
-	rounds(6)
-	if high := engine.Limit(); low > 800 || high <= low {
-		t.Errorf("slow: %v, quick again: %v\n%s", low, high, fmt.Sprint(engine.Stats(now).Moves))
-	}
 }

@@ -12,12 +12,9 @@ import (
 	"strings"
 )
 
-// platforms are the platforms that the program is built for.
-var platforms = []string{"linux/amd64", "linux/arm64", "darwin/amd64", "darwin/arm64"}
-
 // build installs the program for each platform as a user would, from the module proxy
 // that was written, and writes bills of materials and checksums.
-func (r *release) build(proxy, out string, verify bool) error {
+func (r *release) build(proxy, out string, platforms []string, verify bool) error {
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
@@ -32,6 +29,7 @@ func (r *release) build(proxy, out string, verify bool) error {
 			if err := r.reproduce(proxy, name, system, arch); err != nil {
 				return fmt.Errorf("%s: %w", platform, err)
 			}
+			fmt.Fprintf(os.Stdout, "%s: two builds, the same bytes\n", platform)
 		}
 		if err := r.writeBill(name); err != nil {
 			return err
@@ -41,7 +39,9 @@ func (r *release) build(proxy, out string, verify bool) error {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(text), filepath.Base(name))
+			line := fmt.Sprintf("%x  %s\n", sha256.Sum256(text), filepath.Base(name))
+			fmt.Fprint(os.Stdout, line)
+			sums.WriteString(line)
 		}
 	}
 	return os.WriteFile(filepath.Join(out, "SHA256SUMS"), []byte(sums.String()), 0o644)

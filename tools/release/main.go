@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/mod/semver"
 )
@@ -22,15 +23,21 @@ func main() {
 	out := flag.String("out", "dist/release", "directory that gets the files")
 	binaries := flag.Bool("binaries", true, "build the program for each platform")
 	verify := flag.Bool("verify", false, "build each program a second time, with an empty build cache, and compare")
+	platforms := flag.String("platforms", "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64", "platforms of the program")
 	dirty := flag.Bool("dirty", false, "release what is in the files, though it is not committed")
 	flag.Parse()
-	if err := run(*version, *out, *binaries, *verify, *dirty); err != nil {
+	var programs []string
+	if *binaries {
+		programs = strings.Split(*platforms, ",")
+	}
+	if err := run(*version, *out, programs, *verify, *dirty); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
 		os.Exit(1)
 	}
 }
 
-func run(version, out string, binaries, verify, dirty bool) error {
+// run makes a release in the directory out, with programs for the given platforms.
+func run(version, out string, platforms []string, verify, dirty bool) error {
 	if !semver.IsValid(version) || semver.Canonical(version) != version {
 		return fmt.Errorf("--version is %q, must be a semantic version such as v0.1.0", version)
 	}
@@ -49,8 +56,8 @@ func run(version, out string, binaries, verify, dirty bool) error {
 		}
 		fmt.Fprintf(os.Stdout, "%s@%s\n", m.path, version)
 	}
-	if !binaries {
+	if len(platforms) == 0 {
 		return nil
 	}
-	return r.build(proxy, filepath.Join(out, "bin"), verify)
+	return r.build(proxy, filepath.Join(out, "bin"), platforms, verify)
 }

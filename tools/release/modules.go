@@ -89,9 +89,10 @@ func (r *release) commit(dirty bool) error {
 }
 
 // public reports whether the module in dir is released: the library, its adapters, which
-// are all called spill*, and the program. The others are for work on this repository.
+// are all called spill*, the program, and what users' tests import. The others are for work on
+// this repository.
 func public(dir string) bool {
-	return dir == "." || dir == "cmd/spillway" || strings.HasPrefix(dir, "spill") && !strings.Contains(dir, "/")
+	return dir == "." || dir == "cmd/spillway" || dir == "spillmongo/mongotest" || strings.HasPrefix(dir, "spill") && !strings.Contains(dir, "/")
 }
 
 // pathOf returns the path of the module in dir.

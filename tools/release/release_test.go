@@ -35,7 +35,7 @@ func published(t *testing.T) (*release, string) {
 
 func TestVersion(t *testing.T) {
 	for _, bad := range []string{"", "0.1.0", "v0.1", "v1.0.0+dirty", "latest"} {
-		if err := run(bad, t.TempDir(), false, false, true); err == nil || !strings.Contains(err.Error(), "--version is") {
+		if err := run(bad, t.TempDir(), nil, false, true); err == nil || !strings.Contains(err.Error(), "--version is") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

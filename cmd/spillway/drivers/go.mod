@@ -5,7 +5,7 @@ go 1.26.0
 require (
 	github.com/seed90641741/spillway v0.1.0
 	github.com/seed90641741/spillway/cmd/spillway v0.1.0
-	github.com/seed90641741/spillway/spillmongo v0.1.0
+	github.com/seed90641741/spillway/spillmongo/mongotest v0.1.0
 	go.mongodb.org/mongo-driver v1.17.10
 	go.mongodb.org/mongo-driver/v2 v2.9.3
 )
@@ -36,6 +36,7 @@ replace (
 	github.com/seed90641741/spillway => ../../..
 	github.com/seed90641741/spillway/cmd/spillway => ..
 	github.com/seed90641741/spillway/spillmongo => ../../../spillmongo
+	github.com/seed90641741/spillway/spillmongo/mongotest => ../../../spillmongo/mongotest
 )
 
 replace github.com/seed90641741/spillway/spillredis => ../../../spillredis

@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 
 // unifiedFiles are tests in MongoDB's unified test format. They are kept beside the
 // project, as their licence is not the project's.
-const unifiedFiles = "../../shared/conformance/mongodb"
+const unifiedFiles = "../../../../shared/conformance/mongodb"
 
 // unifiedEnv names further directories of such files, as PATH does.
 const unifiedEnv = "SPILLMONGO_UNIFIED"

@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"context"
@@ -258,7 +258,7 @@ func bucket(tokens float64) *budget.Bucket {
 // vectors reads a file of the project's own test data.
 func vectors(t testing.TB, name string, to any) {
 	t.Helper()
-	data, err := os.ReadFile("../conformance/retry/" + name)
+	data, err := os.ReadFile("../../../conformance/retry/" + name)
 	if err == nil {
 		err = json.Unmarshal(data, to)
 	}

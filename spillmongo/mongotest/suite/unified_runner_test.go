@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"errors"
@@ -157,11 +157,19 @@ func primary(t event.TopologyDescription) string {
 // it.
 func (u *unified) dirty(s *mongo.Session) bool {
 	for _, c := range u.clients {
-		if spillmongo.Dirty(c.retrier, s.ID()) {
+		if _, id, ok := s.ID().Lookup("id").BinaryOK(); ok && replaces(c.retrier, [16]byte(id)) {
 			return true
 		}
 	}
 	return clientSession(s).FieldByName("Server").Elem().FieldByName("Dirty").Bool()
+}
+
+// replaces reports whether the next new use of a session gets another ID, which is no public
+// state of a Retrier.
+func replaces(r *spillmongo.Retrier, session [16]byte) bool {
+	all := reflect.ValueOf(r).Elem().FieldByName("sessions").FieldByName("all")
+	state := all.MapIndex(reflect.ValueOf(session).Convert(all.Type().Key()))
+	return state.IsValid() && state.Elem().FieldByName("dirty").Bool()
 }
 
 // clientSession is the driver's part of a session, which is not public.

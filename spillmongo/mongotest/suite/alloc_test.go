@@ -1,4 +1,4 @@
-package spillmongo_test
+package suite_test
 
 import (
 	"math"
@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
-
-	"github.com/seed90641741/spillway/spillmongo"
 )
 
 // allocations returns how many f makes for a command, in a hundred of them.
@@ -28,7 +26,7 @@ func allocations(t *testing.T, f func() error) float64 {
 // without the policy, adaptive retries or not: what stands in its connection. The
 // least of several counts is that without what else goes on.
 func TestAllocations(t *testing.T) {
-	if spillmongo.RaceEnabled {
+	if raceEnabled {
 		t.Skip("the race detector allocates")
 	}
 	least := [len(benchNames)]float64{}

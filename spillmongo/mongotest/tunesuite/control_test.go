@@ -1,4 +1,4 @@
-package mongotune_test
+package tunesuite_test
 
 import (
 	"context"
