@@ -231,26 +231,6 @@ func TestHoldKeepsThePlaceInFlight(t *testing.T) {
 	}
 }
 
-func TestPanicGivesEverythingBack(t *testing.T) {
-	client := must(t, egress.Config{MaxRequests: 1})
-	for range 3 {
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic was swallowed")
-				}
-			}()
-			_ = client.Do(t.Context(), spillway.Call{}, func(context.Context, *egress.Attempt) error { panic("send") })
-		}()
-	}
-	if s := client.Stats(time.Now()); s.Inflight.InFlight != 0 || s.Throttle[spillway.Critical.Index()].Requests != 0 {
-		t.Errorf("after panics: %+v", s)
-	}
-	if err := client.Do(t.Context(), spillway.Call{}, works); err != nil {
-		t.Errorf("after panics: %v", err)
-	}
-}
-
 func TestDeadlineAndCriticalityComeFromTheContext(t *testing.T) {
 	var e events
 	client := must(t, egress.Config{Observer: &e})

@@ -80,21 +80,6 @@ func TestTimeoutIsSeen(t *testing.T) {
 	})
 }
 
-func TestPanicReleases(t *testing.T) {
-	rt := mustTransport(t, TransportConfig{Base: baseFunc(func(*http.Request) (*http.Response, error) { panic("base") })})
-	func() {
-		defer func() {
-			if recover() != "base" {
-				t.Error("the panic did not get through")
-			}
-		}()
-		_, _ = rt.RoundTrip(newRequest(t, t.Context(), "GET", nil))
-	}()
-	if n := inFlight(rt); n != 0 {
-		t.Errorf("%d left in flight", n)
-	}
-}
-
 // TestHosts: each host has its own limits, and they are bounded.
 func TestHosts(t *testing.T) {
 	base := baseFunc(func(req *http.Request) (*http.Response, error) { return answer(req, 200, ""), nil })

@@ -3,7 +3,7 @@ package spilltest
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,6 +58,26 @@ func (b *bench) Observe(e spillway.Event) {
 	b.events = append(b.events, e)
 }
 
+// allocations returns how many a call makes, without those for its events.
+func (b *bench) allocations(do Do) float64 {
+	const runs = 200
+	b.mu.Lock()
+	b.events = slices.Grow(b.events, 10*runs)
+	b.mu.Unlock()
+	ctx, work := context.Background(), func(context.Context) error {
+		b.runs.Add(1)
+		return nil
+	}
+	return testing.AllocsPerRun(runs, func() { _ = do(ctx, work) })
+}
+
+func (b *bench) allocates(what string, n, most float64) {
+	b.t.Helper()
+	if most >= 0 && n > most {
+		b.t.Errorf("a call that is %s makes %v allocations more than without the tested code, must be %v at most", what, n, most)
+	}
+}
+
 // count returns how many events there are of each policy that decides on attempts, of
 // those that match.
 func (b *bench) count(matches func(*spillway.Event) bool) map[string]int {
@@ -90,11 +110,7 @@ func (b *bench) refusals() (all []decision) {
 
 // call makes a call. A panic is an error.
 func (b *bench) call(ctx context.Context, work func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("spilltest: panic: %v", p)
-		}
-	}()
+	defer recovered(&err)
 	return b.Do(ctx, func(ctx context.Context) error {
 		b.runs.Add(1)
 		return work(ctx)

@@ -12,7 +12,9 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spilltest"
 )
 
@@ -134,12 +136,83 @@ var brokenStacks = map[string]func(s *spilltest.Stack){
 	"concurrent calls": func(s *spilltest.Stack) {
 		s.Do = func(ctx context.Context, work func(context.Context) error) error { return work(ctx) }
 	},
+	"no allocations": func(s *spilltest.Stack) {
+		do := s.Do
+		s.Do = func(ctx context.Context, work func(context.Context) error) error {
+			sink = make([]byte, 64)
+			return do(ctx, work)
+		}
+	},
+}
+
+// A careless strategy passes on what its funcs let through.
+type careless struct {
+	retry.Strategy
+
+	succeed func(s retry.Strategy, t retry.Token) error
+	release func(s retry.Strategy, t retry.Token, f fault.Failure) error
+}
+
+func (c *careless) Succeed(t retry.Token) error {
+	if c.succeed != nil {
+		return c.succeed(c.Strategy, t)
+	}
+	return c.Strategy.Succeed(t)
+}
+
+func (c *careless) Release(t retry.Token, f fault.Failure) error {
+	if c.release != nil {
+		return c.release(c.Strategy, t, f)
+	}
+	return c.Strategy.Release(t, f)
+}
+
+// brokenRetries make calls with one fault each, by the clause that finds it.
+var brokenRetries = map[string]func(s retry.Strategy) spilltest.Do{
+	"each call is settled once": func(s retry.Strategy) spilltest.Do {
+		return retries(&careless{Strategy: s, succeed: func(s retry.Strategy, t retry.Token) error {
+			return errors.Join(s.Succeed(t), s.Succeed(t))
+		}})
+	},
+	"panic": func(s retry.Strategy) spilltest.Do {
+		return retries(&careless{Strategy: s, release: func(retry.Strategy, retry.Token, fault.Failure) error { return nil }})
+	},
+	"cancel": func(s retry.Strategy) spilltest.Do {
+		do := retries(s)
+		return func(ctx context.Context, work func(context.Context) error) error {
+			if err := do(ctx, work); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		}
+	},
+	"cancel before a retry": func(s retry.Strategy) spilltest.Do {
+		return retries(&careless{Strategy: s, release: func(s retry.Strategy, t retry.Token, _ fault.Failure) error {
+			return s.Release(t, fault.Failure{})
+		}})
+	},
+	"concurrent calls": func(s retry.Strategy) spilltest.Do {
+		var n atomic.Int64
+		return retries(&careless{Strategy: s, succeed: func(s retry.Strategy, t retry.Token) error {
+			if n.Add(1)%10 == 0 {
+				return nil
+			}
+			return s.Succeed(t)
+		}})
+	},
+}
+
+func retries(s retry.Strategy) spilltest.Do {
+	return func(ctx context.Context, work func(context.Context) error) error {
+		return retry.Do(ctx, s, spillway.Call{}, func(ctx context.Context, _ *retry.Attempt) error { return work(ctx) })
+	}
 }
 
 // brokenEnv asks this test binary for the failing tests.
 const brokenEnv = "SPILLTEST_BROKEN"
 
-// TestBrokenGate and TestBrokenStack fail, in a process of their own: see TestFaultsAreFound.
+// TestBrokenGate, TestBrokenStack and TestBrokenRetries fail, in a process of their own: see
+// TestFaultsAreFound.
 func TestBrokenGate(t *testing.T) {
 	if os.Getenv(brokenEnv) == "" {
 		t.Skip("fails on purpose, only in the process that TestFaultsAreFound starts")
@@ -175,9 +248,20 @@ func TestBrokenStack(t *testing.T) {
 	})
 }
 
+func TestBrokenRetries(t *testing.T) {
+	if os.Getenv(brokenEnv) == "" {
+		t.Skip("fails on purpose, only in the process that TestFaultsAreFound starts")
+	}
+	for clause, open := range brokenRetries {
+		t.Run(clause, func(t *testing.T) {
+			spilltest.TestRetries(t, func(_ *testing.T, s retry.Strategy) spilltest.Do { return open(s) })
+		})
+	}
+}
+
 // TestFaultsAreFound: each fault fails the clause that it breaks.
 func TestFaultsAreFound(t *testing.T) {
-	run := exec.Command(os.Args[0], "-test.run=^TestBroken(Gate|Stack)$", "-test.v")
+	run := exec.Command(os.Args[0], "-test.run=^TestBroken(Gate|Stack|Retries)$", "-test.v")
 	run.Env = append(os.Environ(), brokenEnv+"=1")
 	out, err := run.CombinedOutput()
 	if _, ok := errors.AsType[*exec.ExitError](err); !ok {
@@ -193,9 +277,14 @@ func TestFaultsAreFound(t *testing.T) {
 		fails("TestBrokenGate", clause)
 	}
 	for clause := range brokenStacks {
-		fails("TestBrokenStack", clause)
+		if clause != "no allocations" || !spilltest.RaceEnabled {
+			fails("TestBrokenStack", clause)
+		}
 	}
 	fails("TestBrokenStack", "observe equals enforce")
+	for clause := range brokenRetries {
+		fails("TestBrokenRetries", clause)
+	}
 }
 
 func clientStack(_ *testing.T, s spilltest.Setup) spilltest.Stack {
@@ -207,7 +296,7 @@ func clientStack(_ *testing.T, s spilltest.Setup) spilltest.Stack {
 		Do: func(ctx context.Context, work func(context.Context) error) error {
 			return c.Do(ctx, spillway.Call{}, func(ctx context.Context, _ *egress.Attempt) error { return work(ctx) })
 		},
-		InFlight: func() int { return int(c.Stats(time.Now()).Inflight.InFlight) },
+		InFlight: func() int { return c.Stats(time.Now()).Inflight.InFlight },
 		Update:   func(s spilltest.Setup) error { return c.Update(config(s)) },
 	}
 }

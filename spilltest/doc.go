@@ -6,8 +6,10 @@
 //   - [TestStack] tests whatever runs calls under a limit on calls in flight: package
 //     ingress or egress, or an adapter for a client or a server. Each call is settled
 //     exactly once, also if it panics, fails, is canceled, or if the limit changes while it
-//     runs, and the mode observe decides as the mode enforce does.
+//     runs, the mode observe decides as the mode enforce does, and nothing is allocated.
+//   - [TestRetries] tests whatever makes calls under a [retry.Strategy]: each call is settled
+//     with the strategy exactly once.
 //
-// Each clause of a contract is a subtest, whose name is the clause. Both run the tested
+// Each clause of a contract is a subtest, whose name is the clause. All run the tested
 // code in several goroutines: run the tests with the race detector, too.
 package spilltest

@@ -4,3 +4,6 @@ import "time"
 
 // SetPatience sets how long clauses wait.
 func SetPatience(d time.Duration) { patience = d }
+
+// RaceEnabled is set if allocations are not counted.
+const RaceEnabled = raceEnabled

@@ -1,16 +1,15 @@
 package spilltest_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/concurrency"
 	"github.com/seed90641741/spillway/inflight"
-	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/retry"
 	"github.com/seed90641741/spillway/spilltest"
 	"github.com/seed90641741/spillway/throttle"
 )
@@ -52,31 +51,6 @@ func TestGates(t *testing.T) {
 	}
 }
 
-func TestEgress(t *testing.T) { spilltest.TestStack(t, clientStack) }
-
-func TestIngress(t *testing.T) {
-	spilltest.TestStack(t, func(t *testing.T, s spilltest.Setup) spilltest.Stack {
-		config := func(s spilltest.Setup) ingress.Config {
-			return ingress.Config{MaxInFlight: s.Limit, InFlightMode: s.Mode, Observer: s.Observer}
-		}
-		server := must(ingress.New(config(s)))
-		t.Cleanup(func() { _ = server.Close() })
-		return spilltest.Stack{
-			Do: func(ctx context.Context, work func(context.Context) error) error {
-				passage, refusal := server.Enter(ctx, spillway.Call{}, ratelimit.Caller{})
-				if refusal.Rejected() {
-					return refusal.Err
-				}
-				outcome := spillway.OutcomeFailed
-				defer func() { passage.Done(outcome) }()
-				err := work(ctx)
-				if err == nil {
-					outcome = spillway.OutcomeServed
-				}
-				return err
-			},
-			InFlight: func() int { return server.Stats(time.Now()).Concurrency.Shared.InFlight },
-			Update:   func(s spilltest.Setup) error { return server.Update(config(s)) },
-		}
-	})
+func TestDo(t *testing.T) {
+	spilltest.TestRetries(t, func(_ *testing.T, s retry.Strategy) spilltest.Do { return retries(s) })
 }

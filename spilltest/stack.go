@@ -3,6 +3,8 @@ package spilltest
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/seed90641741/spillway"
@@ -19,13 +21,16 @@ type Setup struct {
 	Observer spillway.Observer
 }
 
+// A Do makes a call, and returns when it has ended. Each attempt runs work once, unless it is
+// rejected: as the handler of a server, or as the backend of a client. The context of work ends
+// if ctx does. A Do returns an error if the call was rejected and if work has failed. If work
+// panics, so does Do, unless Stack.Recovers is set.
+type Do func(ctx context.Context, work func(context.Context) error) error
+
 // A Stack is what [TestStack] tests. Its functions are called by several goroutines at once.
 type Stack struct {
-	// Do makes a call, and returns when it has ended. The call runs work exactly once, unless
-	// it is rejected: as the handler of a server, or as the backend of a client. The
-	// context of work ends if ctx does. Do returns an error if the call was rejected and if
-	// work has failed. Do may panic if work does.
-	Do func(ctx context.Context, work func(context.Context) error) error
+	// Do makes a call.
+	Do Do
 	// InFlight returns how many calls are in flight.
 	InFlight func() int
 	// Update changes the configuration while calls are in flight. Nil skips its clause.
@@ -33,6 +38,15 @@ type Stack struct {
 	// Rejected reports whether the caller can tell from an error of Do that the call was
 	// rejected. Nil means that the error matches [spillway.ErrRejected].
 	Rejected func(error) bool
+	// Recovers says that Do returns an error if work panics.
+	Recovers bool
+	// Bare is Do without the tested code, to compare allocations with. Nil means that work is
+	// called and nothing else.
+	Bare Do
+	// Allocations is how many allocations Do may make more than Bare: for a call that is
+	// served, and for one that is rejected. A negative number skips that part, for code that
+	// allocates in other goroutines, too.
+	Allocations struct{ Served, Rejected float64 }
 }
 
 // TestStack tests a stack of policies, or an adapter on top of one. open returns a new one
@@ -51,6 +65,7 @@ func TestStack(t *testing.T, open func(t *testing.T, s Setup) Stack) {
 		{"update in flight", testUpdate},
 		{"observe equals enforce", testObserve},
 		{"concurrent calls", testConcurrent},
+		{"no allocations", testStackAllocations},
 	} {
 		t.Run(clause.name, func(t *testing.T) {
 			b := newBench(t, open)
@@ -65,6 +80,20 @@ var errWork = errors.New("spilltest: the work has failed")
 func works(context.Context) error { return nil }
 
 func fails(context.Context) error { return errWork }
+
+func panics(context.Context) error { panic(errWork) }
+
+// panicked is the error of a call that has panicked.
+type panicked struct{ value any }
+
+func (p panicked) Error() string { return fmt.Sprintf("spilltest: panic: %v", p.value) }
+
+// recovered turns a panic into an error. Its caller defers it.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = panicked{p}
+	}
+}
 
 func testSettled(b *bench) {
 	for range 5 {
@@ -83,8 +112,8 @@ func testSettled(b *bench) {
 
 func testPanic(b *bench) {
 	for range 3 {
-		if err := b.call(context.Background(), func(context.Context) error { panic(errWork) }); err == nil {
-			b.t.Error("a call whose work panics returns no error")
+		if err := b.call(context.Background(), panics); err == nil || errors.As(err, new(panicked)) == b.Recovers {
+			b.t.Errorf("a call whose work panics ends with %v, Recovers is %v", err, b.Recovers)
 		}
 	}
 	b.settled()
@@ -169,4 +198,29 @@ func testObserve(b *bench) {
 			b.t.Errorf("call %d over the limit: observe decides %v, enforce %v", i, got, want)
 		}
 	}
+}
+
+// testStackAllocations counts in a process whose other goroutines wait. Its second part takes
+// seconds, as a server has each call wait before it rejects it.
+func testStackAllocations(b *bench) {
+	if raceEnabled {
+		b.t.Skip("the race detector allocates")
+	}
+	bare := 0.0
+	if b.Bare != nil {
+		bare = b.allocations(b.Bare)
+		b.runs.Store(0)
+	}
+	b.allocates("served", b.allocations(b.Do)-bare, b.Allocations.Served)
+	if b.Allocations.Rejected < 0 || testing.Short() {
+		return
+	}
+	release := b.hold(b.setup.Limit)
+	var many sync.WaitGroup
+	for range 100 { // so that the policies have made all that they keep
+		many.Go(func() { _ = b.Do(context.Background(), works) })
+	}
+	many.Wait()
+	b.allocates("rejected", b.allocations(b.Do)-bare, b.Allocations.Rejected)
+	release()
 }

@@ -415,22 +415,6 @@ func TestTwoRetryers(t *testing.T) {
 	})
 }
 
-func TestPanicReleases(t *testing.T) {
-	inBubbles(t, func(t *testing.T) {
-		s := spying(nil)
-		client := database(must(spillaws.New(spillaws.Config{Strategy: s})), play(busy, func(*http.Request) (*http.Response, error) { panic("bug") }))
-		func() {
-			defer func() {
-				if recover() == nil {
-					t.Error("the panic is lost")
-				}
-			}()
-			get(t.Context(), client)
-		}()
-		s.check(t, "begin", "refresh", "release")
-	})
-}
-
 // A stuck request cannot be sent twice.
 type stuck struct{}
 

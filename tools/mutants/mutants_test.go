@@ -3,13 +3,15 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 )
 
 // The package in testdata has known gaps in its tests.
 func TestExamine(t *testing.T) {
-	r, err := examine("testdata/clamp", "", 2)
+	r, err := examine("testdata/clamp", "", "", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,5 +33,29 @@ func TestExamine(t *testing.T) {
 	}
 	if r.report(io.Discard, "testdata/clamp", 95) {
 		t.Error("a package with gaps is good enough")
+	}
+}
+
+// What is listed as a survivor does not count, and must be one.
+func TestSurvivors(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "survivors.txt")
+	if err := os.WriteFile(list, []byte("# of clamp\n\n"+
+		"testdata/clamp/clamp.go\tif n > limit {\t> to >=\tthe same number\n"+
+		"testdata/clamp/clamp.go\tif n < -limit {\t< to <=\tthe same number\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := examine("testdata/clamp", "", "^clamp.go:1[03]:7 ", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.known, err = readSurvivors(list); err != nil {
+		t.Fatal(err)
+	}
+	if r.all = true; len(r.mutants) != 4 || !r.report(io.Discard, "testdata/clamp", 100) {
+		t.Errorf("%d mutants, want four: two that are killed and two that are listed", len(r.mutants))
+	}
+	r.known[survivor{"testdata/clamp/clamp.go", "return n, n != 0", "!= to =="}] = "none"
+	if r.report(io.Discard, "testdata/clamp", 100) {
+		t.Error("a killed mutant is listed as a survivor")
 	}
 }

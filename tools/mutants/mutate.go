@@ -24,8 +24,14 @@ const (
 type mutant struct {
 	id     int
 	at     string // file:line:column
+	line   string // of source
 	change string
 	fate   fate
+}
+
+func (m *mutant) file() string {
+	name, _, _ := strings.Cut(m.at, ":")
+	return name
 }
 
 // An edit of the source. At one offset ends come before starts, and both before operators.
@@ -50,13 +56,14 @@ type mutator struct {
 	pkg     *types.Package
 	mutants []*mutant
 
+	source  []byte // of this file
 	edits   []edit
 	imports map[string]string // path: name in this file
 }
 
 // file returns the source of file with calls in place of operators.
 func (m *mutator) file(file *ast.File, source []byte) []byte {
-	m.edits, m.imports = nil, importsOf(file)
+	m.source, m.edits, m.imports = source, nil, importsOf(file)
 	depth := 0
 	ast.Inspect(file, func(n ast.Node) bool {
 		if n == nil {
@@ -215,8 +222,9 @@ func (m *mutator) name(t types.Type) (string, bool) {
 func (m *mutator) add(at token.Pos, from, to token.Token) int {
 	p := m.fset.Position(at)
 	id := len(m.mutants)
+	line, _, _ := strings.Cut(string(m.source[p.Offset-p.Column+1:]), "\n")
 	m.mutants = append(m.mutants, &mutant{
-		id: id, at: fmt.Sprintf("%s:%d:%d", filepath.Base(p.Filename), p.Line, p.Column), change: fmt.Sprintf("%s to %s", from, to),
+		id: id, line: strings.TrimSpace(line), at: fmt.Sprintf("%s:%d:%d", filepath.Base(p.Filename), p.Line, p.Column), change: fmt.Sprintf("%s to %s", from, to),
 	})
 	return id
 }

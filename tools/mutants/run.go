@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +18,8 @@ import (
 
 type result struct {
 	mutants []*mutant
+	known   survivors
+	all     bool // mutants and tests were run
 }
 
 // A test is a test function, an example, or the seeds of a fuzz target.
@@ -36,7 +39,11 @@ type runner struct {
 // ones follow one by one, as most mutants are dead by then.
 const quick = time.Second
 
-func examine(dir, only string, workers int) (found *result, err error) {
+func examine(dir, only, which string, workers int) (found *result, err error) {
+	wanted, err := regexp.Compile(which)
+	if err != nil {
+		return nil, err
+	}
 	work, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return nil, err
@@ -50,6 +57,7 @@ func examine(dir, only string, workers int) (found *result, err error) {
 	if err := r.measure(only); err != nil {
 		return nil, err
 	}
+	mutants = slices.DeleteFunc(mutants, func(m *mutant) bool { return !wanted.MatchString(m.at + " " + m.change) })
 	todo := make(chan *mutant)
 	var wait sync.WaitGroup
 	for range workers {
@@ -64,7 +72,7 @@ func examine(dir, only string, workers int) (found *result, err error) {
 	}
 	close(todo)
 	wait.Wait()
-	return &result{mutants}, nil
+	return &result{mutants: mutants}, nil
 }
 
 // measure runs each test alone, without a mutant, and notes how long it takes and which

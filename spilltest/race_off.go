@@ -1,0 +1,5 @@
+//go:build !race
+
+package spilltest
+
+const raceEnabled = false
