@@ -8,14 +8,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed90641741/spillway/fault"
-	"github.com/seed90641741/spillway/spillredis/internal/reply"
+	"github.com/seed90641741/spillway/internal/redisreply"
 )
 
 // Classify returns what it means that a command ended with err. The package documentation
 // has the rules. Commands of an installed client are classified already.
 func Classify(err error) fault.Failure {
 	if answer, ok := errors.AsType[redis.Error](err); ok {
-		return reply.Meaning(answer.Error())
+		return redisreply.Meaning(answer.Error())
 	}
 	f := fault.Of(err)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
-	"github.com/seed90641741/spillway/spillredis/internal/reply"
+	"github.com/seed90641741/spillway/internal/redisreply"
 )
 
 // A hook makes the commands to one address pass the policies.
@@ -42,7 +42,7 @@ func (h *hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		name := cmd.Name()
 		call := spillway.Call{Key: name, Kind: spillway.KindWrite, LongPoll: waits(cmd)}
-		if reply.Reads(name) {
+		if redisreply.Reads(name) {
 			call.Kind = spillway.KindRead
 		}
 		again := !cmd.NoRetry()
@@ -115,10 +115,13 @@ func plain(ctx context.Context, err error) error {
 	if e, ok := err.(*classified); ok { //nolint:errorlint // only where err is nothing else
 		err = e.error
 	}
+	if e, ok := err.(*partly); ok { //nolint:errorlint // likewise
+		err = e.error
+	}
 	if ctx.Value(clustered{}) == nil {
 		return err
 	}
-	if answer, ok := errors.AsType[redis.Error](err); ok && reply.Redirect(answer.Error()) {
+	if answer, ok := errors.AsType[redis.Error](err); ok && redisreply.Redirect(answer.Error()) {
 		return answer
 	}
 	return &final{err: err}
@@ -127,7 +130,7 @@ func plain(ctx context.Context, err error) error {
 // waits reports whether cmd may wait at the server until another client does something.
 func waits(cmd redis.Cmder) bool {
 	args := cmd.Args()
-	return reply.Waits(cmd.Name(), len(args), func(i int) string {
+	return redisreply.Waits(cmd.Name(), len(args), func(i int) string {
 		word, _ := args[i].(string)
 		return word
 	})
@@ -136,7 +139,7 @@ func waits(cmd redis.Cmder) bool {
 // kindOf returns Read if all commands only read.
 func kindOf(cmds []redis.Cmder) spillway.Kind {
 	for _, cmd := range cmds {
-		if !reply.Reads(cmd.Name()) {
+		if !redisreply.Reads(cmd.Name()) {
 			return spillway.KindWrite
 		}
 	}

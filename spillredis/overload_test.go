@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/redistest"
 )
 
 // A load is what callers offer to a server, and what they get.
@@ -61,7 +62,7 @@ func TestOverload(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	options := func() *redis.Options {
-		return &redis.Options{Network: "unix", Addr: newProcess(t, "--enable-debug-command", "yes").socket(), PoolSize: 20, MaxRetries: -1, ContextTimeoutEnabled: true}
+		return &redis.Options{Network: "unix", Addr: redistest.Start(t, "--enable-debug-command", "yes").Socket(), PoolSize: 20, MaxRetries: -1, ContextTimeoutEnabled: true}
 	}
 	own, err := NewClient(options(), egress.Config{MaxRequests: 20})
 	if err != nil {

@@ -4,6 +4,9 @@ import (
 	"errors"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/redisreply"
 )
 
 // A pipeline is the commands of one round trip.
@@ -13,36 +16,19 @@ type pipeline struct{ cmds []redis.Cmder }
 // its commands. The answer to one command does not decide it, except a rejection: a server
 // that rejects a command for lack of capacity has usually rejected all of them.
 func (p *pipeline) judge(err error) error {
-	if success(err) && !p.anyRefused() {
-		return nil
-	}
-	if _, answered := errors.AsType[redis.Error](err); !answered && err != nil {
+	if _, answered := errors.AsType[redis.Error](err); !answered && err != nil && !success(err) {
 		return err // of the connection, so of all
 	}
-	first, all := error(nil), true
-	for _, cmd := range p.cmds {
-		if e := cmd.Err(); e != nil && Classify(e).Overload {
-			first = e
-		} else {
-			all = false
+	executed, worst := redisreply.Worst(len(p.cmds), func(i int) (fault.Failure, error) {
+		if err := p.cmds[i].Err(); !success(err) {
+			return Classify(err), err
 		}
+		return fault.Failure{Unprocessed: p.cmds[i].Name() == "multi"}, nil
+	})
+	if worst != nil && executed {
+		return &partly{error: worst}
 	}
-	switch {
-	case first == nil:
-		return err
-	case all:
-		return first
-	}
-	return &partly{error: first}
-}
-
-func (p *pipeline) anyRefused() bool {
-	for _, cmd := range p.cmds {
-		if e := cmd.Err(); e != nil && Classify(e).Overload {
-			return true
-		}
-	}
-	return false
+	return worst
 }
 
 // reset clears the errors of an attempt before the next one.
@@ -70,8 +56,8 @@ func (p *pipeline) noRetry() bool {
 	return false
 }
 
-// partly is the error of a pipeline in which some commands were rejected for lack of capacity
-// and others were executed: it must not be sent again.
+// partly is the error of a pipeline in which some commands failed and others were executed: it
+// must not be sent again.
 type partly struct{ error }
 
 func (e *partly) Unwrap() error { return e.error }

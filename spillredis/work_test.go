@@ -77,6 +77,8 @@ func TestPipeline(t *testing.T) {
 		{"one wrong", []string{"$1\r\nv\r\n", "-WRONGTYPE x\r\n", "$1\r\nv\r\n"}, true, 1, false},
 		{"all refused", []string{busy, busy, busy}, true, 3, true},
 		{"some refused", []string{"$1\r\nv\r\n", busy, busy}, true, 1, true},
+		{"the master changes", []string{"$1\r\nv\r\n", "-READONLY x\r\n", "-READONLY x\r\n"}, true, 1, false},
+		{"loading", []string{"-LOADING x\r\n", "-LOADING x\r\n", "-LOADING x\r\n"}, true, 3, false},
 		{"closed, writes", []string{"", "", ""}, true, 1, false},
 		{"closed, reads", []string{"", "", ""}, false, 3, false},
 	} {

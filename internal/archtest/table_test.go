@@ -44,6 +44,8 @@ var table = map[string]row{
 	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},
 	"internal/place":       {level: policies}, // as final
+	"internal/redisreply":  {level: helpers},
+	"internal/redistest":   {level: edges, kit: true},
 	"internal/rejection":   {level: words},
 	"internal/snippets":    {level: words},
 	"internal/spacesaving": {level: words},
@@ -84,6 +86,7 @@ var table = map[string]row{
 	"spillgrpc":    {level: edges, hosts: []string{"google.golang.org/grpc", "google.golang.org/protobuf", "google.golang.org/genproto"}},
 	"spillmongo":   {level: edges, hosts: []string{"go.mongodb.org/mongo-driver/v2"}},
 	"spillredis":   {level: edges, hosts: []string{"github.com/redis/go-redis/v9"}},
+	"spillrueidis": {level: edges, hosts: []string{"github.com/redis/rueidis"}},
 	"spillrlqs":    {level: edges, hosts: []string{"github.com/envoyproxy/go-control-plane", "google.golang.org/grpc", "google.golang.org/protobuf"}},
 	"spillotel":    {level: edges, hosts: []string{"go.opentelemetry.io/otel"}},
 	"spillprom":    {level: edges, hosts: []string{"github.com/prometheus/client_golang", "github.com/prometheus/client_model"}},

@@ -1,5 +1,5 @@
-// Package reply knows what the error answers of a Redis or Valkey server mean.
-package reply
+// Package redisreply knows what the error answers of a Redis or Valkey server mean.
+package redisreply
 
 import (
 	"strings"
@@ -27,13 +27,14 @@ var meanings = map[string]fault.Failure{
 	"ASK":   {Safety: fault.RetryUnsafe},
 }
 
-// maxClients is the answer to a connection above maxclients. It has no special code.
-const maxClients = "ERR max number of clients reached"
+// maxClients is the answer to a connection above maxclients. It has the code ERR of all errors
+// without another, which rueidis removes.
+const maxClients = "max number of clients reached"
 
 // Meaning returns what the error answer text means. Of an answer with a code that is not
 // in the table it says that a retry would get the same answer.
 func Meaning(text string) fault.Failure {
-	if strings.HasPrefix(text, maxClients) {
+	if strings.HasPrefix(strings.TrimPrefix(text, "ERR "), maxClients) {
 		return fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server, Scope: fault.ScopeTask}
 	}
 	code, _, _ := strings.Cut(text, " ")
@@ -48,4 +49,23 @@ func Meaning(text string) fault.Failure {
 func Redirect(text string) bool {
 	code, _, _ := strings.Cut(text, " ")
 	return code == "MOVED" || code == "ASK" || code == "READONLY"
+}
+
+// Worst returns the error that decides about n commands that were sent together, nil if there is
+// none, and whether one of them was executed, so that they must not be sent again. A rejection
+// for lack of capacity decides before any other error. answer returns the error of command i,
+// nil for success, and what it means: a success that is Unprocessed, as that of MULTI, has
+// executed nothing.
+func Worst(n int, answer func(i int) (fault.Failure, error)) (executed bool, worst error) {
+	overload := false
+	for i := range n {
+		f, err := answer(i)
+		switch {
+		case err == nil:
+			executed = executed || !f.Unprocessed
+		case worst == nil || f.Overload && !overload:
+			worst, overload = err, f.Overload
+		}
+	}
+	return executed, worst
 }
