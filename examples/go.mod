@@ -18,6 +18,7 @@ require (
 	github.com/prometheus/client_golang v1.25.0
 	github.com/prometheus/client_model v0.6.3
 	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/rueidis v1.0.79
 	github.com/seed90641741/spillway v0.1.0
 	github.com/seed90641741/spillway/spillaws v0.1.0
 	github.com/seed90641741/spillway/spillconnect v0.1.0
@@ -27,6 +28,7 @@ require (
 	github.com/seed90641741/spillway/spillotel v0.1.0
 	github.com/seed90641741/spillway/spillprom v0.1.0
 	github.com/seed90641741/spillway/spillredis v0.1.0
+	github.com/seed90641741/spillway/spillrueidis v0.1.0
 	github.com/seed90641741/spillway/spillxds v0.1.0
 	github.com/sony/gobreaker/v2 v2.4.0
 	go.mongodb.org/mongo-driver/v2 v2.9.3
@@ -133,5 +135,6 @@ replace (
 	github.com/seed90641741/spillway/spillotel => ../spillotel
 	github.com/seed90641741/spillway/spillprom => ../spillprom
 	github.com/seed90641741/spillway/spillredis => ../spillredis
+	github.com/seed90641741/spillway/spillrueidis => ../spillrueidis
 	github.com/seed90641741/spillway/spillxds => ../spillxds
 )

@@ -285,4 +285,8 @@ func TestObservers(t *testing.T) {
 
 var _ = prom // registers with the default registry, which takes a collector once
 
-var _ = cache // TestRedis of examples/tasks runs the same calls
+// TestRedis of examples/tasks runs the same calls.
+var (
+	_ = cache
+	_ = rueidisCache
+)

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	_ "modernc.org/sqlite" // the driver
@@ -17,6 +18,7 @@ import (
 	"github.com/seed90641741/spillway/spillaws"
 	"github.com/seed90641741/spillway/spillmongo"
 	"github.com/seed90641741/spillway/spillredis"
+	"github.com/seed90641741/spillway/spillrueidis"
 	"github.com/seed90641741/spillway/spillsql"
 )
 
@@ -71,4 +73,19 @@ func cache(ctx context.Context, read func(string)) error {
 	}
 	read(value)
 	return errors.Join(err, client.Close())
+}
+
+func rueidisCache(ctx context.Context, read func(string)) error {
+	client, err := spillrueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"127.0.0.1:6379"}}, egress.Config{MaxRequests: 100})
+	if err != nil {
+		return err
+	}
+	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
+	value, err := client.Do(ctx, client.B().Get().Key("key").Build()).ToString()
+	if errors.Is(err, spillway.ErrRejected) {
+		return errTryLater // it was never sent
+	}
+	read(value)
+	client.Close()
+	return err
 }

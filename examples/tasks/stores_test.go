@@ -57,11 +57,43 @@ func TestSQL(t *testing.T) {
 
 // A server that is busy with a script is throttled.
 func TestRedis(t *testing.T) {
+	addr := listen(t)
+	client, err := afterRedis(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	checkThrottled(t, func() error { return client.Set(t.Context(), "key", "value", 0).Err() })
+	other, err := afterRueidis(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	checkThrottled(t, func() error { return other.Do(t.Context(), other.B().Set().Key("key").Value("value").Build()).Error() })
+}
+
+// checkThrottled checks that most of 300 calls are rejected.
+func checkThrottled(t *testing.T, call func() error) {
+	t.Helper()
+	rejected := 0
+	for range 300 {
+		if errors.Is(call(), spillway.ErrRejected) {
+			rejected++
+		}
+	}
+	if rejected < 100 {
+		t.Errorf("%d of 300 commands are rejected", rejected)
+	}
+}
+
+// listen starts a server, and returns its address.
+func listen(t *testing.T) string {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -71,20 +103,7 @@ func TestRedis(t *testing.T) {
 			go answer(conn)
 		}
 	}()
-	client, err := afterRedis(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
-	rejected := 0
-	for range 300 {
-		if errors.Is(client.Set(t.Context(), "key", "value", 0).Err(), spillway.ErrRejected) {
-			rejected++
-		}
-	}
-	if rejected < 100 {
-		t.Errorf("%d of 300 commands are rejected", rejected)
-	}
+	return listener.Addr().String()
 }
 
 // answer is a server that is busy with a script, and knows no handshake.
@@ -94,7 +113,11 @@ func answer(conn net.Conn) {
 		text := ""
 		switch strings.ToLower(lines.Text()) {
 		case "hello":
-			text = "-ERR unknown command\r\n"
+			text = "-ERR unknown command 'HELLO'\r\n"
+		case "cluster":
+			text = "-ERR This instance has cluster support disabled\r\n"
+		case "ping":
+			text = "+PONG\r\n"
 		case "client":
 			text = "+OK\r\n"
 		case "set":

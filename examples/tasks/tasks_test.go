@@ -35,7 +35,7 @@ var programs = map[string][]string{
 	"a signal of the program": {"Signal"},
 	"routers":                 {"Chi", "Gin", "Echo"},
 	"SQL":                     {"SQL"},
-	"Redis":                   {"Redis"},
+	"Redis":                   {"Redis", "Rueidis"},
 	"a view as of a breaker":  {"Breaker"},
 }
 
@@ -123,6 +123,7 @@ var (
 	_ = beforeGin
 	_ = beforeSQL
 	_ = beforeRedis
+	_ = beforeRueidis
 )
 
 func newMux() *http.ServeMux {
