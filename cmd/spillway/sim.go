@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"text/tabwriter"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/prediction"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/scenario"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/simreport"
 )
@@ -64,6 +66,32 @@ func (s *simShow) Run(w streams) error {
 	}
 	_, err = w.stdout.Write(text)
 	return err
+}
+
+// simDrill predicts the results of a drill from its settings and the capacity of its backend
+// alone, and compares them with the measured results.
+type simDrill struct {
+	File string `arg:"" help:"What spillway drill --json-file has written."`
+	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
+}
+
+// Run predicts and compares.
+func (c *simDrill) Run(ctx context.Context, w streams) error {
+	text, err := os.ReadFile(c.File)
+	if err != nil {
+		return usage{err}
+	}
+	all, err := prediction.Of(ctx, text, c.Seed)
+	if err != nil {
+		return usage{fmt.Errorf("%s: %w", c.File, err)}
+	}
+	if err := all.WriteTable(w.stdout); err != nil {
+		return err
+	}
+	if !all.Within() {
+		return exit(exitBroken)
+	}
+	return nil
 }
 
 // simRun has the flags of "spillway sim run".

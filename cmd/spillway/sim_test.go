@@ -101,7 +101,7 @@ func TestSimExitStatus(t *testing.T) {
 		"show":              {[]string{"show", "deep-stack"}, exitOK, "name: deep-stack"},
 		"show nothing":      {[]string{"show", "x"}, exitUsage, "no built-in scenario"},
 		"schema":            {[]string{"schema"}, exitOK, `"$schema"`},
-		"drill of a file":   {[]string{"drill", "testdata/drill-callers.json"}, exitOK, "goodput in capacities"},
+		"drill of a file":   {[]string{"drill", "internal/lab/prediction/testdata/drill-callers.json"}, exitOK, "goodput in capacities"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "drill of a file" {
@@ -121,5 +121,12 @@ func TestSimIsInterrupted(t *testing.T) {
 	var out, err bytes.Buffer
 	if status := run(ctx, []string{"sim", "sparse-clients"}, &out, &err); status != exitInterrupted {
 		t.Errorf("status %d: %s%s", status, &out, &err)
+	}
+}
+
+func skipRace(t *testing.T) {
+	t.Helper()
+	if raceEnabled {
+		t.Skip("a simulation runs on one goroutine: nothing for the race detector to find")
 	}
 }

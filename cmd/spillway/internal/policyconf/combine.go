@@ -3,6 +3,9 @@ package policyconf
 import (
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,15 +23,10 @@ const (
 	maxNesting = 20
 )
 
-// parseCombination returns the function of a formula: nil for the
-// maximum, which is the default of package load.
-//
-//	sum    = product { ("+" | "-") product }
-//	product = factor { ("*" | "/") factor }
-//	factor = number | name | ("max" | "min") "(" sum { "," sum } ")" | "(" sum ")"
-//
-// A name is that of a measure, and its value is the share. A measure that is not
-// known counts as 0, and so does a division by 0.
+// parseCombination returns the function of a formula: nil for the maximum, which is the default of
+// package load. A formula has the syntax of an expression in Go, with numbers, names of measures,
+// + - * / and parentheses, max() and min(). The value of a name is the share of the measure. A
+// measure that is not known counts as 0, and so does a division by 0.
 func parseCombination(text string) (combination, error) {
 	if t := strings.TrimSpace(text); t == "" || t == "max" {
 		return nil, nil //nolint:nilnil // the default needs no function
@@ -36,67 +34,54 @@ func parseCombination(text string) (combination, error) {
 	if len(text) > maxFormula {
 		return nil, fmt.Errorf("has %d bytes, must have at most %d", len(text), maxFormula)
 	}
-	p := formula{rest: text}
-	f, err := p.sum(0)
+	tree, err := parser.ParseExpr(strings.ReplaceAll(text, "\n", " ")) // a line may end anywhere
 	if err != nil {
+		return nil, fmt.Errorf("is not a formula: %w", err)
+	}
+	return compile(tree, 0)
+}
+
+// compile returns the function of an expression.
+func compile(e ast.Expr, depth int) (combination, error) {
+	if depth > maxNesting {
+		return nil, fmt.Errorf("has more than %d levels of parentheses", maxNesting)
+	}
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		return compile(e.X, depth+1)
+	case *ast.Ident:
+		return share(e.Name)
+	case *ast.BasicLit:
+		if v, err := strconv.ParseFloat(e.Value, 64); err == nil {
+			return func([]load.Reading) float64 { return v }, nil
+		}
+	case *ast.BinaryExpr:
+		return operation(e, depth)
+	case *ast.CallExpr:
+		return extreme(e, depth+1)
+	}
+	return nil, fmt.Errorf("has something at column %d that is no number, no name of a measure, no + - * /, no max() and no min()", e.Pos())
+}
+
+// operation returns the function of a sum, a difference, a product or a quotient.
+func operation(e *ast.BinaryExpr, depth int) (combination, error) {
+	a, errA := compile(e.X, depth)
+	b, errB := compile(e.Y, depth)
+	if err := errors.Join(errA, errB); err != nil {
 		return nil, err
 	}
-	if p.space(); p.rest != "" {
-		return nil, fmt.Errorf("has %.20q where an operator or the end must be", p.rest)
+	switch e.Op {
+	case token.ADD:
+		return func(r []load.Reading) float64 { return a(r) + b(r) }, nil
+	case token.SUB:
+		return func(r []load.Reading) float64 { return a(r) - b(r) }, nil
+	case token.MUL:
+		return func(r []load.Reading) float64 { return a(r) * b(r) }, nil
+	case token.QUO:
+		return func(r []load.Reading) float64 { return divide(a(r), b(r)) }, nil
+	default:
+		return nil, fmt.Errorf("has %v, must have + - * / only", e.Op)
 	}
-	return f, nil
-}
-
-// formula is what is left to parse.
-type formula struct{ rest string }
-
-func (p *formula) space() { p.rest = strings.TrimLeft(p.rest, " \t\n") }
-
-// take reports whether c comes next, and takes it.
-func (p *formula) take(c byte) bool {
-	if p.space(); p.rest == "" || p.rest[0] != c {
-		return false
-	}
-	p.rest = p.rest[1:]
-	return true
-}
-
-func (p *formula) sum(depth int) (combination, error) {
-	a, err := p.product(depth)
-	for err == nil {
-		var b combination
-		left := a
-		switch {
-		case p.take('+'):
-			b, err = p.product(depth)
-			a = func(r []load.Reading) float64 { return left(r) + b(r) }
-		case p.take('-'):
-			b, err = p.product(depth)
-			a = func(r []load.Reading) float64 { return left(r) - b(r) }
-		default:
-			return a, nil
-		}
-	}
-	return nil, err
-}
-
-func (p *formula) product(depth int) (combination, error) {
-	a, err := p.factor(depth)
-	for err == nil {
-		var b combination
-		left := a
-		switch {
-		case p.take('*'):
-			b, err = p.factor(depth)
-			a = func(r []load.Reading) float64 { return left(r) * b(r) }
-		case p.take('/'):
-			b, err = p.factor(depth)
-			a = func(r []load.Reading) float64 { return divide(left(r), b(r)) }
-		default:
-			return a, nil
-		}
-	}
-	return nil, err
 }
 
 func divide(a, b float64) float64 {
@@ -106,68 +91,33 @@ func divide(a, b float64) float64 {
 	return a / b
 }
 
-func (p *formula) factor(depth int) (combination, error) {
-	if depth > maxNesting {
-		return nil, fmt.Errorf("has more than %d levels of parentheses", maxNesting)
+// extreme returns the function of max() or min().
+func extreme(e *ast.CallExpr, depth int) (combination, error) {
+	pick, ok := map[string]func([]float64) float64{"max": slices.Max[[]float64], "min": slices.Min[[]float64]}[nameOf(e.Fun)]
+	if !ok || len(e.Args) == 0 || e.Ellipsis.IsValid() {
+		return nil, errors.New("has a call that is not max() or min() of something")
 	}
-	if p.take('(') {
-		f, err := p.sum(depth + 1)
-		if err == nil && !p.take(')') {
-			err = errors.New("lacks a closing parenthesis")
-		}
-		return f, err
-	}
-	word := p.word()
-	if v, err := strconv.ParseFloat(word, 64); err == nil && word[0] <= '9' { // not Inf and NaN
-		return func([]load.Reading) float64 { return v }, nil
-	}
-	if word == "max" || word == "min" {
-		return p.extreme(word == "min", depth)
-	}
-	return share(word)
-}
-
-// word takes letters, digits and points.
-func (p *formula) word() string {
-	p.space()
-	n := strings.IndexFunc(p.rest, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_'
-	})
-	if n < 0 {
-		n = len(p.rest)
-	}
-	word := p.rest[:n]
-	p.rest = p.rest[n:]
-	return word
-}
-
-// extreme parses the arguments of max or min.
-func (p *formula) extreme(least bool, depth int) (combination, error) {
-	if !p.take('(') {
-		return nil, errors.New("must have parentheses after max and min")
-	}
-	var all []combination
-	for more := true; more; more = p.take(',') {
-		f, err := p.sum(depth + 1)
-		if err != nil {
+	all := make([]combination, len(e.Args))
+	for i, arg := range e.Args {
+		var err error
+		if all[i], err = compile(arg, depth); err != nil {
 			return nil, err
 		}
-		all = append(all, f)
-	}
-	if !p.take(')') {
-		return nil, errors.New("lacks a closing parenthesis")
 	}
 	return func(r []load.Reading) float64 {
-		v := all[0](r)
-		for _, f := range all[1:] {
-			if least {
-				v = min(v, f(r))
-			} else {
-				v = max(v, f(r))
-			}
+		values := make([]float64, len(all))
+		for i, f := range all {
+			values[i] = f(r)
 		}
-		return v
+		return pick(values)
 	}, nil
+}
+
+func nameOf(e ast.Expr) string {
+	if name, ok := e.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
 }
 
 // share returns the share of a measure.

@@ -26,6 +26,9 @@ func TestCombination(t *testing.T) {
 		{"quota", 0},
 		{"max(memory, 0.7*cpu + 0.3*executor)", 0.95},
 		{"((((cpu))))", 0.5},
+		{"max(cpu,\n memory\n)", 0.5},
+		{"cpu\n + memory", 0.75},
+		{strings.Repeat("1+", 400) + "1", 401}, // 801 bytes, one level
 	} {
 		f, err := parseCombination(row.text)
 		if err != nil {
@@ -46,16 +49,23 @@ func TestCombination(t *testing.T) {
 func TestBadCombination(t *testing.T) {
 	for _, row := range []struct{ text, want string }{
 		{"disk", `has "disk" where a number or one of executor, cpu`},
-		{"cpu +", `has "" where a number`},
-		{"cpu memory", `has "memory" where an operator or the end must be`},
-		{"(cpu", "lacks a closing parenthesis"},
-		{"max(cpu", "lacks a closing parenthesis"},
-		{"max + 1", "must have parentheses after max and min"},
-		{"max()", `has "" where a number`},
+		{"cpu +", "is not a formula: 1:6: expected operand"},
+		{"cpu memory", "is not a formula: 1:5"},
+		{"(cpu", "is not a formula: 1:5"},
+		{"max(cpu", "is not a formula: 1:8"},
+		{"max + 1", `has "max" where a number`},
+		{"max()", "has a call that is not max() or min() of something"},
+		{"abs(cpu)", "has a call that is not max() or min() of something"},
+		{"max(cpu...)", "has a call that is not max() or min() of something"},
+		{"cpu % 2", "has %, must have + - * / only"},
+		{"-cpu", "has something at column 1"},
+		{`"cpu"`, "has something at column 1"},
+		{"1 + cpu.x", "has something at column 5"},
+		{"func() {}", "has something at column 1"},
 		{"Inf", `has "Inf" where a number`},
 		{"NaN", `has "NaN" where a number`},
-		{strings.Repeat("(", 500), "has more than 20 levels"},
-		{strings.Repeat("max(", 200), "has more than 20 levels"},
+		{strings.Repeat("(", 490) + "1" + strings.Repeat(")", 490), "has more than 20 levels"},
+		{strings.Repeat("max(", 190) + "1" + strings.Repeat(")", 190), "has more than 20 levels"},
 		{strings.Repeat("1+", 600) + "1", "has 1201 bytes, must have at most 1000"},
 	} {
 		if _, err := parseCombination(row.text); err == nil || !strings.HasPrefix(err.Error(), row.want) {

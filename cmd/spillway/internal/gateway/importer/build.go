@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // Options say what documents do not.
@@ -37,7 +38,7 @@ func (o Options) withDefaults() Options {
 
 // A builder makes the configuration.
 type builder struct {
-	*report
+	Result
 
 	options Options
 	config  config.Config
@@ -45,7 +46,7 @@ type builder struct {
 }
 
 func newBuilder(o Options) *builder {
-	return &builder{report: newReport(), options: o.withDefaults(), where: make(map[string]string)}
+	return &builder{options: o.withDefaults(), where: make(map[string]string)}
 }
 
 // cluster is one that is being made.
@@ -56,7 +57,7 @@ func (b *builder) cluster(name string) *config.Cluster {
 // setCluster changes a cluster as a leaf says, unless the proxy does not accept that,
 // and says what happened to the leaf. The name is that of the field. A reason, if any,
 // says how its meaning is another one.
-func (b *builder) setCluster(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster)) bool {
+func (b *builder) setCluster(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster)) bool {
 	next := cloneCluster(x)
 	set(next)
 	trial := config.Config{Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*next}}
@@ -83,7 +84,7 @@ func cloneCluster(x *config.Cluster) *config.Cluster {
 }
 
 // setRoute does so for a route.
-func (b *builder) setRoute(x *config.Route, c cursor, field, reason string, set func(*config.Route)) bool {
+func (b *builder) setRoute(x *config.Route, c document.Part, field, reason string, set func(*config.Route)) bool {
 	next := *x
 	next.Methods = slices.Clone(x.Methods)
 	next.Headers = make(map[string]string, len(x.Headers))
@@ -102,58 +103,58 @@ func (b *builder) setRoute(x *config.Route, c cursor, field, reason string, set 
 
 // settle puts a change in place unless err says that it is not accepted, and reports
 // whether it did.
-func (b *builder) settle(c cursor, field, reason string, err error, put func()) bool {
+func (b *builder) settle(c document.Part, field, reason string, err error, put func()) bool {
 	switch {
 	case err != nil:
-		c.leave("the proxy does not accept it: "+err.Error(), "")
+		c.Leave("the proxy does not accept it: "+err.Error(), "")
 		return false
 	case reason != "":
 		put()
-		c.changed(field, reason)
+		c.Change(field, reason)
 	default:
 		put()
-		c.carry(field)
+		c.Carry(field)
 	}
 	return true
 }
 
 // setDuration sets a length of time.
-func (b *builder) setDuration(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, time.Duration)) {
-	if !c.there() {
+func (b *builder) setDuration(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, time.Duration)) {
+	if !c.There() {
 		return
 	}
-	d, ok := c.duration()
+	d, ok := c.Duration()
 	if !ok {
-		c.leave("it is no length of time such as 1.5s", "")
+		c.Leave("it is no length of time such as 1.5s", "")
 		return
 	}
 	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, d) })
 }
 
 // setCount sets a whole number.
-func (b *builder) setCount(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, int)) {
-	if !c.there() {
+func (b *builder) setCount(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, int)) {
+	if !c.There() {
 		return
 	}
-	n, ok := c.count()
+	n, ok := c.Count()
 	if !ok || n < 0 {
-		c.leave("it is no number from 0 to 2147483647", "")
+		c.Leave("it is no number from 0 to 2147483647", "")
 		return
 	}
 	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, n) })
 }
 
 // setLimit sets a limit, where the greatest numbers represent none.
-func (b *builder) setLimit(x *config.Cluster, c cursor, field, reason string, set func(*config.Cluster, int)) {
-	if !c.there() {
+func (b *builder) setLimit(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, int)) {
+	if !c.There() {
 		return
 	}
-	n, err := strconv.ParseUint(c.text(), 10, 32)
+	n, err := strconv.ParseUint(c.Text(), 10, 32)
 	switch {
 	case err != nil:
-		c.leave("it is no number from 0 to 4294967295", "")
+		c.Leave("it is no number from 0 to 4294967295", "")
 	case n == 0:
-		c.leave("it would let nothing through", "leave out what goes there")
+		c.Leave("it would let nothing through", "leave out what goes there")
 	case n >= math.MaxInt32:
 		b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, -1) })
 	default:
@@ -189,7 +190,7 @@ func (b *builder) place(x *config.Cluster) string {
 	}
 	b.config.Clusters = append(b.config.Clusters, *x)
 	if x.Name != name {
-		b.notef("cluster %q was split, because its routes have different retries: %q has separate limits", name, x.Name)
+		b.Notef("cluster %q was split, because its routes have different retries: %q has separate limits", name, x.Name)
 	}
 	return x.Name
 }
@@ -200,26 +201,26 @@ func baseName(name string) string {
 }
 
 // finish ends the import: what was not asked for is left out.
-func (b *builder) finish(roots []cursor) (*Result, error) {
+func (b *builder) finish(roots []document.Part) (*Result, error) {
 	for _, root := range roots {
-		root.leave("the proxy has nothing like it, or not in this place", "")
+		root.Leave("the proxy has nothing like it, or not in this place", "")
 	}
-	defer b.result.rank()
-	if b.result.nothing {
-		return &b.result, nil
+	defer b.Sort()
+	if b.nothing {
+		return &b.Result, nil
 	}
 	if len(b.config.Clusters) == 0 {
 		b.place(b.cluster("upstream"))
-		b.notef("no document has a cluster: one was made up, with the endpoint %s", b.options.Upstream)
+		b.Notef("no document has a cluster: one was made up, with the endpoint %s", b.options.Upstream)
 	}
 	if len(b.config.Listeners) == 0 {
 		b.config.Listeners = []config.Listener{{Address: b.options.Listen}}
-		b.notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
+		b.Notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
 	}
-	b.notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
+	b.Notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
 	if err := b.config.Check(); err != nil {
 		return nil, fmt.Errorf("what was imported is no good configuration: %w", err)
 	}
-	b.result.Config = &b.config
-	return &b.result, nil
+	b.Config = &b.config
+	return &b.Result, nil
 }

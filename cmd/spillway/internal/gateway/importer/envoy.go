@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // Envoy imports configurations of Envoy in YAML or JSON: a bootstrap, the answer to
@@ -17,7 +18,7 @@ import (
 func Envoy(docs []Document, o Options) (*Result, error) {
 	e := envoyImport{
 		builder: newBuilder(o), clusters: make(map[string]*config.Cluster), used: make(map[string]bool),
-		secrets: make(map[string]cursor), wanted: make(map[string][]int),
+		secrets: make(map[string]document.Part), wanted: make(map[string][]int),
 	}
 	if err := unique(docs); err != nil {
 		return nil, err
@@ -34,27 +35,27 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 			e.place(&x)
 		}
 	}
-	e.result.nothing = described && len(e.config.Routes) == 0 || len(e.order) == 0 ||
+	e.nothing = described && len(e.config.Routes) == 0 || len(e.order) == 0 ||
 		len(e.found.listeners) > 0 && len(e.config.Listeners) == 0
 	if len(e.config.Routes) == 0 && len(e.config.Clusters) > 1 {
 		e.config.Routes = []config.Route{{Cluster: e.config.Clusters[0].Name}}
-		e.notef("no route was imported: one was made up, of all requests to cluster %s", e.config.Clusters[0].Name)
+		e.Notef("no route was imported: one was made up, of all requests to cluster %s", e.config.Clusters[0].Name)
 	}
 	if e.note15 {
-		e.notef("routes without a timeout got the one that Envoy gives them, %v", defaultTimeout)
+		e.Notef("routes without a timeout got the one that Envoy gives them, %v", defaultTimeout)
 	}
 	return e.finish(roots)
 }
 
 // roots reads the documents, and finds what they have.
-func (e *envoyImport) roots(docs []Document) (all []cursor, err error) {
+func (e *envoyImport) roots(docs []Document) (all []document.Part, err error) {
 	for _, d := range docs {
 		root, err := e.read(d)
 		if err != nil {
 			return nil, err
 		}
 		if len(docs) > 1 {
-			root.path = d.Name + ": "
+			root.Path = d.Name + ": "
 		}
 		all = append(all, root)
 		e.find(root, noListener)
@@ -81,10 +82,10 @@ func (e *envoyImport) allRoutes() bool {
 			}
 		}
 		if len(c.listeners) > 0 && len(names) == 0 {
-			c.leaveAs(Traffic, "its listener could not be imported", "")
+			c.LeaveAs(Traffic, "its listener could not be imported", "")
 			continue
 		}
-		e.routes(c.cursor, names)
+		e.routes(c.Part, names)
 	}
 	return described
 }
@@ -94,21 +95,21 @@ type envoyImport struct {
 	*builder
 
 	found struct {
-		clusters, listeners []cursor
+		clusters, listeners []document.Part
 		routes              []routing
 	}
 	clusters map[string]*config.Cluster
 	order    []string
-	used     map[string]bool   // by routes
-	secrets  map[string]cursor // by name
-	wanted   map[string][]int  // the listeners of route configurations by name
-	note15   bool              // some route has Envoy's default timeout
+	used     map[string]bool          // by routes
+	secrets  map[string]document.Part // by name
+	wanted   map[string][]int         // the listeners of route configurations by name
+	note15   bool                     // some route has Envoy's default timeout
 }
 
 // A routing is a route configuration, and the numbers of the listeners that it is of; none
 // means all.
 type routing struct {
-	cursor
+	document.Part
 
 	listeners []int
 }
@@ -121,8 +122,8 @@ func (e *envoyImport) resolve() {
 	kept := e.found.routes[:0]
 	for _, c := range e.found.routes {
 		if len(c.listeners) == 0 && len(e.wanted) > 0 {
-			if c.listeners = e.wanted[c.get("name").text()]; len(c.listeners) == 0 {
-				c.leaveAs(Traffic, "no listener names this route configuration", "")
+			if c.listeners = e.wanted[c.Get("name").Text()]; len(c.listeners) == 0 {
+				c.LeaveAs(Traffic, "no listener names this route configuration", "")
 				continue
 			}
 		}
@@ -132,29 +133,29 @@ func (e *envoyImport) resolve() {
 }
 
 // find looks for resources, within a listener or outside of all.
-func (e *envoyImport) find(c cursor, listener int) {
+func (e *envoyImport) find(c document.Part, listener int) {
 	switch {
-	case c.get("virtual_hosts").there():
+	case c.Get("virtual_hosts").There():
 		of := []int{listener}
 		if listener == noListener {
 			of = nil
 		}
 		e.found.routes = append(e.found.routes, routing{c, of})
 		return
-	case c.get("load_assignment").there() || c.get("lb_policy").there() || c.get("circuit_breakers").there():
+	case c.Get("load_assignment").There() || c.Get("lb_policy").There() || c.Get("circuit_breakers").There():
 		e.found.clusters = append(e.found.clusters, c)
 		return
-	case c.get("filter_chains").there():
+	case c.Get("filter_chains").There():
 		listener = len(e.found.listeners)
 		e.found.listeners = append(e.found.listeners, c)
-	case c.get("name").there() && (c.get("tls_certificate").there() || c.get("validation_context").there()):
-		e.secrets[c.get("name").text()] = c
+	case c.Get("name").There() && (c.Get("tls_certificate").There() || c.Get("validation_context").There()):
+		e.secrets[c.Get("name").Text()] = c
 	}
-	if name := c.at("rds", "route_config_name"); name.there() && listener != noListener {
-		e.wanted[name.text()] = append(e.wanted[name.text()], listener)
-		name.carry("routes[].listeners")
+	if name := c.At("rds", "route_config_name"); name.There() && listener != noListener {
+		e.wanted[name.Text()] = append(e.wanted[name.Text()], listener)
+		name.Carry("routes[].listeners")
 	}
-	for _, part := range append(c.list(), c.fields()...) {
+	for _, part := range append(c.List(), c.Fields()...) {
 		e.find(part, listener)
 	}
 }
@@ -171,7 +172,7 @@ func (e *envoyImport) mixed() {
 		}
 		for _, at := range of {
 			if len(seen) > 0 && (at == noListener || seen[at] || seen[noListener]) {
-				e.notef("there are several route configurations for a listener: the first route of any that matches decides")
+				e.Notef("there are several route configurations for a listener: the first route of any that matches decides")
 				return
 			}
 		}
@@ -188,7 +189,7 @@ func (e *envoyImport) known(name string) *config.Cluster {
 		x.Retry.Mode = "off"
 		e.clusters[name] = x
 		e.order = append(e.order, name)
-		e.notef("no document has cluster %s: it got the endpoint %s", fmt.Sprintf("%.64q", name), e.options.Upstream)
+		e.Notef("no document has cluster %s: it got the endpoint %s", fmt.Sprintf("%.64q", name), e.options.Upstream)
 	}
 	return e.clusters[name]
 }

@@ -10,37 +10,38 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // listener imports a listener, and returns its name, or nothing if it could not be
 // imported. A listener of TLS is imported with TLS or not at all.
-func (e *envoyImport) listener(c cursor) (name string) {
-	address := c.at("address", "socket_address")
+func (e *envoyImport) listener(c document.Part) (name string) {
+	address := c.At("address", "socket_address")
 	text, ok := socketAddress(address)
-	chains := c.get("filter_chains").list()
-	if other := c.get("default_filter_chain"); other.there() {
+	chains := c.Get("filter_chains").List()
+	if other := c.Get("default_filter_chain"); other.There() {
 		chains = append(chains, other)
 	}
 	switch {
 	case !ok:
-		address.leave("it is not a TCP address", "")
+		address.Leave("it is not a TCP address", "")
 		return ""
-	case c.get("bind_to_port").text() == "false":
-		c.leaveAs(Traffic, "Envoy does not listen on this address either", "")
+	case c.Get("bind_to_port").Text() == "false":
+		c.LeaveAs(Traffic, "Envoy does not listen on this address either", "")
 		return ""
-	case !slices.ContainsFunc(chains, func(chain cursor) bool { return manager(chain).there() }):
-		c.leaveAs(Traffic, "no filter of the listener is an HTTP connection manager", "")
+	case !slices.ContainsFunc(chains, func(chain document.Part) bool { return manager(chain).There() }):
+		c.LeaveAs(Traffic, "no filter of the listener is an HTTP connection manager", "")
 		return ""
 	}
-	l := config.Listener{Name: c.get("name").text(), Address: text}
+	l := config.Listener{Name: c.Get("name").Text(), Address: text}
 	carried, problem := e.secure(&l, chains)
 	if problem != "" {
 		for _, chain := range chains {
 			for _, part := range []string{"transport_socket", "tls_context", "filter_chain_match"} {
-				chain.get(part).leaveAs(Security, problem, "a listener of your own, with tls or peers")
+				chain.Get(part).LeaveAs(Security, problem, "a listener of your own, with tls or peers")
 			}
 		}
-		c.leaveAs(Traffic, "the listener could not be imported: "+problem, "")
+		c.LeaveAs(Traffic, "the listener could not be imported: "+problem, "")
 		return ""
 	}
 	trial := e.config
@@ -50,40 +51,40 @@ func (e *envoyImport) listener(c cursor) (name string) {
 		return ""
 	}
 	for _, part := range carried {
-		part.at.carry("listeners[]." + part.field)
+		part.at.Carry("listeners[]." + part.field)
 	}
-	c.get("name").carry("listeners[].name")
+	c.Get("name").Carry("listeners[].name")
 	for _, chain := range chains {
 		e.filters(&e.config.Listeners[len(e.config.Listeners)-1], chain)
 	}
-	c.get("listener_filters").each(func(f cursor) {
-		if kind := f.at("typed_config", "@type").text(); strings.HasSuffix(kind, ".TlsInspector") {
-			f.carry("listeners[].tls")
+	c.Get("listener_filters").Each(func(f document.Part) {
+		if kind := f.At("typed_config", "@type").Text(); strings.HasSuffix(kind, ".TlsInspector") {
+			f.Carry("listeners[].tls")
 		}
-		f.leaveAs(Traffic, "bytes before TLS or HTTP are not read", "")
+		f.LeaveAs(Traffic, "bytes before TLS or HTTP are not read", "")
 	})
 	return cmp.Or(l.Name, l.Address)
 }
 
 // A mapping is a part of a document, and the field that it was carried to.
 type mapping struct {
-	at    cursor
+	at    document.Part
 	field string
 }
 
 // secure sets what filter chains say of TLS and of the networks of clients. A problem
 // means that the listener would be less secure than it is in Envoy.
-func (e *envoyImport) secure(l *config.Listener, chains []cursor) (carried []mapping, problem string) {
+func (e *envoyImport) secure(l *config.Listener, chains []document.Part) (carried []mapping, problem string) {
 	first := chains[0]
 	for _, other := range chains[1:] {
-		if !reflect.DeepEqual(first.get("transport_socket").value, other.get("transport_socket").value) ||
-			!reflect.DeepEqual(first.get("tls_context").value, other.get("tls_context").value) {
+		if !reflect.DeepEqual(first.Get("transport_socket").Value, other.Get("transport_socket").Value) ||
+			!reflect.DeepEqual(first.Get("tls_context").Value, other.Get("tls_context").Value) {
 			return nil, "its filter chains differ in TLS, and a listener here has one certificate and one rule for clients"
 		}
 	}
 	for _, chain := range chains {
-		for _, part := range chain.get("filter_chain_match").fields() {
-			switch field := lastField(part.path); {
+		for _, part := range chain.Get("filter_chain_match").Fields() {
+			switch field := document.LastField(part.Path); {
 			case field == "server_names", field == "transport_protocol", field == "application_protocols":
 			case field == "source_prefix_ranges" && len(chains) == 1:
 				peers, ok := prefixes(part)
@@ -110,9 +111,9 @@ func (e *envoyImport) secure(l *config.Listener, chains []cursor) (carried []map
 }
 
 // prefixes returns the networks of a list of CidrRange.
-func prefixes(c cursor) (all []string, ok bool) {
-	for _, part := range c.list() {
-		prefix, err := netip.ParsePrefix(part.get("address_prefix").text() + "/" + cmp.Or(part.get("prefix_len").text(), "0"))
+func prefixes(c document.Part) (all []string, ok bool) {
+	for _, part := range c.List() {
+		prefix, err := netip.ParsePrefix(part.Get("address_prefix").Text() + "/" + cmp.Or(part.Get("prefix_len").Text(), "0"))
 		if err != nil {
 			return nil, false
 		}
@@ -122,104 +123,104 @@ func prefixes(c cursor) (all []string, ok bool) {
 }
 
 // manager returns the HTTP connection manager of a filter chain.
-func manager(chain cursor) cursor {
-	for _, f := range chain.get("filters").list() {
-		m := f.get("typed_config")
-		if strings.HasSuffix(m.get("@type").text(), ".HttpConnectionManager") || m.get("route_config").there() || m.get("rds").there() {
+func manager(chain document.Part) document.Part {
+	for _, f := range chain.Get("filters").List() {
+		m := f.Get("typed_config")
+		if strings.HasSuffix(m.Get("@type").Text(), ".HttpConnectionManager") || m.Get("route_config").There() || m.Get("rds").There() {
 			return m
 		}
-		if m = f.get("config"); m.get("route_config").there() || f.get("route_config").there() { // before version 3
+		if m = f.Get("config"); m.Get("route_config").There() || f.Get("route_config").There() { // before version 3
 			return f
 		}
 	}
-	return cursor{}
+	return document.Part{}
 }
 
 // filters imports the filters of connections, such as the HTTP connection manager.
-func (e *envoyImport) filters(l *config.Listener, chain cursor) {
-	chain.get("name").leaveAs(Detail, "filter chains have no names", "")
-	chain.get("filter_chain_match").leaveAs(Detail, "all connections of the listener are accepted; routes choose by host", "")
-	for _, f := range chain.get("filters").list() {
-		m := f.get("typed_config")
-		kind := m.get("@type")
+func (e *envoyImport) filters(l *config.Listener, chain document.Part) {
+	chain.Get("name").LeaveAs(Detail, "filter chains have no names", "")
+	chain.Get("filter_chain_match").LeaveAs(Detail, "all connections of the listener are accepted; routes choose by host", "")
+	for _, f := range chain.Get("filters").List() {
+		m := f.Get("typed_config")
+		kind := m.Get("@type")
 		switch {
-		case strings.HasSuffix(kind.text(), ".HttpConnectionManager"):
-			f.get("name").carry("listeners[]")
-			kind.carry("listeners[]")
+		case strings.HasSuffix(kind.Text(), ".HttpConnectionManager"):
+			f.Get("name").Carry("listeners[]")
+			kind.Carry("listeners[]")
 			e.connectionManager(l, m)
-		case m.there() && !m.get("route_config").there():
+		case m.There() && !m.Get("route_config").There():
 			rank := Security // it may deny
-			if strings.HasSuffix(kind.text(), ".ConnectionLimit") || strings.HasSuffix(kind.text(), ".LocalRateLimit") {
+			if strings.HasSuffix(kind.Text(), ".ConnectionLimit") || strings.HasSuffix(kind.Text(), ".LocalRateLimit") {
 				rank = Limit
 			}
-			f.leaveAs(rank, "connections meet no such filter", "peers, tls.client_ca, max_connections or connection_rate of a listener")
+			f.LeaveAs(rank, "connections meet no such filter", "peers, tls.client_ca, max_connections or connection_rate of a listener")
 		}
 	}
 }
 
 // harmless are filters of requests that let no request through that would be denied, and
 // what to do without them.
-var harmless = map[string]Rank{
+var harmless = map[string]document.Rank{
 	".Router": Detail, ".Compressor": Detail, ".Decompressor": Detail, ".GrpcStats": Detail, ".FilterConfig": Detail, ".Tap": Detail,
 	".HealthCheck": Traffic, ".HTTPFault": Detail, ".GrpcWeb": Traffic, ".Cors": Traffic,
 	".LocalRateLimit": Limit, ".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
 }
 
 // connectionManager imports the options of an HTTP connection manager.
-func (e *envoyImport) connectionManager(l *config.Listener, m cursor) {
+func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	for _, t := range []struct {
-		at     cursor
+		at     document.Part
 		field  string
 		reason string
 		zero   time.Duration // in place of 0, which means none; 0: there is no such value
 		set    func(*config.Listener, time.Duration)
 	}{
-		{m.get("request_headers_timeout"), "header_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.HeaderTimeout = d }},
-		{m.get("request_timeout"), "max_body_time", "it is for the body, and header_timeout for the headers", -1,
+		{m.Get("request_headers_timeout"), "header_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.HeaderTimeout = d }},
+		{m.Get("request_timeout"), "max_body_time", "it is for the body, and header_timeout for the headers", -1,
 			func(l *config.Listener, d time.Duration) { l.MaxBodyTime = d }},
-		{m.get("stream_idle_timeout"), "stream_idle_timeout", "it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout", -1,
+		{m.Get("stream_idle_timeout"), "stream_idle_timeout", "it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout", -1,
 			func(l *config.Listener, d time.Duration) { l.StreamIdle = d }},
-		{m.at("common_http_protocol_options", "idle_timeout"), "idle_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.IdleTimeout = d }},
+		{m.At("common_http_protocol_options", "idle_timeout"), "idle_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.IdleTimeout = d }},
 	} {
-		d, ok := t.at.duration()
+		d, ok := t.at.Duration()
 		if ok && d == 0 {
 			if d, ok = t.zero, t.zero != 0; !ok {
-				t.at.leave("there is always such a limit", "")
+				t.at.Leave("there is always such a limit", "")
 			}
 		}
 		if ok {
 			e.setListener(l, t.at, t.field, t.reason, func(l *config.Listener) { t.set(l, d) })
 		}
 	}
-	if n, ok := m.at("http2_protocol_options", "max_concurrent_streams").count(); ok && n > 0 {
-		e.setListener(l, m.at("http2_protocol_options", "max_concurrent_streams"), "max_streams", "", func(l *config.Listener) { l.MaxStreams = n })
+	if n, ok := m.At("http2_protocol_options", "max_concurrent_streams").Count(); ok && n > 0 {
+		e.setListener(l, m.At("http2_protocol_options", "max_concurrent_streams"), "max_streams", "", func(l *config.Listener) { l.MaxStreams = n })
 	}
-	if n, ok := m.get("max_request_headers_kb").count(); ok && n > 0 && n <= 1<<14 {
-		e.setListener(l, m.get("max_request_headers_kb"), "max_header_bytes", "", func(l *config.Listener) { l.MaxHeaderBytes = n << 10 })
+	if n, ok := m.Get("max_request_headers_kb").Count(); ok && n > 0 && n <= 1<<14 {
+		e.setListener(l, m.Get("max_request_headers_kb"), "max_header_bytes", "", func(l *config.Listener) { l.MaxHeaderBytes = n << 10 })
 	}
-	m.get("access_log").leaveAs(Detail, "the log has its own form", "log")
-	m.get("upgrade_configs").each(func(u cursor) {
-		if kind := u.get("upgrade_type"); strings.EqualFold(kind.text(), "websocket") {
-			kind.carry("routes[].upgrades")
+	m.Get("access_log").LeaveAs(Detail, "the log has its own form", "log")
+	m.Get("upgrade_configs").Each(func(u document.Part) {
+		if kind := u.Get("upgrade_type"); strings.EqualFold(kind.Text(), "websocket") {
+			kind.Carry("routes[].upgrades")
 		}
 	})
 	fixed(m)
-	m.get("http_filters").each(func(f cursor) {
-		kind := f.at("typed_config", "@type").text()
+	m.Get("http_filters").Each(func(f document.Part) {
+		kind := f.At("typed_config", "@type").Text()
 		rank, known := harmless[kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]]
 		switch {
-		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.get("name").text(), ".router"):
-			f.carry("routes[]")
+		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.Get("name").Text(), ".router"):
+			f.Carry("routes[]")
 		case known:
-			f.leaveAs(rank, "requests meet no such filter", "")
+			f.LeaveAs(rank, "requests meet no such filter", "")
 		default:
-			f.leaveAs(Security, "requests meet no such filter, which may deny some of them", "the same check in the service, or in front of the proxy")
+			f.LeaveAs(Security, "requests meet no such filter, which may deny some of them", "the same check in the service, or in front of the proxy")
 		}
 	})
 }
 
 // fixed reports options that the proxy has one value of.
-func fixed(m cursor) {
+func fixed(m document.Part) {
 	const path = "paths are always normalized before routes are matched"
 	for _, o := range []struct {
 		name   string
@@ -236,18 +237,18 @@ func fixed(m cursor) {
 		{"strip_any_host_port", []string{"true"}, "routes match the host without its port"},
 		{"strip_matching_host_port", []string{"true", "false"}, ""},
 	} {
-		c := m.get(o.name)
+		c := m.Get(o.name)
 		switch {
-		case slices.Contains(o.same, c.text()):
-			c.carry("the default")
+		case slices.Contains(o.same, c.Text()):
+			c.Carry("the default")
 		case o.reason != "":
-			c.changed("the default", o.reason)
+			c.Change("the default", o.reason)
 		}
 	}
 }
 
 // setListener changes a listener as a leaf says, unless the proxy does not accept that.
-func (e *envoyImport) setListener(l *config.Listener, c cursor, field, reason string, set func(*config.Listener)) {
+func (e *envoyImport) setListener(l *config.Listener, c document.Part, field, reason string, set func(*config.Listener)) {
 	next := *l
 	set(&next)
 	trial := config.Config{Listeners: []config.Listener{next}, Clusters: []config.Cluster{*e.cluster("any")}}
@@ -255,15 +256,9 @@ func (e *envoyImport) setListener(l *config.Listener, c cursor, field, reason st
 }
 
 // socketAddress returns host and port.
-func socketAddress(c cursor) (string, bool) {
-	host, port := c.get("address").text(), c.get("port_value").text()
-	_, ok := c.get("port_value").count()
-	protocol := strings.ToUpper(c.get("protocol").text())
+func socketAddress(c document.Part) (string, bool) {
+	host, port := c.Get("address").Text(), c.Get("port_value").Text()
+	_, ok := c.Get("port_value").Count()
+	protocol := strings.ToUpper(c.Get("protocol").Text())
 	return net.JoinHostPort(host, port), ok && host != "" && (protocol == "" || protocol == "TCP")
-}
-
-// lastField returns the name of the field that a path ends with, in snake case.
-func lastField(path string) string {
-	path = upper.ReplaceAllString(path, "${1}_${2}")
-	return strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
 }

@@ -4,16 +4,17 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // outliers imports outlier detection. Numbers of Envoy that mean never are negative here.
-func (e *envoyImport) outliers(x *config.Cluster, c cursor) {
-	if c.report == nil {
+func (e *envoyImport) outliers(x *config.Cluster, c document.Part) {
+	if !c.Given() {
 		return
 	}
 	x.OutlierDetection = new(config.OutlierDetection)
-	if m, _ := c.value.(map[string]any); len(m) == 0 {
-		c.carry("clusters[].outlier_detection")
+	if c.Empty() {
+		c.Carry("clusters[].outlier_detection")
 	}
 	for _, f := range []struct {
 		field string
@@ -23,7 +24,7 @@ func (e *envoyImport) outliers(x *config.Cluster, c cursor) {
 		{"base_ejection_time", func(o *config.OutlierDetection, d time.Duration) { o.BaseEjectionTime = d }},
 		{"max_ejection_time", func(o *config.OutlierDetection, d time.Duration) { o.MaxEjectionTime = d }},
 	} {
-		e.setDuration(x, c.get(f.field), "outlier_detection."+f.field, "", func(x *config.Cluster, d time.Duration) {
+		e.setDuration(x, c.Get(f.field), "outlier_detection."+f.field, "", func(x *config.Cluster, d time.Duration) {
 			e.outlier(x, func(o *config.OutlierDetection) { f.set(o, d) })
 		})
 	}
@@ -38,7 +39,7 @@ func (e *envoyImport) outliers(x *config.Cluster, c cursor) {
 		{"success_rate_request_volume", "", 1, func(o *config.OutlierDetection, n int) { o.SuccessRateRequestVolume = n }},
 		{"success_rate_stdev_factor", "", 0, func(o *config.OutlierDetection, n int) { o.SuccessRateStdevFactor = float64(n) / 1000 }},
 	} {
-		e.setCount(x, c.get(f.field), "outlier_detection."+f.field, f.reason, func(x *config.Cluster, n int) {
+		e.setCount(x, c.Get(f.field), "outlier_detection."+f.field, f.reason, func(x *config.Cluster, n int) {
 			if n == 0 {
 				n = f.zero
 			}
@@ -56,7 +57,7 @@ func (*envoyImport) outlier(x *config.Cluster, set func(*config.OutlierDetection
 }
 
 // enforcing imports the shares of ejections that are enforced: all or none of them.
-func (e *envoyImport) enforcing(x *config.Cluster, c cursor) {
+func (e *envoyImport) enforcing(x *config.Cluster, c document.Part) {
 	for _, f := range []struct {
 		field string
 		never func(*config.OutlierDetection)
@@ -67,16 +68,16 @@ func (e *envoyImport) enforcing(x *config.Cluster, c cursor) {
 		{"enforcing_failure_percentage", nil},
 		{"enforcing_consecutive_local_origin_failure", nil},
 	} {
-		switch at := c.get(f.field); {
-		case f.never == nil && at.text() == "0":
-			at.carry("the default")
-		case at.text() == "0":
+		switch at := c.Get(f.field); {
+		case f.never == nil && at.Text() == "0":
+			at.Carry("the default")
+		case at.Text() == "0":
 			e.setCluster(x, at, "outlier_detection", "", func(x *config.Cluster) { e.outlier(x, f.never) })
-		case at.text() == "100" && f.never != nil:
-			at.carry("clusters[].outlier_detection")
+		case at.Text() == "100" && f.never != nil:
+			at.Carry("clusters[].outlier_detection")
 		default:
-			at.leave("a rule of outlier detection is enforced in all cases or in none", "")
+			at.Leave("a rule of outlier detection is enforced in all cases or in none", "")
 		}
 	}
-	c.leave("endpoints are ejected by failures in a row and by success rates only", "clusters[].outlier_detection")
+	c.Leave("endpoints are ejected by failures in a row and by success rates only", "clusters[].outlier_detection")
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // defaultTimeout is that of routes of Envoy that name none.
@@ -17,9 +18,9 @@ const defaultTimeout = 15 * time.Second
 // routes imports a route configuration, of some listeners or, without names, of all.
 // Envoy takes the virtual host whose domain is the narrowest, wherever it stands; here
 // the first route that matches counts.
-func (e *envoyImport) routes(c cursor, listeners []string) {
+func (e *envoyImport) routes(c document.Part, listeners []string) {
 	first := len(e.config.Routes)
-	hosts := c.get("virtual_hosts").list()
+	hosts := c.Get("virtual_hosts").List()
 	alone := len(hosts) == 1 && (len(e.found.routes) == 1 || len(listeners) > 0 && len(e.config.Listeners) > 1)
 	for _, host := range hosts {
 		if e.overTLS(host, listeners) {
@@ -29,10 +30,10 @@ func (e *envoyImport) routes(c cursor, listeners []string) {
 	imported := e.config.Routes[first:]
 	slices.SortStableFunc(imported, func(x, y config.Route) int { return cmp.Compare(narrowness(y.Host), narrowness(x.Host)) })
 	if n := len(imported); n > 0 && imported[0].Host != imported[n-1].Host && narrowness(imported[n-1].Host) < math.MaxInt {
-		e.notef("a request that no route of its virtual host matches is matched with the routes of wider domains, where Envoy answers 404")
+		e.Notef("a request that no route of its virtual host matches is matched with the routes of wider domains, where Envoy answers 404")
 	}
 	if len(imported) == 0 && len(listeners) > 0 && len(e.config.Listeners) > 1 {
-		e.notef("no route of listener %.64q could be imported: it answers 404", listeners[0])
+		e.Notef("no route of listener %.64q could be imported: it answers 404", listeners[0])
 	}
 	if len(listeners) > 0 && len(e.config.Listeners) > 1 {
 		for i := range imported {
@@ -43,59 +44,59 @@ func (e *envoyImport) routes(c cursor, listeners []string) {
 
 // overTLS reports whether a virtual host may be served. One that is for TLS only is not for
 // listeners without it: Envoy would redirect its requests.
-func (e *envoyImport) overTLS(host cursor, listeners []string) bool {
-	required := host.get("require_tls")
-	if required.text() == "" || required.text() == "NONE" {
-		required.carry("routes[].listeners")
+func (e *envoyImport) overTLS(host document.Part, listeners []string) bool {
+	required := host.Get("require_tls")
+	if required.Text() == "" || required.Text() == "NONE" {
+		required.Carry("routes[].listeners")
 		return true
 	}
 	for i := range e.config.Listeners {
 		l := &e.config.Listeners[i]
 		if l.TLS == nil && (len(listeners) == 0 || slices.Contains(listeners, cmp.Or(l.Name, l.Address))) || len(e.found.listeners) == 0 {
-			required.leaveAs(Security, "a listener without TLS would serve what is for TLS only", "a listener with tls")
-			host.leaveAs(Traffic, "it is for TLS only", "")
+			required.LeaveAs(Security, "a listener without TLS would serve what is for TLS only", "a listener with tls")
+			host.LeaveAs(Traffic, "it is for TLS only", "")
 			return false
 		}
 	}
-	required.carry("listeners[].tls")
+	required.Carry("listeners[].tls")
 	return true
 }
 
 // virtualHost imports the routes of one. Alone means that no others are for the same listener.
-func (e *envoyImport) virtualHost(host cursor, alone bool) {
+func (e *envoyImport) virtualHost(host document.Part, alone bool) {
 	var names []string
-	for _, domain := range host.get("domains").list() {
+	for _, domain := range host.Get("domains").List() {
 		if name, ok := e.domain(domain); ok {
 			names = append(names, name)
 		}
 	}
 	denied := make(map[string]int) // how many routes there were before one that denies
-	routes := host.get("routes").list()
+	routes := host.Get("routes").List()
 	for _, route := range routes {
 		if denies(route) {
-			denied[route.path] = len(e.config.Routes)
+			denied[route.Path] = len(e.config.Routes)
 			continue
 		}
-		e.route(names, route, host.get("retry_policy"))
+		e.route(names, route, host.Get("retry_policy"))
 	}
 	for _, route := range routes {
-		before, ok := denied[route.path]
+		before, ok := denied[route.Path]
 		switch {
 		case ok && alone && before == len(e.config.Routes):
-			route.leaveAs(Traffic, "requests that it matches are answered 404", "")
+			route.LeaveAs(Traffic, "requests that it matches are answered 404", "")
 		case ok:
-			route.leaveAs(Security, "Envoy does not pass these requests on; here the routes after it would", "the same rule in the service, or in front of the proxy")
+			route.LeaveAs(Security, "Envoy does not pass these requests on; here the routes after it would", "the same rule in the service, or in front of the proxy")
 		}
 	}
 }
 
 // denies reports whether Envoy answers requests of a route itself, by an error or by asking
 // for TLS.
-func denies(route cursor) bool {
-	status, _ := route.at("direct_response", "status").count()
-	to := route.get("redirect")
-	return status >= 400 || isTrue(to.get("https_redirect")) || to.get("scheme_redirect").text() == "https" ||
-		route.get("non_forwarding_action").report != nil
+func denies(route document.Part) bool {
+	status, _ := route.At("direct_response", "status").Count()
+	to := route.Get("redirect")
+	return status >= 400 || isTrue(to.Get("https_redirect")) || to.Get("scheme_redirect").Text() == "https" ||
+		route.Get("non_forwarding_action").Given()
 }
 
 // narrowness is greater where a host is less than another: a name before those below
@@ -108,62 +109,62 @@ func narrowness(host string) int {
 }
 
 // domain returns the host that a domain represents; all hosts are the empty one.
-func (e *envoyImport) domain(c cursor) (string, bool) {
-	name := c.text()
+func (e *envoyImport) domain(c document.Part) (string, bool) {
+	name := c.Text()
 	if name == "*" {
-		c.carry("routes[]")
+		c.Carry("routes[]")
 		return "", true
 	}
 	if host, _, err := net.SplitHostPort(name); err == nil {
 		name = host
 	}
 	reason := ""
-	if name != c.text() {
+	if name != c.Text() {
 		reason = "routes do not match ports"
 	}
 	return name, e.setRoute(new(config.Route), c, "host", reason, func(r *config.Route) { r.Host = name })
 }
 
 // route imports a route for each host of its virtual host.
-func (e *envoyImport) route(hosts []string, c, inherited cursor) {
+func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 	var r config.Route
-	action := c.get("route")
-	name := action.get("cluster")
+	action := c.Get("route")
+	name := action.Get("cluster")
 	switch {
-	case name.text() == "":
-		c.leaveAs(Traffic, "a route goes to one cluster that it names; what this one matches goes on to those after it", "")
+	case name.Text() == "":
+		c.LeaveAs(Traffic, "a route goes to one cluster that it names; what this one matches goes on to those after it", "")
 		return
 	case len(hosts) == 0:
-		c.leave("no host of the virtual host could be imported", "")
+		c.Leave("no host of the virtual host could be imported", "")
 		return
-	case strings.Contains(name.text(), "~"):
-		c.leave("the name of a cluster must be without ~", "")
-		return
-	}
-	before := e.mark()
-	if !e.match(&r, c.get("match")) {
-		e.back(before)
-		c.leaveAs(Traffic, "what it matches cannot be said of a route here, and goes on to those after it", "path, exact, methods and headers, in routes of your own")
+	case strings.Contains(name.Text(), "~"):
+		c.Leave("the name of a cluster must be without ~", "")
 		return
 	}
-	e.timeout(&r, action.get("timeout"))
-	if d, ok := action.get("idle_timeout").duration(); ok {
+	before := e.Mark()
+	if !e.match(&r, c.Get("match")) {
+		e.Back(before)
+		c.LeaveAs(Traffic, "what it matches cannot be said of a route here, and goes on to those after it", "path, exact, methods and headers, in routes of your own")
+		return
+	}
+	e.timeout(&r, action.Get("timeout"))
+	if d, ok := action.Get("idle_timeout").Duration(); ok {
 		if d == 0 {
 			d = -1
 		}
-		e.setRoute(&r, action.get("idle_timeout"), "stream_idle_timeout",
+		e.setRoute(&r, action.Get("idle_timeout"), "stream_idle_timeout",
 			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
 			func(r *config.Route) { r.StreamIdle = d })
 	}
-	x := cloneCluster(e.known(name.text()))
-	own := action.get("retry_policy")
-	if own.there() {
+	x := cloneCluster(e.known(name.Text()))
+	own := action.Get("retry_policy")
+	if own.There() {
 		e.retries(x, own)
 	} else {
 		e.retries(x, inherited)
 	}
-	name.carry("routes[].cluster")
-	e.used[name.text()] = true
+	name.Carry("routes[].cluster")
+	e.used[name.Text()] = true
 	r.Cluster = e.place(x)
 	for _, host := range hosts {
 		each := r
@@ -173,26 +174,26 @@ func (e *envoyImport) route(hosts []string, c, inherited cursor) {
 }
 
 // match imports what a route matches, and reports whether all of it could be.
-func (e *envoyImport) match(r *config.Route, c cursor) bool {
+func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 	ok := true
-	for _, part := range c.fields() {
-		field := part.path[strings.LastIndexByte(part.path, '.')+1:]
+	for _, part := range c.Fields() {
+		field := part.Path[strings.LastIndexByte(part.Path, '.')+1:]
 		switch strings.ToLower(strings.ReplaceAll(field, "_", "")) {
 		case "prefix":
-			if part.text() == "/" {
-				part.carry("routes[]")
+			if part.Text() == "/" {
+				part.Carry("routes[]")
 				continue
 			}
-			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path = part.text() }) && r.Path != "" && ok
+			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path = part.Text() }) && r.Path != "" && ok
 		case "path":
-			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path, r.Exact = part.text(), true }) && ok
+			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path, r.Exact = part.Text(), true }) && ok
 		case "casesensitive":
-			if part.text() != "true" {
+			if part.Text() != "true" {
 				return false
 			}
-			part.carry("routes[].path")
+			part.Carry("routes[].path")
 		case "headers":
-			for _, h := range part.list() {
+			for _, h := range part.List() {
 				ok = e.header(r, h) && ok
 			}
 		case "grpc":
@@ -205,53 +206,53 @@ func (e *envoyImport) match(r *config.Route, c cursor) bool {
 }
 
 // header imports what a header must be.
-func (e *envoyImport) header(r *config.Route, c cursor) bool {
-	name := c.get("name")
-	value := c.get("exact_match")
-	if !value.there() {
-		value = c.at("string_match", "exact")
+func (e *envoyImport) header(r *config.Route, c document.Part) bool {
+	name := c.Get("name")
+	value := c.Get("exact_match")
+	if !value.There() {
+		value = c.At("string_match", "exact")
 	}
-	present := c.get("present_match")
+	present := c.Get("present_match")
 	known := 1 // fields that are understood
 	switch {
-	case name.text() == "" || strings.HasPrefix(name.text(), ":") && name.text() != ":method":
+	case name.Text() == "" || strings.HasPrefix(name.Text(), ":") && name.Text() != ":method":
 		return false
-	case value.there():
+	case value.There():
 		known++
-		if part := c.at("string_match"); part.there() && len(part.fields()) != 1 {
+		if part := c.At("string_match"); part.There() && len(part.Fields()) != 1 {
 			return false
 		}
-	case present.text() == "true":
+	case present.Text() == "true":
 		known++
 	default:
 		return false
 	}
-	if len(c.fields()) != known {
+	if len(c.Fields()) != known {
 		return false
 	}
 	before := len(r.Methods) + len(r.Headers)
 	return e.setRoute(r, c, "headers", "", func(r *config.Route) {
 		switch {
-		case name.text() == ":method":
-			r.Methods = append(r.Methods, value.text())
-		case value.there():
-			r.Headers[name.text()] = value.text()
+		case name.Text() == ":method":
+			r.Methods = append(r.Methods, value.Text())
+		case value.There():
+			r.Headers[name.Text()] = value.Text()
 		default:
-			r.Headers[name.text()] = "*"
+			r.Headers[name.Text()] = "*"
 		}
 	}) && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
 }
 
 // timeout imports that of a route.
-func (e *envoyImport) timeout(r *config.Route, c cursor) {
-	if !c.there() {
+func (e *envoyImport) timeout(r *config.Route, c document.Part) {
+	if !c.There() {
 		r.Timeout = defaultTimeout
 		e.note15 = true
 		return
 	}
-	d, ok := c.duration()
+	d, ok := c.Duration()
 	if !ok {
-		c.leave("it is no length of time such as 1.5s", "")
+		c.Leave("it is no length of time such as 1.5s", "")
 		return
 	}
 	e.setRoute(r, c, "timeout", "", func(r *config.Route) { r.Timeout = d })
@@ -279,37 +280,37 @@ var retryWords = map[string]struct {
 }
 
 // retries imports a retry policy.
-func (e *envoyImport) retries(x *config.Cluster, c cursor) {
-	if !c.there() {
+func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
+	if !c.There() {
 		return
 	}
-	on := c.get("retry_on")
-	if !on.there() {
-		c.leave("it says not what to retry on, and so Envoy does not", "")
+	on := c.Get("retry_on")
+	if !on.There() {
+		c.Leave("it says not what to retry on, and so Envoy does not", "")
 		return
 	}
 	if !retryOn(on) {
-		c.leave("nothing is left to retry on", "")
+		c.Leave("nothing is left to retry on", "")
 		return
 	}
 	x.Retry.Mode = "enforce"
 	x.Retry.Attempts = 2 // one retry, where none is said
-	e.setCount(x, c.get("num_retries"), "retry.attempts", "with the first attempt", func(x *config.Cluster, n int) { x.Retry.Attempts = n + 1 })
-	back := c.get("retry_back_off")
-	e.setDuration(x, back.get("base_interval"), "retry.base", "", func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
-	e.setDuration(x, back.get("max_interval"), "retry.max", "", func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
-	c.get("per_try_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
-	c.get("retriable_status_codes").leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
+	e.setCount(x, c.Get("num_retries"), "retry.attempts", "with the first attempt", func(x *config.Cluster, n int) { x.Retry.Attempts = n + 1 })
+	back := c.Get("retry_back_off")
+	e.setDuration(x, back.Get("base_interval"), "retry.base", "", func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
+	e.setDuration(x, back.Get("max_interval"), "retry.max", "", func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	c.Get("per_try_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
+	c.Get("retriable_status_codes").Leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
 	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {
-		c.get(field).leave("an endpoint that refused gets no other attempt of the same request while other endpoints are available, in any case", "")
+		c.Get(field).Leave("an endpoint that refused gets no other attempt of the same request while other endpoints are available, in any case", "")
 	}
 }
 
 // retryOn imports the words of one text, each by itself, and reports whether the proxy
 // knows any.
-func retryOn(c cursor) bool {
+func retryOn(c document.Part) bool {
 	var left, changed []string
-	for word := range strings.SplitSeq(c.text(), ",") {
+	for word := range strings.SplitSeq(c.Text(), ",") {
 		word = strings.TrimSpace(word)
 		known, ok := retryWords[word]
 		switch {
@@ -322,14 +323,14 @@ func retryOn(c cursor) bool {
 		}
 	}
 	all := slices.Concat(changed, left)
-	if len(left) == strings.Count(c.text(), ",")+1 {
-		c.leave(strings.Join(all, "; "), "")
+	if len(left) == strings.Count(c.Text(), ",")+1 {
+		c.Leave(strings.Join(all, "; "), "")
 		return false
 	}
 	if len(all) == 0 {
-		c.carry("retry.mode")
+		c.Carry("retry.mode")
 		return true
 	}
-	c.changed("retry.mode", strings.Join(all, "; "))
+	c.Change("retry.mode", strings.Join(all, "; "))
 	return true
 }

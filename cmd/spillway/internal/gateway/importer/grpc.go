@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // maxAttemptsOfGRPC is how many attempts grpc makes at most, whatever its service
@@ -25,26 +26,26 @@ func GRPC(d Document, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, ok := root.value.(map[string]any); !ok {
+	if _, ok := root.Value.(map[string]any); !ok {
 		return nil, fmt.Errorf("%s: is no service config: it must be an object", d.Name)
 	}
-	if err := ambiguous("", root.value); err != nil {
+	if err := document.Ambiguous("", root.Value); err != nil {
 		return nil, fmt.Errorf("%s: %w", d.Name, err)
 	}
-	root.fold = true // as encoding/json does for grpc-go, whose example says MaxAttempts
-	g := grpcImport{builder: b, ratio: b.throttling(root.get("retry_throttling"))}
-	g.health(root.at("health_check_config", "service_name"))
-	for _, method := range root.get("method_config").list() {
+	root.Fold = true // as encoding/json does for grpc-go, whose example says MaxAttempts
+	g := grpcImport{builder: b, ratio: b.throttling(root.Get("retry_throttling"))}
+	g.health(root.At("health_check_config", "service_name"))
+	for _, method := range root.Get("method_config").List() {
 		g.method(method)
 	}
-	for _, balancing := range root.get("load_balancing_config").list() {
-		balancing.leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	for _, balancing := range root.Get("load_balancing_config").List() {
+		balancing.Leave("endpoints are chosen by which has fewer requests under way, of two", "")
 	}
-	root.get("load_balancing_policy").leave("endpoints are chosen by which has fewer requests under way, of two", "")
+	root.Get("load_balancing_policy").Leave("endpoints are chosen by which has fewer requests under way, of two", "")
 	g.fallback()
-	b.result.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
+	b.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
 	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
-	return b.finish([]cursor{root})
+	return b.finish([]document.Part{root})
 }
 
 // rank orders routes as grpc looks for names.
@@ -69,32 +70,32 @@ type grpcImport struct {
 }
 
 // throttling returns the ratio of retries.
-func (b *builder) throttling(c cursor) float64 {
-	if !c.there() {
-		b.notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
+func (b *builder) throttling(c document.Part) float64 {
+	if !c.There() {
+		b.Notef("retryThrottling is missing, and grpc would retry without bound: retries are bound to 0.1 for each request, the default of retry.ratio")
 		return 0
 	}
-	ratio := c.get("token_ratio")
-	f, ok := ratio.number()
+	ratio := c.Get("token_ratio")
+	f, ok := ratio.Number()
 	trial := b.cluster("upstream")
 	if !ok || f <= 0 {
-		ratio.leave("it must be above 0", "")
+		ratio.Leave("it must be above 0", "")
 	} else {
 		b.setCluster(trial, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent",
 			func(x *config.Cluster) { x.Retry.Ratio = f })
 	}
-	c.get("max_tokens").leave("the budget holds 1000 times retry.ratio, and begins empty", "")
+	c.Get("max_tokens").Leave("the budget holds 1000 times retry.ratio, and begins empty", "")
 	return trial.Retry.Ratio
 }
 
 // health imports health checks.
-func (g *grpcImport) health(c cursor) {
-	if !c.there() {
+func (g *grpcImport) health(c document.Part) {
+	if !c.There() {
 		return
 	}
 	x := g.cluster("upstream")
 	g.setCluster(x, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream",
-		func(x *config.Cluster) { x.Health = &config.Health{Type: "grpc", Service: c.text()} })
+		func(x *config.Cluster) { x.Health = &config.Health{Type: "grpc", Service: c.Text()} })
 	g.status = x.Health
 }
 
@@ -108,26 +109,26 @@ func (g *grpcImport) newCluster() *config.Cluster {
 }
 
 // method imports a method config: a cluster, and a route for each name.
-func (g *grpcImport) method(c cursor) {
+func (g *grpcImport) method(c document.Part) {
 	x := g.newCluster()
-	g.retry(x, c.get("retry_policy"))
-	c.get("hedging_policy").leave("the proxy does not send a request twice at once", "retries, after a refusal")
+	g.retry(x, c.Get("retry_policy"))
+	c.Get("hedging_policy").Leave("the proxy does not send a request twice at once", "retries, after a refusal")
 	for _, field := range []string{"max_request_message_bytes", "max_response_message_bytes"} {
-		c.get(field).leave("messages are not taken apart", "max_body_bytes of a listener bounds all of a request")
+		c.Get(field).Leave("messages are not taken apart", "max_body_bytes of a listener bounds all of a request")
 	}
-	wait := c.get("wait_for_ready")
-	if wait.text() == "false" {
-		wait.carry("the default")
+	wait := c.Get("wait_for_ready")
+	if wait.Text() == "false" {
+		wait.Carry("the default")
 	}
-	wait.leave("calls do not wait until there is an endpoint", "retry, which tries another endpoint")
+	wait.Leave("calls do not wait until there is an endpoint", "retry, which tries another endpoint")
 	var base config.Route
-	if timeout := c.get("timeout"); timeout.there() {
-		if d, ok := timeout.duration(); ok {
+	if timeout := c.Get("timeout"); timeout.There() {
+		if d, ok := timeout.Duration(); ok {
 			g.setRoute(&base, timeout, "timeout", "", func(r *config.Route) { r.Timeout = d })
 		}
-		timeout.leave("it is no length of time such as 1.5s", "")
+		timeout.Leave("it is no length of time such as 1.5s", "")
 	}
-	names := c.get("name").list()
+	names := c.Get("name").List()
 	var routes []config.Route
 	for _, name := range names {
 		if r, ok := g.name(base, name); ok {
@@ -135,7 +136,7 @@ func (g *grpcImport) method(c cursor) {
 		}
 	}
 	if len(routes) == 0 {
-		c.leave("the method config is of no method", "")
+		c.Leave("the method config is of no method", "")
 		return
 	}
 	cluster := g.place(x)
@@ -146,70 +147,70 @@ func (g *grpcImport) method(c cursor) {
 }
 
 // name makes the route of a name.
-func (g *grpcImport) name(r config.Route, c cursor) (config.Route, bool) {
-	service, method := c.get("service"), c.get("method")
+func (g *grpcImport) name(r config.Route, c document.Part) (config.Route, bool) {
+	service, method := c.Get("service"), c.Get("method")
 	path := ""
 	switch {
-	case service.text() != "":
-		path = "/" + service.text() + "/" + method.text()
-	case method.text() != "":
-		c.leave("a method without a service", "")
+	case service.Text() != "":
+		path = "/" + service.Text() + "/" + method.Text()
+	case method.Text() != "":
+		c.Leave("a method without a service", "")
 		return r, false
 	}
-	exact := method.text() != ""
+	exact := method.Text() != ""
 	if slices.ContainsFunc(g.config.Routes, func(o config.Route) bool { return o.Path == path && o.Exact == exact }) {
-		c.leave("another method config has the same name", "")
+		c.Leave("another method config has the same name", "")
 		return r, false
 	}
 	if strings.ContainsAny(path, "?#% ") {
-		c.leave("it is no name of a service", "")
+		c.Leave("it is no name of a service", "")
 		return r, false
 	}
 	r.Path, r.Exact = path, exact
 	g.all = g.all || path == ""
-	c.carry("routes[].path")
+	c.Carry("routes[].path")
 	return r, true
 }
 
 // retry imports a retry policy.
-func (g *grpcImport) retry(x *config.Cluster, c cursor) {
-	if !c.there() {
+func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
+	if !c.There() {
 		return
 	}
 	x.Retry.Mode = "enforce"
-	attempts := c.get("max_attempts")
+	attempts := c.Get("max_attempts")
 	reason := ""
-	if n, ok := attempts.count(); ok && n > maxAttemptsOfGRPC {
+	if n, ok := attempts.Count(); ok && n > maxAttemptsOfGRPC {
 		reason = fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
 	}
 	g.setCount(x, attempts, "retry.attempts", reason, func(x *config.Cluster, n int) { x.Retry.Attempts = min(n, maxAttemptsOfGRPC) })
 	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"
-	g.setDuration(x, c.get("initial_backoff"), "retry.base", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
-	g.setDuration(x, c.get("max_backoff"), "retry.max", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
-	multiplier := c.get("backoff_multiplier")
-	first, _ := c.get("initial_backoff").duration()
-	if most, ok := c.get("max_backoff").duration(); ok && most <= first && multiplier.there() {
-		multiplier.carry("retry.max, which is no longer than retry.base")
+	g.setDuration(x, c.Get("initial_backoff"), "retry.base", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
+	g.setDuration(x, c.Get("max_backoff"), "retry.max", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	multiplier := c.Get("backoff_multiplier")
+	first, _ := c.Get("initial_backoff").Duration()
+	if most, ok := c.Get("max_backoff").Duration(); ok && most <= first && multiplier.There() {
+		multiplier.Carry("retry.max, which is no longer than retry.base")
 	}
-	if f, ok := multiplier.number(); ok && f == 2 {
-		multiplier.carry("retry.base doubles before each further retry")
+	if f, ok := multiplier.Number(); ok && f == 2 {
+		multiplier.Carry("retry.base doubles before each further retry")
 	}
-	multiplier.leave("retry.base doubles before each further retry", "")
-	for _, code := range c.get("retryable_status_codes").list() {
+	multiplier.Leave("retry.base doubles before each further retry", "")
+	for _, code := range c.Get("retryable_status_codes").List() {
 		statusCode(code)
 	}
-	c.get("per_attempt_recv_timeout").leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
+	c.Get("per_attempt_recv_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 }
 
 // statusCode imports a code that is to be retried.
-func statusCode(c cursor) {
-	switch strings.ToUpper(c.text()) {
+func statusCode(c document.Part) {
+	switch strings.ToUpper(c.Text()) {
 	case "UNAVAILABLE", "14":
-		c.changed("retry.mode", "a call that reached the server is sent again only if the answer invites to, by grpc-retry-pushback-ms")
+		c.Change("retry.mode", "a call that reached the server is sent again only if the answer invites to, by grpc-retry-pushback-ms")
 	case "RESOURCE_EXHAUSTED", "8":
-		c.changed("retry.mode", "a call is sent again only if the answer invites to, by grpc-retry-pushback-ms")
+		c.Change("retry.mode", "a call is sent again only if the answer invites to, by grpc-retry-pushback-ms")
 	default:
-		c.leave("a call that may have done its work is not sent again", "retries in the client, which knows what its calls do")
+		c.Leave("a call that may have done its work is not sent again", "retries in the client, which knows what its calls do")
 	}
 }
 

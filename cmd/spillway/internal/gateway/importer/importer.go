@@ -11,9 +11,12 @@
 package importer
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
 // maxSize is the most bytes that a document may hold.
@@ -25,78 +28,58 @@ type Document struct {
 	Text []byte
 }
 
+// The ranks of notes, the worst first, and what an import reports.
+const (
+	Security = document.Security
+	Traffic  = document.Traffic
+	Limit    = document.Limit
+	Detail   = document.Detail
+)
+
+// A Note is of a leaf that was not carried over as it is.
+type Note = document.Note
+
 // A Result is what happened to some documents.
 type Result struct {
-	Config  *config.Config `json:"-"`
-	Carried []Carried      `json:"carried"`
-	// Notes are of what was left out or means something else, the worst first.
-	Notes []Note `json:"notes"`
+	document.Report
+
+	Config *config.Config `json:"-"`
 
 	nothing bool // that the documents describe was imported
 }
 
-// Carried is a leaf that was carried over.
-type Carried struct {
-	Path string `json:"path"`
-	To   string `json:"to"` // the field of the configuration
-}
+// ErrLost is what an import that must not be used as it is fails with.
+var ErrLost = errors.New("the import is not safe to use")
 
-// A Note is of a leaf that was not carried over as it is. One without a path is of
-// something that no document says.
-type Note struct {
-	Path    string `json:"path,omitempty"`
-	Value   string `json:"value,omitempty"`
-	Left    bool   `json:"left_out"` // else it was carried, and means something else
-	Rank    Rank   `json:"rank"`
-	Why     string `json:"why"`
-	Instead string `json:"instead,omitempty"`
-}
-
-// String returns the note as a line.
-func (n Note) String() string {
-	s := "note: "
-	if n.Path != "" {
-		s = map[bool]string{true: "left out", false: "changed"}[n.Left] + " (" + n.Rank.String() + "): " + n.Path + " = " + n.Value + ": "
+// Err returns an error that wraps [ErrLost] if a setting of security was left out, or if
+// nothing could be imported.
+func (r *Result) Err() error {
+	n := 0
+	for _, note := range r.Notes {
+		if note.Left && note.Rank == Security {
+			n++
+		}
 	}
-	s += n.Why
-	if n.Instead != "" {
-		s += "; instead: " + n.Instead
+	switch {
+	case r.nothing:
+		return fmt.Errorf("%w: no listener and no route, cluster or method of the input could be imported", ErrLost)
+	case n > 0:
+		return fmt.Errorf("%w: %d values that concern security were left out; they are the first ones of the report", ErrLost, n)
+	default:
+		return nil
 	}
-	return s
 }
 
-// A report is a Result that is being made.
-type report struct {
-	result Result
-	said   map[string]bool // leaves, by path
-}
-
-func newReport() *report { return &report{said: make(map[string]bool)} }
-
-// notef adds a note that is of no leaf.
-func (r *report) notef(format string, args ...any) {
-	r.result.Notes = append(r.result.Notes, Note{Why: fmt.Sprintf(format, args...), Rank: Detail})
-}
-
-// mark is a place in a report to which it can go back.
-type mark struct{ carried, notes int }
-
-func (r *report) mark() mark { return mark{len(r.result.Carried), len(r.result.Notes)} }
-
-// back takes back what was said since.
-func (r *report) back(to mark) {
-	for _, c := range r.result.Carried[to.carried:] {
-		delete(r.said, c.Path)
+// read returns the root of a document. Of several, each has its name in its paths.
+func (r *Result) read(d Document) (document.Part, error) {
+	value, err := strict.Source(d).Tree(maxSize)
+	if err != nil {
+		return document.Part{}, err
 	}
-	for _, n := range r.result.Notes[to.notes:] {
-		delete(r.said, n.Path)
+	switch value.(type) {
+	case map[string]any, []any:
+		return r.Root(value), nil
+	default:
+		return document.Part{}, fmt.Errorf("%s must be an object or a list", d.Name)
 	}
-	r.result.Carried, r.result.Notes = r.result.Carried[:to.carried], r.result.Notes[:to.notes]
-}
-
-// say reports whether nothing was said yet of a leaf.
-func (r *report) say(path string) bool {
-	before := r.said[path]
-	r.said[path] = true
-	return !before
 }

@@ -5,132 +5,133 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 // server imports the file of a mongod or mongos, or an answer to getParameter.
-func (m *mongoImport) server(root cursor) {
-	parameters := root.get("setParameter")
-	if !parameters.there() {
+func (m *mongoImport) server(root document.Part) {
+	parameters := root.Get("setParameter")
+	if !parameters.There() {
 		parameters = root
 	}
 	m.parameters(parameters)
-	m.address(root.get("net"))
-	m.serverTLS(root.at("net", "tls"))
-	if n := root.at("net", "maxIncomingConnections"); n.there() {
-		if most, ok := n.count(); ok && most > 0 {
+	m.address(root.Get("net"))
+	m.serverTLS(root.At("net", "tls"))
+	if n := root.At("net", "maxIncomingConnections"); n.There() {
+		if most, ok := n.Count(); ok && most > 0 {
 			m.set(n, "max_connections", "the server's own bound counts the connections of the proxy", func(x *config.Mongo) { x.MaxConnections = most })
 		}
 	}
-	switch a := root.at("security", "authorization"); a.text() {
+	switch a := root.At("security", "authorization"); a.Text() {
 	case "enabled":
 		m.set(a, "authentication", "", func(x *config.Mongo) { x.Authentication = true })
 	case "disabled":
-		a.carry("the default")
+		a.Carry("the default")
 	}
 	for _, part := range []string{"security", "net"} {
-		for _, c := range root.get(part).fields() {
-			switch lastField(c.path) {
+		for _, c := range root.Get(part).Fields() {
+			switch document.LastField(c.Path) {
 			case "key_file", "cluster_auth_mode", "cluster_ip_source_allowlist", "unix_domain_socket", "ipv6", "compression", "wire_object_check":
-				c.leaveAs(Detail, "it is between servers, or stays with the server", "")
+				c.LeaveAs(Detail, "it is between servers, or stays with the server", "")
 			}
 		}
 	}
 	for _, part := range []string{"storage", "systemLog", "processManagement", "replication", "sharding",
 		"operationProfiling", "auditLog", "setParameter", "cloud"} {
-		root.get(part).leaveAs(Detail, "it stays with the server", "")
+		root.Get(part).LeaveAs(Detail, "it stays with the server", "")
 	}
-	root.get("ok").leaveAs(Detail, "it is part of the answer", "")
+	root.Get("ok").LeaveAs(Detail, "it is part of the answer", "")
 }
 
 // address imports where the server listens: the proxy connects to it.
-func (m *mongoImport) address(c cursor) {
-	port := c.get("port")
+func (m *mongoImport) address(c document.Part) {
+	port := c.Get("port")
 	host := "127.0.0.1"
-	bind := c.get("bindIp")
-	if first, _, _ := strings.Cut(bind.text(), ","); first != "" && first != "0.0.0.0" && first != "*" && first != "localhost" && first[0] != '/' {
+	bind := c.Get("bindIp")
+	if first, _, _ := strings.Cut(bind.Text(), ","); first != "" && first != "0.0.0.0" && first != "*" && first != "localhost" && first[0] != '/' {
 		host = strings.TrimSpace(first)
 	}
-	if len(m.x.Endpoints) > 0 || !port.there() && !bind.there() {
+	if len(m.x.Endpoints) > 0 || !port.There() && !bind.There() {
 		return
 	}
-	number := port.text()
+	number := port.Text()
 	if number == "" {
 		number = "27017"
 	}
 	at := port
-	if !at.there() {
+	if !at.There() {
 		at = bind
 	}
 	m.set(at, "endpoints", "the proxy connects to it, and listens at another address",
 		func(x *config.Mongo) { x.Endpoints = []string{net.JoinHostPort(host, number)} })
-	bind.changed("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
-	c.get("bindIpAll").leaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
+	bind.Change("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
+	c.Get("bindIpAll").LeaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
 }
 
 // serverTLS imports how clients connect to the server: by the same TLS to the proxy, and
 // from there to the server.
-func (m *mongoImport) serverTLS(c cursor) {
-	mode := c.get("mode")
-	switch mode.text() {
+func (m *mongoImport) serverTLS(c document.Part) {
+	mode := c.Get("mode")
+	switch mode.Text() {
 	case "":
 		return
 	case "disabled":
-		mode.carry("the default")
+		mode.Carry("the default")
 		return
 	}
 	m.exposed = true
-	pair, ca := c.get("certificateKeyFile"), c.get("CAFile")
+	pair, ca := c.Get("certificateKeyFile"), c.Get("CAFile")
 	switch {
-	case pair.text() == "":
-		mode.leaveAs(Security, "clients connect by TLS, and no file has the certificate", "tls.certificate and key")
+	case pair.Text() == "":
+		mode.LeaveAs(Security, "clients connect by TLS, and no file has the certificate", "tls.certificate and key")
 		return
-	case c.get("certificateKeyFilePassword").there():
-		pair.leaveAs(Security, "the key is encrypted", "tls.certificate and key, a file without a password")
+	case c.Get("certificateKeyFilePassword").There():
+		pair.LeaveAs(Security, "the key is encrypted", "tls.certificate and key, a file without a password")
 		return
 	}
 	m.exposed = false
-	optional := isTrue(c.get("allowConnectionsWithoutCertificates"))
+	optional := isTrue(c.Get("allowConnectionsWithoutCertificates"))
 	reason := ""
-	if mode.text() != "requireTLS" {
+	if mode.Text() != "requireTLS" {
 		reason = "all clients connect by TLS: a listener does not take both"
 	}
 	m.set(mode, "tls", reason, func(x *config.Mongo) {
-		x.TLS = &config.ServerTLS{Certificate: pair.text(), Key: pair.text(), ClientCA: ca.text(), Optional: optional && ca.text() != ""}
-		upstreamTLS(x).CA = ca.text()
-		if ca.text() != "" && !optional { // the server asks the proxy for one, too
-			x.UpstreamTLS.Certificate, x.UpstreamTLS.Key = pair.text(), pair.text()
+		x.TLS = &config.ServerTLS{Certificate: pair.Text(), Key: pair.Text(), ClientCA: ca.Text(), Optional: optional && ca.Text() != ""}
+		upstreamTLS(x).CA = ca.Text()
+		if ca.Text() != "" && !optional { // the server asks the proxy for one, too
+			x.UpstreamTLS.Certificate, x.UpstreamTLS.Key = pair.Text(), pair.Text()
 		}
 	})
 	if m.x.TLS == nil {
 		m.exposed = true
 		return
 	}
-	pair.carry("mongo[].tls.certificate")
-	ca.carry("mongo[].tls.client_ca")
-	c.get("allowConnectionsWithoutCertificates").carry("mongo[].tls.optional")
+	pair.Carry("mongo[].tls.certificate")
+	ca.Carry("mongo[].tls.client_ca")
+	c.Get("allowConnectionsWithoutCertificates").Carry("mongo[].tls.optional")
 	for _, name := range []string{"allowInvalidCertificates", "allowInvalidHostnames"} {
-		c.get(name).changed("mongo[].tls", "certificates that are sent are always verified")
+		c.Get(name).Change("mongo[].tls", "certificates that are sent are always verified")
 	}
 	for _, name := range []string{"clusterFile", "clusterPassword", "clusterCAFile", "logVersions"} {
-		c.get(name).leaveAs(Detail, "it is between servers", "")
+		c.Get(name).LeaveAs(Detail, "it is between servers", "")
 	}
-	switch off := c.get("disabledProtocols"); off.text() {
+	switch off := c.Get("disabledProtocols"); off.Text() {
 	case "TLS1_0", "TLS1_1", "TLS1_0,TLS1_1":
-		off.carry("the default")
+		off.Carry("the default")
 	}
 }
 
 // parameters imports the parameters of the ingress limiters, which have the same names here.
-func (m *mongoImport) parameters(c cursor) {
+func (m *mongoImport) parameters(c document.Part) {
 	number := func(name string, set func(*config.MongoParameters, float64)) {
-		at := c.get(name)
-		if f, ok := at.number(); ok {
+		at := c.Get(name)
+		if f, ok := at.Number(); ok {
 			m.set(at, "parameters."+name, "", func(x *config.Mongo) { set(&x.Parameters, f) })
 		}
 	}
 	truth := func(name string, set func(*config.MongoParameters, bool)) {
-		if at := c.get(name); at.text() == "true" || at.text() == "false" {
-			m.set(at, "parameters."+name, "", func(x *config.Mongo) { set(&x.Parameters, at.text() == "true") })
+		if at := c.Get(name); at.Text() == "true" || at.Text() == "false" {
+			m.set(at, "parameters."+name, "", func(x *config.Mongo) { set(&x.Parameters, at.Text() == "true") })
 		}
 	}
 	truth("ingressConnectionEstablishmentRateLimiterEnabled", func(p *config.MongoParameters, v bool) { p.ConnectionEnabled = v })
@@ -147,7 +148,7 @@ func (m *mongoImport) parameters(c cursor) {
 }
 
 // exemptions imports who is exempt from the limiters.
-func (m *mongoImport) exemptions(c cursor) {
+func (m *mongoImport) exemptions(c document.Part) {
 	for _, f := range []struct {
 		name string
 		list func(*config.MongoParameters) *[]string
@@ -156,15 +157,15 @@ func (m *mongoImport) exemptions(c cursor) {
 		{"ingressRequestRateLimiterExemptions", func(p *config.MongoParameters) *[]string { return &p.RequestExemptions }},
 		{"ingressRequestRateLimiterApplicationExemptions", func(p *config.MongoParameters) *[]string { return &p.RequestApplications }},
 	} {
-		at := c.get(f.name)
-		parts := at.list()
+		at := c.Get(f.name)
+		parts := at.List()
 		for _, field := range []string{"ranges", "appNames"} { // the server has them in an object
-			parts = append(parts, at.get(field).list()...)
+			parts = append(parts, at.Get(field).List()...)
 		}
 		for _, part := range parts {
 			m.set(part, "parameters."+f.name, "", func(x *config.Mongo) {
 				list := f.list(&x.Parameters)
-				*list = append((*list)[:len(*list):len(*list)], part.text())
+				*list = append((*list)[:len(*list):len(*list)], part.Text())
 			})
 		}
 	}

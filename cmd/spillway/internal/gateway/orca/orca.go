@@ -14,12 +14,14 @@ package orca
 
 import (
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/json"
 	"math"
 	"net/http"
 	"strconv"
 	"strings"
+
+	orcapb "github.com/cncf/xds/go/xds/data/orca/v3"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 )
 
 // The headers, in canonical form.
@@ -76,29 +78,25 @@ func Parse(text string) (Report, bool) {
 	return Report{}, false
 }
 
-// set sets a field by its name. Names that do not matter are ignored.
-func (r *Report) set(name string, value float64) {
-	if !(value >= 0) || math.IsInf(value, 0) {
-		return
+// of returns what a message says. Values that are negative or no numbers are zero.
+func of(m *orcapb.OrcaLoadReport) Report {
+	r := Report{CPU: load(m.GetCpuUtilization()), Application: load(m.GetApplicationUtilization()), RPS: load(m.GetRpsFractional()), EPS: load(m.GetEps())}
+	if r.RPS == 0 {
+		r.RPS = float64(m.GetRps()) //nolint:staticcheck // older endpoints send it
 	}
-	switch name {
-	case "cpu_utilization", "cpuUtilization":
-		r.CPU = value
-	case "application_utilization", "applicationUtilization":
-		r.Application = value
-	case "rps_fractional", "rpsFractional":
-		r.RPS = value
-	case "rps":
-		if r.RPS == 0 {
-			r.RPS = value
-		}
-	case "eps":
-		r.EPS = value
-	}
+	return r
 }
 
-// ofText reads pairs of names and numbers.
-func ofText(text string) (r Report, ok bool) {
+func load(value float64) float64 {
+	if !(value >= 0) || math.IsInf(value, 0) {
+		return 0
+	}
+	return value
+}
+
+// ofText reads pairs of names and numbers. Names that do not matter are ignored.
+func ofText(text string) (Report, bool) {
+	var m orcapb.OrcaLoadReport
 	for pair := range strings.SplitSeq(text, ",") {
 		name, value, found := strings.Cut(pair, "=")
 		if !found {
@@ -108,24 +106,29 @@ func ofText(text string) (r Report, ok bool) {
 		if !found || err != nil {
 			return Report{}, false
 		}
-		r.set(strings.TrimSpace(name), number)
-	}
-	return r, true
-}
-
-// ofJSON reads an object, with names as protobuf or JSON has them. Numbers may be
-// strings, as 64-bit integers are in the JSON of protobuf.
-func ofJSON(text string) (r Report, ok bool) {
-	var fields map[string]json.RawMessage
-	if json.Unmarshal([]byte(text), &fields) != nil {
-		return r, false
-	}
-	for name, raw := range fields {
-		if value, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64); err == nil {
-			r.set(name, value)
+		switch strings.TrimSpace(name) {
+		case "cpu_utilization":
+			m.CpuUtilization = number
+		case "application_utilization":
+			m.ApplicationUtilization = number
+		case "rps":
+			m.Rps = uint64(min(load(number), math.MaxInt64))
+		case "rps_fractional":
+			m.RpsFractional = number
+		case "eps":
+			m.Eps = number
 		}
 	}
-	return r, true
+	return of(&m), true
+}
+
+// ofJSON reads an object as protobuf has it in JSON.
+func ofJSON(text string) (Report, bool) {
+	var m orcapb.OrcaLoadReport
+	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), &m) != nil {
+		return Report{}, false
+	}
+	return of(&m), true
 }
 
 // ofBase64 reads base64 with or without padding, as gRPC sends both.
@@ -141,64 +144,11 @@ func ofBase64(text string) (Report, bool) {
 	return Decode(message)
 }
 
-// The fields of xds.data.orca.v3.OrcaLoadReport that matter, by tag: number and wire
-// type. A known number with another type is an unknown field.
-var fieldNames = map[uint64]string{
-	1<<3 | wireFixed8: "cpu_utilization",
-	3<<3 | wireVarint: "rps",
-	6<<3 | wireFixed8: "rps_fractional",
-	7<<3 | wireFixed8: "eps",
-	9<<3 | wireFixed8: "application_utilization",
-}
-
-// The wire types of protobuf.
-const (
-	wireVarint = 0
-	wireFixed8 = 1
-	wireBytes  = 2
-	wireFixed4 = 5
-)
-
 // Decode reads an xds.data.orca.v3.OrcaLoadReport.
-func Decode(message []byte) (r Report, ok bool) {
-	for len(message) > 0 {
-		tag, n := binary.Uvarint(message)
-		if n <= 0 {
-			return Report{}, false
-		}
-		message = message[n:]
-		value, size := field(tag&7, message)
-		if size < 0 {
-			return Report{}, false
-		}
-		message = message[size:]
-		if name := fieldNames[tag]; name != "" {
-			r.set(name, value)
-		}
+func Decode(message []byte) (Report, bool) {
+	var m orcapb.OrcaLoadReport
+	if proto.Unmarshal(message, &m) != nil {
+		return Report{}, false
 	}
-	return r, true
-}
-
-// field returns the value of a field, if it is a number, and its size; -1 if it is
-// malformed.
-func field(wire uint64, b []byte) (value float64, size int) {
-	switch {
-	case wire == wireVarint:
-		x, n := binary.Uvarint(b)
-		if n <= 0 {
-			return 0, -1
-		}
-		return float64(x), n
-	case wire == wireFixed8 && len(b) >= 8:
-		return math.Float64frombits(binary.LittleEndian.Uint64(b)), 8
-	case wire == wireFixed4 && len(b) >= 4:
-		return -1, 4 // no field that matters
-	case wire == wireBytes:
-		x, n := binary.Uvarint(b)
-		if n <= 0 || x > uint64(len(b)-n) {
-			return 0, -1
-		}
-		return -1, n + int(x)
-	}
-	return 0, -1
+	return of(&m), true
 }

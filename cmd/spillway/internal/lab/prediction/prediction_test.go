@@ -1,4 +1,4 @@
-package main
+package prediction
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestSimulatorPredictsTheDrill(t *testing.T) {
 				t.Fatal(err)
 			}
 			for seed := range uint64(3) {
-				all, err := predict(t.Context(), text, seed+1)
+				all, err := Of(t.Context(), text, seed+1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -59,20 +59,16 @@ func TestPredictionCanBeWrong(t *testing.T) {
 		if wrong == string(text) {
 			t.Fatalf("%s is not in the file", row[0])
 		}
-		all, err := predict(t.Context(), []byte(wrong), 1)
+		all, err := Of(t.Context(), []byte(wrong), 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		good := true
-		for i := range all {
-			good = good && all[i].within()
-		}
-		if good {
+		if all.Within() {
 			t.Errorf("%s agrees with the prediction", row[1])
 		}
 	}
 	for _, bad := range []string{"", "{}", "[]", strings.Replace(string(text), `"interrupted": false`, `"interrupted": true`, 1)} {
-		if _, err := predict(t.Context(), []byte(bad), 1); err == nil {
+		if _, err := Of(t.Context(), []byte(bad), 1); err == nil {
 			t.Errorf("%.20q was compared", bad)
 		}
 	}

@@ -1,8 +1,6 @@
-package importer
+package document
 
 import (
-	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -58,30 +56,8 @@ func rankOf(path string) Rank {
 	}
 }
 
-// ErrLost is what an import that must not be used as it is fails with.
-var ErrLost = errors.New("the import is not safe to use")
-
-// Err returns an error that wraps [ErrLost] if a setting of security was left out, or if
-// nothing could be imported.
-func (r *Result) Err() error {
-	n := 0
-	for _, note := range r.Notes {
-		if note.Left && note.Rank == Security {
-			n++
-		}
-	}
-	switch {
-	case r.nothing:
-		return fmt.Errorf("%w: no listener and no route, cluster or method of the input could be imported", ErrLost)
-	case n > 0:
-		return fmt.Errorf("%w: %d values that concern security were left out; they are the first ones of the report", ErrLost, n)
-	default:
-		return nil
-	}
-}
-
 // Counts returns how many values were left out, by rank.
-func (r *Result) Counts() (left [len(rankNames)]int) {
+func (r *Report) Counts() (left [len(rankNames)]int) {
 	for _, n := range r.Notes {
 		if n.Left {
 			left[n.Rank]++
@@ -90,9 +66,9 @@ func (r *Result) Counts() (left [len(rankNames)]int) {
 	return left
 }
 
-// rank orders the notes, the worst first, and within a rank what was left out before
+// Sort orders the notes, the worst first, and within a rank what was left out before
 // what was changed.
-func (r *Result) rank() {
+func (r *Report) Sort() {
 	order := func(n Note) int {
 		switch {
 		case n.Left:

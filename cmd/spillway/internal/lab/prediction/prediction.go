@@ -1,4 +1,6 @@
-package main
+// Package prediction predicts the results of a drill by the simulator, from the settings of the drill
+// and the capacity of its backend alone, and compares them with what was measured.
+package prediction
 
 import (
 	"context"
@@ -7,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -20,36 +21,21 @@ import (
 	"github.com/seed90641741/spillway/sim"
 )
 
-// simDrill predicts the results of a drill from its settings and the capacity of its backend
-// alone, and compares them with the measured results.
-type simDrill struct {
-	File string `arg:"" help:"What spillway drill --json-file has written."`
-	Seed uint64 `default:"1" placeholder:"N" help:"Of the simulation, whose arrivals are others than those of the drill (default ${default})."`
-}
+// Agreements are the figures of both runs of a drill.
+type Agreements []agreement
 
-// Run predicts and compares.
-func (c *simDrill) Run(ctx context.Context, w streams) error {
-	text, err := os.ReadFile(c.File)
-	if err != nil {
-		return usage{err}
-	}
-	all, err := predict(ctx, text, c.Seed)
-	if err != nil {
-		return usage{fmt.Errorf("%s: %w", c.File, err)}
-	}
-	if err := writeAgreement(w.stdout, all); err != nil {
-		return err
-	}
-	for _, a := range all {
-		if !a.within() {
-			return exit(exitBroken)
+// Within reports whether all figures are within their bands.
+func (all Agreements) Within() bool {
+	for i := range all {
+		if !all[i].within() {
+			return false
 		}
 	}
-	return nil
+	return true
 }
 
-// An agreement is one figure as it was measured and as it was predicted. NaN is one
-// is missing: nothing was answered, or the service did not come back.
+// An agreement is one figure as it was measured and as it was predicted. NaN is a figure that is
+// missing: nothing was answered, or the service did not come back.
 type agreement struct {
 	run, name           string
 	measured, predicted float64
@@ -75,8 +61,9 @@ const (
 func recoveryBand(measured float64) float64 { return 0.5 + 0.25*measured } // s
 func latencyBand(measured float64) float64  { return 1 + 0.15*measured }   // ms
 
-// predict returns the figures of both runs of a drill.
-func predict(ctx context.Context, text []byte, seed uint64) ([]agreement, error) {
+// Of predicts a drill from its result in JSON, and compares. The seed is that of the simulation,
+// whose arrivals are others than those of the drill.
+func Of(ctx context.Context, text []byte, seed uint64) (Agreements, error) {
 	var r drill.Result
 	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, err
@@ -86,7 +73,7 @@ func predict(ctx context.Context, text []byte, seed uint64) ([]agreement, error)
 	}
 	callers, server := r.Settings.Protect == drill.ProtectCallers || r.Settings.Protect == drill.ProtectBoth,
 		r.Settings.Protect == drill.ProtectServer || r.Settings.Protect == drill.ProtectBoth
-	var all []agreement
+	var all Agreements
 	for _, side := range []struct {
 		name            string
 		run             *drill.Run
@@ -227,7 +214,8 @@ func back(r *drill.Result, predicted *sim.Result) float64 {
 	return math.NaN()
 }
 
-func writeAgreement(w io.Writer, all []agreement) error {
+// WriteTable writes a line for each figure.
+func (all Agreements) WriteTable(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "run\tfigure\tmeasured\tpredicted\tmay differ by\t\t")
 	for i := range all {

@@ -1,0 +1,5 @@
+//go:build race
+
+package prediction
+
+const raceEnabled = true
