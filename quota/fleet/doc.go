@@ -74,6 +74,10 @@
 // gives the share of the silent task to the others, and counts it as used until they
 // have it. A task that never had a word grants limit/Tasks.
 //
+// A task that crashes looks like one that is cut off. But if as many tasks report as usual,
+// others have replaced the silent ones, and the leader forgets these at once, the longest silent
+// first. A task that crashes again and again under new names holds one share, not many.
+//
 // A new leader learns before it publishes: two intervals, until all tasks that the last leader
 // knew have reported, but at most Hold. Meanwhile the tasks keep what they have.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -154,6 +155,41 @@ func TestCrash(t *testing.T) {
 	within(t, "most second", most/1000, 0, 1.25)
 	if tasks := s.nodes[19].fleet.Stats(s.now()).Tasks; tasks != 15 {
 		t.Errorf("the leader knows of %d tasks, want 15", tasks)
+	}
+}
+
+// Tasks crash again and again, and come back under other names. They do not hold the share of each name
+// until Grace.
+func TestCrashLoop(t *testing.T) {
+	for _, row := range []struct {
+		tasks       int
+		every       time.Duration
+		named       bool // the same as before
+		least, most float64
+	}{
+		{1, 2 * time.Second, false, 0.94, 1.02},
+		{5, 2 * time.Second, false, 0.8, 1.02},
+		{5, 2 * time.Second, true, 0.94, 1.05},
+		{20, 30 * time.Second, false, 0.88, 1.02}, // all within two seconds
+	} {
+		s := newService(t, 20, mail(1000), even(2000, 20))
+		slots := slices.Clone(s.nodes)
+		s.events = func(at time.Duration) {
+			for i := range row.tasks {
+				if at < 5*time.Second || (at+time.Duration(i)*100*ms)%row.every != 0 {
+					continue
+				}
+				slots[i].down = true
+				if row.named {
+					slots[i] = s.startAs(slots[i].fleet.task)
+				} else {
+					slots[i] = s.start()
+				}
+			}
+		}
+		s.run(60 * time.Second)
+		within(t, fmt.Sprintf("%d of 20 tasks crash every %v, named again: %v", row.tasks, row.every, row.named),
+			s.admitted(25*time.Second, 60*time.Second)/1000, row.least, row.most)
 	}
 }
 

@@ -113,8 +113,14 @@ func newService(t *testing.T, n int, c Config, load func(int, time.Duration) []s
 // start adds a task that syncs at once, as Run does.
 func (s *service) start() *node {
 	s.t.Helper()
+	return s.startAs(fmt.Sprintf("task-%02d", len(s.nodes)))
+}
+
+// startAs is start with a name.
+func (s *service) startAs(name string) *node {
+	s.t.Helper()
 	c := s.config
-	c.Task = fmt.Sprintf("task-%02d", len(s.nodes))
+	c.Task = name
 	f, err := New(c)
 	if err != nil {
 		s.t.Fatal(err)

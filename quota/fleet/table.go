@@ -24,6 +24,9 @@ type Table struct {
 	prior     map[string]Level // of the last leader, while this one learns
 	expected  int              // tasks that the last leader knew
 	live      int              // tasks, in the last round
+	usual     float64          // tasks that report at once, averaged over a second
+	enough    time.Duration    // when so many did
+	replaced  []string         // silent tasks that others have replaced
 	tasks     map[string]*member
 	customers map[string]*account
 	listed    []*account // by name
@@ -45,7 +48,7 @@ func NewTable(c Config, prior *Levels) (*Table, error) {
 func newTable(cfg *settings, prior *Levels) *Table {
 	t := &Table{cfg: cfg, live: cfg.Tasks, tasks: make(map[string]*member), customers: make(map[string]*account)}
 	if prior != nil {
-		t.prior, t.expected, t.live = prior.customers, prior.Tasks, prior.Tasks
+		t.prior, t.expected, t.live, t.usual = prior.customers, prior.Tasks, prior.Tasks, float64(prior.Tasks)
 	}
 	return t
 }
@@ -56,6 +59,7 @@ func newTable(cfg *settings, prior *Levels) *Table {
 func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 	dt := t.advance(now)
 	t.receive(reports)
+	t.forgetReplaced(dt)
 	t.count(now, dt)
 	weight, unlisted := t.divide()
 	live := max(len(t.tasks), 1)
@@ -87,6 +91,7 @@ func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 
 // silent returns the tasks that no longer count, because they have not reported for so long.
 func (t *Table) silent(now time.Duration, reports []Stamped) (names []string) {
+	names = t.replaced
 	for _, r := range reports {
 		if now-r.At > t.cfg.silence() {
 			names = append(names, r.Task)
@@ -112,7 +117,7 @@ func (t *Table) advance(now time.Duration) (dt float64) {
 		if t.started {
 			t.expected = max(t.expected, t.live)
 		}
-		t.started, t.began, t.last = true, now, now
+		t.started, t.began, t.last, t.enough = true, now, now, now
 	}
 	dt = (now - t.last).Seconds()
 	t.last = now
