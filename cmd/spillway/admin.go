@@ -312,17 +312,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 			l.Listeners = append(l.Listeners, level)
 		}
 	}
-	for i := range s.Mongo {
-		x := &s.Mongo[i]
-		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
-		for name, value := range x.Counts() {
-			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
-		}
-		l.Gates = append(l.Gates, mongoGate(c, x))
-		if x.Tuner != nil {
-			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
-		}
-	}
+	o.mongo(&l, c, s.Mongo)
 	for i := range c.Clusters {
 		x := &c.Clusters[i]
 		for j := range s.Gates {
@@ -345,6 +335,23 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		}
 	}
 	return l
+}
+
+// mongo adds the levels of the MongoDB listeners.
+func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.Stats) {
+	for i := range all {
+		x := &all[i]
+		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
+		for name, value := range x.Counts() {
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
+		}
+		gate := mongoGate(c, x)
+		l.Gates = append(l.Gates, gate)
+		l.Clusters = append(l.Clusters, mongoCluster(x, &gate))
+		if x.Tuner != nil {
+			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
+		}
+	}
 }
 
 // quotaLevel returns the state of a quota that is shared with other proxies.
@@ -407,7 +414,7 @@ func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
 // same name.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
-		Listener: x.Listener, Cluster: "mongodb", Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+		Listener: x.Listener, Cluster: mongoName(c, x.Listener), Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
 	}
 	shed, limit := spillway.ModeOff, spillway.ModeOff
 	for i := range c.Mongo {
@@ -417,6 +424,25 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 		}
 	}
 	return gateLevel(&g, shed, limit)
+}
+
+// mongoName returns the name of the servers behind a MongoDB listener: that of the listener,
+// unless a cluster has it.
+func mongoName(c *config.Config, listener string) string {
+	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == listener }) {
+		return listener + " (mongodb)"
+	}
+	return listener
+}
+
+// mongoCluster returns the state of the servers behind a MongoDB listener.
+func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
+	l := admin.Cluster{Name: gate.Cluster, InFlight: gate.InFlight, MaxInFlight: int(gate.Limit), Retries: x.Retries}
+	if x.Budget.Capacity > 0 {
+		l.Budget = &admin.Budget{Left: x.Budget.Tokens, Capacity: x.Budget.Capacity}
+	}
+	l.Endpoints = endpointLevels(x.Endpoints, false)
+	return l
 }
 
 func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admin.Listener {
@@ -469,13 +495,18 @@ func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
 		q := s.Queue
 		l.Queue = &admin.Queue{Busy: q.Busy, Places: q.Places, Waiting: q.Waiting, Waits: admin.Waits{Count: q.TurnsTotal, Total: q.Waited}}
 	}
-	for i := range s.Endpoints {
-		e := &s.Endpoints[i]
-		l.Endpoints = append(l.Endpoints, admin.Endpoint{
-			Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Errors: e.Errors, Answers: e.Answers, Took: e.Took, Down: downOf(e, s.Panics),
+	l.Endpoints = endpointLevels(s.Endpoints, s.Panics)
+	return l
+}
+
+func endpointLevels(all []upstream.EndpointStats, panics bool) (levels []admin.Endpoint) {
+	for i := range all {
+		e := &all[i]
+		levels = append(levels, admin.Endpoint{
+			Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Errors: e.Errors, Answers: e.Answers, Took: e.Took, Down: downOf(e, panics),
 		})
 	}
-	return l
+	return levels
 }
 
 // downOf says why an endpoint gets no requests.

@@ -175,11 +175,14 @@ func (s *stage) ping() {
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(5 * time.Second))
+	s.sent.Add(1)
 	var b mongowire.Builder
 	b.Int("ping", 1)
 	b.Text("$db", "test")
 	if _, err := c.Write(mongowire.AppendMsg(nil, 1, 0, 0, b.Document())); err == nil {
-		_, _ = c.Read(make([]byte, 1))
+		if n, _ := c.Read(make([]byte, 1)); n > 0 {
+			s.answered.Add(1)
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ var rooms = [][]string{
 	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
 	{"gateway/collector"},
 	{"gateway/accesslog", "gateway/admin", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
+	{"gateway/mongoproxy/servers"},
 	{"gateway/httpproxy", "gateway/mongoproxy", "gateway/xds"},
 	{"gateway", "gateway/explain"},
 	{"gateway/hostile"},

@@ -36,7 +36,7 @@ func start(t *testing.T, backend mongotest.Config, change func(*config.Mongo)) *
 		change(&m)
 	}
 	s.config = &config.Config{Mode: "enforce", Mongo: []config.Mongo{m}}
-	s.proxy = mongoproxy.New(context.Background(), slog.New(slog.NewTextHandler(t.Output(), nil)), nil, nil)
+	s.proxy = mongoproxy.New(context.Background(), mongoproxy.Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	s.update()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -77,7 +77,9 @@ func Start(ctx context.Context, c Config) (*Proxy, error) {
 	p.http = httpproxy.New(ctx, httpproxy.Config{
 		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Tracer: c.Tracer, Connect: c.Connect, Quotas: p.quotas,
 	})
-	p.mongo = mongoproxy.New(ctx, p.logger, observer, p.quotas)
+	p.mongo = mongoproxy.New(ctx, mongoproxy.Config{
+		Logger: p.logger, Observer: observer, Accounts: c.Accounts, Decisions: p.decisions, Quotas: p.quotas,
+	})
 	if err := p.Update(c.Config); err != nil {
 		p.cancel()
 		return nil, err

@@ -1,4 +1,4 @@
-// Package accounts counts how requests end. Each request that a client offers ends in
+// Package accounts counts how requests of HTTP and commands of MongoDB end. Each request that a client offers ends in
 // exactly one account, so that the accounts and the requests in progress add up to what was
 // offered: an operator who looks for lost requests finds each of them in one place.
 package accounts
@@ -30,6 +30,22 @@ var names = [Count]string{"served", "late", "failed", "rejected", "rejected_upst
 
 // String returns the name, as metrics have it.
 func (a Account) String() string { return names[a] }
+
+// Upstream returns the account of a request whose last attempt ended with an outcome.
+func Upstream(o spillway.Outcome) Account {
+	switch o {
+	case spillway.OutcomeServed:
+		return Served
+	case spillway.OutcomeTimedOut:
+		return Late
+	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
+		return RejectedUpstream
+	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
+		return GoneSent
+	default:
+		return Failed
+	}
+}
 
 // A Reason is why a request was rejected here: a [spillway.Reason], or one of the reasons
 // below, which no policy has.

@@ -60,7 +60,7 @@ func writeLimits(w io.Writer, st *State) {
 	}
 }
 
-// writeAccounts writes the HTTP requests by outcome. The accounts and the requests in
+// writeAccounts writes the requests and the MongoDB commands by outcome. The accounts and the requests in
 // progress add up to the offered requests.
 func writeAccounts(w io.Writer, st *State) {
 	t := &st.Totals.Accounts

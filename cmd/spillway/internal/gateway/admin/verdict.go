@@ -32,12 +32,12 @@ func judge(s *State, ever bool) Verdict {
 	switch {
 	case s.Draining:
 		return Verdict{"warn", "Draining.", "No new connections are accepted; " + counted(f.InFlight, "request") + " under way."}
-	case !ever:
-		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
 		return Verdict{"bad", "No MongoDB server behind " + listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
 				noticed(s)}
+	case !ever:
+		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:
 		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
 			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s)}

@@ -31,8 +31,8 @@ const (
 // A Collector counts what the policies decide; make one with [New]. It is safe
 // for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
-	accounts  accounts.Book // of requests of HTTP
-	booked    atomic.Bool   // by a proxy, so that events do not tell fates of these
+	accounts  accounts.Book
+	booked    atomic.Bool // by a proxy, so that events do not tell fates
 	events    telemetry.Counts
 	routes    *spacesaving.Table // rejections by route and reason
 	clusters  clusterCounter     // rejections by cluster
@@ -56,7 +56,7 @@ func New() *Collector {
 }
 
 // Accounts returns the accounts for a proxy to write to: it knows how each of its requests
-// ended. From then on events count the fates of calls by [Collector.ByEnd] only.
+// ended. From then on events count no fates, except what gates that observe would reject.
 func (c *Collector) Accounts() *accounts.Book {
 	c.booked.Store(true)
 	return &c.accounts
@@ -119,7 +119,7 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 			fate = FateRefused
 		}
 	}
-	if byEnd || !c.booked.Load() {
+	if !c.booked.Load() {
 		c.fates[fate][class].Add(1)
 	}
 	if n := e.Call.Attempt; n > 0 {

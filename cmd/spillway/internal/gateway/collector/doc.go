@@ -20,11 +20,11 @@
 //	gone      the client left before
 //
 // Where the proxy keeps accounts of its requests ([Collector.Accounts]), the fates come from
-// these accounts, and events count only the fates of calls by [Collector.ByEnd]: MongoDB
-// commands, which pass through the gates once for each attempt. There each decision is
-// counted, and the fate is that of the command with all its attempts. Commands that bypass the
-// gates, such as hello, are not counted. An error from the server counts as an answer, as a
-// status of 404 does, unless it is about time or the state of the server.
+// these accounts. MongoDB commands pass through the gates once for each attempt: each decision
+// is counted, and the fate is that of the command with all its attempts. What gates that observe
+// would reject is counted at the first attempt ([Collector.ByEnd]). Hello, and commands that
+// authenticate, are not counted. An error from the server counts as an answer, as a status of
+// 404 does, unless it is about time or the state of the server.
 //
 // Latency is measured from the first attempt to the headers of the answer, for requests that
 // were served or late. For commands of MongoDB it includes the time that the gates took.

@@ -130,20 +130,22 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 }
 
 // Strategy returns what sends commands again, nil if nothing does.
-func (m *Mongo) Strategy(c *Config) (*retry.Overload, error) {
+func (m *Mongo) Strategy(c *Config) (*retry.Overload, *budget.Endpoints, error) {
 	r := m.Retry
 	if c.modeOf(r.Mode) != spillway.ModeEnforce {
-		return nil, nil //nolint:nilnil // no strategy is none
+		return nil, nil, nil
 	}
 	o := policyconf.Fill[retry.OverloadConfig](r)
+	var paid *budget.Endpoints
 	if r.Budget >= 0 {
-		e, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](r))
-		if err != nil {
-			return nil, err
+		var err error
+		if paid, err = budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](r)); err != nil {
+			return nil, nil, err
 		}
-		o.Budget = e
+		o.Budget = paid
 	}
-	return retry.NewOverload(o)
+	s, err := retry.NewOverload(o)
+	return s, paid, err
 }
 
 // mongoRate is a limiter of MongoDB's in the words of package ratelimit. What is more
@@ -274,7 +276,7 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 	}
 	trial := m.Defaulted()
 	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
-	_, err := trial.Strategy(k.config)
+	_, _, err := trial.Strategy(k.config)
 	policy[retry.OverloadConfig](k, at, m.Retry, err)
 }
 

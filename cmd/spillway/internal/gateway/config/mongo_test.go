@@ -51,7 +51,7 @@ func TestMongo(t *testing.T) {
 		in.RateLimit.Exempt.Applications[0] != "backup" || in.ShedMode != spillway.ModeObserve || in.Quota.Allocator == nil {
 		t.Errorf("ingress: %+v", in)
 	}
-	if s, err := m.Strategy(d); s == nil || err != nil || m.AllowsRetries() || m.ConnectTimeout != 5*time.Second {
+	if s, _, err := m.Strategy(d); s == nil || err != nil || m.AllowsRetries() || m.ConnectTimeout != 5*time.Second {
 		t.Errorf("%v, %v, %+v", s, err, m)
 	}
 	if names := strings.Join(c.Files(), " "); names != "a.pem b.pem c.pem" {
@@ -61,7 +61,7 @@ func TestMongo(t *testing.T) {
 	if zero.Connections().Rate.Rate != 0 || zero.Ingress(d).RateLimit.Rate != 0 || zero.Ingress(d).ShedMode != d.modeOf("") || !zero.AllowsRetries() {
 		t.Error("something limits that nobody has asked for")
 	}
-	if s, err := zero.Strategy(&Config{}); s != nil || err != nil {
+	if s, _, err := zero.Strategy(&Config{}); s != nil || err != nil {
 		t.Error("something is sent again in the mode observe")
 	}
 	if err := schema.Valid(t)(mongo); err != nil {

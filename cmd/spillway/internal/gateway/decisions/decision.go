@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"net/netip"
 	"strings"
 	"time"
 	"unicode"
@@ -117,6 +118,19 @@ func Clean(text string) string {
 		return text + "…"
 	}
 	return strings.Clone(text)
+}
+
+// Network returns the network of a client: its address, of IPv6 the first 64 bits, as a host has
+// all addresses that begin with them. It is empty for the zero Addr.
+func Network(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	if a = a.Unmap(); a.Is4() {
+		return a.String()
+	}
+	network, _ := a.WithZone("").Prefix(64) // it has more bits
+	return network.String()
 }
 
 // PathPrefix returns the first two segments of a path: enough to find a route, without the names

@@ -85,7 +85,7 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 	case n.ended && n.answered == notReached:
 		end.Account = accounts.Failed // the retry policy takes an endpoint that is down for one that is overloaded
 	case n.ended:
-		end.Account = accountOf(n.outcome)
+		end.Account = accounts.Upstream(n.outcome)
 	case n.late:
 		end.Account = accounts.Late
 	case n.answered != own{}:
@@ -96,22 +96,6 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 		end.Account = accounts.Failed
 	}
 	return end
-}
-
-// accountOf returns the account of a call to the upstream.
-func accountOf(o spillway.Outcome) accounts.Account {
-	switch o {
-	case spillway.OutcomeServed:
-		return accounts.Served
-	case spillway.OutcomeTimedOut:
-		return accounts.Late
-	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
-		return accounts.RejectedUpstream
-	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
-		return accounts.GoneSent
-	default:
-		return accounts.Failed
-	}
 }
 
 // account returns the account of a request that the proxy answers itself. left is that of one

@@ -57,8 +57,7 @@ func describe(d *decisions.Decision, r *http.Request, listener string) {
 	d.RequestID, d.TraceID = decisions.RequestID(r.Header), decisions.TraceID(r.Header)
 }
 
-// callerOf returns the name in the certificate of a client, or else its network: the address, of
-// IPv6 the first 64 bits, as a host has all addresses that begin with them.
+// callerOf returns the name in the certificate of a client, or else its network.
 func callerOf(r *http.Request) string {
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		if name := claims.Identity(r.TLS.VerifiedChains[0][0]); name != "" {
@@ -73,9 +72,5 @@ func callerOf(r *http.Request) string {
 	if err != nil {
 		return ""
 	}
-	if a = a.Unmap(); a.Is4() {
-		return a.String()
-	}
-	network, _ := a.WithZone("").Prefix(64) // it has more bits
-	return network.String()
+	return decisions.Network(a)
 }

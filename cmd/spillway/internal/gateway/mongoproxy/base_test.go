@@ -18,6 +18,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/mongowire"
 )
@@ -154,6 +155,7 @@ type front struct {
 
 	tb     testing.TB
 	config *config.Config
+	book   *accounts.Book
 	addr   string
 }
 
@@ -177,7 +179,8 @@ func newObserved(tb testing.TB, by spillway.Observer, change func(*config.Mongo)
 	if t, ok := tb.(*testing.T); ok {
 		logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	f.Proxy = New(context.Background(), logger, by, nil)
+	f.book = new(accounts.Book)
+	f.Proxy = New(context.Background(), Config{Logger: logger, Observer: by, Accounts: f.book})
 	f.put()
 	f.addr = f.Addr("m").String()
 	tb.Cleanup(func() { _ = f.drain() })

@@ -69,7 +69,7 @@ func serveAs(what, to string) error {
 			Name: "m", Address: "127.0.0.1:0", Endpoints: []string{to},
 			Parameters: config.MongoParameters{RequestEnabled: true, RequestRate: 1e6},
 		}}}
-		p := New(context.Background(), nil, nil, nil)
+		p := New(context.Background(), Config{})
 		if err := p.Update(all.Defaulted()); err != nil {
 			return err
 		}

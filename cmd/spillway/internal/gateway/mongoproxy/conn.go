@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/message"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -30,14 +32,14 @@ type conn struct {
 	turn    atomic.Uint64 // even while it waits for the client, odd while it works for it
 	streams atomic.Bool   // the client takes what comes, without asking
 	upper   atomic.Pointer[net.Conn]
-	at      atomic.Pointer[endpoint] // which place is
+	at      atomic.Pointer[servers.Server] // which place is
 	killed  atomic.Pointer[end]
 	hold    sync.Mutex // of deadlines, between two commands
 	looked  uint64     // the turn at the latest look of the watch
 
 	settings *settings // of the command under way
 	down, up *link.Link
-	place    *endpoint
+	place    *servers.Server
 
 	greeted  bool
 	client   message.Handshake
@@ -49,6 +51,7 @@ type conn struct {
 	known    spillway.Call // of commands that are not told apart by their database
 	database string        // of the latest command that named one
 	command  message.Command
+	source   source
 	scratch  *link.Page // for what is compressed
 }
 
@@ -58,8 +61,9 @@ func (l *listener) newConn(nc net.Conn) *conn {
 		c.address = a.AddrPort().Addr().Unmap()
 	}
 	c.caller.Addr = c.address
+	c.source.listener, c.source.address = l, c.address
 	c.identify()
-	c.ctx, c.cancel = context.WithCancel(l.base)
+	c.ctx, c.cancel = context.WithCancel(context.WithValue(l.base, decisions.SourceKey{}, &c.source))
 	return c
 }
 
@@ -77,7 +81,7 @@ func (c *conn) kill(why *end) {
 func (c *conn) serve() *end {
 	err := c.run()
 	if c.place != nil {
-		c.listener.endpoints.leave(c.address, c.place)
+		c.listener.endpoints.Leave(c.address, c.place)
 	}
 	c.kill(&end{reasonOf(err), err})
 	for _, l := range []*link.Link{c.down, c.up} {
@@ -110,10 +114,10 @@ func (c *conn) run() error {
 // or its server was removed.
 func (c *conn) leaving() bool {
 	x := c.at.Load()
-	return c.listener.draining.Load() || x != nil && x.gone.Load()
+	return c.listener.draining.Load() || x != nil && x.Gone()
 }
 
-// open reads the first message and connects to a server.
+// open reads the first message, and relays the connection if TLS is passed through.
 func (c *conn) open() error {
 	m := c.settings.config
 	var deadline time.Time
@@ -155,19 +159,26 @@ func (c *conn) open() error {
 	if err := c.socket.SetDeadline(time.Time{}); err != nil {
 		return clientError(err)
 	}
-	secure := c.settings.upstreamTLS
-	if through {
-		secure = nil // it is the client's
+	if !through {
+		return nil
 	}
-	if err := c.connect(secure); err != nil || !through {
+	if err := c.connect(nil); err != nil { // TLS is the client's
 		return err
 	}
 	return c.relay()
 }
 
+// reach connects to a server, unless the connection has one.
+func (c *conn) reach() error {
+	if c.up != nil {
+		return nil
+	}
+	return c.connect(c.settings.upstreamTLS)
+}
+
 func (c *conn) connect(secure *tls.Config) error {
 	m := c.settings.config
-	up, place, err := c.listener.endpoints.connect(c.ctx, c.address, m.ConnectTimeout, secure)
+	up, place, err := c.listener.endpoints.Connect(c.ctx, c.address, m.ConnectTimeout, secure)
 	if err != nil {
 		return because(Unreachable, err)
 	}
@@ -213,7 +224,7 @@ func (c *conn) idleError(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.leaving():
 		return because(Drained, err)
-	case errors.Is(err, os.ErrDeadlineExceeded) && c.place == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded) && !c.whole.Load():
 		return because(Stalled, err) // it never said anything
 	case errors.Is(err, os.ErrDeadlineExceeded) && c.mustProve() && !c.unproven.until.IsZero():
 		return because(Unauthenticated, errUnprovenLate)
@@ -244,7 +255,7 @@ func (c *conn) one() error {
 	if s := c.listener.settings.Load(); s != c.settings {
 		c.settings = s
 		c.identify()
-		if err := errors.Join(c.down.Bear(s.config.StallTimeout), c.up.Bear(s.config.StallTimeout)); err != nil {
+		if err := c.bear(s.config.StallTimeout); err != nil {
 			return because(Cut, err)
 		}
 	}
@@ -265,23 +276,38 @@ func (c *conn) one() error {
 	if err := cmd.Read(f, c.space(f)); err != nil {
 		return because(Malformed, err)
 	}
+	if cmd.Kind == message.Ordinary {
+		return c.request(f, cmd)
+	}
+	return c.introduce(f, cmd)
+}
+
+// introduce handles a hello, or a command that authenticates. No gate rejects it.
+func (c *conn) introduce(f message.Frame, cmd *message.Command) error {
 	if err := c.guard(f, cmd); err != nil {
 		return err
 	}
 	c.listener.counts.commands.Add(1)
-	switch {
-	case cmd.Kind != message.Ordinary && c.borrowsProof(cmd):
-		c.listener.counts.exempt.Add(1)
+	c.listener.counts.exempt.Add(1)
+	if c.borrowsProof(cmd) {
 		return c.rejectProof(f, cmd)
-	case cmd.Kind == message.Greeting:
-		c.listener.counts.exempt.Add(1)
-		return c.greet(f, cmd)
-	case cmd.Kind == message.Proving:
-		c.listener.counts.exempt.Add(1)
-		return c.prove(f, cmd)
-	default:
-		return c.admit(f, cmd)
 	}
+	if err := c.reach(); err != nil {
+		return err
+	}
+	if cmd.Kind == message.Greeting {
+		return c.greet(f, cmd)
+	}
+	return c.prove(f, cmd)
+}
+
+// bear sets the stall timeout of both sides.
+func (c *conn) bear(timeout time.Duration) error {
+	err := c.down.Bear(timeout)
+	if c.up != nil {
+		err = errors.Join(err, c.up.Bear(timeout))
+	}
+	return err
 }
 
 // space returns the buffer for decompressing a message.

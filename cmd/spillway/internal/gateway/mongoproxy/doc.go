@@ -84,6 +84,13 @@
 // answer begins; it is 0 for commands that wait for new data or expect no answer. Commands
 // without an answer count as served when they are sent.
 //
+// Each command but hello and those that authenticate is counted in exactly one account (package
+// accounts). Rejected are also commands that a client may not send before it has authenticated,
+// and those that wait at a gate when the listener ends. A command that is sent when the server
+// hangs up, or when no server can be reached, has failed. A rejection is described by the
+// database and the name of the command, and the user or else the address of the client.
+// Connections whose TLS is passed through have no commands that the proxy could count.
+//
 // # Untrusted clients
 //
 // A message that is malformed closes its connection, with a reason that is counted

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/mongowire"
 	"github.com/seed90641741/spillway/retry"
@@ -65,23 +66,24 @@ func TestEnds(t *testing.T) {
 		refused  bool  // here
 		timeless bool
 		admitted uint64
+		account  accounts.Account
 	}{
 		{name: "served", outcome: spillway.OutcomeServed, admitted: 1},
 		{name: "an error of its own", times: 1, answer: failing(13), outcome: spillway.OutcomeServed, admitted: 1},
-		{name: "out of time", times: 1, answer: failing(50), outcome: spillway.OutcomeTimedOut, admitted: 1},
-		{name: "a server that ends", times: 1, answer: failing(11600), outcome: spillway.OutcomeFailed, admitted: 1},
-		{name: "an error without a code", times: 1, answer: failing(0), outcome: spillway.OutcomeFailed, admitted: 1},
-		{name: "declined", times: 1, aware: true, outcome: spillway.OutcomeOverloaded, admitted: 1},
+		{name: "out of time", times: 1, answer: failing(50), outcome: spillway.OutcomeTimedOut, admitted: 1, account: accounts.Late},
+		{name: "a server that ends", times: 1, answer: failing(11600), outcome: spillway.OutcomeFailed, admitted: 1, account: accounts.Failed},
+		{name: "an error without a code", times: 1, answer: failing(0), outcome: spillway.OutcomeFailed, admitted: 1, account: accounts.Failed},
+		{name: "declined", times: 1, aware: true, outcome: spillway.OutcomeOverloaded, admitted: 1, account: accounts.RejectedUpstream},
 		{name: "rescued", times: 2, outcome: spillway.OutcomeServed, attempts: 2, admitted: 1},
-		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.OutcomeOverloaded, attempts: 1, admitted: 1},
-		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.OutcomeNotStarted, refused: true, admitted: 1},
+		{name: "given up", times: 9, change: func(m *config.Mongo) { m.Retry.MaxRetries = 1 }, outcome: spillway.OutcomeOverloaded, attempts: 1, admitted: 1, account: accounts.RejectedUpstream},
+		{name: "refused", change: limited, aware: true, ask: 2, outcome: spillway.OutcomeNotStarted, refused: true, admitted: 1, account: accounts.Rejected},
 		{name: "refused again", change: func(m *config.Mongo) {
 			limited(m)
 			m.Retry.MaxRetries = 1
-		}, ask: 2, outcome: spillway.OutcomeNotStarted, attempts: 1, refused: true, admitted: 2},
+		}, ask: 2, outcome: spillway.OutcomeNotStarted, attempts: 1, refused: true, admitted: 2, account: accounts.Rejected},
 		{name: "waits for news", message: waiting, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
 		{name: "wants no answer", flags: mongowire.MoreToCome, outcome: spillway.OutcomeServed, timeless: true, admitted: 1},
-		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.OutcomeFailed, admitted: 1},
+		{name: "the server hangs up", times: 1, answer: func(mongowire.Header) [][]byte { return nil }, outcome: spillway.OutcomeFailed, admitted: 1, account: accounts.Failed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // backoffs add up
@@ -119,6 +121,10 @@ func TestEnds(t *testing.T) {
 			}
 			if _, why := errors.AsType[*retry.Error](e.Err); why != (test.name == "given up") {
 				t.Errorf("error %v", e.Err)
+			}
+			if book := f.book.Read(); book.Offered != uint64(n) || book.Sum() != uint64(n) || book.Of(test.account) == 0 ||
+				(book.Retried[test.account] > 0) != (test.attempts > 0) {
+				t.Errorf("accounts: %+v, want %d, the last %v", book, n, test.account)
 			}
 			if st := f.stats(); st.Admitted != test.admitted || st.InFlight != 0 || st.Peak > 1 {
 				t.Errorf("%d admitted, want %d; %d in flight, %d at most", st.Admitted, test.admitted, st.InFlight, st.Peak)

@@ -14,13 +14,9 @@ import (
 )
 
 // admit sends a command through the gates to the server, with retries on behalf of the client.
-func (c *conn) admit(f message.Frame, cmd *message.Command) error {
-	if c.mustProve() {
-		c.listener.counts.exempt.Add(1)
-		return c.bypass(f, cmd)
-	}
-	now := time.Now()
-	t := trial{conn: c, command: cmd, call: c.call(now, cmd), start: now}
+func (t *trial) admit(f message.Frame) error {
+	c, now := t.conn, t.start
+	t.call = c.call(now, t.command)
 	for {
 		a, no, err := t.attempt(f, now)
 		if err != nil {
@@ -35,20 +31,22 @@ func (c *conn) admit(f message.Frame, cmd *message.Command) error {
 		}
 		t.end(a.Verdict, no)
 		if no.Rejected() {
-			return c.refuse(f, cmd, no)
+			return c.refuse(f, t.command, no)
 		}
-		return c.deliver(f, cmd, a)
+		return c.deliver(f, t.command, a)
 	}
 }
 
 // bypass sends a command on without asking a gate.
-func (c *conn) bypass(f message.Frame, cmd *message.Command) error {
+func (t *trial) bypass(f message.Frame) error {
 	var none ingress.Passage
-	a, err := c.exchange(f, cmd, &none)
+	t.sent = true
+	a, err := t.conn.exchange(f, t.command, &none)
 	if err != nil {
 		return err
 	}
-	return c.deliver(f, cmd, a)
+	t.verdict = a.Verdict
+	return t.conn.deliver(f, t.command, a)
 }
 
 // answered is an answer that was not forwarded yet, with its verdict.
@@ -62,10 +60,15 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 	if cmd.Waits() || cmd.NoReply() {
 		p.Done(spillway.OutcomeAbandoned) // no work, or nobody hears of it
 	}
+	x, began := c.place, time.Now()
+	x.Begin()
 	defer func() {
+		o := a.Fate()
 		if err != nil {
-			p.Done(c.blame(err))
+			o = c.blame(err)
+			p.Done(o)
 		}
+		x.End(began, o, err == nil && !cmd.Waits() && !cmd.NoReply())
 	}()
 	if f.Rest > 0 {
 		err = c.down.Forward(f, c.up)
@@ -87,7 +90,6 @@ func (c *conn) exchange(f message.Frame, cmd *message.Command, p *ingress.Passag
 	}
 	if a.Overloaded {
 		c.listener.counts.overloads.Add(1)
-		c.place.trouble.Store(time.Now().UnixNano())
 	}
 	p.Done(a.Outcome())
 	return a, nil

@@ -15,7 +15,7 @@ func (c *conn) greet(f message.Frame, cmd *message.Command) error {
 	}
 	m := message.Mask{Hide: s.hide}
 	if c.client.Balanced {
-		m.Service = c.place.id
+		m.Service = c.place.ID
 	}
 	speculative := mongowire.Lookup(cmd.Doc, "speculativeAuthenticate").Document()
 	c.claim(speculative)

@@ -11,10 +11,14 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
@@ -25,8 +29,9 @@ import (
 type settings struct {
 	config           *config.Mongo
 	all              *config.Config
-	tls, upstreamTLS *tls.Config     // nil: in the clear
-	strategy         *retry.Overload // nil: nothing is sent again
+	tls, upstreamTLS *tls.Config       // nil: in the clear
+	strategy         *retry.Overload   // nil: nothing is sent again
+	budget           *budget.Endpoints // of the strategy; nil: without a limit
 	refusals         refusals
 	hide             bool // replica sets
 	byDatabase       bool // commands are told apart
@@ -47,10 +52,10 @@ func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings,
 	}
 	s.upstreamTLS = secrets.Config
 	if old != nil && old.config.Retry == m.Retry && old.all.Mode == all.Mode {
-		s.strategy = old.strategy // with its budgets
+		s.strategy, s.budget = old.strategy, old.budget
 		return s, nil
 	}
-	s.strategy, err = m.Strategy(all)
+	s.strategy, s.budget, err = m.Strategy(all)
 	return s, err
 }
 
@@ -69,9 +74,11 @@ type listener struct {
 	socket    net.Listener
 	accept    *ingress.Listener
 	gate      *ingress.Server
-	endpoints *endpoints
+	endpoints *servers.Set
 	observer  spillway.Observer
 	quotas    *quotas.Set
+	book      *accounts.Book
+	decided   *decisions.Log
 	logger    *slog.Logger
 	bounded   *slog.Logger // for lines that untrusted clients can cause
 	counts    counts
@@ -93,9 +100,12 @@ const logRate = 10
 
 // newListener opens a listener. It does not serve yet.
 func (p *Proxy) newListener(s *settings) (*listener, error) {
-	l := &listener{endpoints: newEndpoints(), observer: p.observer, quotas: p.quotas, logger: p.logger, conns: make(map[*conn]struct{})}
+	l := &listener{
+		endpoints: servers.New(), observer: p.observer, quotas: p.quotas, book: p.book, decided: p.decided, logger: p.logger,
+		conns: make(map[*conn]struct{}),
+	}
 	l.settings.Store(s)
-	l.endpoints.set(s.config.Endpoints)
+	l.endpoints.Update(s.config.Endpoints)
 	var err error
 	if l.bounded, err = loglimit.New(p.logger, logRate); err != nil {
 		return nil, err
@@ -238,7 +248,7 @@ func (l *listener) crowded() bool {
 // update applies other settings, which were checked. Connections to removed servers close when
 // they are idle.
 func (l *listener) update(s *settings) error {
-	l.endpoints.set(s.config.Endpoints)
+	l.endpoints.Update(s.config.Endpoints)
 	l.each(func(c *conn) {
 		if c.leaving() {
 			c.interrupt()

@@ -1,6 +1,7 @@
 package mongoproxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,9 @@ import (
 	"sync"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
 
@@ -21,6 +24,8 @@ type Proxy struct {
 	logger   *slog.Logger
 	observer spillway.Observer
 	quotas   *quotas.Set
+	book     *accounts.Book
+	decided  *decisions.Log
 	base     context.Context //nolint:containedctx // of all connections
 	running  sync.WaitGroup  // listeners that end
 	ending   context.Context //nolint:containedctx // for as long as they may
@@ -31,13 +36,27 @@ type Proxy struct {
 	listeners map[string]*listener // by what keeps them
 }
 
-// New returns a Proxy without listeners. When ctx ends, all connections end. Logger, observer
-// and shared may be nil; with a nil set, quotas are not shared with other proxies.
-func New(ctx context.Context, logger *slog.Logger, observer spillway.Observer, shared *quotas.Set) *Proxy {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
+// Config is what a [Proxy] reports to and shares with others. All fields may be nil.
+type Config struct {
+	// Logger receives failures.
+	Logger *slog.Logger
+	// Observer receives the decisions of the gates, and the outcome of each command.
+	Observer spillway.Observer
+	// Accounts counts how each command ends. Hello, and commands that authenticate, are not counted.
+	Accounts *accounts.Book
+	// Decisions receives the rejections that no gate made. The others come by Observer.
+	Decisions *decisions.Log
+	// Quotas are shared with other proxies. With nil they are not shared.
+	Quotas *quotas.Set
+}
+
+// New returns a Proxy without listeners. When ctx ends, all connections end.
+func New(ctx context.Context, c Config) *Proxy {
+	p := &Proxy{
+		logger: cmp.Or(c.Logger, slog.New(slog.DiscardHandler)), observer: c.Observer, quotas: c.Quotas,
+		book: cmp.Or(c.Accounts, new(accounts.Book)), decided: cmp.Or(c.Decisions, decisions.New(nil)),
+		base: ctx, listeners: make(map[string]*listener),
 	}
-	p := &Proxy{logger: logger, observer: observer, quotas: shared, base: ctx, listeners: make(map[string]*listener)}
 	p.ending, p.cut = context.WithCancel(ctx)
 	return p
 }

@@ -7,7 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -39,8 +41,11 @@ type Stats struct {
 	Tuner *tuner.Stats
 	// Closed counts closed connections by [Reason].
 	Closed [Reasons]uint64
-	// Upstream is the number of connections to each server.
-	Upstream map[string]int
+	// Endpoints has the commands that were sent to each server.
+	Endpoints []upstream.EndpointStats
+	// Budget pays for retries. Each server has one; this is that with the least left. It is
+	// zero where nothing is retried, or without a limit.
+	Budget budget.Stats
 }
 
 // Stats returns a snapshot of all listeners at the time now, by name.
@@ -61,11 +66,19 @@ func (l *listener) stats(now time.Time) Stats {
 		Listener: st.config.Name, Connections: l.accept.Stats(now), Gate: l.gate.Stats(now),
 		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Admitted: c.admitted.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
 		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
-		Upstream: make(map[string]int),
 	}
 	s.InFlight, s.Peak = c.working.read()
 	if st.strategy != nil {
 		s.Retry = st.strategy.Stats(now)
+	}
+	s.Endpoints = l.endpoints.Stats()
+	for i := range s.Endpoints {
+		if st.budget == nil {
+			break
+		}
+		if b := st.budget.Bucket(s.Endpoints[i].Address).Stats(now); i == 0 || b.Tokens < s.Budget.Tokens {
+			s.Budget = b
+		}
 	}
 	if t := l.tuning.Load(); t != nil {
 		x := t.tuner.Stats()
@@ -73,11 +86,6 @@ func (l *listener) stats(now time.Time) Stats {
 	}
 	for r := range s.Closed {
 		s.Closed[r] = c.closed[r].Load()
-	}
-	l.endpoints.mu.Lock()
-	defer l.endpoints.mu.Unlock()
-	for _, x := range l.endpoints.all {
-		s.Upstream[x.address] = x.conns
 	}
 	return s
 }

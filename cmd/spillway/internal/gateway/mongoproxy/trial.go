@@ -28,6 +28,12 @@ type trial struct {
 	let     bool // in, once at least
 	number  int32
 	why     error // it is not sent again
+
+	// For its account.
+	sent    bool              // to the server, once at least
+	left    bool              // the connection ended before the last attempt did
+	verdict message.Verdict   // of the last attempt
+	no      ingress.Rejection // of the last attempt, by a gate
 }
 
 // attempt sends the command through the gates to the server. A rejection by a gate counts like
@@ -49,6 +55,7 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 		return a, no, nil
 	}
 	t.admitted()
+	t.sent = true
 	a, err = c.attempt(f, t.command, &p)
 	return a, no, err
 }
@@ -105,14 +112,16 @@ func (t *trial) begin() {
 		t.call.Kind = t.command.Access()
 		t.token = c.settings.strategy.Begin(t.call)
 	}
-	t.token.Attempt().Use(c.place.address)
+	t.token.Attempt().Use(c.place.Address)
 }
 
 // end reports the outcome of the last attempt.
 func (t *trial) end(v message.Verdict, no ingress.Rejection) {
 	t.settle(v)
+	t.verdict, t.no = v, no
 	switch c := t.conn; {
 	case c.ctx.Err() != nil:
+		t.left = true
 		t.report(spillway.OutcomeAbandoned, c.ctx.Err())
 	case no.Rejected():
 		t.report(spillway.OutcomeNotStarted, no.Err)

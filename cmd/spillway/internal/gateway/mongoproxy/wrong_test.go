@@ -132,7 +132,7 @@ func TestWhoseFault(t *testing.T) {
 	if err := f.drain(); err != nil {
 		t.Fatal(err)
 	}
-	f.Proxy = New(context.Background(), nil, seen, nil) // one with an observer
+	f.Proxy = New(context.Background(), Config{Observer: seen}) // one with an observer
 	f.put()
 	for _, test := range []struct {
 		message []byte

@@ -152,7 +152,7 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 		if answer.Unreachable {
 			x.failed.Store(int64(now.Sub(e.set.Start())))
 			x.lost.Store(true)
-			x.trouble.Store(new(troubleOf(err)))
+			x.trouble.Store(new(TroubleOf(err)))
 			tried.add(x)
 		}
 		return nil, err

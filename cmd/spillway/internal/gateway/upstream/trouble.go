@@ -14,9 +14,9 @@ func untrusted(err error) bool {
 	return ok
 }
 
-// troubleOf returns a short reason why an endpoint could not be connected to. It has no
+// TroubleOf returns a short reason why an endpoint could not be connected to. It has no
 // addresses, so that endpoints with the same problem have the same text.
-func troubleOf(err error) string {
+func TroubleOf(err error) string {
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	name, isName := errors.AsType[*net.DNSError](err)
 	timeout, isNet := errors.AsType[net.Error](err)

@@ -1,4 +1,4 @@
-package mongoproxy
+package servers
 
 import (
 	"net/netip"
@@ -11,8 +11,8 @@ import (
 func TestTroubleAndClockSteps(t *testing.T) {
 	client := netip.MustParseAddr("10.0.0.1")
 	for step, avoided := range map[time.Duration]bool{0: true, -time.Hour: false, time.Hour: false} {
-		e := newEndpoints()
-		e.set([]string{"a", "b"})
+		e := New()
+		e.Update([]string{"a", "b"})
 		now := time.Now()
 		e.all[0].trouble.Store(now.UnixNano())
 		e.all[1].conns = 5 // so that a is the better one
