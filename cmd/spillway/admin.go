@@ -29,6 +29,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -317,8 +318,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		x := &c.Clusters[i]
 		for j := range s.Gates {
 			if s.Gates[j].Cluster == x.Name {
-				shed, limit := modes(c, x)
-				l.Gates = append(l.Gates, gateLevel(&s.Gates[j], shed, limit))
+				l.Gates = append(l.Gates, gateLevel(&s.Gates[j], c.Ingress(&config.Listener{}, x)))
 			}
 		}
 		if stats, ok := s.Clusters[x.Name]; ok {
@@ -404,26 +404,18 @@ func modeOf(m config.Mode) (mode spillway.Mode) {
 	return mode
 }
 
-// modes returns the modes of a cluster's gates.
-func modes(c *config.Config, x *config.Cluster) (shed, limit spillway.Mode) {
-	all := c.Ingress(&config.Listener{}, x)
-	return all.ShedMode, all.RateLimitMode
-}
-
 // mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
 // same name.
 func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 	g := httpproxy.GateStats{
 		Listener: x.Listener, Cluster: mongoName(c, x.Listener), Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
 	}
-	shed, limit := spillway.ModeOff, spillway.ModeOff
 	for i := range c.Mongo {
 		if m := &c.Mongo[i]; m.Name == x.Listener {
-			all := m.Ingress(c)
-			shed, limit = all.ShedMode, all.RateLimitMode
+			return gateLevel(&g, m.Ingress(c))
 		}
 	}
-	return gateLevel(&g, shed, limit)
+	return gateLevel(&g, ingress.Config{ShedMode: spillway.ModeOff, RateLimitMode: spillway.ModeOff})
 }
 
 // mongoName returns the name of the servers behind a MongoDB listener: that of the listener,
@@ -455,12 +447,12 @@ func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admi
 
 // gateLevel returns the state of a gate. In observe mode no request really waits, and
 // while the shedder is off its limit has no meaning.
-func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
+func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	waiting := 0
-	if shed == spillway.ModeEnforce {
+	if c.ShedMode == spillway.ModeEnforce {
 		waiting += g.Shed.Waiting
 	}
-	if limit == spillway.ModeEnforce {
+	if c.RateLimitMode == spillway.ModeEnforce {
 		waiting += g.RateLimit.Waiting
 	}
 	l := admin.Gate{
@@ -469,9 +461,10 @@ func gateLevel(g *httpproxy.GateStats, shed, limit spillway.Mode) admin.Gate {
 		Waits:      admin.Waits{Count: g.RateLimit.QueuedTotal - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
 		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
 	}
-	if shed == spillway.ModeOff {
+	if c.ShedMode == spillway.ModeOff {
 		return l
 	}
+	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
 	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
 	for class := range l.Refused {

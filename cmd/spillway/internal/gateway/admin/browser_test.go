@@ -285,7 +285,7 @@ func TestBrowserBare(t *testing.T) {
 	s := newScene(spillway.ModeObserve)
 	s.proxy.levels = Levels{
 		Clusters: []Cluster{{Name: "web"}},
-		Gates:    []Gate{{Listener: "mongo", Cluster: "mongo", Admitted: 3, InFlight: 2, Limit: 16}},
+		Gates:    []Gate{{Listener: "mongo", Cluster: "mongo", Admitted: 3, InFlight: 2, Limit: 12, Adaptive: true, Least: 4, Most: 64}},
 		Mongo:    []Count{{Listener: "mongo", Name: "connections.current", Value: 3}},
 	}
 	s.sampler.collector.ByEnd("mongo")
@@ -293,9 +293,11 @@ func TestBrowserBare(t *testing.T) {
 		s.sampler.collector.Observe(spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond, Call: spillway.Call{Key: "mongo"}})
 	}
 	s.sampler.tick(noon.Add(time.Second))
+	s.proxy.levels.Gates[0].Limit = 16
+	s.sampler.tick(noon.Add(2 * time.Second))
 	p := browse(t, s, "", asIs)
 	if len(p.Clusters) != 2 || !strings.Contains(p.Clusters[0], "0 of 0 up") || !strings.Contains(p.Clusters[1], "2 / 16") || p.Verdict[1] != "All is well." ||
-		p.Tiles["goodput"].Text != "3.0/s" {
+		p.Tiles["goodput"].Text != "1.5/s" || !strings.HasPrefix(p.Readouts["limit-7"], "minimum 4 maximum 64 limit 16") {
 		t.Errorf("%+v", p)
 	}
 }

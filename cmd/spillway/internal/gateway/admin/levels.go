@@ -110,10 +110,13 @@ type Gate struct {
 	Peak     int           `json:"peak"`      // the maximum of InFlight plus Waiting since the last sample; in a State, in the last minute
 	Limit    float64       `json:"limit"`     // that the shedder has found; 0: it is off
 	Bound    bool          `json:"bound"`     // the limit was reached recently
-	Waiting  int           `json:"waiting"`   // for a place or for a token
-	Waits    Waits         `json:"waits"`     // for a token
-	Baseline time.Duration `json:"baseline"`  // the recent minimum latency
-	Busy     float64       `json:"busy"`      // utilization of this process, of its target
+	Adaptive bool          `json:"adaptive"`  // the shedder finds the limit
+	Least    float64       `json:"least"`     // bounds of the limit; 0: none
+	Most     float64       `json:"most"`
+	Waiting  int           `json:"waiting"`  // for a place or for a token
+	Waits    Waits         `json:"waits"`    // for a token
+	Baseline time.Duration `json:"baseline"` // the recent minimum latency
+	Busy     float64       `json:"busy"`     // utilization of this process, of its target
 
 	Refused    [spillway.Criticalities]float64 `json:"refused"`     // recent share, by class
 	RetryShare float64                         `json:"retry_share"` // of what comes in

@@ -78,6 +78,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 		}
 	}
 	all = append(all, l.Notices...)
+	all = append(all, oddLimits(st.Limits)...)
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
 		text := s.steps[n-1].Text
 		all = append(all, Notice{

@@ -92,6 +92,11 @@ func (s *sampler) summarize() *State {
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
 	st.Gates = peaks(s.samples)
+	st.Limits = s.limits(l)
+	st.Last.Limits = make(map[string]float64, len(st.Limits))
+	for i := range st.Limits {
+		st.Last.Limits[st.Limits[i].Name] = st.Limits[i].Value
+	}
 	st.Notices = s.notices(st, l, now.at)
 	st.Verdict = judge(st, anyEnded(now.totals) || st.Mean.InFlight > 0)
 	st.Tiles = tiles(st)

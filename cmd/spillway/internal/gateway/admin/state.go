@@ -38,6 +38,7 @@ type State struct {
 	Gates     []Gate          `json:"gates"`
 	Clusters  []ClusterFigure `json:"clusters"`
 	Tuned     []Tuned         `json:"tuned,omitempty"`
+	Limits    []Limit         `json:"limits"`
 	Mongo     []Count         `json:"mongo,omitempty"`
 	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
 	Quotas    []Quota         `json:"quotas,omitempty"`
@@ -81,6 +82,8 @@ type Figures struct {
 	Peak     int      `json:"in_flight_peak"` // including waiting requests; the sum of the peaks of all gates
 	Limit    *float64 `json:"limit"`
 	Waiting  int      `json:"waiting"`
+	// Limits has the limits that move by themselves, by name; 0: holds nothing back.
+	Limits map[string]float64 `json:"limits,omitempty"`
 
 	RetryRatio *float64 `json:"retry_ratio"` // retries for each request that was sent
 	Budget     *float64 `json:"retry_budget"`

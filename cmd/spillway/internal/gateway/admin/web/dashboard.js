@@ -216,9 +216,9 @@
     };
   }
 
-  for (const chart of charts) {
+  function addFigure(chart) {
     const figure = make("figure", null, { "data-chart": chart.id }), caption = make("figcaption"), heading = make("h2", chart.title + " ");
-    heading.append(make("small", chart.about));
+    chart.note = heading.appendChild(make("small", chart.about));
     chart.figure = figure;
     chart.box = make("div", null, { class: "plot", role: "img" });
     const box = make("div", null, { class: "readout" });
@@ -226,14 +226,38 @@
     figure.append(caption, chart.box);
     $("#charts").append(figure);
     chart.show = readout(chart, box);
-    chart.words = () => `${chart.title}, ${chart.about}: ${box.textContent}`;
+    chart.words = () => `${chart.title}, ${chart.note.textContent}: ${box.textContent}`;
   }
-  for (const chart of charts) chart.plot = new uPlot(options(chart, chart.box), table(chart), chart.box);
+  const addPlot = (chart) => { chart.plot = new uPlot(options(chart, chart.box), table(chart), chart.box); };
+  charts.forEach(addFigure);
+  charts.forEach(addPlot);
+
+  // limitCharts adds a chart for each limit that moves by itself, beside its bounds.
+  function limitCharts() {
+    const limits = state?.limits ?? [], named = (name) => (state?.limits ?? []).find((l) => l.name === name);
+    for (const { name } of limits) {
+      if (charts.some((c) => c.limit === name)) continue;
+      const bound = (label, key) => line(label, "muted", () => named(name)?.[key] || null, { dash: [2, 3], width: 1.5 });
+      const chart = { id: "limit-" + charts.length, limit: name, title: "Limit " + name, about: "log scale", text: plain, log: true, lines: [
+        bound("minimum", "least"), bound("maximum", "most"), line("limit", "refused-throttle", (r) => r.limits?.[name] || null, { width: 2.25 })] };
+      charts.push(chart);
+      addFigure(chart);
+      addPlot(chart);
+    }
+    for (const chart of charts.filter((c) => c.limit)) {
+      const l = named(chart.limit), u = l?.usual, odd = Boolean(l?.odd);
+      say(chart.note, `${u ? `usually ${plain(u.low)} to ${plain(u.high)}` : "log scale"}${odd ? `, now ${plain(l.value)}` : ""}`);
+      chart.figure.classList.toggle("odd", odd);
+      const end = rows.at(-1)?.t ?? 0, seen = rows.filter((r) => r.t > end - span).map((r) => r.limits?.[chart.limit]).filter((v) => v > 0);
+      chart.figure.hidden = !odd && (!seen.length || Math.min(...seen) === Math.max(...seen));
+    }
+  }
 
   const flats = { retries: (r) => r.retry_ratio > 0 || r.retry_budget < 0.999, throttle: (r) => sum(r.throttle) > 0, "in-flight": (r) => r.in_flight > 0 || r.waiting > 0 };
 
   // choose hides charts with nothing but zeros, and one of the two stacked charts.
   function choose() {
+    limitCharts();
     const end = rows.at(-1)?.t ?? 0, some = (key) => rows.some((r) => r.t > end - span && sum(r[key]) > 0);
     const would = some("would_refuse"), refused = some("refused");
     const figure = (id) => charts.find((c) => c.id === id).figure;
@@ -403,10 +427,8 @@
     if (!all.length) return;
     const lines = all.flatMap((l) => {
       const moves = l.moves.slice(0, 3);
-      // The usual value is the median of the moves: a limit at ten times it, or a tenth, is a cause.
-      const usual = l.moves.map((m) => m.from).sort((a, b) => a - b)[Math.floor(l.moves.length / 2)] ?? l.value;
-      const odd = l.value > 10 * usual || l.value < usual / 10;
-      const value = make("td", plain(l.value) + (odd ? `: usual is ${plain(usual)}` : l.value <= l.least ? ", at its minimum" : l.value >= l.most ? ", at its maximum" : ""), odd ? { class: "odd" } : {});
+      const known = (state.limits ?? []).find((x) => x.name === l.name), odd = Boolean(known?.odd);
+      const value = make("td", plain(l.value) + (odd ? `, usually ${plain(known.usual.low)} to ${plain(known.usual.high)}` : l.value <= l.least ? ", at its minimum" : l.value >= l.most ? ", at its maximum" : ""), odd ? { class: "odd" } : {});
       return (moves.length ? moves : [null]).map((m, i) => [i ? "" : l.name, i ? "" : value, i ? "" : `${plain(l.least)} to ${plain(l.most)}`,
         m ? `${new Date(m.time).toLocaleTimeString("en-GB")}: ${plain(m.from)} → ${plain(m.to)}` : "not moved yet", make("td", m?.why ?? "", { class: "words" })]);
     });
