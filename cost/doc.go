@@ -49,7 +49,7 @@
 // counts against it. A known customer cannot make its cost unknown by calls that vary; it is charged
 // at least half of what it uses (TestAlternation). A new customer whose calls vary by a factor of 100 every
 // few seconds may stay unknown for minutes. Keys that are always called by the same
-// customers at once, such as the routes of one page, are not told apart: use customers as keys.
+// customers at once, such as the routes of one page, are not distinguished: use customers as keys.
 // Keys beyond MaxKeys share one cost. A key must not be a name that clients invent: use "" for
 // those, which is the key of all calls that share a cost.
 //

@@ -72,6 +72,9 @@ type Clients struct {
 	Classes [spillway.Criticalities]float64
 	// Customer is the customer of their calls.
 	Customer string
+	// CPUFactor multiplies the processor time that their calls take at the service that they
+	// call. Zero means 1.
+	CPUFactor float64
 
 	// Call says how they call a service.
 	Call Edge
@@ -194,12 +197,15 @@ type Service struct {
 	Memory Memory
 
 	// Ingress configures the server policies of each task. Nil means none. Its
-	// Quota.Allocator, Load.Signals, Exempt, Rand and Observer must be nil, and no mode may be
+	// Quota.Allocator, Costs, Load.Signals, Exempt, Rand and Observer must be nil, and no mode may be
 	// observe. Of Load, only the Targets of CPU and Memory are used. Requests are trusted as
 	// in [ingress.Internal] listeners.
 	Ingress *ingress.Config
 	// Customers, if not nil, is the quota of each task.
 	Customers *quota.LocalConfig
+	// LearnCosts makes each task learn the processor time of calls by customer, and its quota charge
+	// it ([ingress.Config.Costs]), in milliseconds. It needs Customers.
+	LearnCosts bool
 	// Hints adds a retry delay to rejections, as configured by Ingress.RetryAfter. A caller
 	// avoids the task for that time, if there are other tasks.
 	Hints bool

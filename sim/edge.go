@@ -208,6 +208,7 @@ func (e *edge) send(c *call, id uint32) {
 	c.request, c.at = r, int32(chosen)
 	c.attempts++
 	if e.group != nil {
+		r.factor = e.group.config.CPUFactor
 		e.group.sent(c)
 	}
 	if e.lost() {

@@ -119,7 +119,7 @@ func (t *task) kill(dies bool) {
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}
-	t.core, _ = newCore(t.config, t.policy, t.state) // was tried once
+	t.core, _ = newCore(t.config, t.policy, t) // was tried once
 	t.wakes = false
 	for _, e := range t.edges {
 		if e.to == t.service {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/quota"
@@ -21,7 +22,7 @@ const examining = 10 * time.Microsecond
 var unknown ratelimit.Caller
 
 // newCore returns the server policies of a task, nil without any.
-func newCore(s *Service, random *stream, state func(time.Time) shed.State) (*ingress.Core, error) {
+func newCore(s *Service, random *stream, t *task) (*ingress.Core, error) {
 	if s.Ingress == nil {
 		return nil, nil //nolint:nilnil // there are none
 	}
@@ -34,7 +35,10 @@ func newCore(s *Service, random *stream, state func(time.Time) shed.State) (*ing
 		}
 		c.Quota.Allocator = local
 	}
-	core, err := ingress.NewCore(c, state)
+	if s.LearnCosts {
+		c.Costs, _ = cost.New(cost.Config{CPU: t.processorTime}) // no field can be out of range
+	}
+	core, err := ingress.NewCore(c, t.state)
 	return core, invalid.In("sim", "Ingress", err)
 }
 
@@ -160,8 +164,15 @@ func (t *task) reject(r *request, why ingress.Rejection) {
 // A meter measures how much of the processors a task uses.
 type meter struct {
 	used    int64 // nanoseconds since the last sample
+	total   int64 // nanoseconds, ever
 	sampled int64
 	cpu     float64
+}
+
+// processorTime returns the processor time that the task has used, ever.
+func (t *task) processorTime() (time.Duration, error) {
+	t.account()
+	return time.Duration(t.meter.total), nil
 }
 
 // sampling is how often the meter is read, as in package load.

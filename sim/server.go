@@ -67,10 +67,11 @@ type request struct {
 	arrived bool
 
 	call    spillway.Call
-	connect int64 // processor time for a new connection
-	work    int64 // processor time left
-	ends    int64 // when the processor has done it, if the task does not stand still
-	stood   int64 // for how long it had when that began
+	connect int64   // processor time for a new connection
+	factor  float64 // of the processor time; 0 is 1
+	work    int64   // processor time left
+	ends    int64   // when the processor has done it, if the task does not stand still
+	stood   int64   // for how long it had when that began
 	stage   stage
 	next    int        // of the calls to other services
 	final   final.Mark // a call for it was given up
@@ -104,7 +105,7 @@ func (s *Sim) newService(c *Service) *service {
 		t := &task{service: v, index: i, number: len(s.tasks), name: taskName(c.Name, i), slow: 1, policy: policy}
 		s.tasks = append(s.tasks, t)
 		t.ready.discipline = c.Discipline
-		t.core, _ = newCore(c, policy, t.state) // was tried once
+		t.core, _ = newCore(c, policy, t) // was tried once
 		v.tasks = append(v.tasks, t)
 	}
 	return v
@@ -141,7 +142,11 @@ func (t *task) reached(r *request) {
 
 // compute makes the own work of a request what it does next on a processor.
 func (t *task) compute(r *request, before int64) {
-	r.stage, r.work = computed, before+t.config.CPU.draw(t.random)
+	work := t.config.CPU.draw(t.random)
+	if r.factor != 0 {
+		work = nanoseconds(float64(work) * r.factor)
+	}
+	r.stage, r.work = computed, before+work
 }
 
 // rebuff rejects a request, which takes processor time.
@@ -220,6 +225,7 @@ func (t *task) account() {
 		return
 	}
 	t.meter.used += int64(t.working) * (t.now - from)
+	t.meter.total += int64(t.working) * (t.now - from)
 	t.tally.worked(from, t.now, int64(t.working))
 }
 

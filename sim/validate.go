@@ -147,12 +147,13 @@ func (c *checker) service(config *Config, i int) {
 		c.edge(config, &s.Calls[j], fmt.Sprintf("%s.Calls[%d]", at, j))
 	}
 	c.ingress(s, at)
-	_, err := newCore(s, newStream(0, 0), nil)
+	_, err := newCore(s, newStream(0, 0), new(task))
 	c.policy(at, err)
 }
 
 func (c *checker) ingress(s *Service, at string) {
 	if s.Ingress == nil {
+		c.ok(!s.LearnCosts, at+".LearnCosts", s.LearnCosts, "false where there is no Ingress")
 		c.ok(s.Customers == nil, at+".Customers", s.Customers, "nil where there is no Ingress")
 		c.ok(!s.AcceptRatio, at+".AcceptRatio", s.AcceptRatio, "false where there is no Ingress")
 		return
@@ -170,8 +171,10 @@ func (c *checker) ingress(s *Service, at string) {
 	} {
 		c.ok(m.mode != spillway.ModeObserve, at+".Ingress."+m.field, m.mode, "enforce or off: results have what gates do, not what they would do")
 	}
+	c.ok(!s.LearnCosts || s.Customers != nil, at+".LearnCosts", s.LearnCosts, "false where there are no Customers")
 	at += ".Ingress"
 	c.unset(s.Ingress.Quota.Allocator == nil, at+".Quota.Allocator")
+	c.unset(s.Ingress.Costs == nil, at+".Costs")
 	c.unset(s.Ingress.Load.Signals == nil, at+".Load.Signals")
 	c.unset(s.Ingress.Exempt == nil, at+".Exempt")
 	c.unset(s.Ingress.Rand == nil, at+".Rand")
@@ -183,6 +186,7 @@ func (c *checker) clients(config *Config, i int) {
 	g, at := &config.Clients[i], fmt.Sprintf("Clients[%d]", i)
 	defaults(&g.Count, 1)
 	defaults(&g.Useful, g.Deadline)
+	c.number(at+".CPUFactor", g.CPUFactor)
 	c.count(at+".Count", g.Count, maxClients)
 	c.number(at+".Rate", g.Rate)
 	c.time(at+".Deadline", g.Deadline)

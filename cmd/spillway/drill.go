@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/costdrill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/report"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/target"
@@ -15,6 +16,7 @@ type drillCommand struct {
 	drill.Config
 	output
 	Own    target.Config `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
+	Quota  bool          `help:"Show a quota of requests beside one of learned processor time, for two customers; of the other flags only --seed and those of the output apply."`
 	Proxy  bool          `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
 	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
@@ -28,13 +30,18 @@ func (drillCommand) Help() string {
 		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
 		"130 if interrupted; what was measured by then is shown and written.\n\n" +
 		"With --target=URL, a service of your own gets load in place of all that: from workers that wait for their answers, at a bounded rate. " +
-		"The result counts the answers of each criticality; the exit status is 1 if no request was served."
+		"The result counts the answers of each criticality; the exit status is 1 if no request was served.\n\n" +
+		"With --quota, two customers with the same quota call a backend. A call of one takes 10 times as much processor time. " +
+		"The quota counts requests in a first run, and learned processor time in a second one."
 }
 
 // Run runs the drill and writes its result in all formats that the flags select.
 func (c *drillCommand) Run(ctx context.Context, w streams) error {
-	if c.Own.Target != "" {
+	switch {
+	case c.Own.Target != "":
 		return c.runOwn(ctx, w)
+	case c.Quota:
+		return c.runQuota(ctx, w)
 	}
 	if c.Proxy {
 		if c.Protect != drill.ProtectBoth && c.Protect != drill.ProtectProxy {
@@ -56,6 +63,33 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 	switch {
 	case result.Interrupted:
 		return exit(exitInterrupted)
+	case !result.Passed():
+		return exit(exitBroken)
+	}
+	return nil
+}
+
+// runQuota compares a quota that counts requests to one that charges learned costs.
+func (c *drillCommand) runQuota(ctx context.Context, w streams) error {
+	if c.Report != "" {
+		return &drill.UsageError{Flag: "report", Problem: "goes without --quota"}
+	}
+	if err := try(file{flag: "json-file", name: c.JSONFile}); err != nil {
+		return err
+	}
+	result, err := costdrill.Run(ctx, c.Seed, w.stderr)
+	switch {
+	case ctx.Err() != nil:
+		return exit(exitInterrupted)
+	case err != nil:
+		return err
+	}
+	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
+		return err
+	}
+	switch {
+	case !result.Compares():
+		return exit(exitEnvironment)
 	case !result.Passed():
 		return exit(exitBroken)
 	}

@@ -192,6 +192,16 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+func TestCosts(t *testing.T) {
+	gates, err := costs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gates.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 // Without its board a task uses its local limits: a customer without a limit has 10 calls per
 // second.
 func TestQuotas(t *testing.T) {

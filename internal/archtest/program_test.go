@@ -29,7 +29,7 @@ var rooms = [][]string{
 	{"gateway/hostile"},
 	// The laboratory.
 	{"lab/process"},
-	{"lab/drill", "lab/scenario", "lab/target"},
+	{"lab/costdrill", "lab/drill", "lab/scenario", "lab/target"},
 	{"lab/prediction", "lab/report", "lab/simreport"},
 }
 

@@ -25,6 +25,8 @@ type Backend struct {
 	Protect bool          `help:"Protect the server with Spillway." negatable:""`
 	Degrade bool          `help:"Answer with a third of the work while the server is degraded." negatable:""`
 	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
+	Quota   float64       `help:"Quota of each of two customers, in calls per second of the cheap one; 0 is none."`
+	Learn   bool          `help:"The quota charges learned processor time, not calls." negatable:""`
 	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
 }
 
@@ -61,7 +63,10 @@ func (b Backend) Serve(in io.Reader, out io.Writer) error {
 
 // serve serves h from ln, with the configured protection in front of it.
 func (b Backend) serve(ln net.Listener, h http.Handler) error {
-	if b.Protect {
+	switch {
+	case b.Quota > 0:
+		return b.serveCustomers(ln)
+	case b.Protect:
 		return serveProtected(ln, h)
 	}
 	return newServer(h).Serve(ln)

@@ -53,6 +53,9 @@ func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) 
 		BackendCommand, fmt.Sprintf("--port=%d", b.Port), "--kind=" + b.Kind,
 		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds),
 	}
+	if b.Quota > 0 {
+		args = append(args, fmt.Sprintf("--quota=%v", b.Quota), fmt.Sprintf("--learn=%t", b.Learn))
+	}
 	if b.Degrade {
 		args = append(args, "--degrade")
 	}

@@ -26,6 +26,8 @@ func TestMain(m *testing.M) {
 		flags.BoolVar(&b.Protect, "protect", false, "")
 		flags.IntVar(&b.Port, "port", 0, "")
 		flags.IntVar(&b.Rounds, "rounds", 0, "")
+		flags.Float64Var(&b.Quota, "quota", 0, "")
+		flags.BoolVar(&b.Learn, "learn", false, "")
 		flags.DurationVar(&b.Service, "service", 0, "")
 		_ = flags.Parse(os.Args[2:])
 		if err := b.Serve(os.Stdin, os.Stdout); err != nil {

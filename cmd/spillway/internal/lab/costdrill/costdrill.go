@@ -1,0 +1,181 @@
+// Package costdrill shows what a quota limits that counts processor time in place of calls.
+//
+// A child process with one processor serves two customers. The calls of one take 10 times as
+// much processor time as the calls of the other. Both have the same quota: as many units per
+// second as a hundredth of the processor can do cheap calls. The drill sends the same calls
+// at the same times to two such processes, one after the other:
+//
+//   - one whose quota counts calls, where the expensive customer can use 10 times its share;
+//   - one that learns the cost of calls by customer (package cost) and charges it.
+//
+// Calls are counted after a warm-up, in which the second process learns. The processor time of a
+// customer is the number of its answers times the work of a call, which is known.
+package costdrill
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
+	"github.com/seed90641741/spillway/cost"
+)
+
+// The load. The expensive customer offers 20 times its share, which is a fifth of what the processor can
+// do; the cheap one offers less than its share. A quota of requests admits so little that a busy machine can
+// do it.
+const (
+	service       = time.Millisecond // processor time of a cheap call
+	share         = 10.0             // units per second
+	expensiveRate = 20.0             // calls per second
+	cheapRate     = 8.0              // calls per second
+	warmUp        = 40 * time.Second
+	measured      = 20 * time.Second
+	timeout       = 2 * time.Second // of a call
+	patience      = time.Minute     // for the learned costs, when all calls have ended
+)
+
+// A Result is what two customers used, with each way of counting.
+type Result struct {
+	// Share is the processor time that each customer may use, in milliseconds per second.
+	Share    float64 `json:"share"`
+	Requests Side    `json:"requests"` // the quota counts calls
+	Learned  Side    `json:"learned"`  // the quota charges learned costs
+}
+
+// A Side is the result of one process.
+type Side struct {
+	// ExpensiveUse is the processor time that the expensive customer used, in milliseconds per
+	// second.
+	ExpensiveUse float64 `json:"expensive_use"`
+	// CheapAnswered is the share of the cheap customer's calls that were answered.
+	CheapAnswered float64 `json:"cheap_answered"`
+	// Costs are the costs that the process has learned. They are empty if it did not learn.
+	Costs []cost.KeyStats `json:"costs,omitempty"`
+}
+
+// Run runs the drill, and writes lines of progress.
+func Run(ctx context.Context, seed uint64, progress io.Writer) (*Result, error) {
+	cpus := process.Separate()
+	defer cpus.End()
+	r := &Result{Share: share * service.Seconds() * 1e3}
+	rounds := 0
+	for _, side := range []struct {
+		name  string
+		learn bool
+		into  *Side
+	}{{"[1/2] counting requests", false, &r.Requests}, {"[2/2] learned cost    ", true, &r.Learned}} {
+		fmt.Fprintf(progress, "%s: %v, of which %v are measured\n", side.name, warmUp+measured, measured)
+		p, err := process.StartBackend(ctx, &cpus, process.Backend{Kind: process.KindCPU, Service: service, Rounds: rounds, Quota: share, Learn: side.learn})
+		if err != nil {
+			return nil, err
+		}
+		rounds = p.Rounds
+		err = run(ctx, p, seed, side.learn, side.into)
+		p.Stop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// run sends calls to a process, and counts its answers. It reads the costs if the process learns.
+func run(ctx context.Context, p *process.Process, seed uint64, learns bool, into *Side) error {
+	ctx, unwatch := p.Watch(ctx)
+	defer unwatch()
+	transport := &http.Transport{MaxIdleConnsPerHost: 64}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: timeout}
+	var all sync.WaitGroup
+	var expensive, cheap tally
+	start := time.Now()
+	all.Go(func() { expensive.offer(ctx, client, p.URL, process.ExpensiveCustomer, start, expensiveRate, seed) })
+	all.Go(func() { cheap.offer(ctx, client, p.URL, process.CheapCustomer, start, cheapRate, seed+1) })
+	all.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	into.ExpensiveUse = float64(expensive.answered) * process.Expensive * service.Seconds() * 1e3 / measured.Seconds()
+	into.CheapAnswered = float64(cheap.answered) / float64(max(cheap.sent, 1))
+	if !learns {
+		return nil
+	}
+	client.Timeout = patience
+	stats, err := learned(ctx, client, p.URL)
+	for _, k := range stats.Keys {
+		if k.Calls > 0 {
+			into.Costs = append(into.Costs, k)
+		}
+	}
+	return err
+}
+
+// learned returns the costs that a process reports.
+func learned(ctx context.Context, client *http.Client, url string) (s cost.Stats, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+process.CostsPath[1:], nil)
+	if err != nil {
+		return s, err
+	}
+	got, err := client.Do(r)
+	if err != nil {
+		return s, fmt.Errorf("asking for the learned costs: %w", err)
+	}
+	defer func() { _ = got.Body.Close() }()
+	return s, json.NewDecoder(io.LimitReader(got.Body, 1<<20)).Decode(&s)
+}
+
+// A tally counts the calls of a customer after the warm-up.
+type tally struct {
+	mu             sync.Mutex
+	sent, answered int
+}
+
+// offer sends calls at the times of a Poisson process, until the drill is over and all are answered.
+func (t *tally) offer(ctx context.Context, client *http.Client, url, customer string, start time.Time, rate float64, seed uint64) {
+	random := rand.New(rand.NewPCG(seed, 0))
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for at := time.Duration(0); at < warmUp+measured; {
+		at += time.Duration(random.ExpFloat64() / rate * float64(time.Second))
+		select {
+		case <-time.After(time.Until(start.Add(at))):
+		case <-ctx.Done():
+			return
+		}
+		counts := at >= warmUp
+		calls.Go(func() {
+			answered := call(ctx, client, url, customer)
+			if !counts {
+				return
+			}
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.sent++
+			if answered {
+				t.answered++
+			}
+		})
+	}
+}
+
+// call makes a call, and reports whether it was answered.
+func call(ctx context.Context, client *http.Client, url, customer string) bool {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	r.Header.Set(process.CustomerHeader, customer)
+	got, err := client.Do(r)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = got.Body.Close() }()
+	_, err = io.Copy(io.Discard, got.Body)
+	return err == nil && got.StatusCode == http.StatusOK
+}

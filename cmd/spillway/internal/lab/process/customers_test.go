@@ -1,0 +1,42 @@
+package process
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/seed90641741/spillway/cost"
+)
+
+// Each customer of a backend has a quota of its own, and what the backend has learned can be read.
+func TestCustomers(t *testing.T) {
+	p := start(t, Backend{Kind: KindCPU, Service: ms, Rounds: 1, Quota: 0.01, Learn: true})
+	ask := func(path, customer string) *http.Response {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set(CustomerHeader, customer)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = answer.Body.Close() })
+		return answer
+	}
+	for _, customer := range []string{CheapCustomer, ExpensiveCustomer} {
+		if got := ask("", customer).StatusCode; got != http.StatusOK {
+			t.Errorf("the first call of %s: %d", customer, got)
+		}
+		if got := ask("", customer).StatusCode; got != http.StatusTooManyRequests {
+			t.Errorf("the second call of %s: %d", customer, got)
+		}
+	}
+	var stats cost.Stats
+	if err := json.NewDecoder(ask(CostsPath[1:], CheapCustomer).Body).Decode(&stats); err != nil {
+		t.Fatal(err)
+	}
+	if len(stats.Keys) != 3 || stats.Keys[1].Key != CheapCustomer {
+		t.Errorf("%+v", stats)
+	}
+}
