@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
@@ -152,6 +153,8 @@ type Stats struct {
 	// RejectedTotal is the number of requests rejected since the start, by the Outcome of the
 	// [Rejection].
 	RejectedTotal [spillway.Outcomes]uint64
+	// Costs is what Config.Costs has learned.
+	Costs cost.Stats
 }
 
 // Stats returns the levels of all policies at the time now.
@@ -173,6 +176,9 @@ func (s *Server) Stats(now time.Time) Stats {
 	}
 	if st.quota != nil {
 		all.Quota = st.quota.Stats(now)
+	}
+	if st.config.Costs != nil {
+		all.Costs = st.config.Costs.Stats()
 	}
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
@@ -87,6 +88,7 @@ func someLevels() *levels {
 	l.server.Shed.InFlight, l.server.Shed.Waiting, l.server.RateLimit.Waiting = 7, 4, 1
 	l.server.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	l.server.Load.Utilization = 0.5
+	l.server.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
 	return l
 }
 

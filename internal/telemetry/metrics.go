@@ -88,6 +88,16 @@ var (
 	}
 	Budget = Metric{"spillway_retry_budget_ratio", Gauge, "1", []string{"cluster"}, Both, "Tokens in the retry budget, as a share of its capacity."}
 
+	Cost = Metric{
+		"spillway_cost_seconds", Gauge, "s", []string{"listener", "key"}, Library,
+		"Processor time of a call as learned, by customer or route. An empty key counts all calls that share a cost.",
+	}
+	CostError = Metric{"spillway_cost_error_seconds", Gauge, "s", []string{"listener", "key"}, Library, "Standard error of spillway_cost_seconds."}
+	CostUsed  = Metric{
+		"spillway_cost_used", Gauge, "1", []string{"listener", "key"}, Library,
+		"1 if the quota charges the learned cost, 0 if its error is still too large.",
+	}
+
 	InFlightMax = Metric{
 		"spillway_in_flight_max", Gauge, "{request}", gate, Proxy,
 		"Most requests at once in the last minute, including those in a waiting queue.",
@@ -162,7 +172,7 @@ var (
 // Metrics is the table of all metrics.
 var Metrics = []*Metric{
 	&Decisions, &Requests, &Retries, &Latency, &RouteRejected, &CustomerRejected,
-	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget,
+	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit,
 	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides, &Ready,

@@ -85,6 +85,9 @@ func (s *Sources) Levels(backends int, report levelHandler) {
 	}
 }
 
+// used is the value of CostUsed.
+var used = map[bool]float64{true: 1}
+
 func serverLevels(s ingress.Stats, name string, level levelHandler) {
 	tightest := s.Concurrency.Tightest()
 	level(&InFlight, float64(s.Shed.InFlight), name, "")
@@ -93,6 +96,13 @@ func serverLevels(s ingress.Stats, name string, level levelHandler) {
 	level(&Limit, tightest.Limit, name, "")
 	if tightest.BaseLatency > 0 {
 		level(&BaseLatency, tightest.BaseLatency.Seconds(), name, "")
+	}
+	for _, k := range s.Costs.Keys {
+		if k.Calls > 0 {
+			level(&Cost, k.Cost.Seconds(), name, k.Key)
+			level(&CostError, k.StandardError.Seconds(), name, k.Key)
+			level(&CostUsed, used[k.Used], name, k.Key)
+		}
 	}
 }
 
