@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -36,9 +37,9 @@ type quotaCommand struct {
 func (*quotaCommand) Help() string {
 	return "Holds the customers of a service to one quota over all of its Envoys: serves rate_limit_quota.v3, and ratelimit.v3 for " +
 		"older filters. The file is YAML:\n\n" +
-		"domain: shop\ntasks: 20 # Envoys, about\ninterval: 1s # at least the reporting_interval of the Envoys\n" +
-		"customers: {mail: {rate: 1000}} # cost per second\ndefault_limit: {rate: 10} # each customer that is not listed\n" +
-		"redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
+		"    domain: shop\n    tasks: 20 # Envoys, about\n    interval: 1s # at least the reporting_interval of the Envoys\n" +
+		"    customers: {mail: {rate: 1000}} # cost per second\n    default_limit: {rate: 10} # each customer that is not listed\n" +
+		"    redis: {addresses: [\"127.0.0.1:6379\"]} # replicas share it"
 }
 
 // maxQuotaFile is the largest size of the file in bytes.
@@ -68,7 +69,8 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	if err := source.Decode(&file, maxQuotaFile); err != nil {
 		return usage{err}
 	}
-	b, closeBoard, err := file.board()
+	_, logger := newLogging(w.stderr, c.Log)
+	b, closeBoard, err := file.board(logger)
 	if err != nil {
 		return usage{err}
 	}
@@ -89,7 +91,6 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return err
 	}
-	_, logger := newLogging(w.stderr, c.Log)
 	logger.Info("serving", "addr", listener.Addr().String(), "domain", file.Domain, "customers", len(file.Customers), "tls", c.Cert != "")
 	var done sync.WaitGroup
 	done.Go(func() { s.Run(ctx) })
@@ -119,7 +120,7 @@ func (f *quotaFile) config(b fleet.Board) (c spillrlqs.Config, err error) {
 }
 
 // board returns the configured board, or nil, and a func that closes it.
-func (f *quotaFile) board() (fleet.Board, func(), error) {
+func (f *quotaFile) board(logger *slog.Logger) (fleet.Board, func(), error) {
 	if f.Redis == nil {
 		return nil, func() {}, nil
 	}
@@ -131,7 +132,7 @@ func (f *quotaFile) board() (fleet.Board, func(), error) {
 	if err != nil {
 		return nil, nil, errors.Join(err, engine.Close())
 	}
-	return b, func() { _ = engine.Close() }, nil // nothing depends on it
+	return quotas.Logged(b, f.Domain, logger), func() { _ = engine.Close() }, nil // nothing depends on it
 }
 
 // options returns the options of the gRPC server.

@@ -68,3 +68,9 @@ func explain(err error) {
 			rejected.Policy, rejected.Reason, rejected.Level, rejected.Limit, rejected.Unit, rejected.RetryAfter)
 	}
 }
+
+// enforce has the shedder of a running server reject requests.
+func enforce(gates *ingress.Server, config ingress.Config) error {
+	config.ShedMode = spillway.ModeEnforce // the other gates still observe
+	return gates.Update(config)
+}

@@ -1,4 +1,4 @@
-"""Turns links to files outside docs/ into links to the repository."""
+"""Hooks of the documentation site: links to files outside docs/ become links to the repository, and names in tables can break."""
 
 import os
 import posixpath
@@ -18,3 +18,17 @@ def on_page_markdown(markdown, page, config, files):
         return "](%s/%s/main/%s%s)" % (config["extra"]["repository"], kind, path, match[2] or "")
 
     return LINK.sub(target, markdown)
+
+
+CELL = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
+CODE = re.compile(r"<code>([^<]*)</code>")
+BREAK = re.compile(r"[_.](?=\w)|[a-z](?=[A-Z])")
+
+
+def on_post_page(output, page, config):
+    """Lets names in tables break between their words, so that tables are not too wide. The search index has whole names."""
+
+    def code(match):
+        return "<code>%s</code>" % BREAK.sub(lambda at: at[0] + "<wbr>", match[1])
+
+    return CELL.sub(lambda cell: CODE.sub(code, cell[0]), output)

@@ -218,7 +218,7 @@ func certificateOf(name string) *x509.Certificate {
 
 func (e *explaining) listenerFacts() ListenerFacts {
 	f := ListenerFacts{Name: e.listener.Name, Address: e.listener.Address, Boundary: "edge", Client: e.question.Client}
-	f.Trust = "anybody may connect: a request may lower its class and shorten its deadline, and nothing else that it says of itself is believed"
+	f.Trust = "any client may connect; a request may lower its class and shorten its deadline, and is not trusted otherwise"
 	if e.inside() {
 		f.Boundary = "internal"
 		f.Trust = fmt.Sprintf("what a request says of its class is believed up to %v, the highest that %s may use; so are attempt number and deadline",

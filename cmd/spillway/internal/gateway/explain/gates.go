@@ -60,7 +60,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	}
 	return append(all,
 		e.gate("throttle", false, out.ThrottleMode, true, given("", &x.Throttle),
-			"in proportion to what the cluster itself refuses, each class by itself: "+says503),
+			"in proportion to what the cluster itself rejects, each class by itself: "+says503),
 		e.gate("inflight", false, out.InflightMode, true, given("", &x.Inflight)+tuned(x, config.TuneInFlight)+controlled(x),
 			"while as many attempts are under way as may be: "+says503))
 }
@@ -120,9 +120,9 @@ func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, config
 	case !asked:
 		f.Does = "is not reached"
 	case event.Rejected && mode == spillway.ModeObserve:
-		f.Does = "would refuse it, and lets it through: " + reason(event.Err)
+		f.Does = "would reject it, and lets it through: " + reason(event.Err)
 	case event.Rejected:
-		f.Does = "refuses it: " + reason(event.Err)
+		f.Does = "rejects it: " + reason(event.Err)
 	default:
 		f.Does = "lets it through"
 	}

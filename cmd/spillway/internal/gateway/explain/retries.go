@@ -74,7 +74,7 @@ func (e *explaining) retries() (*RetryFacts, error) {
 		if f.Mode == "" {
 			f.Mode = string(e.config.Mode)
 		}
-		f.Why = "mode " + f.Mode + ": nothing is sent again, in mode enforce it would be"
+		f.Why = "mode " + f.Mode + ": nothing is retried; in mode enforce it would be"
 	}
 	f.Why += always
 	cases := retryCases

@@ -30,14 +30,14 @@ func (e *Explanation) Write(w io.Writer) error {
 		line("  "+h.Name, believed, with("says ", h.Says)+with(map[bool]string{true: "; "}[h.Says != ""], h.Why), "sent on: "+cmp.Or(h.Sent, "no"))
 	}
 	if len(e.Headers) == 0 {
-		line("  none says anything of the request")
+		line("  no header says anything about the request")
 	}
 	writeCall(line, e.Call)
 	line("\ngates, in order")
 	for _, g := range e.Gates {
 		line("  "+g.Gate, g.Mode, g.Does, "("+g.Limits+")")
 	}
-	line("\nwhen gates refuse")
+	line("\nwhen gates reject")
 	for _, g := range e.Gates {
 		if g.Mode != "off" {
 			line("  "+g.Gate, g.Refuses)
@@ -48,13 +48,17 @@ func (e *Explanation) Write(w io.Writer) error {
 }
 
 func writeCall(line func(...string), c *CallFacts) {
-	line("\ntaken for")
+	line("\nclassified as")
 	line("  criticality", c.Criticality+", decided by "+c.DecidedBy+" (precedence: "+c.Precedence+")")
-	line("  customer", cmp.Or(c.Customer, "nobody's")+" ("+c.CustomerDecidedBy+")")
+	customer := c.CustomerDecidedBy // which says why there is none
+	if c.Customer != "" {
+		customer = c.Customer + " (" + customer + ")"
+	}
+	line("  customer", customer)
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
 	if c.Exempt {
-		line("  exempt", "it passes the gates of the server's side unseen")
+		line("  exempt", "it skips the rate limit, the quota and the shedder")
 	}
 }
 
@@ -64,7 +68,7 @@ func writeRest(line func(...string), e *Explanation) {
 		line("  " + part)
 	}
 	for _, c := range e.Retries.Cases {
-		line("  after: "+c.When, map[bool]string{true: "sent again", false: "not sent again"}[c.Again])
+		line("  after: "+c.When, map[bool]string{true: "retried", false: "not retried"}[c.Again])
 	}
 	g := e.Target
 	scheme := "in the clear"

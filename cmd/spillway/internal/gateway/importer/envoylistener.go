@@ -166,6 +166,13 @@ var harmless = map[string]document.Rank{
 	".LocalRateLimit": Limit, ".RateLimit": Limit, ".AdaptiveConcurrency": Limit, ".AdmissionControl": Limit, ".BandwidthLimit": Limit, ".Buffer": Limit,
 }
 
+// counterparts are settings that do what a filter does.
+var counterparts = map[string]string{
+	".AdaptiveConcurrency": "clusters[].shed, which is on by default", ".AdmissionControl": "clusters[].throttle, which is on by default",
+	".LocalRateLimit": "clusters[].rate_limit", ".RateLimit": "clusters[].quota", ".Buffer": "listeners[].max_body_bytes",
+	".HealthCheck": "/readyz of the admin address", ".GrpcStats": "/metrics of the admin address",
+}
+
 // connectionManager imports the options of an HTTP connection manager.
 func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	for _, t := range []struct {
@@ -207,14 +214,15 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	fixed(m)
 	m.Get("http_filters").Each(func(f document.Part) {
 		kind := f.At("typed_config", "@type").Text()
-		rank, known := harmless[kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]]
+		last := kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]
+		rank, known := harmless[last]
 		switch {
 		case strings.HasSuffix(kind, ".Router"), kind == "" && strings.HasSuffix(f.Get("name").Text(), ".router"):
 			f.Carry("routes[]")
 		case known:
-			f.LeaveAs(rank, "requests meet no such filter", "")
+			f.LeaveAs(rank, "the proxy has no such filter", counterparts[last])
 		default:
-			f.LeaveAs(Security, "requests meet no such filter, which may deny some of them", "the same check in the service, or in front of the proxy")
+			f.LeaveAs(Security, "the proxy has no such filter, and the filter may deny requests", "the same check in the service, or in front of the proxy")
 		}
 	})
 }

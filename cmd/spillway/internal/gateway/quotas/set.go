@@ -100,6 +100,7 @@ func (n *Change) add(name string, e *config.Engine, q *config.Quota) error {
 	if t.board, err = x.Board(domain); err != nil {
 		return err
 	}
+	t.board = Logged(t.board, name, n.set.logger)
 	if old := n.set.tasks[domain]; old != nil && old.engine == x {
 		t.fleet, t.board, t.cancel = old.fleet, old.board, old.cancel
 	}
