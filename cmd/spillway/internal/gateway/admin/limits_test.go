@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 )
 
 // TestUsualRange: a limit that leaves ten times its usual range is a notice; one that adapts after
@@ -63,11 +64,11 @@ func TestUsualRange(t *testing.T) {
 
 // TestManyLimits: the number of charts has a bound.
 func TestManyLimits(t *testing.T) {
-	l := Levels{Gates: make([]Gate, 2*maxLimits)}
+	l := Levels{Gates: make([]Gate, 2*limits.Most)}
 	for i := range l.Gates {
 		l.Gates[i] = Gate{Listener: "l", Cluster: strings.Repeat("x", i), Adaptive: true}
 	}
-	if all := limitsOf(&l); len(all) != maxLimits {
-		t.Errorf("%d limits, want %d", len(all), maxLimits)
+	if all := limitsOf(&l); len(all) != limits.Most {
+		t.Errorf("%d limits, want %d", len(all), limits.Most)
 	}
 }

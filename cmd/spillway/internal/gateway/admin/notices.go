@@ -78,7 +78,12 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 		}
 	}
 	all = append(all, l.Notices...)
-	all = append(all, oddLimits(st.Limits)...)
+	for i := range st.Limits {
+		if x := &st.Limits[i]; x.Odd {
+			headline, text := x.Notice(grouped)
+			all = append(all, Notice{Headline: headline, Text: text})
+		}
+	}
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
 		text := s.steps[n-1].Text
 		all = append(all, Notice{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/spacesaving"
@@ -38,7 +39,7 @@ type State struct {
 	Gates     []Gate          `json:"gates"`
 	Clusters  []ClusterFigure `json:"clusters"`
 	Tuned     []Tuned         `json:"tuned,omitempty"`
-	Limits    []Limit         `json:"limits"`
+	Limits    []limits.Limit  `json:"limits"`
 	Mongo     []Count         `json:"mongo,omitempty"`
 	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
 	Quotas    []Quota         `json:"quotas,omitempty"`

@@ -170,9 +170,9 @@ func protection(s *State) (level, text string) {
 	}
 }
 
-// limits are the settings whose rejections do not depend on the load of the upstream, by
+// limitNames are the settings whose rejections do not depend on the load of the upstream, by
 // policy and reason, or by policy alone.
-var limits = map[string]string{
+var limitNames = map[string]string{
 	"ratelimit": "The rate limit", "quota": "Quotas", "inflight": "The limit on requests in flight", "batch queue_full": "The full batch queue",
 	"batch max_wait": "The batch queue", "proxy max_requests": "The listener's limit on requests", "throttle": "The throttle of an upstream that rejects",
 	"proxy no_route": "Missing routes",
@@ -189,7 +189,7 @@ func (s *State) limitOf(mode spillway.Mode) string {
 		}
 		n := r.Minute.sum()
 		all += n
-		if name := cmp.Or(limits[r.Policy+" "+r.Reason], limits[r.Policy]); name != "" {
+		if name := cmp.Or(limitNames[r.Policy+" "+r.Reason], limitNames[r.Policy]); name != "" {
 			by[name] += n
 			if most == "" || by[name] > by[most] {
 				most = name
