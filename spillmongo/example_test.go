@@ -13,7 +13,7 @@ import (
 )
 
 // The client needs two more lines, and its calls do not change.
-func Example() {
+func Example() { //nolint:testableexamples // it needs a server; package suite of mongotest runs one
 	retrier, err := spillmongo.New(options.Client().ApplyURI("mongodb://localhost:27017"), spillmongo.Config{AdaptiveRetries: true})
 	if err != nil {
 		log.Panic(err)

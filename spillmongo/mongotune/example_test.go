@@ -1,4 +1,4 @@
-package mongotune_test
+package mongotune_test //nolint:testableexamples // it needs a server
 
 import (
 	"context"

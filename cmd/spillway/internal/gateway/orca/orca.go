@@ -112,7 +112,7 @@ func ofText(text string) (Report, bool) {
 		case "application_utilization":
 			m.ApplicationUtilization = number
 		case "rps":
-			m.Rps = uint64(min(load(number), math.MaxInt64))
+			m.Rps = uint64(min(load(number), math.MaxInt64)) //nolint:staticcheck // older endpoints send it
 		case "rps_fractional":
 			m.RpsFractional = number
 		case "eps":

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// affinity keeps the backend and its caller on processors of their own. Left
+// CPUs keeps the backend and its caller on processors of their own. Left
 // alone, the kernel likes to wake one on the processor of the other, since they
 // talk to each other all the time, and the drill then measures how the two share
 // one processor while another idles. The zero CPUs changes nothing.

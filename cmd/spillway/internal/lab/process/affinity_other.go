@@ -2,7 +2,7 @@
 
 package process
 
-// affinity keeps the backend and its caller on processors of their own, where
+// CPUs keeps the backend and its caller on processors of their own, where
 // the system allows it.
 type CPUs struct{}
 

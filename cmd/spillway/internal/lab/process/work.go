@@ -15,6 +15,7 @@ const (
 	KindBlocking = "blocking" // waits for a slot of a small pool and holds it; burns nothing
 )
 
+// What a call of each kind takes apart from CPU.
 const (
 	MixedWait = 5 * time.Millisecond
 	Slots     = 8
