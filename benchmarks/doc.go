@@ -4,7 +4,7 @@
 // peer compares. README.md has the result, and says what it does not show.
 //
 // Other comparisons are programs in directories below: concurrency compares limits on requests
-// in flight, overload servers in overload, proxybench proxies.
+// in flight, fleet simulates quotas over many tasks, overload servers in overload, proxybench proxies.
 //
 // # Shape
 //

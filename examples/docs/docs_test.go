@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -24,6 +25,9 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/snippets"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/quota/fleet"
+	"github.com/seed90641741/spillway/spillredis/board"
 )
 
 // documents returns the documents of the repository.
@@ -231,6 +235,19 @@ func TestQuotas(t *testing.T) {
 	}
 	if rejected < 50 {
 		t.Errorf("%d of 200 requests of one customer are rejected", rejected)
+	}
+}
+
+// Without its board, a shard uses its local limits.
+func TestShards(t *testing.T) {
+	client := board.Connect(redis.UniversalOptions{Addrs: []string{"127.0.0.1:1"}})
+	defer func() { _ = client.Close() }()
+	a, err := shards(t.Context(), fleet.Config{Tasks: 20, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 10}}}, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g := a.Lease(time.Now(), quota.Demand{Customer: "acme"}); g.Rate != 0.5 {
+		t.Errorf("granted %v, want 0.5", g.Rate)
 	}
 }
 

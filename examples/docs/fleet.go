@@ -2,6 +2,7 @@ package docs
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/redis/go-redis/v9"
@@ -39,4 +40,22 @@ func quotas(ctx context.Context, mux http.Handler) (*spillhttp.Handler, error) {
 		user, _, _ := r.BasicAuth() // whom your authentication has verified
 		return spillway.Call{Customer: user}
 	}})
+}
+
+// shards returns an allocator that divides customers over several boards.
+func shards(ctx context.Context, c fleet.Config, client redis.UniversalClient) (quota.Allocator, error) {
+	all := make(fleet.Shards, 4) // the same number in all tasks
+	for i := range all {
+		f, err := fleet.New(c)
+		if err != nil {
+			return nil, err
+		}
+		b, err := board.New(client, board.Config{Domain: fmt.Sprint("shop-", i)}) // in a cluster, each on a node of its own
+		if err != nil {
+			return nil, err
+		}
+		go fleet.Run(ctx, f, b)
+		all[i] = f
+	}
+	return all, nil
 }
