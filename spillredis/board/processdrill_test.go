@@ -24,8 +24,11 @@ func load(task int) []demand {
 		return demand{at(from), limits * limit * uneven(task), spillway.Critical}
 	}
 	class, rate := spillway.Critical, 0.9*limit/10
-	if task >= tasks/2 {
-		class, rate = spillway.Sheddable, 1.1*limit/10
+	switch {
+	case task >= 15:
+		class, rate = spillway.Sheddable, 0.5*limit/5
+	case task >= 10: // takes what CRITICAL leaves
+		class, rate = spillway.SheddablePlus, 0.6*limit/5
 	}
 	first, second := 1.5*limit/10, 0.
 	if task >= tasks/2 {
