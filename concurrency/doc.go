@@ -14,7 +14,8 @@
 //  2. Draining. Nothing starts until throughput · base latency are left in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
 //     is in flight, the requests did not wait for one another: the key is open again.
-//     Otherwise the latency of the probe is the base latency.
+//     Otherwise three quarters as many are tried, until throughput falls by an eighth or
+//     a round takes a second. The latency of the last probe is the base latency.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
 //     throughput · base latency. Throughput is updated after each round in which the limit
 //     was reached. Every ten seconds, sooner after a probe with few requests, and when the

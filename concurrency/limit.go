@@ -29,6 +29,7 @@ const (
 	stride      = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group       = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
 	parkAtLeast = memory / 10 // a request is not parked before
+	quick       = memory / 10 // a first probe that takes longer is not repeated: it would cost more than it tells
 )
 
 // State is what is known of a key.

@@ -16,6 +16,7 @@ type pool struct {
 	now      time.Time
 	rng      *rand.Rand
 	service  time.Duration
+	fixed    bool          // every request takes service
 	late     time.Duration // of each heartbeat beyond 10 ms
 	beats    bool
 	beat     time.Time
@@ -48,7 +49,10 @@ func (p *pool) run(d time.Duration, slots, perSecond int) {
 			p.queue = append(p.queue, &ticket)
 		}
 		for len(p.queue) > 0 && len(p.busy) < slots {
-			took := time.Duration(p.rng.ExpFloat64() * float64(p.service))
+			took := p.service
+			if !p.fixed {
+				took = time.Duration(p.rng.ExpFloat64() * float64(p.service))
+			}
 			p.busy = append(p.busy, busy{p.now.Add(took), p.queue[0]})
 			p.queue = p.queue[1:]
 		}

@@ -181,3 +181,19 @@ func TestStateNames(t *testing.T) {
 		}
 	}
 }
+
+// The first latencies of a step of load are those of a queue that grows. The probes find the
+// base latency nevertheless, and with it a limit of about 1.5 times the slots.
+func TestBaseLatencyAfterAStep(t *testing.T) {
+	for _, slots := range []int{1, 2, 8, 40} {
+		for _, times := range []int{2, 5, 10} {
+			p := newPool(t, Config{})
+			p.fixed = true
+			p.run(time.Duration(max(3, 16/slots))*time.Second, slots, times*slots*50)
+			s := p.state()
+			if least, most := 20*time.Millisecond, 24*time.Millisecond; s.State != Limiting || s.BaseLatency < least*9/10 || s.BaseLatency > most {
+				t.Errorf("%d slots, %d times the capacity: %v, base latency %v, want limiting, %v to %v", slots, times, s.State, s.BaseLatency, least, most)
+			}
+		}
+	}
+}

@@ -35,6 +35,10 @@ func (l *limit) probe(flight, window float64) {
 	_, rate := l.measured()
 	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
 	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
+	l.drain(window)
+}
+
+func (l *limit) drain(window float64) {
 	l.state, l.window, l.stays = Draining, max(1, window), 0
 	l.restart()
 }
@@ -68,7 +72,8 @@ func (l *limit) probeCalls() float64 {
 	return round
 }
 
-// conclude ends a probe. If throughput fell with what was in flight, that was at work.
+// conclude ends a probe. If throughput fell with what was in flight, that was at work. If a
+// first probe kept the throughput, fewer may do: the next probe tries fewer.
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
@@ -82,8 +87,13 @@ func (l *limit) conclude() {
 		l.clear()
 		return
 	}
+	full := rate > (1+lean)/2*l.rate
 	l.rate = max(l.rate, rate)
 	l.bdp = l.rate * l.base
+	if most := l.window - l.stays; full && !l.before.limiting && most > 1 && l.at-l.begin < quick {
+		l.drain(min(lean*flight, math.Ceil(most)-1))
+		return
+	}
 	l.state = Limiting
 	l.resize()
 }
