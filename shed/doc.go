@@ -37,8 +37,9 @@
 //     places of a limit that they needed at once in the last two seconds, minus the places
 //     that become free in time. Where processors are busy, they get one after a time slice.
 //  4. While requests below that rank are rejected, a request of another caller that would have
-//     to wait is rejected with probability 1 - 2·share/demand. In a full queue, a request
-//     replaces a waiter of the same rank whose caller has at least two places more.
+//     to wait, or that finds a place of a limit with a standing queue, is rejected with
+//     probability 1 - 2·share/demand. In a full queue, a request replaces a waiter of the same
+//     rank whose caller has at least two places more.
 //
 // A request is not charged while it is suspended or parked, or for the wait behind a limit,
 // which is the same for all callers. Callers are counted by name in a table of 512 places,

@@ -147,7 +147,7 @@ func TestManyModestCallers(t *testing.T) {
 }
 
 // Fifty clients share an address and ask for 60 % of the capacity next to a greedy caller: they
-// count as one caller, and get what the greedy one gets. Others lose nothing.
+// count as one caller, and get about what the greedy one gets. Others lose nothing.
 func TestSharedAddress(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *server, capacity float64) {
 		greedy, shared, honest := &group{callers: 1, rate: 10}, &group{callers: 1, rate: 0.6}, &group{callers: 5, rate: 0.03}
@@ -156,7 +156,7 @@ func TestSharedAddress(t *testing.T) {
 		if honest.share() < 0.98 {
 			t.Errorf("%.4f of the honest requests served", honest.share())
 		}
-		if 2*shared.served < greedy.served {
+		if 3*shared.served < 2*greedy.served {
 			t.Errorf("the shared address got %d, and the greedy caller %d", shared.served, greedy.served)
 		}
 	})

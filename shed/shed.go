@@ -197,9 +197,10 @@ func (s *Shedder) spare(a *arrival) bool {
 func (s *Shedder) full(a *arrival) bool { return a.queue.n > 0 && a.queue.n >= s.capacity(a) }
 
 // pressed reports whether a request would have to wait where requests of its rank were
-// rejected recently.
+// rejected recently. The free places of a limit with a standing queue are no exception: a
+// caller that asks most often would find them first.
 func (s *Shedder) pressed(a *arrival) bool {
-	return a.queue.cascade.ranks[a.rank].pressed > noise && !s.runsAtOnce(a)
+	return a.queue.cascade.ranks[a.rank].pressed > noise && (!s.runsAtOnce(a) || a.queue.full.lasts > 0)
 }
 
 // capacity is the maximum number of waiters for a class to join the queue. For a processor
