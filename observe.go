@@ -63,7 +63,8 @@ type Event struct {
 	Context context.Context //nolint:containedctx // the Event is an argument
 	// Call is the attempt that was decided on.
 	Call Call
-	// Policy is the package that decided: "throttle", "inflight", "retry".
+	// Policy is the package that decided: "throttle", "inflight", "retry". Hedges are
+	// reported by the policy "hedge"; they are no decision on an attempt.
 	Policy string
 	// Err is the rejection, the error of the attempt, or the reason why the call
 	// was not retried any further. Nil after success.

@@ -158,12 +158,14 @@ func (c *Client) do(ctx context.Context, call *spillway.Call, by Router, send fu
 		f.ctx = ctx
 	}
 	step := c.drive(ctx, p, f, call, by, send)
+	attempt := f.call.Attempt
 	*f = Flow{}
 	flows.Put(f)
 	if step.Err != nil && step.Final() {
 		final.Of(ctx).Set()
 	}
 	if p.Observer != nil {
+		call.Attempt = attempt
 		p.Observer.Observe(callEvent(ctx, start, *call, step.Err))
 	}
 	return step.Err
@@ -225,12 +227,12 @@ func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 	return f.Fail(now, e)
 }
 
-// callEvent is the one event of the retry policy.
+// callEvent is the one event of the retry policy. call has the number of its last attempt, which
+// was not sent if a policy of this process rejected it.
 func callEvent(ctx context.Context, start time.Time, call spillway.Call, err error) spillway.Event {
-	call.Attempt = 0
 	e := spillway.Event{Time: start, Latency: time.Since(start), Context: ctx, Call: call, Policy: "retry", Err: err, Outcome: spillway.OutcomeServed}
 	if err != nil {
-		e.Outcome = outcomeOf(fault.Of(err))
+		e.Outcome, e.Call.Attempt = outcomeOf(fault.Of(err)), 0
 	}
 	if stopped, ok := errors.AsType[*retry.Error](err); ok {
 		e.Call.Attempt = int32(stopped.Attempts - 1)

@@ -22,8 +22,9 @@ import (
 // call for a request that is itself a retry or a hedge is not hedged, so hedges of several
 // layers add up and do not multiply. Nor is a call for a request whose answer will say
 // "don't retry". Only the first attempt of a call is hedged. If it and its hedge fail,
-// both count as attempts of the call. The throttle counts them as one, and observers see one;
-// [Stats] has the hedges.
+// both count as attempts of the call. The throttle counts them as one, and observers see one.
+// They also receive an Event of the policy "hedge" for each hedge that was sent (OutcomeServed if
+// its answer counted, else OutcomeAbandoned) or that a budget did not pay for (Rejected).
 //
 // send is called from two goroutines at once. It must not change what the two share, and must
 // return soon after its context has ended. The context of the result is canceled when its
@@ -127,7 +128,11 @@ func (r *race[T]) run(a *Attempt, delay time.Duration) (T, error) {
 		a.accepts = r.attempt.accepts
 		r.hedge.Settle(true)
 		r.hedge.Answered(time.Since(a.Start), true)
+		r.report(spillway.Event{Outcome: spillway.OutcomeServed, Latency: time.Since(r.attempt.Start)})
 		return r.value, nil
+	}
+	if r.sent {
+		r.report(spillway.Event{Outcome: spillway.OutcomeAbandoned, Latency: time.Since(r.attempt.Start)})
 	}
 	if err == nil {
 		r.hedge.Answered(took, took >= delay)
@@ -174,8 +179,11 @@ func mayFollow(err error) bool { return fault.Of(err).Retryable(true) }
 
 // fire sends the hedge when it is due.
 func (r *race[T]) fire() {
-	ctx, ok := r.begin()
-	if !ok {
+	ctx, unpaid := r.begin()
+	if unpaid {
+		r.report(spillway.Event{Rejected: true})
+	}
+	if ctx == nil {
 		return
 	}
 	defer close(r.done)
@@ -213,11 +221,23 @@ func (r *race[T]) try(ctx context.Context) (v T, err error) {
 
 var errPanicked = errors.New("egress: send has panicked in a hedge")
 
-// begin admits the hedge and pays for it.
-func (r *race[T]) begin() (context.Context, bool) {
+// report reports the hedge to the observer, if there is one.
+func (r *race[T]) report(e spillway.Event) {
+	o := r.policies.Observer
+	if o == nil {
+		return
+	}
+	e.Time, e.Context, e.Policy, e.Call = r.attempt.Start, r.ctx, "hedge", r.call
+	e.Call.Attempt = 1
+	o.Observe(e)
+}
+
+// begin admits the hedge and pays for it. The context is nil if it must not be sent.
+func (r *race[T]) begin() (ctx context.Context, unpaid bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p, now := r.policies, time.Now()
+	r.attempt.Start = now
 	if r.over || r.ctx.Err() != nil || forbidden(r.ctx) || !p.routes.Closed(r.call.Criticality, r.attempt.route) {
 		return nil, false
 	}
@@ -232,15 +252,15 @@ func (r *race[T]) begin() (context.Context, bool) {
 	}
 	if !r.hedge.Pay(now, p.Retry, &call) {
 		r.attempt.tickets[inflightGate].Settle(now, spillway.OutcomeAbandoned)
-		return nil, false
+		return nil, true
 	}
 	ctx, cancel := context.WithCancel(r.ctx)
 	if p.shared { // as in Client.run
 		ctx = place.With(ctx, &r.attempt.tickets[inflightGate])
 	}
-	r.attempt.Start, r.sent, r.cancel = now, true, cancel
+	r.sent, r.cancel = true, cancel
 	cancelWith(&r.attempt, cancel)
-	return ctx, true
+	return ctx, false
 }
 
 // gate returns the in-flight limit of calls with a key.

@@ -429,3 +429,91 @@ func TestHedgeCrowd(t *testing.T) {
 		checkIdle(t, c)
 	})
 }
+
+// Observers see each hedge once, apart from the call: one that wins, one that loses, and one that
+// no budget pays for.
+func TestHedgeEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var seen []spillway.Event
+		c, _ := hedging(t, egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			seen = append(seen, e)
+		})}, retry.HedgeConfig{Delay: 50 * time.Millisecond})
+		take := func() (hedges []spillway.Event, others int) {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for _, e := range seen {
+				if e.Policy == "hedge" {
+					hedges = append(hedges, e)
+				} else {
+					others++
+				}
+			}
+			seen = nil
+			return hedges, others
+		}
+		slow := func(first, second time.Duration) {
+			_, _ = egress.Hedged(t.Context(), c, read, nil, func(ctx context.Context, a *egress.Attempt) (int, error) {
+				return 0, sleep(ctx, []time.Duration{first, second}[a.Number])
+			}, nil)
+		}
+		warm(t, c, 2)
+		if hedges, others := take(); len(hedges) != 0 || others != 60 {
+			t.Errorf("without hedges: %v and %d others", hedges, others)
+		}
+		slow(time.Second, 10*time.Millisecond)
+		if hedges, others := take(); others != 3 || len(hedges) != 1 || hedges[0].Outcome != spillway.OutcomeServed || hedges[0].Latency != 10*time.Millisecond ||
+			hedges[0].Call.Attempt != 1 || hedges[0].Call.Key != "read" || hedges[0].Context == nil {
+			t.Errorf("one that wins: %+v and %d others", hedges, others)
+		}
+		slow(100*time.Millisecond, time.Second)
+		if hedges, others := take(); others != 3 || len(hedges) != 1 || hedges[0].Outcome != spillway.OutcomeAbandoned || hedges[0].Rejected {
+			t.Errorf("one that loses: %+v and %d others", hedges, others)
+		}
+		for range 50 { // more than the budget has
+			slow(100*time.Millisecond, time.Second)
+		}
+		hedges, others := take()
+		rejected := 0
+		for _, e := range hedges {
+			if e.Rejected {
+				rejected++
+			}
+		}
+		if others != 150 || len(hedges) != 50 || rejected < 30 {
+			t.Errorf("%d events, %d rejected, %d others", len(hedges), rejected, others)
+		}
+		checkIdle(t, c)
+	})
+}
+
+// A call that a retry has saved says so: its event has the number of its retries.
+func TestEventHasRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var seen []int32
+		c := must(t, egress.Config{Observer: spillway.ObserverFunc(func(e spillway.Event) {
+			if e.Policy == "retry" {
+				seen = append(seen, e.Call.Attempt)
+			}
+		})})
+		for fails := range 4 { // of three attempts
+			for range 100 { // which pay for the retries
+				_ = c.Do(t.Context(), read, works)
+			}
+			seen = nil
+			left := fails
+			err := c.Do(t.Context(), read, func(context.Context, *egress.Attempt) error {
+				if left--; left >= 0 {
+					return overloaded{}
+				}
+				return nil
+			})
+			if want := int32(min(fails, 2)); (err != nil) != (fails == 3) || len(seen) != 1 || seen[0] != want {
+				t.Errorf("after %d failures: %v, retries %v, want %d", fails, err, seen, want)
+			}
+		}
+	})
+}

@@ -20,6 +20,7 @@ const (
 	keyAttempt     = attribute.Key("spillway.retry.attempt")
 	keyRetries     = attribute.Key("spillway.retry.count")
 	keyOutcome     = attribute.Key("spillway.outcome")
+	keyHedge       = attribute.Key("spillway.hedge.result")
 
 	keyRejectedPolicy = attribute.Key("spillway.rejected.policy")
 	keyRejectedReason = attribute.Key("spillway.rejected.reason")
@@ -37,6 +38,8 @@ func annotate(e *spillway.Event, k telemetry.Kind) {
 		return
 	}
 	switch {
+	case e.Policy == telemetry.PolicyHedge:
+		span.AddEvent("spillway.hedge", trace.WithTimestamp(e.Time), trace.WithAttributes(keyHedge.String(telemetry.HedgeResult(e))))
 	case e.Rejected:
 		rejected(span, e, k)
 	case retry:

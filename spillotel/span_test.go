@@ -147,3 +147,21 @@ func TestNoSpan(t *testing.T) {
 		o.Observe(c)
 	}
 }
+
+// A hedge is an event of the span, and no rejection.
+func TestHedgeOnSpan(t *testing.T) {
+	o, _ := observer(t, Config{})
+	for result, e := range map[string]spillway.Event{
+		"won": {Outcome: spillway.OutcomeServed}, "lost": {Outcome: spillway.OutcomeAbandoned}, "rejected": {Rejected: true},
+	} {
+		e.Time, e.Policy, e.Call.Attempt = time.Now(), "hedge", 1
+		s := traced(t, func(ctx context.Context) {
+			hedge := e
+			hedge.Context = ctx
+			o.Observe(hedge)
+		})
+		if events, attributes := texts(&s); len(events) != 1 || events[0] != "spillway.hedge spillway.hedge.result="+result || attributes != "" {
+			t.Errorf("%s: %q, %q", result, events, attributes)
+		}
+	}
+}

@@ -149,6 +149,7 @@ func TestTable(t *testing.T) {
 	now := time.Now()
 	o.Observe(rejection(now))
 	o.Observe(call(now))
+	o.Observe(spillway.Event{Time: now, Policy: "hedge", Rejected: true})
 	o.Observe(spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeTimedOut, Latency: time.Second})
 	all := read(t, r)
 	for _, x := range telemetry.Metrics {

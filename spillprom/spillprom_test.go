@@ -92,9 +92,13 @@ func someLevels() *levels {
 	return l
 }
 
-// everything sends one event of each kind that policies can report, for each class.
+// everything sends one event of each kind that policies can report, for each class, and hedges.
 func everything(x *Collector, policies ...string) {
 	now := time.Now()
+	for _, e := range []spillway.Event{{Outcome: spillway.OutcomeServed}, {Outcome: spillway.OutcomeAbandoned}, {Rejected: true}} {
+		e.Time, e.Policy, e.Latency = now, "hedge", time.Second
+		x.Observe(e)
+	}
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
 		call := spillway.Call{Criticality: class, Key: "GET /", Customer: "shop"}
 		for _, policy := range policies {

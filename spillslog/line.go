@@ -22,6 +22,8 @@ type line struct {
 func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
 	l := line{logger: o.config.Logger, level: slog.LevelWarn, text: "request rejected"}
 	switch {
+	case e.Policy == telemetry.PolicyHedge:
+		l.level, l.text = slog.LevelInfo, "hedge not sent"
 	case e.Mode != spillway.ModeEnforce:
 		l.level, l.text = slog.LevelInfo, "request would be rejected"
 	case !e.Rejected:
@@ -74,8 +76,12 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 			all = append(all, slog.String(key, cut(value)))
 		}
 	}
-	add("policy", k.Policy())
-	add("reason", k.Reason())
+	policy, reason, advice := k.Policy(), k.Reason(), telemetry.Advice(k)
+	if e.Policy == telemetry.PolicyHedge {
+		policy, reason, advice = e.Policy, "budget", telemetry.HedgeAdvice
+	}
+	add("policy", policy)
+	add("reason", reason)
 	add("route", e.Call.Key)
 	customer := e.Call.Customer
 	if customer != "" && o.config.Customer != nil {
@@ -90,7 +96,7 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 	if o.config.RequestID != nil && e.Context != nil {
 		add("request_id", o.config.RequestID(e.Context))
 	}
-	add("do", telemetry.Advice(k))
+	add("do", advice)
 	return all
 }
 

@@ -69,10 +69,13 @@ func TestLine(t *testing.T) {
 	} {
 		o.Observe(quiet)
 	}
+	o.Observe(spillway.Event{Time: now, Policy: "hedge", Outcome: spillway.OutcomeServed, Call: spillway.Call{Key: "db"}})
+	o.Observe(spillway.Event{Time: now, Policy: "hedge", Rejected: true, Call: spillway.Call{Key: "db"}})
 	o.Flush()
 	const want = `level=WARN msg="request rejected" policy=shed reason=queue_full route="GET /carts/{id}" customer=shop criticality=SHEDDABLE attempt=2 level=12 limit=10 unit="requests waiting" retry_after=2s request_id=r-17 do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
 level=INFO msg="request would be rejected" policy=shed reason=queue_full criticality=CRITICAL level=12 limit=10 unit="requests waiting" retry_after=2s do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
 level=WARN msg="call not retried" policy=retry reason=budget route=db criticality=CRITICAL do="most calls fail, so that retries would make it worse: find out why the backend fails" left_out=0
+level=INFO msg="hedge not sent" policy=hedge reason=budget route=db criticality=CRITICAL do="most calls are slow, or hedges do not help, so they would only add load: find out why the backend is slow" left_out=0
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

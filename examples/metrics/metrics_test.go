@@ -75,7 +75,9 @@ func report(o spillway.Observer) {
 	retried := spillway.Event{Time: now, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: 3 * time.Millisecond}
 	retried.Call.Attempt = 2
 	served := spillway.Event{Time: now, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Second}
-	for _, e := range []spillway.Event{rejected, rejected, retried, served, served, served} {
+	won := spillway.Event{Time: now, Policy: "hedge", Outcome: spillway.OutcomeServed, Latency: time.Millisecond}
+	unpaid := spillway.Event{Time: now, Policy: "hedge", Rejected: true}
+	for _, e := range []spillway.Event{rejected, rejected, retried, served, served, served, won, unpaid} {
 		o.Observe(e)
 	}
 }

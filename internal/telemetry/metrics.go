@@ -59,6 +59,11 @@ var (
 			"rejected_upstream, client_gone_waiting and client_gone_sent.",
 	}
 	Retries = Metric{"spillway_retries_total", Counter, "{retry}", nil, Both, "Attempts after the first of their call."}
+	Hedges  = Metric{
+		"spillway_hedges_total", Counter, "{hedge}", []string{"result"}, Library,
+		"Hedges that were due: won (its answer counted), lost (the answer of the first attempt counted, or both failed), " +
+			"rejected (a budget did not pay for it). Missing until the first.",
+	}
 	Latency = Metric{
 		"spillway_latency_seconds", Histogram, "s", []string{"role"}, Both,
 		"Role client: time of a call with all its attempts, until the answer begins, of calls that were served or late. " +
@@ -171,7 +176,7 @@ var (
 
 // Metrics is the table of all metrics.
 var Metrics = []*Metric{
-	&Decisions, &Requests, &Retries, &Latency, &RouteRejected, &CustomerRejected,
+	&Decisions, &Requests, &Retries, &Hedges, &Latency, &RouteRejected, &CustomerRejected,
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit,

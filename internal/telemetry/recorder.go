@@ -21,6 +21,7 @@ type Recorder struct {
 	Counts
 
 	Retries           atomic.Uint64
+	hedges            hedges
 	Routes, Customers *spacesaving.Table // rejections with the reason as the tag; nil: not counted
 }
 
@@ -55,6 +56,10 @@ func table(field string, n, usual int) (*spacesaving.Table, error) {
 
 // Record counts an event and returns its kind.
 func (r *Recorder) Record(e *spillway.Event) Kind {
+	if e.Policy == PolicyHedge {
+		r.hedges.add(e)
+		return KindOf(e)
+	}
 	k := r.Add(e)
 	switch {
 	case e.Rejected && e.Mode == spillway.ModeEnforce:

@@ -13,6 +13,7 @@ func (r *Recorder) Report(report func(x *Metric, n uint64, labels ...string)) {
 		report(&Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String())
 	})
 	report(&Retries, r.Retries.Load())
+	r.hedges.report(report)
 	countKeys(r.Routes, &RouteRejected, report)
 	countKeys(r.Customers, &CustomerRejected, report)
 }
