@@ -115,9 +115,8 @@ func (c *Connector) open(ctx context.Context) (p *physical, err error) {
 				}
 				held, dialed = true, true
 			}
-			opened, err := c.base.Connect(ctx)
 			held = false
-			c.pool.opened(openedWith(ctx, err))
+			opened, err := c.connect(ctx)
 			if err == nil {
 				p = &physical{Conn: opened}
 			}
@@ -131,6 +130,51 @@ func (c *Connector) open(ctx context.Context) (p *physical, err error) {
 		},
 	})
 	return p, err
+}
+
+// openFor is how long opening a connection may take whose caller has left. One packet may be lost
+// on the way: TCP sends the first one again after a second (RFC 6298).
+const openFor = 2 * time.Second
+
+// connect uses a right to open a connection. If the caller leaves, the opening goes on, and the next
+// caller in the queue gets the connection. Otherwise callers with less time than it takes to open one
+// would be served by none. database/sql does the same where it has a limit.
+func (c *Connector) connect(ctx context.Context) (driver.Conn, error) {
+	type result struct {
+		conn driver.Conn
+		err  error
+	}
+	done := make(chan result) // received by the caller only
+	go func() {
+		until, cancel := openUntil(ctx)
+		defer cancel()
+		conn, err := c.base.Connect(until)
+		c.pool.opened(openedWith(until, err))
+		select {
+		case done <- result{conn, err}:
+		case <-ctx.Done():
+			if err == nil {
+				c.pool.pass(&physical{Conn: conn})
+			}
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.conn, r.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// openUntil returns a context that ends after openFor, or at the deadline of ctx if that is later.
+func openUntil(ctx context.Context) (context.Context, context.CancelFunc) {
+	until := time.Now().Add(openFor)
+	if d, ok := ctx.Deadline(); !ok {
+		return context.WithCancel(context.WithoutCancel(ctx))
+	} else if d.After(until) {
+		until = d
+	}
+	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
 // reset prepares a connection for its next user, as database/sql does with idle
