@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
@@ -90,6 +91,7 @@ func sources() (server, client, bucket) {
 	of.stats.Shed.InFlight, of.stats.Shed.Waiting, of.stats.RateLimit.Waiting = 7, 4, 1
 	of.stats.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	of.stats.Load.Utilization = 0.5
+	of.stats.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
 	return of, client{"db": s}, bucket{Tokens: 25, Capacity: 100}
 }
 
