@@ -162,13 +162,7 @@ func (f *Flow) admit() error {
 	if p.InflightMode == spillway.ModeOff {
 		return nil
 	}
-	gate := p.Inflight
-	if len(p.InflightByKey) > 0 {
-		if l := p.InflightByKey[f.call.Key]; l != nil {
-			gate = l
-		}
-	}
-	t, err := gate.Admit(f.Start, f.call)
+	t, err := p.gate(f.call.Key).Admit(f.Start, f.call)
 	if err == nil {
 		f.tickets[inflightGate] = t
 		f.admitted[inflightGate] = true

@@ -3,6 +3,7 @@ package inflight
 import (
 	"errors"
 	"math"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,5 +73,79 @@ func TestHandOverUnderALoweredLimit(t *testing.T) {
 	}
 	if _, err := l.enter(0); err == nil {
 		t.Error("with a limit of 0 a caller waits")
+	}
+}
+
+// A slot is kept for a higher class for a minute after its last call, which is noted once in a
+// second.
+func TestSeldomCallsKeepASlot(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		calls []time.Duration
+		at    time.Duration
+		want  int
+	}{
+		{"within the minute", []time.Duration{0}, time.Minute - 1, 15},
+		{"after the minute", []time.Duration{0}, time.Minute, 16},
+		{"a second call within a second", []time.Duration{0, time.Second / 2}, time.Minute, 16},
+		{"a second call after a second", []time.Duration{0, time.Second}, time.Minute, 16},
+		{"a later call", []time.Duration{0, time.Second + 1}, time.Minute, 15},
+	} {
+		l := mustNew(t, 16)
+		for _, at := range row.calls {
+			ticket, err := l.Admit(t0.Add(at), spillway.Call{Criticality: spillway.CriticalPlus})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ticket.Settle(t0.Add(at), spillway.OutcomeServed)
+		}
+		n := 0
+		for range 17 {
+			if _, err := l.Admit(t0.Add(row.at), spillway.Call{Criticality: spillway.Sheddable}); err == nil {
+				n++
+			}
+		}
+		if n != row.want {
+			t.Errorf("%s: a lower class got %d of 16, want %d", row.name, n, row.want)
+		}
+	}
+}
+
+// A span ends at its end, and at once if the clock steps back.
+func TestSpanEnds(t *testing.T) {
+	for at, want := range map[int64]bool{2*span - 1: false, 2 * span: true, 2*span + 1: true, span: false, span - 1: true} {
+		var ends atomic.Int64
+		ends.Store(2 * span)
+		if over(&ends, at) != want {
+			t.Errorf("a span that ends at %d is over at %d: %v", 2*span, at, !want)
+		}
+	}
+}
+
+// While another caller is about to enter the queue, a free place is taken and not waited for.
+func TestPlaceBesideACallerThatIsAboutToWait(t *testing.T) {
+	l := mustNew(t, 1)
+	l.queue.waiting.Add(1)
+	if w, err := l.enter(0); w != nil || err != nil {
+		t.Errorf("a caller waits beside a free place: %v, %v", w, err)
+	}
+	if s := l.Stats(t0); s.InFlight != 1 || s.Waiting != 1 {
+		t.Errorf("%+v, want one in flight and the other one waiting", s)
+	}
+}
+
+// A place that is handed over is counted all the time, so that no other caller can take it.
+func TestHandedOverPlaceIsNeverFree(t *testing.T) {
+	l := mustNew(t, 1)
+	l.TryAcquire()
+	w, err := l.enter(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !l.handOver() || <-w.result != nil || l.Stats(t0).InFlight != 1 {
+		t.Errorf("not handed over: %+v", l.Stats(t0))
+	}
+	if l.handOver() {
+		t.Error("a place is handed over to nobody")
 	}
 }

@@ -1,6 +1,8 @@
 package retry_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -81,6 +83,13 @@ func TestHedgeEstimate(t *testing.T) {
 	if d, known := h.Delay(); !known || d != time.Second {
 		t.Errorf("after 100 calls: %v, %t, want the greatest of them", d, known)
 	}
+	same := must(retry.NewHedge(retry.HedgeConfig{Percentile: 0.5}))
+	for range 101 {
+		same.Answered(time.Second, false)
+	}
+	if d, _ := same.Delay(); d != 975*time.Millisecond {
+		t.Errorf("as long as the greatest: %v, want less by half of the step", d)
+	}
 	h.Answered(2*time.Second, false)
 	if d, known := h.Delay(); !known || d.Round(time.Microsecond) != 1045*time.Millisecond {
 		t.Errorf("above the estimate: %v, want 1.045s", d)
@@ -122,3 +131,68 @@ func TestOtherRetries(t *testing.T) {
 		}
 	}
 }
+
+// Customers over their quota have a budget of their own, of the tokens that a thousand calls
+// earn. With no ratio it is that of all.
+func TestBudgetOfCustomersOverTheirQuota(t *testing.T) {
+	over := fault.Failure{Overload: true, Party: fault.Client, Safety: fault.RetrySafe, Scope: fault.ScopeCustomer}
+	retries := func(s retry.Strategy, fails int) (n int) {
+		for range fails {
+			token := s.Begin(spillway.Call{})
+			if reason, _ := refresh(s, &token, over); reason == retry.ReasonOther {
+				n++
+			}
+		}
+		return n
+	}
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 2}))
+	if n := retries(s, 1000); n != 100 {
+		t.Errorf("%d retries of 1,000 calls, want a tenth", n)
+	}
+	for range 3000 { // calls that end in another way earn a full bucket, which is that of 1,000
+		token := s.Begin(spillway.Call{})
+		if reason, _ := refresh(s, &token, fault.Failure{Overload: true, Party: fault.Client, Scope: fault.ScopeCustomer}); reason == retry.ReasonOther {
+			t.Fatal("a failure that is not safe to retry is retried")
+		}
+	}
+	if n := retries(s, 501); n != 150 {
+		t.Errorf("%d retries of 501 calls after a full bucket, want its 100 tokens and a tenth", n)
+	}
+	b := new(account)
+	if n := retries(must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 2, Ratio: -1, Budget: b})), 10); n != 10 || b.withdrawn != 10 {
+		t.Errorf("%d retries for %v tokens without a ratio, want 10 out of the budget of all", n, b.withdrawn)
+	}
+}
+
+// Attempts are counted by the call, also where a strategy does not, and where a hedge was one
+// more.
+func TestAttemptsAreCounted(t *testing.T) {
+	broken := errors.New("broken")
+	err := retry.Do(t.Context(), &uncounted{}, spillway.Call{}, func(context.Context, *retry.Attempt) error { return broken })
+	if e, ok := errors.AsType[*retry.Error](err); !ok || e.Attempts != 3 {
+		t.Errorf("%v, want 3 attempts", err)
+	}
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{}))
+	err = retry.Do(t.Context(), s, spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {
+		a.Number++
+		return broken
+	})
+	if e, ok := errors.AsType[*retry.Error](err); !ok || e.Attempts != 2 {
+		t.Errorf("%v, want the attempt and its hedge", err)
+	}
+}
+
+// uncounted is a strategy of three attempts without the tokens of a TokenSource.
+type uncounted struct{ failed int }
+
+func (u *uncounted) Begin(spillway.Call) retry.Token { return retry.Token{} }
+
+func (u *uncounted) Refresh(time.Time, retry.Token, fault.Failure) (retry.Token, error) {
+	if u.failed++; u.failed == 3 {
+		return retry.Token{}, &retry.NotRetriedError{Reason: retry.ReasonAttempts}
+	}
+	return retry.Token{}, nil
+}
+
+func (u *uncounted) Succeed(retry.Token) error                { return nil }
+func (u *uncounted) Release(retry.Token, fault.Failure) error { return nil }

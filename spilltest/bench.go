@@ -64,9 +64,9 @@ func (b *bench) allocations(do Do) float64 {
 	b.mu.Lock()
 	b.events = slices.Grow(b.events, 10*runs)
 	b.mu.Unlock()
-	ctx, work := context.Background(), func(context.Context) error {
+	ctx, work := context.Background(), func(ctx context.Context) error {
 		b.runs.Add(1)
-		return nil
+		return ctx.Err()
 	}
 	return testing.AllocsPerRun(runs, func() { _ = do(ctx, work) })
 }

@@ -45,3 +45,35 @@ func TestShortNumbers(t *testing.T) {
 		}
 	}
 }
+
+// An observing Tuner says the same again after a minute.
+func TestIntentionIsRepeated(t *testing.T) {
+	c := latency(tune.Config{Persist: -1})
+	c.Enforce = false
+	tuner := must(tune.New(c))
+	for _, row := range []struct {
+		at   time.Duration
+		said bool
+	}{{0, true}, {time.Second, false}, {time.Minute - 1, false}, {time.Minute, true}, {time.Minute + time.Second, false}} {
+		if m, said := tuner.Read(t0.Add(row.at), nan, 60); said != row.said {
+			t.Errorf("at %v: %v %v, want %v", row.at, said, m, row.said)
+		}
+	}
+	if p := tuner.Stats(t0); p.Pressure() != 1.2 {
+		t.Errorf("a pressure of %v, want 1.2", p.Pressure())
+	}
+}
+
+// A limit that was moved stays when only whole numbers are wanted, if it is one.
+func TestUpdateToWholeNumbers(t *testing.T) {
+	for moves, want := range map[int]float64{1: 95, 2: 100} {
+		tuner := must(tune.New(latency(tune.Config{Persist: -1})))
+		for i := range moves {
+			tuner.Read(t0.Add(time.Duration(i)*time.Second), nan, 60)
+		}
+		before := tuner.Limit()
+		if err := tuner.Update(latency(tune.Config{Persist: -1, Whole: true})); err != nil || tuner.Limit() != want {
+			t.Errorf("from %v: %v, %v; want %v", before, tuner.Limit(), err, want)
+		}
+	}
+}

@@ -74,6 +74,15 @@ func TestRules(t *testing.T) {
 			{0, nan, 60, 99}, {time.Second, nan, 60, 99}, {2 * time.Second, 99, 0, 101}, {4 * time.Second, 101, 0, 101},
 		}},
 		{"time that steps back", tune.Config{Persist: -1}, []step{{time.Hour, nan, 60, 95}, {0, nan, 60, 95}, {time.Hour, nan, 60, 95}, {time.Hour + time.Second, nan, 60, 90.25}}},
+		{"raised at the share that must be used", tune.Config{Persist: -1}, []step{{0, 95, 10, 102}}},
+		{"raised by the greatest value", tune.Config{Persist: -1}, []step{{0, math.MaxFloat64, 10, 102}}},
+		{"raised by a thousandth", tune.Config{Limit: 1000, Increase: 0.001, Persist: -1}, []step{{0, 1000, 10, 1001}}},
+		{"a capacity that is much the same", tune.Config{Persist: -1}, []step{
+			{0, 80, 100, 76}, {time.Second, 76, 10, 77.6}, {2 * time.Second, 84, 400, 73.72}, {3 * time.Second, 73.72, 10, 77.9},
+		}},
+		{"a capacity that is another one", tune.Config{Persist: -1}, []step{
+			{0, 80, 100, 76}, {time.Second, 76, 10, 77.6}, {2 * time.Second, 89, 400, 73.72}, {3 * time.Second, 73.72, 10, 84.55},
+		}},
 		{"without a value nothing is raised", tune.Config{Persist: -1}, []step{{0, 100, nan, 100}, {time.Second, 100, inf, 100}, {2 * time.Second, 100, -1, 100}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
