@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
 )
 
 // 400 is the first status that can be a failure, and the first that CheckResponse reports.
@@ -84,6 +87,44 @@ func TestContentTypeOfGRPC(t *testing.T) {
 	} {
 		if got := isGRPC(text); got != want {
 			t.Errorf("%q is of gRPC: %t", text, got)
+		}
+	}
+}
+
+// Hedging follows the configuration.
+func TestHedgingIsUpdated(t *testing.T) {
+	rt := mustTransport(t, TransportConfig{})
+	for _, want := range []bool{true, false, true} {
+		c := egress.Config{}
+		if want {
+			c.Hedge.Delay = time.Second
+		}
+		if err := rt.Update(c); err != nil || rt.hedging.Load() != want {
+			t.Errorf("%+v: hedging is %v, %v", c.Hedge, rt.hedging.Load(), err)
+		}
+	}
+}
+
+// A body that net/http reads to its end is not left unread.
+func TestUnreadBodyAtItsBound(t *testing.T) {
+	for length, want := range map[int64]bool{-1: true, drainBytes: false, drainBytes + 1: true} {
+		if unread(&http.Request{ProtoMajor: 1, ContentLength: length}) != want {
+			t.Errorf("a body of %d bytes is left unread: %v", length, !want)
+		}
+	}
+}
+
+// Health checks of orchestrators are known by their paths inside, and at the edge by those that
+// are configured.
+func TestHealthPathsByBoundary(t *testing.T) {
+	h := &Handler{health: []string{"/own"}}
+	for _, path := range []string{"/healthz", "/livez", "/readyz", "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch", "/own", "/other"} {
+		inside, edge := path != "/other", path == "/own"
+		if got := h.isHealth([]byte(path), &ingress.Trust{Boundary: ingress.Internal}); got != inside {
+			t.Errorf("%s inside: %v", path, got)
+		}
+		if got := h.isHealth([]byte(path), &ingress.Trust{Boundary: ingress.Edge}); got != edge {
+			t.Errorf("%s at the edge: %v", path, got)
 		}
 	}
 }

@@ -1,0 +1,137 @@
+package ingress
+
+import (
+	"errors"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/load"
+	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/shed"
+)
+
+// A token that comes at the deadline comes too late. The level is the time to the deadline, in
+// percent of the wait.
+func TestTokenAtTheDeadline(t *testing.T) {
+	for deadline, level := range map[time.Duration]float64{50 * time.Millisecond: 50, 100 * time.Millisecond: 100, 100*time.Millisecond + 1: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			s := must(t, Config{RateLimit: ratelimit.Config{Rate: 10, BurstSeconds: 0.1, QueueDepth: 2}, ShedMode: spillway.ModeOff})
+			first, _ := enter(s, spillway.Call{})
+			first.Done(spillway.OutcomeServed)
+			p, r := enter(s, spillway.Call{Deadline: time.Now().Add(deadline)})
+			p.Done(spillway.OutcomeServed)
+			e, _ := errors.AsType[*spillway.RejectedError](r.Err)
+			if r.Rejected() != (level > 0) || level > 0 && e.Level != level {
+				t.Errorf("a deadline in %v: %v, want the level %v", deadline, r.Err, level)
+			}
+		})
+	}
+}
+
+// The measures are compared with the thresholds of the shedder, or with Load.Reference.
+func TestReferenceOfTheMeasures(t *testing.T) {
+	own, other := load.Thresholds{1, 2, 3, 4}, load.Thresholds{5, 6, 7, 8}
+	for want, c := range map[load.Thresholds]Config{
+		own:   {Shed: shed.Config{Thresholds: own}},
+		other: {Shed: shed.Config{Thresholds: own}, Load: load.Config{Reference: other}},
+	} {
+		if got := c.meter().Reference; got != want {
+			t.Errorf("%v, want %v", got, want)
+		}
+	}
+}
+
+// The signals are due every 10 ms, and after a step back of the clock.
+func TestSignalsAreDue(t *testing.T) {
+	s := must(t, Config{})
+	c, now := &s.core, time.Now()
+	for _, row := range []struct {
+		at, last time.Duration
+		due      bool
+	}{{0, 0, true}, {refreshEvery - 1, 0, false}, {refreshEvery, refreshEvery, true}, {refreshEvery - 1, refreshEvery, true}} {
+		at := now.Add(row.at)
+		if c.signals.due(at) != row.due {
+			t.Errorf("due at %v: %v", row.at, !row.due)
+		}
+		if c.refresh(c.settings.Load(), at); c.signals.last.Sub(now) != row.last {
+			t.Errorf("refreshed at %v, want %v", c.signals.last.Sub(now), row.last)
+		}
+		c.signals.seen.Store(now.Add(row.last).UnixNano())
+	}
+}
+
+// The default thresholds count: a process with low utilization degrades nothing, a process near
+// the first threshold degrades the lowest class, if the shedder enforces.
+func TestDegradationWithoutThresholds(t *testing.T) {
+	for _, row := range []struct {
+		utilization float64
+		mode        spillway.Mode
+		degrades    bool
+	}{{0.1, spillway.ModeEnforce, false}, {0.95, spillway.ModeEnforce, true}, {0.95, spillway.ModeObserve, false}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := must(t, Config{ShedMode: row.mode})
+			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: row.utilization} }
+			for range 400 {
+				p, _ := enter(s, spillway.Call{Criticality: spillway.Sheddable})
+				p.Done(spillway.OutcomeServed)
+				time.Sleep(refreshEvery)
+			}
+			if got := s.Degradation(spillway.Sheddable) != spillway.DegradationNone; got != row.degrades {
+				t.Errorf("%+v: degrades %v", row, got)
+			}
+		})
+	}
+}
+
+// The caller is wanted by a rate limit, which may exempt it.
+func TestWantsCaller(t *testing.T) {
+	for wants, c := range map[bool]Config{false: {}, true: {RateLimit: ratelimit.Config{Rate: 1}}} {
+		if must(t, c).WantsCaller() != wants {
+			t.Errorf("%+v: %v", c, !wants)
+		}
+	}
+}
+
+// Near is asked for the last quarter of the connections, if there is a limit.
+func TestNearIsAskedNearTheLimit(t *testing.T) {
+	for most, want := range map[int][]int{8: {7, 8}, -1: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []int
+			l, p, _ := listen(t, ListenerConfig{MaxOpen: most, Near: func(_ net.Conn, open, _ int) bool {
+				asked = append(asked, open)
+				return true
+			}})
+			defer l.Close()
+			for range 8 {
+				p.dial("192.0.2.1:1")
+			}
+			if len(asked) != len(want) || len(want) > 0 && (asked[0] != want[0] || asked[1] != want[1]) {
+				t.Errorf("MaxOpen %d: asked at %v, want %v", most, asked, want)
+			}
+		})
+	}
+}
+
+// A request that resumes before its shadow runs is in flight when the shadow runs.
+func TestShadowResumedBeforeItRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := must(t, Config{InFlightMode: spillway.ModeObserve, MaxInFlight: 1, ShedMode: spillway.ModeOff})
+		s.dispatcher.idle.close()
+		s.dispatcher.idle = nap{}
+		first, _ := enter(s, spillway.Call{})
+		second, _ := enter(s, spillway.Call{})
+		second.Suspend(time.Now())
+		second.Resume(time.Now())
+		first.Done(spillway.OutcomeServed)
+		time.Sleep(10 * time.Millisecond)
+		synctest.Wait()
+		if st := s.Stats(time.Now()).InFlight; st.InFlight != 1 || st.Waiting != 0 {
+			t.Errorf("%d in flight and %d waiting, want 1 and 0", st.InFlight, st.Waiting)
+		}
+		second.Done(spillway.OutcomeServed)
+		s.shadows.Wait()
+	})
+}
