@@ -1,7 +1,7 @@
 // Package accesslog writes one line of JSON for each request that is sampled.
 //
-// A request never waits for the log. One goroutine writes lines from a queue of 1024. Lines
-// are dropped and counted if the queue is full, the rate is exceeded or the write fails. A
+// A request never waits for the log: lines wait in a [lines.Queue]. Lines are dropped and counted
+// if the queue is full, the rate is exceeded or the write fails. A
 // full file is renamed to FILE.1, so that both together use at most twice max_bytes.
 package accesslog
 
@@ -11,7 +11,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,12 +18,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/ratelimit"
-)
-
-const (
-	queued  = 1024            // lines
-	closing = 2 * time.Second // that Close waits for the writer
 )
 
 // A Record is the line of one request. Text that clients choose is cut.
@@ -60,14 +55,10 @@ func (r *Record) Set(d *decisions.Decision) {
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.
 type Log struct {
 	sample, lost float64 // shares
-	lines        *ratelimit.Limiter
+	rate         *ratelimit.Limiter
 	leftOut      atomic.Uint64
 	file         file
-
-	mu     sync.RWMutex // of closed
-	closed bool
-	queue  chan []byte
-	done   chan struct{} // closed when all is written
+	queue        *lines.Queue
 }
 
 // Open opens the log that c describes. c must have its defaults; for nil Open returns nil. The
@@ -76,16 +67,16 @@ func Open(c *config.Access) (*Log, error) {
 	if c == nil {
 		return nil, nil //nolint:nilnil // no access log
 	}
-	l := &Log{sample: c.Sample, lost: c.SampleLost, queue: make(chan []byte, queued), done: make(chan struct{})}
+	l := &Log{sample: c.Sample, lost: c.SampleLost}
 	var err error
-	if l.lines, err = ratelimit.New(ratelimit.Config{Rate: c.Rate, BurstSeconds: max(1, 1/c.Rate)}); err != nil {
+	if l.rate, err = ratelimit.New(ratelimit.Config{Rate: c.Rate, BurstSeconds: max(1, 1/c.Rate)}); err != nil {
 		return nil, fmt.Errorf("log.access: %w", err)
 	}
 	l.file = file{name: c.File, most: c.MaxBytes}
 	if err := l.file.open(); err != nil {
 		return nil, fmt.Errorf("log.access.file: %w", err)
 	}
-	go l.run()
+	l.queue = lines.New(l.write, l.file.close)
 	return l, nil
 }
 
@@ -98,7 +89,7 @@ func (l *Log) Samples(now time.Time, a accounts.Account) bool {
 	if share < 1 && rand.Float64() >= share {
 		return false
 	}
-	if _, err := l.lines.Admit(now, spillway.Call{}); err != nil {
+	if _, err := l.rate.Admit(now, spillway.Call{}); err != nil {
 		l.leftOut.Add(1)
 		return false
 	}
@@ -110,52 +101,36 @@ func (l *Log) Write(r *Record) {
 	before := l.leftOut.Swap(0)
 	r.LeftOut = before
 	line, err := json.Marshal(r)
-	if err == nil && l.enqueue(append(line, '\n')) {
+	if err == nil && l.queue.Add(append(line, '\n')) {
 		return
 	}
 	l.leftOut.Add(before + 1)
 }
 
-func (l *Log) enqueue(line []byte) bool {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	if l.closed {
-		return false
+func (l *Log) write(line []byte) error {
+	err := l.file.write(line)
+	if err != nil {
+		l.leftOut.Add(1)
 	}
-	select {
-	case l.queue <- line:
-		return true
-	default:
-		return false
-	}
-}
-
-func (l *Log) run() {
-	defer close(l.done)
-	for line := range l.queue {
-		if l.file.write(line) != nil {
-			l.leftOut.Add(1)
-		}
-	}
-	l.file.close()
+	return err
 }
 
 // LeftOut returns the number of lines that were dropped since the last line was written.
 func (l *Log) LeftOut() uint64 { return l.leftOut.Load() }
 
+// Stats says whether lines are being lost. A nil Log loses none.
+func (l *Log) Stats() lines.Stats {
+	if l == nil {
+		return lines.Stats{}
+	}
+	return l.queue.Stats()
+}
+
 // Close writes the queued lines, for two seconds at most, and closes the file. On nil it does
 // nothing. It must be called once.
 func (l *Log) Close() {
-	if l == nil {
-		return
-	}
-	l.mu.Lock()
-	l.closed = true
-	close(l.queue)
-	l.mu.Unlock()
-	select {
-	case <-l.done:
-	case <-time.After(closing):
+	if l != nil {
+		l.queue.Close()
 	}
 }
 

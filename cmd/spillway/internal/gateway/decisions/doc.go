@@ -6,7 +6,7 @@
 //     frequent reason nor one flood of requests hides all others;
 //   - top lists: the routes, customers and callers with most rejections of the last 5 to 10 minutes,
 //     by reason and class, with the bound of their error (package spacesaving);
-//   - lines of a log, at a bounded rate, with the same fields as the samples.
+//   - lines of a log, at a bounded rate for each reason, with the same fields as the samples.
 //
 // All text that a client chooses (path, customer, request id) is cut, and is valid UTF-8 without
 // control characters.

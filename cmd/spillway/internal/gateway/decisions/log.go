@@ -24,18 +24,18 @@ const (
 
 // A Log remembers rejections. It is safe for concurrent use; make one with [New].
 type Log struct {
-	logger  *slog.Logger
-	lines   *ratelimit.Limiter
-	silent  atomic.Bool
-	leftOut atomic.Uint64
+	logger *slog.Logger
+	silent atomic.Bool
 
 	samples                    [accounts.Reasons]ring
 	routes, customers, callers window
 }
 
-// A ring has the last samples of one reason.
+// A ring has the last samples of one reason, and bounds its lines.
 type ring struct {
-	seen atomic.Uint64 // rejections, with and without a sample
+	seen    atomic.Uint64      // rejections, with and without a sample
+	lines   *ratelimit.Limiter // of each reason by itself: one flood must not hide other reasons
+	leftOut atomic.Uint64      // lines since the last one
 
 	mu     sync.Mutex
 	second int64 // that the latest sample is of
@@ -47,7 +47,9 @@ type ring struct {
 // New returns an empty Log. Lines go to the logger; nil writes no lines.
 func New(logger *slog.Logger) *Log {
 	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
-	l.lines, _ = ratelimit.New(linesPer(1)) // it is in range
+	for i := range l.samples {
+		l.samples[i].lines, _ = ratelimit.New(linesPer(1)) // it is in range
+	}
 	return l
 }
 
@@ -56,13 +58,18 @@ func linesPer(second float64) ratelimit.Config {
 	return ratelimit.Config{Rate: second, BurstSeconds: max(1, 1/second)}
 }
 
-// SetRate sets how many lines are written per second; negative is none.
+// SetRate sets how many lines are written per second for each reason; negative is none.
 func (l *Log) SetRate(second float64) error {
 	l.silent.Store(second < 0)
 	if second < 0 {
 		return nil
 	}
-	return l.lines.Update(linesPer(second))
+	for i := range l.samples {
+		if err := l.samples[i].lines.Update(linesPer(second)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Before returns an observer that reports each event to the Log and to next, which may be nil.
@@ -129,12 +136,13 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 
 // wants reports whether to keep a sample, and whether to write a line.
 func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
-	sample = l.samples[reason].wants(now)
+	r := &l.samples[reason]
+	sample = r.wants(now)
 	if l.silent.Load() {
 		return sample, false
 	}
-	if _, err := l.lines.Admit(now, spillway.Call{}); err != nil {
-		l.leftOut.Add(1)
+	if _, err := r.lines.Admit(now, spillway.Call{}); err != nil {
+		r.leftOut.Add(1)
 		return sample, false
 	}
 	return sample, true
@@ -158,7 +166,7 @@ func (l *Log) add(reason accounts.Reason, d Decision, sample, line bool) {
 		l.samples[reason].add(d)
 	}
 	if line {
-		l.write(&d)
+		l.write(&d, l.samples[reason].leftOut.Swap(0))
 	}
 }
 
@@ -173,8 +181,9 @@ func (r *ring) add(d Decision) {
 	r.next = (r.next + 1) % kept
 }
 
-// write writes the line of a decision.
-func (l *Log) write(d *Decision) {
+// write writes the line of a decision. leftOut is the number of lines of its reason that were left
+// out before it.
+func (l *Log) write(d *Decision, leftOut uint64) {
 	text := "request rejected"
 	if d.Mode == spillway.ModeObserve.String() {
 		text = "request would be rejected"
@@ -203,7 +212,7 @@ func (l *Log) write(d *Decision) {
 	add("error", d.Text)
 	add("do", what.Do)
 	add("runbook", what.Link())
-	l.logger.Warn(text, append(args, "left_out", l.leftOut.Swap(0))...)
+	l.logger.Warn(text, append(args, "left_out", leftOut)...)
 }
 
 // Read returns the samples that match, the latest first, and at most n of them. Seen is how many

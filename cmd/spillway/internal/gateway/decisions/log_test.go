@@ -80,7 +80,7 @@ func TestLinesHaveARate(t *testing.T) {
 			}
 			left += last["left_out"].(float64)
 		}
-		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.leftOut.Load()) != 1001) {
+		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.samples[spillway.ReasonQueueFull].leftOut.Load()) != 1001) {
 			t.Errorf("%v: %d lines, %v left out, the last: %v", row.rate, lines, left, last)
 		}
 		if lines == 0 {
@@ -123,6 +123,27 @@ func TestAFloodHidesNothing(t *testing.T) {
 	}
 	if all, _ := l.Read(&Filter{Reason: "queue_full"}, 1000); len(all) != kept || !all[0].Time.Equal(start.Add(999*time.Second)) {
 		t.Errorf("%d samples, the latest of %v", len(all), all[0].Time)
+	}
+}
+
+// TestAFloodHidesNoLine: a flood for one reason leaves the lines of other reasons alone.
+func TestAFloodHidesNoLine(t *testing.T) {
+	var log bytes.Buffer
+	l := New(slog.New(slog.NewTextHandler(&log, nil)))
+	for i := range 10_000 {
+		at := time.Duration(i) * time.Millisecond
+		l.Observe(rejection(at, spillway.ReasonQueueFull, "flood"))
+		if i%2000 == 1999 { // every other second, in the middle of the flood
+			l.Observe(rejection(at, spillway.ReasonQuota, "rare"))
+		}
+	}
+	for reason, want := range map[string]int{"queue_full": 10, "quota": 5} {
+		if got := strings.Count(log.String(), " reason="+reason+" "); got != want {
+			t.Errorf("%d lines for %s, want %d", got, reason, want)
+		}
+	}
+	if strings.Count(log.String(), "left_out=0") != 6 { // of each rare one, and the first of the flood
+		t.Errorf("lines left out:\n%s", log.String())
 	}
 }
 

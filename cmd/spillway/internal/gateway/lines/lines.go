@@ -1,0 +1,144 @@
+// Package lines writes the lines of a log in a goroutine of its own, so that no caller waits for
+// a full disk or for a pipe whose reader has stopped.
+//
+// Lines wait in a queue of at most 1024 lines and 1 MiB. Lines are dropped and counted while the
+// queue is full, and where a write fails.
+package lines
+
+import (
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxQueued = 1024            // lines
+	maxBytes  = 1 << 20         // of lines that wait, or are being written
+	closing   = 2 * time.Second // that Close waits for the writer
+)
+
+// A Queue has the lines that are not written yet; make one with [New]. It is safe for concurrent
+// use.
+type Queue struct {
+	mu     sync.RWMutex // of closed
+	closed bool
+	lines  chan []byte
+	bytes  atomic.Int64
+	done   chan struct{} // closed when all is written
+
+	lost  atomic.Uint64
+	state sync.Mutex
+	err   error  // of the last write
+	since uint64 // lines lost since a line was written
+}
+
+// New returns a Queue whose lines are written by write, in the order of Add and by one goroutine,
+// which calls end after the last line, unless it is nil. The Queue must be closed.
+func New(write func(line []byte) error, end func()) *Queue {
+	q := &Queue{lines: make(chan []byte, maxQueued), done: make(chan struct{})}
+	go q.run(write, end)
+	return q
+}
+
+// Add queues a line and reports whether it did; otherwise the line is lost. It does not wait. The
+// Queue owns line from then on.
+func (q *Queue) Add(line []byte) bool {
+	if q.enqueue(line) {
+		return true
+	}
+	q.lose()
+	return false
+}
+
+func (q *Queue) enqueue(line []byte) bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return false
+	}
+	if q.bytes.Add(int64(len(line))) <= maxBytes {
+		select {
+		case q.lines <- line:
+			return true
+		default:
+		}
+	}
+	q.bytes.Add(-int64(len(line)))
+	return false
+}
+
+func (q *Queue) lose() {
+	q.lost.Add(1)
+	q.state.Lock()
+	defer q.state.Unlock()
+	q.since++
+}
+
+func (q *Queue) run(write func([]byte) error, end func()) {
+	defer close(q.done)
+	for line := range q.lines {
+		err := write(line)
+		q.bytes.Add(-int64(len(line)))
+		q.wrote(err)
+	}
+	if end != nil {
+		end()
+	}
+}
+
+func (q *Queue) wrote(err error) {
+	if err != nil {
+		q.lose()
+	}
+	q.state.Lock()
+	defer q.state.Unlock()
+	if q.err = err; err == nil {
+		q.since = 0
+	}
+}
+
+// Stats says whether lines are being lost.
+type Stats struct {
+	LostTotal uint64
+	// LostNow is the number of lines that were lost since the last line was written; 0 if lines
+	// are written.
+	LostNow uint64
+	// Err is the error of the last write. With LostNow above 0 and no error, the last write has
+	// not ended: the reader of a pipe has stopped, or the disk hangs.
+	Err error
+}
+
+// Stats returns the statistics. A nil Queue loses nothing.
+func (q *Queue) Stats() Stats {
+	if q == nil {
+		return Stats{}
+	}
+	q.state.Lock()
+	defer q.state.Unlock()
+	return Stats{q.lost.Load(), q.since, q.err}
+}
+
+// Close writes what is queued, for two seconds at most; a write that hangs longer is left behind.
+// Lines that are added later are lost. Close must be called once.
+func (q *Queue) Close() {
+	q.mu.Lock()
+	q.closed = true
+	close(q.lines)
+	q.mu.Unlock()
+	select {
+	case <-q.done:
+	case <-time.After(closing):
+	}
+}
+
+// A Writer is an [io.Writer] for one line per call.
+type Writer struct{ Queue *Queue }
+
+var _ io.Writer = Writer{}
+
+// Write queues a copy of the line. It never fails: [Queue.Stats] says which lines are lost.
+func (w Writer) Write(line []byte) (int, error) {
+	w.Queue.Add(append([]byte(nil), line...))
+	return len(line), nil
+}
