@@ -25,6 +25,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
@@ -302,9 +303,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
 	l.Mode = modeOf(c.Mode)
 	l.Notices, l.Changes = o.events.read(now)
-	if n, lost := o.follower.log.file.notice(); lost {
-		l.Notices = append(l.Notices, n)
-	}
+	o.logs(&l, s.AccessLog)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
 			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RejectedTotal)
@@ -335,6 +334,19 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		}
 	}
 	return l
+}
+
+// logs adds the state of the logs to l.
+func (o *operators) logs(l *admin.Levels, access lines.Stats) {
+	for _, log := range []struct {
+		name, words string
+		lines.Stats
+	}{{"program", "log", o.follower.log.lines.Stats()}, {"access", "access log", access}} {
+		l.Logs = append(l.Logs, admin.Log{Name: log.name, Lost: log.LostTotal})
+		if n, lost := lostNotice(log.words, log.Stats); lost {
+			l.Notices = append(l.Notices, n)
+		}
+	}
 }
 
 // mongo adds the levels of the MongoDB listeners.

@@ -90,8 +90,8 @@ func TestOperators(t *testing.T) {
 	for range 5 {
 		fetch(t, address)
 	}
-	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""} 5`)
-	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="shed",reason=""} 5`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{cluster="web",criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""} 5`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{cluster="web",criticality="CRITICAL",mode="enforce",outcome="admitted",policy="shed",reason=""} 5`)
 	awaits(t, admin+"/api/v1/state", `"address": "`+address+`"`)
 	awaits(t, admin+"/debug/limits", upstream.Listener.Addr().String())
 	awaits(t, admin+"/readyz", "ready")
@@ -106,7 +106,7 @@ func TestOperators(t *testing.T) {
 	awaits(t, admin+"/metrics", "spillway_overrides 1")
 	awaits(t, admin+"/debug/config", "the configuration says enforce")
 	fetch(t, address)
-	awaits(t, admin+"/metrics", `spillway_decisions_total{criticality="CRITICAL",mode="observe",outcome="admitted",policy="shed",reason=""} 1`)
+	awaits(t, admin+"/metrics", `spillway_decisions_total{cluster="web",criticality="CRITICAL",mode="observe",outcome="admitted",policy="shed",reason=""} 1`)
 	if status, text := told(t, http.MethodPost, admin+"/api/v1/reload", "", operatorToken); status != http.StatusOK {
 		t.Errorf("reload: %d %s", status, text)
 	}

@@ -42,7 +42,7 @@ type metric struct {
 // metricsOf returns the metrics of the library and the proxy.
 func metricsOf() (all []metric) {
 	for _, m := range telemetry.Metrics {
-		all = append(all, metric{m.Name, m.Help, m.Scope, m.Labels})
+		all = append(all, metric{m.Name, m.Help, m.Scope, slices.Concat(m.Labels, m.OfProxy())})
 	}
 	return all
 }
@@ -225,7 +225,7 @@ func TestDashboard(t *testing.T) {
 func TestCheckOfExpressions(t *testing.T) {
 	for _, bad := range []string{
 		`sum(rate(spillway_decision_total[5m]))`, `spillway_limit{policy="shed"}`, `spillway_decisions_total{policy="shedder"}`,
-		`sum by (cluster) (spillway_decisions_total)`, `1 > 0`, `spillway_endpoints{state!="gone"}`,
+		`sum by (listener) (spillway_decisions_total)`, `1 > 0`, `spillway_endpoints{state!="gone"}`,
 	} {
 		if len(wrongWith(t, bad)) == 0 {
 			t.Errorf("found nothing wrong with %s", bad)

@@ -32,6 +32,7 @@ const starved = "This process lacks processor time."
 type incident struct {
 	name, title string
 	banner      string // the headline
+	alert       string // one that is raised
 	stage       func(t *testing.T) *stage
 }
 
@@ -319,6 +320,7 @@ func (x *incident) play(t *testing.T) (r *record) {
 	if st.Verdict.Level != "bad" && st.Verdict.Level != "warn" {
 		t.Errorf("the level is %s", st.Verdict.Level)
 	}
+	s.raises(x.alert)
 	if *update {
 		r = s.recorded(x.name, st)
 	}

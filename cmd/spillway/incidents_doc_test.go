@@ -73,6 +73,26 @@ func series(text string) map[string]float64 {
 	return all
 }
 
+// raises fails the test if Prometheus would not raise an alert while the incident lasts.
+func (s *stage) raises(alert string) {
+	s.t.Helper()
+	if _, err := exec.LookPath("promtool"); err != nil {
+		return // CI has it
+	}
+	var names []string
+	looks := time.NewTicker(time.Second)
+	defer looks.Stop()
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		first, at := s.ask("metrics"), time.Now()
+		<-looks.C
+		if names = s.alerts(first, s.ask("metrics"), time.Since(at)); slices.Contains(names, alert) {
+			s.t.Log("alerts: ", strings.Join(names, ", "))
+			return
+		}
+	}
+	s.t.Errorf("the alerts are %q, want %s", names, alert)
+}
+
 // alerts returns which alerts there would be if the metrics went on for two hours as they did
 // between two reads.
 func (s *stage) alerts(first, second string, passed time.Duration) (names []string) {
@@ -226,8 +246,8 @@ func TestIncidentsDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range incidents {
-		if _, section, ok := strings.Cut(string(text), "\n## "+x.name+"\n"); !ok || !strings.Contains(section, "**"+x.banner+"**") || !strings.Contains(string(text), "| ["+x.title+"](#"+x.name+") | "+x.banner+" |") {
-			t.Errorf("%s: docs/incidents.md does not say %q: run go test -run TestIncidents . -update in cmd/spillway", x.name, x.banner)
+		if _, section, ok := strings.Cut(string(text), "\n## "+x.name+"\n"); !ok || !strings.Contains(section, "**"+x.banner+"**") || !strings.Contains(section, x.alert) || !strings.Contains(string(text), "| ["+x.title+"](#"+x.name+") | "+x.banner+" |") {
+			t.Errorf("%s: docs/incidents.md does not say %q, or not its alert: run go test -run TestIncidents . -update in cmd/spillway", x.name, x.banner)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
 
@@ -16,16 +17,23 @@ import (
 type logging struct {
 	format string // that is not the file's to say; empty: it is
 	level  slog.LevelVar
-	file   logFile
+	lines  *lines.Queue // requests write lines, and must not wait for who reads them
 	json   atomic.Bool
 }
 
-// newLogging returns a log and its logger. A format overrides the configuration file.
+// newLogging returns a log and its logger. A format overrides the configuration file. The log must
+// be closed.
 func newLogging(w io.Writer, format string) (*logging, *slog.Logger) {
-	l := &logging{format: format, file: logFile{Writer: w}}
-	options := &slog.HandlerOptions{Level: &l.level}
-	return l, slog.New(&either{l, slog.NewTextHandler(&l.file, options), slog.NewJSONHandler(&l.file, options)})
+	l := &logging{format: format, lines: lines.New(func(line []byte) error {
+		_, err := w.Write(line)
+		return err
+	}, nil)}
+	options, to := &slog.HandlerOptions{Level: &l.level}, lines.Writer{Queue: l.lines}
+	return l, slog.New(&either{l, slog.NewTextHandler(to, options), slog.NewJSONHandler(to, options)})
 }
+
+// close writes what is left, for two seconds at most.
+func (l *logging) close() { l.lines.Close() }
 
 // set applies a configuration.
 func (l *logging) set(c *config.Config) {

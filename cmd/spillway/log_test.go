@@ -15,9 +15,6 @@ import (
 )
 
 func TestLogging(t *testing.T) {
-	var out bytes.Buffer
-	log, logger := newLogging(&out, "")
-	with := logger.With("a", 1).WithGroup("g")
 	for _, row := range []struct {
 		log          config.Log
 		level        slog.Level
@@ -29,17 +26,21 @@ func TestLogging(t *testing.T) {
 		{config.Log{Level: "debug", Format: "text"}, slog.LevelDebug, "level=DEBUG msg=x", "{"},
 		{config.Log{Level: "error", Format: "json"}, slog.LevelError, `"level":"ERROR"`, "level="},
 	} {
-		out.Reset()
+		var out bytes.Buffer
+		log, logger := newLogging(&out, "")
+		with := logger.With("a", 1).WithGroup("g")
 		log.set(&config.Config{Log: row.log})
 		with.Log(t.Context(), row.level, "x", "b", 2)
+		log.close()
 		if got := out.String(); !strings.Contains(got, row.contain) || row.not != "" && strings.Contains(got, row.not) {
 			t.Errorf("%+v: %q", row.log, got)
 		}
 	}
-	out.Reset()
-	log, logger = newLogging(&out, "json") // the flag counts for more
+	var out bytes.Buffer
+	log, logger := newLogging(&out, "json") // the flag counts for more
 	log.set(&config.Config{Log: config.Log{Format: "text"}})
-	if logger.Info("x"); !strings.HasPrefix(out.String(), "{") {
+	logger.Info("x")
+	if log.close(); !strings.HasPrefix(out.String(), "{") {
 		t.Errorf("%q", out.String())
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"sync"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // expiresSoon is how long before a certificate expires a notice appears: long enough to renew
@@ -55,6 +56,7 @@ func (e *events) reloaded(err error) {
 	e.broken = nil
 	if err != nil {
 		e.broken = &admin.Notice{
+			Kind:     telemetry.NoticeReload,
 			Headline: "The last reload failed; the previous configuration is in use.",
 			Text:     fmt.Sprintf("%v. Mend the file: it is read again when it changes. \"spillway check\" checks it.", err),
 		}
@@ -95,56 +97,34 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 		switch left := c.until.Sub(now); {
 		case left <= 0:
 			notices = append(notices, admin.Notice{
-				Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
+				Kind: telemetry.NoticeExpired, Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
 				Text: fmt.Sprintf("It was valid until %s: clients that verify it cannot connect. Put a new one in its file: it is read again when it changes.",
 					c.until.UTC().Format(time.DateTime)),
 			})
 		case left < expiresSoon:
 			notices = append(notices, admin.Notice{
-				Headline: fmt.Sprintf("The certificate of listener %s expires soon.", c.listener),
-				Text:     fmt.Sprintf("It is valid until %s. Put a new one in its file: it is read again when it changes.", c.until.UTC().Format(time.DateTime)),
+				Kind: telemetry.NoticeExpires, Headline: fmt.Sprintf("The certificate of listener %s expires soon.", c.listener),
+				Text: fmt.Sprintf("It is valid until %s. Put a new one in its file: it is read again when it changes.", c.until.UTC().Format(time.DateTime)),
 			})
 		}
 	}
 	return notices, slices.Clone(e.changes)
 }
 
-// A logFile writes the log and remembers whether the last write failed: a full disk under the
-// log shows nowhere else.
-type logFile struct {
-	io.Writer
-
-	mu   sync.Mutex
-	err  error
-	lost int // lines since the last that was written
-}
-
-// Write implements [io.Writer].
-func (f *logFile) Write(p []byte) (int, error) {
-	n, err := f.Writer.Write(p)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err = err; err != nil {
-		f.lost++
-	} else {
-		f.lost = 0
-	}
-	return n, err
-}
-
-// notice returns that lines are being lost, if they are.
-func (f *logFile) notice() (n admin.Notice, lost bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.err == nil {
+// lostNotice returns the notice that lines of a log are being lost, if they are.
+func lostNotice(log string, s lines.Stats) (n admin.Notice, lost bool) {
+	if s.LostNow == 0 {
 		return n, false
 	}
-	why := f.err
-	if p, ok := errors.AsType[*fs.PathError](f.err); ok {
-		why = p.Err
+	why := "The last write has not ended: the reader of the pipe has stopped, or the disk hangs"
+	if s.Err != nil {
+		why = s.Err.Error()
+	}
+	if p, ok := errors.AsType[*fs.PathError](s.Err); ok {
+		why = p.Err.Error()
 	}
 	return admin.Notice{
-		Headline: "The log cannot be written.",
-		Text:     fmt.Sprintf("%v; %d lines are lost. Requests do not wait for the log. Make room where it is stored.", why, f.lost),
+		Kind: telemetry.NoticeLog, Headline: fmt.Sprintf("The %s cannot be written.", log),
+		Text: fmt.Sprintf("%s; %d lines are lost. Requests do not wait for the log. Make room where it is stored, or see why it is not read.", why, s.LostNow),
 	}, true
 }

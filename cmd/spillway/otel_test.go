@@ -75,7 +75,7 @@ func (e *exporting) stop(t *testing.T) {
 	}
 }
 
-const served = `spillway_decisions_total{criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""}`
+const served = `spillway_decisions_total{cluster="web",criticality="CRITICAL",mode="enforce",outcome="admitted",policy="retry",reason=""}`
 
 // TestOtelAgreesWithMetrics has a receiver see what /metrics says, and in the end the
 // requests that came after that.

@@ -61,6 +61,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 		return err
 	}
 	log, logger := newLogging(w.stderr, c.Log)
+	defer log.close()
 	log.set(wanted)
 	collector, decided := collector.New(), decisions.New(logger)
 	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)

@@ -69,7 +69,8 @@ func (c *quotaCommand) Run(ctx context.Context, w streams) error {
 	if err := source.Decode(&file, maxQuotaFile); err != nil {
 		return usage{err}
 	}
-	_, logger := newLogging(w.stderr, c.Log)
+	log, logger := newLogging(w.stderr, c.Log)
+	defer log.close()
 	b, closeBoard, err := file.board(logger)
 	if err != nil {
 		return usage{err}

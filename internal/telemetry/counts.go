@@ -45,22 +45,31 @@ func (c *Counts) Read(t *Totals) {
 	}
 }
 
-// Each calls f for each count that is not zero. For each policy that was asked in a mode
-// it also calls f for the counts of Admitted and of the policy's usual reasons that are
+// Each calls f for each count that is not zero. For each policy that was asked about a class in a
+// mode it also calls f for the counts of Admitted and of the policy's usual reasons that are
 // zero: the rate of a counter needs its start.
 func (t *Totals) Each(f func(mode spillway.Mode, k Kind, c spillway.Criticality, n uint64)) {
 	for mode := range t {
 		for p := range Policies {
 			kinds := t[mode][p*int(codes) : (p+1)*int(codes)]
-			if !asked(kinds) {
-				continue
-			}
+			seen := asked(kinds)
 			for i := range kinds {
 				for class, n := range kinds[i] {
-					if n > 0 || usual(p, Code(i)) {
+					if n > 0 || seen[class] && usual(p, Code(i)) {
 						f(spillway.Mode(mode), Kind(p*int(codes)+i), spillway.Criticality(class)+spillway.Sheddable, n)
 					}
 				}
+			}
+		}
+	}
+}
+
+// Add adds the counts of o.
+func (t *Totals) Add(o *Totals) {
+	for mode := range t {
+		for k := range t[mode] {
+			for class := range t[mode][k] {
+				t[mode][k][class] += o[mode][k][class]
 			}
 		}
 	}
@@ -71,11 +80,12 @@ func usual(policy int, c Code) bool {
 	return c == Admitted || c >= Rejected && slices.Contains(reasons[policy], spillway.Reason(c-Rejected))
 }
 
-func asked(kinds [][spillway.Criticalities]uint64) bool {
+// asked returns the classes that have a count.
+func asked(kinds [][spillway.Criticalities]uint64) (seen [spillway.Criticalities]bool) {
 	for _, k := range kinds {
-		if k != ([spillway.Criticalities]uint64{}) {
-			return true
+		for class, n := range k {
+			seen[class] = seen[class] || n > 0
 		}
 	}
-	return false
+	return seen
 }

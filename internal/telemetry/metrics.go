@@ -33,6 +33,14 @@ type Metric struct {
 	Help   string
 }
 
+// OfProxy returns the labels, after Labels, that only the proxy has.
+func (m *Metric) OfProxy() []string {
+	if m == &Decisions {
+		return []string{"cluster"}
+	}
+	return nil
+}
+
 // OTel returns the name for OpenTelemetry. An exporter that follows the specification
 // makes Name of it and of Unit.
 func (m *Metric) OTel() string {
@@ -54,9 +62,10 @@ var (
 			"one per call for retry. In the mode observe, rejected means that the request would have been rejected.",
 	}
 	Requests = Metric{
-		"spillway_requests_total", Counter, "{request}", []string{"account", "reason"}, Proxy,
-		"Requests of HTTP that have ended, each in one account: served, late, failed, rejected (by the proxy, with the reason), " +
-			"rejected_upstream, client_gone_waiting and client_gone_sent.",
+		"spillway_requests_total", Counter, "{request}", []string{"account", "reason", "listener", "cluster", "route"}, Proxy,
+		"Requests that have ended, each in one account: served, late, failed, rejected (by the proxy, with the reason), " +
+			"rejected_upstream, client_gone_waiting and client_gone_sent. The route is the pattern in the configuration; it is empty for a request " +
+			"without one, and other after the first 50.",
 	}
 	Retries = Metric{"spillway_retries_total", Counter, "{retry}", nil, Both, "Attempts after the first of their call."}
 	Hedges  = Metric{
@@ -70,7 +79,7 @@ var (
 			"Role server: time from admission by the shedder to the end, of requests that were served or late.",
 	}
 	RouteRejected = Metric{
-		"spillway_route_rejected_total", Counter, "{request}", []string{"route", "reason"}, Both,
+		"spillway_route_rejected_total", Counter, "{request}", []string{"route", "reason"}, Library,
 		"Rejections of the routes with most rejections: the route pattern on a server, the backend on a client. " +
 			"An empty reason counts all routes that are not listed.",
 	}
@@ -111,7 +120,7 @@ var (
 		"spillway_queue_wait_seconds", Summary, "s", gate, Proxy,
 		"Time that requests waited for a token of the rate limit or a batch connection.",
 	}
-	CriticalityMissing = Metric{"spillway_criticality_missing_total", Counter, "{request}", nil, Proxy, "Requests without a criticality."}
+	CriticalityMissing = Metric{"spillway_criticality_missing_total", Counter, "{request}", gate, Proxy, "Requests without a criticality."}
 	Endpoints          = Metric{
 		"spillway_endpoints", Gauge, "{endpoint}", []string{"cluster", "state"}, Proxy,
 		"Endpoints that receive requests (up) and that do not (down).",
@@ -171,6 +180,14 @@ var (
 		"spillway_overrides", Gauge, "{setting}", nil, Proxy,
 		"Settings that were changed over the API and differ from the configuration.",
 	}
+	Notice = Metric{
+		"spillway_notice", Gauge, "{notice}", []string{"kind"}, Proxy,
+		"Notices of the dashboard: conditions that an operator should know about, even if requests succeed.",
+	}
+	LogLost = Metric{
+		"spillway_log_lines_lost_total", Counter, "{line}", []string{"log"}, Proxy,
+		"Lines of the log (program) and of the access log (access) that were lost because they could not be written, or not fast enough.",
+	}
 	Ready = Metric{"spillway_ready", Gauge, "1", nil, Proxy, "1 if clients can be served, otherwise 0."}
 )
 
@@ -180,7 +197,8 @@ var Metrics = []*Metric{
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit,
-	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides, &Ready,
+	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
+	&Notice, &LogLost, &Ready,
 }
 
 // LabelValues returns the values of the labels that have a fixed set of them, by label.
@@ -188,6 +206,7 @@ func LabelValues() map[string][]string {
 	all := map[string][]string{
 		"policy": Policies[:], "state": {"up", "down", "working", "waiting"}, "mode": {"enforce", "observe"},
 		"criticality": {"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"}, "role": {"client", "server"},
+		"kind": Notices, "log": {"program", "access"},
 	}
 	seen := make(map[string]bool)
 	add := func(label, value string) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,12 +37,21 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// labels lists the labels; those of the proxy alone say so.
+func labels(m *Metric) string {
+	all := slices.Clone(m.Labels)
+	for _, label := range m.OfProxy() {
+		all = append(all, label+" (proxy)")
+	}
+	return strings.Join(all, ", ")
+}
+
 func markdown() string {
 	var b strings.Builder
 	b.WriteString("| Prometheus | OpenTelemetry | type | unit | labels | in | meaning |\n|---|---|---|---|---|---|---|\n")
 	for _, m := range Metrics {
 		fmt.Fprintf(&b, "| `%s` | `%s` | %s | `%s` | %s | %s | %s |\n",
-			m.Name, m.OTel(), m.Type, m.Unit, strings.Join(m.Labels, ", "), m.Scope, m.Help)
+			m.Name, m.OTel(), m.Type, m.Unit, labels(m), m.Scope, m.Help)
 	}
 	return b.String()
 }

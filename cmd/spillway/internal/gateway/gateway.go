@@ -124,7 +124,7 @@ func (p *Proxy) Update(c *config.Config) error {
 	q.Commit()
 	p.tell(c)
 	p.config = c
-	return p.decisions.SetRate(c.Log.Refusals)
+	return p.decisions.SetRate(c.Log.Rejections)
 }
 
 // log opens another access log, if it has changed.

@@ -81,7 +81,8 @@ type End struct {
 	Account     Account
 	Reason      Reason // of Rejected
 	Criticality spillway.Criticality
-	Retried     bool // more than one attempt was made
+	Retried     bool    // more than one attempt was made
+	At          *Counts // of the place of the request, of the same Book; nil: it has none
 }
 
 // A Book has the accounts of a proxy. The zero Book is ready for use. It is safe for concurrent
@@ -91,6 +92,7 @@ type Book struct {
 	ended    [Count][spillway.Criticalities]atomic.Uint64
 	rejected [Reasons]atomic.Uint64
 	retried  [Count]atomic.Uint64
+	places   places
 }
 
 // Begin counts a request that is offered. [Book.End] must be called exactly once for it.
@@ -105,6 +107,7 @@ func (b *Book) End(e End) {
 	if e.Retried {
 		b.retried[e.Account].Add(1)
 	}
+	b.places.end(&e)
 }
 
 // Totals are the accounts at one time.

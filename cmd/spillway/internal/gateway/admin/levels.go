@@ -41,6 +41,13 @@ type Levels struct {
 	Notices   []Notice // the worst first
 	Changes   []Change // the latest, the oldest first
 	Quotas    []Quota
+	Logs      []Log
+}
+
+// A Log is a log that the proxy writes.
+type Log struct {
+	Name string `json:"name"` // program or access
+	Lost uint64 `json:"lost"` // lines that could not be written, since the start of the log
 }
 
 // A Quota is a quota that is shared with other proxies.

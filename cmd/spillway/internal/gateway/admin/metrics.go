@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -19,7 +20,7 @@ func describe() map[string]*prometheus.Desc {
 	all := make(map[string]*prometheus.Desc)
 	for _, m := range telemetry.Metrics {
 		if m.Scope != telemetry.Library {
-			all[m.Name] = prometheus.NewDesc(m.Name, m.Help, m.Labels, nil)
+			all[m.Name] = prometheus.NewDesc(m.Name, m.Help, slices.Concat(m.Labels, m.OfProxy()), nil)
 		}
 	}
 	return all
@@ -47,26 +48,24 @@ func (exporter) Describe(to chan<- *prometheus.Desc) {
 func (x exporter) Collect(to chan<- prometheus.Metric) {
 	st := x.sampler.state.Load()
 	m := metrics{to}
-	st.Totals.Events.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
-		m.count(telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String())
-	})
-	for _, r := range st.Totals.Routes {
-		m.count(telemetry.RouteRejected, r.Count, r.Key, telemetry.ReasonLabel(spillway.Reason(r.Tag)))
+	for cluster, events := range st.Totals.Details.Events {
+		events.Each(func(mode spillway.Mode, k telemetry.Kind, c spillway.Criticality, n uint64) {
+			m.count(telemetry.Decisions, n, k.Policy(), c.String(), k.Outcome(), k.Reason(), mode.String(), cluster)
+		})
 	}
-	m.count(telemetry.RouteRejected, st.Totals.Unlisted, "", "")
-	m.accounts(&st.Totals.Accounts)
+	for i := range st.Totals.Details.Places {
+		m.place(&st.Totals.Details.Places[i])
+	}
 	m.count(telemetry.Retries, st.Totals.Retries)
 	for role := range st.Totals.Latency {
 		m.latency(&st.Totals.Latency[role], telemetry.Roles[role])
 	}
 	m.level(telemetry.Overrides, b2f(st.Override != nil))
 	m.level(telemetry.Ready, b2f(st.Ready))
-	missing := uint64(0)
+	m.notices(st)
 	for i := range st.Gates {
 		m.gate(&st.Gates[i])
-		missing += st.Gates[i].Unlabelled
 	}
-	m.count(telemetry.CriticalityMissing, missing)
 	for i := range st.Clusters {
 		m.cluster(&st.Clusters[i])
 	}
@@ -93,18 +92,32 @@ func (m metrics) count(x telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
 }
 
-// accounts sends the requests by outcome. Rejections have a reason.
-func (m metrics) accounts(t *accounts.Totals) {
-	for a := range accounts.Count {
+// place sends the requests of a place by outcome. Rejections have a reason.
+func (m metrics) place(t *accounts.PlaceTotal) {
+	for a, n := range t.Ended {
 		if account := accounts.Account(a); account != accounts.Rejected {
-			m.count(telemetry.Requests, t.Of(account), account.String(), "")
+			m.count(telemetry.Requests, n, account.String(), "", t.Listener, t.Cluster, t.Route)
 		}
 	}
 	for reason, n := range t.Rejected {
 		if n == 0 {
 			continue // there are many reasons
 		}
-		m.count(telemetry.Requests, n, accounts.Rejected.String(), accounts.Reason(reason).String())
+		m.count(telemetry.Requests, n, accounts.Rejected.String(), accounts.Reason(reason).String(), t.Listener, t.Cluster, t.Route)
+	}
+}
+
+// notices sends the number of notices of each kind, and the lines that logs have lost.
+func (m metrics) notices(st *State) {
+	n := map[string]int{telemetry.NoticeMongoDB: len(st.MongoAway)}
+	for i := range st.Notices {
+		n[st.Notices[i].Kind]++
+	}
+	for _, kind := range telemetry.Notices {
+		m.level(telemetry.Notice, float64(n[kind]), kind)
+	}
+	for _, l := range st.Logs {
+		m.count(telemetry.LogLost, l.Lost, l.Name)
 	}
 }
 
@@ -146,6 +159,7 @@ func (m metrics) gate(g *Gate) {
 	if g.Limit > 0 {
 		m.level(telemetry.Limit, g.Limit, g.Listener, g.Cluster)
 	}
+	m.count(telemetry.CriticalityMissing, g.Unlabelled, g.Listener, g.Cluster)
 	m.level(telemetry.InFlight, float64(g.InFlight), g.Listener, g.Cluster)
 	m.level(telemetry.InFlightMax, float64(g.Peak), g.Listener, g.Cluster)
 	m.level(telemetry.QueueLength, float64(g.Waiting), g.Listener, g.Cluster)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
@@ -60,10 +61,10 @@ func series(all map[string]*dto.MetricFamily) (n int) {
 }
 
 // everything sends c each event that policies can send in a mode.
-func everything(c *collector.Collector, mode spillway.Mode, names ...string) {
+func everything(c *collector.Collector, mode spillway.Mode, cluster string, names ...string) {
 	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
+		call := spillway.Call{Criticality: class, Key: cluster}
 		for _, name := range names {
-			call := spillway.Call{Criticality: class}
 			for o := spillway.OutcomeServed; o <= spillway.OutcomeAbandoned; o++ {
 				c.Observe(spillway.Event{Policy: name, Call: call, Outcome: o, Mode: mode})
 			}
@@ -72,13 +73,13 @@ func everything(c *collector.Collector, mode spillway.Mode, names ...string) {
 			}
 		}
 		for r := range retry.Reasons {
-			c.Observe(spillway.Event{Policy: "retry", Call: spillway.Call{Criticality: class}, Outcome: spillway.OutcomeFailed, Err: &retry.Error{Err: errors.New("failed"), Reason: retry.Reason(r), Attempts: 2}})
+			c.Observe(spillway.Event{Policy: "retry", Call: call, Outcome: spillway.OutcomeFailed, Err: &retry.Error{Err: errors.New("failed"), Reason: retry.Reason(r), Attempts: 2}})
 		}
 	}
 }
 
-// TestSeries bounds the number of series after all events: with ten routes to ten
-// clusters, and all policies.
+// TestSeries bounds the number of series after all events: with ten routes to one cluster and
+// to ten clusters.
 func TestSeries(t *testing.T) {
 	byDefault := []string{"shed", "throttle", "inflight", "retry"}
 	for clusters, asked := range map[int][]string{1: append([]string{"ratelimit", "quota", "batch"}, byDefault...), 10: byDefault} {
@@ -89,13 +90,47 @@ func TestSeries(t *testing.T) {
 			g.Cluster, x.Name = fmt.Sprint("web", i), fmt.Sprint("web", i)
 			l.Gates, l.Clusters = append(l.Gates, g), append(l.Clusters, x)
 		}
-		everything(s.sampler.collector, spillway.ModeEnforce, asked...)
+		book := s.sampler.collector.Accounts()
+		for i := range 10 {
+			everything(s.sampler.collector, spillway.ModeEnforce, l.Clusters[i%clusters].Name, asked...)
+			for reason := range accounts.Reason(3) { // a route knows few
+				at := book.At(accounts.Place{Listener: "main", Cluster: l.Clusters[i%clusters].Name, Route: fmt.Sprint("/", i)})
+				book.Begin()
+				book.End(accounts.End{Account: accounts.Rejected, Reason: reason, At: at})
+			}
+		}
 		s.second()
-		n := series(scrape(t, s.Handler()))
-		if n >= 300 {
-			t.Errorf("%d clusters: %d series, want fewer than 300", clusters, n)
+		n, most := series(scrape(t, s.Handler())), 200+150*clusters
+		if n >= most {
+			t.Errorf("%d clusters: %d series, want fewer than %d", clusters, n, most)
 		}
 		t.Logf("%d clusters: %d series", clusters, n)
+	}
+}
+
+// TestNoticesAreMetrics: each kind has a series, and a notice raises its own.
+func TestNoticesAreMetrics(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	l := &s.proxy.levels
+	l.Notices = []Notice{{telemetry.NoticeLog, "The log cannot be written.", ""}, {telemetry.NoticeLog, "The access log cannot be written.", ""}}
+	l.Logs = []Log{{"program", 7}, {"access", 0}}
+	s.second()
+	m := scrape(t, s.Handler())
+	got := make(map[string]float64)
+	for _, x := range m["spillway_notice"].GetMetric() {
+		got[label(x, "kind")] = x.GetGauge().GetValue()
+	}
+	for _, kind := range telemetry.Notices {
+		want := 0.0
+		if kind == telemetry.NoticeLog {
+			want = 2
+		}
+		if n, ok := got[kind]; !ok || n != want {
+			t.Errorf("%s is %v, %v, want %v", kind, n, ok, want)
+		}
+	}
+	if lost := m["spillway_log_lines_lost_total"].GetMetric(); len(got) != len(telemetry.Notices) || len(lost) != 2 || lost[0].GetCounter().GetValue()+lost[1].GetCounter().GetValue() != 7 {
+		t.Errorf("%v, %v", got, lost)
 	}
 }
 

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // A Notice is a condition that an operator should know about, even if requests succeed.
 type Notice struct {
+	Kind     string `json:"kind"`     // one of [telemetry.Notices]
 	Headline string `json:"headline"` // a sentence
 	Text     string `json:"text"`     // what it is due to, and what to do
 }
@@ -68,7 +71,7 @@ func (s *sampler) changes(l *Levels) []Change {
 func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	all := []Notice{}
 	if st.Mean.Stalled >= starvedShare {
-		all = append(all, Notice{"This process lacks processor time.", fmt.Sprintf(
+		all = append(all, Notice{telemetry.NoticeStarved, "This process lacks processor time.", fmt.Sprintf(
 			"It waited for a processor for %s of the last %.0f s: give this host or container more, or move other work away. Latencies are not the upstream's.",
 			percent(st.Mean.Stalled), st.Mean.Seconds)})
 	}
@@ -87,6 +90,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
 		text := s.steps[n-1].Text
 		all = append(all, Notice{
+			telemetry.NoticeClock,
 			strings.ToUpper(text[:1]) + text[1:] + ".",
 			"Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host.",
 		})
@@ -110,6 +114,7 @@ func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 		verb = "is"
 	}
 	return Notice{
+		telemetry.NoticeEndpoints,
 		fmt.Sprintf("%d of %d endpoints of %s %s down.", len(down), len(x.Endpoints), x.Name, verb),
 		strings.Join(down[:min(3, len(down))], ", ") + ". The others serve.",
 	}, true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 func TestPulse(t *testing.T) {
@@ -51,7 +52,7 @@ func TestClockSteps(t *testing.T) {
 // TestNotices: a notice is the headline while nothing is lost, and always in the text.
 func TestNotices(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	s.proxy.levels.Notices = []Notice{{"The log cannot be written.", "Make room."}}
+	s.proxy.levels.Notices = []Notice{{telemetry.NoticeLog, "The log cannot be written.", "Make room."}}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "connection refused"
 	s.proxy.levels.Changes = []Change{{At: noon.Add(time.Second), Text: "configuration reloaded"}}
 	s.seconds(3)

@@ -10,7 +10,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
-	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -43,6 +42,7 @@ type State struct {
 	Mongo     []Count         `json:"mongo,omitempty"`
 	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
 	Quotas    []Quota         `json:"quotas,omitempty"`
+	Logs      []Log           `json:"logs,omitempty"`
 
 	Totals Totals `json:"-"` // for the metrics
 }
@@ -144,9 +144,7 @@ type Measured struct {
 // Totals are counts since the start.
 type Totals struct {
 	Accounts accounts.Totals
-	Events   *telemetry.Totals
-	Routes   []spacesaving.Count // rejections, with the reason as the tag
-	Unlisted uint64              // rejections of other routes
+	Details  collector.Details
 	Retries  uint64
 	Latency  [len(telemetry.Roles)]collector.Counts
 }
@@ -318,8 +316,8 @@ func ownReasons(then, now *collector.Totals) (all []Reason) {
 func modeName(mode int) string { return spillway.Mode(mode).String() } // 0 is enforce, 1 observe
 
 // totalsOf returns the totals of the metrics.
-func totalsOf(now *collector.Totals) Totals {
-	return Totals{Accounts: now.Accounts, Events: &now.Events, Routes: now.Routes, Unlisted: now.Unlisted, Retries: now.Retries, Latency: now.Latency}
+func totalsOf(now *collector.Totals, details collector.Details) Totals {
+	return Totals{Accounts: now.Accounts, Details: details, Retries: now.Retries, Latency: now.Latency}
 }
 
 // clusterFigures returns the clusters with the requests sent to each endpoint between two
@@ -337,7 +335,7 @@ func clusterFigures(then, now *sample) []ClusterFigure {
 	all := make([]ClusterFigure, 0, len(now.levels.Clusters))
 	for _, x := range now.levels.Clusters {
 		c := ClusterFigure{Cluster: x, Endpoints: []EndpointFigure{}}
-		c.Rejected = float64(now.totals.Clusters[x.Name]-then.totals.Clusters[x.Name]) / seconds
+		c.Rejected = float64(now.totals.Rejected[x.Name]-then.totals.Rejected[x.Name]) / seconds
 		for _, e := range x.Endpoints {
 			was := before[key{x.Name, e.Address}]
 			if was == nil || was.Attempts > e.Attempts { // another one with that address

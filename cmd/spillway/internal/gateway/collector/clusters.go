@@ -4,42 +4,68 @@ import (
 	"maps"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// A clusterCounter counts rejections by cluster. The zero value is ready for use. It is safe for
-// concurrent use, and allocates for the first rejection of a cluster only. The configuration
-// bounds the names.
-type clusterCounter struct {
-	mu     sync.Mutex                                // of those who add a name
-	counts atomic.Pointer[map[string]*atomic.Uint64] // is replaced, and not changed
+// maxClusters is the number of clusters with counts of their own. The configuration bounds the
+// names; this bounds the memory of a process whose configuration is often replaced.
+const maxClusters = 50
+
+// otherClusters is the name of the clusters beyond maxClusters.
+const otherClusters = "other"
+
+// A cluster counts the events of one cluster.
+type cluster struct {
+	events   telemetry.Counts
+	rejected atomic.Uint64
 }
 
-func (c *clusterCounter) add(name string) {
-	if all := c.counts.Load(); all != nil {
-		if n := (*all)[name]; n != nil {
-			n.Add(1)
-			return
+// A clusterCounter counts events by cluster. The zero value is ready for use. It is safe for
+// concurrent use, and allocates for the first event of a cluster only.
+type clusterCounter struct {
+	mu  sync.Mutex                          // of those who add a name
+	all atomic.Pointer[map[string]*cluster] // is replaced, and not changed
+}
+
+// add counts an event and returns its kind.
+func (c *clusterCounter) add(name string, e *spillway.Event) telemetry.Kind {
+	x := c.of(name)
+	if e.Rejected && e.Mode == spillway.ModeEnforce {
+		x.rejected.Add(1)
+	}
+	return x.events.Add(e)
+}
+
+// of returns the counts of a cluster.
+func (c *clusterCounter) of(name string) *cluster {
+	if all := c.all.Load(); all != nil {
+		if x := (*all)[name]; x != nil {
+			return x
 		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	more := make(map[string]*atomic.Uint64)
-	if all := c.counts.Load(); all != nil {
+	more := make(map[string]*cluster)
+	if all := c.all.Load(); all != nil {
 		maps.Copy(more, *all)
 	}
-	if more[name] == nil {
-		more[name] = new(atomic.Uint64)
+	if more[name] == nil && len(more) >= maxClusters {
+		name = otherClusters
 	}
-	more[name].Add(1)
-	c.counts.Store(&more)
+	if more[name] == nil {
+		more[name] = new(cluster)
+		c.all.Store(&more)
+	}
+	return more[name]
 }
 
-func (c *clusterCounter) read() map[string]uint64 {
-	got := make(map[string]uint64)
-	if all := c.counts.Load(); all != nil {
-		for name, n := range *all {
-			got[name] = n.Load()
+// each calls f for each cluster.
+func (c *clusterCounter) each(f func(name string, x *cluster)) {
+	if all := c.all.Load(); all != nil {
+		for name, x := range *all {
+			f(name, x)
 		}
 	}
-	return got
 }

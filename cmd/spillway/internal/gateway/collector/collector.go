@@ -9,7 +9,6 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
-	"github.com/seed90641741/spillway/internal/spacesaving"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -32,10 +31,8 @@ const (
 // for concurrent use, takes no lock but to count a rejection, and allocates nothing.
 type Collector struct {
 	accounts  accounts.Book
-	booked    atomic.Bool // by a proxy, so that events do not tell fates
-	events    telemetry.Counts
-	routes    *spacesaving.Table // rejections by route and reason
-	clusters  clusterCounter     // rejections by cluster
+	booked    atomic.Bool    // by a proxy, so that events do not tell fates
+	clusters  clusterCounter // events by cluster
 	fates     [fateCount][spillway.Criticalities]atomic.Uint64
 	retries   atomic.Uint64
 	latency   [len(telemetry.Roles)]histogram // of requests that were served or late
@@ -44,16 +41,10 @@ type Collector struct {
 	byEnd     atomic.Pointer[[]string] // keys of calls
 }
 
-// routesListed is the number of pairs of route and reason with a separate metric.
-const routesListed = 20
-
 var _ spillway.Observer = (*Collector)(nil)
 
 // New returns an empty Collector.
-func New() *Collector {
-	routes, _ := spacesaving.New(routesListed) // which is in range
-	return &Collector{routes: routes}
-}
+func New() *Collector { return new(Collector) }
 
 // Accounts returns the accounts for a proxy to write to: it knows how each of its requests
 // ended. From then on events count no fates, except what gates that observe would reject.
@@ -65,13 +56,9 @@ func (c *Collector) Accounts() *accounts.Book {
 // Observe implements [spillway.Observer].
 func (c *Collector) Observe(e spillway.Event) {
 	class := e.Call.Criticality.Index()
-	kind := c.events.Add(&e)
+	kind := c.clusters.add(routes.ClusterOf(e.Call.Key), &e)
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
 		c.latency[role].add(e.Latency)
-	}
-	if e.Rejected && e.Mode == spillway.ModeEnforce {
-		c.routes.Add(e.Call.Key, uint8(e.Reason))
-		c.clusters.add(routes.ClusterOf(e.Call.Key))
 	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
@@ -144,9 +131,7 @@ type Totals struct {
 	Booked    bool
 	Offered   uint64 // where booked
 	Events    telemetry.Totals
-	Routes    []spacesaving.Count
-	Unlisted  uint64 // rejections of other routes
-	Clusters  map[string]uint64
+	Rejected  map[string]uint64 // requests, by cluster
 	Fates     [fateCount][spillway.Criticalities]uint64
 	Retries   uint64
 	Latency   [len(telemetry.Roles)]Counts
@@ -157,9 +142,13 @@ type Totals struct {
 // Read returns what was counted so far. Counting goes on meanwhile, so sums may be off by the
 // requests of that moment.
 func (c *Collector) Read() *Totals {
-	t := &Totals{Clusters: c.clusters.read(), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
-	c.events.Read(&t.Events)
-	t.Routes, t.Unlisted = c.routes.Read()
+	t := &Totals{Rejected: make(map[string]uint64), Retries: c.retries.Load(), Slowest: time.Duration(c.slowest.Swap(0))}
+	c.clusters.each(func(name string, x *cluster) {
+		t.Rejected[name] = x.rejected.Load()
+		var events telemetry.Totals
+		x.events.Read(&events)
+		t.Events.Add(&events)
+	})
 	for fate := range c.fates {
 		for class := range c.fates[fate] {
 			t.Fates[fate][class] = c.fates[fate][class].Load()
@@ -173,6 +162,23 @@ func (c *Collector) Read() *Totals {
 	}
 	c.deadlines.read(&t.Deadlines)
 	return t
+}
+
+// Details are the counts that are kept for metrics only: there is one for each cluster and route.
+type Details struct {
+	Events map[string]*telemetry.Totals // by cluster
+	Places []accounts.PlaceTotal
+}
+
+// Details returns what was counted so far, as Read does.
+func (c *Collector) Details() (d Details) {
+	d.Events = make(map[string]*telemetry.Totals)
+	c.clusters.each(func(name string, x *cluster) {
+		d.Events[name] = new(telemetry.Totals)
+		x.events.Read(d.Events[name])
+	})
+	d.Places = c.accounts.Places()
+	return d
 }
 
 // fateIn are the fates of accounts.

@@ -43,8 +43,8 @@ func (k *checker) check() {
 	k.oneOf("log.format", c.Log.Format, "text", "json")
 	k.access()
 	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	if !(c.Log.Refusals <= 1e6) {
-		k.failf("log.refusals_per_second", "is %v, must be at most 1e6", c.Log.Refusals)
+	if !(c.Log.Rejections <= 1e6) {
+		k.failf("log.rejections_per_second", "is %v, must be at most 1e6", c.Log.Rejections)
 	}
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))

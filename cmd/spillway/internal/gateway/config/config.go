@@ -38,9 +38,9 @@ type Admin struct {
 type Log struct {
 	Format string `yaml:"format" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
 	Level  string `yaml:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
-	// Refusals bounds what an overload writes.
-	Refusals float64 `yaml:"refusals_per_second" jsonschema_description:"How many refused requests are written at most; those left out are counted. 0 is 1, negative is none."`
-	Access   *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
+	// Rejections bounds what an overload writes.
+	Rejections float64 `yaml:"rejections_per_second" jsonschema_description:"Most lines per second for rejected requests, for each reason; lines left out are counted. 0 is 1, negative is none."`
+	Access     *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
 }
 
 // Mode is the mode of a gate; empty means the mode of [Config].

@@ -149,7 +149,7 @@ func TestWrongFiles(t *testing.T) {
 		"exactly nothing":     {"- cluster: web", "- {cluster: web, exact: true}", "routes[2].exact is true, but there is no path"},
 		"wrong log format":    {"drain_timeout: 10s", "log: {format: xml}", `proxy.yaml:2: log.format is "xml", must be text or json`},
 		"wrong log level":     {"drain_timeout: 10s", "log: {level: all}", `log.level is "all", must be debug or info or warn or error`},
-		"wrong log rate":      {"drain_timeout: 10s", "log: {refusals_per_second: .nan}", `log.refusals_per_second is NaN, must be at most 1e6`},
+		"wrong log rate":      {"drain_timeout: 10s", "log: {rejections_per_second: .nan}", `log.rejections_per_second is NaN, must be at most 1e6`},
 		"empty":               {full, "", `proxy.yaml:1: listeners is missing`},
 		"header with a space": {"X-Team", "X Team", `routes[0].customer.header is "X Team"`},
 	} {

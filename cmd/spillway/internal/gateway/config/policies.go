@@ -241,7 +241,7 @@ func (c *Config) Defaulted() *Config {
 	fill(&d.DrainTimeout, 30*time.Second)
 	fill(&d.Log.Format, "text")
 	fill(&d.Log.Level, "info")
-	fill(&d.Log.Refusals, 1)
+	fill(&d.Log.Rejections, 1)
 	d.Log.Access = c.Log.Access.defaulted()
 	d.Otel = c.Otel.defaulted()
 	d.Listeners = make([]Listener, 0, len(c.Listeners))

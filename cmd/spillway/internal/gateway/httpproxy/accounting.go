@@ -135,10 +135,22 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 		n.take(&e)
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
 		b.book.Begin()
-		b.book.End(accounts.End{Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality})
+		b.book.End(accounts.End{
+			Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.book.At(placeOf(b.listener, e.Call.Key)),
+		})
 		e.Context = b.sourced(e.Context)
 	}
 	b.next.Observe(e)
+}
+
+// placeOf returns the place of the requests of a listener with a limit key; no route matches
+// those without one.
+func placeOf(listener, limitKey string) accounts.Place {
+	if limitKey == "" {
+		return accounts.Place{Listener: listener}
+	}
+	cluster, route := decisions.Split(limitKey)
+	return accounts.Place{Listener: listener, Cluster: cluster, Route: route}
 }
 
 // sourced returns the context of a rejection with its source, if the head of the request is known.

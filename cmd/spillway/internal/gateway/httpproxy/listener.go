@@ -30,8 +30,9 @@ type settings struct {
 	config   *config.Listener
 	internal bool
 	table    *routes.Table
-	targets  []target        // of its routes, in their order
-	bounds   *clients.Bounds // of requests that no route matches
+	targets  []target         // of its routes, in their order
+	bounds   *clients.Bounds  // of requests that no route matches
+	counts   *accounts.Counts // likewise; nil until the settings are in use
 	peers    []netip.Prefix
 	tls      *tls.Config // nil: in the clear
 }
@@ -42,6 +43,15 @@ type target struct {
 
 	gate   *gate
 	bounds *clients.Bounds
+	counts *accounts.Counts // nil until the settings are in use
+}
+
+// count has the requests of the listener counted in book, by route.
+func (s *settings) count(book *accounts.Book) {
+	s.counts = book.At(placeOf(s.config.Name, ""))
+	for i := range s.targets {
+		s.targets[i].counts = book.At(placeOf(s.config.Name, s.targets[i].LimitKey))
+	}
 }
 
 // alike reports whether a listener with these settings can adopt the settings o without a
@@ -222,6 +232,9 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		_, broken := errors.AsType[*clients.BodyError](context.Cause(r.Context()))
 		end := a.close(broken || came.Err() != nil, cut)
+		if end.At = s.counts; a.to != nil {
+			end.At = a.to.counts
+		}
 		l.book.End(end)
 		if end.Account == accounts.Rejected && end.Reason >= accounts.MaxRequests {
 			a.decided(end)

@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
@@ -219,6 +220,7 @@ type Stats struct {
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
 	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
+	AccessLog lines.Stats
 }
 
 // GateStats is a snapshot of the gate of a listener and a cluster.
@@ -238,7 +240,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats),
-		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats),
+		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats), AccessLog: p.access.Load().Stats(),
 	}
 	for name, l := range p.listeners {
 		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.Stats()

@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -101,7 +102,7 @@ func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 				return nil, err
 			}
 		}
-		s.targets = append(s.targets, target{r, n.gates[key], clients.BoundsOf(l, r.Config)})
+		s.targets = append(s.targets, target{r, n.gates[key], clients.BoundsOf(l, r.Config), nil})
 	}
 	return s, nil
 }
@@ -164,6 +165,9 @@ func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config
 
 // commit applies a configuration.
 func (p *Proxy) commit(n *next) {
+	for _, name := range slices.Sorted(maps.Keys(n.settings)) {
+		n.settings[name].count(p.book)
+	}
 	for name, u := range n.upstreams {
 		p.impossible(n.clusters[name].replace(p.base, p.logger, u)) // it was checked
 	}

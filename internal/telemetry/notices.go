@@ -1,0 +1,16 @@
+package telemetry
+
+// The kinds of notices: values of the label kind.
+const (
+	NoticeStarved   = "process_starved"     // this process lacks processor time
+	NoticeEndpoints = "endpoints_down"      // some, but not all, of a cluster
+	NoticeMongoDB   = "mongodb_unreachable" // the servers of a MongoDB listener
+	NoticeExpired   = "certificate_expired" // of a listener
+	NoticeExpires   = "certificate_expires" // within three days
+	NoticeReload    = "reload_failed"
+	NoticeLog       = "log_lost" // lines of a log cannot be written
+	NoticeClock     = "clock_step"
+)
+
+// Notices are all kinds of notices.
+var Notices = []string{NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock}
