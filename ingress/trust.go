@@ -86,6 +86,8 @@ type Trust struct {
 	// MaxTimeout bounds how far away a deadline may be. Zero means an hour; it
 	// must be 1 ms to 24 h.
 	MaxTimeout time.Duration
+	// Reasons says how much of the reason for a rejection the client learns.
+	Reasons Reasons
 }
 
 func (t Trust) withDefaults() (Trust, error) {
@@ -95,6 +97,8 @@ func (t Trust) withDefaults() (Trust, error) {
 	switch {
 	case t.Boundary > Internal:
 		return t, invalid.Field("ingress", "Trust.Boundary", t.Boundary, "Edge or Internal")
+	case t.Reasons > ReasonsFull:
+		return t, invalid.Field("ingress", "Trust.Reasons", t.Reasons, "one of the four")
 	case !t.DefaultMax.Valid():
 		return t, invalid.Field("ingress", "Trust.DefaultMax", t.DefaultMax, "one of the four")
 	case t.MaxTimeout < time.Millisecond || t.MaxTimeout > 24*time.Hour:

@@ -45,7 +45,7 @@ func TestAcceptRatioInAnswers(t *testing.T) {
 		var early head
 		why := h.ingress.RejectAt(t.Context(), now, &spillway.Call{Criticality: spillway.Sheddable}, new(ratelimit.Caller))
 		if why.Rejected() && (why.AcceptRatio == "0") != (row.trust.Boundary == ingress.Internal) {
-			t.Errorf("an early refusal says %q", early.refusal(&why))
+			t.Errorf("an early refusal says %q", early.refusal(&why, h.wordingOf(&why), nil))
 		}
 	}
 }

@@ -165,33 +165,36 @@ func (x *head) add(key, value string) {
 	}
 }
 
-// refusal returns the complete answer for why, as bytes of HTTP/1.1, with the headers of
-// answerTo. Only the Date is missing, which is optional in such an answer.
-func (x *head) refusal(why *ingress.Rejection) []byte {
+// refusal returns the complete answer for why to a request with a method, as bytes of HTTP/1.1, with
+// the headers of answerTo. Only the Date is missing, which is optional in such an answer.
+func (x *head) refusal(why *ingress.Rejection, text *wording, method []byte) []byte {
 	b := x.answer[:0]
 	switch {
 	case why.Outcome == spillway.OutcomeOverQuota:
-		b = append(append(append(b, overQuota...), valueUsedUp[0]...), ";t="...)
+		b = append(append(append(b, overQuota...), text.fields...), quotaUsed...)
 		b = append(append(b, seconds(why.RetryAfter)...), crlf...)
 		b = appendRetryAfter(b, why.RetryAfter)
 	case why.DontRetry:
-		b = append(b, overloaded+headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
+		b = append(append(append(b, overloaded...), text.fields...), headerScope+": service\r\n"+headerShouldRetry+": false\r\n"...)
 	default:
-		b = append(b, overloaded+headerScope+": task\r\n"...)
+		b = append(append(append(b, overloaded...), text.fields...), headerScope+": task\r\n"...)
 		b = appendRetryAfter(b, why.RetryAfter)
 	}
 	if why.AcceptRatio != "" {
 		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
 	}
 	b = append(b, crlf...)
+	if string(method) != http.MethodHead {
+		b = append(b, text.body...)
+	}
 	x.answer = b
 	return b
 }
 
 const (
-	overloaded = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n" + headerOverloaded + ": true\r\n"
-	overQuota  = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n" + headerScope + ": customer\r\n" +
-		headerRateLimited + ": true\r\n" + headerRateLimit + ": "
+	overloaded = "HTTP/1.1 503 Service Unavailable\r\n" + headerOverloaded + ": true\r\n"
+	overQuota  = "HTTP/1.1 429 Too Many Requests\r\n" + headerScope + ": customer\r\n" + headerRateLimited + ": true\r\n"
+	quotaUsed  = headerRateLimit + `: "quota";r=0;t=`
 )
 
 func appendRetryAfter(b []byte, d time.Duration) []byte {

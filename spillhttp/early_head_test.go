@@ -76,20 +76,27 @@ func TestFrame(t *testing.T) {
 
 func TestRefusalBytes(t *testing.T) {
 	x := heads.Get().(*head)
+	const told = "X-Overload-Reason: overload\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 19\r\n"
 	for want, why := range map[string]ingress.Rejection{
-		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: task\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\n": {
+		"HTTP/1.1 503 Service Unavailable\r\nX-Envoy-Overloaded: true\r\n" + told + "X-Overload-Scope: task\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\n\r\nrejected: overload\n": {
 			Outcome: spillway.OutcomeOverloaded, RetryAfter: 1250 * time.Millisecond,
 		},
-		"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nX-Envoy-Overloaded: true\r\nX-Overload-Scope: service\r\nX-Should-Retry: false\r\n\r\n": {
+		"HTTP/1.1 503 Service Unavailable\r\nX-Envoy-Overloaded: true\r\n" + told + "X-Overload-Scope: service\r\nX-Should-Retry: false\r\n\r\nrejected: overload\n": {
 			Outcome: spillway.OutcomeOverloaded, RetryAfter: time.Second, DontRetry: true,
 		},
-		"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nX-Overload-Scope: customer\r\nX-Envoy-Ratelimited: true\r\n" +
-			"Ratelimit: \"quota\";r=0;t=2\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\nX-Request-Accept-Ratio: 0.50\r\n\r\n": {
+		"HTTP/1.1 429 Too Many Requests\r\nX-Overload-Scope: customer\r\nX-Envoy-Ratelimited: true\r\n" +
+			"X-Overload-Reason: quota\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 16\r\n" +
+			"Ratelimit: \"quota\";r=0;t=2\r\nRetry-After: 2\r\nRetry-After-Ms: 1250\r\nX-Request-Accept-Ratio: 0.50\r\n\r\nrejected: quota\n": {
 			Outcome: spillway.OutcomeOverQuota, RetryAfter: 1250 * time.Millisecond, AcceptRatio: "0.50",
 		},
 	} {
-		if got := string(x.refusal(&why)); got != want {
+		text := wordingOf(ingress.ReasonsCoarse, &why)
+		if got := string(x.refusal(&why, text, []byte("GET"))); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+		head, _, _ := strings.Cut(want, "rejected:")
+		if got := string(x.refusal(&why, text, []byte("HEAD"))); got != head {
+			t.Errorf("HEAD: %q, want %q", got, head)
 		}
 	}
 }

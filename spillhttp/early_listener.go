@@ -221,7 +221,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 		return false, nil
 	}
 	if err = c.beginStreak(now, x); err == nil {
-		_, err = c.Conn.Write(x.refusal(&why))
+		_, err = c.Conn.Write(x.refusal(&why, c.handler.wordingOf(&why), b[:x.method]))
 	}
 	return true, err
 }

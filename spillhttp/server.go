@@ -282,7 +282,7 @@ func (h *Handler) refuse(now time.Time, w http.ResponseWriter, r *http.Request, 
 			w.Header()["Connection"] = valueClose // with HTTP/2, net/http makes it a GOAWAY
 		}
 	}
-	refuse(w, r, why)
+	refuse(w, r, why, h.wordingOf(why))
 	if r.ProtoMajor == 1 && incomplete(r) {
 		// net/http reads what is left of a short body before it answers. What does not
 		// come at once costs the connection.

@@ -27,11 +27,7 @@ var (
 	valueNoRetry  = []string{"-1"}
 	grpcBusy      = []string{"14"} // UNAVAILABLE
 	grpcExhausted = []string{"8"}  // RESOURCE_EXHAUSTED
-	grpcMessages  = [...][]string{
-		spillway.OutcomeOverloaded: {"overloaded"},
-		spillway.OutcomeOverQuota:  {"over quota"},
-		spillway.OutcomeAbandoned:  {"no place became free in time"},
-	}
+	valueText     = []string{"text/plain; charset=utf-8"}
 )
 
 // Reject answers a request as a [Handler] does when it rejects one: in the form of its
@@ -47,27 +43,34 @@ func Reject(w http.ResponseWriter, r *http.Request, why ingress.Rejection) {
 	if why.Outcome == 0 {
 		why.Outcome = spillway.OutcomeOverloaded
 	}
-	refuse(w, r, &why)
+	refuse(w, r, &why, wordingOf(ingress.ReasonsCoarse, &why))
 }
 
-// refuse writes the answer to a request that is rejected. There is no body, as clients would
-// not read one.
-func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection) {
+// refuse writes the answer to a request that is rejected. The body is one line for people; programs
+// find all of it in the headers.
+func refuse(w http.ResponseWriter, r *http.Request, why *ingress.Rejection, text *wording) {
 	if r.ProtoMajor >= 2 && isGRPC(first(r.Header, "Content-Type")) {
-		refuseGRPC(w, why)
+		refuseGRPC(w, why, text)
 		return
 	}
 	h := w.Header()
-	status := answerTo(h, why)
+	status := answerTo(h, why, text)
 	if unread(r) {
 		h["Connection"] = valueClose
 	}
 	w.WriteHeader(status)
+	if text.body != nil {
+		_, _ = w.Write(text.body) // net/http drops it for HEAD; who has left does not read it
+	}
 }
 
 // answerTo adds the headers of a rejection to h, and returns its status.
-func answerTo(h http.Header, why *ingress.Rejection) (status int) {
-	h["Content-Length"] = valueZero
+func answerTo(h http.Header, why *ingress.Rejection, text *wording) (status int) {
+	h["Content-Length"] = text.length
+	if text.reason != nil {
+		h[headerReason] = text.reason
+		h["Content-Type"] = valueText
+	}
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
 	}
@@ -105,14 +108,17 @@ func seconds(d time.Duration) string {
 
 // refuseGRPC answers a gRPC call: a status instead of headers, with nothing after it. Only
 // from such an answer do clients read the retry delay.
-func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection) {
+func refuseGRPC(w http.ResponseWriter, why *ingress.Rejection, text *wording) {
 	h := w.Header()
 	h["Content-Type"] = valueGRPC
 	h[headerGRPCStatus] = grpcBusy
 	if why.Outcome == spillway.OutcomeOverQuota {
 		h[headerGRPCStatus] = grpcExhausted
 	}
-	h[headerGRPCMessage] = grpcMessages[why.Outcome]
+	h[headerGRPCMessage] = text.message
+	if text.reason != nil {
+		h[headerReason] = text.reason
+	}
 	if s := why.Scope(); s != fault.ScopeUnknown {
 		h[headerScope] = valueScopes[s]
 	}

@@ -35,16 +35,16 @@ func TestRefusals(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"overloaded", calm, false, 503, "Content-Length: 0, Retry-After: 1, Retry-After-Ms: 750, X-Envoy-Overloaded: true, X-Overload-Scope: task"},
-		{"rate limit", limited, false, 503, "Content-Length: 0, Retry-After: T, Retry-After-Ms: T, X-Envoy-Overloaded: true, X-Overload-Scope: task"},
-		{"don't retry", storm, false, 503, "Content-Length: 0, X-Envoy-Overloaded: true, X-Overload-Scope: service, X-Should-Retry: false"},
+		{"overloaded", calm, false, 503, "Content-Length: 22, Content-Type: text/plain; charset=utf-8, Retry-After: 1, Retry-After-Ms: 750, X-Envoy-Overloaded: true, X-Overload-Reason: utilization, X-Overload-Scope: task"},
+		{"rate limit", limited, false, 503, "Content-Length: 19, Content-Type: text/plain; charset=utf-8, Retry-After: T, Retry-After-Ms: T, X-Envoy-Overloaded: true, X-Overload-Reason: overload, X-Overload-Scope: task"},
+		{"don't retry", storm, false, 503, "Content-Length: 22, Content-Type: text/plain; charset=utf-8, X-Envoy-Overloaded: true, X-Overload-Reason: utilization, X-Overload-Scope: service, X-Should-Retry: false"},
 		{
 			"quota", over, false, 429,
-			`Content-Length: 0, Ratelimit: "quota";r=0;t=T, Retry-After: T, Retry-After-Ms: T, X-Envoy-Ratelimited: true, X-Overload-Scope: customer`,
+			`Content-Length: 16, Content-Type: text/plain; charset=utf-8, Ratelimit: "quota";r=0;t=T, Retry-After: T, Retry-After-Ms: T, X-Envoy-Ratelimited: true, X-Overload-Reason: quota, X-Overload-Scope: customer`,
 		},
-		{"overloaded", calm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded, Grpc-Retry-Pushback-Ms: 750, Grpc-Status: 14, X-Overload-Scope: task"},
-		{"don't retry", storm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded, Grpc-Retry-Pushback-Ms: -1, Grpc-Status: 14, X-Overload-Scope: service"},
-		{"quota", over, true, 200, "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Retry-Pushback-Ms: T, Grpc-Status: 8, X-Overload-Scope: customer"},
+		{"overloaded", calm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded (utilization), Grpc-Retry-Pushback-Ms: 750, Grpc-Status: 14, X-Overload-Reason: utilization, X-Overload-Scope: task"},
+		{"don't retry", storm, true, 200, "Content-Type: application/grpc, Grpc-Message: overloaded (utilization), Grpc-Retry-Pushback-Ms: -1, Grpc-Status: 14, X-Overload-Reason: utilization, X-Overload-Scope: service"},
+		{"quota", over, true, 200, "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Retry-Pushback-Ms: T, Grpc-Status: 8, X-Overload-Reason: quota, X-Overload-Scope: customer"},
 	} {
 		t.Run(fmt.Sprintf("%s, grpc %v", row.name, row.grpc), func(t *testing.T) {
 			h := mustHandler(t, bare, row.config, HandlerConfig{})
@@ -58,7 +58,7 @@ func TestRefusals(t *testing.T) {
 				}
 				h.ServeHTTP(w, r)
 			}
-			if got := headerText(w.Header()); w.Code != row.status || !alike(got, row.want) || w.Body.Len() > 0 {
+			if got := headerText(w.Header()); w.Code != row.status || !alike(got, row.want) || row.grpc != (w.Body.Len() == 0) {
 				t.Errorf("%d %s, want %d %s", w.Code, got, row.status, row.want)
 			}
 			if status, ok := failureOf(w.Code, w.Header(), time.Now()); !ok || !status.Overload {
@@ -100,7 +100,7 @@ func TestRefusedGRPC(t *testing.T) {
 		s := open(t, "h2c", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			calls++
 			_, _ = io.Copy(io.Discard, r.Body)
-			refuse(w, r, &ingress.Rejection{Outcome: spillway.OutcomeOverloaded, RetryAfter: 2 * time.Second, DontRetry: calls > 1})
+			Reject(w, r, ingress.Rejection{RetryAfter: 2 * time.Second, DontRetry: calls > 1})
 		}), false)
 		defer s.close()
 		client := mustTransport(t, TransportConfig{Base: s.base, Egress: eager})
@@ -179,7 +179,7 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 				return
 			}
 			got := readAll(t, resp)
-			if resp.StatusCode != want+len(got)%3 || want == 200 && got != body {
+			if served := resp.StatusCode == want+len(got)%3 && got == body; want == 200 && !served || want == 503 && (resp.StatusCode != 503 || got != "rejected: overload\n") {
 				t.Errorf("%v: %d with %d bytes", class, resp.StatusCode, len(got))
 			}
 		}
@@ -209,8 +209,8 @@ func TestRefuse(t *testing.T) {
 		}
 	}
 	for contentType, want := range map[string]string{ // a time that nobody knows is not told
-		"":                 `Content-Length: 0, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true, X-Overload-Scope: customer`,
-		"application/grpc": "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Status: 8, X-Overload-Scope: customer",
+		"":                 `Content-Length: 16, Content-Type: text/plain; charset=utf-8, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true, X-Overload-Reason: quota, X-Overload-Scope: customer`,
+		"application/grpc": "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Status: 8, X-Overload-Reason: quota, X-Overload-Scope: customer",
 	} {
 		r := incoming(t)
 		r.Header.Set("Content-Type", contentType)

@@ -27,7 +27,8 @@ const (
 	headerRetryAfter   = "Retry-After"
 	headerRetryAfterMs = "Retry-After-Ms"
 	headerOverloaded   = "X-Envoy-Overloaded"
-	headerScope        = "X-Overload-Scope" // task, service or customer: our own
+	headerScope        = "X-Overload-Scope"  // task, service or customer: our own
+	headerReason       = "X-Overload-Reason" // overload, quota, or the Reason: our own
 	headerRateLimited  = "X-Envoy-Ratelimited"
 	headerShouldRetry  = "X-Should-Retry"
 	headerStripe       = "Stripe-Should-Retry"

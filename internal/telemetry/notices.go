@@ -10,7 +10,8 @@ const (
 	NoticeReload    = "reload_failed"
 	NoticeLog       = "log_lost" // lines of a log cannot be written
 	NoticeClock     = "clock_step"
+	NoticeLimit     = "limit_unusual" // a limit has left its usual range
 )
 
 // Notices are all kinds of notices.
-var Notices = []string{NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock}
+var Notices = []string{NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit}

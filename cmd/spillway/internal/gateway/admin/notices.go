@@ -84,7 +84,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	for i := range st.Limits {
 		if x := &st.Limits[i]; x.Odd {
 			headline, text := x.Notice(grouped)
-			all = append(all, Notice{Headline: headline, Text: text})
+			all = append(all, Notice{Kind: telemetry.NoticeLimit, Headline: headline, Text: text})
 		}
 	}
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {

@@ -177,6 +177,7 @@ func (k *checker) address(field, address string, free bool) {
 func (k *checker) listener(at string, l *Listener) {
 	k.address(at+".address", l.Address, true)
 	k.oneOf(at+".boundary", l.Boundary, "edge", "internal")
+	k.oneOf(at+".rejection_reasons", l.Reasons, "none", "coarse", "full")
 	for name, class := range l.Callers {
 		k.class(at+".callers."+name, class)
 		if !claims.IsIdentity(name) {

@@ -81,6 +81,7 @@ type Listener struct {
 	Callers    map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate with its type, at an internal boundary: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. A certificate with several URIs has no name."`
 	Peers      []string         `yaml:"peers" jsonschema_description:"Networks that may connect, such as 10.0.0.0/8; connections from others are reset. Without any, all may. An internal boundary needs these or tls.client_ca."`
 	Others     Class            `yaml:"others" jsonschema_description:"The highest class of all other callers; the default is CRITICAL."`
+	Reasons    string           `yaml:"rejection_reasons" jsonschema:"enum=none,enum=coarse,enum=full" jsonschema_description:"How much of the reason a rejected client learns, in the header X-Overload-Reason and in the body: none, coarse (overload or quota) or full (such as queue_full). The default is coarse at an edge and full at an internal boundary."`
 	MaxTimeout time.Duration    `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
 	TLS        *ServerTLS       `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 

@@ -69,12 +69,22 @@ func (c *Config) quota(all *ingress.Config, q *Quota) {
 	}
 }
 
+// reasonsNamed are the values of Listener.Reasons.
+var reasonsNamed = map[string]ingress.Reasons{"none": ingress.ReasonsNone, "coarse": ingress.ReasonsCoarse, "full": ingress.ReasonsFull}
+
+// Discloses returns how much of the reason clients of l learn when they are rejected.
+func (l *Listener) Discloses() ingress.Reasons {
+	t := l.trust()
+	return t.Discloses()
+}
+
 func (l *Listener) trust() ingress.Trust {
 	t := ingress.Trust{MaxTimeout: l.MaxTimeout}
 	if l.Boundary == "internal" {
 		t.Boundary = ingress.Internal
 	}
 	t.DefaultMax, _ = l.Others.Criticality() // Check has seen that it is one, or empty
+	t.Reasons = reasonsNamed[l.Reasons]
 	for name, class := range l.Callers {
 		if t.MaxByIdentity == nil {
 			t.MaxByIdentity = make(map[string]spillway.Criticality, len(l.Callers))

@@ -90,6 +90,10 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	h := w.Header()
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
+	reason := disclosed(r, a, err)
+	if reason != "" {
+		h[reasonHeader] = []string{reason}
+	}
 	if media.IsGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}

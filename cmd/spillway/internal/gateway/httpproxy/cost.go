@@ -44,6 +44,7 @@ func admissionCost(q *config.Quota) float64 {
 // received takes the report of the cost out of an answer, and charges it where the cluster may
 // report costs. It returns an error for an answer that must not be passed on.
 func (g *gate) received(resp *http.Response) error {
+	g.settings.Load().conceal(resp)
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
 	a := accountingOf(resp.Request.Context())

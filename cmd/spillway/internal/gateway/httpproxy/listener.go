@@ -27,14 +27,15 @@ import (
 // settings are the settings that can change while a listener serves. They are replaced as a
 // whole.
 type settings struct {
-	config   *config.Listener
-	internal bool
-	table    *routes.Table
-	targets  []target         // of its routes, in their order
-	bounds   *clients.Bounds  // of requests that no route matches
-	counts   *accounts.Counts // likewise; nil until the settings are in use
-	peers    []netip.Prefix
-	tls      *tls.Config // nil: in the clear
+	config    *config.Listener
+	internal  bool
+	table     *routes.Table
+	targets   []target         // of its routes, in their order
+	discloses ingress.Reasons  // why a request is rejected
+	bounds    *clients.Bounds  // of requests that no route matches
+	counts    *accounts.Counts // likewise; nil until the settings are in use
+	peers     []netip.Prefix
+	tls       *tls.Config // nil: in the clear
 }
 
 // A target is a route with its gate and bounds.

@@ -92,7 +92,7 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 // makeSettings makes the settings of a listener without its certificates, and its gates.
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 	s := &settings{
-		config: l, internal: l.Boundary == "internal", table: routes.New(n.config, l),
+		config: l, internal: l.Boundary == "internal", discloses: l.Discloses(), table: routes.New(n.config, l),
 		bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks(),
 	}
 	for _, r := range s.table.All() {
