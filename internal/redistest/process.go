@@ -44,7 +44,8 @@ func (p *Process) Socket() string { return filepath.Join(p.dir, "s") }
 // Run starts the server again after Kill, and returns when it answers.
 func (p *Process) Run(t *testing.T) {
 	t.Helper()
-	p.cmd = exec.Command(p.path, "--port", "0", "--unixsocket", p.Socket(), "--dir", p.dir, "--appendonly", "yes", "--save", "") //nolint:gosec // a server that is installed
+	p.cmd = exec.Command(p.path, "--port", "0", "--unixsocket", p.Socket(), //nolint:gosec // a server that is installed
+		"--dir", p.dir, "--appendonly", "yes", "--save", "")
 	p.cmd.Args = append(p.cmd.Args, p.options...)
 	p.cmd.Args[0] = "redis-server"
 	if err := p.cmd.Start(); err != nil {
