@@ -82,7 +82,8 @@ func Parse(text string) (Report, bool) {
 func of(m *orcapb.OrcaLoadReport) Report {
 	r := Report{CPU: load(m.GetCpuUtilization()), Application: load(m.GetApplicationUtilization()), RPS: load(m.GetRpsFractional()), EPS: load(m.GetEps())}
 	if r.RPS == 0 {
-		r.RPS = float64(m.GetRps()) //nolint:staticcheck // older endpoints send it
+		//lint:ignore SA1019 older endpoints send it
+		r.RPS = float64(m.GetRps()) //nolint:staticcheck // the same
 	}
 	return r
 }
@@ -112,7 +113,8 @@ func ofText(text string) (Report, bool) {
 		case "application_utilization":
 			m.ApplicationUtilization = number
 		case "rps":
-			m.Rps = uint64(min(load(number), math.MaxInt64)) //nolint:staticcheck // older endpoints send it
+			//lint:ignore SA1019 older endpoints send it
+			m.Rps = uint64(min(load(number), math.MaxInt64)) //nolint:staticcheck // the same
 		case "rps_fractional":
 			m.RpsFractional = number
 		case "eps":
