@@ -65,7 +65,7 @@ func (f *filter) learn(x []float64, y float64) {
 		variance += float64(px[i] * x[i])
 		e -= float64(x[i] * f.cost[i])
 	}
-	noise := float64(f.noise*f.spread(x, y)) + f.tick*f.tick
+	noise := float64(f.noise*f.spread(x, y)) + float64(f.tick*f.tick)
 	total := variance + noise
 	surprise := float64(e*e) / total
 	explained := surprise <= f.limit*f.limit
@@ -79,7 +79,7 @@ func (f *filter) learn(x []float64, y float64) {
 		}
 		row[i] = max(row[i], 0)
 	}
-	f.noise += float64(f.noiseRate*f.noise*noise/total) * (min(surprise, f.limit*f.limit) - 1)
+	f.noise += float64(float64(f.noiseRate*f.noise*noise/total) * (min(surprise, float64(f.limit*f.limit)) - 1))
 	f.noise = min(max(f.noise, f.leastNoise), f.mostNoise)
 	f.project(len(x))
 	f.disagree(x, y, explained, e > 0)

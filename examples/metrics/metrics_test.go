@@ -46,7 +46,7 @@ func table(t *testing.T) (rows []row) {
 		code := func(i int) string { return strings.Trim(strings.TrimPrefix(cells[i], "| "), "`") }
 		r := row{prometheus: code(0), otel: code(1), kind: cells[2], unit: code(3), meaning: strings.TrimSuffix(cells[6], " |")}
 		if cells[4] != "" {
-			r.labels = strings.Split(cells[4], ", ")
+			r.labels = slices.DeleteFunc(strings.Split(cells[4], ", "), func(label string) bool { return strings.HasSuffix(label, " (proxy)") })
 		}
 		slices.Sort(r.labels)
 		rows = append(rows, r)
