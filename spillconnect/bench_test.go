@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// A handlerRequest is a request as a handler gets it: connect.NewRequest makes those of clients.
+// A handlerRequest is a request as a handler gets it: connect.NewRequest makes requests of clients.
 type handlerRequest struct {
 	*connect.Request[message]
 	spec connect.Spec

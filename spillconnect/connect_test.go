@@ -24,7 +24,7 @@ type message = wrapperspb.StringValue
 
 const procedure = "/test.v1.Echo/Say"
 
-// protocols are those of connect-go.
+// protocols are the ones that connect-go speaks.
 var protocols = map[string][]connect.ClientOption{
 	"connect":  nil,
 	"gRPC":     {connect.WithGRPC()},

@@ -1,4 +1,4 @@
-// Package clamp has operators of all kinds, some of which its tests do not hold.
+// Package clamp has operators of all kinds. Its tests miss mutants of some.
 package clamp
 
 import "time"

@@ -1,4 +1,4 @@
-// Package lines writes the lines of a log in a goroutine of its own, so that no caller waits for
+// Package lines writes the lines of a log in a separate goroutine, so that no caller waits for
 // a full disk or for a pipe whose reader has stopped.
 //
 // Lines wait in a queue of at most 1024 lines and 1 MiB. Lines are dropped and counted while the

@@ -58,7 +58,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	case !r.Compares():
 		verdict = "no comparison: this machine was too busy for the calls that a quota of requests admits"
 	case !r.Passed():
-		verdict = fmt.Sprintf("failed: the expensive customer uses %.2f of its share, want %v to %v; or cheap calls were rejected", learned, leastUse, mostUse)
+		verdict = fmt.Sprintf("failed: the expensive customer uses %.2f of its share, not %v to %v; or cheap calls were rejected", learned, leastUse, mostUse)
 	}
 	_, err := fmt.Fprintln(w, verdict)
 	return err
