@@ -165,7 +165,10 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 		h.looks.Store(lookOn)
 		s := open(t, protocol, h, early)
 		defer s.close()
-		body := strings.Repeat("x", 200_000)
+		body, reason := strings.Repeat("x", 200_000), "rejected: overload\n"
+		if protocol == "h2c" {
+			reason = ""
+		}
 		post := func(class spillway.Criticality, want int) {
 			t.Helper()
 			r := newRequest(t, t.Context(), http.MethodPost, strings.NewReader(body))
@@ -179,7 +182,7 @@ func TestRefusedBodiesHoldNothing(t *testing.T) {
 				return
 			}
 			got := readAll(t, resp)
-			if served := resp.StatusCode == want+len(got)%3 && got == body; want == 200 && !served || want == 503 && (resp.StatusCode != 503 || got != "rejected: overload\n") {
+			if served := resp.StatusCode == want+len(got)%3 && got == body; want == 200 && !served || want == 503 && (resp.StatusCode != 503 || got != reason) {
 				t.Errorf("%v: %d with %d bytes", class, resp.StatusCode, len(got))
 			}
 		}
@@ -208,17 +211,21 @@ func TestRefuse(t *testing.T) {
 			t.Errorf("%q: %d %v, want %d %v", contentType, got.Code, got.Header(), want.Code, want.Header())
 		}
 	}
-	for contentType, want := range map[string]string{ // a time that nobody knows is not told
-		"":                 `Content-Length: 16, Content-Type: text/plain; charset=utf-8, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true, X-Overload-Reason: quota, X-Overload-Scope: customer`,
-		"application/grpc": "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Status: 8, X-Overload-Reason: quota, X-Overload-Scope: customer",
+	for _, row := range []struct {
+		major                   int
+		contentType, want, body string
+	}{ // a time that is unknown is not sent
+		{1, "", `Content-Length: 16, Content-Type: text/plain; charset=utf-8, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true, X-Overload-Reason: quota, X-Overload-Scope: customer`, "rejected: quota\n"},
+		{2, "", `Content-Length: 0, Ratelimit: "quota";r=0, X-Envoy-Ratelimited: true, X-Overload-Reason: quota, X-Overload-Scope: customer`, ""},
+		{2, "application/grpc", "Content-Type: application/grpc, Grpc-Message: over quota, Grpc-Status: 8, X-Overload-Reason: quota, X-Overload-Scope: customer", ""},
 	} {
 		r := incoming(t)
-		r.Header.Set("Content-Type", contentType)
-		r.ProtoMajor = 2
+		r.Header.Set("Content-Type", row.contentType)
+		r.ProtoMajor = row.major
 		got := httptest.NewRecorder()
 		Reject(got, r, ingress.Rejection{Outcome: spillway.OutcomeOverQuota})
-		if headerText(got.Header()) != want {
-			t.Errorf("%q: %v, want %s", contentType, headerText(got.Header()), want)
+		if text := headerText(got.Header()); text != row.want || got.Body.String() != row.body {
+			t.Errorf("HTTP/%d, %q: %v %q, want %s %q", row.major, row.contentType, text, got.Body, row.want, row.body)
 		}
 	}
 }
