@@ -17,7 +17,7 @@ const (
 	maxKeys  = 32      // of an id that is remembered
 	maxBytes = 4096    // of these keys and their values
 	maxCalls = 1e9     // in one report: more is not counted
-	late     = 3       // intervals without a report, after which no use is assumed
+	late     = 3       // times the usual time between reports, after which no use is assumed
 	maxName  = 255     // of a customer, as in quota/fleet
 	maxID    = 1 << 16 // bytes of an id that is answered at all
 )
@@ -29,6 +29,7 @@ type bucket struct {
 	class    int
 	pending  []*rlqs.BucketId // without a place, and to be answered
 	reported time.Time        // when the last report came
+	period   time.Duration    // from the report before to the last one
 	counted  time.Time        // the last report whose calls are in rate
 	busy     time.Time        // when a report last had calls
 	calls    float64          // since counted
@@ -73,6 +74,9 @@ func (b *bucket) report(now time.Time, allowed, denied uint64, interval time.Dur
 	if b.counted.IsZero() {
 		b.counted, b.busy = now.Add(-interval), now // when it began is unknown
 	}
+	if !b.reported.IsZero() {
+		b.period = now.Sub(b.reported)
+	}
 	a, d := min(float64(allowed), maxCalls), min(float64(denied), maxCalls)
 	b.reported = now
 	b.calls += a + d
@@ -91,7 +95,7 @@ func (b *bucket) demand(now time.Time, dt, interval time.Duration) (wants, used 
 		used = b.allowed - b.assumed
 		b.calls, b.allowed, b.assumed, b.counted = 0, 0, 0, b.reported
 	}
-	if now.Sub(b.reported) > late*interval {
+	if now.Sub(b.reported) > late*max(interval, b.period) { // Envoys may report less often than that
 		b.rate, b.uses = 0, 0
 	}
 	since := min(dt, now.Sub(b.reported)).Seconds()

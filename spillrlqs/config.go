@@ -10,9 +10,9 @@ import (
 
 // Config configures a [Server].
 type Config struct {
-	// Fleet has the limits, and what else all tasks agree on. Its Interval must be at least
-	// the reporting_interval of the Envoys; zero means 1 s. Task names this server; empty
-	// means a random name.
+	// Fleet has the limits, and what else all tasks agree on. Its Interval should be about
+	// the reporting_interval of the Envoys: a shorter one costs more and follows demand no
+	// faster. Zero means 1 s. Task names this server; empty means a random name.
 	Fleet fleet.Config
 
 	// Board is where servers meet that serve the same limits. Nil means that this server

@@ -143,6 +143,17 @@ func TestEnvoysShareALimit(t *testing.T) {
 	}
 }
 
+// Envoys that report less often than the server syncs keep their demand in between.
+func TestReportsAreRarerThanSyncs(t *testing.T) {
+	long(t)
+	inBubble(t, func(t *testing.T) {
+		c := mail(1000)
+		c.Fleet.Interval = 200 * time.Millisecond
+		_, cc := start(t, c)
+		three(t, 60*time.Second, false, cc).check(t, 20, 60, 1.35)
+	})
+}
+
 // Two servers with one board hold their Envoys to one limit.
 func TestServersShareABoard(t *testing.T) {
 	long(t)
