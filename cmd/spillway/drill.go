@@ -16,7 +16,7 @@ type drillCommand struct {
 	drill.Config
 	output
 	Own    target.Config `embed:"" group:"Load on a service of your own; the flags above do not apply to it, but for --mix:"`
-	Quota  bool          `help:"Show a quota of requests beside one of learned processor time, for two customers; of the other flags only --seed and those of the output apply."`
+	Quota  bool          `help:"Compare a quota of requests with a quota of learned processor time, for two customers. Of the other flags only --seed, --output and --json-file apply."`
 	Proxy  bool          `help:"Protect by \"spillway proxy\" in front of the backend: --protect=proxy."`
 	Report string        `placeholder:"FILE.html" help:"Write a page with charts to FILE, which needs nothing but a browser."`
 }
@@ -29,7 +29,7 @@ func (drillCommand) Help() string {
 		"Close other programs that need the CPU.\n\n" +
 		"Exit status: 0 if Spillway kept its promise, 1 if it broke it, 2 for wrong usage, 3 if the machine is at fault, " +
 		"130 if interrupted; what was measured by then is shown and written.\n\n" +
-		"With --target=URL, a service of your own gets load in place of all that: from workers that wait for their answers, at a bounded rate. " +
+		"With --target=URL, a service of your own gets the load instead: from workers that wait for their answers, at a bounded rate. " +
 		"The result counts the answers of each criticality; the exit status is 1 if no request was served.\n\n" +
 		"With --quota, two customers with the same quota call a backend. A call of one takes 10 times as much processor time. " +
 		"The quota counts requests in a first run, and learned processor time in a second one."

@@ -202,18 +202,5 @@ func (t *Totals) book(all accounts.Totals) {
 	}
 }
 
-// fateOf returns the fate of a request with an outcome.
-func fateOf(o spillway.Outcome) int {
-	switch o {
-	case spillway.OutcomeServed:
-		return FateServed
-	case spillway.OutcomeTimedOut:
-		return FateLate
-	case spillway.OutcomeOverloaded, spillway.OutcomeOverQuota:
-		return FateDeclined
-	case spillway.OutcomeAbandoned, spillway.OutcomeNotStarted:
-		return FateLeft
-	default:
-		return FateFailed
-	}
-}
+// fateOf returns the fate of a request whose last attempt ended with an outcome.
+func fateOf(o spillway.Outcome) int { return fateIn[accounts.Upstream(o)] }

@@ -83,7 +83,7 @@ func of(m *orcapb.OrcaLoadReport) Report {
 	r := Report{CPU: load(m.GetCpuUtilization()), Application: load(m.GetApplicationUtilization()), RPS: load(m.GetRpsFractional()), EPS: load(m.GetEps())}
 	if r.RPS == 0 {
 		//lint:ignore SA1019 older endpoints send it
-		r.RPS = float64(m.GetRps()) //nolint:staticcheck // the same
+		r.RPS = float64(m.GetRps()) //nolint:staticcheck // older endpoints send it
 	}
 	return r
 }
@@ -114,7 +114,7 @@ func ofText(text string) (Report, bool) {
 			m.ApplicationUtilization = number
 		case "rps":
 			//lint:ignore SA1019 older endpoints send it
-			m.Rps = uint64(min(load(number), math.MaxInt64)) //nolint:staticcheck // the same
+			m.Rps = uint64(min(load(number), math.MaxInt64)) //nolint:staticcheck // older endpoints send it
 		case "rps_fractional":
 			m.RpsFractional = number
 		case "eps":

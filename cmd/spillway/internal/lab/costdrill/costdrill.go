@@ -126,7 +126,7 @@ func learned(ctx context.Context, client *http.Client, url string) (s cost.Stats
 	if err != nil {
 		return s, fmt.Errorf("asking for the learned costs: %w", err)
 	}
-	defer func() { _ = got.Body.Close() }()
+	defer func() { _ = got.Body.Close() }() // it was read to its end, or an error says why not
 	return s, json.NewDecoder(io.LimitReader(got.Body, 1<<20)).Decode(&s)
 }
 
@@ -175,7 +175,7 @@ func call(ctx context.Context, client *http.Client, url, customer string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = got.Body.Close() }()
+	defer func() { _ = got.Body.Close() }() // it was read to its end, or an error says why not
 	_, err = io.Copy(io.Discard, got.Body)
 	return err == nil && got.StatusCode == http.StatusOK
 }

@@ -74,6 +74,6 @@ func (b Backend) customers(costs *cost.Estimator) http.Handler {
 			rounds *= Expensive
 		}
 		burn(rounds)
-		_, _ = io.WriteString(w, "done\n")
+		_, _ = io.WriteString(w, "done\n") // a client that has left does not read it
 	})
 }

@@ -1,4 +1,4 @@
-// Package limits tells whether a limit that moves by itself has left its usual range.
+// Package limits reports whether a limit that moves by itself has left its usual range.
 package limits
 
 import (

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/tune"
+)
+
+// Levels implements [admin.Proxy].
+func (o *operators) Levels(now time.Time) admin.Levels {
+	c := o.config.Load().Defaulted()
+	s := o.proxy.Stats(now)
+	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
+	l.Mode = modeOf(c.Mode)
+	l.Notices, l.Changes = o.events.read(now)
+	o.logs(&l, s.AccessLog)
+	for i := range c.Listeners {
+		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
+			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RejectedTotal)
+			held := s.Clients[c.Listeners[i].Name]
+			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
+			l.Listeners = append(l.Listeners, level)
+		}
+	}
+	o.mongo(&l, c, s.Mongo)
+	for i := range c.Clusters {
+		x := &c.Clusters[i]
+		for j := range s.Gates {
+			if s.Gates[j].Cluster == x.Name {
+				l.Gates = append(l.Gates, gateLevel(&s.Gates[j], c.Ingress(&config.Listener{}, x)))
+			}
+		}
+		if stats, ok := s.Clusters[x.Name]; ok {
+			l.Clusters = append(l.Clusters, clusterLevel(x, &stats))
+		}
+	}
+	for i := range s.Quotas {
+		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
+	}
+	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
+	for i := range c.Clusters {
+		if t, ok := s.Tuners[c.Clusters[i].Name]; ok {
+			l.Tuned = append(l.Tuned, tunedLevel(tunedName(&c.Clusters[i]), &t.Stats))
+		}
+	}
+	return l
+}
+
+// logs adds the state of the logs to l.
+func (o *operators) logs(l *admin.Levels, access lines.Stats) {
+	for _, log := range []struct {
+		name, words string
+		lines.Stats
+	}{{"program", "log", o.follower.log.lines.Stats()}, {"access", "access log", access}} {
+		l.Logs = append(l.Logs, admin.Log{Name: log.name, Lost: log.LostTotal})
+		if n, lost := lostNotice(log.words, log.Stats); lost {
+			l.Notices = append(l.Notices, n)
+		}
+	}
+}
+
+// mongo adds the levels of the MongoDB listeners.
+func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.Stats) {
+	for i := range all {
+		x := &all[i]
+		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
+		for name, value := range x.Counts() {
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
+		}
+		gate := mongoGate(c, x)
+		l.Gates = append(l.Gates, gate)
+		l.Clusters = append(l.Clusters, mongoCluster(x, &gate))
+		if x.Tuner != nil {
+			l.Tuned = append(l.Tuned, tunedLevel(x.Listener+" ingressRequestAdmissionRatePerSec", &x.Tuner.Stats))
+		}
+	}
+}
+
+// quotaLevel returns the state of a quota that is shared with other proxies.
+func quotaLevel(s *quotas.Stats) admin.Quota {
+	q := admin.Quota{
+		Name: s.Name, Syncs: s.SyncsTotal - s.ErrorsTotal - s.FencedTotal, Errors: s.ErrorsTotal, Fenced: s.FencedTotal,
+		Leader: s.Leader, Tasks: s.Tasks, Age: s.Age, Conflict: s.ConfigConflict,
+	}
+	for _, c := range s.Customers {
+		debt := time.Duration(min(c.Debt/c.Rate, 1e6) * float64(time.Second))
+		q.Customers = append(q.Customers, admin.QuotaLevel{Customer: c.Name, Rate: c.Rate, Debt: debt, Marginal: c.Marginal})
+	}
+	return q
+}
+
+// tunedName returns the name of a cluster's tuned limit.
+func tunedName(x *config.Cluster) string {
+	if x.Tune != nil && x.Tune.Limit == config.TuneInFlight {
+		return x.Name + " inflight.max_requests"
+	}
+	return x.Name + " rate_limit.rate"
+}
+
+// tunedLevel returns the state of a tuned limit.
+func tunedLevel(name string, s *tune.Stats) admin.Tuned {
+	t := admin.Tuned{Name: name, Value: finite(s.Limit), Least: finite(s.Min), Most: finite(s.Max), Moves: []admin.Move{}}
+	if !s.Enforce {
+		t.Name += " (observed)"
+	}
+	for _, m := range slices.Backward(s.Moves) {
+		why := m.Reason()
+		if !m.Applied {
+			why = "not made: " + why
+		}
+		t.Moves = append(t.Moves, admin.Move{Time: m.Time, From: finite(m.From), To: finite(m.To), Why: why})
+	}
+	return t
+}
+
+// finite returns v, or 0 if v is not a finite number.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+func modeOf(m config.Mode) (mode spillway.Mode) {
+	_ = mode.UnmarshalText([]byte(m)) // as Check has found it good
+	return mode
+}
+
+// mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the
+// same name.
+func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
+	g := httpproxy.GateStats{
+		Listener: x.Listener, Cluster: mongoName(c, x.Listener), Admitted: x.Admitted, InFlight: x.InFlight, Peak: x.Peak, Stats: x.Gate,
+	}
+	for i := range c.Mongo {
+		if m := &c.Mongo[i]; m.Name == x.Listener {
+			return gateLevel(&g, m.Ingress(c))
+		}
+	}
+	return gateLevel(&g, ingress.Config{ShedMode: spillway.ModeOff, RateLimitMode: spillway.ModeOff})
+}
+
+// mongoName returns the name of the servers behind a MongoDB listener: that of the listener,
+// unless a cluster has it.
+func mongoName(c *config.Config, listener string) string {
+	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == listener }) {
+		return listener + " (mongodb)"
+	}
+	return listener
+}
+
+// mongoCluster returns the state of the servers behind a MongoDB listener.
+func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
+	l := admin.Cluster{Name: gate.Cluster, InFlight: gate.InFlight, MaxInFlight: int(gate.Limit), Retries: x.Retries}
+	if x.Budget.Capacity > 0 {
+		l.Budget = &admin.Budget{Left: x.Budget.Tokens, Capacity: x.Budget.Capacity}
+	}
+	l.Endpoints = endpointLevels(x.Endpoints, false)
+	return l
+}
+
+func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admin.Listener {
+	l := admin.Listener{Name: name, Open: open, Refused: refused}
+	if a := p.Addr(name); a != nil {
+		l.Address = a.String()
+	}
+	return l
+}
+
+// gateLevel returns the state of a gate. In observe mode no request really waits, and
+// while the shedder is off its limit has no meaning.
+func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
+	waiting := 0
+	if c.ShedMode == spillway.ModeEnforce {
+		waiting += g.Shed.Waiting
+	}
+	if c.RateLimitMode == spillway.ModeEnforce {
+		waiting += g.RateLimit.Waiting
+	}
+	l := admin.Gate{
+		Listener: g.Listener, Cluster: g.Cluster, Admitted: g.Admitted, Unlabelled: g.Unlabelled,
+		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: finite(g.Load.Utilization),
+		Waits:      admin.Waits{Count: g.RateLimit.QueuedTotal - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
+		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
+	}
+	if c.ShedMode == spillway.ModeOff {
+		return l
+	}
+	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
+	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
+	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
+	for class := range l.Refused {
+		l.Refused[class] = g.Shed.Classes[class].RejectedRatio
+	}
+	return l
+}
+
+func clusterLevel(x *config.Cluster, s *upstream.Stats) admin.Cluster {
+	l := admin.Cluster{Name: x.Name, InFlight: s.Egress.Inflight.InFlight, Retries: s.Retry.RetriesTotal - s.Retry.UnsentTotal}
+	if x.Inflight.MaxRequests >= 0 {
+		l.MaxInFlight = s.Egress.Inflight.MaxRequests
+	}
+	for class := range l.Throttle {
+		l.Throttle[class] = s.Egress.Throttle[class].Probability
+	}
+	if s.Budget.Capacity > 0 {
+		l.Budget = &admin.Budget{Left: s.Budget.Tokens, Capacity: s.Budget.Capacity}
+	}
+	if x.Batch != nil {
+		q := s.Queue
+		l.Queue = &admin.Queue{Busy: q.Busy, Places: q.Places, Waiting: q.Waiting, Waits: admin.Waits{Count: q.TurnsTotal, Total: q.Waited}}
+	}
+	l.Endpoints = endpointLevels(s.Endpoints, s.Panics)
+	return l
+}
+
+func endpointLevels(all []upstream.EndpointStats, panics bool) (levels []admin.Endpoint) {
+	for i := range all {
+		e := &all[i]
+		levels = append(levels, admin.Endpoint{
+			Address: e.Address, InFlight: e.Busy, Attempts: e.Total, Errors: e.Errors, Answers: e.Answers, Took: e.Took, Down: downOf(e, panics),
+		})
+	}
+	return levels
+}
+
+// downOf says why an endpoint gets no requests.
+func downOf(e *upstream.EndpointStats, panics bool) string {
+	switch {
+	case e.Failed:
+		return cmp.Or(e.Trouble, "cannot be connected to")
+	case e.Health == upstream.Unhealthy && panics:
+		return "unhealthy, as all are: used all the same"
+	case e.Health == upstream.Unhealthy:
+		return "unhealthy: " + e.Reason
+	case e.State == balance.LeftOut && !panics:
+		return "asked to be left alone for a while"
+	case e.State == balance.Ejected && !panics:
+		return "ejected for a while, as it failed more than others"
+	default:
+		return ""
+	}
+}
