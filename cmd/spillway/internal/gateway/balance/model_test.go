@@ -461,6 +461,37 @@ func TestWeights(t *testing.T) {
 	}
 }
 
+// TestSharesFollowWeights: also where the attempts in flight vary by more than their mean, an
+// endpoint gets the share of its weight, soon after the first reports.
+func TestSharesFollowWeights(t *testing.T) {
+	var fast, slow int
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 5))
+		a, b := plain(random, 4), plain(random, 4)
+		for s, mean := range map[*server]time.Duration{a: 10 * time.Millisecond, b: 40 * time.Millisecond} {
+			s.queue = 1000
+			s.service = func() time.Duration { return time.Duration(random.ExpFloat64() * float64(mean)) }
+		}
+		c := Config{LoadReports: &LoadReports{Blackout: -1, UpdatePeriod: 100 * time.Millisecond}}
+		m := newModel(t, c, a, b)
+		m.reports = func(s *server) Load { // too late for a queue of the slow one
+			if m.now.Sub(m.start) < 400*time.Millisecond {
+				return Load{}
+			}
+			return Load{CPU: 0.5, QPS: map[*server]float64{a: 400, b: 100}[s]}
+		}
+		m.load(350, 6*time.Second, spillway.Critical, 0)
+		m.run(time.Minute)
+		fast, slow = fast+a.asked, slow+b.asked
+		if ratio := float64(a.asked) / float64(b.asked); ratio < 3.2 || ratio > 5 {
+			t.Errorf("seed %d: fast to slow is %.2f: %v", seed, ratio, m)
+		}
+	}
+	if ratio := float64(fast) / float64(slow); ratio < 3.8 || ratio > 4.2 {
+		t.Errorf("of all seeds fast to slow is %.2f, want 4", ratio)
+	}
+}
+
 // TestReportsExpire: a weight ends with its reports.
 func TestReportsExpire(t *testing.T) {
 	c := Config{LoadReports: &LoadReports{Expiration: 10 * time.Second}}

@@ -179,28 +179,21 @@ func (s *Set) lessBusy(at int64, i, j int) int {
 	return i
 }
 
-// earliest returns the endpoint of the best rank with the earliest deadline, and moves
-// its deadline. One that was skipped for long is first once, and not until it has
-// caught up.
+// earliest returns the endpoint of the best rank with the earliest deadline, and moves its
+// deadline by what the attempt costs. One that was skipped for long is first once, and not
+// until it has caught up.
 func (s *Set) earliest(v *view, weights []float64) (index, rank int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rank = rankNone + 1
-	best := math.Inf(1)
 	for i, x := range s.all {
 		r := v.rank(x)
-		if r > rank {
-			continue
-		}
-		deadline := s.deadlines[i] + s.price(i, x)/weights[i]
-		if r < rank || deadline < best {
-			index, rank, best = i, r, deadline
+		if r < rank || r == rank && s.deadlines[i] < s.deadlines[index] {
+			index, rank = i, r
 		}
 	}
-	s.virtual = max(s.virtual, best)
-	s.deadlines[index] = s.virtual
-	s.seen[index] = min(s.seen[index]+1, usualPicks)
-	s.usual[index] += (float64(s.all[index].busy.Load()) - s.usual[index]) / s.seen[index]
+	s.virtual = max(s.virtual, s.deadlines[index])
+	s.deadlines[index] = s.virtual + s.price(index)/weights[index]
 	return index, rank
 }
 
@@ -208,9 +201,14 @@ func (s *Set) earliest(v *view, weights []float64) (index, rank int) {
 // was skipped: it must not be drowned before it shows.
 const minPrice = 0.25
 
-// price is what an attempt costs endpoint i: 1 if it has as much in flight as usual.
-func (s *Set) price(i int, x *Endpoint) float64 {
-	p := max(minPrice, float64(x.busy.Load()+1)/(s.usual[i]+1))
+// price returns what an attempt costs endpoint i: 1 if it has as much in flight as usual. What
+// is usual is measured at its own attempts, so that they cost 1 on average, and that the shares of
+// endpoints that are as busy as usual are those of their weights.
+func (s *Set) price(i int) float64 {
+	busy := float64(s.all[i].busy.Load())
+	s.seen[i] = min(s.seen[i]+1, usualPicks)
+	s.usual[i] += (busy - s.usual[i]) / s.seen[i]
+	p := max(minPrice, (busy+1)/(s.usual[i]+1))
 	if s.config.ActiveRequestBias == 1 {
 		return p
 	}

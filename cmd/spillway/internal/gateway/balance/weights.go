@@ -113,22 +113,23 @@ func (s *Set) refresh(at int64) {
 	if !s.due.CompareAndSwap(due, at+period) {
 		return // another goroutine does
 	}
-	w := s.reported(at)
+	w, reports := s.reported(at)
 	equal := true
 	for i, x := range s.all {
 		w[i] *= s.config.SlowStart.share(at - x.since.Load())
 		equal = equal && w[i] == w[0]
 	}
-	if equal {
+	if equal && !reports {
 		s.weights.Store(nil)
-	} else {
+	} else { // by turns, so that those that have not reported yet get attempts, and report
 		s.weights.Store(&w)
 	}
 }
 
-// reported returns the weights by load reports, bounded, with a mean of 1.
-func (s *Set) reported(at int64) []float64 {
-	w := make([]float64, len(s.all))
+// reported returns the weights by load reports, bounded, with a mean of 1, and whether
+// there are any reports.
+func (s *Set) reported(at int64) (w []float64, reports bool) {
+	w = make([]float64, len(s.all))
 	var known []float64
 	if c := s.config.LoadReports; c != nil {
 		for i, x := range s.all {
@@ -141,7 +142,7 @@ func (s *Set) reported(at int64) []float64 {
 		for i := range w {
 			w[i] = 1
 		}
-		return w
+		return w, len(known) > 0
 	}
 	slices.Sort(known)
 	median := known[(len(known)-1)/2] // the lower one: of two, the one that claims less
@@ -158,7 +159,7 @@ func (s *Set) reported(at int64) []float64 {
 			w[i] = 1
 		}
 	}
-	return w
+	return w, true
 }
 
 // share returns the factor of the weight of an endpoint that began so long ago.
