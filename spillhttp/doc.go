@@ -121,7 +121,8 @@
 //
 // # Rejections
 //
-// A rejection is sent before the body of the request is read, and has an empty body:
+// A rejection is sent before the body of the request is read. It has the reason in the header
+// x-overload-reason, as [ingress.Reasons] allows, and over HTTP/1.1 in a body of one line:
 //
 //	overloaded                503, x-envoy-overloaded: true, Retry-After, Retry-After-Ms
 //	                          x-overload-scope: task

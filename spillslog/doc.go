@@ -6,13 +6,14 @@
 //
 // # Rate
 //
-// An overload must not become an overload of the log. For each policy, reason and mode at
-// most one line is written per [Config.Interval]; its left_out is how many decisions of the
-// same kind had no line before it. The others cost two atomic operations and no memory.
+// An overload must not become an overload of the log. For each policy, reason, class and mode
+// at most one line is written per [Config.Interval]; its left_out is how many decisions of the
+// same kind had no line before it. The others cost two atomic operations and no memory. One
+// rejected CRITICAL request is not hidden by a thousand rejected SHEDDABLE ones.
 //
 // # Slow handlers
 //
-// Observe never waits for the handler. Lines go to a queue of 32, which one goroutine
+// Observe never waits for the handler. Lines go to a queue of 64, which one goroutine
 // writes; it exists only while there are lines to write. Lines that find the queue full are
 // left out and counted.
 //

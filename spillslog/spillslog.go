@@ -18,7 +18,7 @@ type Config struct {
 	// Logger receives the lines: rejections at level Warn, those that a gate in the mode
 	// Observe would have made at level Info. Nil means [slog.Default].
 	Logger *slog.Logger
-	// Interval is the minimum time between two lines of the same policy, reason and mode.
+	// Interval is the minimum time between two lines of the same policy, reason, class and mode.
 	// Zero means 1 s, negative no lines at all. It must be at least 1 ms.
 	Interval time.Duration
 	// RequestID returns the id of the request, or "". It is called for lines that are
@@ -34,7 +34,7 @@ type Config struct {
 const (
 	defaultInterval = time.Second
 	minInterval     = time.Millisecond
-	maxQueue        = 32  // lines; with one line per reason and second, more than there are reasons
+	maxQueue        = 64  // lines: more than one for each reason and class of an overload
 	maxValue        = 128 // bytes of a value
 )
 
@@ -42,7 +42,7 @@ const (
 type Observer struct {
 	config Config
 	start  time.Time
-	slots  [telemetry.Modes][telemetry.Kinds]slot
+	slots  [telemetry.Modes][telemetry.Kinds][spillway.Criticalities]slot
 
 	mu      sync.Mutex
 	written sync.Cond // broadcast when the queue is empty
@@ -50,7 +50,7 @@ type Observer struct {
 	queue   []line // at most maxQueue
 }
 
-// A slot is for lines of one mode and kind.
+// A slot is for lines of one mode, kind and class.
 type slot struct {
 	last    atomic.Int64 // when the last line was written, since the start; never: none was
 	leftOut atomic.Uint64
@@ -74,7 +74,9 @@ func New(c Config) (*Observer, error) {
 	o.written.L = &o.mu
 	for mode := range o.slots {
 		for kind := range o.slots[mode] {
-			o.slots[mode][kind].last.Store(never)
+			for class := range o.slots[mode][kind] {
+				o.slots[mode][kind][class].last.Store(never)
+			}
 		}
 	}
 	return o, nil
@@ -93,7 +95,7 @@ func (o *Observer) Observe(e spillway.Event) {
 	if e.Mode != spillway.ModeEnforce {
 		mode = 1
 	}
-	s := &o.slots[mode][k]
+	s := &o.slots[mode][k][e.Call.Criticality.Index()]
 	if !s.due(e.Time.Sub(o.start), o.config.Interval) || !o.enqueue(&e, k, s) {
 		s.leftOut.Add(1)
 	}

@@ -109,6 +109,24 @@ func TestRate(t *testing.T) {
 	})
 }
 
+// TestClasses: the first rejected request of a class has a line although many of another class
+// were rejected in the same second.
+func TestClasses(t *testing.T) {
+	var out bytes.Buffer
+	o := observer(t, Config{Logger: logger(&out)})
+	now := time.Now()
+	for range 1000 {
+		o.Observe(rejected(now))
+	}
+	critical := rejected(now)
+	critical.Call.Criticality = spillway.Critical
+	o.Observe(critical)
+	o.Flush()
+	if n := strings.Count(out.String(), "\n"); n != 2 || !strings.Contains(out.String(), "criticality=CRITICAL ") {
+		t.Errorf("%d lines, want one of each class:\n%s", n, &out)
+	}
+}
+
 // TestClockSetBack: a clock that was set back by an hour does not silence the log.
 func TestClockSetBack(t *testing.T) {
 	var out bytes.Buffer
@@ -165,7 +183,9 @@ func TestSlowHandler(t *testing.T) {
 		}
 		left := uint64(0)
 		for i := range o.slots[0] {
-			left += o.slots[0][i].leftOut.Load()
+			for class := range o.slots[0][i] {
+				left += o.slots[0][i][class].leftOut.Load()
+			}
 		}
 		if left != events-maxQueue-1 {
 			t.Errorf("%d were left out", left)
