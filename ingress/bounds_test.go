@@ -16,13 +16,13 @@ func TestConfigAtItsBounds(t *testing.T) {
 	const ms, day = time.Millisecond, 24 * time.Hour
 	for _, c := range []Config{
 		{RetryAfter: ms}, {RetryAfter: time.Hour}, {MaxInFlight: math.MaxInt32},
-		{Trust: Trust{MaxTimeout: ms}}, {Trust: Trust{MaxTimeout: day}},
+		{Trust: Trust{MaxTimeout: ms}}, {Trust: Trust{MaxTimeout: day}}, {Trust: Trust{Reasons: ReasonsFull}},
 	} {
 		must(t, c)
 	}
 	for _, c := range []Config{
 		{RetryAfter: ms - 1}, {RetryAfter: time.Hour + 1}, {MaxInFlight: math.MaxInt32 + 1},
-		{Trust: Trust{MaxTimeout: ms - 1}}, {Trust: Trust{MaxTimeout: day + 1}},
+		{Trust: Trust{MaxTimeout: ms - 1}}, {Trust: Trust{MaxTimeout: day + 1}}, {Trust: Trust{Reasons: ReasonsFull + 1}},
 	} {
 		if _, err := New(c); err == nil {
 			t.Errorf("%+v is valid", c)

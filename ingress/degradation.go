@@ -50,9 +50,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 	if p.Thresholds == ([spillway.Criticalities]float64{}) {
 		p.Thresholds = shed.DefaultThresholds
 	}
-	if places := stats.Depth * float64(state.Processors); places > 0 {
-		p.Fill = float64(stats.Waiting) / places
-	}
+	p.Fill = float64(stats.Waiting) / (stats.Depth * float64(max(state.Processors, 1)))
 	rejects := false
 	for i := range stats.Classes {
 		p.Rejected[i] = stats.Classes[i].RejectedTotal

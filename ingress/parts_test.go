@@ -63,14 +63,18 @@ func TestSignalsAreDue(t *testing.T) {
 	}
 }
 
-// The default thresholds count: a process with low utilization degrades nothing, a process near
-// the first threshold degrades the lowest class, if the shedder enforces.
+// The default thresholds count: a process with low utilization degrades nothing, a process just
+// below the first threshold, where nothing is rejected yet, degrades the lowest class, if the
+// shedder enforces.
 func TestDegradationWithoutThresholds(t *testing.T) {
 	for _, row := range []struct {
 		utilization float64
 		mode        spillway.Mode
 		degrades    bool
-	}{{0.1, spillway.ModeEnforce, false}, {0.95, spillway.ModeEnforce, true}, {0.95, spillway.ModeObserve, false}} {
+	}{
+		{0.1, spillway.ModeEnforce, false}, {0.74, spillway.ModeEnforce, false}, {0.77, spillway.ModeEnforce, true},
+		{0.95, spillway.ModeEnforce, true}, {0.95, spillway.ModeObserve, false},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := must(t, Config{ShedMode: row.mode})
 			s.core.state = func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: row.utilization} }
@@ -86,6 +90,61 @@ func TestDegradationWithoutThresholds(t *testing.T) {
 	}
 }
 
+// A waiting queue that is mostly full degrades, one that is mostly empty does not. Its capacity
+// is that of all processors; no processor counts as one.
+func TestDegradationByTheQueue(t *testing.T) {
+	for _, row := range []struct {
+		processors, waiting int
+		degrades            bool
+	}{{4, 160, true}, {4, 20, false}, {0, 40, true}, {0, 5, false}} {
+		runnable, now := 0, time.Unix(1e9, 0)
+		c, err := NewCore(Config{}, func(time.Time) shed.State {
+			return shed.State{Processors: row.processors, Runnable: runnable}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrive := func(n int) {
+			for range n {
+				c.Enter(new(Admission), now, &spillway.Call{}, new(ratelimit.Caller))
+			}
+		}
+		arrive(100)
+		runnable = 1000
+		arrive(row.waiting)
+		if c.Waiting() != row.waiting {
+			t.Fatalf("%+v: %d wait", row, c.Waiting())
+		}
+		for range 100 {
+			now = now.Add(refreshEvery)
+			c.refresh(c.settings.Load(), now)
+		}
+		if got := !c.signals.degrader.Idle(); got != row.degrades {
+			t.Errorf("%+v: degrades %v", row, got)
+		}
+	}
+}
+
+// A server that rejects calls of all classes reports so for each of them.
+func TestAcceptRatioOfAllClasses(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	c, err := NewCore(Config{Trust: Trust{Boundary: Internal}}, func(time.Time) shed.State { return shed.State{Processors: 1, Utilization: 2} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
+			c.Enter(new(Admission), now, &spillway.Call{Criticality: class}, new(ratelimit.Caller))
+		}
+		now = now.Add(refreshEvery)
+	}
+	for class := spillway.Sheddable; class <= spillway.CriticalPlus; class++ {
+		if got := c.AcceptRatio(class).Float(); got > 0.1 {
+			t.Errorf("the accept ratio of %v is %v, and nothing is accepted", class, got)
+		}
+	}
+}
+
 // The caller is wanted by a rate limit, which may exempt it.
 func TestWantsCaller(t *testing.T) {
 	for wants, c := range map[bool]Config{false: {}, true: {RateLimit: ratelimit.Config{Rate: 1}}} {
@@ -97,7 +156,7 @@ func TestWantsCaller(t *testing.T) {
 
 // Near is asked for the last quarter of the connections, if there is a limit.
 func TestNearIsAskedNearTheLimit(t *testing.T) {
-	for most, want := range map[int][]int{8: {7, 8}, -1: nil} {
+	for most, want := range map[int][]int{8: {7, 8}, 0: nil, -1: nil} {
 		synctest.Test(t, func(t *testing.T) {
 			var asked []int
 			l, p, _ := listen(t, ListenerConfig{MaxOpen: most, Near: func(_ net.Conn, open, _ int) bool {

@@ -92,6 +92,24 @@ func TestJudgeDeadlineAndAttempt(t *testing.T) {
 	}
 }
 
+// What a rejected client learns depends on the boundary, unless it is configured.
+func TestDiscloses(t *testing.T) {
+	for trust, want := range map[struct {
+		boundary Boundary
+		reasons  Reasons
+	}]string{
+		{Edge, ReasonsByBoundary}: "coarse", {Internal, ReasonsByBoundary}: "full",
+		{Edge, ReasonsFull}: "full", {Internal, ReasonsNone}: "none",
+	} {
+		if got := (&Trust{Boundary: trust.boundary, Reasons: trust.reasons}).Discloses().String(); got != want {
+			t.Errorf("%+v discloses %s, want %s", trust, got, want)
+		}
+	}
+	if got := (ReasonsFull + 1).String(); got != "Reasons(4)" {
+		t.Errorf("the value after the last one is %q", got)
+	}
+}
+
 // Whatever it claims, a request from outside is never more critical than the
 // server knows it to be, and its deadline is never later than the server's own.
 func FuzzJudge(f *testing.F) {
