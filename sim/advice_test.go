@@ -39,8 +39,8 @@ func TestRatioOfOneTaskThrottlesNobody(t *testing.T) {
 		}
 		r := result.Clients[0].Windows[0]
 		success[i] = float64(r.Good) / float64(r.Offered)
-		if told && r.RefusedThrottle > r.Offered/200 {
-			t.Errorf("the throttle rejected %d of %d calls", r.RefusedThrottle, r.Offered)
+		if told && r.RejectedThrottle > r.Offered/200 {
+			t.Errorf("the throttle rejected %d of %d calls", r.RejectedThrottle, r.Offered)
 		}
 	}
 	if success[1] < success[0]-0.005 {

@@ -186,9 +186,9 @@ type Service struct {
 	// ones are rejected. Zero means no limit. It has no effect on a service with an Ingress,
 	// which decides instead.
 	Queue int
-	// Refusal is the processor time that a rejection takes. With an Ingress, each request
+	// Rejection is the processor time that a rejection takes. With an Ingress, each request
 	// takes it, before the decision.
-	Refusal time.Duration
+	Rejection time.Duration
 	// Connect is the processor time of the first request of a caller to a task. A caller keeps
 	// its connections, except after an attempt that timed out, and to a task that went down.
 	// It needs a Subset, or at most 64 tasks.
@@ -277,7 +277,7 @@ const (
 	Outage    FaultKind = "outage"    // tasks are down: connections are refused, requests lost
 	Hang      FaultKind = "hang"      // tasks stand still, and then go on
 	Drop      FaultKind = "drop"      // requests to tasks vanish
-	Reject    FaultKind = "reject"    // tasks refuse everything as overloaded
+	Reject    FaultKind = "reject"    // tasks reject everything as overloaded
 	Slow      FaultKind = "slow"      // tasks take Factor times as long; several at once multiply
 	Lose      FaultKind = "lose"      // tasks are down, and the callers know
 	Expensive FaultKind = "expensive" // each task gets one request that computes for Cost

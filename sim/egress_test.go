@@ -239,7 +239,7 @@ func outcomeOfError(err error) outcome {
 		return good
 	}
 	if e, ok := errors.AsType[*spillway.RejectedError](err); ok {
-		return map[string]outcome{"throttle": refusedThrottle, "inflight": refusedInflight}[e.Policy]
+		return map[string]outcome{"throttle": rejectedThrottle, "inflight": rejectedInflight}[e.Policy]
 	}
 	f := fault.Of(err)
 	if e, ok := errors.AsType[*retry.Error](err); ok {
@@ -249,7 +249,7 @@ func outcomeOfError(err error) outcome {
 	case f.Timeout:
 		return timedOut
 	case f.Overload:
-		return refusedByBackend
+		return rejectedByBackend
 	default:
 		return failed
 	}

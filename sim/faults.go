@@ -109,13 +109,13 @@ func (t *task) kill(dies bool) {
 			t.freeRequest(r)
 			continue
 		}
-		t.tally.refused(broken)
+		t.tally.rejected(broken)
 		r.gen++ // what was to happen to it does not
 		r.queues, r.admission = false, ingress.Admission{}
 		t.respond(r, broken)
 	}
 	t.ready = runQueue{discipline: t.config.Discipline}
-	t.refused, t.slots = queue[*request]{}, queue[ticketFor]{}
+	t.rejected, t.slots = queue[*request]{}, queue[ticketFor]{}
 	t.account()
 	t.working, t.holding, t.present = 0, 0, 0
 	t.meter = meter{sampled: t.now}

@@ -16,7 +16,7 @@ func TestFaultsAreFelt(t *testing.T) {
 		felt  func(before, during, after *CallsSummary) bool
 	}{
 		Outage:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.Failed == d.Offered && a.Success == 1 }},
-		Reject:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.RefusedByBackend == d.Offered && a.Success == 1 }},
+		Reject:    {Fault{}, func(_, d, a *CallsSummary) bool { return d.RejectedByBackend == d.Offered && a.Success == 1 }},
 		Drop:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
 		Hang:      {Fault{}, func(_, d, a *CallsSummary) bool { return d.TimedOut == d.Offered && a.Success == 1 }},
 		Slow:      {Fault{Factor: 5}, func(b, d, _ *CallsSummary) bool { return *d.P50MS > 2**b.P50MS }},

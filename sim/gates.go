@@ -70,7 +70,7 @@ func (t *task) follow(r *request, s ingress.Step) (runs bool) {
 		r.until = t.now + int64(s.For)
 		t.push(int64(s.For), outstay, r.place, r.gen)
 	default:
-		t.reject(r, r.admission.Rejection(s.Err))
+		t.rejectFor(r, r.admission.Rejection(s.Err))
 	}
 	return false
 }
@@ -143,8 +143,8 @@ func (t *task) withdraw(r *request) bool {
 	return r.queues
 }
 
-// reject answers a request that was not admitted.
-func (t *task) reject(r *request, why ingress.Rejection) {
+// rejectFor answers a request that the server policies have rejected.
+func (t *task) rejectFor(r *request, why ingress.Rejection) {
 	if t.witness.rejected != nil {
 		t.witness.rejected(r, why)
 	}
@@ -158,7 +158,7 @@ func (t *task) reject(r *request, why ingress.Rejection) {
 	if t.config.Hints && a != hopeless {
 		r.hint = why.RetryAfter
 	}
-	t.refuse(r, a)
+	t.reject(r, a)
 }
 
 // A meter measures how much of the processors a task uses.

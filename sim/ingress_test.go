@@ -101,7 +101,7 @@ func simulatedRequests(t *testing.T, c ingress.Config, customers *quota.LocalCon
 	s, err := New(Config{
 		Seed: 1, Duration: 10 * time.Second, Clients: []Clients{clients("a", 80), clients("b", 60)},
 		Services: []Service{{
-			Name: "db", Processors: runtime.GOMAXPROCS(0), Refusal: 1, Wait: Constant(workTime), Ingress: &c, Customers: customers, Hints: true,
+			Name: "db", Processors: runtime.GOMAXPROCS(0), Rejection: 1, Wait: Constant(workTime), Ingress: &c, Customers: customers, Hints: true,
 		}},
 	})
 	if err != nil {
@@ -174,9 +174,9 @@ func drawAt(at time.Duration) float64 { return math.Mod(float64(at)*math.Phi, 1)
 
 func enter(t *testing.T, server *ingress.Server, call spillway.Call) string {
 	begun := time.Now()
-	p, refusal := server.Enter(t.Context(), call, ratelimit.Caller{})
-	if refusal.Rejected() {
-		return verdictOf(refusal, time.Since(begun))
+	p, rejection := server.Enter(t.Context(), call, ratelimit.Caller{})
+	if rejection.Rejected() {
+		return verdictOf(rejection, time.Since(begun))
 	}
 	time.Sleep(workTime)
 	p.Done(spillway.OutcomeServed)

@@ -15,12 +15,12 @@ func TestLostRequestsAreNoOverload(t *testing.T) {
 	c.Clients[0].Call.Loss, c.Clients[0].Call.Timeout = 0.6, time.Second
 	c.Clients[0].Call.Retry = Retry{Budgeted: retry.BudgetedConfig{Attempts: 1}}
 	c.Duration = time.Minute
-	if n := run(t, c).Clients[0].Windows[0].Counts; n.RefusedThrottle > n.Offered/100 || n.TimedOut < n.Offered/2 {
+	if n := run(t, c).Clients[0].Windows[0].Counts; n.RejectedThrottle > n.Offered/100 || n.TimedOut < n.Offered/2 {
 		t.Errorf("%+v, want few rejected by the throttle", n)
 	}
 	c.Clients[0].Call.Loss = 0
 	c.Faults = []Fault{{Kind: Drop, Service: "db", At: time.Second}}
-	if n := run(t, c).Clients[0].Windows[0].Counts; n.RefusedThrottle < n.Offered*9/10 {
+	if n := run(t, c).Clients[0].Windows[0].Counts; n.RejectedThrottle < n.Offered*9/10 {
 		t.Errorf("%+v, want most rejected by the throttle: the backend answers nothing", n)
 	}
 }

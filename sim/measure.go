@@ -68,17 +68,17 @@ func (h *histogram) reset() {
 // Counts says what happened to calls. Offered is the sum of the fields from here down to
 // Unfinished.
 type Counts struct {
-	Offered          int `json:"offered"`
-	Good             int `json:"good"` // served, and in time to be of use
-	Late             int `json:"late"` // served, but later
-	RefusedThrottle  int `json:"refused_throttle"`
-	RefusedInflight  int `json:"refused_inflight"`
-	RefusedByBackend int `json:"refused_by_backend"`
-	TimedOut         int `json:"timed_out"`
-	Failed           int `json:"failed"`
-	Unfinished       int `json:"unfinished"` // under way at the end of the simulation
-	Attempts         int `json:"attempts"`   // sent
-	Sent             int `json:"sent"`       // calls of which at least one attempt was sent
+	Offered           int `json:"offered"`
+	Good              int `json:"good"` // served, and in time to be of use
+	Late              int `json:"late"` // served, but later
+	RejectedThrottle  int `json:"rejected_throttle"`
+	RejectedInflight  int `json:"rejected_inflight"`
+	RejectedByBackend int `json:"rejected_by_backend"`
+	TimedOut          int `json:"timed_out"`
+	Failed            int `json:"failed"`
+	Unfinished        int `json:"unfinished"` // under way at the end of the simulation
+	Attempts          int `json:"attempts"`   // sent
+	Sent              int `json:"sent"`       // calls of which at least one attempt was sent
 }
 
 func (c *Counts) of(o outcome) *int {
@@ -87,12 +87,12 @@ func (c *Counts) of(o outcome) *int {
 		return &c.Good
 	case late:
 		return &c.Late
-	case refusedThrottle:
-		return &c.RefusedThrottle
-	case refusedInflight:
-		return &c.RefusedInflight
-	case refusedByBackend:
-		return &c.RefusedByBackend
+	case rejectedThrottle:
+		return &c.RejectedThrottle
+	case rejectedInflight:
+		return &c.RejectedInflight
+	case rejectedByBackend:
+		return &c.RejectedByBackend
 	case timedOut:
 		return &c.TimedOut
 	default:
@@ -102,7 +102,7 @@ func (c *Counts) of(o outcome) *int {
 
 // ended is how many calls have.
 func (c *Counts) ended() int {
-	return c.Good + c.Late + c.RefusedThrottle + c.RefusedInflight + c.RefusedByBackend + c.TimedOut + c.Failed
+	return c.Good + c.Late + c.RejectedThrottle + c.RejectedInflight + c.RejectedByBackend + c.TimedOut + c.Failed
 }
 
 // A score is what a group has measured.
@@ -224,13 +224,13 @@ func (g *group) sampled() {
 
 // Load says what came to a service, and what it did.
 type Load struct {
-	Arrived int   `json:"arrived"`
-	Served  int   `json:"served"`
-	Refused int   `json:"refused"`  // overloaded, or over quota
-	NoRetry int   `json:"no_retry"` // of these, with "don't retry"
-	Lost    int   `json:"lost"`     // the task died over them
-	BusyNS  int64 `json:"busy_ns"`  // processor time
-	Present int   `json:"present"`  // the most requests at one task at once
+	Arrived  int   `json:"arrived"`
+	Served   int   `json:"served"`
+	Rejected int   `json:"rejected"` // overloaded, or over quota
+	NoRetry  int   `json:"no_retry"` // of these, with "don't retry"
+	Lost     int   `json:"lost"`     // the task died over them
+	BusyNS   int64 `json:"busy_ns"`  // processor time
+	Present  int   `json:"present"`  // the most requests at one task at once
 }
 
 // A tally is what a service has measured.
@@ -272,16 +272,16 @@ func (y *tally) worked(from, to, processors int64) {
 	}
 }
 
-func (y *tally) refused(a reply) {
+func (y *tally) rejected(a reply) {
 	y.each(func(l *Load) {
 		switch a {
 		case broken:
 			l.Lost++
 		case hopeless, overQuota:
-			l.Refused++
+			l.Rejected++
 			l.NoRetry++
 		default:
-			l.Refused++
+			l.Rejected++
 		}
 	})
 }

@@ -59,9 +59,9 @@ type outcome uint8
 const (
 	good outcome = iota + 1
 	late
-	refusedThrottle
-	refusedInflight
-	refusedByBackend
+	rejectedThrottle
+	rejectedInflight
+	rejectedByBackend
 	timedOut
 	failed
 )
@@ -72,7 +72,7 @@ func (a reply) outcome() outcome {
 	case served:
 		return good
 	case overloaded, hopeless, overQuota:
-		return refusedByBackend
+		return rejectedByBackend
 	default:
 		return failed
 	}
@@ -81,7 +81,7 @@ func (a reply) outcome() outcome {
 // rejection is the result of a call that a policy of its caller has rejected.
 func rejection(err error) outcome {
 	if e, ok := errors.AsType[*spillway.RejectedError](err); ok && e.Reason == spillway.ReasonThrottle {
-		return refusedThrottle
+		return rejectedThrottle
 	}
-	return refusedInflight
+	return rejectedInflight
 }

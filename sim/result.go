@@ -62,17 +62,17 @@ type ClassSummary struct {
 
 // ClientSeries is of a group over time, a number for each slot.
 type ClientSeries struct {
-	Offered          []int      `json:"offered"`
-	Good             []int      `json:"good"`
-	Late             []int      `json:"late"`
-	RefusedThrottle  []int      `json:"refused_throttle"`
-	RefusedInflight  []int      `json:"refused_inflight"`
-	RefusedByBackend []int      `json:"refused_by_backend"`
-	TimedOut         []int      `json:"timed_out"`
-	Failed           []int      `json:"failed"`
-	Attempts         []int      `json:"attempts"`
-	P50MS            []*float64 `json:"p50_ms"` // of the answers that came in the slot; null: none
-	P99MS            []*float64 `json:"p99_ms"`
+	Offered           []int      `json:"offered"`
+	Good              []int      `json:"good"`
+	Late              []int      `json:"late"`
+	RejectedThrottle  []int      `json:"rejected_throttle"`
+	RejectedInflight  []int      `json:"rejected_inflight"`
+	RejectedByBackend []int      `json:"rejected_by_backend"`
+	TimedOut          []int      `json:"timed_out"`
+	Failed            []int      `json:"failed"`
+	Attempts          []int      `json:"attempts"`
+	P50MS             []*float64 `json:"p50_ms"` // of the answers that came in the slot; null: none
+	P99MS             []*float64 `json:"p99_ms"`
 }
 
 // ServiceResult is of one service. What happened counts when it did.
@@ -103,7 +103,7 @@ type LoadSummary struct {
 type ServiceSeries struct {
 	Arrived     []int     `json:"arrived"`
 	Served      []int     `json:"served"`
-	Refused     []int     `json:"refused"`
+	Rejected    []int     `json:"rejected"`
 	Present     []int     `json:"present"`
 	Utilization []float64 `json:"utilization"`
 }
@@ -156,9 +156,9 @@ func (g *group) result() ClientsResult {
 		s.Offered = append(s.Offered, c.Offered)
 		s.Good = append(s.Good, c.Good)
 		s.Late = append(s.Late, c.Late)
-		s.RefusedThrottle = append(s.RefusedThrottle, c.RefusedThrottle)
-		s.RefusedInflight = append(s.RefusedInflight, c.RefusedInflight)
-		s.RefusedByBackend = append(s.RefusedByBackend, c.RefusedByBackend)
+		s.RejectedThrottle = append(s.RejectedThrottle, c.RejectedThrottle)
+		s.RejectedInflight = append(s.RejectedInflight, c.RejectedInflight)
+		s.RejectedByBackend = append(s.RejectedByBackend, c.RejectedByBackend)
 		s.TimedOut = append(s.TimedOut, c.TimedOut)
 		s.Failed = append(s.Failed, c.Failed)
 		s.Attempts = append(s.Attempts, c.Attempts)
@@ -236,7 +236,7 @@ func (v *service) result() ServiceResult {
 		l := v.summary(v.tally.slots[i], v.Sim.config.Step.Seconds())
 		r.Series.Arrived = append(r.Series.Arrived, l.Arrived)
 		r.Series.Served = append(r.Series.Served, l.Served)
-		r.Series.Refused = append(r.Series.Refused, l.Refused)
+		r.Series.Rejected = append(r.Series.Rejected, l.Rejected)
 		r.Series.Present = append(r.Series.Present, l.Present)
 		r.Series.Utilization = append(r.Series.Utilization, l.Utilization)
 	}

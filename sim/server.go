@@ -33,12 +33,12 @@ type task struct {
 	policy  *stream       // their randomness
 	wakes   bool          // requests may leave their queues
 
-	ready   runQueue         // requests that wait for a processor
-	refused queue[*request]  // those that a processor has to refuse, which goes first
-	slots   queue[ticketFor] // those that wait for a slot
-	holding int              // slots in use
-	working int              // processors in use
-	present int              // requests that have arrived and not ended
+	ready    runQueue         // requests that wait for a processor
+	rejected queue[*request]  // those that a processor has to reject, which goes first
+	slots    queue[ticketFor] // those that wait for a slot
+	holding  int              // slots in use
+	working  int              // processors in use
+	present  int              // requests that have arrived and not ended
 
 	down, frozen, rejects, drops, gone int // faults that say so
 	slow                               float64
@@ -89,10 +89,10 @@ type request struct {
 type stage uint8
 
 const (
-	examined stage = iota // it is decided upon
-	computed              // its own work is done
-	rebuffed              // it is refused
-	alien                 // it was no request
+	examined  stage = iota // it is decided upon
+	computed               // its own work is done
+	rejecting              // it is rejected
+	alien                  // it was no request
 )
 
 func (r *request) of(c *call) bool { return r.caller == c && r.callGen == c.gen }
@@ -129,9 +129,9 @@ func (t *task) reached(r *request) {
 	}
 	switch {
 	case t.rejects > 0, t.core == nil && t.config.Queue > 0 && t.present > t.config.Queue:
-		t.rebuff(r, overloaded)
+		t.rejectAtCost(r, overloaded)
 	case t.core != nil:
-		r.stage, r.work = examined, int64(t.config.Refusal)+r.connect
+		r.stage, r.work = examined, int64(t.config.Rejection)+r.connect
 		t.ready.push(r)
 	default:
 		t.compute(r, r.connect)
@@ -149,22 +149,22 @@ func (t *task) compute(r *request, before int64) {
 	r.stage, r.work = computed, before+work
 }
 
-// rebuff rejects a request, which takes processor time.
-func (t *task) rebuff(r *request, a reply) {
-	r.stage, r.work, r.reply = rebuffed, int64(t.config.Refusal)+r.connect, a
+// rejectAtCost rejects a request, which takes processor time.
+func (t *task) rejectAtCost(r *request, a reply) {
+	r.stage, r.work, r.reply = rejecting, int64(t.config.Rejection)+r.connect, a
 	if r.work == 0 && t.frozen == 0 {
-		t.refuse(r, a)
+		t.reject(r, a)
 		return
 	}
-	t.refused.push(r)
+	t.rejected.push(r)
 }
 
 // schedule gives work to processors that have none.
 func (t *task) schedule() {
 	for t.working < t.config.Processors && t.frozen == 0 {
 		switch {
-		case t.refused.n > 0:
-			t.run(t.refused.oldest())
+		case t.rejected.n > 0:
+			t.run(t.rejected.oldest())
 		case t.ready.n > 0:
 			t.run(t.ready.pop())
 		case t.core == nil:
@@ -203,8 +203,8 @@ func (t *task) worked(r *request) {
 	switch r.stage {
 	case examined:
 		t.examine(r)
-	case rebuffed:
-		t.refuse(r, r.reply)
+	case rejecting:
+		t.reject(r, r.reply)
 	case alien:
 		t.freeRequest(r)
 	default:
@@ -316,16 +316,16 @@ func (t *task) finish(r *request, a reply) {
 	if a == served {
 		t.tally.served()
 	} else {
-		t.tally.refused(a)
+		t.tally.rejected(a)
 	}
 	t.present--
 	t.respond(r, a)
 	t.schedule()
 }
 
-// refuse ends a request that was not admitted.
-func (t *task) refuse(r *request, a reply) {
-	t.tally.refused(a)
+// reject ends a request that was not admitted.
+func (t *task) reject(r *request, a reply) {
+	t.tally.rejected(a)
 	t.present--
 	t.respond(r, a)
 }

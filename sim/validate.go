@@ -124,8 +124,8 @@ func (c *checker) service(config *Config, i int) {
 	defaults(&s.OnFailure, DontRetry)
 	defaults(&s.Discipline, FIFO)
 	defaults(&s.Memory.Restart, 10*time.Second)
-	if s.Ingress != nil && s.Refusal == 0 {
-		s.Refusal = examining
+	if s.Ingress != nil && s.Rejection == 0 {
+		s.Rejection = examining
 	}
 	c.count(at+".Tasks", s.Tasks, maxTasks)
 	c.count(at+".Processors", s.Processors, 1024)
@@ -133,7 +133,7 @@ func (c *checker) service(config *Config, i int) {
 	c.count(at+".Queue", s.Queue, 1e9)
 	c.dist(at+".CPU", s.CPU)
 	c.dist(at+".Wait", s.Wait)
-	c.time(at+".Refusal", s.Refusal)
+	c.time(at+".Rejection", s.Rejection)
 	c.time(at+".Connect", s.Connect)
 	c.time(at+".Memory.Restart", s.Memory.Restart)
 	c.number(at+".Memory.Limit", s.Memory.Limit)

@@ -119,7 +119,7 @@ func (s *processorScenario) config(seed uint64) sim.Config {
 		Clients: []sim.Clients{group},
 		Services: []sim.Service{{
 			Name: "server", Processors: s.processors, CPU: s.cpu, Wait: s.wait, Slots: s.slots,
-			Refusal: 10 * time.Microsecond, Ingress: new(ingress.Config),
+			Rejection: 10 * time.Microsecond, Ingress: new(ingress.Config),
 		}},
 	}
 	if s.loud {

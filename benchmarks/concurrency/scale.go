@@ -45,7 +45,7 @@ func scaled(processors int, load float64) (s processorScenario, end time.Duratio
 func scaledConfig(processors int, load float64, loud bool, seed uint64) sim.Config {
 	s, end := scaled(processors, load)
 	c := s.config(seed)
-	c.Duration, c.Windows[0].From, c.Services[0].Refusal = end, scaleWarmUp, scaleRejection
+	c.Duration, c.Windows[0].From, c.Services[0].Rejection = end, scaleWarmUp, scaleRejection
 	if !loud {
 		return c
 	}

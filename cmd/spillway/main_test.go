@@ -384,8 +384,8 @@ func TestDrillByProxy(t *testing.T) {
 		t.Logf("no judgement: something lacked a CPU for %.0f %% of the step", 100**busy)
 	} else if result.With.AttemptsPerCall > 1.1 || result.With.GoodputRatio < 0.7 || result.With.GoodputRatio < 3*result.Without.GoodputRatio {
 		t.Errorf("goodput is %.2f of capacity with the proxy and %.2f without", result.With.GoodputRatio, result.Without.GoodputRatio)
-	} else if result.With.RefusedByBackend == 0 {
-		t.Error("the proxy refused nothing")
+	} else if result.With.RejectedByBackend == 0 {
+		t.Error("the proxy rejected nothing")
 	}
 	for _, run := range []*drill.Run{result.Without, result.With} {
 		accountsForAll(t, run)
@@ -406,7 +406,7 @@ func TestDrillByProxy(t *testing.T) {
 func accountsForAll(t *testing.T, run *drill.Run) {
 	t.Helper()
 	for _, p := range run.Phases {
-		ends := p.Goodput + p.Late + p.RefusedLocal + p.RefusedByBackend + p.TimedOut + p.Failed + p.DroppedSends + p.Unfinished
+		ends := p.Goodput + p.Late + p.RejectedLocal + p.RejectedByBackend + p.TimedOut + p.Failed + p.DroppedSends + p.Unfinished
 		if ends != p.Offered {
 			t.Errorf("%s: %d calls offered, %d ended", p.Name, p.Offered, ends)
 		}
@@ -416,14 +416,14 @@ func accountsForAll(t *testing.T, run *drill.Run) {
 // classesAddUp fails t unless each call of the step was of one class.
 func classesAddUp(t *testing.T, run *drill.Run) {
 	t.Helper()
-	var offered, good, refused int
+	var offered, good, rejected int
 	for i := range run.Classes {
 		c := &run.Classes[i]
-		offered, good, refused = offered+c.Offered, good+c.Goodput, refused+c.Refused()
+		offered, good, rejected = offered+c.Offered, good+c.Goodput, rejected+c.Rejected()
 	}
-	if len(run.Classes) != 4 || offered != run.Offered || good != run.Goodput || refused != run.Refused() {
-		t.Errorf("%d classes of %d calls, %d good, %d refused; the run has %d, %d, %d",
-			len(run.Classes), offered, good, refused, run.Offered, run.Goodput, run.Refused())
+	if len(run.Classes) != 4 || offered != run.Offered || good != run.Goodput || rejected != run.Rejected() {
+		t.Errorf("%d classes of %d calls, %d good, %d rejected; the run has %d, %d, %d",
+			len(run.Classes), offered, good, rejected, run.Offered, run.Goodput, run.Rejected())
 	}
 }
 

@@ -90,8 +90,8 @@ func TestClientsAreOnTheirOwn(t *testing.T) {
 		}
 		probe.start = time.Now()
 		records := newGenerator(c, 100*ms, 400*ms, calls).run(t.Context(), probe.start)
-		if got := outcomes(records); got[timedOut] != limit/clients+2 || got[refusedInflight] != 8-limit/clients {
-			t.Errorf("%v, want %d refused", got, 8-limit/clients)
+		if got := outcomes(records); got[timedOut] != limit/clients+2 || got[rejectedInflight] != 8-limit/clients {
+			t.Errorf("%v, want %d rejected", got, 8-limit/clients)
 		}
 		if records[8].outcome != timedOut || records[9].outcome != timedOut {
 			t.Error("what one client has in flight hinders another")
@@ -172,8 +172,8 @@ func TestProtectBoundsWhatIsInFlight(t *testing.T) {
 		probe.start = time.Now()
 		g := newGenerator(p, 100*ms, 400*ms, every(0, calls))
 		records := g.run(t.Context(), probe.start)
-		if got := outcomes(records); got[timedOut] != limit || got[refusedInflight] != calls-limit {
-			t.Errorf("%v, want %d timed out and %d refused", got, limit, calls-limit)
+		if got := outcomes(records); got[timedOut] != limit || got[rejectedInflight] != calls-limit {
+			t.Errorf("%v, want %d timed out and %d rejected", got, limit, calls-limit)
 		}
 		if got := look(); got.limit != limit || got.budget < 0 || got.budget > 1 {
 			t.Errorf("levels %+v, want a limit of %d", got, limit)

@@ -14,17 +14,17 @@ const (
 	// could serve, since it is up to the load how many of them are needed.
 	promiseDegraded = 1.5
 	promiseRecovery = 2 * time.Second
-	// promiseThrottled is for callers whom the backend refuses: their throttle
+	// promiseThrottled is for callers whom the backend rejects: their throttle
 	// takes seconds to trust it again.
 	promiseThrottled = 4 * time.Second
 	promiseAttempts  = 1.10 // per call: the retry budget
 	promiseDropShare = 0.01 // more, and it was the generator that was measured
 )
 
-// refusalCost is what a refusal may cost the backend. Callers that are not
+// rejectionCost is what a rejection may cost the backend. Callers that are not
 // protected send whatever the answer, so that all their attempts beyond the
-// capacity are refused: the line above which no goodput can be.
-const refusalCost = 10 * time.Microsecond
+// capacity are rejected: the line above which no goodput can be.
+const rejectionCost = 10 * time.Microsecond
 
 // conclude fills in everything that follows from the numbers.
 func (r *Result) conclude() {
@@ -75,7 +75,7 @@ func (r *Result) checks() []Check {
 }
 
 // goodputBound is the least goodput that is promised, as a share of capacity. A
-// backend behind a proxy has no refusals to pay for.
+// backend behind a proxy has no rejections to pay for.
 func (r *Result) goodputBound() float64 {
 	s := &r.Settings
 	bound := promiseGoodput * min(1, s.Overload)
@@ -85,8 +85,8 @@ func (r *Result) goodputBound() float64 {
 	if callers, _ := s.protects(); callers || s.Protect == ProtectProxy || s.Backend == process.KindBlocking {
 		return bound
 	}
-	refused := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
-	return bound * max(0, 1-refused*refusalCost.Seconds())
+	rejected := max(0, s.Overload*float64(1+s.Retries)-max(1, bound)) * r.CapacityRPS
+	return bound * max(0, 1-rejected*rejectionCost.Seconds())
 }
 
 func (r *Result) recoveryBound() time.Duration {

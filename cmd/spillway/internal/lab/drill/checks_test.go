@@ -19,12 +19,12 @@ func sample() *Result {
 			LatenessP99MS: 26.43, Counts: Counts{Offered: 51316, Goodput: 70, Late: 3, TimedOut: 51141, Failed: 2, DroppedSends: 100, Unfinished: 4},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316, DroppedSends: 100}}, {PhaseRecovery, Counts{DroppedSends: 11}}}},
 		With: &Run{BackendRPS: 637.6, CPUPressure: new(0.01552), GoodputRPS: 639.1, GoodputRatio: 0.99704, P50MS: new(50.27), P99MS: new(65.04), Samples: 5113, AttemptsPerCall: 1.004, Seconds: 18,
-			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RefusedLocal: 46167, RefusedByBackend: 5, TimedOut: 36},
+			RecoverS: new(0.25), LatenessP99MS: 1.09, Counts: Counts{Offered: 51316, Goodput: 5113, RejectedLocal: 46167, RejectedByBackend: 5, TimedOut: 36},
 			Phases: []PhaseCount{{PhaseCalm, Counts{Offered: 1281}}, {PhaseStep, Counts{Offered: 51316}}, {PhaseRecovery, Counts{}}}},
 	}
 	for i, name := range []string{"CRITICAL_PLUS", "CRITICAL", "SHEDDABLE_PLUS", "SHEDDABLE"} {
 		r.Without.Classes = append(r.Without.Classes, ClassCount{name, Counts{Offered: 12829, Goodput: 20 - i, TimedOut: 12809 + i}})
-		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RefusedLocal: 12800, RefusedByBackend: 29}})
+		r.With.Classes = append(r.With.Classes, ClassCount{name, Counts{Offered: 12829, RejectedLocal: 12800, RejectedByBackend: 29}})
 	}
 	for _, run := range []*Run{r.Without, r.With} {
 		run.Series.StepS = 0.5
@@ -43,7 +43,7 @@ func sample() *Result {
 			r.With.Series.Goodput[i] = 160
 		}
 	}
-	r.With.Classes[0].Counts = Counts{Offered: 12829, Goodput: 5113, RefusedLocal: 7711, RefusedByBackend: 5}
+	r.With.Classes[0].Counts = Counts{Offered: 12829, Goodput: 5113, RejectedLocal: 7711, RejectedByBackend: 5}
 	r.conclude()
 	return r
 }
@@ -241,7 +241,7 @@ func TestTable(t *testing.T) {
 		{"answered late", "3", "0"},
 		{"timed out", "51141", "36"},
 		{"failed", "2", "0"},
-		{"refused remotely (503 or 429)", "0", "5"},
+		{"rejected remotely (503 or 429)", "0", "5"},
 		{"rejected locally", "0", "46167"},
 		{"dropped sends", "100", "0"},
 		{"unfinished", "4", "0"},
@@ -252,8 +252,8 @@ func TestTable(t *testing.T) {
 		{"before the run: closed loop, per second", "640", "638"},
 		{"whole run: dropped sends", "111", "0"},
 		{"whole run: send lateness p99, ms", "26.43", "1.09"},
-		{"CRITICAL_PLUS: offered/in time/refused", "12829/20/0", "12829/5113/7716"},
-		{"SHEDDABLE: offered/in time/refused", "12829/17/0", "12829/0/12829"},
+		{"CRITICAL_PLUS: offered/in time/rejected", "12829/20/0", "12829/5113/7716"},
+		{"SHEDDABLE: offered/in time/rejected", "12829/17/0", "12829/0/12829"},
 	} {
 		if !hasLine(table, row) {
 			t.Errorf("no line with %q in\n%s", row, table)

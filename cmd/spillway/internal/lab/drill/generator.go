@@ -22,9 +22,9 @@ const (
 	notReached outcome = iota // the run was stopped before its time came
 	good
 	late
-	refusedThrottle
-	refusedInflight
-	refusedByBackend
+	rejectedThrottle
+	rejectedInflight
+	rejectedByBackend
 	timedOut
 	failed
 	dropped
@@ -124,7 +124,7 @@ func (g *generator) classify(ctx context.Context, r *record, status int, err err
 	}
 	switch {
 	case status == http.StatusServiceUnavailable, status == http.StatusTooManyRequests:
-		return refusedByBackend
+		return rejectedByBackend
 	case status < 200 || status > 299:
 		return failed
 	case r.latency() > g.deadline:
@@ -136,9 +136,9 @@ func (g *generator) classify(ctx context.Context, r *record, status int, err err
 func classifyError(ctx context.Context, err error) outcome {
 	if rejected, ok := errors.AsType[*spillway.RejectedError](err); ok {
 		if rejected.Policy == "throttle" {
-			return refusedThrottle
+			return rejectedThrottle
 		}
-		return refusedInflight
+		return rejectedInflight
 	}
 	if ctx.Err() != nil {
 		return unfinished

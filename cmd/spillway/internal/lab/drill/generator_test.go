@@ -130,12 +130,12 @@ func TestClassify(t *testing.T) {
 		{"redirect", 304, nil, ms, failed},
 		{"not found", 404, nil, ms, failed},
 		{"internal error", 500, nil, ms, failed},
-		{"overloaded", 503, nil, ms, refusedByBackend},
-		{"over quota", 429, nil, 101 * ms, refusedByBackend},
+		{"overloaded", 503, nil, ms, rejectedByBackend},
+		{"over quota", 429, nil, 101 * ms, rejectedByBackend},
 		{"deadline", 0, wrapped(context.DeadlineExceeded), 100 * ms, timedOut},
 		{"connection", 0, wrapped(errors.New("reset")), ms, failed},
-		{"throttled", 0, wrapped(&spillway.RejectedError{Policy: "throttle"}), ms, refusedThrottle},
-		{"too many in flight", 0, wrapped(fmt.Errorf("attempt 1: %w", &spillway.RejectedError{Policy: "inflight"})), ms, refusedInflight},
+		{"throttled", 0, wrapped(&spillway.RejectedError{Policy: "throttle"}), ms, rejectedThrottle},
+		{"too many in flight", 0, wrapped(fmt.Errorf("attempt 1: %w", &spillway.RejectedError{Policy: "inflight"})), ms, rejectedInflight},
 	} {
 		g := &generator{deadline: 100 * ms}
 		r := &record{arrival: arrival{at: time.Second}, sent: time.Second, done: time.Second + row.took}

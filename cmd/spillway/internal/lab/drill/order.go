@@ -3,22 +3,22 @@ package drill
 import "fmt"
 
 // promiseOrder is how much of the goodput may go to a class while a higher one is
-// refused: what gets through before the server knows whom to refuse.
+// rejected: what gets through before the server knows whom to reject.
 const promiseOrder = 0.05
 
-// checkOrder reports whether a class was refused only when all lower ones were.
+// checkOrder reports whether a class was rejected only when all lower ones were.
 func (r *Result) checkOrder() Check {
 	got := misplaced(r.With.Classes)
 	return Check{
 		Name: "order", Got: &got, Want: promiseOrder,
 		Pass: got <= promiseOrder,
-		Text: fmt.Sprintf("goodput that a class had while a higher one was refused is %s, allowed at most %s", percent(got), percent(promiseOrder)),
+		Text: fmt.Sprintf("goodput that a class had while a higher one was rejected is %s, allowed at most %s", percent(got), percent(promiseOrder)),
 	}
 }
 
 // misplaced returns the share of the goodput that went to lower classes in place
 // of higher ones: at the worst line that can be drawn between two classes, the
-// lesser of what was refused above it and what was good below it. classes has the
+// lesser of what was rejected above it and what was good below it. classes has the
 // highest first.
 func misplaced(classes []ClassCount) float64 {
 	below := 0
@@ -27,7 +27,7 @@ func misplaced(classes []ClassCount) float64 {
 	}
 	total, above, worst := max(1, below), 0, 0
 	for i := range classes {
-		above += classes[i].Refused()
+		above += classes[i].Rejected()
 		below -= classes[i].Goodput
 		worst = max(worst, min(above, below))
 	}

@@ -6,11 +6,11 @@ import (
 )
 
 // classes returns the counts of classes, the highest first, from what was good
-// and what was refused.
+// and what was rejected.
 func classes(counts ...[2]int) []ClassCount {
 	var all []ClassCount
 	for _, c := range counts {
-		all = append(all, ClassCount{Name: "C", Counts: Counts{Offered: c[0] + c[1], Goodput: c[0], RefusedLocal: c[1] / 2, RefusedByBackend: c[1] - c[1]/2}})
+		all = append(all, ClassCount{Name: "C", Counts: Counts{Offered: c[0] + c[1], Goodput: c[0], RejectedLocal: c[1] / 2, RejectedByBackend: c[1] - c[1]/2}})
 	}
 	return all
 }
@@ -22,7 +22,7 @@ func TestMisplaced(t *testing.T) {
 		want    float64
 	}{
 		{"nothing at all", nil, 0},
-		{"nothing refused", classes([2]int{10, 0}, [2]int{10, 0}, [2]int{10, 0}, [2]int{10, 0}), 0},
+		{"nothing rejected", classes([2]int{10, 0}, [2]int{10, 0}, [2]int{10, 0}, [2]int{10, 0}), 0},
 		{"strict order", classes([2]int{10, 0}, [2]int{5, 5}, [2]int{0, 10}, [2]int{0, 10}), 0},
 		{"no order at all", classes([2]int{5, 5}, [2]int{5, 5}, [2]int{5, 5}, [2]int{5, 5}), 0.5},
 		{"the wrong order", classes([2]int{0, 10}, [2]int{10, 0}), 1},

@@ -157,24 +157,24 @@ type ClassCount struct {
 	Counts
 }
 
-// Refused is the number of rejected calls, local and remote.
-func (c *Counts) Refused() int { return c.RefusedLocal + c.RefusedByBackend }
+// Rejected is the number of rejected calls, local and remote.
+func (c *Counts) Rejected() int { return c.RejectedLocal + c.RejectedByBackend }
 
 // Counts counts calls by outcome. Offered is the sum of the fields that follow, down to
 // Unfinished: each call is counted in exactly one of them.
 type Counts struct {
-	Offered          int `json:"offered"`            // calls that the schedule asked for
-	Goodput          int `json:"goodput"`            // answered 2xx within the deadline
-	Late             int `json:"late"`               // answered 2xx, but after the deadline
-	RefusedLocal     int `json:"refused_local"`      // refused by Spillway in the caller
-	RefusedByBackend int `json:"refused_by_backend"` // last answer was 503 or 429
-	TimedOut         int `json:"timed_out"`          // no answer at all in time
-	Failed           int `json:"failed"`             // anything else: connection errors, other statuses
-	DroppedSends     int `json:"dropped_sends"`      // the generator could not send in time, or was full
-	Unfinished       int `json:"unfinished"`         // cut short by the end of the run or an interrupt
-	// RefusedLocal by the policy that refused.
-	RefusedThrottle int `json:"refused_throttle"`
-	RefusedInflight int `json:"refused_inflight"`
+	Offered           int `json:"offered"`             // calls that the schedule asked for
+	Goodput           int `json:"goodput"`             // answered 2xx within the deadline
+	Late              int `json:"late"`                // answered 2xx, but after the deadline
+	RejectedLocal     int `json:"rejected_local"`      // rejected by Spillway in the caller
+	RejectedByBackend int `json:"rejected_by_backend"` // last answer was 503 or 429
+	TimedOut          int `json:"timed_out"`           // no answer at all in time
+	Failed            int `json:"failed"`              // anything else: connection errors, other statuses
+	DroppedSends      int `json:"dropped_sends"`       // the generator could not send in time, or was full
+	Unfinished        int `json:"unfinished"`          // cut short by the end of the run or an interrupt
+	// RejectedLocal by the policy that rejected.
+	RejectedThrottle int `json:"rejected_throttle"`
+	RejectedInflight int `json:"rejected_inflight"`
 	// Attempts were handed to the connection pool; Retries are the attempts after the
 	// first of their call. Both count by the phase, or the slot of the series, of the
 	// call's intended send.
@@ -189,16 +189,16 @@ type Series struct {
 	StepS float64   `json:"step_s"`
 	T     []float64 `json:"t"` // start of the slot
 
-	Offered          []int `json:"offered"`
-	Goodput          []int `json:"goodput"`
-	Late             []int `json:"late"`
-	RefusedLocal     []int `json:"refused_local"`
-	RefusedThrottle  []int `json:"refused_throttle"`
-	RefusedInflight  []int `json:"refused_inflight"`
-	RefusedByBackend []int `json:"refused_by_backend"`
-	TimedOut         []int `json:"timed_out"`
-	Failed           []int `json:"failed"`
-	DroppedSends     []int `json:"dropped_sends"`
+	Offered           []int `json:"offered"`
+	Goodput           []int `json:"goodput"`
+	Late              []int `json:"late"`
+	RejectedLocal     []int `json:"rejected_local"`
+	RejectedThrottle  []int `json:"rejected_throttle"`
+	RejectedInflight  []int `json:"rejected_inflight"`
+	RejectedByBackend []int `json:"rejected_by_backend"`
+	TimedOut          []int `json:"timed_out"`
+	Failed            []int `json:"failed"`
+	DroppedSends      []int `json:"dropped_sends"`
 
 	// Attempts and Retries count in the slot in which the attempt was made.
 	Attempts []int `json:"attempts"`

@@ -71,8 +71,8 @@ func (c *Counts) add(r *record) {
 	if n := c.of(r.outcome); n != nil {
 		*n++
 	}
-	if r.outcome == refusedThrottle || r.outcome == refusedInflight {
-		c.RefusedLocal++
+	if r.outcome == rejectedThrottle || r.outcome == rejectedInflight {
+		c.RejectedLocal++
 	}
 }
 
@@ -82,12 +82,12 @@ func (c *Counts) of(o outcome) *int {
 		return &c.Goodput
 	case late:
 		return &c.Late
-	case refusedThrottle:
-		return &c.RefusedThrottle
-	case refusedInflight:
-		return &c.RefusedInflight
-	case refusedByBackend:
-		return &c.RefusedByBackend
+	case rejectedThrottle:
+		return &c.RejectedThrottle
+	case rejectedInflight:
+		return &c.RejectedInflight
+	case rejectedByBackend:
+		return &c.RejectedByBackend
 	case timedOut:
 		return &c.TimedOut
 	case dropped:
@@ -221,10 +221,10 @@ func (s *Series) addCalls(records []record) {
 	s.Offered = append(s.Offered, c.Offered)
 	s.Goodput = append(s.Goodput, c.Goodput)
 	s.Late = append(s.Late, c.Late)
-	s.RefusedLocal = append(s.RefusedLocal, c.RefusedLocal)
-	s.RefusedThrottle = append(s.RefusedThrottle, c.RefusedThrottle)
-	s.RefusedInflight = append(s.RefusedInflight, c.RefusedInflight)
-	s.RefusedByBackend = append(s.RefusedByBackend, c.RefusedByBackend)
+	s.RejectedLocal = append(s.RejectedLocal, c.RejectedLocal)
+	s.RejectedThrottle = append(s.RejectedThrottle, c.RejectedThrottle)
+	s.RejectedInflight = append(s.RejectedInflight, c.RejectedInflight)
+	s.RejectedByBackend = append(s.RejectedByBackend, c.RejectedByBackend)
 	s.TimedOut = append(s.TimedOut, c.TimedOut)
 	s.Failed = append(s.Failed, c.Failed)
 	s.DroppedSends = append(s.DroppedSends, c.DroppedSends)

@@ -118,8 +118,8 @@ func TestSummary(t *testing.T) {
 	run := summary(records, newProbe(nil, 3*time.Second), phases, 500, 3*time.Second)
 
 	for _, p := range run.Phases {
-		want := Counts{Offered: 9, Goodput: 1, Late: 1, RefusedLocal: 2, RefusedThrottle: 1, RefusedInflight: 1,
-			RefusedByBackend: 1, TimedOut: 1, Failed: 1, DroppedSends: 1, Unfinished: 1, Attempts: 18, Retries: 9}
+		want := Counts{Offered: 9, Goodput: 1, Late: 1, RejectedLocal: 2, RejectedThrottle: 1, RejectedInflight: 1,
+			RejectedByBackend: 1, TimedOut: 1, Failed: 1, DroppedSends: 1, Unfinished: 1, Attempts: 18, Retries: 9}
 		if p.Name == PhaseStep {
 			want.Offered += 999
 			want.Goodput += 999
@@ -168,13 +168,13 @@ func TestSeriesAddsUp(t *testing.T) {
 		for _, p := range run.Phases {
 			total.Offered += p.Offered
 			total.Goodput += p.Goodput
-			total.RefusedLocal += p.RefusedLocal
+			total.RejectedLocal += p.RejectedLocal
 		}
 		s := run.Series
 		if got := sum(s.Offered); got != total.Offered || got != len(reached) {
 			t.Errorf("%v: offered %d in the series, %d in the phases, %d calls", length, got, total.Offered, len(reached))
 		}
-		if sum(s.Goodput) != total.Goodput || sum(s.RefusedLocal) != total.RefusedLocal {
+		if sum(s.Goodput) != total.Goodput || sum(s.RejectedLocal) != total.RejectedLocal {
 			t.Errorf("%v: the series differs from the phases", length)
 		}
 		if n := int((length + slotLength - 1) / slotLength); len(s.T) != n || len(s.Offered) != n || len(s.P99MS) != n || len(s.InFlight) != n {

@@ -109,8 +109,8 @@ func (r *Result) rows() []row {
 		{"answered late", count(func(run *Run) int { return run.Late })},
 		{"timed out", count(func(run *Run) int { return run.TimedOut })},
 		{"failed", count(func(run *Run) int { return run.Failed })},
-		{"refused remotely (503 or 429)", count(func(run *Run) int { return run.RefusedByBackend })},
-		{"rejected locally", count(func(run *Run) int { return run.RefusedLocal })},
+		{"rejected remotely (503 or 429)", count(func(run *Run) int { return run.RejectedByBackend })},
+		{"rejected locally", count(func(run *Run) int { return run.RejectedLocal })},
 		{"dropped sends", count(func(run *Run) int { return run.DroppedSends })},
 		{"unfinished", count(func(run *Run) int { return run.Unfinished })},
 		{"attempts per call", func(run *Run) string { return fmt.Sprintf("%.2f", run.AttemptsPerCall) }},
@@ -122,12 +122,14 @@ func (r *Result) rows() []row {
 		{"whole run: send lateness p99, ms", func(run *Run) string { return fmt.Sprintf("%.2f", run.LatenessP99MS) }},
 	}
 	for i, class := range r.Without.Classes {
-		rows = append(rows, row{class.Name + ": offered/in time/refused", func(run *Run) string { return run.Classes[i].cell() }})
+		rows = append(rows, row{class.Name + ": offered/in time/rejected", func(run *Run) string { return run.Classes[i].cell() }})
 	}
 	return rows
 }
 
-func (c *ClassCount) cell() string { return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Refused()) }
+func (c *ClassCount) cell() string {
+	return fmt.Sprintf("%d/%d/%d", c.Offered, c.Goodput, c.Rejected())
+}
 
 func (r *Result) recoveryCell(run *Run) string {
 	switch {

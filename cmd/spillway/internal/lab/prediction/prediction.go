@@ -137,7 +137,7 @@ func backendOf(r *drill.Result, protected bool) sim.Service {
 	}
 	if protected {
 		s.Ingress = &ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal}}
-		s.Refusal, s.Hints = shedding, true
+		s.Rejection, s.Hints = shedding, true
 	}
 	return s
 }

@@ -33,7 +33,7 @@ type Process struct {
 	name    string // what it is
 	URL     string
 	Rounds  int
-	Sheds   bool // it may refuse
+	Sheds   bool // it may reject
 	cmd     *exec.Cmd
 	stdin   io.WriteCloser // a Backend ends when this does
 	stderr  *head

@@ -94,25 +94,25 @@ func TestBackendServesUntilItIsStopped(t *testing.T) {
 	}
 }
 
-// A protected backend answers, and refuses what it could not answer in time.
+// A protected backend answers, and rejects what it could not answer in time.
 func TestBackendThatIsProtected(t *testing.T) {
 	p := start(t, Backend{Kind: KindBlocking, Protect: true, Service: ms, Rounds: 1})
 	if status, err := call(t, p); err != nil || status != http.StatusOK {
 		t.Errorf("status %d, %v", status, err)
 	}
-	var refused atomic.Bool
+	var rejected atomic.Bool
 	var wg sync.WaitGroup
 	for range 20 * Slots { // more than wait for a backend for long
 		wg.Go(func() {
-			for begun := time.Now(); !refused.Load() && time.Since(begun) < 20*time.Second; {
+			for begun := time.Now(); !rejected.Load() && time.Since(begun) < 20*time.Second; {
 				if status, err := call(t, p); err == nil && status == http.StatusServiceUnavailable {
-					refused.Store(true)
+					rejected.Store(true)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	if !refused.Load() {
+	if !rejected.Load() {
 		t.Errorf("%d callers were all served by %d slots", 20*Slots, Slots)
 	}
 }

@@ -27,6 +27,6 @@ func classCell(run *drill.Run, class int) cell {
 	c := &run.Classes[class]
 	return cell{
 		Value: plain(float64(c.Goodput)), Text: count(float64(c.Goodput)),
-		Notes: []note{noteOf("of", c.Offered, ""), noteOf("", c.Refused(), "refused")},
+		Notes: []note{noteOf("of", c.Offered, ""), noteOf("", c.Rejected(), "rejected")},
 	}
 }

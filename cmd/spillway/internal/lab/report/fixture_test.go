@@ -58,7 +58,7 @@ func naive(rng *rand.Rand, t float64, phase string, offered, room int) slot {
 	s.Retries = s.Attempts - offered
 	s.Goodput = min(offered, room*int(100*math.Exp(-3*(t-4)))/100)
 	s.Late = min(offered-s.Goodput, room/4)
-	s.RefusedByBackend = (offered - s.Goodput - s.Late) / 5
+	s.RejectedByBackend = (offered - s.Goodput - s.Late) / 5
 	s.Failed = (offered - s.Goodput - s.Late) / 8
 	if phase == drill.PhaseStep {
 		s.DroppedSends = offered / 8
@@ -70,16 +70,16 @@ func naive(rng *rand.Rand, t float64, phase string, offered, room int) slot {
 	return s
 }
 
-// protected serves as many calls as there is room for and refuses the rest.
+// protected serves as many calls as there is room for and rejects the rest.
 func protected(rng *rand.Rand, t float64, phase string, offered, room int) slot {
 	s := slot{Counts: drill.Counts{Offered: offered}, p50: new(3 + rng.Float64()), p99: new(9 + 5*rng.Float64()), inFlight: 2 + rng.IntN(4), budget: 1}
 	s.Goodput = min(offered, room*93/100)
 	over := offered - s.Goodput
-	s.RefusedThrottle, s.RefusedInflight = over*6/10, over*3/10
-	s.RefusedLocal = s.RefusedThrottle + s.RefusedInflight
-	s.RefusedByBackend = over / 20
-	s.Retries = s.RefusedByBackend / 2
-	s.Attempts = s.Goodput + s.RefusedByBackend + s.Retries
+	s.RejectedThrottle, s.RejectedInflight = over*6/10, over*3/10
+	s.RejectedLocal = s.RejectedThrottle + s.RejectedInflight
+	s.RejectedByBackend = over / 20
+	s.Retries = s.RejectedByBackend / 2
+	s.Attempts = s.Goodput + s.RejectedByBackend + s.Retries
 	if phase == drill.PhaseStep {
 		s.p50, s.p99, s.inFlight, s.budget = new(40+5*rng.Float64()), new(55+10*rng.Float64()), 30, 0.2+0.1*rng.Float64()
 	}
@@ -94,7 +94,7 @@ func fixtureRun(r *drill.Result, model func(rng *rand.Rand, t float64, phase str
 		count := drill.PhaseCount{Name: p.Name}
 		for t := p.Start; t < p.End-1e-9; t += stepS {
 			s := model(rng, t, p.Name, int(p.OfferedRPS*stepS*(0.9+0.2*rng.Float64())), int(r.CapacityRPS*stepS))
-			s.TimedOut = s.Offered - s.Goodput - s.Late - s.RefusedLocal - s.RefusedByBackend - s.Failed - s.DroppedSends
+			s.TimedOut = s.Offered - s.Goodput - s.Late - s.RejectedLocal - s.RejectedByBackend - s.Failed - s.DroppedSends
 			run.Series.T = append(run.Series.T, math.Round(10*t)/10)
 			appendSlot(&run.Series, s)
 			add(&count.Counts, s.Counts)
@@ -122,9 +122,9 @@ func fixtureClasses(c drill.Counts) []drill.ClassCount {
 		if i == 0 {
 			k.Goodput = c.Goodput
 		}
-		k.RefusedByBackend = min(c.RefusedByBackend/4, k.Offered-k.Goodput)
-		k.RefusedLocal = min(c.RefusedLocal/4, k.Offered-k.Goodput-k.RefusedByBackend)
-		k.TimedOut = k.Offered - k.Goodput - k.Refused()
+		k.RejectedByBackend = min(c.RejectedByBackend/4, k.Offered-k.Goodput)
+		k.RejectedLocal = min(c.RejectedLocal/4, k.Offered-k.Goodput-k.RejectedByBackend)
+		k.TimedOut = k.Offered - k.Goodput - k.Rejected()
 		all = append(all, k)
 	}
 	return all
@@ -135,9 +135,9 @@ func appendSlot(s *drill.Series, v slot) {
 		column *[]int
 		value  int
 	}{
-		{&s.Offered, v.Offered}, {&s.Goodput, v.Goodput}, {&s.Late, v.Late}, {&s.RefusedLocal, v.RefusedLocal},
-		{&s.RefusedThrottle, v.RefusedThrottle}, {&s.RefusedInflight, v.RefusedInflight},
-		{&s.RefusedByBackend, v.RefusedByBackend}, {&s.TimedOut, v.TimedOut}, {&s.Failed, v.Failed},
+		{&s.Offered, v.Offered}, {&s.Goodput, v.Goodput}, {&s.Late, v.Late}, {&s.RejectedLocal, v.RejectedLocal},
+		{&s.RejectedThrottle, v.RejectedThrottle}, {&s.RejectedInflight, v.RejectedInflight},
+		{&s.RejectedByBackend, v.RejectedByBackend}, {&s.TimedOut, v.TimedOut}, {&s.Failed, v.Failed},
 		{&s.DroppedSends, v.DroppedSends}, {&s.Attempts, v.Attempts}, {&s.Retries, v.Retries}, {&s.InFlight, v.inFlight},
 	} {
 		*c.column = append(*c.column, c.value)
@@ -152,13 +152,13 @@ func add(sum *drill.Counts, c drill.Counts) {
 	sum.Offered += c.Offered
 	sum.Goodput += c.Goodput
 	sum.Late += c.Late
-	sum.RefusedLocal += c.RefusedLocal
-	sum.RefusedByBackend += c.RefusedByBackend
+	sum.RejectedLocal += c.RejectedLocal
+	sum.RejectedByBackend += c.RejectedByBackend
 	sum.TimedOut += c.TimedOut
 	sum.Failed += c.Failed
 	sum.DroppedSends += c.DroppedSends
-	sum.RefusedThrottle += c.RefusedThrottle
-	sum.RefusedInflight += c.RefusedInflight
+	sum.RejectedThrottle += c.RejectedThrottle
+	sum.RejectedInflight += c.RejectedInflight
 	sum.Attempts += c.Attempts
 	sum.Retries += c.Retries
 }

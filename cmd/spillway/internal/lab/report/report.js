@@ -72,9 +72,9 @@
       height: 210, text: perSecond, axis: number, stat: mean, statName: "mean " + during, stack: true,
       lines: [ // from the bottom up
         layer("goodput", "goodput", "on-dark", "goodput"),
-        layer("rejected locally (throttle)", "refused-throttle", "on-dark", "refused_throttle"),
-        layer("rejected locally (in flight)", "refused-inflight", "on-pale", "refused_inflight"),
-        layer("refused remotely", "refused-backend", "on-dark", "refused_by_backend"),
+        layer("rejected locally (throttle)", "refused-throttle", "on-dark", "rejected_throttle"),
+        layer("rejected locally (in flight)", "refused-inflight", "on-pale", "rejected_inflight"),
+        layer("rejected remotely", "refused-backend", "on-dark", "rejected_by_backend"),
         layer("late", "late", "on-light", "late"),
         layer("timed out", "timed-out", "on-dark", "timed_out"),
         layer("failed", "failed", "on-dark", "failed"),

@@ -98,8 +98,8 @@ var summaryKeys = map[string][]string{
 	"Latency p99":       {"p99_ms", "samples"},
 	"Attempts per call": {"attempts_per_call", "attempts"},
 	"Recovery":          {"recover_s"},
-	"Refused locally":   {"refused_local", "refused_throttle", "refused_inflight"},
-	"Refused remotely":  {"refused_by_backend"},
+	"Rejected locally":  {"rejected_local", "rejected_throttle", "rejected_inflight"},
+	"Rejected remotely": {"rejected_by_backend"},
 	"Late":              {"late"},
 	"Timed out":         {"timed_out"},
 	"Failed":            {"failed"},
@@ -180,7 +180,7 @@ func TestClasses(t *testing.T) {
 			if row[1] != c.Name || len(cells) != 3 {
 				t.Fatalf("row %q has %d numbers, want 3 of %s", row[1], len(cells), c.Name)
 			}
-			for n, want := range []int{c.Goodput, c.Offered, c.Refused()} {
+			for n, want := range []int{c.Goodput, c.Offered, c.Rejected()} {
 				checkNumber(t, c.Name, cells[n][1], html.UnescapeString(cells[n][2]), float64(want))
 			}
 		}
@@ -277,7 +277,7 @@ func TestNotWritten(t *testing.T) {
 func TestFixture(t *testing.T) {
 	for _, run := range []*drill.Run{fixture().Without, fixture().With} {
 		for _, p := range run.Phases {
-			if ends := p.Goodput + p.Late + p.RefusedLocal + p.RefusedByBackend + p.TimedOut + p.Failed + p.DroppedSends; ends != p.Offered || p.TimedOut < 0 {
+			if ends := p.Goodput + p.Late + p.RejectedLocal + p.RejectedByBackend + p.TimedOut + p.Failed + p.DroppedSends; ends != p.Offered || p.TimedOut < 0 {
 				t.Errorf("%s: %d of %d calls have an end, %d timed out", p.Name, ends, p.Offered, p.TimedOut)
 			}
 		}

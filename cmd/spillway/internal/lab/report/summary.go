@@ -88,13 +88,13 @@ func felt() []measure {
 
 // ends returns the outcomes of calls that do not count as goodput.
 func ends() []measure {
-	local := fate("refused-throttle", "Refused locally", "by Spillway, never sent",
-		func(c *drill.Counts) int { return c.RefusedLocal })
+	local := fate("refused-throttle", "Rejected locally", "by Spillway, never sent",
+		func(c *drill.Counts) int { return c.RejectedLocal })
 	local.notes = policies
 	return []measure{
 		local,
-		fate("refused-backend", "Refused remotely", "last answer 503 or 429",
-			func(c *drill.Counts) int { return c.RefusedByBackend }),
+		fate("refused-backend", "Rejected remotely", "last answer 503 or 429",
+			func(c *drill.Counts) int { return c.RejectedByBackend }),
 		fate("late", "Late", "answered after the deadline", func(c *drill.Counts) int { return c.Late }),
 		fate("timed-out", "Timed out", "no answer in time", func(c *drill.Counts) int { return c.TimedOut }),
 		fate("failed", "Failed", "connection errors, other statuses", func(c *drill.Counts) int { return c.Failed }),
@@ -113,7 +113,7 @@ func capacityShare(r *drill.Run) *float64 {
 func samples(r *drill.Run) []note { return []note{noteOf("n =", r.Samples, "")} }
 
 func policies(r *drill.Run) []note {
-	return []note{noteOf("throttle", r.RefusedThrottle, ""), noteOf("in flight", r.RefusedInflight, "")}
+	return []note{noteOf("throttle", r.RejectedThrottle, ""), noteOf("in flight", r.RejectedInflight, "")}
 }
 
 func because(why string) func(*drill.Result, *drill.Run) string {

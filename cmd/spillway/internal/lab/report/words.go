@@ -43,9 +43,9 @@ var terms = []term{
 	{"Recovery", fmt.Sprintf("From the end of the step to the start of the first window of %v from which on, "+
 		"for %v, each window had at least %s of its calls answered in time.",
 		drill.RecoveryWindow, drill.RecoveryHold, asSet(100*drill.RecoveryShare, nbsp+"%"))},
-	{"Class", "The criticality that the caller gave the call. When not all can be served, one is refused only if all lower ones are."},
-	{"Refused locally", "Calls whose last word was a refusal by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
-	{"Refused remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},
+	{"Class", "The criticality that the caller gave the call. When not all can be served, one is rejected only if all lower ones are."},
+	{"Rejected locally", "Calls whose last word was a rejection by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
+	{"Rejected remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},
 	{"Late", "Calls answered 2xx after the deadline: work of the backend that was of no use."},
 	{"Timed out", "Calls that had no answer at all in time."},
 	{"Failed", "Calls with any other end: connection errors, other statuses."},

@@ -89,7 +89,7 @@ func (s *Service) config(at string) (sim.Service, error) {
 	p := reader{at: at}
 	c := sim.Service{
 		Name: s.Name, Tasks: s.Tasks, Processors: s.Processors, CPU: s.CPU, Wait: s.Wait, Slots: s.Slots,
-		OnFailure: s.OnFailure, Discipline: s.Discipline, Queue: s.Queue, Refusal: s.Refusal, Connect: s.Connect,
+		OnFailure: s.OnFailure, Discipline: s.Discipline, Queue: s.Queue, Rejection: s.Rejection, Connect: s.Connect,
 		Memory: sim.Memory(s.Memory), Hints: s.Hints, AcceptRatio: s.Ratio,
 	}
 	for i := range s.Calls {

@@ -84,12 +84,12 @@ type Service struct {
 	Calls      []Edge         `yaml:"calls" jsonschema_description:"What a request asks of other services, one after the other."`
 	OnFailure  sim.OnFailure  `yaml:"on_failure" jsonschema:"enum=dont_retry,enum=retryable,enum=degrade" jsonschema_description:"What is answered when one of these fails."`
 	Discipline sim.Discipline `yaml:"discipline" jsonschema:"enum=fifo,enum=lifo,enum=priority" jsonschema_description:"Order of requests that wait for a processor."`
-	Queue      int            `yaml:"queue" jsonschema_description:"Requests that may be at a task, those being served included; more are refused. 0 is no bound."`
-	Refusal    time.Duration  `yaml:"refusal" jsonschema_description:"Processor time of a refusal; with an ingress, of each request before the decision, where 0 is 10µs."`
+	Queue      int            `yaml:"queue" jsonschema_description:"Requests that may be at a task, those being served included; more are rejected. 0 is no bound."`
+	Rejection  time.Duration  `yaml:"rejection" jsonschema_description:"Processor time of a rejection; with an ingress, of each request before the decision, where 0 is 10µs."`
 	Connect    time.Duration  `yaml:"connect" jsonschema_description:"Processor time of the first request of a caller to a task."`
 	Memory     Memory         `yaml:"memory" jsonschema_description:"What requests take."`
 	Ingress    *Ingress       `yaml:"ingress" jsonschema_description:"Server policies; the default is no policies. {} is all defaults."`
-	Hints      bool           `yaml:"hints" jsonschema_description:"Refusals say when to come back."`
+	Hints      bool           `yaml:"hints" jsonschema_description:"Rejections say when to come back."`
 	Ratio      bool           `yaml:"accept_ratio" jsonschema_description:"Answers say which share of the calls of their class the task accepts, from which throttles with few calls of their own start. Needs ingress."`
 }
 
