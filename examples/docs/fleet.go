@@ -31,7 +31,7 @@ func quotas(ctx context.Context, mux http.Handler) (*spillhttp.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	go fleet.Run(ctx, f, b) // says goodbye when ctx ends
+	go fleet.Run(ctx, f, b) // when ctx ends it says goodbye, and returns within a second
 	gates, err := ingress.New(ingress.Config{Quota: quota.Config{Allocator: f}})
 	if err != nil {
 		return nil, err

@@ -69,8 +69,9 @@ func (e *Engine) Board(domain string) (fleet.Board, error) {
 // Close closes the connections.
 func (e *Engine) Close() error { return e.client.Close() }
 
-// diagnosis returns what to do about an error of a board. It is empty if that is not known.
-func diagnosis(err error) string {
+// diagnosis returns what to do about an error of a board, which may have answered before. It is empty if
+// that is not known.
+func diagnosis(err error, answered bool) string {
 	var unknown tls.RecordHeaderError
 	text := err.Error()
 	has := func(parts ...string) bool {
@@ -98,6 +99,8 @@ func diagnosis(err error) string {
 		return "the server is a replica: name its master, or Sentinels and master"
 	case has("CLUSTERDOWN", "MOVED"):
 		return "the server is part of a cluster: name several of its nodes"
+	case answered && has("EOF", "connection reset", "connection refused", "i/o timeout", "deadline exceeded"):
+		return "the server was stopped, hangs or restarts, or cannot be reached any more"
 	case has("EOF", "connection reset"):
 		return "the server closes the connection: does it need TLS?"
 	case has("connection refused", "no such host", "i/o timeout", "deadline exceeded"):

@@ -22,7 +22,7 @@ type failing struct {
 
 func (f *failing) Sync(context.Context, fleet.Said) (fleet.Heard, error) { return fleet.Heard{}, f.err }
 
-// TestLogged: an outage has a warning each minute that says what to do, and its end has a line.
+// TestLogged: each outage has a warning that says what to do, again each minute, and its end has a line.
 func TestLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var lines bytes.Buffer
@@ -45,18 +45,24 @@ func TestLogged(t *testing.T) {
 			warnings, infos int
 		}{
 			{time.Second, nil, 0, 0},
-			{150 * time.Second, away, 3, 0},
+			{150 * time.Second, away, 3, 0}, // after 1 s, 61 s and 121 s
 			{10 * time.Second, nil, 0, 1},
-			{10 * time.Second, away, 0, 0}, // a minute has not passed since the last warning
-			{10 * time.Second, nil, 0, 0},
+			{10 * time.Second, away, 1, 0},
+			{10 * time.Second, nil, 0, 1},
+			{800 * time.Millisecond, away, 0, 0}, // too short
+			{time.Second, nil, 0, 0},
 			{time.Minute, context.Canceled, 0, 0}, // the proxy ends
-			{time.Second, away, 1, 0},
+			{2 * time.Second, away, 1, 0},
+			{200 * time.Millisecond, nil, 0, 1},
+			{2 * time.Second, away, 0, 0}, // within 5 s of the last one
+			{200 * time.Millisecond, nil, 0, 0},
+			{4 * time.Second, away, 1, 0},
 		} {
 			if warnings, infos := during(row.d, row.err); warnings != row.warnings || infos != row.infos {
 				t.Errorf("%v of %v: %d warnings and %d other lines, want %d and %d", row.d, row.err, warnings, infos, row.warnings, row.infos)
 			}
 		}
-		if !strings.Contains(lines.String(), "quota=shared") || !strings.Contains(lines.String(), "no server answers at this address") {
+		if !strings.Contains(lines.String(), "quota=shared") || !strings.Contains(lines.String(), "the server was stopped") {
 			t.Error(lines.String())
 		}
 	})

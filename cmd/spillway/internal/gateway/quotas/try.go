@@ -31,7 +31,7 @@ func Files(c *config.Config) (errs []error) {
 func Try(ctx context.Context, c *config.Config) (errs []error) {
 	each(c, func(name string, e *policyconf.Engine) {
 		if err := tryOne(ctx, e); err != nil {
-			if hint := diagnosis(err); hint != "" {
+			if hint := diagnosis(err, false); hint != "" {
 				err = fmt.Errorf("%w: %s", err, hint)
 			}
 			errs = append(errs, fmt.Errorf("quotas %s: %w", name, err))
