@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // scope is the name of the instrumentation scope.
@@ -125,6 +126,11 @@ type Budget interface {
 	Stats() budget.Stats
 }
 
+// A Quota has the state of a quota that many tasks share. [fleet.Fleet] is one.
+type Quota interface {
+	Stats(now time.Time) fleet.Stats
+}
+
 // AddServer reports the levels of s from now on, with the attribute listener. It replaces
 // a server with the same name.
 func (o *Observer) AddServer(listener string, s Server) {
@@ -141,6 +147,12 @@ func (o *Observer) AddClient(c Client) {
 // budget with the same name.
 func (o *Observer) AddBudget(cluster string, b Budget) {
 	o.sources.AddBudget(cluster, b)
+}
+
+// AddQuota reports from now on whether the tasks of q exchange reports, with the attribute quota. It
+// replaces a quota with the same name.
+func (o *Observer) AddQuota(name string, q Quota) {
+	o.sources.AddQuota(name, q)
 }
 
 // Observe implements [spillway.Observer].

@@ -21,6 +21,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // observer returns an Observer and what reads its metrics.
@@ -139,6 +140,10 @@ func call(at time.Time) spillway.Event {
 	return e
 }
 
+type shared fleet.Stats
+
+func (s shared) Stats(time.Time) fleet.Stats { return fleet.Stats(s) }
+
 // TestTable: the metrics match the table: its names, types, units and attributes.
 func TestTable(t *testing.T) {
 	o, r := observer(t, Config{})
@@ -146,6 +151,7 @@ func TestTable(t *testing.T) {
 	o.AddServer("main", server{l})
 	o.AddClient(l)
 	o.AddBudget("db", bucket{l})
+	o.AddQuota("shop", shared{SyncsTotal: 1, Age: time.Second})
 	now := time.Now()
 	o.Observe(rejection(now))
 	o.Observe(call(now))

@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -54,6 +55,11 @@ func TestSeries(t *testing.T) {
 	}
 	defer server.Close()
 	x.AddServer("main", server)
+	quotas, err := fleet.New(fleet.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.AddQuota("shop", quotas)
 	pool, err := egress.NewPool(egress.Config{Observer: x}, 0)
 	if err != nil {
 		t.Fatal(err)

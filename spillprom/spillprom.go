@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // A Collector counts decisions and reports them to Prometheus. It is safe for concurrent
@@ -53,6 +54,11 @@ type Budget interface {
 	Stats() budget.Stats
 }
 
+// A Quota has the state of a quota that many tasks share. [fleet.Fleet] is one.
+type Quota interface {
+	Stats(now time.Time) fleet.Stats
+}
+
 // AddServer reports the levels of s from now on, with the label listener. It replaces a
 // server with the same name.
 func (x *Collector) AddServer(listener string, s Server) {
@@ -69,6 +75,12 @@ func (x *Collector) AddClient(c Client) {
 // budget with the same name.
 func (x *Collector) AddBudget(cluster string, b Budget) {
 	x.sources.AddBudget(cluster, b)
+}
+
+// AddQuota reports from now on whether the tasks of q exchange reports, with the label quota. It
+// replaces a quota with the same name.
+func (x *Collector) AddQuota(name string, q Quota) {
+	x.sources.AddQuota(name, q)
 }
 
 // Observe implements [spillway.Observer].

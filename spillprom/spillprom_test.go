@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -117,6 +118,10 @@ func everything(x *Collector, policies ...string) {
 	}
 }
 
+type shared fleet.Stats
+
+func (s shared) Stats(time.Time) fleet.Stats { return fleet.Stats(s) }
+
 // TestTable: the metrics match the table: its types and labels, and the linter
 // of Prometheus (promtool check metrics) finds nothing.
 func TestTable(t *testing.T) {
@@ -125,6 +130,7 @@ func TestTable(t *testing.T) {
 	x.AddServer("main", server{l})
 	x.AddClient(l)
 	x.AddBudget("db", bucket{l})
+	x.AddQuota("shop", shared{SyncsTotal: 1, Age: time.Second})
 	everything(x, telemetry.Policies[:]...)
 	all := gather(t, x)
 	types := map[telemetry.Type]dto.MetricType{

@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/spillotel"
 	"github.com/seed90641741/spillway/spillprom"
 )
@@ -83,8 +84,12 @@ func report(o spillway.Observer) {
 	}
 }
 
+type shared fleet.Stats
+
+func (s shared) Stats(time.Time) fleet.Stats { return fleet.Stats(s) }
+
 // sources returns a server, a client and a budget, with a level for each metric.
-func sources() (server, client, bucket) {
+func sources() (server, client, bucket, shared) {
 	s := egress.Stats{Inflight: inflight.Stats{InFlight: 3, MaxRequests: 10}}
 	s.Throttle[2].Probability = 0.25
 	var of server
@@ -92,7 +97,8 @@ func sources() (server, client, bucket) {
 	of.stats.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	of.stats.Load.Utilization = 0.5
 	of.stats.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
-	return of, client{"db": s}, bucket{Tokens: 25, Capacity: 100}
+	q := shared{SyncsTotal: 9, ErrorsTotal: 2, FencedTotal: 1, Leader: true, Tasks: 3, Age: 2 * time.Second, ConfigConflict: true}
+	return of, client{"db": s}, bucket{Tokens: 25, Capacity: 100}, q
 }
 
 // A reading is a metric as one of the two has it.
@@ -142,10 +148,11 @@ func gather(t *testing.T) map[string]reading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, c, b := sources()
+	s, c, b, q := sources()
 	x.AddServer("main", s)
 	x.AddClient(c)
 	x.AddBudget("db", b)
+	x.AddQuota("shop", q)
 	report(x)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(x)
@@ -181,10 +188,11 @@ func export(t *testing.T) map[string]reading {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, c, b := sources()
+	s, c, b, q := sources()
 	o.AddServer("main", s)
 	o.AddClient(c)
 	o.AddBudget("db", b)
+	o.AddQuota("shop", q)
 	report(o)
 	var got metricdata.ResourceMetrics
 	if err := reader.Collect(t.Context(), &got); err != nil {

@@ -162,17 +162,17 @@ var (
 			"-1 if all are admitted. The 20 customers with most debt have a series.",
 	}
 	QuotaAge = Metric{
-		"spillway_quota_levels_age_seconds", Gauge, "s", []string{"quota"}, Proxy,
+		"spillway_quota_levels_age_seconds", Gauge, "s", []string{"quota"}, Both,
 		"Time since the last new levels of a shared quota. Missing until the first.",
 	}
-	QuotaLeader   = Metric{"spillway_quota_leader", Gauge, "1", []string{"quota"}, Proxy, "1 if this proxy computes the levels of a shared quota, otherwise 0."}
-	QuotaTasks    = Metric{"spillway_quota_tasks", Gauge, "{task}", []string{"quota"}, Proxy, "Tasks that share a quota, by the last levels; 0 without any."}
+	QuotaLeader   = Metric{"spillway_quota_leader", Gauge, "1", []string{"quota"}, Both, "1 if this process computes the levels of a shared quota, otherwise 0."}
+	QuotaTasks    = Metric{"spillway_quota_tasks", Gauge, "{task}", []string{"quota"}, Both, "Tasks that share a quota, by the last levels; 0 without any."}
 	QuotaConflict = Metric{
-		"spillway_quota_config_conflict", Gauge, "1", []string{"quota"}, Proxy,
-		"1 if this proxy has other limits than the leader, or leads and another task has, otherwise 0.",
+		"spillway_quota_config_conflict", Gauge, "1", []string{"quota"}, Both,
+		"1 if this process has other limits than the leader, or leads and another task has, otherwise 0.",
 	}
 	QuotaSyncs = Metric{
-		"spillway_quota_syncs_total", Counter, "{sync}", []string{"quota", "result"}, Proxy,
+		"spillway_quota_syncs_total", Counter, "{sync}", []string{"quota", "result"}, Both,
 		"Exchanges of reports and levels: ok, error, and fenced where another task led meanwhile.",
 	}
 

@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota/fleet"
 )
 
 // What has levels: the observers have exported interfaces with the same methods.
@@ -19,16 +20,19 @@ type (
 		Stats() map[string]egress.Stats
 	}
 	retryBudget  interface{ Stats() budget.Stats }
+	sharedQuota  interface{ Stats(time.Time) fleet.Stats }
 	levelHandler = func(x *Metric, value float64, labels ...string)
+	countHandler = func(x *Metric, n uint64, labels ...string)
 )
 
-// Sources are the servers, clients and budgets whose levels are reported. The zero Sources
+// Sources are the servers, clients, budgets and quotas whose levels are reported. The zero Sources
 // is ready for use, and safe for concurrent use.
 type Sources struct {
 	mu      sync.Mutex
 	servers map[string]server
 	clients []client
 	budgets map[string]retryBudget
+	quotas  map[string]sharedQuota
 }
 
 // AddServer adds a server, in place of one with the same name.
@@ -58,11 +62,21 @@ func (s *Sources) AddBudget(cluster string, x retryBudget) {
 	s.budgets[cluster] = x
 }
 
-// Levels reports all levels, for the given number of backends. The lock
-// is not held while they are read.
-func (s *Sources) Levels(backends int, report levelHandler) {
+// AddQuota adds a shared quota, in place of one with the same name.
+func (s *Sources) AddQuota(name string, x sharedQuota) {
 	s.mu.Lock()
-	servers, clients, budgets := maps.Clone(s.servers), slices.Clone(s.clients), maps.Clone(s.budgets)
+	defer s.mu.Unlock()
+	if s.quotas == nil {
+		s.quotas = make(map[string]sharedQuota)
+	}
+	s.quotas[name] = x
+}
+
+// Report reports all levels, for the given number of backends, and the counts of quotas. The lock
+// is not held while they are read.
+func (s *Sources) Report(backends int, report levelHandler, count countHandler) {
+	s.mu.Lock()
+	servers, clients, budgets, quotas := maps.Clone(s.servers), slices.Clone(s.clients), maps.Clone(s.budgets), maps.Clone(s.quotas)
 	s.mu.Unlock()
 	level := func(x *Metric, value float64, labels ...string) {
 		if !math.IsInf(value, 0) && !math.IsNaN(value) { // no limit is no metric
@@ -83,10 +97,25 @@ func (s *Sources) Levels(backends int, report levelHandler) {
 			level(&Budget, b.Tokens/b.Capacity, cluster)
 		}
 	}
+	for name, x := range quotas {
+		quotaLevels(x.Stats(now), name, level, count)
+	}
 }
 
-// used is the value of CostUsed.
-var used = map[bool]float64{true: 1}
+// oneIf is the value of a metric that says whether something is so.
+var oneIf = map[bool]float64{true: 1}
+
+func quotaLevels(s fleet.Stats, name string, level levelHandler, count countHandler) {
+	count(&QuotaSyncs, s.SyncsTotal-s.ErrorsTotal-s.FencedTotal, name, "ok")
+	count(&QuotaSyncs, s.ErrorsTotal, name, "error")
+	count(&QuotaSyncs, s.FencedTotal, name, "fenced")
+	level(&QuotaLeader, oneIf[s.Leader], name)
+	level(&QuotaTasks, float64(s.Tasks), name)
+	level(&QuotaConflict, oneIf[s.ConfigConflict], name)
+	if s.Age >= 0 {
+		level(&QuotaAge, s.Age.Seconds(), name)
+	}
+}
 
 func serverLevels(s ingress.Stats, name string, level levelHandler) {
 	tightest := s.Concurrency.Tightest()
@@ -101,7 +130,7 @@ func serverLevels(s ingress.Stats, name string, level levelHandler) {
 		if k.Calls > 0 {
 			level(&Cost, k.Cost.Seconds(), name, k.Key)
 			level(&CostError, k.StandardError.Seconds(), name, k.Key)
-			level(&CostUsed, used[k.Used], name, k.Key)
+			level(&CostUsed, oneIf[k.Used], name, k.Key)
 		}
 	}
 }
