@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// ErrRejected matches every [RejectedError] under errors.Is: the call was
-// rejected on this side and never sent.
+// ErrRejected matches every [RejectedError] under errors.Is: the call, or its next
+// attempt, was rejected on this side and not sent. Earlier attempts were sent if the
+// error of package retry is in the chain, too; it has their number.
 var ErrRejected = errors.New("spillway: rejected locally")
 
 // A RejectedError reports that a policy in this process rejected an attempt, so

@@ -39,7 +39,7 @@ func call(ctx context.Context, client *http.Client, url string) error {
 	}
 	resp, err := client.Do(req)
 	if errors.Is(err, spillway.ErrRejected) {
-		fmt.Println(err) // rejected by this client: nothing was sent
+		fmt.Println(err) // rejected by this client, not by the server
 	}
 	if err != nil {
 		return err

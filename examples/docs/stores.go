@@ -51,7 +51,7 @@ func database(ctx context.Context, dsn, customer string, read func(*sql.Rows)) e
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
 	rows, err := db.QueryContext(ctx, "SELECT id FROM orders WHERE customer = $1", customer)
 	if errors.Is(err, spillway.ErrRejected) {
-		return errTryLater // it was never sent
+		return errTryLater // rejected in this process
 	}
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func cache(ctx context.Context, read func(string)) error {
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
 	value, err := client.Get(ctx, "key").Result() // redis.Nil counts as a success
 	if errors.Is(err, spillway.ErrRejected) {
-		return errTryLater // it was never sent
+		return errTryLater // rejected in this process
 	}
 	read(value)
 	return errors.Join(err, client.Close())
@@ -83,7 +83,7 @@ func rueidisCache(ctx context.Context, read func(string)) error {
 	ctx = spillway.WithCriticality(ctx, spillway.Sheddable)
 	value, err := client.Do(ctx, client.B().Get().Key("key").Build()).ToString()
 	if errors.Is(err, spillway.ErrRejected) {
-		return errTryLater // it was never sent
+		return errTryLater // rejected in this process
 	}
 	read(value)
 	client.Close()

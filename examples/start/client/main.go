@@ -31,7 +31,7 @@ func main() {
 	}
 	resp, err := client.Do(req)
 	if errors.Is(err, spillway.ErrRejected) {
-		log.Fatal("rejected by this client, nothing was sent: ", err)
+		log.Fatal("rejected by this client, not by the server: ", err)
 	}
 	if err != nil {
 		log.Fatal(err)

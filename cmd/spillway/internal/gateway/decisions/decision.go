@@ -69,7 +69,7 @@ func of(e *spillway.Event) Decision {
 		Attempt: int(e.Call.Attempt) + 1, Level: finite(e.Level), Limit: finite(e.Limit),
 	}
 	if e.Err != nil {
-		d.Text = Clean(e.Err.Error())
+		d.Text = clean(e.Err.Error(), maxText)
 	}
 	if r, ok := errors.AsType[*spillway.RejectedError](e.Err); ok {
 		d.Unit = r.Unit
@@ -99,10 +99,15 @@ func Split(limitKey string) (cluster, route string) {
 
 // Clean returns a copy of text that a client may have chosen: at most MaxValue bytes of valid
 // UTF-8, with each control character replaced.
-func Clean(text string) string {
-	cut := len(text) > MaxValue
+func Clean(text string) string { return clean(text, MaxValue) }
+
+// maxText is the most bytes of an error: what the policy says, with its advice.
+const maxText = 4 * MaxValue
+
+func clean(text string, most int) string {
+	cut := len(text) > most
 	if cut {
-		text = text[:MaxValue-utf8.UTFMax]
+		text = text[:most-utf8.UTFMax]
 	}
 	text = strings.Map(func(r rune) rune {
 		if r == utf8.RuneError || !unicode.IsPrint(r) {
@@ -110,7 +115,7 @@ func Clean(text string) string {
 		}
 		return r
 	}, text)
-	for len(text) > MaxValue-utf8.UTFMax { // a byte that is replaced becomes three
+	for len(text) > most-utf8.UTFMax { // a byte that is replaced becomes three
 		_, size := utf8.DecodeLastRuneInString(text)
 		text, cut = text[:len(text)-size], true
 	}

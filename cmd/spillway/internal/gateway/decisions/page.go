@@ -99,9 +99,12 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 			measured = fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
 		}
 		textpage.Row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),
-			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, measured, orDash(d.Text))
+			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, measured, cmp.Or(d.Text, "–"))
 	}
 	textpage.Row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
+	if len(all) == 0 && seen > 0 {
+		textpage.Row(w, "No sample matches: the request was not rejected here, or it has no sample. The access log (log.access) has a line for each request.")
+	}
 }
 
 // ServeTop writes the top lists of rejections.
@@ -123,14 +126,21 @@ func writeTop(w io.Writer, all *Tops) {
 	for _, list := range []struct {
 		name string
 		Top
-	}{{"ROUTE", all.Routes}, {"CUSTOMER", all.Customers}, {"CALLER", all.Callers}} {
+		text func(key string) string
+	}{{"ROUTE (CLUSTER)", all.Routes, routeText}, {"CUSTOMER", all.Customers, orDash}, {"CALLER", all.Callers, orDash}} {
 		textpage.Row(w, list.name, "REASON", "CLASS", "MODE", "REJECTED")
 		for _, r := range list.Rows {
-			textpage.Row(w, orDash(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
+			textpage.Row(w, list.text(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
 		}
 		textpage.Row(w, fmt.Sprintf("all others: %d. Each count is at most %d too low.", list.Others, list.Error))
 		textpage.Row(w)
 	}
+}
+
+// routeText returns the route of a limit key as the samples have it, and its cluster.
+func routeText(limitKey string) string {
+	cluster, route := Split(limitKey)
+	return fmt.Sprintf("%s (%s)", Clean(route), Clean(cluster))
 }
 
 func orDash(text string) string { return cmp.Or(Clean(text), "–") }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/claims"
@@ -125,6 +127,7 @@ func (a own) account(left accounts.Account) (accounts.Account, accounts.Reason) 
 type bookkeeper struct {
 	next     spillway.Observer
 	book     *accounts.Book
+	access   *atomic.Pointer[accesslog.Log]
 	listener string // empty: it is not that of one
 }
 
@@ -134,13 +137,37 @@ func (b *bookkeeper) Observe(e spillway.Event) {
 	case n != nil:
 		n.take(&e)
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
-		b.book.Begin()
-		b.book.End(accounts.End{
+		end := accounts.End{
 			Account: accounts.Rejected, Reason: accounts.Reason(e.Reason), Criticality: e.Call.Criticality, At: b.book.At(placeOf(b.listener, e.Call.Key)),
-		})
+		}
+		b.book.Begin()
+		b.book.End(end)
 		e.Context = b.sourced(e.Context)
+		b.log(&e, end)
 	}
 	b.next.Observe(e)
+}
+
+// log writes the line of a rejection that was made when the request headers arrived.
+func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
+	log := b.access.Load()
+	if log == nil || e.Context == nil {
+		return
+	}
+	source, ok := e.Context.Value(decisions.SourceKey{}).(head)
+	if !ok || !log.Samples(e.Time, end.Account) {
+		return
+	}
+	var d decisions.Decision
+	source.Describe(&d)
+	d.Cluster, d.Route = decisions.Split(e.Call.Key)
+	d.Customer = decisions.Clean(e.Call.Customer)
+	x := lineOf(source.request, end, &d)
+	x.Time, x.Status = e.Time, http.StatusServiceUnavailable
+	if e.Reason == spillway.ReasonQuota {
+		x.Status = http.StatusTooManyRequests
+	}
+	log.Write(&x)
 }
 
 // placeOf returns the place of the requests of a listener with a limit key; no route matches
@@ -171,7 +198,7 @@ func (p *Proxy) observerOf(listener string) spillway.Observer {
 	if !ok {
 		return p.observer
 	}
-	return &bookkeeper{b.next, b.book, listener}
+	return &bookkeeper{b.next, b.book, b.access, listener}
 }
 
 // note notes that the proxy answers the request itself. A nil accounting notes nothing.

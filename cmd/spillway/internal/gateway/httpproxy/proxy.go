@@ -85,7 +85,7 @@ func New(ctx context.Context, c Config) *Proxy {
 	}
 	p.book = cmp.Or(c.Accounts, new(accounts.Book))
 	p.tracer, p.decided = c.Tracer, cmp.Or(c.Decisions, decisions.New(nil))
-	p.observer = &bookkeeper{next: c.Observer, book: p.book}
+	p.observer = &bookkeeper{next: c.Observer, book: p.book, access: &p.access}
 	p.base, p.cancel = context.WithCancel(ctx)
 	return p
 }

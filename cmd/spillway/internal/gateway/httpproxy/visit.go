@@ -84,14 +84,8 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	}
 	var d decisions.Decision
 	n.Describe(&d)
-	x := accesslog.Record{
-		Time: v.began, Account: end.Account.String(), Method: decisions.Clean(n.request.Method), Path: decisions.Clean(n.request.URL.Path),
-		Status: v.status, Bytes: v.bytes, Class: end.Criticality.String(), Retried: end.Retried, Duration: milliseconds(now.Sub(v.began)),
-	}
-	x.Set(&d)
-	if end.Account == accounts.Rejected {
-		x.Reason = end.Reason.String()
-	}
+	x := lineOf(n.request, end, &d)
+	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
 	if !v.sent.IsZero() {
 		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
 		if !v.head.IsZero() {
@@ -102,6 +96,17 @@ func (v *visit) end(n *accounting, end accounts.End) {
 		v.log.Write(&x)
 	}
 	v.span.End(now, spanName(&x), v.status >= 500 || end.Account == accounts.Failed, attributes(&x)...)
+}
+
+// lineOf returns the line of a request, without its times and its answer.
+func lineOf(r *http.Request, end accounts.End, d *decisions.Decision) accesslog.Record {
+	x := accesslog.Record{
+		Account: end.Account.String(), Method: decisions.Clean(r.Method), Path: decisions.Clean(r.URL.Path), Class: end.Criticality.String(), Retried: end.Retried,
+	}
+	if x.Set(d); end.Account == accounts.Rejected {
+		x.Reason = end.Reason.String()
+	}
+	return x
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

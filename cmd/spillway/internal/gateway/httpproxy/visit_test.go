@@ -98,6 +98,51 @@ func TestAccessLog(t *testing.T) {
 	}
 }
 
+// Requests that are rejected when their headers arrive have lines as the others have.
+func TestAccessLogOfEarlyRejections(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "access.json")
+	log, err := accesslog.Open(&config.Access{File: name, MaxBytes: 1 << 20, Sample: 1, SampleLost: 1, Rate: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, _ := upstreamAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	c := config.ForUpstream("127.0.0.1:0", address)
+	c.Mode, c.Listeners[0].Name, c.Clusters[0].RateLimit = "enforce", "main", config.RateLimit{Rate: 0.001}
+	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
+	p, err := Start(t.Context(), c, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.SetAccessLog(log)
+	const requests = 40
+	for range requests {
+		fetch(t, "http://"+p.Addr("").String()+"/api/orders/7?secret=x")
+	}
+	_ = p.Close()
+	p.SetAccessLog(nil).Close()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	if len(lines) != requests {
+		t.Errorf("%d lines for %d requests", len(lines), requests)
+	}
+	for _, line := range lines[1:] {
+		var got accesslog.Record
+		if err := json.Unmarshal([]byte(line), &got); err != nil {
+			t.Fatal(err)
+		}
+		got.Time, got.Duration, got.Bytes = time.Time{}, 0, 0
+		if want := (accesslog.Record{
+			Account: "rejected", Reason: "rate_limit", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7",
+			Status: 503, Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
+		}); got != want {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+	}
+}
+
 // TestTraceContext: without a tracer a traceparent is passed on as it is; with one, the
 // request keeps its trace, and the span of the proxy is the parent. A receiver that hangs
 // delays no request.
