@@ -175,8 +175,8 @@ func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
 	return l
 }
 
-func listenerLevel(p *gateway.Proxy, name string, open int, refused uint64) admin.Listener {
-	l := admin.Listener{Name: name, Open: open, Refused: refused}
+func listenerLevel(p *gateway.Proxy, name string, open int, rejected uint64) admin.Listener {
+	l := admin.Listener{Name: name, Open: open, Rejected: rejected}
 	if a := p.Addr(name); a != nil {
 		l.Address = a.String()
 	}
@@ -205,8 +205,8 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
 	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
-	for class := range l.Refused {
-		l.Refused[class] = g.Shed.Classes[class].RejectedRatio
+	for class := range l.RejectedRatio {
+		l.RejectedRatio[class] = g.Shed.Classes[class].RejectedRatio
 	}
 	return l
 }

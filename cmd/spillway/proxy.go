@@ -203,11 +203,11 @@ func (c *proxyCommand) hello(logger *slog.Logger, p *gateway.Proxy, wanted *conf
 		listening(m.Name, "mongodb")
 	}
 	if mode == "observe" && c.Config == "" {
-		refuses := "nothing is refused"
+		rejects := "nothing is rejected"
 		if c.Batch {
-			refuses = "nothing is refused but by the queue"
+			rejects = "nothing is rejected except by the queue"
 		}
-		logger.Info(refuses + " in mode observe; --mode enforce protects the upstream")
+		logger.Info(rejects + " in mode observe; --mode enforce protects the upstream")
 	}
 	if c.ReadyFD > 0 {
 		return message.Send(c.ReadyFD)

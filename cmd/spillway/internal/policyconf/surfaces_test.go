@@ -77,7 +77,7 @@ var proxy = surface{
 		"budget.EndpointsConfig.Bucket.MinPerSecond": "the document has none",
 		"tune.Config.Limit":                          "the limit that is tuned has its own setting",
 		"tune.Config.Whole":                          "it follows from the limit",
-		"tune.Config.Signals":                        "the settings latency and refusals make them",
+		"tune.Config.Signals":                        "the settings latency and rejections make them",
 		"tune.Config.Rule":                           "the setting rule is a name",
 		"tune.Config.Enforce":                        "the setting mode is that of a gate",
 	},

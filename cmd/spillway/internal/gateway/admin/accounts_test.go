@@ -32,7 +32,7 @@ func TestAccountsAreFigures(t *testing.T) {
 	s.sampler.tick(s.now)
 	st := s.sampler.state.Load()
 	f := &st.Last
-	if f.Goodput != 10 || f.Late != 20 || f.Failed != 30 || f.Refused[0] != 40 || f.Declined != 50 || f.Gone != 60 || f.Left != 70 || f.Offered != 285 || f.Ended.sum() != 280 {
+	if f.Goodput != 10 || f.Late != 20 || f.Failed != 30 || f.Rejected[0] != 40 || f.RejectedUpstream != 50 || f.GoneWaiting != 60 || f.GoneSent != 70 || f.Offered != 285 || f.Ended.sum() != 280 {
 		t.Errorf("%+v", f)
 	}
 	if st.Verdict.Headline != "Clients give up before they are answered." || !strings.Contains(st.Verdict.Text, "given up by clients") {

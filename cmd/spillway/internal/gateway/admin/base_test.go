@@ -25,7 +25,7 @@ type fake struct {
 	settings []Setting
 	reloads  int
 	unready  error
-	refuses  error // changes
+	failing  error // changes
 }
 
 func (f *fake) Levels(time.Time) Levels {
@@ -45,11 +45,11 @@ func (f *fake) Settings() []Setting { return f.settings }
 func (f *fake) SetMode(m spillway.Mode) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.refuses == nil {
+	if f.failing == nil {
 		f.levels.Override = &Override{Field: "mode", Value: m.String(), File: f.levels.Mode.String(), Since: noon}
 		f.levels.Mode = m
 	}
-	return f.refuses
+	return f.failing
 }
 
 func (f *fake) Reload() error {
@@ -57,7 +57,7 @@ func (f *fake) Reload() error {
 	defer f.mu.Unlock()
 	f.reloads++
 	f.levels.Override = nil
-	return f.refuses
+	return f.failing
 }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)

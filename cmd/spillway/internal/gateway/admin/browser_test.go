@@ -181,10 +181,10 @@ func TestBrowser(t *testing.T) {
 	if want := []string{st.Verdict.Level, st.Verdict.Headline, st.Verdict.Text}; !slices.Equal(p.Verdict, want) || p.Verdict[0] != "warn" {
 		t.Errorf("the sentence is %q, want %q", p.Verdict, want)
 	}
-	if want := []string{"load", "refused", "latency", "in-flight"}; !slices.Equal(p.Charts, want) || p.Labels != len(want) {
+	if want := []string{"load", "rejected", "latency", "in-flight"}; !slices.Equal(p.Charts, want) || p.Labels != len(want) {
 		t.Errorf("drawn are %q, %d of them in words, want %q", p.Charts, p.Labels, want)
 	}
-	if wrong := mispainted(p.Painted["refused"], s.sampler.rows, func(f *Figures) Classes { return f.Refused }); wrong != "" {
+	if wrong := mispainted(p.Painted["rejected"], s.sampler.rows, func(f *Figures) Classes { return f.Rejected }); wrong != "" {
 		t.Error(wrong)
 	}
 	if p.RawRows != len(s.sampler.rows) {
@@ -245,7 +245,7 @@ func TestBrowserSeesWrongStacking(t *testing.T) {
 				}
 				return strings.Replace(script, mutation[0], mutation[1], 1)
 			})
-			if wrong := mispainted(p.Painted["refused"], s.sampler.rows, func(f *Figures) Classes { return f.Refused }); wrong == "" {
+			if wrong := mispainted(p.Painted["rejected"], s.sampler.rows, func(f *Figures) Classes { return f.Rejected }); wrong == "" {
 				t.Error("it looks right")
 			}
 		})

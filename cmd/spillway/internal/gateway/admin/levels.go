@@ -88,10 +88,10 @@ type Override struct {
 
 // A Listener is an address that clients connect to.
 type Listener struct {
-	Name    string `json:"name"`
-	Address string `json:"address"`
-	Open    int    `json:"open"`    // connections
-	Refused uint64 `json:"refused"` // connections, since the start
+	Name     string `json:"name"`
+	Address  string `json:"address"`
+	Open     int    `json:"open"`     // connections
+	Rejected uint64 `json:"rejected"` // connections, since the start
 	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
 	Clients *Clients `json:"clients,omitempty"`
@@ -125,9 +125,9 @@ type Gate struct {
 	Baseline time.Duration `json:"baseline"` // the recent minimum latency
 	Busy     float64       `json:"busy"`     // utilization of this process, of its target
 
-	Refused    [spillway.Criticalities]float64 `json:"refused"`     // recent share, by class
-	RetryShare float64                         `json:"retry_share"` // of what comes in
-	DontRetry  bool                            `json:"dont_retry"`  // rejections say so
+	RejectedRatio [spillway.Criticalities]float64 `json:"rejected_ratio"` // recent share, by class
+	RetryShare    float64                         `json:"retry_share"`    // of what comes in
+	DontRetry     bool                            `json:"dont_retry"`     // rejections say so
 }
 
 // gateKey identifies a gate by its listener and cluster.
@@ -148,7 +148,7 @@ type Cluster struct {
 	InFlight    int `json:"in_flight"`     // attempts
 	MaxInFlight int `json:"max_in_flight"` // 0: no limit
 
-	Throttle [spillway.Criticalities]float64 `json:"throttle"` // probability of a refusal, by class
+	Throttle [spillway.Criticalities]float64 `json:"throttle"` // probability of a rejection, by class
 
 	Retries uint64  `json:"retries"` // whether they are on: see Budget; granted since the start
 	Budget  *Budget `json:"budget"`  // nil: nothing is retried

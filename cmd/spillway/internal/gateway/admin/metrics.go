@@ -132,11 +132,11 @@ func (m metrics) listeners(all []Listener) {
 			m.count(telemetry.ClientsRejected, c.Rejected, l.Name)
 		}
 		x := named[l.Name]
-		named[l.Name] = Listener{Open: x.Open + l.Open, Refused: x.Refused + l.Refused}
+		named[l.Name] = Listener{Open: x.Open + l.Open, Rejected: x.Rejected + l.Rejected}
 	}
 	for name, l := range named {
 		m.level(telemetry.Connections, float64(l.Open), name)
-		m.count(telemetry.ConnRejected, l.Refused, name)
+		m.count(telemetry.ConnRejected, l.Rejected, name)
 	}
 }
 

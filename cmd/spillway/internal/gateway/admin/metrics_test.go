@@ -153,7 +153,7 @@ func TestSeriesOfNothing(t *testing.T) {
 // series.
 func TestListenersOfOneName(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Refused: 2})
+	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Rejected: 2})
 	s.second()
 	open := scrape(t, s.Handler())["spillway_connections"].GetMetric()
 	if len(open) != 1 || open[0].GetGauge().GetValue() != 15 {

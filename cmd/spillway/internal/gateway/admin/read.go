@@ -72,7 +72,7 @@ func local(r *http.Request) bool {
 func (s *Server) deny(w http.ResponseWriter, r *http.Request, status int, err error) {
 	w.Header().Set("WWW-Authenticate", "Bearer")
 	if more, ok := s.failures.log(time.Now()); ok {
-		s.logger.Warn("a request of operators was refused", "path", r.URL.Path, "from", r.RemoteAddr, "error", err, "more", more)
+		s.logger.Warn("a request of operators was rejected", "path", r.URL.Path, "from", r.RemoteAddr, "error", err, "more", more)
 	}
 	textpage.Serve(w, status, err.Error()+"\n")
 }

@@ -112,7 +112,7 @@ func TestFailuresAreLoggedAtABoundedRate(t *testing.T) {
 	for i := range 500 {
 		ask(t, h, http.MethodPost, "/api/v1/mode", "off", "Authorization", fmt.Sprintf("Bearer %016d", i))
 	}
-	if n, most := strings.Count(log.String(), "refused"), int(time.Since(began)/failureInterval)+1; n < 1 || n > most {
+	if n, most := strings.Count(log.String(), "rejected"), int(time.Since(began)/failureInterval)+1; n < 1 || n > most {
 		t.Errorf("%d of 500 failures are logged, want 1 to %d", n, most)
 	}
 	var f failures

@@ -205,7 +205,7 @@ func TestOverrideShows(t *testing.T) {
 func TestChangeThatFails(t *testing.T) {
 	s := newScene(spillway.ModeObserve)
 	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
-	s.proxy.refuses = errors.New("the file is wrong")
+	s.proxy.failing = errors.New("the file is wrong")
 	for _, path := range []string{"/api/v1/mode", "/api/v1/reload"} {
 		if w := ask(t, s.Handler(), http.MethodPost, path, "off", "Authorization", "Bearer "+goodToken); w.Code != http.StatusUnprocessableEntity || !strings.Contains(w.Body.String(), "wrong") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
@@ -238,14 +238,14 @@ func TestHealth(t *testing.T) {
 func TestDebug(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.proxy.levels.Clusters[0].Queue = &Queue{Busy: 15, Places: 16, Waiting: 3, Waits: Waits{4, 8e9}}
-	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: refused"
+	s.proxy.levels.Clusters[0].Endpoints[1].Down = "unhealthy: connection refused"
 	s.proxy.levels.Tuned = []Tuned{{Name: "web.max_requests", Value: 64, Moves: []Move{{Time: noon, Why: "it is slow"}}}}
 	s.overload()
 	s.seconds(3)
 	call := spillway.Call{Key: "web", Customer: "a\nb\x1b[31m" + strings.Repeat("c", 300), Criticality: spillway.Sheddable}
 	s.sampler.decided.Observe(spillway.Event{Time: noon.Add(time.Hour), Policy: "shed", Rejected: true, Err: crowded, Call: call})
 	for path, says := range map[string][]string{
-		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: refused", "web.max_requests", "it is slow"},
+		"/debug/limits":        {"LISTENER", "main      web", "24", "down: unhealthy: connection refused", "web.max_requests", "it is slow"},
 		"/debug/queues":        {"turn, 15 of 16 under way", "2s"},
 		"/debug/decisions?n=1": {"13:00:00.000", "SHEDDABLE", "the waiting queue is full", "a�b�[31mcccc"},
 	} {

@@ -62,16 +62,16 @@ type Figures struct {
 	Time    int64   `json:"t"`       // the end, in seconds since 1970 by the clock at the start
 	Seconds float64 `json:"seconds"` // how many
 
-	Offered  float64 `json:"offered"`
-	Goodput  float64 `json:"goodput"`
-	Late     float64 `json:"late"`
-	Failed   float64 `json:"failed"`
-	Declined float64 `json:"declined"`     // by the upstream
-	Left     float64 `json:"left"`         // by clients, after the request was sent
-	Gone     float64 `json:"gone_waiting"` // by clients, before it was
-	Refused  Classes `json:"refused"`
-	Would    Classes `json:"would_refuse"` // where gates only observe
-	Ended    Classes `json:"ended"`        // with any outcome
+	Offered          float64 `json:"offered"`
+	Goodput          float64 `json:"goodput"`
+	Late             float64 `json:"late"`
+	Failed           float64 `json:"failed"`
+	RejectedUpstream float64 `json:"rejected_upstream"`   // by the upstream
+	GoneSent         float64 `json:"client_gone_sent"`    // by clients, after the request was sent
+	GoneWaiting      float64 `json:"client_gone_waiting"` // by clients, before it was
+	Rejected         Classes `json:"rejected"`
+	Would            Classes `json:"would_reject"` // where gates only observe
+	Ended            Classes `json:"ended"`        // with any outcome
 
 	P50      *float64 `json:"p50_ms"`
 	P99      *float64 `json:"p99_ms"`
@@ -93,10 +93,10 @@ type Figures struct {
 }
 
 // lost is the rate of requests that reached the upstream but were not served in time.
-func (f *Figures) lost() float64 { return f.Late + f.Failed + f.Declined }
+func (f *Figures) lost() float64 { return f.Late + f.Failed + f.RejectedUpstream }
 
 // gone is the rate of requests that clients gave up.
-func (f *Figures) gone() float64 { return f.Left + f.Gone }
+func (f *Figures) gone() float64 { return f.GoneSent + f.GoneWaiting }
 
 // A ClusterFigure is a cluster and the requests sent to it.
 type ClusterFigure struct {
@@ -173,25 +173,25 @@ func figures(then, now, quantiles *sample) Figures {
 		}
 		return all
 	}
-	refused, withheld := rate(collector.FateRefused), rate(collector.FateWithheld)
+	rejected, withheld := rate(collector.FateRejected), rate(collector.FateWithheld)
 	in, out := rate(collector.FateIngressWould), rate(collector.FateEgressWould)
-	for class := range f.Refused {
-		f.Refused[class] = refused[class] + withheld[class]
+	for class := range f.Rejected {
+		f.Rejected[class] = rejected[class] + withheld[class]
 		f.Would[class] = max(in[class], out[class])
 		for fate := collector.FateServed; fate <= collector.FateWithheld; fate++ {
 			f.Ended[class] += rate(fate)[class]
 		}
 	}
 	f.Goodput, f.Late, f.Failed = rate(collector.FateServed).sum(), rate(collector.FateLate).sum(), rate(collector.FateFailed).sum()
-	f.Declined, f.Left, f.Gone = rate(collector.FateDeclined).sum(), rate(collector.FateLeft).sum(), rate(collector.FateGone).sum()
+	f.RejectedUpstream, f.GoneSent, f.GoneWaiting = rate(collector.FateRejectedUpstream).sum(), rate(collector.FateGoneSent).sum(), rate(collector.FateGoneWaiting).sum()
 	if now.totals.Booked {
 		f.Offered = float64(now.totals.Offered-then.totals.Offered) / seconds
 	} else {
-		f.Offered = float64(admissions(then, now))/seconds + refused.sum()
+		f.Offered = float64(admissions(then, now))/seconds + rejected.sum()
 	}
 	f.latency(quantiles, now)
 	f.levels(now)
-	if sent := f.Goodput + f.Late + f.Failed + f.Declined; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
+	if sent := f.Goodput + f.Late + f.Failed + f.RejectedUpstream; sent > 0 && (f.Budget != nil || now.totals.Retries > 0) {
 		f.RetryRatio = new(float64(now.totals.Retries-then.totals.Retries) / seconds / sent)
 	}
 	return f

@@ -18,7 +18,7 @@ func TestFigures(t *testing.T) {
 	for i := range 10 {
 		s.now = s.now.Add(time.Second)
 		call := spillway.Call{Criticality: spillway.CriticalPlus, Deadline: s.now.Add(250 * time.Millisecond)}
-		for range 20 { // admitted: 14 served, 2 late, 1 failed, 1 declined, 1 withheld, 1 left
+		for range 20 { // admitted: 14 served, 2 late, 1 failed, 1 rejected upstream, 1 withheld, 1 gone
 			g.Admitted++
 		}
 		retried := call
@@ -57,11 +57,11 @@ func TestFigures(t *testing.T) {
 			{"goodput", f.Goodput, 14},
 			{"late", f.Late, 2},
 			{"failed", f.Failed, 1},
-			{"declined", f.Declined, 1},
-			{"left", f.Left, 1},
-			{"refused of the lowest", f.Refused[0], 5},
-			{"refused of the highest", f.Refused[3], 1},
-			{"would be refused", f.Would[2], 3},
+			{"declined", f.RejectedUpstream, 1},
+			{"gone", f.GoneSent, 1},
+			{"rejected of the lowest", f.Rejected[0], 5},
+			{"rejected of the highest", f.Rejected[3], 1},
+			{"would be rejected", f.Would[2], 3},
 			{"ended", f.Ended.sum(), 25},
 			{"answers", float64(f.Answers), 160},
 			{"retry ratio", *f.RetryRatio, 2.0 / 18},
@@ -120,19 +120,19 @@ func TestAllAgree(t *testing.T) {
 		s.seconds(15)
 		st := s.sampler.state.Load()
 		f := st.Mean
-		refused := f.Refused.sum()
+		rejected := f.Rejected.sum()
 		if mode == spillway.ModeObserve {
-			refused = f.Would.sum()
+			rejected = f.Would.sum()
 		}
 		for id, want := range map[string]float64{
-			"offered": f.Offered, "goodput": f.Goodput, "refused": refused, "lost": f.Late + f.Failed + f.Declined,
+			"offered": f.Offered, "goodput": f.Goodput, "rejected": rejected, "lost": f.Late + f.Failed + f.RejectedUpstream,
 			"p99": *f.P99, "in-flight": float64(f.InFlight), "retry-ratio": *f.RetryRatio, "throttle": f.Throttle[0],
 		} {
 			tile := tileOf(t, st, id)
 			if *tile.Value != want {
 				t.Errorf("%v: the tile %s is %v, want %v", mode, id, *tile.Value, want)
 			}
-			if id == "offered" || id == "goodput" || id == "refused" || id == "p99" {
+			if id == "offered" || id == "goodput" || id == "rejected" || id == "p99" {
 				if !strings.Contains(st.Verdict.Text, tile.Text) {
 					t.Errorf("%v: the sentence %q does not say %s", mode, st.Verdict.Text, tile.Text)
 				}
@@ -168,7 +168,7 @@ func TestAllAgree(t *testing.T) {
 func tileOf(t *testing.T, st *State, id string) Tile {
 	t.Helper()
 	for _, tile := range st.Tiles {
-		if tile.ID == id || id == "refused" && tile.ID == "would-refuse" {
+		if tile.ID == id || id == "rejected" && tile.ID == "would-reject" {
 			return tile
 		}
 	}

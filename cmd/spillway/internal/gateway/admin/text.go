@@ -21,10 +21,10 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 }
 
 func writeLimits(w io.Writer, st *State) {
-	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REFUSED S/S+/C/C+")
+	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.Refused))
+		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.RejectedRatio))
 	}
 	fmt.Fprintln(w)
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")

@@ -20,7 +20,7 @@ func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{
 		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: perSecond(f.Offered), Note: "without retries"},
-		goodputTile(f), refusedTile(s), lostTile(f), goneTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
+		goodputTile(f), rejectedTile(s), lostTile(f), goneTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
 	}
 }
 
@@ -32,17 +32,17 @@ func goodputTile(f *Figures) Tile {
 	return t
 }
 
-// refusedTile shows the rejected requests; if all gates observe, the requests that would be
+// rejectedTile shows the rejected requests; if all gates observe, the requests that would be
 // rejected.
-func refusedTile(s *State) Tile {
+func rejectedTile(s *State) Tile {
 	f := &s.Mean
-	rate, t := f.Refused.sum(), Tile{ID: "refused", Name: "Rejected", Note: "nothing"}
+	rate, t := f.Rejected.sum(), Tile{ID: "rejected", Name: "Rejected", Note: "nothing"}
 	if would := f.Would.sum(); rate == 0 && would > 0 {
-		rate, t.ID, t.Name = would, "would-refuse", "Would be rejected"
+		rate, t.ID, t.Name = would, "would-reject", "Would be rejected"
 	}
 	t.Value, t.Text = &rate, perSecond(rate)
 	switch {
-	case t.ID == "would-refuse":
+	case t.ID == "would-reject":
 		t.Note = "nothing is: gates observe"
 	case rate > 0 && f.Offered > 0:
 		t.Note = percent(min(1, rate/f.Offered)) + " of offered"
@@ -51,7 +51,7 @@ func refusedTile(s *State) Tile {
 	case s.Mode == spillway.ModeOff:
 		t.Note = "mode off rejects nothing"
 	}
-	if f.matters(rate, refusedShare) {
+	if f.matters(rate, rejectedShare) {
 		t.Level = "warn"
 	}
 	return t
@@ -61,7 +61,7 @@ func lostTile(f *Figures) Tile {
 	rate := f.lost()
 	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: perSecond(rate), Note: "of what was sent"}
 	if rate > 0 {
-		t.Note = perSecond(f.Late) + " late, " + perSecond(f.Failed+f.Declined) + " failed"
+		t.Note = perSecond(f.Late) + " late, " + perSecond(f.Failed+f.RejectedUpstream) + " failed"
 	}
 	if f.matters(rate, lostShare) {
 		t.Level = "bad"
@@ -74,7 +74,7 @@ func goneTile(f *Figures) Tile {
 	rate := f.gone()
 	t := Tile{ID: "gone", Name: "Client gone", Value: &rate, Text: perSecond(rate), Note: "clients that gave up"}
 	if rate > 0 {
-		t.Note = perSecond(f.Gone) + " waiting here, " + perSecond(f.Left) + " sent"
+		t.Note = perSecond(f.GoneWaiting) + " waiting here, " + perSecond(f.GoneSent) + " sent"
 	}
 	if f.matters(rate, lostShare) {
 		t.Level = "bad"

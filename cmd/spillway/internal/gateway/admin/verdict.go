@@ -19,9 +19,9 @@ type Verdict struct {
 // Thresholds of a notable loss: a share of the offered requests, and a least number of
 // requests.
 const (
-	lostShare    = 0.05
-	refusedShare = 0.01
-	fewRequests  = 5
+	lostShare     = 0.05
+	rejectedShare = 0.01
+	fewRequests   = 5
 )
 
 // judge returns the verdict on the figures. ever is whether there was a request since the
@@ -48,7 +48,7 @@ func judge(s *State, ever bool) Verdict {
 	}
 	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", perSecond(f.Offered), perSecond(f.Goodput))}
 	v.Level, v.Headline = headline(s)
-	for _, more := range []string{losses(f), refusedWords(f), would(s), latencies(f), unreachable(s)} {
+	for _, more := range []string{losses(f), rejectedWords(f), would(s), latencies(f), unreachable(s)} {
 		if more != "" {
 			v.Text += " " + strings.TrimSpace(more)
 		}
@@ -79,21 +79,21 @@ func headline(s *State) (level, text string) {
 		return protection(s)
 	}
 	down := clustersDown(s)
-	failed := f.Failed + f.Declined
+	failed := f.Failed + f.RejectedUpstream
 	switch {
 	case len(down) > 0 && failed >= max(f.Late, f.gone()):
 		return "bad", "No endpoint of " + listed(down) + " is up" + commonTrouble(s, down) + "."
 	case f.Stalled >= starvedShare:
 		return "bad", s.Notices[0].Headline
-	case s.retried() && f.Declined+f.Refused.sum() >= max(f.Late, f.gone(), f.Failed):
+	case s.retried() && f.RejectedUpstream+f.Rejected.sum() >= max(f.Late, f.gone(), f.Failed):
 		return "bad", retriesHeadline
-	case f.gone() >= max(f.Late, f.Failed, f.Declined):
+	case f.gone() >= max(f.Late, f.Failed, f.RejectedUpstream):
 		return "bad", "Clients give up before they are answered."
-	case f.Late >= max(f.Failed, f.Declined):
+	case f.Late >= max(f.Failed, f.RejectedUpstream):
 		return "bad", "Answers come too late."
-	case f.Declined >= f.Failed && s.overQuota():
+	case f.RejectedUpstream >= f.Failed && s.overQuota():
 		return "bad", "The upstream says that a quota is used up."
-	case f.Declined >= f.Failed:
+	case f.RejectedUpstream >= f.Failed:
 		return "bad", "The upstream rejects requests."
 	default:
 		return "bad", "The upstream fails."
@@ -144,22 +144,22 @@ func (s *State) retried() bool {
 // protection is headline when little is lost.
 func protection(s *State) (level, text string) {
 	f := &s.Mean
-	refuses := f.matters(f.Refused.sum(), refusedShare)
+	rejects := f.matters(f.Rejected.sum(), rejectedShare)
 	limit := s.limitOf(spillway.ModeEnforce)
 	switch {
-	case refuses && f.Stalled >= starvedShare:
+	case rejects && f.Stalled >= starvedShare:
 		return "warn", s.Notices[0].Headline
-	case refuses && s.retried():
+	case rejects && s.retried():
 		return "warn", retriesHeadline
-	case refuses && limit != "":
+	case rejects && limit != "":
 		return "warn", limit + " reject" + plural(limit) + " requests."
-	case refuses && f.overdue():
+	case rejects && f.overdue():
 		return "warn", "Overloaded, and slow."
-	case refuses:
+	case rejects:
 		return "warn", "Overloaded, and protected."
-	case f.matters(f.Would.sum(), refusedShare) && s.limitOf(spillway.ModeObserve) != "":
+	case f.matters(f.Would.sum(), rejectedShare) && s.limitOf(spillway.ModeObserve) != "":
 		return "warn", s.limitOf(spillway.ModeObserve) + " would reject requests."
-	case f.matters(f.Would.sum(), refusedShare):
+	case f.matters(f.Would.sum(), rejectedShare):
 		return "warn", "Overloaded, and not protected."
 	case len(s.Notices) > 0:
 		return "warn", s.Notices[0].Headline
@@ -226,7 +226,7 @@ func losses(f *Figures) string {
 	for _, x := range []struct {
 		rate float64
 		what string
-	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.Declined, "rejected by the upstream"}, {f.gone(), "given up by clients"}} {
+	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.RejectedUpstream, "rejected by the upstream"}, {f.gone(), "given up by clients"}} {
 		if x.rate > 0 {
 			parts = append(parts, perSecond(x.rate)+" "+x.what)
 		}
@@ -237,11 +237,11 @@ func losses(f *Figures) string {
 	return "Lost: " + strings.Join(parts, ", ") + "."
 }
 
-func refusedWords(f *Figures) string {
-	if f.Refused.sum() == 0 {
+func rejectedWords(f *Figures) string {
+	if f.Rejected.sum() == 0 {
 		return ""
 	}
-	return "Rejected: " + perSecond(f.Refused.sum()) + ", " + classShares(f.Refused, f.Ended) + "."
+	return "Rejected: " + perSecond(f.Rejected.sum()) + ", " + classShares(f.Rejected, f.Ended) + "."
 }
 
 // would describes the requests that observing gates would have rejected.
@@ -250,7 +250,7 @@ func would(s *State) string {
 	switch {
 	case f.Would.sum() == 0:
 		return ""
-	case f.Refused.sum() == 0 && s.Mode == spillway.ModeObserve:
+	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:
 		return "Mode observe rejects nothing; enforce would reject about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
 	default:
 		return "Gates that only observe would reject about " + perSecond(f.Would.sum()) + "."

@@ -27,12 +27,12 @@ func TestVerdict(t *testing.T) {
 		},
 		"one of few fails": {state: State{Mean: Figures{Seconds: 10, Offered: 0.3, Goodput: 0.2, Failed: 0.1}}, level: "ok", headline: "All is well.", says: []string{"0.1/s failed"}},
 		"protected": {
-			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{300, 100}, Ended: Classes{300, 200, 500}, P99: ms(80), Deadline: ms(500)}},
+			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Rejected: Classes{300, 100}, Ended: Classes{300, 200, 500}, P99: ms(80), Deadline: ms(500)}},
 			level: "warn", headline: "Overloaded, and protected.",
 			says: []string{"Rejected: 400/s, 100 % of SHEDDABLE, 50 % of SHEDDABLE_PLUS, none of CRITICAL.", "inside"},
 		},
 		"protected and slow": {
-			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 588, Late: 12, Refused: Classes{400}, Ended: Classes{400, 0, 600}, P99: ms(501), Deadline: ms(500)}},
+			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 588, Late: 12, Rejected: Classes{400}, Ended: Classes{400, 0, 600}, P99: ms(501), Deadline: ms(500)}},
 			level: "warn", headline: "Overloaded, and slow.", says: []string{"p99 501 ms: 2.0 % miss their deadline, most often 500 ms."},
 		},
 		"slow": {
@@ -45,7 +45,7 @@ func TestVerdict(t *testing.T) {
 		},
 		"over quota": {
 			state: State{
-				Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Refused: Classes{400}, Ended: Classes{400, 0, 600}},
+				Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Rejected: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{
 					{Policy: "quota", Outcome: "rejected", Mode: "enforce", Minute: Classes{500}}, {Policy: "shed", Outcome: "rejected", Mode: "enforce", Minute: Classes{400}},
 					{Policy: "shed", Outcome: "rejected", Mode: "observe", Minute: Classes{9000}}, {Policy: "retry", Outcome: "late", Mode: "enforce", Minute: Classes{9000}},
@@ -65,12 +65,12 @@ func TestVerdict(t *testing.T) {
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe rejects nothing; enforce would reject about 300/s, 75 % of SHEDDABLE, none of CRITICAL."},
 		},
 		"one gate observes": {
-			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Refused: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
+			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Rejected: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
 			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would reject about 300/s."},
 		},
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
 		"failing":  {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 10, Failed: 50, Ended: Classes{100}}}, level: "bad", headline: "The upstream fails."},
-		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Declined: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream rejects requests.", says: []string{"60/s rejected by the upstream"}},
+		"declined": {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, RejectedUpstream: 60, Ended: Classes{100}}}, level: "bad", headline: "The upstream rejects requests.", says: []string{"60/s rejected by the upstream"}},
 		"unreachable": {
 			state: State{
 				Mean:     Figures{Seconds: 10, Offered: 100, Failed: 100, Ended: Classes{100}},
@@ -79,7 +79,7 @@ func TestVerdict(t *testing.T) {
 			level: "bad", headline: "No endpoint of web is up: cannot be connected to.", says: []string{"All endpoints of web are down; 10.0.0.1:80: cannot be connected to."},
 		},
 		"given up": {
-			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, Left: 60, Gone: 33, Ended: Classes{100}}}, level: "bad",
+			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 60, GoneWaiting: 33, Ended: Classes{100}}}, level: "bad",
 			headline: "Clients give up before they are answered.", says: []string{"93/s given up by clients"},
 		},
 		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests under way, 3.0/s more come in, and none has ended in the last 10 s."}},

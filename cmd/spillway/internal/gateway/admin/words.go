@@ -58,16 +58,16 @@ func duration(ms float64) string {
 
 // classShares returns the share of each class that was rejected, the lowest first: "81 % of
 // SHEDDABLE, none of CRITICAL". Classes without requests are left out.
-func classShares(refused, ended Classes) string {
+func classShares(rejected, ended Classes) string {
 	var parts, none []string
 	for class, came := range ended {
 		name := (spillway.Criticality(class) + spillway.Sheddable).String()
 		switch {
 		case came <= 0:
-		case refused[class] <= 0:
+		case rejected[class] <= 0:
 			none = append(none, name)
 		default:
-			parts = append(parts, percent(min(1, refused[class]/came))+" of "+name)
+			parts = append(parts, percent(min(1, rejected[class]/came))+" of "+name)
 		}
 	}
 	if len(none) > 0 {

@@ -17,12 +17,12 @@ const (
 	FateServed = iota
 	FateLate
 	FateFailed
-	FateDeclined
-	FateLeft         // the client left after the request was sent
-	FateGone         // the client left before
-	FateRefused      // before it was let in
+	FateRejectedUpstream
+	FateGoneSent     // the client left after the request was sent
+	FateGoneWaiting  // the client left before
+	FateRejected     // before it was let in
 	FateWithheld     // after it: by a gate of the client, or by the queue of a batch cluster
-	FateIngressWould // a gate of the server's side would have refused it
+	FateIngressWould // a gate of the server's side would have rejected it
 	FateEgressWould  // one of the client's side would have
 	fateCount
 )
@@ -65,7 +65,7 @@ func (c *Collector) Observe(e spillway.Event) {
 	switch {
 	case e.Rejected && byEnd && (e.Mode == spillway.ModeEnforce || e.Call.Attempt > 0):
 	case e.Rejected:
-		c.refused(&e, class)
+		c.reject(&e, class)
 	case e.Policy == "retry":
 		c.ended(&e, class, byEnd)
 	case e.Policy == "batch" && e.Outcome != spillway.OutcomeServed && !c.booked.Load():
@@ -79,16 +79,16 @@ func (c *Collector) Observe(e spillway.Event) {
 // rejected each time counts as never admitted if it made one attempt only.
 func (c *Collector) ByEnd(keys ...string) { c.byEnd.Store(&keys) }
 
-// refused counts a rejection. The rejection of an attempt by a gate that enforces is counted
+// reject counts a rejection. The rejection of an attempt by a gate that enforces is counted
 // at the end of the call.
-func (c *Collector) refused(e *spillway.Event, class int) {
+func (c *Collector) reject(e *spillway.Event, class int) {
 	attempt := e.Policy == "throttle" || e.Policy == "inflight"
 	switch {
 	case e.Mode == spillway.ModeEnforce && c.booked.Load():
 	case e.Mode == spillway.ModeEnforce && e.Policy == "batch":
 		c.fates[FateWithheld][class].Add(1)
 	case e.Mode == spillway.ModeEnforce && !attempt:
-		c.fates[FateRefused][class].Add(1)
+		c.fates[FateRejected][class].Add(1)
 	case e.Mode != spillway.ModeEnforce && attempt:
 		c.fates[FateEgressWould][class].Add(1)
 	case e.Mode != spillway.ModeEnforce:
@@ -100,10 +100,10 @@ func (c *Collector) refused(e *spillway.Event, class int) {
 // none was measured.
 func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 	fate := fateOf(e.Outcome)
-	if fate == FateLeft && errors.Is(e.Err, spillway.ErrRejected) {
+	if fate == FateGoneSent && errors.Is(e.Err, spillway.ErrRejected) {
 		fate = FateWithheld
 		if byEnd && e.Call.Attempt == 0 {
-			fate = FateRefused
+			fate = FateRejected
 		}
 	}
 	if !c.booked.Load() {
@@ -183,8 +183,8 @@ func (c *Collector) Details() (d Details) {
 
 // fateIn are the fates of accounts.
 var fateIn = [accounts.Count]int{
-	accounts.Served: FateServed, accounts.Late: FateLate, accounts.Failed: FateFailed, accounts.Rejected: FateRefused,
-	accounts.RejectedUpstream: FateDeclined, accounts.GoneWaiting: FateGone, accounts.GoneSent: FateLeft,
+	accounts.Served: FateServed, accounts.Late: FateLate, accounts.Failed: FateFailed, accounts.Rejected: FateRejected,
+	accounts.RejectedUpstream: FateRejectedUpstream, accounts.GoneWaiting: FateGoneWaiting, accounts.GoneSent: FateGoneSent,
 }
 
 // book adds the accounts to the fates that were counted from events.

@@ -42,31 +42,31 @@ func TestKindsAndFates(t *testing.T) {
 	}{
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeServed}, "shed", "admitted", "", none},
 		{spillway.Event{Policy: "shed", Outcome: spillway.OutcomeAbandoned}, "shed", "abandoned", "client_gone", none},
-		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", FateRefused},
-		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", FateRefused},
+		{rejected("shed", spillway.ModeEnforce, outranked), "shed", "rejected", "higher_class", FateRejected},
+		{rejected("shed", spillway.ModeEnforce, fmt.Errorf("x: %w", crowded)), "shed", "rejected", "queue_full", FateRejected},
 		{rejected("shed", spillway.ModeObserve, crowded), "shed", "rejected", "queue_full", FateIngressWould},
-		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", FateRefused},
-		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", FateRefused},
-		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", FateRefused},
+		{spillway.Event{Policy: "shed", Rejected: true}, "shed", "rejected", "other", FateRejected},
+		{spillway.Event{Policy: "ratelimit", Rejected: true, Err: errors.New("x")}, "ratelimit", "rejected", "other", FateRejected},
+		{spillway.Event{Policy: "quota", Rejected: true}, "quota", "rejected", "other", FateRejected},
 		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonQueueFull}), "batch", "rejected", "queue_full", FateWithheld},
 		{rejected("batch", spillway.ModeEnforce, &spillway.RejectedError{Reason: spillway.ReasonMaxWait}), "batch", "rejected", "max_wait", FateWithheld},
 		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeServed}, "batch", "admitted", "", none},
 		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeTimedOut, Err: context.DeadlineExceeded}, "batch", "late", "deadline", FateLate},
-		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", FateLeft},
+		{spillway.Event{Policy: "batch", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "batch", "abandoned", "client_gone", FateGoneSent},
 		{rejected("throttle", spillway.ModeEnforce, throttled), "throttle", "rejected", "throttle", none}, // the end of the call tells
 		{rejected("throttle", spillway.ModeObserve, throttled), "throttle", "rejected", "throttle", FateEgressWould},
 		{spillway.Event{Policy: "inflight", Outcome: spillway.OutcomeTimedOut}, "inflight", "late", "deadline", none},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeServed}, "retry", "admitted", "", FateServed},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeTimedOut, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "late", "deadline", FateLate},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: errors.New("x")}, "retry", "failed", "failed", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded}, "retry", "failed", "overloaded", FateRejectedUpstream},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonBudget, 1)}, "retry", "failed", "budget", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonAttempts, 3)}, "retry", "failed", "attempts", FateRejectedUpstream},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonAttempts, 1)}, "retry", "failed", "failed", FateFailed},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", FateDeclined},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeOverloaded, Err: stopped(retry.ReasonRetryAfter, 1)}, "retry", "failed", "retry_after", FateRejectedUpstream},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeFailed, Err: stopped(retry.ReasonDeadline, 1)}, "retry", "failed", "no_time", FateFailed},
 		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: throttled}, "retry", "abandoned", "other_policy", FateWithheld},
-		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", FateLeft},
+		{spillway.Event{Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: context.Canceled}, "retry", "abandoned", "client_gone", FateGoneSent},
 		{spillway.Event{Policy: "a new one", Outcome: 77}, "other", "failed", "failed", none},
 	} {
 		c := New()
@@ -126,7 +126,7 @@ func TestByEnd(t *testing.T) {
 	}
 	say(shed, "web", 0)
 	say(served, "web", 0)
-	all, want := c.Read(), [fateCount]uint64{FateServed: 5, FateRefused: 3, FateWithheld: 2, FateIngressWould: 2}
+	all, want := c.Read(), [fateCount]uint64{FateServed: 5, FateRejected: 3, FateWithheld: 2, FateIngressWould: 2}
 	for fate, n := range want {
 		if got := all.Fates[fate][2]; got != n {
 			t.Errorf("fate %d has %d, want %d", fate, got, n)
@@ -218,7 +218,7 @@ func benchEvents() map[string]spillway.Event {
 	return map[string]spillway.Event{
 		"admitted": {Time: now, Call: call, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
 		"served":   {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeServed, Latency: time.Millisecond},
-		"refused":  {Time: now, Call: call, Policy: "shed", Rejected: true, Err: outranked},
+		"rejected": {Time: now, Call: call, Policy: "shed", Rejected: true, Err: outranked},
 		"withheld": {Time: now, Call: call, Policy: "retry", Outcome: spillway.OutcomeAbandoned, Err: outranked},
 	}
 }

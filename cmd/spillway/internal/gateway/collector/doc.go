@@ -10,14 +10,14 @@
 // attempts. For a request that waits in front of a batch cluster, the queue reports a
 // deadline that has passed, or a client that has left.
 //
-//	served    the upstream answered in time
-//	late      the deadline passed first
-//	failed    the upstream failed, or could not be reached
-//	declined  the upstream itself was overloaded
-//	refused   a gate here rejected the request before it was let in
-//	withheld  a gate of the client's side, or the queue of a batch cluster, rejected it later
-//	left      the client left after the request was sent
-//	gone      the client left before
+//	served             the upstream answered in time
+//	late               the deadline passed first
+//	failed             the upstream failed, or could not be reached
+//	rejected upstream  the upstream itself was overloaded
+//	rejected           a gate here rejected the request before it was let in
+//	withheld           a gate of the client's side, or the queue of a batch cluster, rejected it later
+//	gone, sent         the client left after the request was sent
+//	gone, waiting      the client left before
 //
 // Where the proxy keeps accounts of its requests ([Collector.Accounts]), the fates come from
 // these accounts. MongoDB commands pass through the gates once for each attempt: each decision

@@ -131,12 +131,12 @@ type Cluster struct {
 	Quota       *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
 	ReportsCost bool          `yaml:"reports_cost" jsonschema_description:"Endpoints report what a request has cost its customer, in the header X-Request-Cost of the answer: a number from 0 to 1e6, in the unit of quota. It replaces the cost of the route. The header is removed from all answers, whether reports_cost is set or not."`
 	Shed        Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
-	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When refusals say don't retry."`
+	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When rejections say don't retry."`
 	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"Retry-After of rejections; the hint that is sent is this value ±50 %. 0 is 1s."`
 	Batch       *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
 
 	// What is sent.
-	Throttle Throttle `yaml:"throttle" jsonschema_description:"Refuses what the cluster would refuse."`
+	Throttle Throttle `yaml:"throttle" jsonschema_description:"Rejects what the cluster would reject."`
 	Inflight Inflight `yaml:"inflight" jsonschema_description:"Bounds what is under way to the cluster."`
 	Retry    Retry    `yaml:"retry" jsonschema_description:"Which requests are sent again, to another endpoint if there is one."`
 

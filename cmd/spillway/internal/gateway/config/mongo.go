@@ -34,10 +34,10 @@ type Mongo struct {
 	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
 	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled: off, observe or enforce."`
 	Quota       *Quota          `yaml:"quota" jsonschema_description:"What each customer may use."`
-	Shed        Shed            `yaml:"shed" jsonschema_description:"Refusals by criticality when the servers are overloaded. Their capacity is found by itself."`
+	Shed        Shed            `yaml:"shed" jsonschema_description:"Rejections by criticality when the servers are overloaded. Their capacity is found by itself."`
 	Classes     []MongoClass    `yaml:"classes" jsonschema_description:"How much commands matter and whose they are; the first that matches counts."`
-	Retry       MongoRetry      `yaml:"retry" jsonschema_description:"Client backpressure, for drivers that have none: commands that were refused for overload are sent again."`
-	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster, and says why. Here limit is rate, latency is that of commands, and refusals are answers with SystemOverloadedError."`
+	Retry       MongoRetry      `yaml:"retry" jsonschema_description:"Client backpressure, for drivers that have none: commands that were rejected for overload are sent again."`
+	Tune        *Tune           `yaml:"tune" jsonschema_description:"Moves ingressRequestAdmissionRatePerSec as the servers get slower or faster, and says why. Here limit is rate, latency is that of commands, and rejections are answers with SystemOverloadedError."`
 }
 
 // MongoParameters are parameters of a MongoDB server, with the server's names.
@@ -56,8 +56,8 @@ type MongoParameters struct {
 	RequestDepth        int      `yaml:"ingressRequestAdmissionMaxQueueDepth" jsonschema_description:"How many commands may wait; 0 is none."`
 	RequestExemptions   []string `yaml:"ingressRequestRateLimiterExemptions" jsonschema_description:"Networks or addresses that have no limit."`
 	RequestApplications []string `yaml:"ingressRequestRateLimiterApplicationExemptions" jsonschema_description:"Prefixes of the names of applications, or of drivers, that have no limit. Clients say these names: among friends only."`
-	AllowRetries        *bool    `yaml:"ingressRequestRateLimiterAllowRetries" jsonschema_description:"Refusals say that the command may be sent again; the default is true."`
-	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" jsonschema_description:"Told to drivers in refusals as the base of their backoff; 0 is nothing."`
+	AllowRetries        *bool    `yaml:"ingressRequestRateLimiterAllowRetries" jsonschema_description:"Rejections say that the command may be sent again; the default is true."`
+	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" jsonschema_description:"Told to drivers in rejections as the base of their backoff; 0 is nothing."`
 }
 
 // A MongoClass has the criticality and the customer of the commands that match all its
@@ -101,7 +101,7 @@ func (m Mongo) Defaulted() Mongo {
 	return m
 }
 
-// AllowsRetries reports whether refusals say that a command may be sent again.
+// AllowsRetries reports whether rejections say that a command may be sent again.
 func (m *Mongo) AllowsRetries() bool {
 	return m.Parameters.AllowRetries == nil || *m.Parameters.AllowRetries
 }

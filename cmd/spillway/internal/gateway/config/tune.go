@@ -14,12 +14,12 @@ import (
 
 // Tune is how one limit of a cluster follows what the cluster can do.
 type Tune struct {
-	Mode     Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
-	Limit    string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
-	Min      float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
-	Max      float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
-	Latency  time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 ignores latency. It should be well above the latency of an idle cluster."`
-	Refusals float64       `yaml:"refusals" jsonschema_description:"The share of requests that the cluster rejects (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 ignores rejections."`
+	Mode       Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. The default is observe, whatever the mode of the proxy is: moves are reported and not made."`
+	Limit      string        `yaml:"limit" jsonschema:"enum=rate,enum=in_flight" jsonschema_description:"rate, the default: rate_limit.rate. in_flight: inflight.max_requests. What is configured there is where it begins, and where it goes back to when nothing is known."`
+	Min        float64       `yaml:"min" sets:"tune.Config.Min" jsonschema_description:"The limit never goes below." default:"Zero means a tenth of the limit."`
+	Max        float64       `yaml:"max" sets:"tune.Config.Max" jsonschema_description:"The limit never goes above." default:"Zero means ten times the limit."`
+	Latency    time.Duration `yaml:"latency" jsonschema_description:"The mean time that the cluster takes to begin an answer at which the limit is right; 0 ignores latency. It should be well above the latency of an idle cluster."`
+	Rejections float64       `yaml:"rejections" jsonschema_description:"The share of requests that the cluster rejects (503; 429 is about one customer and does not count) at which the limit is right, such as 0.05; 0 ignores rejections."`
 
 	Rule     string        `yaml:"rule" jsonschema:"enum=aimd,enum=proportional" jsonschema_description:"aimd, the default, only uses whether the pressure is too high; proportional also uses how high it is."`
 	Increase float64       `yaml:"increase" sets:"tune.Config.Increase" jsonschema_description:"By which share of the highest good limit aimd raises at first."`
@@ -41,8 +41,8 @@ const (
 
 // The signals of a cluster, by the names that reasons and statistics have.
 const (
-	SignalLatency  = "latency"
-	SignalRefusals = "refusals"
+	SignalLatency    = "latency"
+	SignalRejections = "rejections"
 )
 
 // Tuning returns how a limit of the cluster is tuned, and whether one is.
@@ -71,8 +71,8 @@ func (t *Tune) config(limit float64) (c tune.Config, ok bool) {
 	if t.Latency != 0 {
 		c.Signals = append(c.Signals, tune.Signal{Name: SignalLatency, Unit: "ms", Target: t.Latency.Seconds() * 1000})
 	}
-	if t.Refusals != 0 {
-		c.Signals = append(c.Signals, tune.Signal{Name: SignalRefusals, Unit: "%", Target: t.Refusals * 100})
+	if t.Rejections != 0 {
+		c.Signals = append(c.Signals, tune.Signal{Name: SignalRejections, Unit: "%", Target: t.Rejections * 100})
 	}
 	return c, true
 }
@@ -122,12 +122,12 @@ func (k *checker) tuneFields(at string, t *Tune) {
 	k.oneOf(at+".limit", t.Limit, TuneRate, TuneInFlight)
 	k.oneOf(at+".rule", t.Rule, tune.AIMD.String(), tune.Proportional.String())
 	switch {
-	case t.Latency == 0 && t.Refusals == 0:
-		k.failf(at, "has nothing to go by, must have latency or refusals")
+	case t.Latency == 0 && t.Rejections == 0:
+		k.failf(at, "has nothing to go by, must have latency or rejections")
 	case t.Latency < 0:
 		k.failf(at+".latency", "is %v, must not be negative", t.Latency)
-	case !(t.Refusals >= 0 && t.Refusals < 1):
-		k.failf(at+".refusals", "is %v, must be 0 to less than 1", t.Refusals)
+	case !(t.Rejections >= 0 && t.Rejections < 1):
+		k.failf(at+".rejections", "is %v, must be 0 to less than 1", t.Rejections)
 	}
 }
 

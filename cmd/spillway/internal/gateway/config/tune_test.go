@@ -14,7 +14,7 @@ clusters:
   - name: web
     endpoints: [127.0.0.1:8080]
     rate_limit: {rate: 1000, burst_seconds: 1}
-    tune: {mode: enforce, latency: 50ms, refusals: 0.05, min: 50, rule: proportional, reaction: 1s}
+    tune: {mode: enforce, latency: 50ms, rejections: 0.05, min: 50, rule: proportional, reaction: 1s}
 `
 
 func TestTuning(t *testing.T) {
@@ -37,9 +37,9 @@ func TestTuning(t *testing.T) {
 
 func TestWrongTuning(t *testing.T) {
 	for _, row := range []struct{ from, to, want string }{
-		{"latency: 50ms, refusals: 0.05, ", "", "proxy.yaml:8: clusters[0].tune has nothing to go by"},
+		{"latency: 50ms, rejections: 0.05, ", "", "proxy.yaml:8: clusters[0].tune has nothing to go by"},
 		{"latency: 50ms", "latency: -1s", "clusters[0].tune.latency is -1s, must not be negative"},
-		{"refusals: 0.05", "refusals: 5", "clusters[0].tune.refusals is 5, must be 0 to less than 1"},
+		{"rejections: 0.05", "rejections: 5", "clusters[0].tune.rejections is 5, must be 0 to less than 1"},
 		{"rate_limit: {rate: 1000, burst_seconds: 1}", "rate_limit: {}", "clusters[0].tune.limit is rate, but rate_limit.rate is not given"},
 		{"rate_limit: {rate: 1000, burst_seconds: 1}", "rate_limit: {rate: 1000, mode: observe}", "clusters[0].tune.mode is enforce, but rate_limit.mode is observe"},
 		{"min: 50", "min: 2000", "clusters[0].tune.min is 2000, must be above 0 and at most 1000"},

@@ -18,8 +18,8 @@ type GateFacts struct {
 	Limits string `json:"limits"` // as the file gives them
 	// Does is what the gate does with this request and no other request in flight.
 	Does string `json:"does"`
-	// Refuses says when the gate rejects requests, and how.
-	Refuses string `json:"refuses"`
+	// Rejects says when the gate rejects requests, and how.
+	Rejects string `json:"rejects"`
 }
 
 // What a client receives.
@@ -33,7 +33,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	l := e.listener
 	all := []GateFacts{{
 		Gate: "connections", Mode: "enforce", Limits: given("max_connections", l.MaxConnections, "connection_rate", &l.ConnectionRate),
-		Does: "accepts its connection", Refuses: "connections that are too many are reset",
+		Does: "accepts its connection", Rejects: "connections that are too many are reset",
 	}}
 	if e.route == nil {
 		return all
@@ -47,7 +47,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	if b := x.Batch; b != nil {
 		f := GateFacts{
 			Gate: "batch", Mode: "enforce", Limits: given("", b), Does: "gives it a place at once: none is taken",
-			Refuses: "when the queue is full or the turn does not come in time: " + says503,
+			Rejects: "when the queue is full or the turn does not come in time: " + says503,
 		}
 		if e.answer.status == http.StatusServiceUnavailable && e.rehearsal.stage.sent == nil {
 			f.Does = "is not reached"
@@ -107,8 +107,8 @@ func (e *explaining) before() string {
 }
 
 // gate describes the gate of a policy, with the event that it reported.
-func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, refuses string) GateFacts {
-	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Refuses: refuses}
+func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, configured bool, limits, rejects string) GateFacts {
+	f := GateFacts{Gate: policy, Mode: mode.String(), Limits: limits, Rejects: rejects}
 	event, asked := e.rehearsal.witness.of(policy)
 	switch {
 	case !configured:

@@ -40,7 +40,7 @@ func (e *Explanation) Write(w io.Writer) error {
 	line("\nwhen gates reject")
 	for _, g := range e.Gates {
 		if g.Mode != "off" {
-			line("  "+g.Gate, g.Refuses)
+			line("  "+g.Gate, g.Rejects)
 		}
 	}
 	writeRest(line, e)

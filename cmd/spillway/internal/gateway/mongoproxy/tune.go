@@ -66,7 +66,7 @@ func (c *conn) attempt(f message.Frame, cmd *message.Command, p *ingress.Passage
 	switch {
 	case err != nil:
 	case a.Overloaded:
-		how = tuner.Refused
+		how = tuner.Rejected
 	case !a.Failed:
 		how = tuner.Served
 	}

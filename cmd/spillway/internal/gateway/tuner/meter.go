@@ -12,8 +12,8 @@ import (
 // A Meter counts the answers of a backend. It is safe for concurrent use; the zero Meter is
 // ready.
 type Meter struct {
-	ended, served, refused atomic.Uint64
-	latency                atomic.Int64 // nanoseconds
+	ended, served, rejected atomic.Uint64
+	latency                 atomic.Int64 // nanoseconds
 }
 
 // An Ending says how a request ended.
@@ -23,7 +23,7 @@ type Ending int
 const (
 	Failed Ending = iota // nothing was said of the load
 	Served
-	Refused // by the backend, as overloaded
+	Rejected // by the backend, as overloaded
 )
 
 // End counts a request that has taken this long.
@@ -32,8 +32,8 @@ func (m *Meter) End(took time.Duration, how Ending) {
 	switch how {
 	case Served:
 		m.served.Add(1)
-	case Refused:
-		m.refused.Add(1)
+	case Rejected:
+		m.rejected.Add(1)
 	case Failed:
 	}
 	m.ended.Add(1)
@@ -45,10 +45,10 @@ func (m *Meter) Ended() uint64 { return m.ended.Load() }
 // A Window is what a [Meter] has counted since the last Read. The zero Window is ready for
 // use. It is for one goroutine.
 type Window struct {
-	meter                  *Meter
-	at                     time.Time
-	ended, served, refused uint64
-	sum                    int64
+	meter                   *Meter
+	at                      time.Time
+	ended, served, rejected uint64
+	sum                     int64
 
 	latency float64   // ms, the last that was known
 	alive   time.Time // when something last ended, or nothing was under way
@@ -60,7 +60,7 @@ type Window struct {
 // last one ended.
 func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []float64, waits bool) (served float64) {
 	was := *w
-	w.ended, w.served, w.refused, w.sum = m.ended.Load(), m.served.Load(), m.refused.Load(), m.latency.Load()
+	w.ended, w.served, w.rejected, w.sum = m.ended.Load(), m.served.Load(), m.rejected.Load(), m.latency.Load()
 	w.meter, w.at = m, now
 	if was.meter != m {
 		w.alive = now
@@ -82,8 +82,8 @@ func (w *Window) Read(now time.Time, m *Meter, signals []tune.Signal, values []f
 		switch s.Name {
 		case config.SignalLatency:
 			values[i] = w.latency
-		case config.SignalRefusals:
-			values[i] = 100 * float64(w.refused-was.refused) / max(1, ended)
+		case config.SignalRejections:
+			values[i] = 100 * float64(w.rejected-was.rejected) / max(1, ended)
 		}
 	}
 	return float64(w.served-was.served) / now.Sub(was.at).Seconds()

@@ -40,7 +40,7 @@ func endingOf(answer *http.Response, err error, now time.Time) tuner.Ending {
 	said := read(answer, now)
 	switch said.outcome() {
 	case spillway.OutcomeOverloaded:
-		return tuner.Refused
+		return tuner.Rejected
 	case spillway.OutcomeOverQuota:
 		return tuner.Failed
 	default:

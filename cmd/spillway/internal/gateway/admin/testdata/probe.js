@@ -50,7 +50,7 @@
     found.Override = $("#override").hidden ? "" : text($("#override"));
     found.Charts = visible("figure[data-chart]").filter((f) => pixels(f.querySelector("canvas")).some((v) => v > 0)).map((f) => f.dataset.chart);
     found.Labels = visible(".plot[role=img]").filter((p) => p.ariaLabel?.length > 20).length;
-    found.Painted = { refused: painted("refused"), would: painted("would") };
+    found.Painted = { rejected: painted("rejected"), would: painted("would") };
     found.Reasons = all("#reasons tbody tr").map(text);
     found.Clusters = all("#clusters tbody tr").map(text);
     found.Tuned = $("#tuned").hidden ? "" : text($("#tuned"));

@@ -39,7 +39,7 @@
   // --- charts -------------------------------------------------------------------
 
   const line = (label, paint, value, more = {}) => ({ label, paint, value, width: 1.75, ...more });
-  // From the bottom up, as they are refused: a class only when all lower ones are.
+  // From the bottom up, as they are rejected: a class only when all lower ones are.
   const classes = ["SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL", "CRITICAL_PLUS"];
   const paints = ["sheddable", "sheddable-plus", "critical", "critical-plus"];
   const short = classes.map((name) => name.replace("_PLUS", "+"));
@@ -49,10 +49,10 @@
     { id: "load", title: "Offered and goodput", about: "per second", text: rate, axis: plain, lines: [
       line("offered", "muted", (r) => r.offered, { dash: [5, 4], width: 1.5 }),
       line("goodput", "goodput", (r) => r.goodput, { width: 2.25, area: true }),
-      line("late or failed", "timed-out", (r) => r.late + r.failed + r.declined),
-      line("client gone", "refused-throttle", (r) => r.left + r.gone_waiting, { dash: [5, 4] })] },
-    { id: "refused", title: "Rejected, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.refused) },
-    { id: "would", title: "Would be rejected, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_refuse) },
+      line("late or failed", "timed-out", (r) => r.late + r.failed + r.rejected_upstream),
+      line("client gone", "refused-throttle", (r) => r.client_gone_sent + r.client_gone_waiting, { dash: [5, 4] })] },
+    { id: "rejected", title: "Rejected, by criticality", about: "per second, stacked", text: rate, axis: plain, stack: true, lines: layers((r) => r.rejected) },
+    { id: "would", title: "Would be rejected, by criticality", about: "per second; gates observe", text: rate, axis: plain, stack: true, lines: layers((r) => r.would_reject) },
     { id: "latency", title: "Latency of the admitted", about: "over ten seconds, log scale", text: millis, log: true, lines: [
       line("p50", "muted", (r) => r.p50_ms, { width: 1.5 }),
       line("p99", "ink", (r) => r.p99_ms, { width: 2 }),
@@ -259,16 +259,16 @@
   function choose() {
     limitCharts();
     const end = rows.at(-1)?.t ?? 0, some = (key) => rows.some((r) => r.t > end - span && sum(r[key]) > 0);
-    const would = some("would_refuse"), refused = some("refused");
+    const would = some("would_reject"), rejected = some("rejected");
     const figure = (id) => charts.find((c) => c.id === id).figure;
     figure("would").hidden = !would;
-    figure("refused").hidden = !refused;
+    figure("rejected").hidden = !rejected;
     const folded = Object.keys(flats).filter((id) => {
       const c = charts.find((x) => x.id === id), flat = !rows.some((r) => r.t > end - span && flats[id](r));
       c.figure.hidden = flat;
       return c.figure.hidden;
     }).map((id) => charts.find((x) => x.id === id));
-    if (!refused && !would) folded.unshift(charts.find((c) => c.id === "refused"));
+    if (!rejected && !would) folded.unshift(charts.find((c) => c.id === "rejected"));
     $("#flat").hidden = !folded.length;
     say($("#flat"), "Nothing to show: " + folded.map((c) => c.title.toLowerCase()).join("; ") + ".");
   }
