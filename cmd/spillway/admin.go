@@ -43,6 +43,7 @@ type operators struct {
 	asks     chan func()   // that the follower is to do
 	draining chan struct{} // closed when the follower does nothing any more
 	config   atomic.Pointer[config.Config]
+	settings atomic.Pointer[settings]
 	override atomic.Pointer[admin.Override]
 	events   events
 	tls      atomic.Pointer[tls.Config] // nil: in the clear
@@ -272,9 +273,25 @@ func (o *operators) Ready() error {
 	return nil
 }
 
-// Settings implements [admin.Proxy].
-func (o *operators) Settings() (all []admin.Setting) {
+// settings are the fields of a configuration.
+type settings struct {
+	of  *config.Config
+	all []admin.Setting
+}
+
+// Settings implements [admin.Proxy]. It is called each second while requests are rejected, so it
+// reads the fields of each configuration once.
+func (o *operators) Settings() []admin.Setting {
 	c := o.config.Load()
+	if s := o.settings.Load(); s != nil && s.of == c {
+		return s.all
+	}
+	s := &settings{c, settingsOf(c)}
+	o.settings.Store(s)
+	return s.all
+}
+
+func settingsOf(c *config.Config) (all []admin.Setting) {
 	given := make(map[string]bool)
 	for _, line := range config.Given("", *c) {
 		field, _, _ := strings.Cut(line, ": ")

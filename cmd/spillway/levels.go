@@ -160,7 +160,7 @@ func mongoGate(c *config.Config, x *mongoproxy.Stats) admin.Gate {
 // unless a cluster has it.
 func mongoName(c *config.Config, listener string) string {
 	if slices.ContainsFunc(c.Clusters, func(x config.Cluster) bool { return x.Name == listener }) {
-		return listener + " (mongodb)"
+		return listener + admin.MongoSuffix
 	}
 	return listener
 }

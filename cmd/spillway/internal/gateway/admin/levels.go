@@ -13,7 +13,7 @@ type Proxy interface {
 	Levels(now time.Time) Levels
 	// Ready returns why the proxy cannot serve clients, nil if it can.
 	Ready() error
-	// Settings returns the configuration in use, with its defaults.
+	// Settings returns the configuration in use, with its defaults. The caller must not change it.
 	Settings() []Setting
 	// SetMode sets the mode of all gates without a configured mode, until the next reload
 	// of the configuration.

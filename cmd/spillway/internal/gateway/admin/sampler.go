@@ -80,7 +80,7 @@ func (s *sampler) summarize() *State {
 	st := &State{
 		Time: now.wall, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
-		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: s.explained(reasons(minute.totals, now.totals)),
+		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
 		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas,
 		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l), Totals: totalsOf(now.totals, s.collector.Details()),
 		Logs: l.Logs,
@@ -93,6 +93,7 @@ func (s *sampler) summarize() *State {
 		st.Mean.Slowest = max(st.Mean.Slowest, milliseconds(s.ago(i).totals.Slowest))
 	}
 	st.Gates = peaks(s.samples)
+	s.explain(st)
 	st.Limits = s.limits(l)
 	st.Last.Limits = make(map[string]float64, len(st.Limits))
 	for i := range st.Limits {

@@ -125,12 +125,19 @@ type Reason struct {
 	Minute  Classes `json:"minute"` // in the last minute
 	Total   Classes `json:"total"`  // since the start
 
-	Do      string `json:"do"`      // what an operator does about it
-	Setting string `json:"setting"` // where to change it; empty: nowhere
-	Link    string `json:"link"`    // to the section of the runbook
-	// Measured is the value that the policy measured at its last rejection for this reason,
-	// and its limit; nil for a reason without a measured value.
+	Do       string  `json:"do"`       // what an operator does about it
+	Settings []Field `json:"settings"` // of the clusters and listeners that had it
+	Link     string  `json:"link"`     // to the section of the runbook
+	// Measured is the value that the policy measured at its last rejection for this reason, and
+	// its limit. For late answers it is the p99 beside the usual deadline, and for the reason
+	// budget the tokens of the emptiest budget. It is nil for a reason without a measured value.
 	Measured *Measured `json:"measured,omitempty"`
+}
+
+// A Field is a field of the configuration.
+type Field struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // empty: it is not set
 }
 
 // Measured is a measured value and its limit.
@@ -288,17 +295,25 @@ func reasons(then, now *collector.Totals) []Reason {
 	return all
 }
 
+// The policy and an outcome of reasons without events.
+const (
+	ownPolicy   = "proxy"
+	outcomeGone = "client gone"
+)
+
+var goneAccounts = [...]accounts.Account{accounts.GoneWaiting, accounts.GoneSent}
+
 // ownReasons returns the clients that have left, and rejections that no policy made: they
 // have no events. Their rejections have no class, and count as CRITICAL.
 func ownReasons(then, now *collector.Totals) (all []Reason) {
 	add := func(r Reason) {
 		if r.Total.sum() > 0 {
-			r.Policy, r.Mode, r.Words = "proxy", spillway.ModeEnforce.String(), words[r.Reason]
+			r.Policy, r.Mode, r.Words = ownPolicy, spillway.ModeEnforce.String(), words[r.Reason]
 			all = append(all, r)
 		}
 	}
-	for _, a := range []accounts.Account{accounts.GoneWaiting, accounts.GoneSent} {
-		r := Reason{Outcome: "client gone", Reason: a.String()}
+	for _, a := range goneAccounts {
+		r := Reason{Outcome: outcomeGone, Reason: a.String()}
 		for class, n := range now.Accounts.Ended[a] {
 			r.Total[class], r.Minute[class] = float64(n), float64(n-then.Accounts.Ended[a][class])
 		}

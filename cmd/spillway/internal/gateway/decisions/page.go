@@ -30,9 +30,9 @@ type samplesPage struct {
 }
 
 type whatNow struct {
-	Do      string `json:"do"`
-	Setting string `json:"setting"`
-	Link    string `json:"link"`
+	Do       string   `json:"do"`
+	Settings []string `json:"settings"`
+	Link     string   `json:"link"`
 }
 
 // ServeSamples writes samples of rejections that match, the latest first.
@@ -55,7 +55,7 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	page := samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: make(map[string]whatNow)}
 	for i := range all {
 		e := runbook.Of(all[i].Policy, all[i].Reason)
-		page.Reasons[all[i].Policy+" "+all[i].Reason] = whatNow{e.Do, e.Setting, e.Link()}
+		page.Reasons[all[i].Policy+" "+all[i].Reason] = whatNow{e.Do, e.Settings, e.Link()}
 	}
 	serveJSON(w, page)
 }

@@ -30,7 +30,7 @@ func TestPages(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &page); err != nil || code != http.StatusOK || page.Seen != 1 || len(page.Decisions) != 1 {
 		t.Fatalf("%v: %d %s", err, code, text)
 	}
-	if d, do := page.Decisions[0], page.Reasons["shed quota"]; d.RequestID != "id-a" || do.Do == "" || do.Setting == "" || !strings.HasSuffix(do.Link, "#quota") {
+	if d, do := page.Decisions[0], page.Reasons["shed quota"]; d.RequestID != "id-a" || do.Do == "" || len(do.Settings) == 0 || !strings.HasSuffix(do.Link, "#quota") {
 		t.Errorf("%+v, %+v", d, do)
 	}
 	var tops Tops

@@ -7,9 +7,11 @@ const URL = "https://github.com/seed90641741/spillway/blob/main/docs/runbook.md"
 
 // An Entry is what to do about a reason.
 type Entry struct {
-	Do      string // one sentence
-	Setting string // the field of the configuration to look at; empty: there is none
-	Section string // of the runbook: the anchor of its heading
+	Do string // one sentence
+	// Settings are the fields of the configuration to look at, of clusters, routes and listeners,
+	// and of MongoDB listeners. [] stands for any name. Empty: there is no field.
+	Settings []string
+	Section  string // of the runbook: the anchor of its heading
 }
 
 // Link returns the address of the section.
@@ -39,114 +41,114 @@ func Reasons() (all []string) {
 var entries = map[string]Entry{
 	"rate_limit": {
 		"Find out who sends more than usual; raise the limit only if the service can do more.",
-		"clusters[].rate_limit.rate", "rate_limit",
+		[]string{"clusters[].rate_limit.rate", "mongo[].parameters.ingressRequestAdmissionRatePerSec"}, "rate_limit",
 	},
 	"quota": {
 		"Find the customer in the list of top customers; raise its quota, or ask it to send less.",
-		"clusters[].quota", "quota",
+		[]string{"clusters[].quota", "mongo[].quota"}, "quota",
 	},
 	"queue_full": {
 		"More requests arrive than the service can do: add capacity, or have clients send less.",
-		"clusters[].shed.queue", "queue_full",
+		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "queue_full",
 	},
 	"batch queue_full": {
 		"Requests arrive faster than the batch connections serve them: add connections, or have clients send less.",
-		"clusters[].batch.queue", "batch-queue_full",
+		[]string{"clusters[].batch.queue"}, "batch-queue_full",
 	},
 	"max_wait": {
-		"The service is slower than the queue is patient: add capacity, or find out what made it slow.",
-		"clusters[].shed.max_wait", "max_wait",
+		"Requests waited longer than allowed: add capacity, or find out what made the service slow.",
+		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
 	},
 	"batch max_wait": {
 		"Requests wait too long for a batch connection: add connections, or have clients send less.",
-		"clusters[].batch.max_wait", "batch-max_wait",
+		[]string{"clusters[].batch.max_wait"}, "batch-max_wait",
 	},
 	"higher_class": {
 		"More requests arrive than the service can do: add capacity. Lower classes are rejected first, as intended.",
-		"routes[].criticality", "higher_class",
+		[]string{"routes[].criticality", "mongo[].classes"}, "higher_class",
 	},
 	"deadline": {
 		"Compare the timeouts of clients and routes with the p99: allow more time, or make the service faster.",
-		"routes[].timeout", "deadline",
+		[]string{"routes[].timeout"}, "deadline",
 	},
 	"utilization": {
 		"The processor or the memory of this host is short: add capacity, or move other work away.",
-		"clusters[].shed.load", "utilization",
+		[]string{"clusters[].shed.load", "mongo[].shed.load"}, "utilization",
 	},
 	"fair_share": {
 		"One caller sends more than its share: find it in the list of top callers, and give it a quota.",
-		"clusters[].quota", "fair_share",
+		[]string{"clusters[].quota", "mongo[].quota"}, "fair_share",
 	},
 	"throttle": {
 		"Find out why the cluster rejects or loses requests. The throttle ends by itself when the cluster accepts them.",
-		"clusters[].throttle", "throttle",
+		[]string{"clusters[].throttle"}, "throttle",
 	},
 	"max_in_flight": {
 		"Find out why the cluster is slow; raise the limit only if the cluster can do more at once.",
-		"clusters[].inflight.max_requests", "max_in_flight",
+		[]string{"clusters[].inflight.max_requests"}, "max_in_flight",
 	},
 	"max_requests": {
 		"Clients hold more requests open than the listener allows: find the top callers, or raise the limit and the limit on open files.",
-		"listeners[].max_requests", "max_requests",
+		[]string{"listeners[].max_requests"}, "max_requests",
 	},
 	"no_route": {
 		"Compare the paths in /debug/decisions with the routes; a new path needs a route.",
-		"routes", "no_route",
+		[]string{"routes"}, "no_route",
 	},
 	"draining": {
 		"Nothing, if the proxy is meant to end. Otherwise find out who sent SIGTERM.",
-		"drain_timeout", "draining",
+		[]string{"drain_timeout"}, "draining",
 	},
 	"bad_request": {
 		"Find the caller: its body is longer than allowed, or it asks for a tunnel.",
-		"listeners[].max_body_bytes", "bad_request",
+		[]string{"listeners[].max_body_bytes"}, "bad_request",
 	},
 	"budget": {
 		"Find out why the cluster fails. More retries would make it worse.",
-		"clusters[].retry.ratio", "budget",
+		[]string{"clusters[].retry.ratio", "mongo[].retry.budget"}, "budget",
 	},
 	"attempts": {
 		"All attempts failed: find out why the cluster fails.",
-		"clusters[].retry.attempts", "attempts",
+		[]string{"clusters[].retry.attempts", "mongo[].retry.max_retries"}, "attempts",
 	},
 	"retry_after": {
 		"The cluster asks for a longer pause than is waited for: send less, or wait.",
-		"clusters[].retry.max_retry_after", "retry_after",
+		[]string{"clusters[].retry.max_retry_after", "mongo[].retry.max_retry_after"}, "retry_after",
 	},
 	"no_time": {
 		"There is no time for another attempt: allow more time, or make the service faster.",
-		"routes[].timeout", "no_time",
+		[]string{"routes[].timeout"}, "no_time",
 	},
 	"failed": {
 		"Look at the endpoints in /debug/limits and at the log of the service.",
-		"clusters[].endpoints", "failed",
+		[]string{"clusters[].endpoints", "mongo[].endpoints"}, "failed",
 	},
 	"overloaded": {
 		"The service itself rejects requests: add capacity there, or send less.",
-		"clusters[].shed", "overloaded",
+		[]string{"clusters[].shed", "mongo[].shed"}, "overloaded",
 	},
 	"over_quota": {
 		"The service says that a customer has used up its quota there: send less, or ask for more.",
-		"clusters[].quota", "over_quota",
+		[]string{"clusters[].quota", "mongo[].quota"}, "over_quota",
 	},
 	"client_gone": {
 		"Clients give up before the answer: compare their timeout with the p99.",
-		"routes[].timeout", "client_gone_sent",
+		[]string{"routes[].timeout"}, "client_gone_sent",
 	},
 	"client_gone_waiting": {
 		"Clients give up while their requests wait here: shorten the wait, so that they are told sooner.",
-		"clusters[].shed.max_wait", "client_gone_waiting",
+		[]string{"clusters[].shed.max_wait", "clusters[].batch.max_wait", "mongo[].shed.max_wait"}, "client_gone_waiting",
 	},
 	"client_gone_sent": {
 		"Clients give up before the service answers: compare their timeout with the p99, and make the service faster.",
-		"routes[].timeout", "client_gone_sent",
+		[]string{"routes[].timeout"}, "client_gone_sent",
 	},
 	"other_policy": {
 		"See the rejection by the other policy in /debug/decisions.",
-		"", "other",
+		nil, "other",
 	},
 	"other": {
 		"Look the request up in /debug/decisions, which has the text of the error.",
-		"", "other",
+		nil, "other",
 	},
 }

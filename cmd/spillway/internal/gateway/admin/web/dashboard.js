@@ -363,7 +363,7 @@
       if (r.measured) words.append(`; last at ${plain(r.measured.value)} of ${plain(r.measured.limit)} ${r.measured.unit}`);
       if (r.do) {
         const todo = make("span", r.do + " ", { class: "do" });
-        if (r.setting) todo.append(make("code", r.setting), " ");
+        for (const x of r.settings ?? []) todo.append(make("code", x.name + (x.value ? ": " + x.value : "")), " ");
         if (r.link) todo.append(make("a", "runbook", { href: r.link, rel: "noreferrer" }));
         words.append(todo);
       }
