@@ -223,6 +223,8 @@ var (
 	hostBytes   = bytesOf(alphanumeric + ".-_:[]")
 	targetBytes = visible() // without controls and blanks
 	valueBytes  = visible(' ', '\t')
+
+	plainPathBytes = bytesOf(alphanumeric + "/-_.~$&+,:;=@") // which package url never escapes
 )
 
 func bytesOf(s string) (set byteSet) {

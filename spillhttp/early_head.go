@@ -21,8 +21,10 @@ type head struct {
 	framing
 
 	request http.Request
-	context headContext
+	url     url.URL  // of the request
+	host    string   // as its fields have it
 	values  []string // of its header
+	context headContext
 	answer  []byte
 
 	said   claimFields // of a glance
@@ -30,8 +32,9 @@ type head struct {
 	claims ingress.Claims // what they mean
 
 	// before is everything that came after the request line of the request before. Most requests of a
-	// connection have the same fields: then framing and claims hold for them, too.
+	// connection have the same fields: then framing, header and claims hold for them, too.
 	before []byte
+	listed bool // the header and host are those of before
 	judged bool // said and claims are those of before, by this method:
 	posted bool // POST
 }
@@ -39,9 +42,11 @@ type head struct {
 // remembered is the maximum length of what is kept in before.
 const remembered = 1024
 
-var heads = sync.Pool{New: func() any {
+var heads = sync.Pool{New: func() any { return newHead() }}
+
+func newHead() *head {
 	return &head{request: http.Request{Header: make(http.Header)}, context: headContext{Context: context.Background()}}
-}}
+}
 
 // A headContext is the context of the events of a request that is rejected early. The observer
 // finds the head of the request in it, if the Handler has read it.
@@ -70,7 +75,7 @@ func (x *head) frame(b []byte) bool {
 		x.requestLine, x.head = line, len(b)
 		return true
 	}
-	x.before, x.judged = x.before[:0], false
+	x.before, x.listed, x.judged = x.before[:0], false, false
 	x.framing = framing{requestLine: line}
 	if !x.fields(fields) || x.head != len(b) || x.body != 0 {
 		return false
@@ -82,44 +87,78 @@ func (x *head) frame(b []byte) bool {
 }
 
 // read makes the same request of b as net/http would, after frame has accepted b. It reports
-// whether that is possible.
+// whether that is possible. What repeats the request before needs no new memory.
 func (x *head) read(b []byte, remoteAddr string) bool {
-	text := string(b[:x.head])
-	target := text[x.method+1 : x.target]
+	r := &x.request
+	if target := b[x.method+1 : x.target]; string(target) != r.RequestURI {
+		r.RequestURI = string(target)
+	}
+	if method := b[:x.method]; string(method) != r.Method {
+		r.Method = string(method)
+	}
+	if !x.listed {
+		x.list(string(b[x.line:x.head]))
+		x.listed = true
+	}
+	*r = http.Request{
+		Method: r.Method, URL: &x.url, RequestURI: r.RequestURI, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: r.Header, Host: x.host, Body: http.NoBody, RemoteAddr: remoteAddr,
+	}
+	return x.locate(r.RequestURI)
+}
+
+// locate sets the URL to that of a target, and reports whether it is one. Most paths are read
+// here, the others by package url.
+func (x *head) locate(target string) bool {
+	path, query, asked := strings.Cut(target, "?")
+	if plainPath(path) {
+		x.url = url.URL{Path: path, RawQuery: query, ForceQuery: asked && query == ""}
+		return true
+	}
 	u, err := url.ParseRequestURI(target)
-	if err != nil {
-		return false
+	if err == nil {
+		x.url = *u
 	}
-	header := x.request.Header
-	clear(header)
-	x.values = x.values[:0]
-	x.request = http.Request{
-		Method: text[:x.method], URL: u, RequestURI: target, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header: header, Body: http.NoBody, RemoteAddr: remoteAddr,
-	}
-	_, fields, _ := strings.Cut(text, "\r\n")
-	for line, rest, _ := strings.Cut(fields, "\r\n"); line != ""; line, rest, _ = strings.Cut(rest, "\r\n") {
-		name, value, _ := strings.Cut(line, ":")
-		x.add(textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"))
+	return err == nil
+}
+
+// plainPath reports whether a path is the same with and without escapes.
+func plainPath(path string) bool {
+	for i := range len(path) {
+		if !plainPathBytes[path[i]] {
+			return false
+		}
 	}
 	return true
 }
 
-// glance reads only the path, which it returns, and the claims. It is for a [Handler] that needs
-// nothing else of a request but its address. It reports false if the whole request must be read.
+// list makes the header of the lines of fields.
+func (x *head) list(fields string) {
+	clear(x.request.Header)
+	x.values, x.host = x.values[:0], ""
+	for line, rest, _ := strings.Cut(fields, crlf); line != ""; line, rest, _ = strings.Cut(rest, crlf) {
+		name, value, _ := strings.Cut(line, ":")
+		x.add(textproto.CanonicalMIMEHeaderKey(name), strings.Trim(value, " \t"))
+	}
+}
+
+// glance returns the path. It is for a [Handler] that needs nothing else of a request but its
+// address and its claims. It reports false if the whole request must be read.
 func (x *head) glance(b []byte) (path []byte, ok bool) {
 	path = b[x.method+1 : x.target]
 	if query := bytes.IndexByte(path, '?'); query >= 0 {
 		path = path[:query]
 	}
-	if x.repeats || bytes.IndexByte(path, '%') >= 0 {
-		return nil, false
-	}
+	return path, !x.repeats && bytes.IndexByte(path, '%') < 0
+}
+
+// claimed returns the claims, each of which comes once.
+func (x *head) claimed(b []byte) ingress.Claims {
 	if posted := string(b[:x.method]) == http.MethodPost; !x.judged || posted != x.posted {
 		x.say(b[x.line:], posted)
 		x.judged, x.posted = true, posted
 	}
-	return path, true
+	return x.claims
 }
 
 // say reads the claims in the fields.
@@ -155,7 +194,7 @@ func (x *head) add(key, value string) {
 	h := x.request.Header
 	switch values, again := h[key]; {
 	case key == "Host":
-		x.request.Host = value
+		x.host = value
 	case again:
 		h[key] = append(values, value)
 	default:

@@ -230,23 +230,32 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 // be read. A Handler that is plain needs only the path and the claims.
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
+	trust := h.ingress.Trust()
 	x.context.request = nil
-	if h.plain {
-		if path, ok := x.glance(b); ok {
-			trust := h.ingress.Trust()
-			said := x.claims
-			if !a.counts(&trust) {
-				said.Attempt = 0
-			}
-			a.believe(now, &trust, &said)
-			return !h.isHealth(path, &trust)
+	var identity string
+	if path, ok := x.glance(b); h.plain && ok {
+		if h.isHealth(path, &trust) {
+			return false
 		}
+	} else {
+		r := &x.request
+		if !x.read(b, c.peer) || h.unseen(r) {
+			return false
+		}
+		x.context.request = r
+		if x.repeats {
+			h.judge(now, r, a)
+			return true
+		}
+		h.recognize(r, a)
+		identity = h.identity(r)
 	}
-	if !x.read(b, c.peer) || h.unseen(&x.request) {
-		return false
+	said := x.claimed(b)
+	said.Identity = identity
+	if !a.counts(&trust) {
+		said.Attempt = 0
 	}
-	x.context.request = &x.request
-	h.judge(now, &x.request, a)
+	a.believe(now, &trust, &said)
 	return true
 }
 

@@ -278,8 +278,12 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 	}
 	inside := swamped
 	inside.Trust = internal.Trust
-	for name, config := range map[string]ingress.Config{"edge": swamped, "internal": inside} {
-		c := &conn{Conn: repeat(""), handler: mustHandler(t, echo, config, HandlerConfig{HealthPaths: []string{"/healthz"}}), addr: netip.MustParseAddr("10.0.0.1")}
+	for name, handler := range map[string]*Handler{
+		"edge":       mustHandler(t, echo, swamped, HandlerConfig{HealthPaths: []string{"/healthz"}}),
+		"internal":   mustHandler(t, echo, inside, HandlerConfig{HealthPaths: []string{"/healthz"}}),
+		"classified": mustHandler(t, echo, swamped, HandlerConfig{Classify: func(r *http.Request) spillway.Call { return spillway.Call{Key: r.Method} }}),
+	} {
+		c := &conn{Conn: repeat(""), handler: handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 		c.handler.looks.Store(lookOn)
 		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
 			text := []byte("GET /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
@@ -300,11 +304,16 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 func BenchmarkEarlyRefusal(b *testing.B) {
 	const text = "GET /search?q=go HTTP/1.1\r\nHost: example.com:8080\r\nUser-Agent: Go-http-client/1.1\r\n" +
 		headerCriticality + ": SHEDDABLE\r\nAccept-Encoding: gzip\r\n\r\n"
-	plain := mustHandler(b, echo, swamped, HandlerConfig{})
+	mux := http.NewServeMux()
+	mux.Handle("/", echo)
 	for _, bench := range []struct {
 		name    string
 		handler *Handler
-	}{{"plain", plain}, {"classified", half(b, echo)}} {
+	}{
+		{"plain", mustHandler(b, echo, swamped, HandlerConfig{})},
+		{"classified", half(b, echo)},
+		{"mux", mustHandler(b, mux, swamped, HandlerConfig{})},
+	} {
 		b.Run(bench.name, func(b *testing.B) {
 			c := &conn{Conn: repeat(""), handler: bench.handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 			bench.handler.looks.Store(1 << 40)

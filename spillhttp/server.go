@@ -222,16 +222,21 @@ type arrival struct {
 
 // judge fills in a from the request, with the claims that are trusted.
 func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
+	h.recognize(r, a)
+	trust := h.ingress.Trust()
+	c := ingress.Claims{Identity: h.identity(r)}
+	a.baggage = claimsOf(r, &c, a.counts(&trust))
+	a.believe(now, &trust, &c)
+}
+
+// recognize fills in what the server itself knows about the request.
+func (h *Handler) recognize(r *http.Request, a *arrival) {
 	if h.classify != nil {
 		a.call = h.classify(r)
 	}
 	if a.call.Key == "" {
 		a.call.Key = h.keyOf(r)
 	}
-	trust := h.ingress.Trust()
-	c := ingress.Claims{Identity: h.identity(r)}
-	a.baggage = claimsOf(r, &c, a.counts(&trust))
-	a.believe(now, &trust, &c)
 }
 
 // counts reports whether the attempt number of a request counts.
