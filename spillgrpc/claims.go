@@ -24,37 +24,44 @@ type legacy struct {
 	edge     bool // its deadline, as that of a stranger
 }
 
-// judge returns what a call is, with as much of its claims as is believed, and how
-// others inherit from it. At an edge a label counts only if it has lowered the class:
-// any other is dropped.
-func (s *Server) judge(ctx context.Context, now time.Time, method string) (call spillway.Call, caller ratelimit.Caller, l legacy) {
+// An arrival is what is known of a call when it arrives. It is passed by reference, as a copy
+// costs more than many decisions.
+type arrival struct {
+	legacy
+
+	call   spillway.Call
+	caller ratelimit.Caller
+}
+
+// judge fills in a from the call, with as much of its claims as is believed. At an edge a
+// label counts only if it has lowered the class: any other is dropped.
+func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arrival) {
 	if s.classify != nil {
-		call = s.classify(ctx, method)
+		a.call = s.classify(ctx, method)
 	}
-	if call.Key == "" {
-		call.Key = method
+	if a.call.Key == "" {
+		a.call.Key = method
 	}
 	var said ingress.Claims
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
 	said.Criticality, said.Labelled = claims.Criticality(md[keyCriticality], md[keyBaggage])
-	if inside || call.Customer != "" { // else nobody wants to know
+	if inside || a.call.Customer != "" { // else nobody wants to know
 		said.Attempt = attemptOf(md[keyAttempts])
 	}
 	if s.ingress.WantsCaller() {
-		caller = callerOf(ctx, md)
-		caller.Identity = s.identity(ctx)
+		a.caller = callerOf(ctx, md)
+		a.caller.Identity = s.identity(ctx)
 	} else if inside && len(trust.MaxByIdentity) > 0 {
-		caller.Identity = s.identity(ctx)
+		a.caller.Identity = s.identity(ctx)
 	}
-	said.Identity = caller.Identity
+	said.Identity = a.caller.Identity
 	if d, ok := ctx.Deadline(); ok {
 		said.Timeout = max(d.Sub(now), 1) // none left is not none claimed
 	}
-	trust.Apply(now, &call, &said)
-	l = legacy{labelled: call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
-	return call, caller, l
+	trust.Apply(now, &a.call, &said)
+	a.legacy = legacy{labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
 }
 
 // callerOf returns what is known of who makes a call, but for the identity.

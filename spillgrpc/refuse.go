@@ -17,18 +17,17 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/ratelimit"
 )
 
 // enter asks the gates, unless the tap has asked them already. The passage must be
-// zero.
-func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, call *spillway.Call, caller *ratelimit.Caller) ingress.Rejection {
+// zero or have ended.
+func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, a *arrival) ingress.Rejection {
 	if s.handed.Load() {
 		if r, ok := ctx.Value(tapped{}).(ingress.Rejection); ok {
 			return r
 		}
 	}
-	return passage.EnterAt(ctx, s.ingress, now, call, caller)
+	return passage.EnterAt(ctx, s.ingress, now, &a.call, &a.caller)
 }
 
 // refuse returns the answer to a call that is rejected. If nothing was sent before it, it

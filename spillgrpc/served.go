@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/final"
@@ -29,10 +31,14 @@ type servedCall struct {
 	class    spillway.Criticality
 	labelled bool // with the class
 	final    final.Mark
-	charged  *ingress.Passage
+	charging charging.State
+	passage  *ingress.Passage // as long as it can be charged
 	clock    *clock.Clock
-	passage  ingress.Passage // of a call that is not a stream
 }
+
+// passages is a pool of passages for calls that are not streams. The passage of a call that was
+// charged is not reused: a late charge may still find it.
+var passages = sync.Pool{New: func() any { return new(ingress.Passage) }}
 
 // classes are contexts that hold a class each, by its index. All calls share them.
 var classes = func() (all [spillway.Criticalities]context.Context) {
@@ -64,18 +70,18 @@ func (s *servedCall) Value(key any) any {
 
 // inherit returns the context by which outgoing calls inherit criticality and deadline,
 // which at an edge is marked as untrusted, and what ends it.
-func inherit(ctx context.Context, call spillway.Call, l legacy) (context.Context, *servedCall, context.CancelFunc) {
-	s := &servedCall{Context: ctx, class: call.Criticality, labelled: l.labelled}
-	s.final.Repeated = call.Attempt > 0
+func (s *Server) inherit(ctx context.Context, a *arrival, p *ingress.Passage) (context.Context, *servedCall, context.CancelFunc) {
+	x := &servedCall{Context: s.signal(ctx, a), class: a.call.Criticality, labelled: a.labelled, passage: p, clock: &s.clock}
+	x.final.Repeated = a.call.Attempt > 0
 	d, ok := ctx.Deadline()
-	if call.Deadline.IsZero() || ok && !call.Deadline.Before(d) {
-		if ok && l.edge {
-			s.deadline = d
+	if a.call.Deadline.IsZero() || ok && !a.call.Deadline.Before(d) {
+		if ok && a.edge {
+			x.deadline = d
 		}
-		return s, s, func() {}
+		return x, x, func() {}
 	}
-	limited, cancel := context.WithDeadline(s, call.Deadline)
-	return limited, s, cancel
+	limited, cancel := context.WithDeadline(x, a.call.Deadline)
+	return limited, x, cancel
 }
 
 // answer returns the error that a handler has returned as its caller gets it, with a

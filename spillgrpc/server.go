@@ -127,22 +127,25 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		return handler(ctx, req)
 	}
 	now := s.clock.Now()
-	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
-	var passage ingress.Passage
-	if refusal := s.enter(ctx, now, &passage, &call, &caller); refusal.Rejected() {
-		a := s.refuse(ctx, refusal)
-		_ = grpc.SetTrailer(ctx, a.trailer) // fails only where there is no stream
-		return nil, a.status.Err()
+	var a arrival
+	s.judge(ctx, now, info.FullMethod, &a)
+	passage := passages.Get().(*ingress.Passage)
+	if refusal := s.enter(ctx, now, passage, &a); refusal.Rejected() {
+		passages.Put(passage)
+		to := s.refuse(ctx, refusal)
+		_ = grpc.SetTrailer(ctx, to.trailer) // fails only where there is no stream
+		return nil, to.status.Err()
 	}
-	if t := ratio(s.ingress, call.Criticality); t != nil {
+	if t := ratio(s.ingress, a.call.Criticality); t != nil {
 		_ = grpc.SetTrailer(ctx, t) // as above
 	}
-	ctx, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
-	served.passage = passage // which can be charged after the end, and must not be used for another call
-	served.charged, served.clock = &served.passage, &s.clock
+	ctx, served, cancel := s.inherit(ctx, &a, passage)
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
-		served.passage.Done(outcome)
+		passage.Done(outcome)
+		if served.charging.End() {
+			passages.Put(passage)
+		}
 		cancel()
 	}()
 	answer, err = handler(ctx, req)
@@ -164,19 +167,19 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	}
 	ctx := ss.Context()
 	now := s.clock.Now()
-	call, caller, legacy := s.judge(ctx, now, info.FullMethod)
+	var a arrival
+	s.judge(ctx, now, info.FullMethod, &a)
 	stream := &serverStream{ServerStream: ss, clock: &s.clock}
-	if refusal := s.enter(ctx, now, &stream.passage, &call, &caller); refusal.Rejected() {
-		a := s.refuse(ctx, refusal)
-		ss.SetTrailer(a.trailer)
-		return a.status.Err()
+	if refusal := s.enter(ctx, now, &stream.passage, &a); refusal.Rejected() {
+		to := s.refuse(ctx, refusal)
+		ss.SetTrailer(to.trailer)
+		return to.status.Err()
 	}
-	if t := ratio(s.ingress, call.Criticality); t != nil {
+	if t := ratio(s.ingress, a.call.Criticality); t != nil {
 		ss.SetTrailer(t)
 	}
-	inner, served, cancel := inherit(s.signal(ctx, &call, legacy), call, legacy)
+	inner, served, cancel := s.inherit(ctx, &a, &stream.passage)
 	stream.ctx = inner
-	served.charged, served.clock = &stream.passage, &s.clock
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		stream.passage.Done(outcome)

@@ -19,22 +19,22 @@ const keyAcceptRatio = "x-request-accept-ratio"
 // signal returns the context with which a call is served. Its level of degradation
 // is that of the server now, and a member criticality of the baggage says what was
 // believed: handlers that pass on all baggage must not pass on more.
-func (s *Server) signal(ctx context.Context, call *spillway.Call, l legacy) context.Context {
-	if level := s.ingress.Degradation(call.Criticality); level > 0 {
+func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
+	if level := s.ingress.Degradation(a.call.Criticality); level > 0 {
 		ctx = spillway.WithDegradation(ctx, level)
 	}
-	return restate(ctx, call, l)
+	return restate(ctx, a)
 }
 
 // restate returns ctx with metadata whose baggage says what was believed of a call.
-func restate(ctx context.Context, call *spillway.Call, l legacy) context.Context {
+func restate(ctx context.Context, a *arrival) context.Context {
 	values := incomingOf(ctx)[keyBaggage]
 	if len(values) == 0 || !claims.HasBaggage(values) {
 		return ctx
 	}
 	believed := claims.RemoveBaggage(values)
-	if l.labelled {
-		believed = claims.SetBaggage(values, call.Criticality)
+	if a.labelled {
+		believed = claims.SetBaggage(values, a.call.Criticality)
 	}
 	if same(believed, values) {
 		return ctx

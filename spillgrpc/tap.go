@@ -33,12 +33,13 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		return ctx, nil
 	}
 	now := s.clock.Now()
-	call, caller, legacy := s.judge(ctx, now, info.FullMethodName)
-	ctx = restate(ctx, &call, legacy) // before stats handlers read the baggage
+	var a arrival
+	s.judge(ctx, now, info.FullMethodName, &a)
+	ctx = restate(ctx, &a) // before stats handlers read the baggage
 	if !looks {
 		return ctx, nil
 	}
-	r := s.ingress.RejectAt(ctx, now, &call, &caller)
+	r := s.ingress.RejectAt(ctx, now, &a.call, &a.caller)
 	if !r.Rejected() {
 		s.looks.Add(-1)
 		return ctx, nil

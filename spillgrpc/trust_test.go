@@ -124,9 +124,9 @@ func TestTrust(t *testing.T) {
 			pairs = append(pairs, k, v)
 		}
 		want := legacy{labelled: row.labelled, edge: row.boundary == ingress.Edge}
-		call, _, legacy := s.judge(metadata.NewIncomingContext(t.Context(), metadata.Pairs(pairs...)), time.Now(), methodUnary)
-		if call.Criticality != row.class || call.Attempt != row.attempt || legacy != want || call.Key != methodUnary {
-			t.Errorf("%s: %+v, legacy %+v", row.name, call, legacy)
+		a := judged(s, metadata.NewIncomingContext(t.Context(), metadata.Pairs(pairs...)))
+		if a.call.Criticality != row.class || a.call.Attempt != row.attempt || a.legacy != want || a.call.Key != methodUnary {
+			t.Errorf("%s: %+v", row.name, a)
 		}
 	}
 }
@@ -243,17 +243,23 @@ func (a *authority) issue(c *x509.Certificate) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+// judged returns what is known of a call that arrives now.
+func judged(s *Server, ctx context.Context) (a arrival) {
+	s.judge(ctx, time.Now(), methodUnary, &a)
+	return a
+}
+
 // TestCaller checks the attributes of a caller that decide on exemptions from the rate limit.
 func TestCaller(t *testing.T) {
 	s := mustServer(t, ingress.Config{RateLimit: ratelimit.Config{Rate: 1}}, ServerConfig{Identity: func(context.Context) string { return "me" }})
 	md := metadata.NewIncomingContext(t.Context(), metadata.Pairs("user-agent", "app/1.0"))
 	for _, addr := range []net.Addr{&net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 7}, addrText("10.0.0.1:7")} {
-		_, c, _ := s.judge(peer.NewContext(md, &peer.Peer{Addr: addr}), time.Now(), methodUnary)
+		c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addr})).caller
 		if c.Identity != "me" || c.Application != "app/1.0" || c.Addr.String() != "10.0.0.1" {
 			t.Errorf("%+v", c)
 		}
 	}
-	if _, c, _ := s.judge(peer.NewContext(md, &peer.Peer{Addr: addrText("bufconn")}), time.Now(), methodUnary); c.Addr.IsValid() {
+	if c := judged(s, peer.NewContext(md, &peer.Peer{Addr: addrText("bufconn")})).caller; c.Addr.IsValid() {
 		t.Errorf("%+v", c)
 	}
 }
@@ -291,7 +297,7 @@ func FuzzClaims(f *testing.F) {
 	f.Cleanup(func() { _ = s.Close() })
 	f.Fuzz(func(t *testing.T, label, baggage, attempts string) {
 		md := metadata.MD{keyCriticality: {label}, keyBaggage: {baggage, baggage}, keyAttempts: {attempts, "1"}}
-		call, _, _ := s.judge(metadata.NewIncomingContext(context.Background(), md), time.Now(), methodUnary)
+		call := judged(s, metadata.NewIncomingContext(context.Background(), md)).call
 		if call.Criticality > spillway.Critical || !call.Criticality.Valid() || call.Attempt != 0 {
 			t.Errorf("%q, %q: %+v", label, baggage, call)
 		}

@@ -196,7 +196,7 @@ func (h *Handler) serve(now time.Time, w http.ResponseWriter, r *http.Request, a
 		}
 		passage.DoneAt(end, outcome)
 		v.passage = nil
-		if next.Context().(*heir).charging.end() || passage != place {
+		if next.Context().(*heir).charging.End() || passage != place {
 			passages.Put(place)
 		}
 	}()

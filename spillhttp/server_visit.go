@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -13,7 +14,8 @@ import (
 type heir struct {
 	inherited // which makes it the context of the request
 
-	charging charging
+	charging charging.State
+	passage  *ingress.Passage // as long as it can be charged
 	response response1
 	request  http.Request
 }
@@ -62,7 +64,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0
-	x.charging.passage = p
+	x.passage = p
 	return &x.response, &x.request, p
 }
 

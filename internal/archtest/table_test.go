@@ -34,7 +34,8 @@ type row struct {
 var table = map[string]row{
 	".":                    {level: words},
 	"fault":                {level: words},
-	"internal/archtest":    {level: helpers},                                    // whose tests read internal/snippets
+	"internal/archtest":    {level: helpers}, // whose tests read internal/snippets
+	"internal/charging":    {level: words},
 	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
 	"internal/cputime":     {level: words},
 	"internal/elapsed":     {level: words},
