@@ -29,8 +29,9 @@ type legacy struct {
 type arrival struct {
 	legacy
 
-	call   spillway.Call
-	caller ratelimit.Caller
+	call    spillway.Call
+	caller  ratelimit.Caller
+	baggage []string
 }
 
 // judge fills in a from the call, with as much of its claims as is believed. At an edge a
@@ -46,7 +47,8 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
-	said.Criticality, said.Labelled = claims.Criticality(md[keyCriticality], md[keyBaggage])
+	a.baggage = md[keyBaggage]
+	said.Criticality, said.Labelled = claims.Criticality(md[keyCriticality], a.baggage)
 	if inside || a.call.Customer != "" { // else nobody wants to know
 		said.Attempt = attemptOf(md[keyAttempts])
 	}

@@ -28,7 +28,7 @@ func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 
 // restate returns ctx with metadata whose baggage says what was believed of a call.
 func restate(ctx context.Context, a *arrival) context.Context {
-	values := incomingOf(ctx)[keyBaggage]
+	values := a.baggage
 	if len(values) == 0 || !claims.HasBaggage(values) {
 		return ctx
 	}
