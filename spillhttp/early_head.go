@@ -31,7 +31,7 @@ type head struct {
 	texts  [claimKinds]string
 	claims ingress.Claims // what they mean
 
-	// before is everything that came after the request line of the request before. Most requests of a
+	// before holds the bytes after the request line of the request before. Most requests of a
 	// connection have the same fields: then framing, header and claims hold for them, too.
 	before []byte
 	listed bool // the header and host are those of before
