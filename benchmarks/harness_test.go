@@ -1,6 +1,9 @@
 package benchmarks
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // An impl is one way to do what a subject is about.
 type impl[T any] struct {
@@ -35,5 +38,15 @@ func must[T any](v T, err error) func(testing.TB) T {
 			tb.Fatal(err)
 		}
 		return v
+	}
+}
+
+// givenTime returns what the time is for a policy of several that share one reading of the
+// clock: a microsecond more for each decision.
+func givenTime() func() time.Time {
+	now := time.Now()
+	return func() time.Time {
+		now = now.Add(time.Microsecond)
+		return now
 	}
 }

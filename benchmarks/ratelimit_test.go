@@ -16,22 +16,24 @@ type admitter func() bool
 
 // wide lets in more than any loop can ask for, from a bucket that is never full.
 var wide = []impl[admitter]{
-	{"spillway", ourRate(ratelimit.Config{Rate: 1e6, BurstSeconds: 3600})},
+	{"spillway", ourRate(ratelimit.Config{Rate: 1e6, BurstSeconds: 3600}, time.Now)},
+	{"spillway-given-time", ourRate(ratelimit.Config{Rate: 1e6, BurstSeconds: 3600}, givenTime())},
 	{"failsafe", failsafeRate(3600e6, time.Hour)},
 	{"xtime", xtimeRate(1e6, 3600e6)},
 }
 
 // shut lets in one request a day.
 var shut = []impl[admitter]{
-	{"spillway", ourRate(ratelimit.Config{Rate: 1.0 / 86400})},
+	{"spillway", ourRate(ratelimit.Config{Rate: 1.0 / 86400}, time.Now)},
+	{"spillway-given-time", ourRate(ratelimit.Config{Rate: 1.0 / 86400}, givenTime())},
 	{"failsafe", failsafeRate(1, 24*time.Hour)},
 	{"xtime", xtimeRate(1.0/86400, 1)},
 }
 
-func ourRate(c ratelimit.Config) func(testing.TB) admitter {
+func ourRate(c ratelimit.Config, now func() time.Time) func(testing.TB) admitter {
 	return func(tb testing.TB) admitter {
 		l := must(ratelimit.New(c))(tb)
-		return func() bool { _, err := l.Admit(time.Now(), spillway.Call{}); return err == nil }
+		return func() bool { _, err := l.Admit(now(), spillway.Call{}); return err == nil }
 	}
 }
 

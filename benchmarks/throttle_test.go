@@ -23,8 +23,9 @@ const throttleWindow = 30 * time.Second
 // a rate of success of a half), in the same window, after 10 calls at least.
 var throttlers = []impl[throttler]{
 	{"spillway", func(tb testing.TB) throttler {
-		return ourThrottle{must(throttle.New(throttle.Config{K: 2, Window: throttleWindow, MinRequests: 10}))(tb)}
+		return ourThrottle{newThrottle(tb), time.Now}
 	}},
+	{"spillway-given-time", func(tb testing.TB) throttler { return ourThrottle{newThrottle(tb), givenTime()} }},
 	{"failsafe", func(testing.TB) throttler {
 		return failsafeThrottle{adaptivethrottler.NewBuilder[any]().
 			WithFailureRateThreshold(.5, 10, throttleWindow).
@@ -36,10 +37,19 @@ var throttlers = []impl[throttler]{
 	}},
 }
 
-type ourThrottle struct{ *throttle.Throttle }
+func newThrottle(tb testing.TB) *throttle.Throttle {
+	tb.Helper()
+	return must(throttle.New(throttle.Config{K: 2, Window: throttleWindow, MinRequests: 10}))(tb)
+}
+
+type ourThrottle struct {
+	*throttle.Throttle
+
+	now func() time.Time
+}
 
 func (t ourThrottle) call(served bool) bool {
-	now := time.Now()
+	now := t.now()
 	ticket, err := t.Admit(now, spillway.Call{})
 	if err != nil {
 		return false

@@ -102,6 +102,7 @@ func newServer(w wire) *http.Server {
 func (b *backendCommand) handler() http.Handler {
 	work := worker(b.Kind, b.Rounds)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // who has left is noticed below
 		if work(r.Context()) {
 			_, _ = io.WriteString(w, "done\n") // a client that has left is not answered
 		}

@@ -101,7 +101,7 @@ func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome)
 			defer transport.CloseIdleConnections()
 			client := &http.Client{Transport: transport, Timeout: startTimeout}
 			for ctx.Err() == nil && time.Since(start) < d {
-				status, err := send(ctx, client, p.url, spillway.Critical)
+				status, err := p.wire.send(ctx, client, p.url, spillway.Critical)
 				switch outcomeOf(status, err) {
 				case want:
 					answered.Add(1)

@@ -30,6 +30,8 @@ type front struct {
 	// decrypted puts spillhttp.Listener above TLS, where it sees requests. net/http then
 	// sees no TLS: HTTP/1.1 only, and no Request.TLS.
 	decrypted bool
+	// inHandler rejects in spillhttp.Handler alone, as where another program owns the listener.
+	inHandler bool
 	// limited resets connections above connectionLimit before their TLS handshake.
 	limited bool
 }
@@ -58,6 +60,7 @@ var fronts = []front{
 		return limiting(bbr.NewLimiter(), next)
 	}},
 	{name: frontSpillway, spillway: true},
+	{name: "spillway-handler", spillway: true, inHandler: true},
 	{name: "spillway-decrypted", spillway: true, decrypted: true},
 	{name: "spillway-connections", spillway: true, limited: true},
 }
@@ -67,7 +70,7 @@ func (f *front) rejects() bool { return f.spillway || f.name == frontNone }
 
 // suits reports whether the front makes a difference on w.
 func (f *front) suits(w wire) bool {
-	return (!f.decrypted || w.tls && !w.http2) && (!f.limited || w.fresh)
+	return (!f.decrypted || w.tls && !w.http2) && (!f.inHandler || !w.tls) && (!f.limited || w.fresh)
 }
 
 // serve serves next with s from ln, behind the front. If reject is set, every call is rejected.
@@ -112,6 +115,8 @@ func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler
 		}
 	}
 	switch {
+	case f.inHandler:
+		return s.Serve(ln)
 	case s.TLSConfig == nil:
 		return h.Serve(s, ln)
 	case f.decrypted:

@@ -64,6 +64,7 @@ const maxOpenCalls = 1 << 14
 // A generator sends calls at their intended times, open loop: it never waits for an answer.
 type generator struct {
 	client   *http.Client
+	wire     wire
 	url      string
 	deadline time.Duration
 	start    time.Time
@@ -100,7 +101,7 @@ func (g *generator) send(ctx context.Context, c *call) {
 		defer g.open.Add(-1)
 		ctx, cancel := context.WithTimeout(ctx, g.deadline)
 		defer cancel()
-		status, err := send(ctx, g.client, g.url, c.class)
+		status, err := g.wire.send(ctx, g.client, g.url, c.class)
 		c.done = time.Since(g.start)
 		c.outcome = outcomeOf(status, err)
 		if c.outcome == good && c.latency() > g.deadline {

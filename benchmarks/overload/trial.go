@@ -52,7 +52,7 @@ func (t *trial) run(ctx context.Context, cpus *machine.Affinity) (*outcomes, err
 	below := p.wire.transport(connections(t.capacity, deadline), p.roots)
 	defer below.CloseIdleConnections()
 	calls := schedule(t.seed, t.load, t.capacity)
-	g := &generator{client: &http.Client{Transport: below}, url: p.url, deadline: deadline}
+	g := &generator{client: &http.Client{Transport: below}, wire: p.wire, url: p.url, deadline: deadline}
 	pressure := machine.Pressure()
 	if err := g.run(ctx, calls); err != nil {
 		return nil, err

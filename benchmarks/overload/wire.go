@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -18,11 +19,13 @@ type wire struct {
 	tls   bool // TLS 1.3
 	http2 bool
 	fresh bool // a new connection for each call; with TLS a whole handshake, no resumption
+	body  int  // bytes that a call sends, which the server reads before its work
 }
 
 // wires has the tables in their order.
 var wires = []wire{
 	{name: "http1", about: "HTTP/1.1"},
+	{name: "http1-body", about: "HTTP/1.1, with a body of 4 kB", body: 4096},
 	{name: "http2", about: "HTTP/2 without TLS", http2: true},
 	{name: "tls-http1", about: "HTTP/1.1 over TLS 1.3", tls: true},
 	{name: "tls-http2", about: "HTTP/2 over TLS 1.3", tls: true, http2: true},
@@ -76,6 +79,7 @@ func (w wire) transport(conns int, roots *x509.CertPool) *http.Transport {
 		IdleConnTimeout:     time.Minute,
 		DisableCompression:  true,
 		DisableKeepAlives:   w.fresh,
+		WriteBufferSize:     2 * len(payload), // a head and its body arrive together
 	}
 	if w.tls {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}
@@ -83,9 +87,16 @@ func (w wire) transport(conns int, roots *x509.CertPool) *http.Transport {
 	return t
 }
 
+// payload is what bodies are made of.
+var payload [1 << 12]byte
+
 // send makes one call, and returns the status of its answer once the body was read.
-func send(ctx context.Context, client *http.Client, url string, class spillway.Criticality) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+func (w wire) send(ctx context.Context, client *http.Client, url string, class spillway.Criticality) (status int, err error) {
+	method, body := http.MethodGet, io.Reader(http.NoBody)
+	if w.body > 0 {
+		method, body = http.MethodPost, bytes.NewReader(payload[:w.body])
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, body)
 	if err != nil {
 		return 0, err
 	}
