@@ -114,21 +114,21 @@ func (f *Flow) Succeed(now time.Time) Step {
 type Failure struct {
 	Err error
 	fault.Failure
-	// Left is the error of the caller's context: nil while the caller waits.
-	Left error
-	// Hurried says that an untrusted client set the deadline that has expired.
-	Hurried bool
+	// ContextErr is the error of the caller's context: nil while the caller waits.
+	ContextErr error
+	// UntrustedDeadline says that an untrusted client set the deadline that has expired.
+	UntrustedDeadline bool
 }
 
 // Fail takes in that the attempt has failed by the time now.
 func (f *Flow) Fail(now time.Time, e Failure) Step {
 	o := outcomeOf(e.Failure)
-	if o == spillway.OutcomeTimedOut && e.Hurried { // too short a deadline says nothing about the backend
+	if o == spillway.OutcomeTimedOut && e.UntrustedDeadline { // too short a deadline says nothing about the backend
 		o = spillway.OutcomeAbandoned
 	}
 	f.end(now, o, e.Err)
 	f.failed = now
-	step := f.loop.Fail(now, e.Err, e.Failure, e.Left)
+	step := f.loop.Fail(now, e.Err, e.Failure, e.ContextErr)
 	if !step.Again && step.Wait <= 0 {
 		return Step{Action: ActionDone, Err: step.Err}
 	}

@@ -222,8 +222,8 @@ func (c *Client) run(ctx context.Context, p *policies, f *Flow, send func(contex
 // fail ends an attempt that has failed with err.
 func (c *Client) fail(ctx context.Context, f *Flow, err error) Step {
 	now := c.clock.Now()
-	e := Failure{Err: err, Failure: fault.Of(err), Left: ctx.Err()}
-	e.Hurried = e.Timeout && claims.Hurried(ctx, f.Start, now)
+	e := Failure{Err: err, Failure: fault.Of(err), ContextErr: ctx.Err()}
+	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now)
 	return f.Fail(now, e)
 }
 

@@ -268,7 +268,7 @@ func (e *edge) expired(id uint32) {
 	e.disconnect(c)
 	f := egress.Failure{Failure: fault.Failure{Timeout: true}}
 	if d := c.call.Deadline; !d.IsZero() && !e.clock.Before(d) { // and not that of the attempt
-		f.Err, f.Left = context.DeadlineExceeded, context.DeadlineExceeded
+		f.Err, f.ContextErr = context.DeadlineExceeded, context.DeadlineExceeded
 	}
 	e.failed(id, f)
 }

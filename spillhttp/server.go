@@ -217,7 +217,7 @@ type arrival struct {
 	labelled bool // the calls that it causes are to be
 	level    spillway.DegradationLevel
 	baggage  []string
-	hurried  bool // its deadline is one that a stranger has set
+	claimed  bool // an untrusted client set its deadline
 }
 
 // judge fills in a from the request, with the claims that are trusted.
@@ -250,7 +250,7 @@ func (a *arrival) believe(now time.Time, trust *ingress.Trust, c *ingress.Claims
 	a.caller.Identity = c.Identity
 	own := a.call.Deadline
 	trust.Apply(now, &a.call, c)
-	a.hurried = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
+	a.claimed = trust.Boundary == ingress.Edge && !a.call.Deadline.Equal(own)
 	a.labelled = a.call.Criticality != spillway.Critical || c.Labelled && trust.Boundary == ingress.Internal
 }
 

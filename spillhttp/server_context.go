@@ -21,7 +21,7 @@ type inherited struct {
 	class    spillway.Criticality
 	labelled bool // with the class
 	level    spillway.DegradationLevel
-	hurried  bool // the deadline is one that a stranger has set
+	claimed  bool // an untrusted client set the deadline
 
 	timed atomic.Pointer[timed] // nil until it is asked for, unless it is over
 }
@@ -91,7 +91,7 @@ func (c *inherited) Value(key any) any {
 			return v
 		}
 	}
-	if c.hurried && key == (claims.DeadlineKey{}) {
+	if c.claimed && key == (claims.DeadlineKey{}) {
 		return c.deadline
 	}
 	if t := c.timed.Load(); t != nil && t != over {

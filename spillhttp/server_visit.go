@@ -60,7 +60,7 @@ func (h *Handler) visitOf(w http.ResponseWriter, r *http.Request, a *arrival, p 
 		x.request.Header = header
 	}
 	c := &x.inherited
-	c.Context, c.deadline, c.hurried = r.Context(), a.call.Deadline, a.hurried
+	c.Context, c.deadline, c.claimed = r.Context(), a.call.Deadline, a.claimed
 	c.class, c.labelled, c.level = a.call.Criticality, a.labelled, a.level
 	x.response.ResponseWriter, x.response.pausing = w, pausing{p, &h.clock}
 	x.response.final.Repeated = a.call.Attempt > 0

@@ -106,8 +106,8 @@ func (g *gate) run(ctx context.Context, f *egress.Flow, op *operation) error {
 
 // fail takes in that an attempt has failed.
 func (g *gate) fail(ctx context.Context, f *egress.Flow, err error, means fault.Failure, now time.Time) egress.Step {
-	e := egress.Failure{Err: err, Failure: means, Left: ctx.Err()}
-	e.Hurried = e.Timeout && claims.Hurried(ctx, f.Start, now)
+	e := egress.Failure{Err: err, Failure: means, ContextErr: ctx.Err()}
+	e.UntrustedDeadline = e.Timeout && claims.UntrustedExpired(ctx, f.Start, now)
 	return f.Fail(now, e)
 }
 

@@ -172,7 +172,7 @@ func errorOf(ctx context.Context, err error, start, now time.Time) balance.Answe
 	op, connecting := errors.AsType[*net.OpError](err)
 	timeout, ok := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && claims.Hurried(ctx, start, now):
+	case errors.Is(err, spillway.ErrRejected), ctx.Err() != nil && !late, late && claims.UntrustedExpired(ctx, start, now):
 		return balance.Answer{Outcome: spillway.OutcomeAbandoned}
 	case connecting && op.Op == "dial" && !late:
 		return balance.Answer{Outcome: spillway.OutcomeOverloaded, Failed: true, Unreachable: true}

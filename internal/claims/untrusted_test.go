@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestHurried(t *testing.T) {
+func TestUntrustedExpired(t *testing.T) {
 	now := time.Now()
 	until := func(ctx context.Context, d time.Duration) context.Context {
 		ctx, cancel := context.WithDeadline(ctx, now.Add(d))
@@ -28,7 +28,7 @@ func TestHurried(t *testing.T) {
 		{"claimed, and one's own is sooner", until(claimed, time.Second), time.Second, false},
 		{"claimed, and left behind", context.WithoutCancel(claimed), time.Minute, false},
 	} {
-		if got := Hurried(row.ctx, now, now.Add(row.took)); got != row.want {
+		if got := UntrustedExpired(row.ctx, now, now.Add(row.took)); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // that was still to come.
 func TestOwnTimeoutTeachesTheThrottle(t *testing.T) {
 	for _, row := range []struct {
-		left time.Duration // by a stranger
+		left time.Duration // set by an untrusted client
 		want float64       // requests that the throttle knows of
 	}{{time.Minute, 1}, {time.Second, 0}} {
 		synctest.Test(t, func(t *testing.T) {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// DeadlineKey is the key in a context of the deadline, a [time.Time], that a caller has
-// set who is not trusted.
+// DeadlineKey is the key in a context of the deadline, a [time.Time], that an untrusted
+// caller has set.
 type DeadlineKey struct{}
 
-// Hurried reports whether a call that began under ctx has by now reached a deadline that an
-// untrusted caller has set. That says nothing about the backend that was called on behalf of
+// UntrustedExpired reports whether a call that began under ctx has by now reached a deadline
+// that an untrusted caller has set. That says nothing about the backend that was called on behalf of
 // that caller: otherwise an untrusted client with a short deadline could have the calls of all
 // others rejected. A much shorter timeout of this process does say something about the
 // backend.
-func Hurried(ctx context.Context, began, now time.Time) bool {
+func UntrustedExpired(ctx context.Context, began, now time.Time) bool {
 	claimed, ok := ctx.Value(DeadlineKey{}).(time.Time)
 	d, has := ctx.Deadline()
 	if !ok || !has || d.Before(claimed) {
