@@ -63,8 +63,8 @@ var retriers = []retryImpl{
 
 // strategies are the others of ours, which wait between attempts.
 var strategies = []retryImpl{
-	{"spillway-standard", ours(func() (retry.Strategy, error) { return retry.NewStandard(retry.StandardConfig{}) })},
-	{"spillway-overload", ours(func() (retry.Strategy, error) { return retry.NewOverload(retry.OverloadConfig{}) })},
+	{"spillway-standard", ours(func() (retry.Strategy, error) { return retry.NewAWSStandard(retry.AWSStandardConfig{}) })},
+	{"spillway-overload", ours(func() (retry.Strategy, error) { return retry.NewMongoDB(retry.MongoDBConfig{}) })},
 }
 
 func ours(strategy func() (retry.Strategy, error)) func(testing.TB) func(*backend) retrier {

@@ -127,7 +127,7 @@ func TestEachPolicyReportsEachAttemptOnce(t *testing.T) {
 func TestRetriesGoThroughTheGatesAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var e events
-		strategy, err := retry.NewStandard(retry.StandardConfig{})
+		strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -82,7 +82,7 @@ func (r awsResponse) failure() fault.Failure {
 }
 
 // strategy returns the strategy that c describes, with its bucket.
-func (c *awsCase) strategy(revision string, capacity float64) (*retry.Standard, *budget.Bucket) {
+func (c *awsCase) strategy(revision string, capacity float64) (*retry.AWSStandard, *budget.Bucket) {
 	if c.Given.Capacity != nil {
 		capacity = *c.Given.Capacity
 	}
@@ -91,7 +91,7 @@ func (c *awsCase) strategy(revision string, capacity float64) (*retry.Standard, 
 		tokens = *c.Given.Bucket
 	}
 	b := bucket(capacity, tokens)
-	return must(retry.NewStandard(retry.StandardConfig{
+	return must(retry.NewAWSStandard(retry.AWSStandardConfig{
 		Revision: revision, Attempts: c.Given.Attempts, Budget: b, Rand: noJitter,
 		Base:       time.Duration(c.Given.Base) * time.Millisecond,
 		MaxBackoff: time.Duration(c.Given.MaxBackoff) * time.Millisecond,

@@ -95,11 +95,11 @@ func TestHints(t *testing.T) {
 			1000 * time.Hour, 0, 1050 * time.Hour, retry.ReasonOther},
 		{"beyond all time", must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}, MaxRetryAfter: -1, Rand: half})),
 			math.MaxInt64, 0, math.MaxInt64, retry.ReasonOther},
-		{"overload", must(retry.NewOverload(retry.OverloadConfig{Rand: half})), 2 * second, 0, 2*second + second/10, retry.ReasonOther},
-		{"standard 2.0", must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Rand: half})), 2 * second, 0, 2*second + second/2, retry.ReasonOther},
-		{"standard 2.1, below", must(retry.NewStandard(retry.StandardConfig{Rand: half})), second / 10, 0, second / 2, retry.ReasonOther},
-		{"standard 2.1, within", must(retry.NewStandard(retry.StandardConfig{Rand: half})), 2 * second, 0, 2 * second, retry.ReasonOther},
-		{"standard 2.1, above", must(retry.NewStandard(retry.StandardConfig{Rand: half})), 1000 * second, 0, 5*second + second/2, retry.ReasonOther},
+		{"overload", must(retry.NewMongoDB(retry.MongoDBConfig{Rand: half})), 2 * second, 0, 2*second + second/10, retry.ReasonOther},
+		{"standard 2.0", must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Rand: half})), 2 * second, 0, 2*second + second/2, retry.ReasonOther},
+		{"standard 2.1, below", must(retry.NewAWSStandard(retry.AWSStandardConfig{Rand: half})), second / 10, 0, second / 2, retry.ReasonOther},
+		{"standard 2.1, within", must(retry.NewAWSStandard(retry.AWSStandardConfig{Rand: half})), 2 * second, 0, 2 * second, retry.ReasonOther},
+		{"standard 2.1, above", must(retry.NewAWSStandard(retry.AWSStandardConfig{Rand: half})), 1000 * second, 0, 5*second + second/2, retry.ReasonOther},
 	} {
 		var call spillway.Call
 		if test.deadline > 0 {

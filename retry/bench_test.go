@@ -77,7 +77,7 @@ func BenchmarkDoOneRetry(b *testing.B) {
 
 // BenchmarkDoRefused is a call that fails, with nothing left in the budget.
 func BenchmarkDoRefused(b *testing.B) {
-	s := must(retry.NewStandard(retry.StandardConfig{Budget: must(budget.New(budget.Config{Empty: true}))}))
+	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: must(budget.New(budget.Config{Empty: true}))}))
 	ctx := b.Context()
 	b.ReportAllocs()
 	for b.Loop() {
@@ -89,7 +89,7 @@ func BenchmarkDoRefused(b *testing.B) {
 }
 
 func BenchmarkRefresh(b *testing.B) {
-	s := must(retry.NewStandard(retry.StandardConfig{Budget: retry.Unlimited{}}))
+	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: retry.Unlimited{}}))
 	now := time.Unix(1e9, 0)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -109,9 +109,9 @@ func strategies(tb testing.TB) []named {
 	tb.Helper()
 	bucket := func() retry.Budget { return must(budget.New(budget.Config{Capacity: 1000})) }
 	return []named{
-		{"Overload", must(retry.NewOverload(retry.OverloadConfig{}))},
-		{"OverloadAdaptive", must(retry.NewOverload(retry.OverloadConfig{Budget: bucket()}))},
-		{"Standard", must(retry.NewStandard(retry.StandardConfig{}))},
+		{"Overload", must(retry.NewMongoDB(retry.MongoDBConfig{}))},
+		{"OverloadAdaptive", must(retry.NewMongoDB(retry.MongoDBConfig{Budget: bucket()}))},
+		{"Standard", must(retry.NewAWSStandard(retry.AWSStandardConfig{}))},
 		{"Budgeted", must(retry.NewBudgeted(retry.BudgetedConfig{}))},
 		{"BudgetedEmptying", must(retry.NewBudgeted(retry.BudgetedConfig{Budget: must(budget.New(budget.Config{Capacity: 1e9, Empty: true}))}))},
 	}

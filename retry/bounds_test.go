@@ -14,7 +14,7 @@ import (
 
 // The first and the last value of each range are allowed.
 func TestConfigAtItsBounds(t *testing.T) {
-	if _, err := retry.NewStandard(retry.StandardConfig{Prices: retry.Prices{Retry: 1e9, Overload: 1e9, Timeout: 1e9, Success: 1e9}}); err != nil {
+	if _, err := retry.NewAWSStandard(retry.AWSStandardConfig{Prices: retry.Prices{Retry: 1e9, Overload: 1e9, Timeout: 1e9, Success: 1e9}}); err != nil {
 		t.Error(err)
 	}
 	for _, p := range []float64{0.5, 0.999} {
@@ -40,10 +40,10 @@ func TestLongestWaits(t *testing.T) {
 		f    fault.Failure
 		want time.Duration
 	}{
-		"2.1":                {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
-		"2.1, overload":      {must(retry.NewStandard(retry.StandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
-		"2.0":                {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
-		"2.0, overload":      {must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"2.1":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.1, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
+		"2.0":                {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe}, 20 * time.Second},
+		"2.0, overload":      {must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true}, 20 * time.Second},
 		"budgeted, one task": {must(retry.NewBudgeted(retry.BudgetedConfig{Attempts: 12, Budget: retry.Unlimited{}, Rand: most})), fault.Failure{Safety: fault.RetrySafe, Overload: true, Scope: fault.ScopeTask}, 20 * time.Millisecond},
 	} {
 		token := row.s.Begin(spillway.Call{})
@@ -63,7 +63,7 @@ func TestLongestWaits(t *testing.T) {
 
 // A hint of the maximum duration is not exceeded by its jitter.
 func TestWaitsDoNotOverflow(t *testing.T) {
-	s := must(retry.NewStandard(retry.StandardConfig{
+	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{
 		Revision: "2.0", MaxRetryAfter: -1, Budget: retry.Unlimited{}, Rand: func() float64 { return 1 },
 	}))
 	for _, hint := range []time.Duration{math.MaxInt64, math.MaxInt64 - time.Second, math.MaxInt64 / 11 * 10} {
@@ -117,7 +117,7 @@ func TestHedgeEstimate(t *testing.T) {
 // Without a number, failures that are no overload are retried once.
 func TestOtherRetries(t *testing.T) {
 	for other, want := range map[int]int{0: 1, 1: 1, 3: 3, -1: 20} {
-		s := must(retry.NewOverload(retry.OverloadConfig{OtherRetries: other}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{OtherRetries: other}))
 		token := s.Begin(spillway.Call{Deadline: t0.Add(time.Hour)})
 		retries := 0
 		for retries < 20 {

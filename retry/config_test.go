@@ -14,24 +14,24 @@ import (
 )
 
 func TestBadConfig(t *testing.T) {
-	standard := func(c retry.StandardConfig) error { _, err := retry.NewStandard(c); return err }
-	overload := func(c retry.OverloadConfig) error { _, err := retry.NewOverload(c); return err }
+	standard := func(c retry.AWSStandardConfig) error { _, err := retry.NewAWSStandard(c); return err }
+	overload := func(c retry.MongoDBConfig) error { _, err := retry.NewMongoDB(c); return err }
 	budgeted := func(c retry.BudgetedConfig) error { _, err := retry.NewBudgeted(c); return err }
 	for _, test := range []struct {
 		err  error
 		want string
 	}{
-		{standard(retry.StandardConfig{Revision: "3.0"}), `Revision is "3.0", must be "2.1" or "2.0"`},
-		{standard(retry.StandardConfig{Attempts: -1}), "Attempts is -1, must be 0 or more"},
-		{standard(retry.StandardConfig{Base: -1}), "Base is -1ns, must be 0 or more"},
-		{standard(retry.StandardConfig{OverloadBase: -time.Second}), "OverloadBase is -1s"},
-		{standard(retry.StandardConfig{MaxBackoff: -1}), "MaxBackoff is -1ns"},
-		{standard(retry.StandardConfig{Prices: retry.Prices{Retry: math.NaN()}}), "Prices.Retry is NaN"},
-		{standard(retry.StandardConfig{Prices: retry.Prices{Overload: math.Inf(1)}}), "Prices.Overload is +Inf, must be at most 1e9"},
-		{standard(retry.StandardConfig{Prices: retry.Prices{Timeout: 2e9}}), "Prices.Timeout is 2e+09"},
-		{standard(retry.StandardConfig{Prices: retry.Prices{Success: math.NaN()}}), "Prices.Success is NaN"},
-		{overload(retry.OverloadConfig{Revision: "2025"}), `Revision is "2025", must be "2026-02" or "2026-07"`},
-		{overload(retry.OverloadConfig{Backoff: retry.Backoff{Base: -1}}), "Backoff.Base is -1ns, must be 0 or more"},
+		{standard(retry.AWSStandardConfig{Revision: "3.0"}), `Revision is "3.0", must be "2.1" or "2.0"`},
+		{standard(retry.AWSStandardConfig{Attempts: -1}), "Attempts is -1, must be 0 or more"},
+		{standard(retry.AWSStandardConfig{Base: -1}), "Base is -1ns, must be 0 or more"},
+		{standard(retry.AWSStandardConfig{OverloadBase: -time.Second}), "OverloadBase is -1s"},
+		{standard(retry.AWSStandardConfig{MaxBackoff: -1}), "MaxBackoff is -1ns"},
+		{standard(retry.AWSStandardConfig{Prices: retry.Prices{Retry: math.NaN()}}), "Prices.Retry is NaN"},
+		{standard(retry.AWSStandardConfig{Prices: retry.Prices{Overload: math.Inf(1)}}), "Prices.Overload is +Inf, must be at most 1e9"},
+		{standard(retry.AWSStandardConfig{Prices: retry.Prices{Timeout: 2e9}}), "Prices.Timeout is 2e+09"},
+		{standard(retry.AWSStandardConfig{Prices: retry.Prices{Success: math.NaN()}}), "Prices.Success is NaN"},
+		{overload(retry.MongoDBConfig{Revision: "2025"}), `Revision is "2025", must be "2026-02" or "2026-07"`},
+		{overload(retry.MongoDBConfig{Backoff: retry.Backoff{Base: -1}}), "Backoff.Base is -1ns, must be 0 or more"},
 		{budgeted(retry.BudgetedConfig{Attempts: -2}), "Attempts is -2"},
 		{budgeted(retry.BudgetedConfig{Ratio: math.NaN()}), "Ratio is NaN"},
 		{budgeted(retry.BudgetedConfig{Backoff: retry.Backoff{Max: -1}}), "Backoff.Max is -1ns"},
@@ -53,7 +53,7 @@ func TestOwnBudget(t *testing.T) {
 		name     string
 		own, ref retry.Strategy
 	}{
-		{"Standard", must(retry.NewStandard(retry.StandardConfig{})), must(retry.NewStandard(retry.StandardConfig{Budget: bucket(500, 500)}))},
+		{"Standard", must(retry.NewAWSStandard(retry.AWSStandardConfig{})), must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: bucket(500, 500)}))},
 		{"Budgeted", must(retry.NewBudgeted(retry.BudgetedConfig{})), must(retry.NewBudgeted(retry.BudgetedConfig{Budget: earned(100, 3)}))},
 		{"Budgeted .3", must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3})), must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: .3, Budget: earned(300, 9)}))},
 	} {
@@ -93,7 +93,7 @@ func TestOwnBudget(t *testing.T) {
 // TestPrices: each kind of failure has its own, and a negative one is none.
 func TestPrices(t *testing.T) {
 	b := bucket(1000, 500)
-	s := must(retry.NewStandard(retry.StandardConfig{Budget: b, Prices: retry.Prices{Retry: 2, Overload: 3, Timeout: -1, Success: 4}}))
+	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: b, Prices: retry.Prices{Retry: 2, Overload: 3, Timeout: -1, Success: 4}}))
 	for _, step := range []struct {
 		f    fault.Failure
 		want float64
@@ -116,7 +116,7 @@ func TestPrices(t *testing.T) {
 // to where it was charged.
 func TestBudgetKeys(t *testing.T) {
 	var book ledger
-	s := must(retry.NewStandard(retry.StandardConfig{Budget: &book}))
+	s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: &book}))
 	token := s.Begin(spillway.Call{Key: "users"})
 	token.Attempt().Use("10.0.0.1")
 	refresh(s, &token, notOverload)

@@ -206,7 +206,7 @@ func TestDoCanceledByTransport(t *testing.T) {
 func TestDoAsItIs(t *testing.T) {
 	rejected := &spillway.RejectedError{Policy: "throttle"}
 	for _, err := range []error{errFinal, errMaybe, context.Canceled, rejected, faultError{Overload: true, Safety: fault.RetrySafe, DontRetry: true}} {
-		s := must(retry.NewStandard(retry.StandardConfig{}))
+		s := must(retry.NewAWSStandard(retry.AWSStandardConfig{}))
 		if got := retry.Do(t.Context(), s, spillway.Call{}, script(err)); got != err {
 			t.Errorf("first attempt: %v, want %v itself", got, err)
 		}
@@ -227,7 +227,7 @@ func TestDoAsItIs(t *testing.T) {
 func TestDoLocalRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := bucket(500, 500)
-		s := must(retry.NewStandard(retry.StandardConfig{Budget: b, Rand: noJitter}))
+		s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: b, Rand: noJitter}))
 		rejected := &spillway.RejectedError{Policy: "inflight"}
 		n := 0
 		err := retry.Do(t.Context(), s, spillway.Call{}, func(_ context.Context, a *retry.Attempt) error {
@@ -264,7 +264,7 @@ func TestDoLongPoll(t *testing.T) {
 				if test.cancel > 0 {
 					time.AfterFunc(test.cancel, cancel)
 				}
-				s := must(retry.NewStandard(retry.StandardConfig{Budget: bucket(500, 0), Rand: noJitter}))
+				s := must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: bucket(500, 0), Rand: noJitter}))
 				start := time.Now()
 				err := retry.Do(ctx, s, spillway.Call{LongPoll: test.longPoll}, script(errTransient))
 				if e := stopped(t, err); e.Reason != test.reason || e.Attempts != 1 || !errors.Is(err, errTransient) {

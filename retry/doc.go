@@ -43,16 +43,16 @@
 //	delay = h + u · max(min(Max, Base·2^i), h/10)
 //
 // If h is above MaxRetryAfter (1 min), or the deadline is closer, the call ends at once, with
-// the hint in its error. Revision 2.1 of [Standard] departs from this.
+// the hint in its error. Revision 2.1 of [AWSStandard] departs from this.
 //
 // A retry that was paid for and never sent (the caller left during the wait, or another policy
 // rejected it here) is paid back. A call that waits at the server for work
 // ([spillway.Call.LongPoll]) and has no budget left waits t_i before it returns its error,
 // since its caller will send it again at once.
 //
-// # Overload
+// # MongoDB
 //
-// [Overload] is MongoDB's "Client Backpressure" together with the retry policies
+// [MongoDB] is MongoDB's "Client Backpressure" together with the retry policies
 // that it joins. With a = attempts made so far:
 //
 //	retries allowed  1 (OtherRetries); 5 (MaxRetries) once one met an overload
@@ -72,9 +72,9 @@
 // returns (rules 5 and 6 of the document). Departure: a retry that ends because the caller
 // gave up deposits nothing, as it says nothing about the server.
 //
-// # Standard
+// # AWS standard
 //
-// [Standard] is the example strategy of Smithy's "Retrying Requests", as AWS SDKs
+// [AWSStandard] is the example strategy of Smithy's "Retrying Requests", as AWS SDKs
 // have it in two revisions, with a bucket of 500 tokens:
 //
 //	                                2.0               2.1

@@ -103,7 +103,7 @@ func TestRefusals(t *testing.T) {
 		{spillway.Call{Kind: spillway.KindRead, Deadline: late.Deadline}, overload, retry.ReasonDeadline},
 	} {
 		b := bucket(10, 10)
-		s := must(retry.NewOverload(retry.OverloadConfig{NoWrites: true, Budget: b, Rand: noJitter}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{NoWrites: true, Budget: b, Rand: noJitter}))
 		token := s.Begin(test.call)
 		got, _ := refresh(s, &token, test.f)
 		if got != test.want {

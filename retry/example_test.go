@@ -21,7 +21,7 @@ func (overloadedError) RetrySafety() fault.Safety { return fault.RetrySafe }
 
 // The first two attempts are refused by the backend, the third one succeeds.
 func ExampleDo() {
-	strategy, err := retry.NewStandard(retry.StandardConfig{OverloadBase: time.Millisecond})
+	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{OverloadBase: time.Millisecond})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -46,7 +46,7 @@ func ExampleError() {
 		fmt.Println(err)
 		return
 	}
-	strategy, err := retry.NewStandard(retry.StandardConfig{Budget: empty})
+	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{Budget: empty})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -67,13 +67,13 @@ func ExampleError() {
 
 // MongoDB's policy with adaptive retries: a bucket of 1000 tokens, and another
 // server for each retry.
-func ExampleOverload() {
+func ExampleMongoDB() {
 	tokens, err := budget.New(budget.Config{Capacity: 1000})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	strategy, err := retry.NewOverload(retry.OverloadConfig{
+	strategy, err := retry.NewMongoDB(retry.MongoDBConfig{
 		Budget:  tokens,
 		Backoff: retry.Backoff{Base: time.Millisecond, Max: time.Millisecond},
 	})
@@ -100,8 +100,8 @@ func ExampleOverload() {
 }
 
 // DynamoDB's clients make four attempts and begin with 25 ms.
-func ExampleStandard() {
-	strategy, err := retry.NewStandard(retry.StandardConfig{
+func ExampleAWSStandard() {
+	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{
 		Attempts: 4,
 		Base:     25 * time.Millisecond,
 		Rand:     func() float64 { return 0.99 },

@@ -100,10 +100,10 @@ func modelled(capacity float64) []struct {
 		*budget.Bucket
 		naive
 	}{
-		{must(retry.NewOverload(retry.OverloadConfig{Budget: b[0]})), b[0], naive{level: capacity, naiveRules: naiveRules{
+		{must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b[0]})), b[0], naive{level: capacity, naiveRules: naiveRules{
 			capacity: capacity, attempts: 2, overloadAttempts: 6, overloadCost: 1, first: .1, again: 1.1, notAgain: 1,
 		}}},
-		{must(retry.NewStandard(retry.StandardConfig{Budget: b[1]})), b[1], naive{level: capacity, naiveRules: naiveRules{
+		{must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: b[1]})), b[1], naive{level: capacity, naiveRules: naiveRules{
 			capacity: capacity, attempts: 3, overloadAttempts: 3, cost: 14, overloadCost: 5, first: 1, refund: true,
 		}}},
 		{must(retry.NewBudgeted(retry.BudgetedConfig{Budget: b[2]})), b[2], naive{naiveRules: naiveRules{

@@ -54,9 +54,9 @@ func revision(name string) string { return name[:len("2026-02")] }
 
 // overloads sends a command that is always refused, and returns the delays of
 // its retries.
-func overloads(t *testing.T, c retry.OverloadConfig, f fault.Failure) (delays []time.Duration) {
+func overloads(t *testing.T, c retry.MongoDBConfig, f fault.Failure) (delays []time.Duration) {
 	t.Helper()
-	s := must(retry.NewOverload(c))
+	s := must(retry.NewMongoDB(c))
 	token := s.Begin(spillway.Call{})
 	for {
 		reason, delay := refresh(s, &token, f)
@@ -75,7 +75,7 @@ func TestMongoDBRevisions(t *testing.T) {
 	}
 	for _, r := range facts.Revisions {
 		name := revision(r.Name)
-		delays := overloads(t, retry.OverloadConfig{Revision: name, Rand: noJitter}, overload)
+		delays := overloads(t, retry.MongoDBConfig{Revision: name, Rand: noJitter}, overload)
 		var want []time.Duration
 		for _, ms := range r.Delays {
 			want = append(want, time.Duration(ms)*time.Millisecond)
@@ -83,7 +83,7 @@ func TestMongoDBRevisions(t *testing.T) {
 		if !slices.Equal(delays, want) || len(delays) != r.MaxRetries {
 			t.Errorf("%s: delays %v, want %v", name, delays, want)
 		}
-		longest := overloads(t, retry.OverloadConfig{Revision: name, MaxRetries: 20, Rand: noJitter}, overload)
+		longest := overloads(t, retry.MongoDBConfig{Revision: name, MaxRetries: 20, Rand: noJitter}, overload)
 		if last := longest[len(longest)-1]; len(longest) != 20 || last != time.Duration(r.Cap)*time.Millisecond {
 			t.Errorf("%s: %d retries, the last after %v; want 20, %d ms", name, len(longest), last, r.Cap)
 		}
@@ -98,7 +98,7 @@ func TestMongoDBBucket(t *testing.T) {
 	prices := facts.Revisions[0].Bucket
 	for _, c := range facts.Buckets {
 		b := bucket(prices.Capacity, c.Start)
-		s := must(retry.NewOverload(retry.OverloadConfig{Budget: b}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b}))
 		token, sum := s.Begin(spillway.Call{}), c.Start
 		var reason retry.Reason
 		for _, event := range c.Events {
@@ -135,7 +135,7 @@ func TestMongoDBProse(t *testing.T) {
 	var facts mongoDB
 	vectors(t, "mongodb_backpressure.json", &facts)
 	sum := func(u float64) int {
-		c := retry.OverloadConfig{Revision: "2026-07", Rand: func() float64 { return u }}
+		c := retry.MongoDBConfig{Revision: "2026-07", Rand: func() float64 { return u }}
 		var all time.Duration
 		for _, d := range overloads(t, c, overload) {
 			all += d
@@ -143,7 +143,7 @@ func TestMongoDBProse(t *testing.T) {
 		return int(all.Milliseconds())
 	}
 	for _, p := range facts.Prose {
-		c := retry.OverloadConfig{Revision: "2026-07"}
+		c := retry.MongoDBConfig{Revision: "2026-07"}
 		f := overload
 		switch {
 		case p.Sum1 != nil:
@@ -188,7 +188,7 @@ func TestMongoDBMixtures(t *testing.T) {
 		{"Oxxxxx", unlimited, time.Hour, []int{100, 0, 0, 0, 0}, 504},
 	} {
 		b := bucket(1000, 500)
-		s := must(retry.NewOverload(retry.OverloadConfig{OtherRetries: test.other, Budget: b, Rand: noJitter}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{OtherRetries: test.other, Budget: b, Rand: noJitter}))
 		var call spillway.Call
 		if test.deadline > 0 {
 			call.Deadline = t0.Add(test.deadline)
@@ -216,7 +216,7 @@ func TestMongoDBMixtures(t *testing.T) {
 // TestMongoDBCanceled: a retry whose caller left says nothing about the server.
 func TestMongoDBCanceled(t *testing.T) {
 	b := bucket(1000, 500)
-	s := must(retry.NewOverload(retry.OverloadConfig{Budget: b}))
+	s := must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b}))
 	token := s.Begin(spillway.Call{})
 	refresh(s, &token, overload)
 	if reason, _ := refresh(s, &token, fault.Failure{Canceled: true}); reason != retry.ReasonCanceled {
@@ -239,7 +239,7 @@ func TestMongoDBReadsAndWrites(t *testing.T) {
 		{spillway.KindUnknown, true, false, retry.ReasonDisabled},
 		{spillway.KindUnknown, false, true, retry.ReasonDisabled},
 	} {
-		s := must(retry.NewOverload(retry.OverloadConfig{NoReads: test.noReads, NoWrites: test.noWrites}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{NoReads: test.noReads, NoWrites: test.noWrites}))
 		for _, f := range []fault.Failure{overload, notOverload} {
 			token := s.Begin(spillway.Call{Kind: test.kind})
 			if got, _ := refresh(s, &token, f); got != test.want {
@@ -266,7 +266,7 @@ func TestMongoDBEligibility(t *testing.T) {
 		{spillway.Call{}, fault.Failure{}, retry.ReasonNotRetryable},
 		{spillway.Call{Idempotent: true}, fault.Failure{}, retry.ReasonOther},
 	} {
-		s := must(retry.NewOverload(retry.OverloadConfig{}))
+		s := must(retry.NewMongoDB(retry.MongoDBConfig{}))
 		token := s.Begin(test.call)
 		if got, _ := refresh(s, &token, test.f); got != test.want {
 			t.Errorf("%+v: %v", test, got)
@@ -277,7 +277,7 @@ func TestMongoDBEligibility(t *testing.T) {
 // TestMongoDBDeadline: the check comes before the charge, and before any wait.
 func TestMongoDBDeadline(t *testing.T) {
 	b := bucket(1000, 10)
-	s := must(retry.NewOverload(retry.OverloadConfig{Budget: b, Rand: noJitter}))
+	s := must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b, Rand: noJitter}))
 	for deadline, want := range map[time.Duration]retry.Reason{
 		100 * time.Millisecond: retry.ReasonDeadline,
 		101 * time.Millisecond: retry.ReasonOther,
@@ -294,14 +294,14 @@ func TestMongoDBDeadline(t *testing.T) {
 
 func TestMongoDBDeprioritizedServers(t *testing.T) {
 	for _, test := range []struct {
-		config retry.OverloadConfig
+		config retry.MongoDBConfig
 		want   string
 	}{
-		{retry.OverloadConfig{}, "a b"},
-		{retry.OverloadConfig{Revision: "2026-07"}, "b"}, // other policies always deprioritise
-		{retry.OverloadConfig{Revision: "2026-07", Retarget: true}, "a b"},
+		{retry.MongoDBConfig{}, "a b"},
+		{retry.MongoDBConfig{Revision: "2026-07"}, "b"}, // other policies always deprioritise
+		{retry.MongoDBConfig{Revision: "2026-07", Retarget: true}, "a b"},
 	} {
-		s := must(retry.NewOverload(test.config))
+		s := must(retry.NewMongoDB(test.config))
 		token := s.Begin(spillway.Call{})
 		for _, attempt := range []struct {
 			server string
@@ -324,7 +324,7 @@ func TestMongoDBDeprioritizedServers(t *testing.T) {
 func TestMongoDBBase(t *testing.T) {
 	f := overload
 	f.RetryAfter, f.HasRetryAfter = 50*time.Millisecond, true
-	c := retry.OverloadConfig{Revision: "2026-07", MaxRetries: 3, Rand: noJitter}
+	c := retry.MongoDBConfig{Revision: "2026-07", MaxRetries: 3, Rand: noJitter}
 	want := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond}
 	if got := overloads(t, c, f); !slices.Equal(got, want) {
 		t.Errorf("delays %v, want %v", got, want)

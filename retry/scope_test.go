@@ -37,9 +37,9 @@ func TestElsewhereAtOnce(t *testing.T) {
 		{"budgeted, backoff", must(retry.NewBudgeted(retry.BudgetedConfig{Rand: late, Backoff: retry.Backoff{Base: time.Second}})), ofTask(hint), 0, 5 * time.Millisecond},
 		{"budgeted, absurd hint", must(retry.NewBudgeted(retry.BudgetedConfig{Rand: late})), absurd, 0, 5 * time.Millisecond},
 		{"budgeted, no scope", must(retry.NewBudgeted(retry.BudgetedConfig{Rand: late})), unscoped, hint, 2 * hint},
-		{"AWS 2.1", must(retry.NewStandard(retry.StandardConfig{})), ofTask(hint), hint, 6 * time.Second},
-		{"AWS 2.0", must(retry.NewStandard(retry.StandardConfig{Revision: "2.0"})), ofTask(hint), hint, 3 * time.Second},
-		{"MongoDB", must(retry.NewOverload(retry.OverloadConfig{})), ofTask(hint), hint, time.Second},
+		{"AWS 2.1", must(retry.NewAWSStandard(retry.AWSStandardConfig{})), ofTask(hint), hint, 6 * time.Second},
+		{"AWS 2.0", must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0"})), ofTask(hint), hint, 3 * time.Second},
+		{"MongoDB", must(retry.NewMongoDB(retry.MongoDBConfig{})), ofTask(hint), hint, time.Second},
 	} {
 		next, err := row.s.Refresh(t0, row.s.Begin(spillway.Call{}), row.f)
 		if d := next.Delay(); err != nil || d < row.least || d > row.most {

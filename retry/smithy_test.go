@@ -17,9 +17,9 @@ import (
 
 // smithy is the strategy of the guide's example with its constants, and its
 // bucket.
-func smithy(tokens float64) (*retry.Standard, *budget.Bucket) {
+func smithy(tokens float64) (*retry.AWSStandard, *budget.Bucket) {
 	b := bucket(500, tokens)
-	return must(retry.NewStandard(retry.StandardConfig{Revision: "2.0", Attempts: 5, Budget: b, Rand: noJitter})), b
+	return must(retry.NewAWSStandard(retry.AWSStandardConfig{Revision: "2.0", Attempts: 5, Budget: b, Rand: noJitter})), b
 }
 
 // sound is what the file says that a sound implementation does.
@@ -112,7 +112,7 @@ var smithyCases = map[string]func(*testing.T, sound){
 	},
 	"huge Retry-After": func(t *testing.T, _ sound) {
 		day := fault.Failure{Safety: fault.RetrySafe, RetryAfter: 24 * time.Hour, HasRetryAfter: true}
-		aws := must(retry.NewStandard(retry.StandardConfig{Rand: noJitter}))
+		aws := must(retry.NewAWSStandard(retry.AWSStandardConfig{Rand: noJitter}))
 		token := aws.Begin(spillway.Call{})
 		if _, delay := refresh(aws, &token, day); delay != 50*time.Millisecond+5*time.Second {
 			t.Errorf("revision 2.1 waits %v", delay)

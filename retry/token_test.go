@@ -30,7 +30,7 @@ func TestTokenIsUsedOnce(t *testing.T) {
 	for first, use := range uses {
 		for second, again := range uses {
 			b := bucket(1000, 500)
-			s := must(retry.NewOverload(retry.OverloadConfig{Budget: b}))
+			s := must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b}))
 			used := s.Begin(spillway.Call{})
 			if err := use(s, used); err != nil {
 				t.Errorf("%s: %v", first, err)
@@ -57,8 +57,8 @@ func TestTokenIsUsedOnce(t *testing.T) {
 func TestTokenOfAnother(t *testing.T) {
 	for name, use := range uses {
 		b := bucket(1000, 500)
-		c := retry.OverloadConfig{Budget: b}
-		s, other := must(retry.NewOverload(c)), must(retry.NewOverload(c))
+		c := retry.MongoDBConfig{Budget: b}
+		s, other := must(retry.NewMongoDB(c)), must(retry.NewMongoDB(c))
 		token := other.Begin(spillway.Call{})
 		for _, foreign := range []retry.Token{token, {}} {
 			if err := use(s, foreign); !errors.Is(err, retry.ErrForeignToken) {
@@ -75,7 +75,7 @@ func TestTokenOfAnother(t *testing.T) {
 // TestTokenRace has goroutines use the same tokens at once: one of them wins.
 func TestTokenRace(t *testing.T) {
 	b := bucket(1000, 500)
-	s := must(retry.NewOverload(retry.OverloadConfig{Budget: b}))
+	s := must(retry.NewMongoDB(retry.MongoDBConfig{Budget: b}))
 	for range 200 {
 		token := s.Begin(spillway.Call{})
 		var won atomic.Int32
@@ -99,7 +99,7 @@ func TestTokenRace(t *testing.T) {
 
 // TestTokenSurvivesGC: states may be dropped by the pool at any time.
 func TestTokenSurvivesGC(t *testing.T) {
-	s := must(retry.NewOverload(retry.OverloadConfig{}))
+	s := must(retry.NewMongoDB(retry.MongoDBConfig{}))
 	used := s.Begin(spillway.Call{})
 	s.Succeed(used)
 	runtime.GC()

@@ -135,13 +135,13 @@ const (
 // Retry is a strategy and its budget.
 type Retry struct {
 	// Strategy selects one of the configurations below. Empty means Budgeted.
-	Strategy Strategy
-	Budgeted retry.BudgetedConfig
-	Standard retry.StandardConfig
-	Overload retry.OverloadConfig
+	Strategy    Strategy
+	Budgeted    retry.BudgetedConfig
+	AWSStandard retry.AWSStandardConfig
+	MongoDB     retry.MongoDBConfig
 	// Budget is the budget of each caller. Nil means the default of the strategy: an empty
-	// bucket of 1000·Ratio tokens for Budgeted, a full one of 500 for Standard, none (every
-	// retry is paid) for Overload.
+	// bucket of 1000·Ratio tokens for Budgeted, a full one of 500 for AWSStandard, none (every
+	// retry is paid) for MongoDB.
 	Budget *budget.Config
 	// Unlimited pays for every retry.
 	Unlimited bool
@@ -154,9 +154,9 @@ type Strategy string
 
 // The strategies.
 const (
-	Budgeted Strategy = "budgeted" // retry.Budgeted, the default of package egress
-	Standard Strategy = "standard" // retry.Standard
-	Overload Strategy = "overload" // retry.Overload
+	Budgeted    Strategy = "budgeted"     // retry.Budgeted, the default of package egress
+	AWSStandard Strategy = "aws_standard" // retry.AWSStandard
+	MongoDB     Strategy = "mongodb"      // retry.MongoDB
 )
 
 // A Service is a group of tasks that are alike. A request first computes for CPU on one of the

@@ -18,27 +18,27 @@ func (r *Retry) strategy(b retry.Budget, random func() float64) (retry.Strategy,
 	if r.NoJitter {
 		random = func() float64 { return longestWait }
 	}
-	if r.Unlimited || r.Budget == nil && r.Strategy == Overload {
+	if r.Unlimited || r.Budget == nil && r.Strategy == MongoDB {
 		b = retry.Unlimited{}
 	}
 	switch r.Strategy {
-	case Standard:
-		c := r.Standard
+	case AWSStandard:
+		c := r.AWSStandard
 		c.Budget, c.Rand = b, random
-		s, err := retry.NewStandard(c)
-		return s, invalid.In("sim", "Standard", err)
-	case Overload:
-		c := r.Overload
+		s, err := retry.NewAWSStandard(c)
+		return s, invalid.In("sim", "AWSStandard", err)
+	case MongoDB:
+		c := r.MongoDB
 		c.Budget, c.Rand = b, random
-		s, err := retry.NewOverload(c)
-		return s, invalid.In("sim", "Overload", err)
+		s, err := retry.NewMongoDB(c)
+		return s, invalid.In("sim", "MongoDB", err)
 	case Budgeted:
 		c := r.Budgeted
 		c.Budget, c.Rand = b, random
 		s, err := retry.NewBudgeted(c)
 		return s, invalid.In("sim", "Budgeted", err)
 	}
-	return nil, invalid.Field("sim", "Strategy", string(r.Strategy), "budgeted, standard or overload")
+	return nil, invalid.Field("sim", "Strategy", string(r.Strategy), "budgeted, aws_standard or mongodb")
 }
 
 // longestWait is the greatest number below 1.
@@ -49,7 +49,7 @@ func (r *Retry) bucket() budget.Config {
 	switch {
 	case r.Budget != nil:
 		return *r.Budget
-	case r.Strategy == Standard:
+	case r.Strategy == AWSStandard:
 		return budget.Config{Capacity: tokens.StandardCapacity}
 	}
 	ratio := max(cmp.Or(r.Budgeted.Ratio, tokens.DefaultRatio), 1e-3) // without any, a bucket that stays empty

@@ -87,8 +87,8 @@ func everything() Config {
 		Connections: 20, Egress: egress.Config{MaxRequests: 50, Throttle: throttle.Config{K: 1.5, Window: 10 * time.Second}},
 	}
 	standard, overload := edge, edge
-	standard.Retry.Strategy, standard.Balance = Standard, RoundRobin
-	overload.Retry.Strategy, overload.Balance, overload.Subset = Overload, Random, 0
+	standard.Retry.Strategy, standard.Balance = AWSStandard, RoundRobin
+	overload.Retry.Strategy, overload.Balance, overload.Subset = MongoDB, Random, 0
 	limits := &quota.LocalConfig{Capacity: 300, Customers: map[string]quota.Limit{"a": {Weight: 2}, "b": {Rate: 100}}}
 	return Config{
 		Seed: 7, Duration: 12 * time.Second, Step: 100 * ms, Windows: []Window{{"early", 0, 5 * time.Second}, {"all", 0, 0}},

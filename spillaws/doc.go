@@ -53,7 +53,7 @@
 // client, is believed first. What a retry costs, the strategy says.
 //
 // X-Amz-Retry-After counts as the strategy reads hints: within 5 s of the
-// delay in revision 2.1 of [retry.Standard], as the least delay elsewhere.
+// delay in revision 2.1 of [retry.AWSStandard], as the least delay elsewhere.
 // Retry-After counts only if [Config.RetryAfter] is set.
 //
 // A call of SQS ReceiveMessage, SFN GetActivityTask, SWF PollForActivityTask or

@@ -18,7 +18,7 @@ import (
 // Config configures a [Retryer]. The zero Config is the standard mode of AWS SDKs
 // since 2026, with a separate budget.
 type Config struct {
-	// Strategy decides about retries. Nil means a [retry.Standard] of revision 2.1
+	// Strategy decides about retries. Nil means an [retry.AWSStandard] of revision 2.1
 	// with the MaxAttempts and the Budget given here.
 	Strategy retry.Strategy
 	// Budget pays for the retries of the default Strategy, and may be shared with
@@ -93,7 +93,7 @@ func (r *Retryer) standard(b retry.Budget) error {
 	if r.maxAttempts == 0 {
 		r.maxAttempts = sdkretry.DefaultMaxAttempts
 	}
-	s, err := retry.NewStandard(retry.StandardConfig{Attempts: r.maxAttempts, Budget: b})
+	s, err := retry.NewAWSStandard(retry.AWSStandardConfig{Attempts: r.maxAttempts, Budget: b})
 	if err != nil {
 		return invalid.In("spillaws", "", err)
 	}

@@ -14,11 +14,11 @@ import (
 type byMethod struct {
 	imported   *Imported
 	throttling *budget.RetryThrottling // nil: none
-	all        []*retry.Standard       // each once
+	all        []*retry.AWSStandard    // each once
 }
 
 func newByMethod(m *Imported, throttling *budget.RetryThrottling) *byMethod {
-	s := &byMethod{imported: m, throttling: throttling, all: []*retry.Standard{m.none.strategy}}
+	s := &byMethod{imported: m, throttling: throttling, all: []*retry.AWSStandard{m.none.strategy}}
 	seen := map[*retryPolicy]bool{m.none: true}
 	for _, p := range m.policies {
 		if !seen[p] {
@@ -38,7 +38,7 @@ func (s *byMethod) Begin(call spillway.Call) retry.Token {
 // count and for which no retry was wanted, so that the strategy did not ask the
 // budget.
 func (s *byMethod) Refresh(now time.Time, t retry.Token, f fault.Failure) (next retry.Token, why error) {
-	why = s.each(func(of *retry.Standard) (err error) {
+	why = s.each(func(of *retry.AWSStandard) (err error) {
 		next, err = of.Refresh(now, t, f)
 		return err
 	})
@@ -54,17 +54,17 @@ func (s *byMethod) Refresh(now time.Time, t retry.Token, f fault.Failure) (next 
 
 // Succeed implements [retry.Strategy].
 func (s *byMethod) Succeed(t retry.Token) error {
-	return s.each(func(of *retry.Standard) error { return of.Succeed(t) })
+	return s.each(func(of *retry.AWSStandard) error { return of.Succeed(t) })
 }
 
 // Release implements [retry.Strategy].
 func (s *byMethod) Release(t retry.Token, f fault.Failure) error {
-	return s.each(func(of *retry.Standard) error { return of.Release(t, f) })
+	return s.each(func(of *retry.AWSStandard) error { return of.Release(t, f) })
 }
 
 // each does something with the strategy that a token is of. All others say that it
 // is not theirs, and do nothing.
-func (s *byMethod) each(do func(*retry.Standard) error) (err error) {
+func (s *byMethod) each(do func(*retry.AWSStandard) error) (err error) {
 	for _, of := range s.all {
 		if err = do(of); !errors.Is(err, retry.ErrForeignToken) {
 			break

@@ -33,7 +33,7 @@ const maxAttempts = 5
 // ImportServiceConfig reads retryPolicy and retryThrottling of a service config in
 // JSON, as gRFC A6 has them, or returns an error that names what is not valid.
 //
-// For each method with a retryPolicy it makes a [retry.Standard] with as many
+// For each method with a retryPolicy it makes an [retry.AWSStandard] with as many
 // attempts and the backoff; the codes of the policy are retried, others are not,
 // and nor are methods without a policy. With retryThrottling all retries are paid
 // for by a [budget.RetryThrottling]; without, by a bucket of 500 tokens, where
@@ -142,7 +142,7 @@ func (m *Imported) policy(method string) *retryPolicy {
 
 // A retryPolicy is what a service config says of retries of a method.
 type retryPolicy struct {
-	strategy  *retry.Standard
+	strategy  *retry.AWSStandard
 	retryable map[codes.Code]bool
 }
 
@@ -159,7 +159,7 @@ func newRetryPolicy(c jsonRetryPolicy, b retry.Budget) (*retryPolicy, error) {
 	for _, code := range c.RetryableStatusCodes {
 		p.retryable[code] = true
 	}
-	sc := retry.StandardConfig{
+	sc := retry.AWSStandardConfig{
 		Revision: "2.0", Attempts: min(c.MaxAttempts, maxAttempts),
 		Base: time.Duration(c.InitialBackoff), OverloadBase: time.Duration(c.InitialBackoff), MaxBackoff: time.Duration(c.MaxBackoff),
 		Budget: b,
@@ -168,6 +168,6 @@ func newRetryPolicy(c jsonRetryPolicy, b retry.Budget) (*retryPolicy, error) {
 		sc.Prices = retry.Prices{Retry: 1, Overload: 1, Timeout: 1, Success: 1}
 	}
 	var err error
-	p.strategy, err = retry.NewStandard(sc)
+	p.strategy, err = retry.NewAWSStandard(sc)
 	return p, err
 }

@@ -61,7 +61,7 @@ type Retrier struct {
 	options  *options.ClientOptions
 	warnings []string
 
-	strategy, ends *retry.Overload // ends is for those of transactions
+	strategy, ends *retry.MongoDB // ends is for those of transactions
 	bucket         *budget.Bucket
 	adaptive       bool // successes earn something
 	hints          bool // the server may set the base of the backoff
@@ -156,7 +156,7 @@ func supported(o *options.ClientOptions) error {
 // configure makes the strategies and their budget.
 func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 	later := c.Revision == "2026-07"
-	oc := retry.OverloadConfig{
+	oc := retry.MongoDBConfig{
 		Revision: c.Revision, OtherRetries: -1, Rand: c.Rand,
 		NoReads: off(o.RetryReads), NoWrites: off(o.RetryWrites),
 	}
@@ -185,11 +185,11 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 		return err
 	}
 	var err error
-	if r.strategy, err = retry.NewOverload(oc); err != nil {
+	if r.strategy, err = retry.NewMongoDB(oc); err != nil {
 		return invalid.In("spillmongo", "", err)
 	}
 	oc.NoReads, oc.NoWrites = false, false
-	r.ends, err = retry.NewOverload(oc)
+	r.ends, err = retry.NewMongoDB(oc)
 	return err
 }
 
@@ -198,7 +198,7 @@ func (r *Retrier) configure(o *options.ClientOptions, c Config) error {
 const maxRetries = 1000
 
 // pay says who pays for retries.
-func (r *Retrier) pay(oc *retry.OverloadConfig, o *options.ClientOptions, c Config) (err error) {
+func (r *Retrier) pay(oc *retry.MongoDBConfig, o *options.ClientOptions, c Config) (err error) {
 	adaptive, warning := adaptiveRetries(o.GetURI())
 	if warning != "" {
 		r.warnings = append(r.warnings, warning)

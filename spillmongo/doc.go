@@ -29,7 +29,7 @@
 //	deadline    no retry that would start after it, and no wait for one
 //	reads       only with retryReads, writes only with retryWrites, runCommand only with both
 //
-// [retry.Overload] decides. During the backoff the connection is in its pool. The
+// [retry.MongoDB] decides. During the backoff the connection is in its pool. The
 // command is sent again unchanged, with the same transaction number and the same
 // startTransaction, except for the request ID, maxTimeMS, and the write concern of a
 // commit that is sent again after its answer was lost. Commands of a cursor stay on its

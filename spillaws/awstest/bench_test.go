@@ -32,7 +32,7 @@ type loop struct {
 // loops are what is compared with the first of them. The second is the same, and shows
 // how far like things differ here. None waits for a retry, and none runs out of tokens.
 func loops() []loop {
-	ours := must(spillaws.New(spillaws.Config{MaxAttempts: 3, Strategy: must(retry.NewStandard(retry.StandardConfig{
+	ours := must(spillaws.New(spillaws.Config{MaxAttempts: 3, Strategy: must(retry.NewAWSStandard(retry.AWSStandardConfig{
 		Rand: func() float64 { return 0 }, Prices: retry.Prices{Retry: 1, Overload: 1, Timeout: 1},
 	}))}))
 	standard := func(o *sdkretry.StandardOptions) {

@@ -68,7 +68,7 @@ func Example_new() {
 		fmt.Println(err)
 		return
 	}
-	strategy, err := retry.NewStandard(retry.StandardConfig{
+	strategy, err := retry.NewAWSStandard(retry.AWSStandardConfig{
 		Attempts: 4, Base: 25 * time.Millisecond, OverloadBase: time.Millisecond, Budget: shared,
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ type spy struct {
 
 // spying returns a spy on the standard strategy, with the longest delays.
 func spying(b retry.Budget) *spy {
-	return &spy{Strategy: must(retry.NewStandard(retry.StandardConfig{Budget: b, Rand: func() float64 { return 1 }}))}
+	return &spy{Strategy: must(retry.NewAWSStandard(retry.AWSStandardConfig{Budget: b, Rand: func() float64 { return 1 }}))}
 }
 
 func (s *spy) Begin(call spillway.Call) retry.Token {

@@ -37,18 +37,18 @@ type Budget struct {
 // Retry has the settings of all strategies of package retry, for scenarios. A file may set
 // only the settings of its strategy.
 type Retry struct {
-	Strategy      sim.Strategy  `yaml:"strategy" jsonschema:"enum=budgeted,enum=standard,enum=overload" jsonschema_description:"The default is budgeted."`
-	Revision      string        `yaml:"revision" sets:"retry.StandardConfig.Revision retry.OverloadConfig.Revision" jsonschema_description:"Revision of the specification of a standard or overload strategy."`
-	Attempts      int           `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts retry.StandardConfig.Attempts" jsonschema_description:"Attempts of a request, including the first, of a budgeted or standard strategy."`
+	Strategy      sim.Strategy  `yaml:"strategy" jsonschema:"enum=budgeted,enum=aws_standard,enum=mongodb" jsonschema_description:"The default is budgeted."`
+	Revision      string        `yaml:"revision" sets:"retry.AWSStandardConfig.Revision retry.MongoDBConfig.Revision" jsonschema_description:"Revision of the specification of an aws_standard or mongodb strategy."`
+	Attempts      int           `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts retry.AWSStandardConfig.Attempts" jsonschema_description:"Attempts of a request, including the first, of a budgeted or aws_standard strategy."`
 	Ratio         float64       `yaml:"ratio" sets:"retry.BudgetedConfig.Ratio" jsonschema_description:"Retries for each request at most, of a budgeted strategy."`
-	MaxRetries    int           `yaml:"max_retries" sets:"retry.OverloadConfig.MaxRetries" jsonschema_description:"Retries of a request of an overload strategy after an overload."`
-	OtherRetries  int           `yaml:"other_retries" sets:"retry.OverloadConfig.OtherRetries" jsonschema_description:"Retries of a request of an overload strategy before any overload."`
-	NoReads       bool          `yaml:"no_reads" sets:"retry.OverloadConfig.NoReads" jsonschema_description:"An overload strategy does not retry reads, as with retryReads=false." default:"The default is false."`
-	NoWrites      bool          `yaml:"no_writes" sets:"retry.OverloadConfig.NoWrites" jsonschema_description:"An overload strategy does not retry writes, as with retryWrites=false." default:"The default is false."`
-	Base          time.Duration `yaml:"base" sets:"retry.BudgetedConfig.Backoff.Base retry.StandardConfig.Base retry.OverloadConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
-	Max           time.Duration `yaml:"max" sets:"retry.BudgetedConfig.Backoff.Max retry.StandardConfig.MaxBackoff retry.OverloadConfig.Backoff.Max" jsonschema_description:"Longest wait."`
-	OverloadBase  time.Duration `yaml:"overload_base" sets:"retry.StandardConfig.OverloadBase" jsonschema_description:"Longest wait of a standard strategy before the first retry after an overload."`
-	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.BudgetedConfig.MaxRetryAfter retry.StandardConfig.MaxRetryAfter retry.OverloadConfig.MaxRetryAfter" jsonschema_description:"Longest hint of the backend that is waited for."`
+	MaxRetries    int           `yaml:"max_retries" sets:"retry.MongoDBConfig.MaxRetries" jsonschema_description:"Retries of a request of a mongodb strategy after an overload."`
+	OtherRetries  int           `yaml:"other_retries" sets:"retry.MongoDBConfig.OtherRetries" jsonschema_description:"Retries of a request of a mongodb strategy before any overload."`
+	NoReads       bool          `yaml:"no_reads" sets:"retry.MongoDBConfig.NoReads" jsonschema_description:"A mongodb strategy does not retry reads, as with retryReads=false." default:"The default is false."`
+	NoWrites      bool          `yaml:"no_writes" sets:"retry.MongoDBConfig.NoWrites" jsonschema_description:"A mongodb strategy does not retry writes, as with retryWrites=false." default:"The default is false."`
+	Base          time.Duration `yaml:"base" sets:"retry.BudgetedConfig.Backoff.Base retry.AWSStandardConfig.Base retry.MongoDBConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
+	Max           time.Duration `yaml:"max" sets:"retry.BudgetedConfig.Backoff.Max retry.AWSStandardConfig.MaxBackoff retry.MongoDBConfig.Backoff.Max" jsonschema_description:"Longest wait."`
+	OverloadBase  time.Duration `yaml:"overload_base" sets:"retry.AWSStandardConfig.OverloadBase" jsonschema_description:"Longest wait of an aws_standard strategy before the first retry after an overload."`
+	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.BudgetedConfig.MaxRetryAfter retry.AWSStandardConfig.MaxRetryAfter retry.MongoDBConfig.MaxRetryAfter" jsonschema_description:"Longest hint of the backend that is waited for."`
 	Budget        *Budget       `yaml:"budget" jsonschema_description:"In place of the budget that the strategy has by default."`
 	Unlimited     bool          `yaml:"unlimited" jsonschema_description:"Every retry is paid for."`
 	NoJitter      bool          `yaml:"no_jitter" jsonschema_description:"Each wait is the longest."`
@@ -60,10 +60,10 @@ func (r *Retry) Config() (c sim.Retry, foreign string) {
 	c = sim.Retry{Strategy: r.Strategy, Unlimited: r.Unlimited, NoJitter: r.NoJitter}
 	of := "retry.BudgetedConfig."
 	switch r.Strategy {
-	case sim.Standard:
-		c.Standard, of = Fill[retry.StandardConfig](*r), "retry.StandardConfig."
-	case sim.Overload:
-		c.Overload, of = Fill[retry.OverloadConfig](*r), "retry.OverloadConfig."
+	case sim.AWSStandard:
+		c.AWSStandard, of = Fill[retry.AWSStandardConfig](*r), "retry.AWSStandardConfig."
+	case sim.MongoDB:
+		c.MongoDB, of = Fill[retry.MongoDBConfig](*r), "retry.MongoDBConfig."
 	default: // budgeted, or a name that the simulation rejects
 		c.Budgeted = Fill[retry.BudgetedConfig](*r)
 	}

@@ -141,7 +141,7 @@ func TestBoundsAreAlike(t *testing.T) {
 	tried, rejected := 0, 0
 	for field, place := range inProxy {
 		other, ok := inScenarios[field]
-		if !ok || strings.HasPrefix(field, "retry.OverloadConfig") || field == "retry.BudgetedConfig.Backoff.Base" {
+		if !ok || strings.HasPrefix(field, "retry.MongoDBConfig") || field == "retry.BudgetedConfig.Backoff.Base" {
 			continue // a strategy of MongoDB only; and a wait whose default is not zero, so that negative means none
 		}
 		for _, value := range ladder(sections[field], field) {

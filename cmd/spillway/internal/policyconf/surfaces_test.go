@@ -30,7 +30,7 @@ import (
 var configs = []any{
 	attempts.Config{}, budget.Config{}, budget.EndpointsConfig{}, concurrency.Config{}, fleet.Config{}, inflight.Config{}, load.Config{},
 	quota.Config{}, quota.LocalConfig{}, quota.Limit{}, ratelimit.Config{}, retry.BudgetedConfig{}, retry.HedgeConfig{},
-	retry.OverloadConfig{}, retry.StandardConfig{}, shed.Config{}, throttle.Config{}, tune.Config{},
+	retry.MongoDBConfig{}, retry.AWSStandardConfig{}, shed.Config{}, throttle.Config{}, tune.Config{},
 }
 
 // A surface is a kind of file that has settings of policies.
@@ -57,7 +57,7 @@ var inCode = map[string]string{
 	"fleet.Config.MaxUnlisted":                "likewise: max_unlisted",
 	"fleet.Config.Task":                       "tasks have random names",
 	"retry.HedgeConfig.":                      "neither the proxy nor the simulation sends hedges",
-	"retry.StandardConfig.Prices.":            "they follow from the revision",
+	"retry.AWSStandardConfig.Prices.":         "they follow from the revision",
 }
 
 var proxy = surface{
@@ -70,8 +70,8 @@ var proxy = surface{
 		"clusters.0.retry.budget": policyconf.Budget{}, "clusters.0.tune": config.Tune{}, "mongo.0.retry": config.MongoRetry{},
 	},
 	without: map[string]string{
-		"retry.StandardConfig.":               "it is what SDKs of AWS do, and not what a proxy does",
-		"retry.OverloadConfig.Retarget":       "the servers of a MongoDB listener are chosen by the driver",
+		"retry.AWSStandardConfig.":            "it is what SDKs of AWS do, and not what a proxy does",
+		"retry.MongoDBConfig.Retarget":        "the servers of a MongoDB listener are chosen by the driver",
 		"budget.EndpointsConfig.Max":          "a listener for MongoDB has fewer servers than the default",
 		"budget.EndpointsConfig.Bucket.Empty": "the document has a bucket that starts full", "budget.EndpointsConfig.Bucket.Credit": "likewise",
 		"budget.EndpointsConfig.Bucket.MinPerSecond": "the document has none",
@@ -107,7 +107,7 @@ var scenarios = surface{
 		"tune.Config.":                   "the simulation has no tuner",
 		"fleet.Config.":                  "a simulated service is one process",
 		"budget.EndpointsConfig.":        "callers have one budget each: that of budget.Config",
-		"retry.OverloadConfig.Retarget":  "it is a setting of the simulated caller, for all strategies",
+		"retry.MongoDBConfig.Retarget":   "it is a setting of the simulated caller, for all strategies",
 		"ratelimit.Config.Exempt.CIDRs":  "simulated callers have no addresses",
 		"load.Config.Interval":           "the simulation models CPU and memory, and measures them continuously",
 		"load.Config.Smoothing":          "likewise",

@@ -70,20 +70,20 @@ type MongoClass struct {
 	Customer     string   `yaml:"customer" jsonschema:"enum=user,enum=application,enum=database" jsonschema_description:"What identifies the customer, for quotas: user, application or database. By default the commands have no customer."`
 }
 
-// MongoRetry has the settings of retry.Overload, the strategy of listeners for MongoDB.
+// MongoRetry has the settings of retry.MongoDB, the strategy of listeners for MongoDB.
 type MongoRetry struct {
 	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
-	Revision      string        `yaml:"revision" sets:"retry.OverloadConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
-	MaxRetries    int           `yaml:"max_retries" sets:"retry.OverloadConfig.MaxRetries" jsonschema_description:"Retries of a command after an overload."`
-	OtherRetries  int           `yaml:"other_retries" sets:"retry.OverloadConfig.OtherRetries" jsonschema_description:"Retries of a command before any overload."`
-	Base          time.Duration `yaml:"base" sets:"retry.OverloadConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
-	Max           time.Duration `yaml:"max" sets:"retry.OverloadConfig.Backoff.Max" jsonschema_description:"Longest wait."`
-	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.OverloadConfig.MaxRetryAfter" jsonschema_description:"Longest hint of a server that is waited for."`
+	Revision      string        `yaml:"revision" sets:"retry.MongoDBConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
+	MaxRetries    int           `yaml:"max_retries" sets:"retry.MongoDBConfig.MaxRetries" jsonschema_description:"Retries of a command after an overload."`
+	OtherRetries  int           `yaml:"other_retries" sets:"retry.MongoDBConfig.OtherRetries" jsonschema_description:"Retries of a command before any overload."`
+	Base          time.Duration `yaml:"base" sets:"retry.MongoDBConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
+	Max           time.Duration `yaml:"max" sets:"retry.MongoDBConfig.Backoff.Max" jsonschema_description:"Longest wait."`
+	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.MongoDBConfig.MaxRetryAfter" jsonschema_description:"Longest hint of a server that is waited for."`
 	MaxBytes      int           `yaml:"max_bytes" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
 	Budget        float64       `yaml:"budget" sets:"budget.EndpointsConfig.Bucket.Capacity" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1." default:"Zero means 1000, negative means no limit; it must be at most 1e9."`
 	Always        bool          `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
-	NoReads       bool          `yaml:"no_reads" sets:"retry.OverloadConfig.NoReads" jsonschema_description:"Reads are not sent again, as with retryReads=false." default:"The default is false."`
-	NoWrites      bool          `yaml:"no_writes" sets:"retry.OverloadConfig.NoWrites" jsonschema_description:"Writes are not sent again, as with retryWrites=false." default:"The default is false."`
+	NoReads       bool          `yaml:"no_reads" sets:"retry.MongoDBConfig.NoReads" jsonschema_description:"Reads are not sent again, as with retryReads=false." default:"The default is false."`
+	NoWrites      bool          `yaml:"no_writes" sets:"retry.MongoDBConfig.NoWrites" jsonschema_description:"Writes are not sent again, as with retryWrites=false." default:"The default is false."`
 }
 
 // Defaulted returns m with its defaults.
@@ -130,12 +130,12 @@ func (m *Mongo) Ingress(c *Config) ingress.Config {
 }
 
 // Strategy returns what sends commands again, nil if nothing does.
-func (m *Mongo) Strategy(c *Config) (*retry.Overload, *budget.Endpoints, error) {
+func (m *Mongo) Strategy(c *Config) (*retry.MongoDB, *budget.Endpoints, error) {
 	r := m.Retry
 	if c.modeOf(r.Mode) != spillway.ModeEnforce {
 		return nil, nil, nil
 	}
-	o := policyconf.Fill[retry.OverloadConfig](r)
+	o := policyconf.Fill[retry.MongoDBConfig](r)
 	var paid *budget.Endpoints
 	if r.Budget >= 0 {
 		var err error
@@ -144,7 +144,7 @@ func (m *Mongo) Strategy(c *Config) (*retry.Overload, *budget.Endpoints, error) 
 		}
 		o.Budget = paid
 	}
-	s, err := retry.NewOverload(o)
+	s, err := retry.NewMongoDB(o)
 	return s, paid, err
 }
 
@@ -277,7 +277,7 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 	trial := m.Defaulted()
 	trial.Retry.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	_, _, err := trial.Strategy(k.config)
-	policy[retry.OverloadConfig](k, at, m.Retry, err)
+	policy[retry.MongoDBConfig](k, at, m.Retry, err)
 }
 
 func (k *checker) mongoRetryFields(at string, r *MongoRetry) {

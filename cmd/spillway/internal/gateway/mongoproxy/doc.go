@@ -5,7 +5,7 @@
 //	client ─► accept ──► read ──► gate ──► upstream ─► reply ─► client
 //	          ingress    header,  ingress  same server    │
 //	          .Listener  command  .Server  and connection │
-//	                     └──── retry.Overload ◄───────────┘
+//	                     └──── retry.MongoDB ◄───────────┘
 //
 // # One connection for one connection
 //
@@ -66,7 +66,7 @@
 // # Client backpressure
 //
 // Commands of drivers without backpressure in their hello are retried after an answer with
-// both labels, by the rules of [retry.Overload]: five times, with backoff and a budget for
+// both labels, by the rules of [retry.MongoDB]: five times, with backoff and a budget for
 // each server, never without the labels, never for commands that expect no answer or have a
 // write concern of 0, never past maxTimeMS, and only if they are short enough to be buffered.
 // A retry has the same bytes, with the same session and number, except that maxTimeMS shrinks;

@@ -30,7 +30,7 @@ type settings struct {
 	config           *config.Mongo
 	all              *config.Config
 	tls, upstreamTLS *tls.Config       // nil: in the clear
-	strategy         *retry.Overload   // nil: nothing is sent again
+	strategy         *retry.MongoDB    // nil: nothing is sent again
 	budget           *budget.Endpoints // of the strategy; nil: without a limit
 	refusals         refusals
 	hide             bool // replica sets

@@ -109,8 +109,8 @@ var sections = []struct {
 }{
 	{"Egress.Throttle", "throttle", policyconf.Throttle{}, policyconf.Path[throttle.Config]},
 	{"Retry.Budgeted", "retry", policyconf.Retry{}, policyconf.Path[retry.BudgetedConfig]},
-	{"Retry.Standard", "retry", policyconf.Retry{}, policyconf.Path[retry.StandardConfig]},
-	{"Retry.Overload", "retry", policyconf.Retry{}, policyconf.Path[retry.OverloadConfig]},
+	{"Retry.AWSStandard", "retry", policyconf.Retry{}, policyconf.Path[retry.AWSStandardConfig]},
+	{"Retry.MongoDB", "retry", policyconf.Retry{}, policyconf.Path[retry.MongoDBConfig]},
 	{"Ingress.Concurrency", "ingress.shed", policyconf.Shed{}, policyconf.Path[concurrency.Config]},
 	{"Ingress.Load", "ingress.shed", policyconf.Shed{}, policyconf.Path[load.Config]},
 	{"Customers", "ingress.quota", policyconf.Quota{}, policyconf.Path[quota.LocalConfig]},

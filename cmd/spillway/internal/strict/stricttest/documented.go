@@ -67,6 +67,9 @@ func structs(t reflect.Type, seen []reflect.Type) []reflect.Type {
 // A library has the documentation of fields, by package, type and field: throttle.Config.K.
 type library map[string]string
 
+// words finds where a word of a type's name ends, as in AWSStandard.
+var words = regexp.MustCompile(`([A-Za-z])([A-Z][a-z])`)
+
 // values returns the default and the allowed values of a setting. Where a setting is for
 // several Configs that differ, it returns the values of each.
 func (l library) values(section reflect.Type, f reflect.StructField) (string, error) {
@@ -81,7 +84,8 @@ func (l library) values(section reflect.Type, f reflect.StructField) (string, er
 		}
 		if text := l.translated(sentences(doc), target, section); text != "" && !slices.Contains(texts, text) {
 			texts = append(texts, text)
-			of = append(of, strings.ToLower(strings.TrimSuffix(strings.Split(target, ".")[1], "Config")))
+			name := strings.TrimSuffix(strings.Split(target, ".")[1], "Config")
+			of = append(of, strings.ToLower(words.ReplaceAllString(name, "${1}_$2")))
 		}
 	}
 	if len(texts) < 2 {

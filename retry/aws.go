@@ -9,9 +9,9 @@ import (
 	"github.com/seed90641741/spillway/internal/tokens"
 )
 
-// StandardConfig configures a [Standard]. The zero StandardConfig is the standard
+// AWSStandardConfig configures an [AWSStandard]. The zero AWSStandardConfig is the standard
 // mode of AWS SDKs since 2026.
-type StandardConfig struct {
+type AWSStandardConfig struct {
 	// Revision is "2.1" or "2.0". The empty string means "2.1".
 	Revision string
 	// Attempts is how many attempts a call may have, first one included. Zero
@@ -39,7 +39,7 @@ type StandardConfig struct {
 	Rand func() float64
 }
 
-// Prices are what retries cost a [Standard], and what a success earns it, in
+// Prices are what retries cost an [AWSStandard], and what a success earns it, in
 // tokens. A zero field means the number of the revision, a negative one nothing.
 // A retry that succeeds gets back what it cost.
 type Prices struct {
@@ -49,12 +49,12 @@ type Prices struct {
 	Success  float64 // earned when a first attempt succeeds: 1
 }
 
-// A Standard is the standard retry strategy of Smithy clients; the package
+// AWSStandard is the standard retry strategy of Smithy clients; the package
 // documentation has its rules. It is safe for concurrent use; make one with
-// [NewStandard].
-type Standard struct{ engine }
+// [NewAWSStandard].
+type AWSStandard struct{ engine }
 
-var _ Strategy = (*Standard)(nil)
+var _ Strategy = (*AWSStandard)(nil)
 
 // standardRules are the revisions.
 var standardRules = map[string]rules{
@@ -74,9 +74,9 @@ var standardRules = map[string]rules{
 	},
 }
 
-// NewStandard returns a Standard, or an error that names the field of c that is
+// NewAWSStandard returns an AWSStandard, or an error that names the field of c that is
 // out of range.
-func NewStandard(c StandardConfig) (*Standard, error) {
+func NewAWSStandard(c AWSStandardConfig) (*AWSStandard, error) {
 	r, err := c.rules()
 	if err != nil {
 		return nil, err
@@ -84,12 +84,12 @@ func NewStandard(c StandardConfig) (*Standard, error) {
 	if c.Budget == nil {
 		c.Budget = newPurse(tokens.StandardCapacity, tokens.StandardCapacity)
 	}
-	s := new(Standard)
+	s := new(AWSStandard)
 	s.configure(r, c.Budget, c.Rand)
 	return s, nil
 }
 
-func (c *StandardConfig) rules() (rules, error) {
+func (c *AWSStandardConfig) rules() (rules, error) {
 	r, ok := standardRules[cmp.Or(c.Revision, "2.1")]
 	if !ok {
 		return r, invalid.Field("retry", "Revision", c.Revision, `"2.1" or "2.0"`)
@@ -110,4 +110,4 @@ func (c *StandardConfig) rules() (rules, error) {
 }
 
 // Begin implements [Strategy].
-func (s *Standard) Begin(call spillway.Call) Token { return s.issuer.Begin(call, 0) }
+func (s *AWSStandard) Begin(call spillway.Call) Token { return s.issuer.Begin(call, 0) }

@@ -8,9 +8,9 @@ import (
 	"github.com/seed90641741/spillway/internal/invalid"
 )
 
-// OverloadConfig configures an [Overload]. The zero OverloadConfig is the
+// MongoDBConfig configures a [MongoDB]. The zero MongoDBConfig is the
 // document's policy with its defaults: no token bucket.
-type OverloadConfig struct {
+type MongoDBConfig struct {
 	// Revision is "2026-02", the document whose rules the package documentation
 	// gives, or "2026-07", which has 2 retries, waits up to 200 ms before the first
 	// (100 ms·2^a), takes [fault.Failure.RetryAfter] after an overload as the base
@@ -45,11 +45,11 @@ type OverloadConfig struct {
 	Rand func() float64
 }
 
-// An Overload retries calls that an overloaded backend rejected; the package documentation has
-// its rules. It is safe for concurrent use; make one with [NewOverload].
-type Overload struct{ engine }
+// MongoDB retries calls that an overloaded backend rejected; the package documentation has its
+// rules. It is safe for concurrent use; make one with [NewMongoDB].
+type MongoDB struct{ engine }
 
-var _ Strategy = (*Overload)(nil)
+var _ Strategy = (*MongoDB)(nil)
 
 // overloadRules are the revisions.
 var overloadRules = map[string]rules{
@@ -67,9 +67,9 @@ var overloadRules = map[string]rules{
 	},
 }
 
-// NewOverload returns an Overload, or an error that names the field of c that is
+// NewMongoDB returns a MongoDB, or an error that names the field of c that is
 // out of range.
-func NewOverload(c OverloadConfig) (*Overload, error) {
+func NewMongoDB(c MongoDBConfig) (*MongoDB, error) {
 	r, err := c.rules()
 	if err != nil {
 		return nil, err
@@ -77,12 +77,12 @@ func NewOverload(c OverloadConfig) (*Overload, error) {
 	if c.Budget == nil {
 		c.Budget = Unlimited{}
 	}
-	o := new(Overload)
+	o := new(MongoDB)
 	o.configure(r, c.Budget, c.Rand)
 	return o, nil
 }
 
-func (c *OverloadConfig) rules() (rules, error) {
+func (c *MongoDBConfig) rules() (rules, error) {
 	r, ok := overloadRules[cmp.Or(c.Revision, "2026-02")]
 	if !ok {
 		return r, invalid.Field("retry", "Revision", c.Revision, `"2026-02" or "2026-07"`)
@@ -103,4 +103,4 @@ func (c *OverloadConfig) rules() (rules, error) {
 }
 
 // Begin implements [Strategy].
-func (o *Overload) Begin(call spillway.Call) Token { return o.issuer.Begin(call, 0) }
+func (o *MongoDB) Begin(call spillway.Call) Token { return o.issuer.Begin(call, 0) }
