@@ -1,0 +1,111 @@
+package shed
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// The first and the last value of MaxWait are allowed, and the values next to them are not.
+func TestMaxWaitAtItsBounds(t *testing.T) {
+	for wait, valid := range map[time.Duration]bool{time.Millisecond: true, 10 * time.Second: true, time.Millisecond - 1: false, 10*time.Second + 1: false} {
+		if _, err := New(Config{MaxWait: wait}); (err == nil) != valid {
+			t.Errorf("MaxWait %v: %v", wait, err)
+		}
+	}
+}
+
+// A Ratio that does not exist is the least one.
+func TestRatioOutOfRange(t *testing.T) {
+	if r := Ratio(255); r.Float() != 0 || r.String() != "0" {
+		t.Errorf("%v, %v", r.Float(), r)
+	}
+}
+
+// Ten calls are enough for an accept ratio, nine are not.
+func TestAcceptEvidence(t *testing.T) {
+	for calls, want := range map[uint64]float64{9: 1, 10: 0} {
+		if got := new(AcceptRatio).Observe(time.Unix(1e9, 0), calls, calls).Float(); got != want {
+			t.Errorf("%d rejected calls: %v, want %v", calls, got, want)
+		}
+	}
+}
+
+// Nothing is short below the lowest threshold of utilization, while a processor is free.
+func TestPlenty(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.calm.Store(true)
+	for state, want := range map[State]bool{
+		{Processors: 2, Runnable: 1, Utilization: 0.79}: true, {Processors: 2, Utilization: DefaultThresholds[0]}: false, {Processors: 2, Runnable: 2}: false,
+	} {
+		if s.plenty(&state, s.config.Load()) != want {
+			t.Errorf("%+v: %v", state, !want)
+		}
+	}
+}
+
+// The demand of a caller is what it used, with the requests at work until now, or what its
+// requests would take if all were admitted.
+func TestDemandOfACaller(t *testing.T) {
+	for _, row := range []struct {
+		who  caller
+		want float64 // after 3 s
+	}{
+		{caller{used: 1, fresh: 1, aging: 1}, 7}, {caller{used: 1, asked: 4, guess: 2}, 8},
+		{caller{asked: 4, guess: 2, ended: 0.9, spent: 9}, 8}, {caller{asked: 4, guess: 2, ended: 1, spent: 3}, 12},
+	} {
+		if got := row.who.demand(3); got != row.want {
+			t.Errorf("%+v demands %v, want %v", row.who, got, row.want)
+		}
+	}
+	for who, want := range map[caller]bool{{asked: defended}: true, {asked: 1.4}: false, {asked: 1.4, aging: 1}: true} {
+		if who.known() != want {
+			t.Errorf("%+v is known: %v", who, !want)
+		}
+	}
+}
+
+// Of a hundred requests half end within the half-life: 50, less two deviations of 5. Requests
+// that take no time leave at once.
+func TestPlacesThatBecomeFree(t *testing.T) {
+	who, halfLife := caller{fresh: 90, aging: 9, spent: 10, ended: 10}, math.Ln2*float64(time.Second)
+	if got := who.leaves(1, time.Duration(halfLife)); math.Abs(got-40) > 1e-6 {
+		t.Errorf("%v leave, want 40", got)
+	}
+	if got := new(caller).leaves(5, 0); got != 5 {
+		t.Errorf("%v of 5 requests without a duration leave", got)
+	}
+}
+
+// A peak is remembered for one to two seconds.
+func TestPeak(t *testing.T) {
+	var p peak
+	p.add(0, 5)
+	for _, row := range []struct {
+		at   time.Duration
+		want int
+	}{{time.Second - 1, 5}, {time.Second, 5}, {2*time.Second - 1, 5}, {2 * time.Second, 0}} {
+		if got := p.value(row.at); got != row.want {
+			t.Errorf("after %v: %d, want %d", row.at, got, row.want)
+		}
+	}
+	p.add(3*time.Second, 4)
+	if got := p.value(5 * time.Second); got != 0 {
+		t.Errorf("after two seconds without a value: %d", got)
+	}
+}
+
+// At the first threshold less the ramp every class is served again.
+func TestLevelsFallAtTheRamp(t *testing.T) {
+	var l levels
+	for _, row := range []struct{ utilization, lowest float64 }{{0.8, 0}, {0.825, 0.5}, {0.9, 1}, {0.81, 1}, {0.775, 0.5}, {0.75, 0}, {0.76, 0}} {
+		if l.set(row.utilization, &DefaultThresholds); math.Abs(l[spillway.Sheddable.Index()]-row.lowest) > 1e-9 {
+			t.Errorf("at %v: %v, want %v", row.utilization, l[0], row.lowest)
+		}
+	}
+}
