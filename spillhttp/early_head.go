@@ -34,8 +34,8 @@ type head struct {
 	// before holds the bytes after the request line of the request before. Most requests of a
 	// connection have the same fields: then framing, header and claims hold for them, too.
 	before []byte
-	listed bool // the header and host are those of before
-	judged bool // said and claims are those of before, by this method:
+	listed bool // the header and host belong to before
+	judged bool // said and claims belong to before, by this method:
 	posted bool // POST
 }
 
@@ -152,13 +152,13 @@ func (x *head) glance(b []byte) (path []byte, ok bool) {
 	return path, !x.repeats && bytes.IndexByte(path, '%') < 0
 }
 
-// claimed returns the claims, each of which comes once.
-func (x *head) claimed(b []byte) ingress.Claims {
+// claimed returns the claims of a request that repeats none. They must not be changed.
+func (x *head) claimed(b []byte) *ingress.Claims {
 	if posted := string(b[:x.method]) == http.MethodPost; !x.judged || posted != x.posted {
 		x.say(b[x.line:], posted)
 		x.judged, x.posted = true, posted
 	}
-	return x.claims
+	return &x.claims
 }
 
 // say reads the claims in the fields.

@@ -269,7 +269,7 @@ func readsAgain(t *testing.T, x *head, b []byte) (again bool) {
 	if x.framing != fresh.framing || seen != wantSeen || !bytes.Equal(path, wantPath) {
 		t.Fatalf("%q: %+v, %q, %v; want %+v, %q, %v", b, x.framing, path, seen, fresh.framing, wantPath, wantSeen)
 	}
-	if !x.repeats && (x.claimed(b) != fresh.claimed(b) || !reflect.DeepEqual(x.said, fresh.said)) {
+	if !x.repeats && (*x.claimed(b) != *fresh.claimed(b) || !reflect.DeepEqual(x.said, fresh.said)) {
 		t.Fatalf("%q says %+v, want %+v", b, x.claims, fresh.claims)
 	}
 	if read := x.read(b, ""); read != fresh.read(b, "") || read && !reflect.DeepEqual(x.request, fresh.request) {

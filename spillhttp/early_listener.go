@@ -250,7 +250,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 		h.recognize(r, a)
 		identity = h.identity(r)
 	}
-	said := x.claimed(b)
+	said := *x.claimed(b)
 	said.Identity = identity
 	if !a.counts(&trust) {
 		said.Attempt = 0
