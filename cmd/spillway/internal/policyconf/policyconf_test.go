@@ -82,7 +82,7 @@ func TestEverySettingIsReachable(t *testing.T) {
 				switch place, reachable := places[field]; {
 				case !reachable && entries == nil && !isCode(c, field):
 					t.Errorf("%s has no setting for %s", s.name, field)
-				case reachable && slices.Contains(entries, field):
+				case reachable && entries != nil:
 					t.Errorf("%s has %s for %s, which the list excepts", s.name, place, field)
 				}
 				delete(places, field)

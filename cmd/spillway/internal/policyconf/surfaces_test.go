@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/load"
 	"github.com/seed90641741/spillway/quota"
@@ -26,9 +27,9 @@ import (
 	"github.com/seed90641741/spillway/tune"
 )
 
-// configs are the Configs of the policies.
+// configs are the Configs of the policies, and the structs in their lists and maps. [TestConfigs] compares them with the code.
 var configs = []any{
-	attempts.Config{}, budget.Config{}, budget.EndpointsConfig{}, concurrency.Config{}, fleet.Config{}, inflight.Config{}, load.Config{},
+	attempts.Config{}, budget.Config{}, budget.EndpointsConfig{}, concurrency.Config{}, cost.Config{}, fleet.Config{}, inflight.Config{}, load.Config{},
 	quota.Config{}, quota.LocalConfig{}, quota.Limit{}, ratelimit.Config{}, retry.BudgetedConfig{}, retry.HedgeConfig{},
 	retry.MongoDBConfig{}, retry.AWSStandardConfig{}, shed.Config{}, throttle.Config{}, tune.Config{},
 }
@@ -52,6 +53,7 @@ var inCode = map[string]string{
 	"load.Config.Reference":                   "package ingress sets it to the thresholds of the shedder",
 	"shed.Config.Policy":                      "the name of the policy in events",
 	"shed.Config.Advice":                      "likewise",
+	"cost.Config.":                            "no file has learned costs",
 	"fleet.Config.Limits.":                    "they are those of the quota that is shared",
 	"fleet.Config.BurstSeconds":               "likewise",
 	"fleet.Config.MaxUnlisted":                "likewise: max_unlisted",
