@@ -88,8 +88,10 @@ func TestServiceConfig(t *testing.T) {
 	}
 }
 
-// TestPick expects what each pick does to the limit, and to what the child counts.
+// TestPick expects what each pick does to the limit, and to what the child counts. The picks are
+// of no call, so they have no context, also where some client sends hedges.
 func TestPick(t *testing.T) {
+	defer hedging.Store(hedging.Swap(true))
 	l := must(inflight.New(inflight.Config{MaxRequests: 1}))
 	child := &counting{}
 	p := &picker{child: child, limiter: l, drops: &drops{cluster: "orders"}, ready: true}

@@ -116,9 +116,9 @@ type (
 var hedging atomic.Bool
 
 // avoided returns the endpoint that an attempt should not go to, if it is a hedge, or nil. It
-// remembers the endpoint x of any other attempt.
+// remembers the endpoint x of any other attempt. A balancer may pick without a call: ctx is nil.
 func avoided(ctx context.Context, x *endpoint) *endpoint {
-	if !hedging.Load() {
+	if ctx == nil || !hedging.Load() {
 		return nil
 	}
 	first, _ := ctx.Value(firstPickKey{}).(*firstPick)
