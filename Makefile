@@ -13,7 +13,7 @@ MIX       ?= 10m
 ROWS      ?= .
 NAME      ?= new
 RECORD    ?= $(shell date -u +%Y-%m-%d)
-RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./shed ./concurrency ./ingress ./egress ./spillhttp ./spillgrpc ./spillprom ./spillotel
+RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./shed ./concurrency ./ingress ./egress ./spillhttp ./spillgrpc ./spillprom ./spillotel/oteltest
 OLD       ?= old
 NEW       ?= new
 PKG       ?= work
@@ -125,7 +125,7 @@ tidy-check: ## Fail if a go.mod is not tidy
 	@$(call each,go mod tidy -diff)
 
 .PHONY: fuzz
-fuzz: ## Fuzz every target of PKG with FUZZTIME inputs, one after the other
+fuzz: ## Fuzz every target of PKG with FUZZTIME inputs each
 	@tools/fuzz $(FUZZTIME) $(PKG)
 
 .PHONY: bench

@@ -100,8 +100,9 @@ var table = map[string]row{
 	"examples":     {level: programs},
 	"tools":        {level: programs}, // what builds and checks a release
 
-	"spillaws/awstest": {level: programs}, // tests of spillaws with clients of services
-	"spillsql/sqltest": {level: programs}, // tests of spillsql with drivers and databases
+	"spillaws/awstest":   {level: programs}, // tests of spillaws with clients of services
+	"spillotel/oteltest": {level: programs}, // tests of spillotel with the SDK
+	"spillsql/sqltest":   {level: programs}, // tests of spillsql with drivers and databases
 
 	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
 }

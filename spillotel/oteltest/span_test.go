@@ -1,4 +1,4 @@
-package spillotel
+package oteltest
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
+	"github.com/seed90641741/spillway/spillotel"
 )
 
 // traced calls f with the context of a span, and returns what the span has then.
@@ -50,7 +51,7 @@ func texts(s *tracetest.SpanStub) (events []string, attributes string) {
 }
 
 func TestRejectionOnSpan(t *testing.T) {
-	o, _ := observer(t, Config{})
+	o, _ := observer(t, spillotel.Config{})
 	at := time.Unix(1000, 0)
 	s := traced(t, func(ctx context.Context) {
 		e := rejection(at)
@@ -71,7 +72,7 @@ func TestRejectionOnSpan(t *testing.T) {
 	if attributes != " spillway.rejected.policy=shed spillway.rejected.reason=queue_full" {
 		t.Errorf("got %q", attributes)
 	}
-	off, _ := observer(t, Config{NoSpans: true})
+	off, _ := observer(t, spillotel.Config{NoSpans: true})
 	s = traced(t, func(ctx context.Context) {
 		e := rejection(at)
 		e.Context = ctx
@@ -85,7 +86,7 @@ func TestRejectionOnSpan(t *testing.T) {
 // TestRetriesOnSpan makes calls with an egress.Client: the events come from the policies,
 // with the context of the call.
 func TestRetriesOnSpan(t *testing.T) {
-	o, _ := observer(t, Config{})
+	o, _ := observer(t, spillotel.Config{})
 	strategy, err := retry.NewBudgeted(retry.BudgetedConfig{})
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +136,7 @@ func (failure) RetryInfo() fault.Failure { return fault.Failure{} }
 
 // TestNoSpan: contexts without a span, with one that is not recorded, or none at all.
 func TestNoSpan(t *testing.T) {
-	o, _ := observer(t, Config{})
+	o, _ := observer(t, spillotel.Config{})
 	ctx, span := sdk.NewTracerProvider(sdk.WithSampler(sdk.NeverSample())).Tracer("test").Start(context.Background(), "x")
 	defer span.End()
 	for _, ctx := range []context.Context{nil, context.Background(), ctx} {
@@ -150,7 +151,7 @@ func TestNoSpan(t *testing.T) {
 
 // A hedge is an event of the span, and no rejection.
 func TestHedgeOnSpan(t *testing.T) {
-	o, _ := observer(t, Config{})
+	o, _ := observer(t, spillotel.Config{})
 	for result, e := range map[string]spillway.Event{
 		"won": {Outcome: spillway.OutcomeServed}, "lost": {Outcome: spillway.OutcomeAbandoned}, "rejected": {Rejected: true},
 	} {

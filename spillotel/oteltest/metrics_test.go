@@ -1,4 +1,4 @@
-package spillotel
+package oteltest
 
 import (
 	"context"
@@ -22,14 +22,18 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/quota/fleet"
+	"github.com/seed90641741/spillway/spillotel"
 )
 
+// scope is the name of the meter.
+const scope = "github.com/seed90641741/spillway/spillotel"
+
 // observer returns an Observer and what reads its metrics.
-func observer(t testing.TB, c Config) (*Observer, *metric.ManualReader) {
+func observer(t testing.TB, c spillotel.Config) (*spillotel.Observer, *metric.ManualReader) {
 	t.Helper()
 	r := metric.NewManualReader()
 	c.Meter = metric.NewMeterProvider(metric.WithReader(r)).Meter(scope)
-	o, err := New(c)
+	o, err := spillotel.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +150,7 @@ func (s shared) Stats(time.Time) fleet.Stats { return fleet.Stats(s) }
 
 // TestTable: the metrics match the table: its names, types, units and attributes.
 func TestTable(t *testing.T) {
-	o, r := observer(t, Config{})
+	o, r := observer(t, spillotel.Config{})
 	l := someLevels()
 	o.AddServer("main", server{l})
 	o.AddClient(l)
@@ -182,7 +186,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestValues(t *testing.T) {
-	o, r := observer(t, Config{})
+	o, r := observer(t, spillotel.Config{})
 	l := someLevels()
 	o.AddServer("main", server{l})
 	o.AddClient(l)
@@ -233,7 +237,7 @@ func TestValues(t *testing.T) {
 
 // TestSeries: as many routes and customers as requests add only so many points.
 func TestSeries(t *testing.T) {
-	o, r := observer(t, Config{})
+	o, r := observer(t, spillotel.Config{})
 	for i := range 100_000 {
 		e := rejection(time.Unix(int64(i), 0))
 		e.Call.Key, e.Call.Customer = fmt.Sprint("/carts/", i), fmt.Sprint("customer", i)
@@ -255,10 +259,10 @@ func TestSeries(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
-	if _, err := New(Config{Customers: 65}); err == nil || err.Error() != "spillotel: Customers is 65, must be at most 64, or negative for none" {
+	if _, err := spillotel.New(spillotel.Config{Customers: 65}); err == nil || err.Error() != "spillotel: Customers is 65, must be at most 64, or negative for none" {
 		t.Error(err)
 	}
-	o, err := New(Config{}) // with the global MeterProvider
+	o, err := spillotel.New(spillotel.Config{}) // with the global MeterProvider
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +274,7 @@ func TestConfig(t *testing.T) {
 
 // TestConcurrent has events counted while metrics are read, and none lost.
 func TestConcurrent(t *testing.T) {
-	o, r := observer(t, Config{})
+	o, r := observer(t, spillotel.Config{})
 	const each = 1000
 	var all sync.WaitGroup
 	for range 4 {

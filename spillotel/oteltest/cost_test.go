@@ -1,4 +1,4 @@
-package spillotel
+package oteltest
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/spillotel"
 )
 
 func costs() map[string]spillway.Event {
@@ -21,7 +22,7 @@ func costs() map[string]spillway.Event {
 
 // TestAllocs: without a span that is recorded, counting allocates nothing.
 func TestAllocs(t *testing.T) {
-	o, _ := observer(t, Config{})
+	o, _ := observer(t, spillotel.Config{})
 	for name, e := range costs() {
 		if n := testing.AllocsPerRun(1000, func() { o.Observe(e) }); n > 0 {
 			t.Errorf("%s: %v allocations", name, n)
@@ -33,7 +34,7 @@ func TestAllocs(t *testing.T) {
 func BenchmarkObserve(b *testing.B) {
 	for name, e := range costs() {
 		b.Run(name, func(b *testing.B) {
-			o, _ := observer(b, Config{})
+			o, _ := observer(b, spillotel.Config{})
 			b.ReportAllocs()
 			for b.Loop() {
 				o.Observe(e)
