@@ -35,20 +35,33 @@ func (r *Result) conclude() {
 	}
 }
 
-// excuse says of a broken check that the machine was busy, if it was. The backend
-// then had less than the processor with which its capacity was measured. The
-// check stays broken. A proxy and the callers, which share a processor, are busy
-// themselves: that is no excuse.
+// excuse says of a broken check that the machine was busy, if it was. The check
+// stays broken.
 func (r *Result) excuse() {
-	p := r.With.CPUPressure
-	if p == nil || *p < busyPressure || r.Settings.Protect == ProtectProxy {
+	busy := r.Busy()
+	if busy == "" {
 		return
 	}
 	for i := range r.Checks {
 		if c := &r.Checks[i]; !c.Pass {
-			c.Text += fmt.Sprintf(" (but the machine was busy: something lacked a CPU for %s of the %s)", percent(*p), r.Settings.StepName())
+			c.Text += " (but the machine was busy: " + busy + ")"
 		}
 	}
+}
+
+// Busy says why the backend had less than the processor with which its capacity was measured
+// in the protected run. It is empty if nothing shows that. A proxy and the callers, which share
+// a processor, are busy themselves: that is not said.
+func (r *Result) Busy() string {
+	switch p := r.With.CPUPressure; {
+	case r.Settings.Protect == ProtectProxy:
+		return ""
+	case p != nil && *p >= busyPressure:
+		return fmt.Sprintf("something lacked a CPU for %s of the %s", percent(*p), r.Settings.StepName())
+	case r.With.BackendRPS > 0 && r.With.BackendRPS < slowBackend*r.CapacityRPS:
+		return fmt.Sprintf("before the run the backend answered %.0f/s in a closed loop", r.With.BackendRPS)
+	}
+	return ""
 }
 
 // checks returns what was promised of what is protected.

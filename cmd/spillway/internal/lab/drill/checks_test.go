@@ -202,16 +202,21 @@ func TestPromiseOfDegradation(t *testing.T) {
 func TestExcuse(t *testing.T) {
 	for _, row := range []struct {
 		pressure *float64
+		before   float64 // answers of the backend before the run, of 640
 		goodput  float64
 		excused  bool
 	}{
-		{nil, 0.5, false},
-		{new(0.05), 0.5, false},
-		{new(0.8), 0.5, true},
-		{new(0.8), 0.95, false},
+		{nil, 638, 0.5, false},
+		{new(0.05), 638, 0.5, false},
+		{new(0.8), 638, 0.5, true},
+		{new(0.8), 638, 0.95, false},
+		{new(0.05), 580, 0.85, false},
+		{new(0.05), 450, 0.85, true},
+		{nil, 450, 0.85, true},
+		{nil, 0, 0.85, false}, // interrupted
 	} {
 		r := sample()
-		r.With.CPUPressure, r.With.GoodputRatio = row.pressure, row.goodput
+		r.With.CPUPressure, r.With.BackendRPS, r.With.GoodputRatio = row.pressure, row.before, row.goodput
 		r.conclude()
 		for _, c := range r.Checks {
 			if got := strings.Contains(c.Text, "machine was busy"); got != (row.excused && c.Name == "goodput") {

@@ -8,20 +8,30 @@ import (
 	"time"
 )
 
-// pressureFile is where Linux says how long threads waited for a processor.
-const pressureFile = "/proc/pressure/cpu"
+const (
+	// pressureFile is where Linux says how long threads waited for a processor.
+	pressureFile = "/proc/pressure/cpu"
+	// statFile is where it says how long the host of a virtual machine ran something else.
+	statFile = "/proc/stat"
+)
 
 // busyPressure is the share of the step above which the machine was too busy for
 // what is measured. The protected run keeps about as many threads busy as there
 // are processors, and alone on the machine was seen to cause a tenth of it.
 const busyPressure = 0.1
 
+// slowBackend is the share of its capacity below which a backend was slow just before the
+// run. Protection takes a few hundredths of it.
+const slowBackend = 0.9
+
 // pressure waits for the end of p in a run that began at start and returns the
 // share of it in which some thread of the machine was ready to run and had no
-// processor. It returns nil where that is not known, or when ctx ends.
+// processor, or the host of a virtual machine had taken one. It returns nil where
+// that is not known, or when ctx ends.
 func (p Phase) pressure(ctx context.Context, start time.Time) *float64 {
 	sleepUntil(ctx, start.Add(seconds(p.Start)))
 	before, known := stalled(pressureFile)
+	stolenBefore := stolen(statFile)
 	if !sleepUntil(ctx, start.Add(seconds(p.End))) || !known {
 		return nil
 	}
@@ -29,7 +39,8 @@ func (p Phase) pressure(ctx context.Context, start time.Time) *float64 {
 	if !known {
 		return nil
 	}
-	return new((after - before).Seconds() / (p.End - p.Start))
+	lacked := after - before + stolen(statFile) - stolenBefore
+	return new(min(1, lacked.Seconds()/(p.End-p.Start)))
 }
 
 var stalledSome = regexp.MustCompile(`(?m)^some .* total=(\d+)$`)
@@ -47,4 +58,21 @@ func stalled(file string) (time.Duration, bool) {
 	}
 	us, err := strconv.ParseInt(string(match[1]), 10, 64)
 	return time.Duration(us) * time.Microsecond, err == nil
+}
+
+var stolenTicks = regexp.MustCompile(`(?m)^cpu +(?:\d+ +){7}(\d+) `)
+
+// stolen returns for how long, since the machine was started, its host has run something else
+// on its processors. It is 0 where there is no host, or the host does not say.
+func stolen(file string) time.Duration {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0
+	}
+	match := stolenTicks.FindSubmatch(data)
+	if match == nil {
+		return 0
+	}
+	ticks, _ := strconv.ParseInt(string(match[1]), 10, 64) // of 10 ms on all architectures
+	return time.Duration(ticks) * 10 * time.Millisecond
 }

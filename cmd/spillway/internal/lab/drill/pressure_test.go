@@ -31,3 +31,24 @@ func TestStalled(t *testing.T) {
 		t.Error("known without a file")
 	}
 }
+
+func TestStolen(t *testing.T) {
+	for content, want := range map[string]time.Duration{
+		"cpu  7196708 2230839 1881081 5839777 25144 0 99577 12447 0 0\ncpu0 3480925 1 9 3 7 0 4 6500 0 0\n": 12447 * 10 * time.Millisecond,
+		"cpu 1 2 3 4 5 6 7 8 9 10\n":  80 * time.Millisecond,
+		"cpu0 1 2 3 4 5 6 7 8 9 10\n": 0,
+		"cpu  1 2 3\n":                0,
+		"":                            0,
+	} {
+		file := filepath.Join(t.TempDir(), "stat")
+		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := stolen(file); got != want {
+			t.Errorf("%q: %v, want %v", content, got, want)
+		}
+	}
+	if got := stolen(filepath.Join(t.TempDir(), "missing")); got != 0 {
+		t.Errorf("%v without a file", got)
+	}
+}

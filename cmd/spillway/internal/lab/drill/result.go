@@ -130,8 +130,8 @@ type Run struct {
 	// from Result.CapacityRPS, something else was using the machine.
 	BackendRPS float64 `json:"backend_rps"`
 	// CPUPressure is the share of the step in which some thread of the machine
-	// was ready to run and had no processor; null where that is not known, which
-	// is everywhere but on Linux.
+	// was ready to run and had no processor, or the host of a virtual machine had
+	// taken one; null where that is not known, which is everywhere but on Linux.
 	CPUPressure *float64 `json:"cpu_pressure"`
 	// LatenessP50MS and LatenessP99MS say how far behind the intended send the
 	// generator was, over all sends of the run.
