@@ -11,15 +11,13 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
-	"github.com/seed90641741/spillway/ratelimit"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 )
 
 // A Record is the line of one request. Text that clients choose is cut.
@@ -55,8 +53,7 @@ func (r *Record) Set(d *decisions.Decision) {
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.
 type Log struct {
 	sample, lost float64 // shares
-	rate         *ratelimit.Limiter
-	leftOut      atomic.Uint64
+	rate         *loglimit.Rate
 	file         file
 	queue        *lines.Queue
 }
@@ -69,7 +66,7 @@ func Open(c *config.Access) (*Log, error) {
 	}
 	l := &Log{sample: c.Sample, lost: c.SampleLost}
 	var err error
-	if l.rate, err = ratelimit.New(ratelimit.Config{Rate: c.Rate, BurstSeconds: max(1, 1/c.Rate)}); err != nil {
+	if l.rate, err = loglimit.NewRate(c.Rate); err != nil {
 		return nil, fmt.Errorf("log.access: %w", err)
 	}
 	l.file = file{name: c.File, most: c.MaxBytes}
@@ -89,34 +86,30 @@ func (l *Log) Samples(now time.Time, a accounts.Account) bool {
 	if share < 1 && rand.Float64() >= share {
 		return false
 	}
-	if _, err := l.rate.Admit(now, spillway.Call{}); err != nil {
-		l.leftOut.Add(1)
-		return false
-	}
-	return true
+	return l.rate.Admit(now)
 }
 
 // Write queues a line, or drops it.
 func (l *Log) Write(r *Record) {
-	before := l.leftOut.Swap(0)
+	before := l.rate.Reset()
 	r.LeftOut = before
 	line, err := json.Marshal(r)
 	if err == nil && l.queue.Add(append(line, '\n')) {
 		return
 	}
-	l.leftOut.Add(before + 1)
+	l.rate.Lose(before + 1)
 }
 
 func (l *Log) write(line []byte) error {
 	err := l.file.write(line)
 	if err != nil {
-		l.leftOut.Add(1)
+		l.rate.Lose(1)
 	}
 	return err
 }
 
 // LeftOut returns the number of lines that were dropped since the last line was written.
-func (l *Log) LeftOut() uint64 { return l.leftOut.Load() }
+func (l *Log) LeftOut() uint64 { return l.rate.LeftOut() }
 
 // Stats says whether lines are being lost. A nil Log loses none.
 func (l *Log) Stats() lines.Stats {

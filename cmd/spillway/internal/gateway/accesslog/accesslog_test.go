@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -64,7 +65,7 @@ func TestLines(t *testing.T) {
 	l := open(t, all(name))
 	wait := 1.5
 	l.Write(&Record{Time: start, Account: "served", Path: "/a\n{}", Status: 200, Wait: &wait})
-	l.leftOut.Store(7)
+	l.rate.Lose(7)
 	l.Write(&Record{Account: "rejected", Reason: "quota"})
 	l.Close()
 	got := written(t, name)
@@ -192,7 +193,11 @@ func (s *stuck) Write(p []byte) (int, error) {
 // counted in the next one.
 func TestSlowDiskDelaysNoRequest(t *testing.T) {
 	s := &stuck{release: make(chan struct{})}
-	l := &Log{file: file{to: s}}
+	rate, err := loglimit.NewRate(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Log{rate: rate, file: file{to: s}}
 	l.queue = lines.New(l.write, nil)
 	const n = 5000
 	for range n {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
-	"github.com/seed90641741/spillway/ratelimit"
 )
 
 const (
@@ -33,9 +33,8 @@ type Log struct {
 
 // A ring has the last samples of one reason, and bounds its lines.
 type ring struct {
-	seen    atomic.Uint64      // rejections, with and without a sample
-	lines   *ratelimit.Limiter // of each reason by itself: one flood must not hide other reasons
-	leftOut atomic.Uint64      // lines since the last one
+	seen  atomic.Uint64  // rejections, with and without a sample
+	lines *loglimit.Rate // of each reason by itself: one flood must not hide other reasons
 
 	mu     sync.Mutex
 	second int64 // that the latest sample is of
@@ -48,14 +47,9 @@ type ring struct {
 func New(logger *slog.Logger) *Log {
 	l := &Log{logger: cmp.Or(logger, slog.New(slog.DiscardHandler))}
 	for i := range l.samples {
-		l.samples[i].lines, _ = ratelimit.New(linesPer(1)) // it is in range
+		l.samples[i].lines, _ = loglimit.NewRate(1) // it is in range
 	}
 	return l
-}
-
-// linesPer returns a limiter of log lines with a rate per second, and a burst of at least one.
-func linesPer(second float64) ratelimit.Config {
-	return ratelimit.Config{Rate: second, BurstSeconds: max(1, 1/second)}
 }
 
 // SetRate sets how many lines are written per second for each reason; negative is none.
@@ -65,7 +59,7 @@ func (l *Log) SetRate(second float64) error {
 		return nil
 	}
 	for i := range l.samples {
-		if err := l.samples[i].lines.Update(linesPer(second)); err != nil {
+		if err := l.samples[i].lines.Update(second); err != nil {
 			return err
 		}
 	}
@@ -138,14 +132,7 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
 	r := &l.samples[reason]
 	sample = r.wants(now)
-	if l.silent.Load() {
-		return sample, false
-	}
-	if _, err := r.lines.Admit(now, spillway.Call{}); err != nil {
-		r.leftOut.Add(1)
-		return sample, false
-	}
-	return sample, true
+	return sample, !l.silent.Load() && r.lines.Admit(now)
 }
 
 // wants reports whether to add a sample. It returns false while another one is being added.
@@ -166,7 +153,7 @@ func (l *Log) add(reason accounts.Reason, d Decision, sample, line bool) {
 		l.samples[reason].add(d)
 	}
 	if line {
-		l.write(&d, l.samples[reason].leftOut.Swap(0))
+		l.write(&d, l.samples[reason].lines.Reset())
 	}
 }
 

@@ -80,7 +80,7 @@ func TestLinesHaveARate(t *testing.T) {
 			}
 			left += last["left_out"].(float64)
 		}
-		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.samples[spillway.ReasonQueueFull].leftOut.Load()) != 1001) {
+		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.samples[spillway.ReasonQueueFull].lines.LeftOut()) != 1001) {
 			t.Errorf("%v: %d lines, %v left out, the last: %v", row.rate, lines, left, last)
 		}
 		if lines == 0 {
