@@ -1,3 +1,7 @@
+//go:build !race
+
+// A simulation runs on one goroutine: there is nothing for the race detector to find.
+
 package sim_test
 
 import (

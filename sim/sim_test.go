@@ -163,18 +163,11 @@ func TestLeavingConcernsNobodyElse(t *testing.T) {
 // Time passes for clients in a loop whose calls take none.
 func TestLoopWithoutTime(t *testing.T) {
 	c := server(0)
+	c.Duration = 2 * time.Second
 	c.Clients[0].Loop = true
 	c.Clients[0].Call.Retry.Budgeted.Attempts = 1
 	c.Faults = []Fault{{Kind: Reject, Service: "db", At: time.Second}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	s, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Run(ctx); err != nil {
-		t.Errorf("the simulation did not end: %v", err)
-	}
+	run(t, c) // ends
 }
 
 func TestMemoryRunsOut(t *testing.T) {

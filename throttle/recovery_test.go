@@ -40,12 +40,17 @@ func seeds() uint64 {
 	return 2
 }
 
-// lengths are of outages in seconds; with -short only the second is tried.
-func lengths(all ...int) []int {
-	if testing.Short() {
+// outages returns lengths of outages in seconds: the given ones, and an hour for 20 clients. A throttle forgets
+// what was before after some windows of 30 s, so the others have ten minutes in its place. With
+// -short only the second is tried.
+func (p population) outages(all ...int) []int {
+	switch {
+	case testing.Short():
 		return all[1:2]
+	case p.clients == 20:
+		return append(all, 3600)
 	}
-	return all
+	return append(all, 600)
 }
 
 // within is how soon after the backend 90 % of the calls must be served: a smaller K
@@ -89,7 +94,7 @@ func TestRecoveryFromOutages(t *testing.T) {
 	const begin = 60
 	for _, p := range populations() {
 		clients, k := p.clients, p.k
-		for _, outage := range lengths(1, 5, 60, 3600) {
+		for _, outage := range p.outages(1, 5, 60) {
 			for _, load := range []float64{0.5, 0.9} {
 				name := fmt.Sprintf("%d clients, K = %v, %d s at %vx", clients, k, outage, load)
 				seconds := scenario{
@@ -123,7 +128,7 @@ func TestRecoveryIntoOverload(t *testing.T) {
 	const begin = 90
 	for _, p := range populations() {
 		clients, k := p.clients, p.k
-		for _, outage := range lengths(1, 10, 120, 3600) {
+		for _, outage := range p.outages(1, 10, 120) {
 			seconds := scenario{
 				k: k, clients: clients, latency: 5 * time.Millisecond,
 				length: time.Duration(begin+outage+10) * time.Second,

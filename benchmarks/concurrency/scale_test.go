@@ -10,6 +10,7 @@ import (
 // processors. The wrong class gets more of a small server at 2 C: the two highest classes fill it
 // exactly, so that a hundred calls more or less decide whether a third class is served.
 func TestScale(t *testing.T) {
+	long(t)
 	for _, row := range []struct {
 		processors int
 		load       float64
@@ -18,9 +19,6 @@ func TestScale(t *testing.T) {
 		{1, 2, 0.16}, {4, 2, 0.08}, {16, 2, 0.04}, {64, 2, 0.02},
 		{1, 10, 0.02}, {4, 10, 0.02}, {16, 10, 0.02}, {64, 10, 0.02}, {256, 10, 0.02},
 	} {
-		if testing.Short() && row.processors > 16 {
-			continue
-		}
 		got, err := runScale(row.processors, row.load, 11)
 		if err != nil {
 			t.Fatal(err)

@@ -44,6 +44,9 @@ func TestVersion(t *testing.T) {
 // TestModules: each module is whole, has nothing of another one, and depends on released
 // versions only. Two releases of the same files have the same bytes.
 func TestModules(t *testing.T) {
+	if testing.Short() {
+		t.Skip("packs all modules twice")
+	}
 	r, proxy := published(t)
 	_, again := published(t)
 	if len(r.modules) < 6 {

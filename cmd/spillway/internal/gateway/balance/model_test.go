@@ -1,3 +1,7 @@
+//go:build !race
+
+// The model runs on one goroutine: there is nothing for the race detector to find.
+
 package balance
 
 import (
