@@ -45,10 +45,10 @@ func TestRestart(t *testing.T) {
 	}
 	writes, back := with.Since()
 	other, otherBack := without.Since()
-	if back-otherBack > time.Second {
+	if *measure && back-otherBack > time.Second {
 		t.Errorf("the first write is %v later than without the policies", back-otherBack)
 	}
-	if writes*10 < other*8 { // on a quiet machine they differ by some percent in both directions
+	if *measure && writes*10 < other*8 { // on a quiet machine they differ by some percent in both directions
 		t.Errorf("since the kill %d writes were served, and %d without the policies", writes, other)
 	}
 }

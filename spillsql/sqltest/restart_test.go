@@ -94,10 +94,10 @@ func TestRestart(t *testing.T) {
 			t.Fatalf("%s: no write after the restart", table)
 		}
 		t.Logf("%s: %d of %d writes acknowledged; the first one %v after the restart", table, len(w.acked), w.next.Load(), w.back.Sub(up))
-		if late := w.back.Sub(bare.back); late > time.Second {
+		if late := w.back.Sub(bare.back); *measure && late > time.Second {
 			t.Errorf("%s: writes %v later than database/sql alone", table, late)
 		}
-		if len(w.acked)*10 < len(bare.acked)*9 { // what chance makes of it
+		if *measure && len(w.acked)*10 < len(bare.acked)*9 { // what chance makes of it
 			t.Errorf("%s: fewer writes acknowledged than with database/sql alone", table)
 		}
 	}
