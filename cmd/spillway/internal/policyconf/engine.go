@@ -49,14 +49,11 @@ type ClientTLS struct {
 	Key         string `yaml:"key" jsonschema_description:"File with its key, in PEM."`
 }
 
-// maxUnlisted is the most that fleet.Config.MaxUnlisted can be.
-const maxUnlisted = 100_000
-
 // Fleet returns the configuration of a task that shares a quota by the engine.
 func (e *Engine) Fleet(q *Quota) fleet.Config {
 	c := Fill[fleet.Config](*e)
 	c.Limits = Fill[quota.LocalConfig](*q)
-	c.BurstSeconds, c.MaxUnlisted = q.BurstSeconds, min(q.MaxUnlisted, maxUnlisted)
+	c.BurstSeconds, c.MaxUnlisted = q.BurstSeconds, q.MaxUnlisted
 	return c
 }
 

@@ -327,6 +327,7 @@ func (k *checker) admission(at string, x *Cluster) {
 		}
 		k.shared(at+".quota", x.Name, q)
 	}
+	k.learnCosts(at+".learn_costs", x)
 	k.shed(at+".shed", &x.Shed)
 	k.maxByKey(at+".shed.max_by_key", x)
 	_, err := attempts.New(policyconf.Fill[attempts.Config](x.Attempts))

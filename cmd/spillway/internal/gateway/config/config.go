@@ -130,6 +130,7 @@ type Cluster struct {
 	RateLimit   RateLimit     `yaml:"rate_limit" jsonschema_description:"Requests per second from each listener."`
 	Quota       *Quota        `yaml:"quota" jsonschema_description:"What each customer may use, of each listener."`
 	ReportsCost bool          `yaml:"reports_cost" jsonschema_description:"Endpoints report what a request has cost its customer, in the header X-Request-Cost of the answer: a number from 0 to 1e6, in the unit of quota. It replaces the cost of the route. The header is removed from all answers, whether reports_cost is set or not."`
+	LearnCosts  *LearnCosts   `yaml:"learn_costs" jsonschema_description:"The quota charges the processor time of the endpoints that a request takes on average, in place of quota.cost. It is learned from the load reports of the endpoints, which balance.load_reports must ask for. Until it is known, and while an endpoint sends no reports, quota.cost is charged."`
 	Shed        Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
 	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When rejections say don't retry."`
 	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"Retry-After of rejections; the hint that is sent is this value ±50 %. 0 is 1s."`

@@ -14,6 +14,7 @@ const (
 	maxDomain     = 100
 	maxSharedName = 99
 	maxCustomer   = 255 // bytes, as in package fleet
+	maxUnlisted   = 100_000
 )
 
 // SharedDomain returns the domain of the quota of a cluster, or of a listener for MongoDB.
@@ -59,6 +60,9 @@ func (k *checker) shared(at, name string, q *Quota) {
 		return
 	case local != "":
 		k.failf(at+"."+local, "is given, but engine %s shares this quota: leave it out", q.Engine)
+	case q.MaxUnlisted > maxUnlisted:
+		k.failf(at+".max_unlisted", "is %d, must be at most %d where an engine shares the quota", q.MaxUnlisted, maxUnlisted)
+		return
 	case len(name) > maxSharedName || strings.ContainsAny(name, "{}"):
 		k.failf(at+".engine", "is given for %.64q, whose name must have at most %d bytes and no braces", name, maxSharedName)
 	}

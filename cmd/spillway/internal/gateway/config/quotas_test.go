@@ -12,7 +12,7 @@ listeners: [{address: "127.0.0.1:0"}]
 clusters:
 - name: web
   endpoints: ["127.0.0.1:1"]
-  quota: {engine: shared, customers: {mail: {rate: 1000}}, max_unlisted: 1000000}
+  quota: {engine: shared, customers: {mail: {rate: 1000}}, max_unlisted: 100000}
 `
 
 func TestSharedQuotas(t *testing.T) {
@@ -29,6 +29,7 @@ func TestSharedQuotas(t *testing.T) {
 		t.Errorf("%d quotas are shared, want 1", n)
 	}
 	for name, test := range map[string]struct{ from, to, want string }{
+		"many unlisted":     {"max_unlisted: 100000", "max_unlisted: 100001", "clusters[0].quota.max_unlisted is 100001, must be at most 100000"},
 		"no such engine":    {"engine: shared", "engine: other", `clusters[0].quota.engine is "other", must be one of quotas: shared`},
 		"no domain":         {"domain: shop, ", "", "quotas.shared.domain"},
 		"braces":            {"domain: shop", "domain: '{shop}'", "quotas.shared.domain"},
@@ -40,7 +41,7 @@ func TestSharedQuotas(t *testing.T) {
 		"certificate alone": {`["127.0.0.1:6379"]`, `["127.0.0.1:6379"], tls: {certificate: a}`, "quotas.shared.redis.tls.key is missing"},
 		"wrong tasks":       {"tasks: 20", "tasks: -1", "quotas.shared.tasks is -1"},
 		"wrong interval":    {"tasks: 20", "interval: 1ms", "quotas.shared.interval is 1ms"},
-		"own interval":      {"max_unlisted: 1000000", "interval: 1s", "clusters[0].quota.interval is given, but engine shared"},
+		"own interval":      {"max_unlisted: 100000", "interval: 1s", "clusters[0].quota.interval is given, but engine shared"},
 		"shares":            {"{rate: 1000}", "{rate: 1000, shares: {sheddable: 0.5}}", "clusters[0].quota.customers.mail.shares is given"},
 		"nameless customer": {"mail:", "'':", "clusters[0].quota.customers has"},
 		"braces in a name":  {"name: web", "name: '{web}'", "clusters[0].quota.engine is given for"},

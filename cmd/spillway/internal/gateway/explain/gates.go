@@ -42,7 +42,7 @@ func (e *explaining) gates(exempt bool) []GateFacts {
 	c := e.config.Ingress(l, x)
 	all = append(all,
 		e.gate("ratelimit", exempt, c.RateLimitMode, x.RateLimit.Rate > 0, given("", &x.RateLimit)+tuned(x, config.TuneRate), "more than the rate: "+says503),
-		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota)), "a customer over its limit, lower classes first: "+says429),
+		e.gate("quota", exempt, c.QuotaMode, x.Quota != nil, given("", e.quota(x.Quota))+learned(x), "a customer over its limit, lower classes first: "+says429),
 		e.gate("shed", exempt, c.ShedMode, true, given("", &x.Shed), "when the cluster is overloaded, "+e.before()+": "+says503))
 	if b := x.Batch; b != nil {
 		f := GateFacts{
@@ -76,6 +76,14 @@ func (e *explaining) quota(q *config.Quota) *config.Quota {
 		own.Customers = map[string]config.Limit{e.call.Customer: l}
 	}
 	return &own
+}
+
+// learned says whether the quota charges costs that are learned.
+func learned(x *config.Cluster) string {
+	if l := x.LearnCosts; l != nil {
+		return ", costs learned by " + cmp.Or(l.By, "customer")
+	}
+	return ""
 }
 
 // tuned says whether tune moves a configured limit.

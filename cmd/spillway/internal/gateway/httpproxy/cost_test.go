@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"net/http"
+	"runtime"
 	"testing"
 	"time"
 
@@ -61,4 +62,63 @@ func TestCostOfRequests(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestLearnedCostsAreKept: the gates of a cluster share what is learned by its load reports. A new configuration keeps
+// it unless it changes how costs are learned.
+func TestLearnedCostsAreKept(t *testing.T) {
+	var c *config.Config
+	url, p := front(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Endpoint-Load-Metrics", "TEXT cpu_utilization=0.5,rps_fractional=10")
+	}), func(made *config.Config) {
+		c = made
+		c.Mode = "enforce"
+		c.Clusters[0].Balance.LoadReports = &config.LoadReports{}
+		c.Clusters[0].Quota = &config.Quota{Customers: map[string]config.Limit{"mail": {Rate: 1000}}}
+		c.Clusters[0].LearnCosts = &config.LearnCosts{}
+		c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
+	})
+	counted := func() (n uint64) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, k := range p.costs["upstream"].estimator.Stats().Keys {
+			if k.Key == "mail" {
+				n = k.Calls
+			}
+		}
+		return n
+	}
+	calls := func(want uint64) {
+		t.Helper()
+		resp, _ := do(t, client(t, false), http.MethodGet, url, "", "X-Customer", "mail")
+		if resp.StatusCode != http.StatusOK || resp.Header["Endpoint-Load-Metrics"] != nil {
+			t.Errorf("%d, %v", resp.StatusCode, resp.Header)
+		}
+		for end := time.Now().Add(time.Minute); counted() != want; runtime.Gosched() { // it is settled after the answer
+			if time.Now().After(end) {
+				t.Fatalf("%d calls are counted, want %d", counted(), want)
+			}
+		}
+	}
+	if _, err := p.clusters["upstream"].Processor(); err != nil {
+		t.Errorf("before any request: %v", err)
+	}
+	calls(1)
+	if _, err := p.clusters["upstream"].Processor(); err != nil {
+		t.Errorf("all that was sent is in a report: %v", err)
+	}
+	next := *c
+	next.Clusters = []config.Cluster{c.Clusters[0]}
+	next.Clusters[0].RetryAfter = time.Minute
+	if err := p.Update(&next); err != nil {
+		t.Fatal(err)
+	}
+	calls(2)
+	last := next
+	last.Clusters = []config.Cluster{next.Clusters[0]}
+	last.Clusters[0].LearnCosts = &config.LearnCosts{Unit: time.Second}
+	if err := p.Update(&last); err != nil {
+		t.Fatal(err)
+	}
+	calls(1)
 }

@@ -65,6 +65,7 @@ type Proxy struct {
 	config    *config.Config
 	listeners map[string]*listener // by name
 	clusters  map[string]*cluster  // by name
+	costs     map[string]learned   // by cluster
 	gates     map[gateKey]*gate
 	tunings   map[string]*tuning    // by cluster
 	plane     upstream.ControlPlane // nil: there is none

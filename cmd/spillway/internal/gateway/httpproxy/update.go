@@ -22,6 +22,7 @@ type next struct {
 	settings  map[string]*settings // of listeners
 	clusters  map[string]*cluster
 	upstreams map[string]*upstream.Version // of clusters; none where nothing has changed
+	costs     map[string]learned           // of clusters that learn them
 	gates     map[gateKey]*gate
 	plane     upstream.ControlPlane // nil: there is none
 	made      []func()              // undo what was made
@@ -32,7 +33,7 @@ type next struct {
 func (p *Proxy) prepare(c *config.Config) (*next, error) {
 	n := &next{
 		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
-		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), gates: make(map[gateKey]*gate),
+		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), costs: make(map[string]learned), gates: make(map[gateKey]*gate),
 	}
 	if err := p.make(n); err != nil {
 		n.undo()
@@ -72,6 +73,9 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 		kept = &cluster{Cluster: upstream.New(x.Name)}
 	}
 	n.clusters[x.Name] = kept
+	if err := p.learn(n, x); err != nil {
+		return err
+	}
 	secrets, err := keys.Client(x.TLS)
 	if err != nil {
 		return err
@@ -157,6 +161,7 @@ func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config
 		if x := &n.config.Clusters[i]; x.Name == key.cluster {
 			c := n.config.Ingress(l, x)
 			p.quotas.Share(&c.Quota, n.config, x.Name, x.Quota)
+			n.costs[x.Name].to(&c)
 			return c
 		}
 	}
@@ -190,7 +195,7 @@ func (p *Proxy) commit(n *next) {
 		}
 	}
 	p.end(n)
-	p.config, p.listeners, p.clusters, p.gates, p.plane = n.config, n.listeners, n.clusters, n.gates, n.plane
+	p.config, p.listeners, p.clusters, p.costs, p.gates, p.plane = n.config, n.listeners, n.clusters, n.costs, n.gates, n.plane
 	p.tune()
 }
 

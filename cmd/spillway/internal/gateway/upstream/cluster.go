@@ -20,6 +20,7 @@ import (
 type Cluster struct {
 	name    string
 	current atomic.Pointer[Version]
+	work    processor
 }
 
 // New returns a cluster that has no version yet.
@@ -43,6 +44,7 @@ func (x *Cluster) Replace(ctx context.Context, logger *slog.Logger, u *Version) 
 }
 
 func (x *Cluster) take(u *Version) error {
+	u.endpoints.work = &x.work
 	old := x.current.Load()
 	if old == nil {
 		x.current.Store(u)

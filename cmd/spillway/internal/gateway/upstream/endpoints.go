@@ -27,6 +27,7 @@ type endpoints struct {
 	second *http.Transport // HTTP/2; nil: not spoken
 	always bool            // nothing else is spoken
 	each   int             // connections of plain to each endpoint
+	work   *processor      // of the cluster
 }
 
 // An endpoint is one address.
@@ -50,7 +51,7 @@ type endpoint struct {
 const lose = 10 * time.Second
 
 func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
-	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing()}
+	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing(), work: new(processor)}
 	for _, address := range x.Subset() {
 		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
 	}
@@ -211,8 +212,14 @@ func (e *endpoints) report(now time.Time, x *endpoint, h http.Header) {
 	}
 	wanted := e.set.Wants(now, x.Endpoint)
 	if r, ok := orca.Take(h, wanted); ok {
-		e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
+		e.take(now, x, r)
 	}
+}
+
+// take takes in a load report.
+func (e *endpoints) take(now time.Time, x *endpoint, r orca.Report) {
+	e.set.Report(now, x.Endpoint, balance.Load{Application: r.Application, CPU: r.CPU, QPS: r.RPS, EPS: r.EPS})
+	e.work.report(now, x, r)
 }
 
 // aim returns a copy of r that is addressed to x. r may have been made for an endpoint of a

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
 
@@ -122,7 +121,7 @@ func (o *outOfBand) stream(ctx context.Context, x *endpoint) (received bool, err
 		if l, ok := orca.Decode(message); ok {
 			now := time.Now()
 			if e.set.Wants(now, x.Endpoint) {
-				e.set.Report(now, x.Endpoint, balance.Load{Application: l.Application, CPU: l.CPU, QPS: l.RPS, EPS: l.EPS})
+				e.take(now, x, l)
 			}
 		}
 		// An endpoint that sends more often than requested is slowed down by flow control.

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
+	"github.com/seed90641741/spillway/cost"
+)
+
+// LearnCosts says how the cost of requests is learned.
+type LearnCosts struct {
+	By       string        `yaml:"by" jsonschema:"enum=customer,enum=route" jsonschema_description:"customer, the default: each customer with a limit by name has a cost, and all others share one. route: each route has a cost."`
+	Unit     time.Duration `yaml:"unit" sets:"cost.Config.Unit" jsonschema_description:"The time of a processor that is one unit of cost. An endpoint counts as one processor, however many it has: with cpu_utilization 1 it works for 1 s each second."`
+	MaxKeys  int           `yaml:"max_keys" sets:"cost.Config.MaxKeys" jsonschema_description:"Most customers or routes with a cost each; all others share one."`
+	MaxError float64       `yaml:"max_error" sets:"cost.Config.MaxError" jsonschema_description:"Relative standard error up to which a cost is charged."`
+}
+
+// CostInterval is how often costs are learned. Endpoints must report at least as often: gRPC and
+// Envoy average what they report over about a second.
+const CostInterval = 5 * time.Second
+
+// Estimator returns an estimator of costs that learns from processor times of the endpoints.
+func (l *LearnCosts) Estimator(cpu func() (time.Duration, error)) (*cost.Estimator, error) {
+	c := policyconf.Fill[cost.Config](*l)
+	c.CPU, c.Interval = cpu, CostInterval
+	return cost.New(c)
+}
+
+// learnCosts checks how costs are learned.
+func (k *checker) learnCosts(at string, x *Cluster) {
+	l := x.LearnCosts
+	if l == nil {
+		return
+	}
+	_, err := l.Estimator(nil)
+	policy[cost.Config](k, at, *l, err)
+	reports := x.Balance.LoadReports
+	switch {
+	case l.By != "" && l.By != "customer" && l.By != "route":
+		k.failf(at+".by", "is %.32q, must be customer or route", l.By)
+	case x.Quota == nil:
+		k.failf(at, "is given, but the cluster has no quota, which would charge the costs")
+	case x.ReportsCost:
+		k.failf(at, "is given, but reports_cost has the endpoints report what each request has cost: leave one of them out")
+	case reports == nil:
+		k.failf(at, "is given, but needs balance.load_reports, by which the endpoints report their cpu_utilization")
+	case reports.OutOfBandPeriod > CostInterval:
+		k.failf(at, "is given, but balance.load_reports.oob_reporting_period is %v, must be at most %v to learn costs", reports.OutOfBandPeriod, CostInterval)
+	}
+	for i := range k.config.Routes {
+		r := &k.config.Routes[i]
+		if r.Cost != 0 && (r.Cluster == x.Name || r.Cluster == "" && len(k.config.Clusters) == 1) {
+			k.failf(at, "is given, but routes[%d].cost is %v: leave one of them out", i, r.Cost)
+		}
+	}
+}
