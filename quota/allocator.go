@@ -68,7 +68,8 @@ type Grant struct {
 	// and LeastDepth have no effect. It is ignored in the Grant of the customer "".
 	Unlisted bool
 	// Until is when the lease ends. The grant is used up to the first call after
-	// that, which asks again, and for a year at most. Where it has passed already,
-	// each call asks.
+	// that, which asks again, and for a year at most. With LeastDepth, the time between the end of
+	// the lease and that call refills the bucket at the next Rate. Where Until has passed
+	// already, each call asks.
 	Until time.Time
 }

@@ -127,13 +127,15 @@ func (c *customer) demand(at time.Duration) Demand {
 }
 
 // lease takes a new grant. Debts stay what they are in seconds, so that a bucket
-// stays as full as it is.
+// stays as full as it is. What has passed since the end of the last lease counts at the
+// new rate.
 func (c *customer) lease(at, until, burst time.Duration, g Grant) {
+	ended := min(at, c.until)
 	c.leased, c.until, c.rate, c.least, c.unlisted = at, until, 0, g.LeastClass, g.Unlisted
 	if g.Rate > 0 {
 		c.rate = g.Rate
 	}
-	c.deepen(at, burst, g.LeastDepth)
+	c.deepen(ended, burst, g.LeastDepth)
 	g.Shares[len(g.Shares)-1] = 1
 	for i, share := range g.Shares {
 		c.perToken[i] = 0

@@ -117,14 +117,20 @@ func TestLeastDepth(t *testing.T) {
 	}
 	// The bucket is as full at the new rate as it was at the old one.
 	r.grant.Rate = 100
-	admit(q, 4*time.Second, "c", sheddable)
-	if s := statsOf(t, q, 4*time.Second, "c"); s.Debt < 0.5 || s.Debt > 0.52 {
-		t.Errorf("half of the debt was paid; it is %v of the bucket at the new rate", s.Debt)
+	admit(q, 100*ms, "c", criticalPlus)
+	if s := statsOf(t, q, 100*ms, "c"); s.Debt < 0.997 || s.Debt > 0.998 {
+		t.Errorf("a call was added to a debt of 0.9875; it is %v of the bucket at the new rate", s.Debt)
 	}
 	r.grant.Rate = 0.5
-	admit(q, 4200*ms, "c", sheddable)
-	if s := statsOf(t, q, 4200*ms, "c"); s.Debt < 0.3 || s.Debt > 0.33 {
-		t.Errorf("back at the low rate the debt is %v of the bucket, want 0.31", s.Debt)
+	admit(q, 200*ms, "c", criticalPlus)
+	if s := statsOf(t, q, 200*ms, "c"); s.Debt < 1.147 || s.Debt > 1.148 {
+		t.Errorf("back at the low rate the debt is %v of the bucket, want 1.1475", s.Debt)
+	}
+	// From the end of a lease on, time pays at the rate of the next one.
+	r.grant.Rate = 1
+	admit(q, 2300*ms, "c", criticalPlus)
+	if s := statsOf(t, q, 2300*ms, "c"); s.Debt < 0.884 || s.Debt > 0.886 {
+		t.Errorf("2 s at 1/s leave %v of the bucket, want 0.885", s.Debt)
 	}
 }
 

@@ -102,8 +102,8 @@ func (a *account) settle(t *Table, dt float64) {
 
 // isQuiet reports whether a customer needs no level: all tasks know its rate, and they use and
 // need at most half of it.
-func (a *account) isQuiet(s *settings) bool {
-	if !a.own || a.debt > quietShare*s.window*a.rate {
+func (a *account) isQuiet(s *settings, tasks int) bool {
+	if !a.own || a.debt > quietShare*s.depth(a.rate, tasks) {
 		return false
 	}
 	sum := a.reserved
@@ -118,7 +118,7 @@ func (a *account) isQuiet(s *settings) bool {
 // share hands out the rate of a customer by class, from the top.
 func (a *account) share(s *settings, tasks int) Level {
 	l := Level{Rate: a.rate, Debt: a.debt, Marginal: -1, name: a.name}
-	left := max(0, s.steered(a.rate, a.debt)-a.reserved)
+	left := max(0, s.steered(a.rate, a.debt, tasks)-a.reserved)
 	for class := spillway.Criticalities - 1; class >= 0; class-- {
 		sum := 0.
 		for _, part := range a.parts[class] {

@@ -63,7 +63,7 @@ type Config struct {
 type settings struct {
 	Config
 	hash    uint64        // of the limits
-	settle  float64       // T of the package comment, in seconds
+	settle  float64       // S of the package comment, in seconds
 	window  float64       // B of the package comment
 	lease   time.Duration // of a Grant
 	forget  time.Duration // after which an idle customer is not reported

@@ -17,25 +17,32 @@
 // A task reports for each customer what it uses, as a sum that only this task resets,
 // and what it is asked for per second and class, smoothed:
 //
-//	w += a·(n/dt − w),  a = clamp(max(n, w·dt)/24, dt/2s, 1)
+//	w += a·(n/dt − w),  a = clamp(m/24, dt/T, 1)
+//	T  = clamp(2·dt/m, 2 s, 20 s),  m = max(n, w·dt) if n ≥ 2, and else w·dt
 //
 // with n the cost offered in dt. What is counted in tens is followed at once, for its
-// noise is below 20 %; what is rare is averaged over two seconds. A task with a
+// noise is below 20 %. What is rare is averaged over the time of two calls, but for 2 s at
+// least, and 20 s at most. One call alone says nothing about a rate. A task with a
 // demand of w on average needs more than w, for bursts of independent arrivals:
 //
-//	ample(w) = 1.1·w + 1.5·√w
+//	ample(w) = 1.1·w + 1.5·min(w, √w)
+//
+// Between calls that are further apart than leases, a bucket refills at the share of the demand since the
+// last lease, and not at the share when that lease was granted: the demand had faded by then.
 //
 // The Table gives each customer a rate R: its limit, or its share of the capacity by
 // weighted max-min over the demand of customers, and never less than its fair share. It
 // keeps the bucket that one single task would have, and steers the sum of all grants,
 // R', such that the bucket is three quarters used under overload:
 //
-//	debt = clamp(debt + used − R·dt, 0, 2·B·R + depth·tasks)
-//	R'   = clamp(R + (¾·B·R − debt)/T, ½·R, 1¾·R)
+//	debt  = clamp(debt + used − R·dt, 0, 2·B·R + LeastDepth·tasks)
+//	depth = max(B·R, LeastDepth·√tasks)
+//	R'    = clamp(R + (¾·depth − debt)/S, ½·R, 1¾·R)
 //
-// T is 5 intervals, and at least a second: a report takes at most 3 intervals from
-// demand to grant, and such a loop does not swing if T is well above that. B is the
-// burst of the quota, and at least T. So errors of the tasks' own buckets, of demand
+// S is 5 intervals, and at least a second: a report takes at most 3 intervals from
+// demand to grant, and such a loop does not swing if S is well above that. B is the
+// burst of the quota, and at least S. Where a limit is a few calls per second or less, single calls
+// in many tasks vary by more than a burst, hence the other term of depth. So errors of the tasks' own buckets, of demand
 // that moves, and of delayed reports are paid back. The debt is part of the levels; the
 // next leader goes on with it.
 //

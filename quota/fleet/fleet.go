@@ -175,7 +175,7 @@ func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
 		sum += e.offered[class]
 		reported += e.wants[class]
 	}
-	rate, least := f.share(now, e, d)
+	rate, least := f.share(now, e, d, demand(e, &d))
 	if d.Wants > rate && d.Wants > 2*reported && sum >= urgentCost {
 		select {
 		case f.urgent <- struct{}{}:
@@ -183,6 +183,19 @@ func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
 		}
 	}
 	return quota.Grant{Rate: rate, LeastClass: least, LeastDepth: f.cfg.LeastDepth, Until: now.Add(f.cfg.lease)}
+}
+
+// demand returns what this task needs for a customer: what it reports, or what came since the last
+// lease if that lasted longer than reports follow. So rare calls, whose demand has faded from the reports,
+// have a share for the time between them.
+func demand(e *entry, d *quota.Demand) (wants [spillway.Criticalities]float64) {
+	wants = e.wants
+	if seconds := d.Elapsed.Seconds(); seconds > shortMemory {
+		for class, cost := range d.Offered {
+			wants[class] = max(wants[class], cost/seconds)
+		}
+	}
+	return wants
 }
 
 // urgentCost is how much must be wanted before a jump in demand is believed to be one:

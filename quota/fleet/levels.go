@@ -18,6 +18,10 @@ const (
 	// reports what is up to this part of an equal share. Both together are at most the rate.
 	quietShare = 0.5
 
+	shortMemory = 2     // seconds over which demand is averaged, if calls are frequent
+	longMemory  = 20    // the same, if they are rare: demand that has moved away is forgotten as soon
+	leastWants  = 0.001 // cost per second: less counts as none. A single call leaves less after 80 s
+
 	late = 3 // intervals without a word, after which a task is not up to date
 )
 
@@ -65,19 +69,26 @@ type Level struct {
 	name string
 }
 
-// ample returns what a task with a demand of w on average needs.
-func ample(w float64) float64 { return float64(headroom*w) + float64(noise*math.Sqrt(w)) }
+// ample returns what a task with a demand of w on average needs. Below one unit per second the
+// bucket covers the noise, for it holds at least LeastDepth.
+func ample(w float64) float64 { return float64(headroom*w) + float64(noise*min(w, math.Sqrt(w))) }
+
+// depth returns how much the bucket that all tasks share holds: a burst, and at least what single
+// calls in all tasks vary by. A bucket of less than that would lose what is saved up between calls.
+func (s *settings) depth(rate float64, tasks int) float64 {
+	return max(float64(s.window*rate), s.LeastDepth*math.Sqrt(float64(tasks)))
+}
 
 // steered returns the sum of all grants that brings the debt to its set point.
-func (s *settings) steered(rate, debt float64) float64 {
-	toPay := (float64(setpoint*s.window*rate) - debt) / s.settle
+func (s *settings) steered(rate, debt float64, tasks int) float64 {
+	toPay := (float64(setpoint*s.depth(rate, tasks)) - debt) / s.settle
 	return min(max(rate+toPay, leastRate*rate), mostRate*rate)
 }
 
 // quiet returns the level of a customer with little demand. All tasks know it, so that levels need
 // not have it: what is left of the rate, if demand takes up to half of it, is divided.
 func (s *settings) quiet(rate float64, tasks int) Level {
-	return Level{Rate: rate, Marginal: -1, Share: (s.steered(rate, 0) - quietShare*rate) / float64(tasks)}
+	return Level{Rate: rate, Marginal: -1, Share: (s.steered(rate, 0, tasks) - quietShare*rate) / float64(tasks)}
 }
 
 // grant returns what one of so many tasks gets of a level, for its demand by class,

@@ -5,12 +5,14 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/quota"
 )
 
 // share returns what this task may grant a customer, and the lowest class. Whatever
-// the board says, it is at most what the configuration allows, and not zero.
-func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, least int) {
+// the board says, it is at most what the configuration allows, and not zero. wants is the
+// demand here.
+func (f *Fleet) share(now time.Time, e *entry, d quota.Demand, wants [spillway.Criticalities]float64) (rate float64, least int) {
 	if math.IsInf(e.bounds.most, 1) {
 		return e.bounds.most, 0
 	}
@@ -23,7 +25,7 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, le
 		e.level, e.leveled = w.customers[e.name]
 	}
 	age := now.Sub(w.heard)
-	rate, least = f.granted(w, e, age)
+	rate, least = f.granted(w, e, age, &wants)
 	if age > f.cfg.Hold {
 		equal := f.alone(now, d) * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
 		rate, least = decayed(f.cfg, rate, equal, age), 0
@@ -34,7 +36,7 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand) (rate float64, le
 }
 
 // granted returns what the last word grants, that is so old.
-func (f *Fleet) granted(w *word, e *entry, age time.Duration) (rate float64, least int) {
+func (f *Fleet) granted(w *word, e *entry, age time.Duration, wants *[spillway.Criticalities]float64) (rate float64, least int) {
 	level := e.level
 	if !e.leveled {
 		if !f.isKnown(w, e) {
@@ -43,11 +45,11 @@ func (f *Fleet) granted(w *word, e *entry, age time.Duration) (rate float64, lea
 		level = f.cfg.quiet(e.bounds.most, w.Tasks)
 	}
 	if age <= late*f.cfg.Interval {
-		return level.grant(&e.wants, w.Tasks)
+		return level.grant(wants, w.Tasks)
 	}
 	// The others do not hear either what is new here, nor can the leader steer.
 	rate, least = level.grant(&e.fresh, w.Tasks)
-	if sum := f.cfg.steered(level.Rate, level.Debt); sum > level.Rate {
+	if sum := f.cfg.steered(level.Rate, level.Debt, w.Tasks); sum > level.Rate {
 		rate *= level.Rate / sum
 	}
 	return rate, least

@@ -89,7 +89,7 @@ func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 			f.mu.Lock()
 		}
 		e.smooth(dt)
-		if e.idle = now.Sub(e.seen) > f.cfg.forget; e.idle {
+		if e.idle = now.Sub(e.seen) > f.cfg.forget && !f.isWanted(e); e.idle {
 			delete(f.entries, e.name)
 			if !e.listed && e.name != "" {
 				f.names--
@@ -108,6 +108,12 @@ func (f *Fleet) report(now time.Time, dt time.Duration) []byte {
 	}
 	f.order = slices.DeleteFunc(f.order, func(e *entry) bool { return e.idle })
 	return b
+}
+
+// isWanted reports whether a customer that has not come for a while is still expected: it is near its
+// limit, and its calls are rare.
+func (f *Fleet) isWanted(e *entry) bool {
+	return e.wants != [spillway.Criticalities]float64{} && e.bounds.own && e.leveled
 }
 
 // isQuiet reports whether the board needs not know of a customer. The levels
@@ -134,9 +140,14 @@ func (e *entry) smooth(dt time.Duration) {
 	}
 	for class, n := range e.offered {
 		w := e.wants[class]
-		a := max(max(n, float64(w*over))/24, dt.Seconds()/2)
+		calls := float64(w * over) // in this time
+		if n >= 2 {                // one alone says nothing about a rate
+			calls = max(calls, n)
+		}
+		memory := min(max(2*over/calls, shortMemory), longMemory)
+		a := max(calls/24, over/memory)
 		w += float64(min(a, 1) * (n/over - w))
-		if w < 0.01 {
+		if w < leastWants {
 			w = 0
 		}
 		e.wants[class] = w

@@ -75,7 +75,7 @@ func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 			a.settle(t, dt)
 			switch {
 			case math.IsInf(a.rate, 1):
-			case a.isQuiet(t.cfg):
+			case a.isQuiet(t.cfg, live):
 				a.level = t.cfg.quiet(a.rate, live)
 			default:
 				a.level = a.share(t.cfg, live)

@@ -46,7 +46,7 @@ func TestSharesAddUp(t *testing.T) {
 			reports = append(reports, told(fmt.Sprint(i), 0, report{seq: 1}, usage{name: "mail", wants: wants[i]}))
 		}
 		l, _ := table.Levels(0, reports)
-		handed := table.cfg.steered(1000, 0)
+		handed := table.cfg.steered(1000, 0, n)
 		least := handed * 0.999999
 		level, ok := l.Customer("mail")
 		if !ok {
