@@ -4,10 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cost"
-	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -58,36 +55,4 @@ func (g *gate) received(resp *http.Response) error {
 		}
 	}
 	return switches(resp)
-}
-
-// learned is what a cluster learns of the cost of requests. The gates of the cluster share it, as its
-// endpoints work for all of them.
-type learned struct {
-	config    config.LearnCosts
-	estimator *cost.Estimator // nil: nothing is learned
-}
-
-// learn makes what learns the costs of a cluster, unless it exists with the same configuration.
-func (p *Proxy) learn(n *next, x *config.Cluster) error {
-	if x.LearnCosts == nil {
-		return nil
-	}
-	if kept := p.costs[x.Name]; kept.estimator != nil && kept.config == *x.LearnCosts {
-		n.costs[x.Name] = kept
-		return nil
-	}
-	estimator, err := x.LearnCosts.Estimator(n.clusters[x.Name].Processor)
-	if err != nil {
-		return err
-	}
-	n.costs[x.Name] = learned{*x.LearnCosts, estimator}
-	return nil
-}
-
-// to has a gate charge what is learned.
-func (l learned) to(c *ingress.Config) {
-	c.Costs = l.estimator
-	if l.config.By == "route" {
-		c.CostKey = func(call spillway.Call) string { return call.Key }
-	}
 }

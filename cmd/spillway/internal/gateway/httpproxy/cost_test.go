@@ -81,7 +81,7 @@ func TestLearnedCostsAreKept(t *testing.T) {
 	counted := func() (n uint64) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		for _, k := range p.costs["upstream"].estimator.Stats().Keys {
+		for _, k := range p.costs["upstream"].Stats().Keys {
 			if k.Key == "mail" {
 				n = k.Calls
 			}

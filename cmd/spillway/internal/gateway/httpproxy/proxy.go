@@ -63,9 +63,9 @@ type Proxy struct {
 	mu        sync.Mutex // one change at a time
 	closed    bool
 	config    *config.Config
-	listeners map[string]*listener // by name
-	clusters  map[string]*cluster  // by name
-	costs     map[string]learned   // by cluster
+	listeners map[string]*listener        // by name
+	clusters  map[string]*cluster         // by name
+	costs     map[string]upstream.Learned // by cluster
 	gates     map[gateKey]*gate
 	tunings   map[string]*tuning    // by cluster
 	plane     upstream.ControlPlane // nil: there is none

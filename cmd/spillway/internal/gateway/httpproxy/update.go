@@ -22,7 +22,7 @@ type next struct {
 	settings  map[string]*settings // of listeners
 	clusters  map[string]*cluster
 	upstreams map[string]*upstream.Version // of clusters; none where nothing has changed
-	costs     map[string]learned           // of clusters that learn them
+	costs     map[string]upstream.Learned  // of clusters
 	gates     map[gateKey]*gate
 	plane     upstream.ControlPlane // nil: there is none
 	made      []func()              // undo what was made
@@ -33,7 +33,7 @@ type next struct {
 func (p *Proxy) prepare(c *config.Config) (*next, error) {
 	n := &next{
 		config: c, listeners: make(map[string]*listener), settings: make(map[string]*settings),
-		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), costs: make(map[string]learned), gates: make(map[gateKey]*gate),
+		clusters: make(map[string]*cluster), upstreams: make(map[string]*upstream.Version), costs: make(map[string]upstream.Learned), gates: make(map[gateKey]*gate),
 	}
 	if err := p.make(n); err != nil {
 		n.undo()
@@ -73,7 +73,8 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 		kept = &cluster{Cluster: upstream.New(x.Name)}
 	}
 	n.clusters[x.Name] = kept
-	if err := p.learn(n, x); err != nil {
+	var err error
+	if n.costs[x.Name], err = kept.Learn(p.costs[x.Name], x.LearnCosts); err != nil {
 		return err
 	}
 	secrets, err := keys.Client(x.TLS)
@@ -161,7 +162,7 @@ func (p *Proxy) ingress(n *next, key gateKey, l *config.Listener) ingress.Config
 		if x := &n.config.Clusters[i]; x.Name == key.cluster {
 			c := n.config.Ingress(l, x)
 			p.quotas.Share(&c.Quota, n.config, x.Name, x.Quota)
-			n.costs[x.Name].to(&c)
+			n.costs[x.Name].To(&c)
 			return c
 		}
 	}
