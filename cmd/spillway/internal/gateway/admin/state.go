@@ -190,7 +190,8 @@ func figures(then, now, quantiles *sample) Figures {
 		}
 	}
 	f.Goodput, f.Late, f.Failed = rate(collector.FateServed).sum(), rate(collector.FateLate).sum(), rate(collector.FateFailed).sum()
-	f.RejectedUpstream, f.GoneSent, f.GoneWaiting = rate(collector.FateRejectedUpstream).sum(), rate(collector.FateGoneSent).sum(), rate(collector.FateGoneWaiting).sum()
+	f.RejectedUpstream = rate(collector.FateRejectedUpstream).sum()
+	f.GoneSent, f.GoneWaiting = rate(collector.FateGoneSent).sum(), rate(collector.FateGoneWaiting).sum()
 	if now.totals.Booked {
 		f.Offered = float64(now.totals.Offered-then.totals.Offered) / seconds
 	} else {

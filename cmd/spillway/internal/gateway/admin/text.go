@@ -24,7 +24,8 @@ func writeLimits(w io.Writer, st *State) {
 	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy), shares(g.RejectedRatio))
+		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy),
+			shares(g.RejectedRatio))
 	}
 	fmt.Fprintln(w)
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")

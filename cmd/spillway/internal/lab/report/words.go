@@ -24,7 +24,7 @@ type chart struct {
 var charts = []chart{
 	{[]string{"goodput"}, "Useful answers", "Goodput per second against what the backend can do."},
 	{[]string{"load"}, "Load", "What callers wanted and what was sent, retries included. Log scale."},
-	{[]string{"fate"}, "What became of every call", "Stacked: each call is in exactly one layer, at the time it was to be sent."},
+	{[]string{"fate"}, "Outcome of every call", "Stacked: each call is in exactly one layer, at the time it was to be sent."},
 	{[]string{"latency"}, "Latency of answers", "From the intended send, late answers included. Log scale. A gap has no answers."},
 	{[]string{"retries", "budget"}, "Retries", "Retries for each first attempt, over the last second; below, what is left of the retry budget."},
 	{[]string{"inflight"}, "In flight", "Most attempts in flight at once, and the limit. Log scale."},
@@ -34,7 +34,7 @@ var charts = []chart{
 type term struct{ Name, Meaning string }
 
 var terms = []term{
-	{"Offered", "Calls that the arrival schedule asked for, whatever became of them."},
+	{"Offered", "Calls that the arrival schedule asked for, with any outcome."},
 	{"Goodput", "Calls answered 2xx within the deadline, counted from the intended send."},
 	{"Share of capacity", "Goodput per second over the capacity of the backend."},
 	{"Capacity", "Answers per second that the backend gave in a closed loop: the mean of before the two runs and after them."},

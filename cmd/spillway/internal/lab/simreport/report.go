@@ -44,6 +44,7 @@ type chapter struct {
 
 	ID       string
 	Verdict  verdict
+	Shares   shares
 	Measures []string
 	Rows     []row
 	Checks   []check
@@ -104,7 +105,7 @@ func verdictOf(held, judged int) verdict {
 }
 
 func chapterOf(o *scenario.Outcome, i int) chapter {
-	c := chapter{Outcome: o, ID: fmt.Sprintf("scenario-%d", i+1), Measures: o.Measures()}
+	c := chapter{Outcome: o, ID: fmt.Sprintf("scenario-%d", i+1), Measures: o.Measures(), Shares: sharesOf(o)}
 	held := 0
 	for j := range o.Judgements {
 		k := check{o.Judgements[j].Pass, o.Judgements[j].Text()}

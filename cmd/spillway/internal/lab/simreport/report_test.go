@@ -62,11 +62,35 @@ func TestPageTellsAll(t *testing.T) {
 			}
 		}
 	}
-	if n := strings.Count(page, "<svg"); n != 3*(2+4)+2*(2+1) {
+	if n := strings.Count(page, "<figure>"); n != 3*(2+4)+2*(2+1) {
 		t.Errorf("%d charts", n)
 	}
 	if page != write(t, all) {
 		t.Error("the same outcomes gave another page")
+	}
+}
+
+// TestShares: the first chart has the share of answered calls in each window, so that a case that fails in one of them is
+// not taken for a good one by the figures of the last.
+func TestShares(t *testing.T) {
+	s := sharesOf(outcomes(t, "metastable-failure")[0])
+	var texts []string
+	for _, r := range s.Rows {
+		text := r.Name + ":"
+		for _, b := range r.Bars {
+			text += " " + b.Text
+		}
+		texts = append(texts, text)
+	}
+	if len(s.Windows) != 3 || !strings.HasPrefix(s.Windows[1], "after, ") || len(texts) != 2 || !strings.Contains(texts[0], " 0 % ") || strings.Contains(texts[1], " 0 % ") {
+		t.Errorf("%q, %q", s.Windows, texts)
+	}
+	for want, b := range map[string]bar{
+		"0 %": barOf(0, 9), "100 %": barOf(9, 9), "no calls": barOf(0, 0), "<0.1 %": barOf(1, 1e6), ">99.9 %": barOf(1e6-1, 1e6), "50.0 %": barOf(1, 2),
+	} {
+		if b.Text != want {
+			t.Errorf("%q, want %q", b.Text, want)
+		}
 	}
 }
 
