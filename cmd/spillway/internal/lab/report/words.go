@@ -44,7 +44,7 @@ var terms = []term{
 		"for %v, each window had at least %s of its calls answered in time.",
 		drill.RecoveryWindow, drill.RecoveryHold, asSet(100*drill.RecoveryShare, nbsp+"%"))},
 	{"Class", "The criticality that the caller gave the call. When not all can be served, one is rejected only if all lower ones are."},
-	{"Rejected locally", "Calls whose last word was a rejection by Spillway in the caller, by its throttle or its in-flight limit: they cost the backend nothing."},
+	{"Rejected locally", "Calls that Spillway rejected in the caller at last, by its throttle or its in-flight limit: they cost the backend nothing."},
 	{"Rejected remotely", "Calls whose last answer was 503 or 429, by the backend or by a proxy before it."},
 	{"Late", "Calls answered 2xx after the deadline: work of the backend that was of no use."},
 	{"Timed out", "Calls that had no answer at all in time."},
