@@ -11,7 +11,8 @@
 //     that is certain (five standard errors), an elasticity of 0.4 to 2 (1 % more in
 //     flight makes latency 0.4 to 2 % longer) and a latency of twice the base latency,
 //     with 16 or more in flight. Latency that jumps at the same in flight is no evidence.
-//  2. Draining. Nothing starts until throughput · base latency are left in flight.
+//  2. Draining. Nothing starts until throughput · base latency are left in flight. In a round
+//     that began in a quiet time throughput is weighted by what was in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
 //     is in flight, the requests did not wait for one another: the key is open again.
 //     Otherwise three quarters as many are tried, until throughput falls by an eighth or

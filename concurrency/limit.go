@@ -91,6 +91,7 @@ type limit struct {
 	beginArea  float64
 	ended      int
 	served     int
+	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
@@ -163,6 +164,7 @@ func (l *limit) leave(began time.Duration, found int, abandoned bool) {
 	working := l.flight.working()
 	if counted := l.flight.add(began, -1); counted {
 		l.ended++
+		l.loaded += float64(float64(found+working) / 2)
 		l.abandoned -= float64(l.abandoned / round)
 		if abandoned {
 			l.abandoned += 1.0 / round

@@ -1,6 +1,7 @@
 package concurrency
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -78,3 +79,28 @@ func (p *pool) finish() {
 }
 
 func (p *pool) state() KeyStats { return p.l.Stats(p.now).Tightest() }
+
+// A quiet time before an overload is no throughput: the first limit is what the pool can do.
+func TestOverloadAfterQuiet(t *testing.T) {
+	const slots, capacity = 8, 400 // per second
+	for _, fixed := range []bool{true, false} {
+		for _, quiet := range []int{0, 1, 5, 20, 50, 100, 200} { // per second
+			for seed := range uint64(5) {
+				p := newPool(t, Config{})
+				p.fixed, p.rng = fixed, rand.New(rand.NewPCG(seed, 3))
+				p.run(5*time.Second, slots, quiet)
+				p.served = 0
+				least := math.Inf(1)
+				for range 50 {
+					p.run(100*time.Millisecond, slots, 3*capacity)
+					if s := p.state(); s.State == Limiting {
+						least = min(least, s.Limit)
+					}
+				}
+				if p.served < 5*capacity*8/10 || least < slots/2 {
+					t.Errorf("fixed %v, %d per second before, seed %d: %d served of %d, least limit %.1f", fixed, quiet, seed, p.served, 5*capacity, least)
+				}
+			}
+		}
+	}
+}

@@ -76,7 +76,7 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	l.base, l.rate = 0.02, 2000
 	l.begin, l.beginArea, l.ended, l.served = 0, 0, 32, 32
 	l.at = 16 * time.Millisecond
-	l.probe(40, 20)
+	l.probe(40, l.rate, 20)
 	if l.state != Draining || l.limit(&Config{Min: 1}) != 20 {
 		t.Fatalf("%v, limit %v", l.state, l.limit(&Config{Min: 1}))
 	}

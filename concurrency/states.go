@@ -10,6 +10,9 @@ import (
 // limit.
 func (l *limit) watch(stall float64) {
 	flight, rate := l.measured()
+	if busy := l.loaded / max(l.area-l.beginArea, 1e-9); rate < lean*busy {
+		rate = busy // the round began in a quiet time, whose throughput is not what can be done
+	}
 	_, sigmas := l.fit.slope()
 	e, working := l.fit.elasticity(), float64(l.flight.working())
 	base := l.latency.least()
@@ -17,7 +20,7 @@ func (l *limit) watch(stall float64) {
 	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < sudden && !l.wasClear(flight) &&
 		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
 		l.base, l.rate = base, rate
-		l.probe(working, max(rate*base, 1))
+		l.probe(working, rate, rate*base)
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.peak.add(l.at, -rate)
@@ -31,8 +34,7 @@ func (l *limit) wasClear(flight float64) bool {
 }
 
 // probe lets nothing start until no more than window is left.
-func (l *limit) probe(flight, window float64) {
-	_, rate := l.measured()
+func (l *limit) probe(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
 	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
 	l.drain(window)
@@ -122,7 +124,7 @@ func (l *limit) follow() {
 		l.rate += float64(smooth * (rate - l.rate))
 	}
 	if held && (l.at-l.probed > memory || l.rate*l.base < half*l.bdp) {
-		l.probe(flight, lean*rate*l.base)
+		l.probe(flight, rate, lean*rate*l.base)
 		return
 	}
 	l.resize()
@@ -138,7 +140,7 @@ func (l *limit) idle() {
 }
 
 func (l *limit) restart() {
-	l.begin, l.beginArea, l.ended, l.served, l.fit, l.came, l.candidates = l.at, l.area, 0, 0, fit{}, fit{}, 0
+	l.begin, l.beginArea, l.loaded, l.ended, l.served, l.fit, l.came, l.candidates = l.at, l.area, 0, 0, 0, fit{}, fit{}, 0
 }
 
 // measured returns the mean in flight and the throughput of the round.
