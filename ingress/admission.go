@@ -91,7 +91,7 @@ func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
 	if a.reservation != nil {
 		return a.leave(now, nil, from), true
 	}
-	if a.waiter == nil || !a.settings.core.queue(a.last()).Expire(a.waiter) {
+	if a.waiter == nil || !a.settings.queue(a.last()).Expire(a.waiter) {
 		return Step{}, false
 	}
 	return a.Proceed(now, from), true
@@ -103,7 +103,7 @@ func (a *Admission) Withdraw(now time.Time, err error) (Step, bool) {
 	if a.reservation != nil {
 		return a.leave(now, err, nil), true
 	}
-	if a.waiter == nil || !a.settings.core.queue(a.last()).Withdraw(a.waiter) {
+	if a.waiter == nil || !a.settings.queue(a.last()).Withdraw(a.waiter) {
 		return Step{}, false
 	}
 	a.waiter.Ticket, a.waiter.Err = spillway.Ticket{}, err

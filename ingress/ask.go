@@ -112,9 +112,9 @@ func (a *Admission) ticket(gate int) *spillway.Ticket {
 }
 
 // queue returns the shedder that is a gate.
-func (c *Core) queue(gate int) shedder {
+func (s *settings) queue(gate int) shedder {
 	if gate == flightGate {
-		return c.flight
+		return s.flight
 	}
-	return c.shed
+	return s.shed
 }

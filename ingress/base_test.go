@@ -43,7 +43,7 @@ func occupy(t *testing.T, s *Server) *Passage {
 	s.dispatcher.idle = nap{}
 	for range 20 {
 		time.Sleep(10 * time.Millisecond)
-		_ = s.core.shed.Reject(time.Now(), &spillway.Call{}, 0, &busy)
+		_ = s.core.shed().Reject(time.Now(), &spillway.Call{}, 0, &busy)
 	}
 	return &p
 }

@@ -199,7 +199,6 @@ func (s *settings) adopt(old *settings) error {
 	for _, err := range []error{
 		old.limiter.Update(s.config.RateLimit),
 		old.flight.update(s.config.flight()),
-		old.shed.update(s.config.Shed, s.config.Concurrency),
 		old.histogram.Update(s.config.Attempts),
 		old.customers.Update(s.config.Attempts),
 	} {
@@ -207,8 +206,15 @@ func (s *settings) adopt(old *settings) error {
 			return err
 		}
 	}
-	s.limiter, s.flight, s.shed = old.limiter, old.flight, old.shed
+	s.limiter, s.flight = old.limiter, old.flight
 	s.histogram, s.customers = old.histogram, old.customers
+	if old.modes[shedGate] == spillway.ModeObserve && s.modes[shedGate] == spillway.ModeEnforce {
+		return nil // it has learned of requests that nobody held back
+	}
+	if err := old.shed.update(s.config.Shed, s.config.Concurrency); err != nil {
+		return err
+	}
+	s.shed = old.shed
 	return nil
 }
 

@@ -17,8 +17,7 @@ import (
 // for concurrent use; make one with [NewCore].
 type Core struct {
 	settings  atomic.Pointer[settings]
-	flight    shedder // those of the settings, which never change
-	shed      shedder
+	flight    shedder // that of the settings, which never changes
 	state     func(now time.Time) shed.State
 	secret    bool      // clients cannot know the hash of a caller
 	companion int       // goroutines of each request that are ready to run and are no work
@@ -40,7 +39,7 @@ func (c *Core) init(config Config, state func(now time.Time) shed.State) error {
 	if err != nil {
 		return err
 	}
-	c.flight, c.shed, c.state = st.flight, st.shed, state
+	c.flight, c.state = st.flight, state
 	c.waiters.New = func() any { return new(shed.Waiter) }
 	st.core = c
 	c.settings.Store(st)
@@ -48,8 +47,9 @@ func (c *Core) init(config Config, state func(now time.Time) shed.State) error {
 }
 
 // Update changes the configuration of a Core in use, or returns an error that names the field
-// that is wrong and changes nothing. The policies keep their state; requests in flight end
-// under the old configuration.
+// that is wrong and changes nothing. The policies keep their state, except the shedder when it
+// begins to enforce after it has observed: what it learned of requests that nobody held back
+// says nothing of those that it admits. Requests in flight end under the old configuration.
 func (c *Core) Update(config Config) error {
 	st, err := build(config)
 	if err != nil {
@@ -169,7 +169,10 @@ func (c *Core) Next(now time.Time) (w *shed.Waiter, busy bool) {
 }
 
 // Waiting returns how many requests wait in queues. It takes no lock.
-func (c *Core) Waiting() int { return c.shed.Waiting() + c.flight.Waiting() }
+func (c *Core) Waiting() int { return c.shed().Waiting() + c.flight.Waiting() }
+
+// shed returns the current shedder.
+func (c *Core) shed() shedder { return c.settings.Load().shed }
 
 // shedder returns the one that is a gate, and the state that it decides by. In front of
 // MaxInFlight no load counts.
@@ -181,5 +184,5 @@ func (c *Core) shedder(gate int, now time.Time, st *settings) (shedder, shed.Sta
 	if st.config.ProxyOnly {
 		state.Runnable = 0 // what only forwards is not busy because goroutines are ready to run
 	}
-	return c.shed, state
+	return st.shed, state
 }

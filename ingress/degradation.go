@@ -45,7 +45,7 @@ func (c *Core) refresh(st *settings, now time.Time) {
 		return
 	}
 	g.last = now
-	stats, state := c.shed.Stats(now), c.state(now)
+	stats, state := c.shed().Stats(now), c.state(now)
 	p := shed.Pressure{Utilization: state.Utilization, Thresholds: st.config.Shed.Thresholds}
 	if p.Thresholds == ([spillway.Criticalities]float64{}) {
 		p.Thresholds = shed.DefaultThresholds

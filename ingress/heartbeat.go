@@ -27,7 +27,7 @@ func (s *Server) beat() {
 	if h.armed.Load() || h.armed.Swap(true) {
 		return
 	}
-	s.core.shed.limit.Beat(time.Now(), s.busy())
+	s.core.shed().limit.Beat(time.Now(), s.busy())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -43,7 +43,7 @@ func (s *Server) beat() {
 // none is at work.
 func (s *Server) tick() {
 	h := &s.heart
-	limit := s.core.shed.limit
+	limit := s.core.shed().limit
 	if working, _ := limit.Working(); working == 0 && !h.again.Swap(false) {
 		limit.Rest()
 		h.armed.Store(false)

@@ -231,8 +231,8 @@ func TestShadows(t *testing.T) {
 					return shed.State{Processors: 1, Runnable: 5}
 				}
 				p, r := enter(s, spillway.Call{})
-				if r.Rejected() || time.Since(start) != 0 || s.core.shed.Waiting() != 1 {
-					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.core.shed.Waiting())
+				if r.Rejected() || time.Since(start) != 0 || s.core.shed().Waiting() != 1 {
+					t.Errorf("%+v after %v, %d wait", r, time.Since(start), s.core.shed().Waiting())
 				}
 				time.Sleep(10 * ms)
 				p.Done(row.outcome)

@@ -50,8 +50,9 @@ func New(c Config) (s *Server, err error) {
 }
 
 // Update changes the configuration of a Server in use, or returns an error that names the
-// field that is wrong and changes nothing. The policies keep their state; requests in flight
-// end under the old configuration.
+// field that is wrong and changes nothing. The policies keep their state, except the shedder when
+// it begins to enforce after it has observed. Requests in flight end under the old
+// configuration.
 func (s *Server) Update(c Config) error {
 	s.update.Lock()
 	defer s.update.Unlock()
@@ -73,7 +74,7 @@ func (s *Server) Trust() Trust { return s.core.settings.Load().config.Trust }
 // determine the caller.
 func (s *Server) WantsCaller() bool {
 	c := &s.core
-	return c.settings.Load().modes[limitGate] != spillway.ModeOff || c.shed.TellsCallersApart() || c.flight.TellsCallersApart()
+	return c.settings.Load().modes[limitGate] != spillway.ModeOff || c.shed().TellsCallersApart() || c.flight.TellsCallersApart()
 }
 
 // Enter asks all gates in turn whether a request may be served. It may wait: for a token of
@@ -164,8 +165,8 @@ func (s *Server) Stats(now time.Time) Stats {
 	all := Stats{
 		RateLimit:   st.limiter.Stats(now),
 		InFlight:    c.flight.Stats(now),
-		Shed:        c.shed.Stats(now),
-		Concurrency: c.shed.limit.Stats(now),
+		Shed:        c.shed().Stats(now),
+		Concurrency: c.shed().limit.Stats(now),
 		Load:        s.load.Stats(now),
 		Attempts:    st.histogram.Stats(now),
 

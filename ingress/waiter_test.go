@@ -157,21 +157,21 @@ func TestEvictedWaiterIsTold(t *testing.T) {
 		}
 		const low, high = 40, 20
 		cancel := start(spillway.Sheddable, low)
-		if n := s.core.shed.Waiting(); n != low {
+		if n := s.core.shed().Waiting(); n != low {
 			t.Errorf("%d wait, want %d", n, low)
 		}
 		cancelHigh := start(spillway.CriticalPlus, high)
 		evicted := refused.Load()
-		if n := s.core.shed.Waiting(); evicted < high/2 || n != low+high-int(evicted) {
+		if n := s.core.shed().Waiting(); evicted < high/2 || n != low+high-int(evicted) {
 			t.Errorf("of %d waiters %d were evicted, and %d wait", low, evicted, n)
 		}
 		cancel()
-		if time.Sleep(time.Millisecond); s.core.shed.Waiting() != high {
-			t.Errorf("%d wait, want the %d that matter more", s.core.shed.Waiting(), high)
+		if time.Sleep(time.Millisecond); s.core.shed().Waiting() != high {
+			t.Errorf("%d wait, want the %d that matter more", s.core.shed().Waiting(), high)
 		}
 		cancelHigh()
 		time.Sleep(time.Millisecond)
-		if n := left.Load(); n != low+high-evicted || s.core.shed.Waiting() != 0 {
+		if n := left.Load(); n != low+high-evicted || s.core.shed().Waiting() != 0 {
 			t.Errorf("%d left", n)
 		}
 	})

@@ -201,10 +201,24 @@ func (q *queue) within() (n int) {
 	return n
 }
 
+// resting reports whether no request is at work.
+func (q *queue) resting() bool {
+	for i := range q.callers {
+		if q.callers[i].groups[0].held()+q.callers[i].groups[1].held() > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // keeps reports whether a request of a rank must leave the free places to callers within the
-// fair share of its class and of higher classes. So many are left.
+// fair share of its class and of higher classes. So many are left. If none is at work, whoever
+// waits may run: the limit may have fallen below what those callers needed.
 func (q *queue) keeps(rank int, at, wait time.Duration, left float64) bool {
 	if math.IsInf(left, 1) {
+		return false
+	}
+	if q.resting() {
 		return false
 	}
 	kept := 0.0
