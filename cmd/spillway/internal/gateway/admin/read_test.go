@@ -3,15 +3,14 @@ package admin
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 )
 
 // TestWhoMayRead asks for all there is, from here and from elsewhere, with and without
@@ -43,7 +42,7 @@ func TestWhoMayRead(t *testing.T) {
 		{true, true, there, "Basic " + readToken, 401, 401},
 	} {
 		s := newScene(spillway.ModeObserve)
-		a := Access{}
+		a := access.Config{}
 		if row.read {
 			a.ReadTokenFile = tokenFile(t, readToken)
 		}
@@ -71,7 +70,7 @@ func TestWhoMayRead(t *testing.T) {
 func TestReadersCannotChange(t *testing.T) {
 	const readToken = "fedcba9876543210"
 	s := newScene(spillway.ModeObserve)
-	s.Allow(Access{TokenFile: tokenFile(t, goodToken), ReadTokenFile: tokenFile(t, readToken)})
+	s.Allow(access.Config{TokenFile: tokenFile(t, goodToken), ReadTokenFile: tokenFile(t, readToken)})
 	if w := ask(t, s.Handler(), http.MethodPost, "/api/v1/mode", "off", "Authorization", "Bearer "+readToken); w.Code != http.StatusUnauthorized {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
@@ -97,32 +96,6 @@ func TestForeignSites(t *testing.T) {
 		s := newScene(spillway.ModeObserve)
 		if w := get(t, s.Handler(), "/api/v1/state", row.headers...); w.Code != row.want {
 			t.Errorf("%v: %d, want %d", row.headers, w.Code, row.want)
-		}
-	}
-}
-
-// TestFailuresAreLoggedAtABoundedRate guesses tokens.
-func TestFailuresAreLoggedAtABoundedRate(t *testing.T) {
-	s := newScene(spillway.ModeObserve)
-	s.Allow(Access{TokenFile: tokenFile(t, goodToken)})
-	var log strings.Builder
-	s.logger = slog.New(slog.NewTextHandler(&log, nil))
-	h := s.Handler()
-	began := time.Now()
-	for i := range 500 {
-		ask(t, h, http.MethodPost, "/api/v1/mode", "off", "Authorization", fmt.Sprintf("Bearer %016d", i))
-	}
-	if n, most := strings.Count(log.String(), "rejected"), int(time.Since(began)/failureInterval)+1; n < 1 || n > most {
-		t.Errorf("%d of 500 failures are logged, want 1 to %d", n, most)
-	}
-	var f failures
-	for _, row := range []struct {
-		at   time.Duration
-		more int
-		ok   bool
-	}{{0, 0, true}, {1, 0, false}, {failureInterval - 1, 0, false}, {failureInterval, 2, true}, {2 * failureInterval, 0, true}} {
-		if more, ok := f.log(noon.Add(row.at)); more != row.more || ok != row.ok {
-			t.Errorf("at %v: %d, %v, want %d, %v", row.at, more, ok, row.more, row.ok)
 		}
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
@@ -27,7 +27,7 @@ type Config struct {
 	// Decisions is the log of rejections. Nil means that none are shown.
 	Decisions *decisions.Log
 	Proxy     Proxy
-	Access    Access
+	Access    access.Config
 	// Version is the version of the program, for display.
 	Version string
 	// Logger receives changes. Nil discards them.
@@ -36,30 +36,15 @@ type Config struct {
 	Wall func(time.Time) time.Time
 }
 
-// Access configures who may read, and who may make changes.
-type Access struct {
-	// Hosts are the allowed Host headers, in addition to localhost and IP addresses.
-	Hosts []string
-	// TokenFile is a file with the bearer token for changes; white space around the token
-	// is ignored. It is read for each change. Empty rejects all changes.
-	TokenFile string
-	// ReadTokenFile is a file with the bearer token for reading; the token in TokenFile is
-	// accepted, too. Empty means that reading over a loopback address or a Unix socket
-	// requires no token; over other addresses, data that names customers and endpoints
-	// requires the token in TokenFile. Health and readiness never require a token.
-	ReadTokenFile string
-}
-
 // A Server serves the operators. Make one with [New].
 type Server struct {
 	sampler  *sampler
 	registry *prometheus.Registry // of what the sampler has
 	proxy    Proxy
 	logger   *slog.Logger
-	access   atomic.Pointer[Access]
+	access   *access.Gate
 	server   *http.Server
 	change   sync.Mutex // one at a time
-	failures failures   // of tokens
 
 	stop    context.CancelFunc
 	stopped chan struct{}
@@ -104,12 +89,12 @@ func newServer(c Config, now time.Time) *Server {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	s.Allow(c.Access)
+	s.access = access.New(c.Access, s.logger)
 	return s
 }
 
 // Allow replaces the access rules.
-func (s *Server) Allow(a Access) { s.access.Store(&a) }
+func (s *Server) Allow(c access.Config) { s.access.Set(c) }
 
 // Serve serves until the server is closed; then it returns nil.
 func (s *Server) Serve(l net.Listener) error {
@@ -153,23 +138,23 @@ func (s *Server) run(ctx context.Context) {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	files, _ := fs.Sub(web, "web") // it is there
-	mux.HandleFunc("GET /", s.read(http.FileServerFS(files).ServeHTTP))
+	mux.HandleFunc("GET /", s.access.Read(http.FileServerFS(files).ServeHTTP))
 	mux.HandleFunc("GET /uplot.js", asset("text/javascript; charset=utf-8", page.UPlot))
 	mux.HandleFunc("GET /page.css", asset("text/css; charset=utf-8", page.UPlotStyle+page.Palette))
-	mux.HandleFunc("GET /api/v1/state", s.private(s.serveState))
-	mux.HandleFunc("GET /api/v1/stream", s.private(s.serveStream))
+	mux.HandleFunc("GET /api/v1/state", s.access.Private(s.serveState))
+	mux.HandleFunc("GET /api/v1/stream", s.access.Private(s.serveStream))
 	mux.HandleFunc("POST /api/v1/mode", s.changed(s.setMode))
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
-	mux.HandleFunc("GET /metrics", s.read(s.metrics().ServeHTTP))
-	mux.HandleFunc("GET /debug/limits", s.private(s.text(writeLimits)))
-	mux.HandleFunc("GET /debug/accounts", s.private(s.text(writeAccounts)))
-	mux.HandleFunc("GET /debug/queues", s.private(s.text(writeQueues)))
-	mux.HandleFunc("GET /debug/decisions", s.private(s.sampler.decided.ServeSamples))
-	mux.HandleFunc("GET /debug/top", s.private(s.sampler.decided.ServeTop))
-	mux.HandleFunc("GET /debug/config", s.private(s.serveConfig))
+	mux.HandleFunc("GET /metrics", s.access.Read(s.metrics().ServeHTTP))
+	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
+	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(writeAccounts)))
+	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
+	mux.HandleFunc("GET /debug/decisions", s.access.Private(s.sampler.decided.ServeSamples))
+	mux.HandleFunc("GET /debug/top", s.access.Private(s.sampler.decided.ServeTop))
+	mux.HandleFunc("GET /debug/config", s.access.Private(s.serveConfig))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { textpage.Serve(w, http.StatusOK, "ok\n") })
 	mux.HandleFunc("GET /readyz", s.serveReady)
-	return s.guard(mux)
+	return s.access.Guard(mux)
 }
 
 func asset(kind, text string) http.HandlerFunc {

@@ -1,4 +1,4 @@
-package admin
+package access
 
 import (
 	"net"
@@ -11,16 +11,16 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
-// guard rejects requests for unknown hosts and cross-site requests of browsers. A
+// Guard rejects requests for unknown hosts and cross-site requests of browsers. A
 // Content-Security-Policy forbids resources from other origins.
-func (s *Server) guard(next http.Handler) http.Handler {
+func (g *Gate) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cache-Control", "no-store")
-		if !s.access.Load().knows(r.Host) {
+		if !g.config.Load().knows(r.Host) {
 			textpage.Serve(w, http.StatusForbidden, "this host is not known here: use an address, localhost, or a name of admin.hosts in the configuration\n")
 			return
 		}
@@ -50,12 +50,12 @@ func foreign(r *http.Request) bool {
 
 // knows reports whether the Host of a request is allowed. Other names could belong to an
 // attacker, whose DNS makes them point to this server.
-func (a *Access) knows(host string) bool {
+func (c *Config) knows(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	if address, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return address.Zone() == ""
 	}
-	return slices.ContainsFunc(append([]string{"localhost"}, a.Hosts...), func(name string) bool { return strings.EqualFold(name, host) })
+	return slices.ContainsFunc(append([]string{"localhost"}, c.Hosts...), func(name string) bool { return strings.EqualFold(name, host) })
 }
