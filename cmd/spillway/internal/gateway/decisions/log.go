@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// kept is the number of samples that are kept for each reason: a screen or two.
-	kept = 128
+	// kept is the number of samples that are kept for each reason and class: a screen.
+	kept = 64
 	// perSecond limits the samples of one second, so that even in a flood the samples cover more
 	// than a second.
-	perSecond = 50
+	perSecond = 25
 )
 
 // A Log remembers rejections. It is safe for concurrent use; make one with [New].
@@ -27,14 +27,14 @@ type Log struct {
 	logger *slog.Logger
 	silent atomic.Bool
 
-	samples                    [accounts.Reasons]ring
+	samples                    [accounts.Reasons * spillway.Criticalities]ring
 	routes, customers, callers window
 }
 
-// A ring has the last samples of one reason, and bounds its lines.
+// A ring has the last samples of one reason and class, and bounds their lines.
 type ring struct {
 	seen  atomic.Uint64  // rejections, with and without a sample
-	lines *loglimit.Rate // of each reason by itself: one flood must not hide other reasons
+	lines *loglimit.Rate // of each reason and class by itself: one flood must not hide others
 
 	mu     sync.Mutex
 	second int64 // that the latest sample is of
@@ -52,7 +52,12 @@ func New(logger *slog.Logger) *Log {
 	return l
 }
 
-// SetRate sets how many lines are written per second for each reason; negative is none.
+// ring returns that of a reason and class.
+func (l *Log) ring(reason accounts.Reason, class spillway.Criticality) *ring {
+	return &l.samples[int(reason)*spillway.Criticalities+class.Index()]
+}
+
+// SetRate sets how many lines are written per second for each reason and class; negative is none.
 func (l *Log) SetRate(second float64) error {
 	l.silent.Store(second < 0)
 	if second < 0 {
@@ -88,16 +93,18 @@ func (l *Log) Observe(e spillway.Event) {
 		caller = s.Caller()
 	}
 	l.count(e.Time, reason, &e.Call, e.Mode, caller)
-	sample, line := l.wants(e.Time, reason)
+	r := l.ring(reason, e.Call.Criticality)
+	sample, line := l.wants(r, e.Time)
 	if sample || line {
-		l.add(reason, of(&e), sample, line)
+		l.add(r, of(&e), sample, line)
 	}
 }
 
 // Reject adds a rejection that the proxy made itself, without a policy.
 func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
 	l.count(now, reason, &call, spillway.ModeEnforce, s.Caller())
-	sample, line := l.wants(now, reason)
+	r := l.ring(reason, call.Criticality)
+	sample, line := l.wants(r, now)
 	if !sample && !line {
 		return
 	}
@@ -110,12 +117,12 @@ func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, 
 		Cluster: cluster, Route: route, Attempt: 1, Level: level, Limit: limit, Unit: unit,
 	}
 	s.Describe(&d)
-	l.add(reason, d, sample, line)
+	l.add(r, d, sample, line)
 }
 
 // count counts a rejection for the top lists.
 func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, mode spillway.Mode, caller string) {
-	l.samples[reason].seen.Add(1)
+	l.ring(reason, call.Criticality).seen.Add(1)
 	tag := tagOf(reason, call.Criticality, mode)
 	if call.Key != "" {
 		l.routes.add(now, call.Key, tag)
@@ -129,8 +136,7 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 }
 
 // wants reports whether to keep a sample, and whether to write a line.
-func (l *Log) wants(now time.Time, reason accounts.Reason) (sample, line bool) {
-	r := &l.samples[reason]
+func (l *Log) wants(r *ring, now time.Time) (sample, line bool) {
 	sample = r.wants(now)
 	return sample, !l.silent.Load() && r.lines.Admit(now)
 }
@@ -148,12 +154,12 @@ func (r *ring) wants(now time.Time) bool {
 	return r.taken <= perSecond
 }
 
-func (l *Log) add(reason accounts.Reason, d Decision, sample, line bool) {
+func (l *Log) add(r *ring, d Decision, sample, line bool) {
 	if sample {
-		l.samples[reason].add(d)
+		r.add(d)
 	}
 	if line {
-		l.write(&d, l.samples[reason].lines.Reset())
+		l.write(&d, r.lines.Reset())
 	}
 }
 
@@ -168,8 +174,8 @@ func (r *ring) add(d Decision) {
 	r.next = (r.next + 1) % kept
 }
 
-// write writes the line of a decision. leftOut is the number of lines of its reason that were left
-// out before it.
+// write writes the line of a decision. leftOut is the number of lines of its reason and class that
+// were left out before it.
 func (l *Log) write(d *Decision, leftOut uint64) {
 	text := "request rejected"
 	if d.Mode == spillway.ModeObserve.String() {
@@ -206,7 +212,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 // rejections there were for the reasons of the filter, with and without a sample.
 func (l *Log) Read(f *Filter, n int) (all []Decision, seen uint64) {
 	for i := range l.samples {
-		if f.Reason != "" && f.Reason != accounts.Reason(i).String() {
+		if f.Reason != "" && f.Reason != accounts.Reason(i/spillway.Criticalities).String() {
 			continue
 		}
 		seen += l.samples[i].seen.Load()

@@ -48,6 +48,25 @@ func about(e spillway.Event, s described) spillway.Event {
 	return e
 }
 
+// TestAClassHidesNoOther: a rejected CRITICAL request has a line and a sample beside a flood of
+// SHEDDABLE ones in the same second.
+func TestAClassHidesNoOther(t *testing.T) {
+	var log bytes.Buffer
+	l := New(slog.New(slog.NewJSONHandler(&log, nil)))
+	for range 1000 {
+		l.Observe(rejection(0, spillway.ReasonQueueFull, "acme"))
+	}
+	e := rejection(0, spillway.ReasonQueueFull, "acme")
+	e.Call.Criticality = spillway.Critical
+	l.Observe(e)
+	if all, seen := l.Read(&Filter{Reason: "queue_full", Class: "CRITICAL"}, 10); len(all) != 1 || seen != 1001 {
+		t.Errorf("%d samples, %d rejections", len(all), seen)
+	}
+	if n := strings.Count(log.String(), `"class":"CRITICAL"`); n != 1 {
+		t.Errorf("%d lines:\n%s", n, &log)
+	}
+}
+
 func TestLinesHaveARate(t *testing.T) {
 	for _, row := range []struct {
 		rate  float64
@@ -80,7 +99,7 @@ func TestLinesHaveARate(t *testing.T) {
 			}
 			left += last["left_out"].(float64)
 		}
-		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.samples[spillway.ReasonQueueFull].lines.LeftOut()) != 1001) {
+		if lines != row.lines || lines > 0 && (last["left_out"] != row.last || float64(lines)+left+float64(l.ring(accounts.Reason(spillway.ReasonQueueFull), spillway.Sheddable).lines.LeftOut()) != 1001) {
 			t.Errorf("%v: %d lines, %v left out, the last: %v", row.rate, lines, left, last)
 		}
 		if lines == 0 {
