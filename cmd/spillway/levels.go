@@ -81,7 +81,7 @@ func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.St
 		x := &all[i]
 		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
 		for name, value := range x.Counts() {
-			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value})
+			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
 		}
 		gate := mongoGate(c, x)
 		l.Gates = append(l.Gates, gate)

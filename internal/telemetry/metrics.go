@@ -144,6 +144,10 @@ var (
 	}
 	Mongo = Metric{
 		"spillway_mongodb", Gauge, "1", []string{"listener", "name"}, Proxy,
+		"Connections, queues and tokens of the ingress limiters of a MongoDB listener, by their names in serverStatus.",
+	}
+	MongoTotal = Metric{
+		"spillway_mongodb_total", Counter, "1", []string{"listener", "name"}, Proxy,
 		"Counts of the ingress limiters of a MongoDB listener, by their names in serverStatus, and counts of the proxy.",
 	}
 	TunedLimit = Metric{"spillway_tuned_limit", Gauge, "1", []string{"name"}, Proxy, "A limit that is tuned by signals."}
@@ -196,7 +200,7 @@ var Metrics = []*Metric{
 	&Decisions, &Requests, &Retries, &Hedges, &Latency, &RouteRejected, &CustomerRejected,
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
-	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &TunedLimit,
+	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &MongoTotal, &TunedLimit,
 	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
 	&Notice, &LogLost, &Ready,
 }

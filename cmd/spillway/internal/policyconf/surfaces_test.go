@@ -53,7 +53,7 @@ var inCode = map[string]string{
 	"load.Config.Reference":                   "package ingress sets it to the thresholds of the shedder",
 	"shed.Config.Policy":                      "the name of the policy in events",
 	"shed.Config.Advice":                      "likewise",
-	"cost.Config.":                            "no file has learned costs",
+	"cost.Config.Interval":                    "it is how often load reports must come",
 	"fleet.Config.Limits.":                    "they are those of the quota that is shared",
 	"fleet.Config.BurstSeconds":               "likewise",
 	"fleet.Config.MaxUnlisted":                "likewise: max_unlisted",
@@ -70,6 +70,7 @@ var proxy = surface{
 		"clusters.0.attempts": policyconf.Attempts{}, "clusters.0.throttle": policyconf.Throttle{},
 		"clusters.0.inflight": policyconf.Inflight{}, "clusters.0.retry": config.Retry{},
 		"clusters.0.retry.budget": policyconf.Budget{}, "clusters.0.tune": config.Tune{}, "mongo.0.retry": config.MongoRetry{},
+		"clusters.0.learn_costs": config.LearnCosts{},
 	},
 	without: map[string]string{
 		"retry.AWSStandardConfig.":            "it is what SDKs of AWS do, and not what a proxy does",
@@ -107,6 +108,7 @@ var scenarios = surface{
 	},
 	without: map[string]string{
 		"tune.Config.":                   "the simulation has no tuner",
+		"cost.Config.":                   "simulated services learn costs by LearnCosts of package sim",
 		"fleet.Config.":                  "a simulated service is one process",
 		"budget.EndpointsConfig.":        "callers have one budget each: that of budget.Config",
 		"retry.MongoDBConfig.Retarget":   "it is a setting of the simulated caller, for all strategies",

@@ -76,6 +76,7 @@ type Count struct {
 	Listener string  `json:"listener"`
 	Name     string  `json:"name"` // as in the serverStatus of a MongoDB server, or after "proxy."
 	Value    float64 `json:"value"`
+	Level    bool    `json:"level"` // it can fall
 }
 
 // An Override is a manual change that is not in the configuration.

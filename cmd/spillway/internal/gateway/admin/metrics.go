@@ -70,8 +70,8 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 		m.cluster(&st.Clusters[i])
 	}
 	m.listeners(st.Listeners)
-	for _, x := range st.Mongo {
-		m.level(telemetry.Mongo, x.Value, x.Listener, x.Name)
+	for i := range st.Mongo {
+		m.mongo(&st.Mongo[i])
 	}
 	for i := range st.Quotas {
 		m.quota(&st.Quotas[i])
@@ -90,6 +90,15 @@ func (m metrics) level(x telemetry.Metric, v float64, labels ...string) {
 
 func (m metrics) count(x telemetry.Metric, n uint64, labels ...string) {
 	m.to <- prometheus.MustNewConstMetric(descriptions[x.Name], prometheus.CounterValue, float64(n), labels...)
+}
+
+// mongo sends a count of a MongoDB listener.
+func (m metrics) mongo(x *Count) {
+	if x.Level {
+		m.level(telemetry.Mongo, x.Value, x.Listener, x.Name)
+		return
+	}
+	m.to <- prometheus.MustNewConstMetric(descriptions[telemetry.MongoTotal.Name], prometheus.CounterValue, x.Value, x.Listener, x.Name)
 }
 
 // place sends the requests of a place by outcome. Rejections have a reason.

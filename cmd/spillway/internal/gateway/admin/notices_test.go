@@ -80,9 +80,16 @@ func TestMongoAway(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	s.seconds(1)
 	s.offered = [spillway.Criticalities]int{}
-	s.proxy.levels.Mongo = []Count{{"db", "proxy.connectionsClosed.hung_up", 1}, {"db", "proxy.connectionsClosed.unreachable", 2}, {"other", "proxy.connectionsClosed.left", 3}}
+	counts := func(unreachable, left float64) []Count {
+		return []Count{
+			{Listener: "db", Name: "proxy.connectionsClosed.hung_up", Value: 1},
+			{Listener: "db", Name: "proxy.connectionsClosed.unreachable", Value: unreachable},
+			{Listener: "other", Name: "proxy.connectionsClosed.left", Value: left},
+		}
+	}
+	s.proxy.levels.Mongo = counts(2, 3)
 	s.seconds(12)
-	s.proxy.levels.Mongo = []Count{{"db", "proxy.connectionsClosed.hung_up", 1}, {"db", "proxy.connectionsClosed.unreachable", 3}, {"other", "proxy.connectionsClosed.left", 9}}
+	s.proxy.levels.Mongo = counts(3, 9)
 	s.sampler.tick(s.now.Add(time.Second))
 	if st := s.sampler.state.Load(); len(st.MongoAway) != 1 || st.Verdict.Headline != "No MongoDB server behind db can be used." {
 		t.Errorf("%q, %+v", st.MongoAway, st.Verdict)

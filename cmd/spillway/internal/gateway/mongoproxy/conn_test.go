@@ -166,7 +166,11 @@ func TestCounts(t *testing.T) {
 	f.closed(Malformed)
 	st := f.stats()
 	got := make(map[string]float64)
+	levels := 0
 	for name, v := range st.Counts() {
+		if IsLevel(name) {
+			levels++
+		}
 		if _, again := got[name]; again {
 			t.Errorf("%s twice", name)
 		}
@@ -186,6 +190,9 @@ func TestCounts(t *testing.T) {
 		if n, ok := got[name]; n != want || !ok {
 			t.Errorf("%s is %v, want %v", name, n, want)
 		}
+	}
+	if levels != 5 {
+		t.Errorf("%d values can fall, want 5: connections, connections in the queue, their mean wait, and tokens twice", levels)
 	}
 	if got["queues.ingressSessionEstablishment.averageTimeQueuedMicros"] < 100_000 {
 		t.Errorf("%v", got)

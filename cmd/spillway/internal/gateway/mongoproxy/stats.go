@@ -140,6 +140,15 @@ func averageQueued(s ratelimit.Stats) float64 {
 	return float64(s.TimeQueued.Microseconds()) / left
 }
 
+// IsLevel reports whether a value of ServerStatus or Counts is one that can fall.
+func IsLevel(name string) bool {
+	switch name[strings.LastIndexByte(name, '.')+1:] {
+	case "current", "queuedForEstablishment", "averageTimeQueuedMicros", "totalAvailableTokens":
+		return true
+	}
+	return false
+}
+
 // Counts returns the counters of ServerStatus, and the proxy's own counters, which begin with
 // "proxy.".
 func (s *Stats) Counts() iter.Seq2[string, float64] {
