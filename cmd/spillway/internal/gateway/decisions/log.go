@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -204,6 +205,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	}
 	add("error", d.Text)
 	add("do", what.Do)
+	add("settings", strings.Join(what.Settings, ", "))
 	add("runbook", what.Link())
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
 }

@@ -114,8 +114,8 @@ func TestLinesHaveARate(t *testing.T) {
 				t.Errorf("%s is %v, want %v", field, last[field], want)
 			}
 		}
-		if !strings.HasSuffix(fmt.Sprint(last["runbook"]), "runbook.md#queue_full") || last["do"] == "" {
-			t.Errorf("what to do: %v, %v", last["do"], last["runbook"])
+		if !strings.HasSuffix(fmt.Sprint(last["runbook"]), "runbook.md#queue_full") || last["do"] == "" || !strings.Contains(fmt.Sprint(last["settings"]), "clusters[].") {
+			t.Errorf("what to do: %v, %v, %v", last["do"], last["settings"], last["runbook"])
 		}
 	}
 }
