@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -41,7 +42,9 @@ func (c *importGRPC) Run(w streams) error {
 
 type importEnvoy struct {
 	importing
-	Files []string `arg:"" help:"Bootstraps, config dumps, clusters or route configurations, in YAML or JSON."`
+
+	Certificates string   `placeholder:"DIR" help:"Directory for certificates and keys that the files contain (inline_string, inline_bytes) or have in environment variables: each is written to a file there, keys with mode 0600. No file is overwritten."`
+	Files        []string `arg:"" help:"Bootstraps, config dumps, clusters or route configurations, in YAML or JSON."`
 }
 
 // Run imports.
@@ -50,7 +53,13 @@ func (c *importEnvoy) Run(w streams) error {
 	if err != nil {
 		return err
 	}
-	result, err := importer.Envoy(docs, c.options())
+	o := c.options()
+	if o.Environment = os.LookupEnv; c.Certificates != "" {
+		if o.Certificates, err = filepath.Abs(c.Certificates); err != nil {
+			return usage{fmt.Errorf("--certificates: %w", err)}
+		}
+	}
+	result, err := importer.Envoy(docs, o)
 	return c.conclude(w, result, err)
 }
 
@@ -100,24 +109,16 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 		return usage{err}
 	}
 	lost := result.Err()
-	var text []byte
-	if result.Config != nil && (lost == nil || c.Lossy) {
-		if text, err = config.Format(result.Config); err != nil {
-			return err
-		}
+	text, err := c.put(result)
+	if err != nil {
+		return err
 	}
 	whole := struct {
 		Config string `json:"config"`
 		*importer.Result
 	}{string(text), result}
 	words := func(stdout io.Writer) error {
-		for _, n := range result.Notes {
-			fmt.Fprintln(w.stderr, n)
-		}
-		left := result.Counts()
-		fmt.Fprintf(w.stderr, "%d values were carried over; left out: %d of %v, %d of %v, %d of %v, %d of %v\n", len(result.Carried),
-			left[importer.Security], importer.Security, left[importer.Traffic], importer.Traffic,
-			left[importer.Limit], importer.Limit, left[importer.Detail], importer.Detail)
+		reportImport(w.stderr, result)
 		_, err := stdout.Write(text)
 		return err
 	}
@@ -125,10 +126,37 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 		return err
 	}
 	if text == nil {
-		fmt.Fprintf(w.stderr, "spillway: %v; no configuration is written. With --lossy it is, if there is one: add what is missing before it serves\n", lost)
+		fmt.Fprintf(w.stderr, "spillway: %v; no configuration is written. With --lossy one is, if there is any: add what is missing before it serves\n", lost)
 	}
 	if lost != nil || c.Strict && slices.ContainsFunc(result.Notes, func(n importer.Note) bool { return n.Left }) {
 		return exit(exitBroken)
 	}
 	return nil
+}
+
+// put writes the files of a configuration and returns its text, nil if it must not be used.
+func (c *importing) put(result *importer.Result) ([]byte, error) {
+	if result.Config == nil || result.Err() != nil && !c.Lossy {
+		result.Files = nil // no configuration names them
+		return nil, nil
+	}
+	text, err := config.Format(result.Config)
+	if err != nil {
+		return nil, err
+	}
+	return text, writeCertificates(result.Files)
+}
+
+// reportImport writes what happened to the input.
+func reportImport(w io.Writer, result *importer.Result) {
+	for _, n := range result.Notes {
+		fmt.Fprintln(w, n)
+	}
+	for _, f := range result.Files {
+		fmt.Fprintf(w, "note: %s contains a certificate or key of the input\n", f.Name)
+	}
+	left := result.Counts()
+	fmt.Fprintf(w, "%d values were carried over; left out: %d of %v, %d of %v, %d of %v, %d of %v\n", len(result.Carried),
+		left[importer.Security], importer.Security, left[importer.Traffic], importer.Traffic,
+		left[importer.Limit], importer.Limit, left[importer.Detail], importer.Detail)
 }

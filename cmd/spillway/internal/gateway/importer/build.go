@@ -18,6 +18,12 @@ import (
 type Options struct {
 	Listen   string // where clients connect to, if no document says it
 	Upstream string // the endpoint of clusters that have none
+	// Certificates is the directory of files for certificates and keys that documents contain. Without one
+	// they cannot be imported.
+	Certificates string
+	// Environment is [os.LookupEnv], for certificates and keys that documents have in variables of the
+	// environment (default: no variable is set).
+	Environment func(string) (string, bool)
 }
 
 // Defaults of [Options].
@@ -32,6 +38,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Upstream == "" {
 		o.Upstream = DefaultUpstream
+	}
+	if o.Environment == nil {
+		o.Environment = func(string) (string, bool) { return "", false }
 	}
 	return o
 }

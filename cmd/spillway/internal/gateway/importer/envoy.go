@@ -54,6 +54,7 @@ func (e *envoyImport) roots(docs []Document) (all []document.Part, err error) {
 		if err != nil {
 			return nil, err
 		}
+		root.Single = true
 		if len(docs) > 1 {
 			root.Path = d.Name + ": "
 		}
@@ -67,7 +68,12 @@ func (e *envoyImport) roots(docs []Document) (all []document.Part, err error) {
 func (e *envoyImport) allRoutes() bool {
 	var listeners []string // their names, empty for listeners that could not be imported
 	for _, c := range e.found.listeners {
-		listeners = append(listeners, e.listener(c))
+		before := len(e.Files)
+		name := e.listener(c)
+		if name == "" {
+			e.Files = e.Files[:before]
+		}
+		listeners = append(listeners, name)
 	}
 	for _, c := range e.found.clusters {
 		e.newCluster(c)
@@ -155,7 +161,7 @@ func (e *envoyImport) find(c document.Part, listener int) {
 		e.wanted[name.Text()] = append(e.wanted[name.Text()], listener)
 		name.Carry("routes[].listeners")
 	}
-	for _, part := range append(c.List(), c.Fields()...) {
+	for _, part := range c.Children() {
 		e.find(part, listener)
 	}
 }

@@ -99,7 +99,7 @@ func (e *envoyImport) secure(l *config.Listener, chains []document.Part) (carrie
 		}
 	}
 	for i, chain := range chains {
-		t, parts, problem := e.serverTLS(chain)
+		t, parts, problem := e.serverTLS("listener-"+cmp.Or(l.Name, l.Address), chain)
 		if problem != "" {
 			return nil, problem
 		}

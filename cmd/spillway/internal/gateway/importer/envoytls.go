@@ -10,7 +10,7 @@ import (
 
 // serverTLS returns the TLS of a filter chain, nil if connections are in the clear. A
 // problem means that it is encrypted in Envoy in a way that cannot be imported.
-func (e *envoyImport) serverTLS(chain document.Part) (_ *config.ServerTLS, carried []mapping, problem string) {
+func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.ServerTLS, carried []mapping, problem string) {
 	socket := chain.Get("transport_socket")
 	t := socket.Get("typed_config")
 	kind := t.Get("@type")
@@ -24,20 +24,22 @@ func (e *envoyImport) serverTLS(chain document.Part) (_ *config.ServerTLS, carri
 	}
 	carried = []mapping{{socket.Get("name"), "tls"}, {kind, "tls"}}
 	common := t.Get("common_tls_context")
-	pair, parts, problem := e.pair(common)
+	pair, parts, problem := e.pair(owner, common)
 	if problem != "" {
 		return nil, nil, problem
 	}
 	carried = append(carried, parts...)
 	s := &config.ServerTLS{Certificate: pair[0], Key: pair[1]}
-	ca := e.authorities(common)
+	ca, at, problem := e.authorities(owner, common)
 	required := t.Get("require_client_certificate")
 	switch wanted := isTrue(required); {
-	case ca.Text() != "":
-		s.ClientCA, s.Optional = ca.Text(), !wanted
-		carried = append(carried, mapping{ca, "tls.client_ca"}, mapping{required, "tls.optional"})
+	case problem != "":
+		return nil, nil, problem
+	case ca != "":
+		s.ClientCA, s.Optional = ca, !wanted
+		carried = append(carried, mapping{at, "tls.client_ca"}, mapping{required, "tls.optional"})
 	case wanted:
-		return nil, nil, "clients must have a certificate, and no file says by which authorities it is verified"
+		return nil, nil, "clients must have a certificate, and it is not given by which authorities it is verified"
 	default:
 		carried = append(carried, mapping{required, "tls"})
 	}
@@ -53,7 +55,7 @@ func (e *envoyImport) serverTLS(chain document.Part) (_ *config.ServerTLS, carri
 func isTrue(c document.Part) bool { return c.Text() == "true" || c.Get("value").Text() == "true" }
 
 // pair returns the files of the only certificate and its key.
-func (e *envoyImport) pair(common document.Part) (files [2]string, carried []mapping, problem string) {
+func (e *envoyImport) pair(owner string, common document.Part) (files [2]string, carried []mapping, problem string) {
 	pairs := common.Get("tls_certificates").List()
 	for _, named := range common.Get("tls_certificate_sds_secret_configs").List() {
 		secret := e.secrets[named.Get("name").Text()]
@@ -66,20 +68,28 @@ func (e *envoyImport) pair(common document.Part) (files [2]string, carried []map
 		}
 	}
 	if len(pairs) != 1 {
-		return files, nil, "it has several certificates, or none that is given as files, and must have one"
+		return files, nil, "it has several certificates, or none that is given, and must have one"
 	}
-	chain, key := pairs[0].At("certificate_chain", "filename"), pairs[0].At("private_key", "filename")
+	chain, problem := e.source(pairs[0].Get("certificate_chain"), "certificate")
+	if problem != "" {
+		return files, nil, problem
+	}
+	key, problem := e.source(pairs[0].Get("private_key"), "key")
 	switch {
-	case chain.Text() == "" || key.Text() == "":
-		return files, nil, "its certificate or key is not in a file; write them to files"
+	case problem != "":
+		return files, nil, problem
 	case pairs[0].Get("password").There():
 		return files, nil, "its key is encrypted; write it to a file without a password"
 	}
-	return [2]string{chain.Text(), key.Text()}, append(carried, mapping{chain, "tls.certificate"}, mapping{key, "tls.key"}), ""
+	if problem = unfit(chain, key); problem != "" {
+		return files, nil, problem
+	}
+	carried = append(carried, mapping{chain.at, "tls.certificate"}, mapping{key.at, "tls.key"})
+	return [2]string{e.keep(chain, owner, "certificate"), e.keep(key, owner, "key")}, carried, ""
 }
 
-// authorities returns the file of the certificates that verify the other side.
-func (e *envoyImport) authorities(common document.Part) document.Part {
+// authorities returns the file of the certificates that verify the other side, none if they are not given.
+func (e *envoyImport) authorities(owner string, common document.Part) (file string, at document.Part, problem string) {
 	context := common.Get("validation_context")
 	combined := common.Get("combined_validation_context")
 	for _, other := range []document.Part{
@@ -87,11 +97,21 @@ func (e *envoyImport) authorities(common document.Part) document.Part {
 		e.secrets[common.At("validation_context_sds_secret_config", "name").Text()].Get("validation_context"),
 		e.secrets[combined.At("validation_context_sds_secret_config", "name").Text()].Get("validation_context"),
 	} {
-		if !context.At("trusted_ca", "filename").There() {
+		if !context.Get("trusted_ca").There() {
 			context = other
 		}
 	}
-	return context.At("trusted_ca", "filename")
+	if !context.Get("trusted_ca").There() {
+		return "", at, ""
+	}
+	s, problem := e.source(context.Get("trusted_ca"), "trusted CA")
+	if problem == "" {
+		problem = unfitCertificates(s)
+	}
+	if problem != "" {
+		return "", context.Get("trusted_ca"), problem
+	}
+	return e.keep(s, owner, "ca"), s.at, ""
 }
 
 // tlsOptions returns the options of TLS that mean what the proxy does.
@@ -109,7 +129,7 @@ func (e *envoyImport) tlsOptions(common document.Part) (carried []mapping) {
 	for _, sds := range []document.Part{
 		common.Get("validation_context_sds_secret_config"), common.At("combined_validation_context", "validation_context_sds_secret_config"),
 	} {
-		if secret := e.secrets[sds.Get("name").Text()]; secret.At("validation_context", "trusted_ca", "filename").There() {
+		if secret := e.secrets[sds.Get("name").Text()]; secret.At("validation_context", "trusted_ca").There() {
 			carried = append(carried, mapping{sds, "tls"}, mapping{secret.Get("name"), "tls"}, mapping{secret.Get("@type"), "tls"})
 		}
 	}
@@ -139,21 +159,38 @@ func (e *envoyImport) clientTLS(x *config.Cluster, socket document.Part) {
 	x.TLS = new(config.ClientTLS)
 	common := t.Get("common_tls_context")
 	e.serverName(x, t.Get("sni"), common)
-	if ca := e.authorities(common); ca.Text() != "" {
-		e.setCluster(x, ca, "tls.ca", "", func(x *config.Cluster) { x.TLS.CA = ca.Text() })
-	}
-	if pair, parts, problem := e.pair(common); problem == "" {
-		x.TLS.Certificate, x.TLS.Key = pair[0], pair[1]
-		for _, part := range parts {
-			part.at.Carry("clusters[]." + part.field)
-		}
-	}
+	e.clientFiles(x, common)
 	for _, part := range e.tlsOptions(common) {
 		part.at.Carry("clusters[]." + part.field)
 	}
 	if x.TLS.CA == "" {
 		e.Notef("cluster %q accepts certificates that the system's authorities signed: "+
-			"no file of authorities could be imported, without which Envoy accepts any", x.Name)
+			"no authorities could be imported, without which Envoy accepts any", x.Name)
+	}
+}
+
+// clientFiles imports the authorities that verify endpoints, and the certificate of the proxy.
+func (e *envoyImport) clientFiles(x *config.Cluster, common document.Part) {
+	owner := "cluster-" + x.Name
+	switch ca, at, problem := e.authorities(owner, common); {
+	case problem != "":
+		at.LeaveAs(Security, problem, "")
+	case ca != "":
+		e.setCluster(x, at, "tls.ca", "", func(x *config.Cluster) { x.TLS.CA = ca })
+	}
+	own := []document.Part{common.Get("tls_certificates"), common.Get("tls_certificate_sds_secret_configs")}
+	if !own[0].There() && !own[1].There() {
+		return
+	}
+	pair, parts, problem := e.pair(owner, common)
+	if problem != "" {
+		own[0].LeaveAs(Security, problem, "")
+		own[1].LeaveAs(Security, problem, "")
+		return
+	}
+	x.TLS.Certificate, x.TLS.Key = pair[0], pair[1]
+	for _, part := range parts {
+		part.at.Carry("clusters[]." + part.field)
 	}
 }
 

@@ -44,8 +44,11 @@ type Result struct {
 	document.Report
 
 	Config *config.Config `json:"-"`
+	// Files are what the configuration needs besides: certificates and keys that the documents contain.
+	Files []File `json:"files,omitempty"`
 
 	nothing bool // that the documents describe was imported
+	inside  bool // certificates or keys are in the documents, and no directory is given to write them to
 }
 
 // ErrLost is what an import that must not be used as it is fails with.
@@ -61,6 +64,8 @@ func (r *Result) Err() error {
 		}
 	}
 	switch {
+	case r.inside && n > 0:
+		return fmt.Errorf("%w: certificates or keys are in the input itself; give --certificates DIR, and they are written to files there", ErrLost)
 	case r.nothing:
 		return fmt.Errorf("%w: no listener and no route, cluster or method of the input could be imported", ErrLost)
 	case n > 0:

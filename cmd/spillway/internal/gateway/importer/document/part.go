@@ -17,13 +17,14 @@ type Part struct {
 	Value  any
 	hidden bool // in a typed secret
 	Fold   bool // names of fields are compared without regard to case
+	Single bool // a value that is not a list counts as a list of itself, as protobuf has it
 }
 
 // part returns a part of c.
 func (c Part) part(path string, value any) Part {
 	m, _ := c.Value.(map[string]any)
 	kind, _ := m["@type"].(string)
-	return Part{c.report, path, value, c.hidden || strings.HasSuffix(kind, ".Secret"), c.Fold}
+	return Part{c.report, path, value, c.hidden || strings.HasSuffix(kind, ".Secret"), c.Fold, c.Single}
 }
 
 // Ambiguous returns an error for an object with two names that differ in their case only.
@@ -114,7 +115,17 @@ func join(path, key string) string {
 }
 
 // List returns the elements of a list.
-func (c Part) List() (all []Part) {
+func (c Part) List() []Part {
+	if _, list := c.Value.([]any); !list && c.Single && c.There() {
+		return []Part{c}
+	}
+	return c.elements()
+}
+
+// Children returns the elements of a list, or the fields of an object.
+func (c Part) Children() []Part { return append(c.elements(), c.Fields()...) }
+
+func (c Part) elements() (all []Part) {
 	l, _ := c.Value.([]any)
 	for i, v := range l {
 		all = append(all, c.part(fmt.Sprintf("%s[%d]", c.Path, i), v))
@@ -136,7 +147,7 @@ func (c Part) leaves(f func(Part)) {
 	if c.report == nil {
 		return
 	}
-	below := append(c.List(), c.Fields()...)
+	below := c.Children()
 	if len(below) == 0 && c.Path != "" && !strings.HasSuffix(c.Path, ": ") { // a document may say nothing
 		f(c)
 	}
