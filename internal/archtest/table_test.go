@@ -100,9 +100,10 @@ var table = map[string]row{
 	"examples":     {level: programs},
 	"tools":        {level: programs}, // what builds and checks a release
 
-	"spillaws/awstest":   {level: programs}, // tests of spillaws with clients of services
-	"spillotel/oteltest": {level: programs}, // tests of spillotel with the SDK
-	"spillsql/sqltest":   {level: programs}, // tests of spillsql with drivers and databases
+	"spillaws/awstest":    {level: programs}, // tests of spillaws with clients of services
+	"spillotel/oteltest":  {level: programs}, // tests of spillotel with the SDK
+	"spillredis/ratetest": {level: programs}, // spillredis/board beside redis_rate
+	"spillsql/sqltest":    {level: programs}, // tests of spillsql with drivers and databases
 
 	"cmd/spillway/drivers": {level: comparisons, hosts: []string{"go.mongodb.org/mongo-driver"}},
 }

@@ -1,0 +1,21 @@
+module github.com/seed90641741/spillway/spillredis/ratetest
+
+go 1.26.0
+
+require (
+	github.com/go-redis/redis_rate/v10 v10.0.1
+	github.com/redis/go-redis/v9 v9.23.0
+	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/spillredis v0.1.0
+)
+
+require (
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
+	golang.org/x/sys v0.48.0 // indirect
+)
+
+replace (
+	github.com/seed90641741/spillway => ../..
+	github.com/seed90641741/spillway/spillredis => ..
+)
