@@ -50,7 +50,8 @@ func New(client redis.Scripter, c Config) (*Board, error) {
 
 // Connect returns a client for boards. It sets what is zero in o: at most 2 connections, a
 // second to connect and to answer, deadlines of contexts, and no retries, since the next
-// round trip does the same. Addresses, TLS, the user and its password, Sentinel and
+// round trip does the same. A connection whose server sends an answer that is larger than any of Redis here, or
+// nested deeper, is closed before the client allocates memory for it. Addresses, TLS, the user and its password, Sentinel and
 // cluster come from o. The caller closes the client.
 func Connect(o redis.UniversalOptions) redis.UniversalClient {
 	if o.PoolSize == 0 {
@@ -68,6 +69,7 @@ func Connect(o redis.UniversalOptions) redis.UniversalClient {
 		}
 	}
 	o.ContextTimeoutEnabled = true
+	o.Dialer = boundedDialer(&o)
 	return redis.NewUniversalClient(&o)
 }
 
