@@ -59,7 +59,7 @@ var (
 // ofPrometheus are labels and words that are not of the program.
 var (
 	ofTarget = []string{"job", "instance", "le"}
-	words    = []string{"sum", "max", "min", "rate", "by", "histogram_quantile", "label_values", "le", "job"}
+	words    = []string{"sum", "max", "min", "rate", "by", "or", "vector", "histogram_quantile", "label_values", "le", "job"}
 )
 
 // wrongWith returns what an expression names and is not there.

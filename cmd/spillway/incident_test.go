@@ -183,7 +183,7 @@ func (s *stage) send(n int, ctx context.Context, more ...func(n int, r *http.Req
 // shown is what the dashboard shows, as far as incidents need it.
 type shown struct {
 	Verdict   struct{ Level, Headline, Text string }
-	Listeners []struct{ Address string }
+	Listeners []struct{ Name, Address string }
 	Notices   []struct{ Headline, Text string }
 	Mongo     []struct {
 		Name  string

@@ -90,7 +90,7 @@ var incidents = []incident{
 	}},
 	{"mongodb-failover", "MongoDB fails over", "No MongoDB server behind db can be used.", "SpillwayMongoDBUnreachable", func(t *testing.T) *stage {
 		s := newStage(t, "listeners: []\nmongo: [{name: db, address: '127.0.0.1:0', endpoints: ['"+hangsUp(t)+"', '"+refusing(t)+"']}]\n").up()
-		return s.every(20, func(int) { s.ping() })
+		return s.every(20, func(int) { s.ping(s.address) })
 	}},
 	{"log-full", "The disk of the log is full", "The log cannot be written.", "SpillwayLogNotWritten", func(t *testing.T) *stage {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
@@ -167,9 +167,9 @@ func hangsUp(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// ping sends a command of MongoDB on a new connection.
-func (s *stage) ping() {
-	c, err := net.Dial("tcp", s.address)
+// ping sends a command of MongoDB on a new connection to an address.
+func (s *stage) ping(address string) {
+	c, err := net.Dial("tcp", address)
 	if err != nil {
 		return
 	}
