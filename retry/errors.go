@@ -78,6 +78,9 @@ func (e *NotRetriedError) Error() string {
 		return fmt.Sprintf("not retried: retry budget exhausted: %s of %s tokens left, a retry costs %s (it refills with later calls)",
 			count(e.Tokens), count(e.Capacity), count(e.Cost))
 	case ReasonDeadline:
+		if e.Delay <= 0 {
+			return "not retried: the deadline has passed (allow more time)"
+		}
 		return fmt.Sprintf("not retried: the next attempt is due in %v, too late for the deadline (allow more time)", e.Delay)
 	case ReasonRetryAfter:
 		return fmt.Sprintf("not retried: the backend asks to wait %v, longer than MaxRetryAfter (try again then)", e.RetryAfter)

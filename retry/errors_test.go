@@ -38,6 +38,10 @@ func TestErrorText(t *testing.T) {
 			"not retried: the next attempt is due in 4s, too late for the deadline (allow more time)",
 		},
 		{
+			&retry.NotRetriedError{Reason: retry.ReasonDeadline},
+			"not retried: the deadline has passed (allow more time)",
+		},
+		{
 			&retry.NotRetriedError{Reason: retry.ReasonRetryAfter, RetryAfter: 24 * time.Hour},
 			"not retried: the backend asks to wait 24h0m0s, longer than MaxRetryAfter (try again then)",
 		},

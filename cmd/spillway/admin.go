@@ -220,16 +220,17 @@ func (o *operators) do(change func(*follower) error) error {
 }
 
 // SetMode implements [admin.Proxy].
-func (o *operators) SetMode(mode spillway.Mode) error {
-	return o.do(func(f *follower) error {
-		wanted, file := *f.now, f.now.Defaulted().Mode
-		wanted.Mode = config.Mode(mode.String())
-		if err := f.proxy.Update(&wanted); err != nil {
+func (o *operators) SetMode(mode spillway.Mode) (kept []string, err error) {
+	err = o.do(func(f *follower) error {
+		var wanted *config.Config
+		wanted, kept = f.now.WithMode(mode)
+		file := f.now.Defaulted().Mode
+		if err := f.proxy.Update(wanted); err != nil {
 			return err
 		}
-		o.config.Store(&wanted)
+		o.config.Store(wanted)
 		o.events.note(false, "mode "+mode.String())
-		if wanted.Mode == file {
+		if len(config.Diff(f.now.Defaulted(), wanted.Defaulted())) == 0 {
 			o.override.Store(nil)
 			return nil
 		}
@@ -237,6 +238,7 @@ func (o *operators) SetMode(mode spillway.Mode) error {
 		f.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "configuration", string(file))
 		return nil
 	})
+	return kept, err
 }
 
 // Reload implements [admin.Proxy].

@@ -171,3 +171,33 @@ func TestOperatorsAddress(t *testing.T) {
 		}()
 	}
 }
+
+// TestObserveOverTheAPI has a proxy that observes, but for one gate. The way back in an
+// incident is one request, whatever the file says.
+func TestObserveOverTheAPI(t *testing.T) {
+	t.Parallel()
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok") }))
+	defer upstream.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	file := filepath.Join(t.TempDir(), "proxy.yaml")
+	text := fmt.Sprintf("mode: observe\nlisteners: [{address: '127.0.0.1:0'}]\nadmin: {address: '127.0.0.1:0', token_file: '%s'}\n"+
+		"clusters: [{name: web, endpoints: ['%s'], rate_limit: {rate: 0.01, mode: enforce}}]\n", token, upstream.Listener.Addr())
+	for name, text := range map[string]string{file: text, token: operatorToken} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := start(t, "proxy", "--config", file)
+	address, admin := addressOf(t, r), dashboardOf(t, r)
+	if first, second := fetch(t, address), fetch(t, address); first != "ok" || second == "ok" {
+		t.Fatalf("with the gate: %q, %q", first, second)
+	}
+	status, answer := told(t, http.MethodPost, admin+"/api/v1/mode", "observe", operatorToken)
+	if status != http.StatusOK || strings.Contains(answer, "not changed") {
+		t.Errorf("%d %s", status, answer)
+	}
+	if got := fetch(t, address); got != "ok" {
+		t.Errorf("a gate rejects while the proxy observes: %q", got)
+	}
+	awaits(t, admin+"/metrics", "spillway_overrides 1")
+}

@@ -49,13 +49,14 @@ func call(ctx context.Context, client *http.Client, url string) error {
 
 // observed returns a handler that rejects nothing.
 func observed(mux http.Handler, observer spillway.Observer) (*spillhttp.Handler, error) {
-	gates, err := ingress.New(ingress.Config{
+	config := ingress.Config{
 		ShedMode:      spillway.ModeObserve,
 		RateLimitMode: spillway.ModeObserve,
 		QuotaMode:     spillway.ModeObserve,
 		InFlightMode:  spillway.ModeObserve,
 		Observer:      observer,
-	})
+	}
+	gates, err := ingress.New(config)
 	if err != nil {
 		return nil, err
 	}

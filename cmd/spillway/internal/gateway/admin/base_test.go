@@ -26,6 +26,7 @@ type fake struct {
 	reloads  int
 	unready  error
 	failing  error // changes
+	kept     []string
 }
 
 func (f *fake) Levels(time.Time) Levels {
@@ -42,14 +43,14 @@ func (f *fake) Levels(time.Time) Levels {
 func (f *fake) Ready() error        { return f.unready }
 func (f *fake) Settings() []Setting { return f.settings }
 
-func (f *fake) SetMode(m spillway.Mode) error {
+func (f *fake) SetMode(m spillway.Mode) ([]string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.failing == nil {
 		f.levels.Override = &Override{Field: "mode", Value: m.String(), File: f.levels.Mode.String(), Since: noon}
 		f.levels.Mode = m
 	}
-	return f.failing
+	return f.kept, f.failing
 }
 
 func (f *fake) Reload() error {

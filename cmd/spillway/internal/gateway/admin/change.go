@@ -35,10 +35,15 @@ func (s *Server) setMode(body string) (string, error) {
 	if err := mode.UnmarshalText([]byte(body)); err != nil {
 		return "", err
 	}
-	if err := s.proxy.SetMode(mode); err != nil {
+	kept, err := s.proxy.SetMode(mode)
+	if err != nil {
 		return "", err
 	}
-	return "mode " + body + " until the configuration is next read", nil
+	done := "mode " + body + " until the configuration is next read"
+	if len(kept) > 0 {
+		done += "; not changed: " + strings.Join(kept, ", ")
+	}
+	return done, nil
 }
 
 func (s *Server) reload(string) (string, error) {

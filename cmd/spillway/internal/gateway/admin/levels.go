@@ -15,9 +15,9 @@ type Proxy interface {
 	Ready() error
 	// Settings returns the configuration in use, with its defaults. The caller must not change it.
 	Settings() []Setting
-	// SetMode sets the mode of all gates without a configured mode, until the next reload
-	// of the configuration.
-	SetMode(mode spillway.Mode) error
+	// SetMode sets the mode of all gates until the next reload of the configuration. It returns
+	// those that keep a configured mode, as it does less, with that mode.
+	SetMode(mode spillway.Mode) (kept []string, err error)
 	// Reload reads the configuration again, as SIGHUP does.
 	Reload() error
 }

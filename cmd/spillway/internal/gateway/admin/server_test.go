@@ -132,7 +132,7 @@ func TestChanges(t *testing.T) {
 		"no token":      {goodToken, "", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
 		"another token": {goodToken, "Bearer 0123456789abcdeF", "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
 		"basic":         {goodToken, "Basic " + goodToken, "/api/v1/mode", "off", http.StatusUnauthorized, "not the right one", spillway.ModeObserve},
-		"good":          {goodToken + "\n", bearer, "/api/v1/mode", "enforce\n", http.StatusOK, "until the configuration is next read", spillway.ModeEnforce},
+		"good":          {goodToken + "\n", bearer, "/api/v1/mode", "enforce\n", http.StatusOK, "next read; not changed: clusters[shop].shed.mode: observe", spillway.ModeEnforce},
 		"off":           {goodToken, bearer, "/api/v1/mode", "off", http.StatusOK, "mode off", spillway.ModeOff},
 		"no mode":       {goodToken, bearer, "/api/v1/mode", "on", http.StatusUnprocessableEntity, "enforce, observe, off", spillway.ModeObserve},
 		"long":          {goodToken, bearer, "/api/v1/mode", strings.Repeat("x", 2000), http.StatusBadRequest, "too long", spillway.ModeObserve},
@@ -140,6 +140,7 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScene(spillway.ModeObserve)
+			s.proxy.kept = []string{"clusters[shop].shed.mode: observe"}
 			var log strings.Builder
 			s.logger = slog.New(slog.NewTextHandler(&log, nil))
 			switch row.file {
