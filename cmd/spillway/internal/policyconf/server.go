@@ -43,7 +43,7 @@ type Attempts struct {
 // Shed has the settings of packages shed and concurrency, and the load that they use.
 type Shed struct {
 	Mode        Mode           `yaml:"mode" jsonschema_description:"off, observe or enforce."`
-	MaxWait     time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the waiting queue."`
+	MaxWait     time.Duration  `yaml:"max_wait" sets:"shed.Config.MaxWait" jsonschema_description:"Longest wait in the waiting queue of a request without a deadline. With a deadline it is at most three quarters of the time until then."`
 	MinInFlight int            `yaml:"min_in_flight" sets:"concurrency.Config.Min" jsonschema_description:"Least value of the adaptive limits on requests in flight."`
 	MaxInFlight int            `yaml:"max_in_flight" sets:"concurrency.Config.Max" jsonschema_description:"Most requests in flight, of all keys together."`
 	MaxByKey    map[string]int `yaml:"max_by_key" sets:"concurrency.Config.MaxByKey" jsonschema_description:"Most requests in flight of single keys, to limit streams apart from quick calls. In the proxy the key of a route is its cluster, a colon and a space, host and path, and the methods: web: example.com/stream GET,POST. Without host and path it is the cluster alone. In a scenario it is the name of the service."`
