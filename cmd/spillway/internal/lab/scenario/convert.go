@@ -56,7 +56,7 @@ func (c *Clients) config(at string) (sim.Clients, error) {
 	call, err := c.Call.config(at + ".call")
 	g := sim.Clients{
 		Name: c.Name, Count: c.Count, Rate: c.Rate, Trace: c.Trace, Loop: c.Loop, Think: c.Think,
-		Deadline: c.Deadline, Useful: c.Useful, Classes: c.Classes.Array(), Customer: c.Customer, Call: call,
+		Deadline: c.Deadline, Useful: c.Useful, Classes: c.Classes.Array(), Customer: c.Customer, CPUFactor: c.Factor, Call: call,
 	}
 	for _, r := range c.Rates {
 		g.Rates = append(g.Rates, sim.Rate(r))
@@ -101,6 +101,7 @@ func (s *Service) config(at string) (sim.Service, error) {
 	}
 	if s.Ingress != nil {
 		c.Ingress, c.Customers = s.Ingress.config(&p)
+		c.LearnCosts = s.Ingress.LearnCosts
 	}
 	return c, p.err
 }

@@ -47,6 +47,7 @@ type Clients struct {
 	Useful   time.Duration      `yaml:"useful" jsonschema_description:"How long after its intended start an answer is useful; 0 is the deadline."`
 	Classes  policyconf.Classes `yaml:"classes" jsonschema_description:"How many calls have each criticality, in proportion; all are critical by default."`
 	Customer string             `yaml:"customer" jsonschema_description:"On whose behalf they call, for quotas."`
+	Factor   float64            `yaml:"cpu_factor" jsonschema_description:"Multiplies the processor time that their calls take at the service that they call; 0 is 1."`
 	Call     Edge               `yaml:"call" jsonschema:"required" jsonschema_description:"How they call."`
 }
 
@@ -105,6 +106,7 @@ type Memory struct {
 type Ingress struct {
 	RateLimit  policyconf.RateLimit `yaml:"rate_limit" jsonschema_description:"Requests per second of each task."`
 	Quota      *policyconf.Quota    `yaml:"quota" jsonschema_description:"What each customer may use of a task."`
+	LearnCosts bool                 `yaml:"learn_costs" jsonschema_description:"Each task learns the processor time of calls by customer, and its quota charges it in milliseconds, in place of quota.cost. Needs quota."`
 	Shed       policyconf.Shed      `yaml:"shed" jsonschema_description:"Rejections by criticality under load."`
 	Attempts   policyconf.Attempts  `yaml:"attempts" jsonschema_description:"When rejections say don't retry."`
 	RetryAfter time.Duration        `yaml:"retry_after" jsonschema_description:"The hint of rejections; 0 is 1s."`

@@ -50,6 +50,8 @@ func TestErrorsNameTheLineAndTheField(t *testing.T) {
 		"target":              {small + "    ingress:\n      shed: {load: {targets: {cpu: -1}}}\n", "f.yaml:11: services[0].ingress.shed.load.targets.cpu is -1, must be 0 or more"},
 		"target of the proxy": {small + "    ingress:\n      shed: {load: {targets: {queue: 1s}}}\n", "f.yaml:11: services[0].ingress.shed.load.targets.queue is given, but only the configuration of the proxy has it"},
 		"concurrency":         {small + "    ingress:\n      shed: {min_in_flight: -1}\n", "f.yaml:11: services[0].ingress.shed.min_in_flight is -1, must be 1 to 1000000"},
+		"learned costs":       {small + "    ingress:\n      learn_costs: true\n", "f.yaml:11: services[0].ingress.learn_costs is true, must be false where there are no Customers"},
+		"factor":              {replaced("rate: 10", "cpu_factor: -1"), "f.yaml:5: clients[0].cpu_factor is -1, must be 0"},
 		"customer":            {small + "    ingress:\n      quota: {customers: {a: {weight: -1}}}\n", "f.yaml:11: services[0].ingress.quota.customers.a.weight is -1, must be"},
 		"attempts":            {small + "    ingress:\n      attempts: {share: 1}\n", "f.yaml:11: services[0].ingress.attempts.share is 1, must be below 1"},
 		"no such service":     {replaced("to: db", "to: bd"), `f.yaml:6: clients[0].call.to is "bd", must be the name of a service`},
@@ -152,7 +154,7 @@ func TestBuiltinScenariosComeOutAsTheyClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(all) != 12 {
+	if len(all) != 13 {
 		t.Errorf("%d scenarios", len(all))
 	}
 	for _, s := range all {
