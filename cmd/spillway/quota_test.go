@@ -5,6 +5,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -16,6 +18,10 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/internal/redistest"
 )
 
 // quotaYAML writes a file and returns its name.
@@ -106,5 +112,64 @@ func TestQuotaUsage(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	if status := run(t.Context(), []string{"quota", "--config", quotaYAML(t, ""), "--client-ca=x"}, &stdout, &stderr); status != exitUsage {
 		t.Errorf("--client-ca without a certificate: status %d, %s", status, stderr.String())
+	}
+}
+
+// TestQuotaWithAProxy: a proxy and this command share a quota if both have its domain.
+func TestQuotaWithAProxy(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := l.Addr().String()
+	_, port, _ := net.SplitHostPort(addr)
+	_ = l.Close()
+	redistest.Start(t, "--port", port, "--bind", "127.0.0.1")
+	c, err := config.Parse("proxy.yaml", []byte(`quotas:
+  shared: {domain: proxies, tasks: 2, interval: 1s, redis: {addresses: ["`+addr+`"]}}
+listeners: [{address: "127.0.0.1:0"}]
+clusters:
+- name: web
+  endpoints: ["127.0.0.1:1"]
+  quota: {engine: shared, domain: shop, customers: {mail: {rate: 1000}}, default_limit: {rate: 10}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	set := quotas.New(logger)
+	n, err := set.Prepare(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Commit()
+	defer set.Leave()
+	var stdout, stderr lockedBuffer
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan int, 1)
+	file := quotaYAML(t, "domain: shop\ntasks: 2\ninterval: 1s\ncustomers: {mail: {rate: 1000}}\ndefault_limit: {rate: 10}\nredis: {addresses: [\""+addr+"\"]}\n")
+	go func() {
+		done <- run(ctx, []string{"quota", "--config", file, "--listen=127.0.0.1:0"}, &stdout, &stderr)
+	}()
+	defer func() {
+		stop()
+		<-done
+	}()
+	deadline := time.After(30 * time.Second)
+	ticks := time.NewTicker(20 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		all := set.Stats(time.Now())
+		if all[0].Tasks == 2 {
+			if all[0].ConfigConflict {
+				t.Error("the same limits and interval are a conflict")
+			}
+			return
+		}
+		select {
+		case <-deadline:
+			t.Fatalf("the proxy knows of %d tasks, want itself and the server for Envoys: %s", all[0].Tasks, stderr.String())
+		case <-ticks.C:
+		}
 	}
 }

@@ -13,7 +13,8 @@ type RateLimit struct {
 
 // Quota has the settings of package quota and of its local allocator.
 type Quota struct {
-	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with this domain and this name of the cluster or listener share the limits. Without it the limits apply to one listener of one process."`
+	Engine        string           `yaml:"engine" only:"proxy" jsonschema_description:"Name of an entry of quotas, by which all proxies with the same domain share the limits. Without it the limits apply to one listener of one process."`
+	Domain        string           `yaml:"domain" only:"proxy" jsonschema_description:"Name of the shared quota, with engine: who has the same one shares the quota, such as spillway quota and tasks of a program. It must be 1 to 200 bytes without braces." default:"Empty means the domain of the engine, a slash, and the name of the cluster or listener: shop/web."`
 	Mode          Mode             `yaml:"mode" jsonschema_description:"off, observe or enforce."`
 	BurstSeconds  float64          `yaml:"burst_seconds" sets:"quota.Config.BurstSeconds" jsonschema_description:"How many seconds of its rate an idle customer saves up."`
 	Cost          float64          `yaml:"cost" sets:"quota.Config.Cost" jsonschema_description:"What an admitted request costs."`

@@ -33,6 +33,7 @@ func (c *Config) Check() error {
 
 // check checks all of it.
 func (k *checker) check() {
+	k.shares = make(map[string]string)
 	c := k.config
 	k.mode("mode", c.Mode)
 	k.least("drain_timeout", c.DrainTimeout)
@@ -99,6 +100,7 @@ func portZero(address string, i int) string {
 type checker struct {
 	config *Config
 	errs   strict.Errors
+	shares map[string]string // who shares a quota, by its domain
 }
 
 func (k *checker) failf(field, format string, args ...any) {

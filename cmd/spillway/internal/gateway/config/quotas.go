@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -13,12 +14,17 @@ import (
 const (
 	maxDomain     = 100
 	maxSharedName = 99
-	maxCustomer   = 255 // bytes, as in package fleet
-	maxUnlisted   = 100_000
+	// maxQuotaDomain is the maximum of package board.
+	maxQuotaDomain = 200
+	maxCustomer    = 255 // bytes, as in package fleet
+	maxUnlisted    = 100_000
 )
 
-// SharedDomain returns the domain of the quota of a cluster, or of a listener for MongoDB.
-func SharedDomain(e *Engine, name string) string { return e.Domain + "/" + name }
+// SharedDomain returns the domain of the quota of a cluster, or of a listener for MongoDB: who has the
+// same one shares the quota.
+func SharedDomain(e *Engine, name string, q *Quota) string {
+	return cmp.Or(q.Domain, e.Domain+"/"+name)
+}
 
 // engines checks how quotas are shared.
 func (k *checker) engines() {
@@ -50,6 +56,9 @@ func (k *checker) engines() {
 // shared checks a quota that an engine shares.
 func (k *checker) shared(at, name string, q *Quota) {
 	if q.Engine == "" {
+		if q.Domain != "" {
+			k.failf(at+".domain", "is %.64q, but without engine nothing is shared: leave it out", q.Domain)
+		}
 		return
 	}
 	e, ok := k.config.Quotas[q.Engine]
@@ -63,9 +72,16 @@ func (k *checker) shared(at, name string, q *Quota) {
 	case q.MaxUnlisted > maxUnlisted:
 		k.failf(at+".max_unlisted", "is %d, must be at most %d where an engine shares the quota", q.MaxUnlisted, maxUnlisted)
 		return
-	case len(name) > maxSharedName || strings.ContainsAny(name, "{}"):
-		k.failf(at+".engine", "is given for %.64q, whose name must have at most %d bytes and no braces", name, maxSharedName)
+	case q.Domain == "" && (len(name) > maxSharedName || strings.ContainsAny(name, "{}")):
+		k.failf(at+".engine", "is given for %.64q, whose name must have at most %d bytes and no braces, if there is no domain", name, maxSharedName)
+	case len(q.Domain) > maxQuotaDomain || strings.ContainsAny(q.Domain, "{}"):
+		k.failf(at+".domain", "is %.32q, must be 1 to %d bytes without braces", q.Domain, maxQuotaDomain)
 	}
+	domain := SharedDomain(&e, name, q)
+	if other, ok := k.shares[domain]; ok {
+		k.failf(at+".engine", "shares the quota %.64q, which %.64q shares in this process: give one of them another domain", domain, other)
+	}
+	k.shares[domain] = name
 	for customer := range q.Customers {
 		if customer == "" || len(customer) > maxCustomer {
 			k.failf(at+".customers", "has %.64q, must have names of 1 to %d bytes where an engine shares the quota", customer, maxCustomer)

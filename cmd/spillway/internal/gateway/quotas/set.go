@@ -89,7 +89,7 @@ func (n *Change) add(name string, e *config.Engine, q *config.Quota) error {
 	if err != nil {
 		return fmt.Errorf("quotas %s: %w", q.Engine, err)
 	}
-	domain := config.SharedDomain(e, name)
+	domain := config.SharedDomain(e, name, q)
 	t := &task{name: name, engine: x, config: e.Fleet(q)}
 	for customer := range q.Customers {
 		t.customers = append(t.customers, customer)
@@ -219,7 +219,7 @@ func (s *Set) Share(to *quota.Config, c *config.Config, name string, q *config.Q
 		return
 	}
 	e := c.Quotas[q.Engine]
-	if t := (*s.found.Load())[config.SharedDomain(&e, name)]; t != nil {
+	if t := (*s.found.Load())[config.SharedDomain(&e, name, q)]; t != nil {
 		to.Allocator = t.fleet
 	}
 }
