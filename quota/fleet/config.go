@@ -54,10 +54,19 @@ type Config struct {
 	Grace time.Duration
 
 	// MaxUnlisted is how many customers that are not in Limits.Customers a task reports
-	// by name. What comes on top is one customer, with the name "". Zero means 1000,
-	// negative means none; it must be at most 100000.
+	// by name. What comes on top is one customer, with the name "". Each one takes about 0.8 kB
+	// of memory, and 2 kB with Limits.Capacity or Limits.UnlistedTotal, where each one is in each report. A client that
+	// invents names has up to Limits.DefaultLimit for each. Zero means 1000, negative means none; it must be at
+	// most 100000, and at most 20000 with Capacity or UnlistedTotal.
 	MaxUnlisted int
 }
+
+const (
+	maxUnlisted = 100_000
+	// maxUnlistedShared is the same where each customer with demand is in each report: with more, a leader may take
+	// longer than two intervals, and then publishes nothing.
+	maxUnlistedShared = 20_000
+)
 
 // settings is a Config with defaults, and what follows from it.
 type settings struct {
@@ -134,8 +143,10 @@ func (c *Config) validate() error {
 		return bad("Hold", c.Hold, "5 intervals (%v) to 10m", 5*c.Interval)
 	case c.Grace <= c.Hold || c.Grace > time.Hour:
 		return bad("Grace", c.Grace, "above Hold (%v) and at most 1h", c.Hold)
-	case c.MaxUnlisted > 1e5:
-		return bad("MaxUnlisted", c.MaxUnlisted, "at most 100000, or negative for none")
+	case c.MaxUnlisted > maxUnlisted:
+		return bad("MaxUnlisted", c.MaxUnlisted, "at most %d, or negative for none", maxUnlisted)
+	case c.MaxUnlisted > maxUnlistedShared && (c.Limits.Capacity > 0 || c.Limits.UnlistedTotal.Rate > 0):
+		return bad("MaxUnlisted", c.MaxUnlisted, "at most %d with Capacity or UnlistedTotal, or negative for none", maxUnlistedShared)
 	}
 	for name := range c.Limits.Customers {
 		if name == "" || len(name) > maxName {

@@ -36,6 +36,8 @@ func TestConfigOutOfRangeNamesTheField(t *testing.T) {
 		"Hold":             {Hold: time.Millisecond},
 		"Grace":            {Grace: time.Second},
 		"MaxUnlisted":      {MaxUnlisted: 1e6},
+		"at most 20000":    {MaxUnlisted: 20001, Limits: quota.LocalConfig{Capacity: 1}},
+		"with Capacity or": {MaxUnlisted: 20001, Limits: quota.LocalConfig{UnlistedTotal: quota.Limit{Rate: 1}}},
 		"Task":             {Task: strings.Repeat("x", 300)},
 		"Limits.Customers": {Limits: customers("", quota.Limit{})},
 		"1 to 255 bytes":   {Limits: customers(strings.Repeat("x", 300), quota.Limit{})},

@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +142,51 @@ func TestStaleBoardLeavesTheFallback(t *testing.T) {
 	}
 	if g.Rate > 50.001 || g.Rate < 49.999 {
 		t.Errorf("without a new word for 11 s the grant is %v, want limit/Tasks, 50", g.Rate)
+	}
+}
+
+// A client that invents names gets no more than DefaultLimit for MaxUnlisted names and the name "". It
+// costs customers that were there before nothing.
+func TestInventedNamesCostOthersNothing(t *testing.T) {
+	const names, rate, seconds = 100, 10, 20
+	f, err := New(Config{Tasks: 1, MaxUnlisted: names, Limits: quota.LocalConfig{DefaultLimit: quota.Limit{Rate: rate}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := quota.New(quota.Config{Allocator: f, MaxUnlisted: names})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := t0
+	board := NewMemory(func() time.Time { return at })
+	admit := func(customer string) float64 {
+		if _, err := gate.Admit(at, spillway.Call{Customer: customer}); err != nil {
+			return 0
+		}
+		return 1
+	}
+	invented, honest, asked := 0., 0., 0.
+	for step := range seconds * 20 { // of 50 ms
+		at = at.Add(50 * ms)
+		if step%4 == 0 {
+			_ = f.Sync(context.Background(), at, board)
+			for c := range 20 { // 5 calls per second each
+				asked++
+				honest += admit(fmt.Sprint("honest-", c))
+			}
+		}
+		for n := range 50 { // 1000 names per second
+			invented += admit(fmt.Sprint("invented-", step*50+n))
+		}
+	}
+	if honest < 0.98*asked {
+		t.Errorf("%v of %v calls of honest customers are admitted", honest, asked)
+	}
+	if most := float64((names + 1) * rate * (seconds + 1)); invented > most {
+		t.Errorf("%v calls under invented names are admitted, want at most %v", invented, most)
+	}
+	if s := f.Stats(at); s.Customers > names+1 {
+		t.Errorf("%d customers are reported, want at most %d", s.Customers, names+1)
 	}
 }
 
