@@ -57,6 +57,33 @@ func BenchmarkRefused(b *testing.B) {
 	}
 }
 
+// BenchmarkRefusedMost is BenchmarkRefused for a backend that accepts one call of a hundred: each
+// decision needs a random number.
+func BenchmarkRefusedMost(b *testing.B) {
+	th := must(b, throttle.Config{})
+	now := time.Now() // with a monotonic reading, as in production
+	served := 0
+	for i := range 20_000 {
+		now = now.Add(100 * time.Microsecond)
+		ticket, err := th.Admit(now, spillway.Call{})
+		switch {
+		case err != nil:
+		case served < i/100:
+			served++
+			ticket.Settle(now, spillway.OutcomeServed)
+		default:
+			ticket.Settle(now, spillway.OutcomeOverloaded)
+		}
+	}
+	if p := th.Stats(now)[spillway.Critical.Index()].Probability; p < 0.9 || p == 1 {
+		b.Fatalf("a call is rejected with the probability %v, want 0.9 or more, and less than 1", p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = th.Admit(now, spillway.Call{})
+	}
+}
+
 func BenchmarkRefusedParallel(b *testing.B) {
 	th := must(b, throttle.Config{Rand: func() float64 { return 0 }})
 	now := refusing(th)

@@ -128,9 +128,15 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 	c := &t.classes[call.Criticality.Index()]
 	at := t.clock.read(now)
 	if p := c.probability(); p >= 0 {
-		u := (*t.rand.Load())()
+		var u float64 // below 1, whatever is drawn
+		if p < 1 {
+			u = (*t.rand.Load())()
+		}
 		if c.reject(at, p, u) {
 			return spillway.Ticket{}, c.refusal.Load()
+		}
+		if p == 1 { // admit may find a lower one
+			u = (*t.rand.Load())()
 		}
 		if p = c.admit(at, u); p > 0 {
 			return spillway.Ticket{}, rejections[call.Criticality.Index()].At(100 * p)
