@@ -10,11 +10,14 @@ require (
 	github.com/go-kratos/aegis v0.2.0
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/seed90641741/spillway v0.1.0
+	github.com/seed90641741/spillway/spillgrpc v0.1.0
 	github.com/zeromicro/go-zero v1.10.3
 	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sync v0.24.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/time v0.16.0
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
 )
 
 require (
@@ -37,6 +40,11 @@ require (
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/trace v1.47.0 // indirect
 	go.uber.org/automaxprocs v1.6.0 // indirect
+	golang.org/x/net v0.60.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20261019180522-ce908d29299b // indirect
 )
 
 replace github.com/seed90641741/spillway => ..
+
+replace github.com/seed90641741/spillway/spillgrpc => ../spillgrpc

@@ -88,6 +88,9 @@ func (b *backendCommand) serve(in io.Reader, out io.Writer) error {
 	if b.SlowAccept > 0 {
 		ln = &slowListener{ln, b.SlowAccept}
 	}
+	if w.grpc {
+		return f.serveGRPC(ln, worker(b.Kind, b.Rounds), b.Reject)
+	}
 	return f.serve(s, ln, b.handler(), b.Reject)
 }
 

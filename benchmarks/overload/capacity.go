@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -26,7 +25,7 @@ const (
 type pace struct {
 	perSecond float64
 	cpu       time.Duration // of the server, for each call
-	served    int64         // calls that were answered where rejections are measured
+	others    int64         // calls that were served where rejections are measured, or lost
 }
 
 // capacity measures a new server with nothing before the handler, and sets the rounds
@@ -60,26 +59,35 @@ func (b *backendCommand) rejection(ctx context.Context, cpus *machine.Affinity, 
 	return rate.cpu, err
 }
 
-// mostServed is the share of calls that may be served where rejections are measured. The first ones
-// are: the server has not measured its load yet.
-const mostServed = 0.01
+// mostOthers is the share of calls that may end otherwise. Where rejections are measured the first
+// ones are served: the server has not measured its load yet.
+const mostOthers = 0.01
+
+// rejectionTimeout is that of calls which are to be rejected: about as short as in a trial. A grpc
+// server keeps a timer of each call that is rejected at its head, and [spillgrpc.Server] rejects
+// fewer there if these last for long.
+const rejectionTimeout = time.Second
 
 // pace returns the medians of several slices: other processes make them differ. Other
 // outcomes than the given one are an error.
 func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
-	if _, err := p.closedLoop(ctx, warmUp, want); err != nil {
+	timeout := startTimeout
+	if want != good {
+		timeout = rejectionTimeout
+	}
+	if _, err := p.closedLoop(ctx, warmUp, timeout, want); err != nil {
 		return pace{}, err
 	}
 	rates, costs := make([]float64, slicesOf), make([]time.Duration, slicesOf)
 	for i := range slicesOf {
-		one, err := p.closedLoop(ctx, slice, want)
+		one, err := p.closedLoop(ctx, slice, timeout, want)
 		if err != nil {
 			return pace{}, err
 		}
-		if n := one.perSecond * slice.Seconds(); float64(one.served) > mostServed*n {
-			return pace{}, fmt.Errorf("measuring rejections: %d calls were served, and %.0f rejected", one.served, n)
+		if n := one.perSecond * slice.Seconds(); float64(one.others) > mostOthers*n {
+			return pace{}, fmt.Errorf("measuring the server: %d calls ended in another way than %.0f others", one.others, n)
 		}
 		rates[i], costs[i] = one.perSecond, one.cpu
 	}
@@ -89,26 +97,28 @@ func (p *process) pace(ctx context.Context, want outcome) (pace, error) {
 }
 
 // closedLoop calls the server for d with a few workers. Each sends when its last call
-// was answered. Outcomes other than good and the given one are an error.
-func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome) (pace, error) {
+// was answered, or within timeout. Outcomes other than good, lost and the given one are an error.
+func (p *process) closedLoop(ctx context.Context, d, timeout time.Duration, want outcome) (pace, error) {
 	var workers sync.WaitGroup
-	var answered, served atomic.Int64
+	var answered, others atomic.Int64
 	var failure atomic.Pointer[error]
 	start, before := time.Now(), p.used()
 	for range closedWorkers {
 		workers.Go(func() {
-			transport := p.wire.transport(1, p.roots)
-			defer transport.CloseIdleConnections()
-			client := &http.Client{Transport: transport, Timeout: startTimeout}
+			c, err := p.caller(1, false)
+			if err != nil {
+				failure.Store(&err)
+				return
+			}
+			defer c.close()
 			for ctx.Err() == nil && time.Since(start) < d {
-				status, err := p.wire.send(ctx, client, p.url, spillway.Critical)
-				switch outcomeOf(status, err) {
+				switch o, err := callFor(ctx, c, timeout); o {
 				case want:
 					answered.Add(1)
-				case good:
-					served.Add(1)
+				case good, lost:
+					others.Add(1)
 				default:
-					failure.Store(new(fmt.Errorf("status %d: %w", status, cmp.Or(err, errors.New("no error")))))
+					failure.Store(new(cmp.Or(err, errors.New("a call was rejected"))))
 					return
 				}
 			}
@@ -123,8 +133,15 @@ func (p *process) closedLoop(ctx context.Context, d time.Duration, want outcome)
 		return pace{}, fmt.Errorf("measuring the server: %w", *err)
 	}
 	n := answered.Load()
-	if n+served.Load() == 0 {
+	if n+others.Load() == 0 {
 		return pace{}, errors.New("measuring the server: no answer in time")
 	}
-	return pace{float64(n) / took, used / time.Duration(max(1, n)), served.Load()}, nil
+	return pace{float64(n) / took, used / time.Duration(max(1, n)), others.Load()}, nil
+}
+
+// callFor makes a call that may take that long.
+func callFor(ctx context.Context, c caller, timeout time.Duration) (outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	return c.call(ctx, spillway.Critical)
 }

@@ -32,6 +32,8 @@ type front struct {
 	decrypted bool
 	// inHandler rejects in spillhttp.Handler alone, as where another program owns the listener.
 	inHandler bool
+	// clients says that the clients use Spillway, too, with its defaults.
+	clients bool
 	// limited resets connections above connectionLimit before their TLS handshake.
 	limited bool
 }
@@ -60,16 +62,21 @@ var fronts = []front{
 		return limiting(bbr.NewLimiter(), next)
 	}},
 	{name: frontSpillway, spillway: true},
+	{name: "spillway-both", spillway: true, clients: true},
 	{name: "spillway-handler", spillway: true, inHandler: true},
 	{name: "spillway-decrypted", spillway: true, decrypted: true},
 	{name: "spillway-connections", spillway: true, limited: true},
 }
 
-// rejects reports whether the front can be asked to reject every call.
-func (f *front) rejects() bool { return f.spillway || f.name == frontNone }
+// rejects reports whether the front can be asked to reject every call. Clients that use
+// Spillway would soon send none.
+func (f *front) rejects() bool { return f.spillway && !f.clients || f.name == frontNone }
 
 // suits reports whether the front makes a difference on w.
 func (f *front) suits(w wire) bool {
+	if w.grpc && (f.wrap != nil || f.inHandler) {
+		return false
+	}
 	return (!f.decrypted || w.tls && !w.http2) && (!f.inHandler || !w.tls) && (!f.limited || w.fresh)
 }
 
@@ -91,16 +98,22 @@ func (f *front) serve(s *http.Server, ln net.Listener, next http.Handler, reject
 	return s.Serve(ln)
 }
 
-// serveSpillway uses the defaults but for one thing: the server is an internal one, so that it
-// believes what calls say of their criticality.
-func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
+// protection has the defaults but for one thing: the server is an internal one, so that it
+// believes what calls say of their criticality. If reject is set, it rejects every call.
+func protection(reject bool) (*ingress.Server, error) {
 	config := ingress.Config{Trust: ingress.Trust{Boundary: ingress.Internal, DefaultMax: spillway.CriticalPlus}}
-	open := connectionLimit
 	if reject {
 		config.Load.Signals = []load.Signal{{Name: "always overloaded", Read: func() float64 { return 2 }}}
+	}
+	return ingress.New(config)
+}
+
+func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
+	open := connectionLimit
+	if reject {
 		open = 0
 	}
-	server, err := ingress.New(config)
+	server, err := protection(reject)
 	if err != nil {
 		return err
 	}

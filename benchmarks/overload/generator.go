@@ -2,13 +2,9 @@ package main
 
 import (
 	"context"
-	"errors"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -63,9 +59,7 @@ const maxOpenCalls = 1 << 14
 
 // A generator sends calls at their intended times, open loop: it never waits for an answer.
 type generator struct {
-	client   *http.Client
-	wire     wire
-	url      string
+	caller   caller
 	deadline time.Duration
 	start    time.Time
 	open     atomic.Int64
@@ -101,27 +95,10 @@ func (g *generator) send(ctx context.Context, c *call) {
 		defer g.open.Add(-1)
 		ctx, cancel := context.WithTimeout(ctx, g.deadline)
 		defer cancel()
-		status, err := g.wire.send(ctx, g.client, g.url, c.class)
+		c.outcome, _ = g.caller.call(ctx, c.class)
 		c.done = time.Since(g.start)
-		c.outcome = outcomeOf(status, err)
 		if c.outcome == good && c.latency() > g.deadline {
 			c.outcome = late
 		}
 	})
-}
-
-func outcomeOf(status int, err error) outcome {
-	switch {
-	case err == nil && status >= 200 && status <= 299:
-		return good
-	case err == nil && (status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests):
-		return rejected
-	case err == nil:
-		return failed
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return lost
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, syscall.EPIPE):
-		return reset
-	}
-	return failed
 }

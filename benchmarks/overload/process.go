@@ -20,7 +20,7 @@ const startTimeout = 20 * time.Second
 
 // A process is a backend in a child process.
 type process struct {
-	url    string
+	addr   string
 	wire   wire
 	rounds int
 	roots  *x509.CertPool
@@ -76,7 +76,7 @@ func (p *process) hear(ctx context.Context, out io.Reader) error {
 		close(p.gone)
 	}()
 	if err == nil {
-		p.url, p.rounds = p.wire.scheme()+"://"+h.Addr+"/", h.Rounds
+		p.addr, p.rounds = h.Addr, h.Rounds
 		p.roots, err = rootsOf(h.Certificate)
 	}
 	if err == nil {

@@ -16,9 +16,9 @@ import (
 
 // runCommand has the flags of a run. The parser calls its Validate.
 type runCommand struct {
-	Fronts     []string      `default:"none,static,failsafe-go,go-zero,aegis,spillway" placeholder:"NAME" help:"Fronts of the handler, one row each (default ${default}; also spillway-handler, spillway-decrypted, spillway-connections)."`
+	Fronts     []string      `default:"none,static,failsafe-go,go-zero,aegis,spillway" placeholder:"NAME" help:"Fronts of the handler, one row each (default ${default}; also spillway-both, spillway-handler, spillway-decrypted, spillway-connections)."`
 	Backends   []string      `default:"cpu,mixed,blocking" placeholder:"KIND" help:"What a call does, one table each (default ${default})."`
-	Wires      []string      `default:"http1" placeholder:"NAME" help:"How calls reach the server, one table each: http1, http1-body, http2, tls-http1, tls-http2, http1-new, tls-http1-new (default ${default})."`
+	Wires      []string      `default:"http1" placeholder:"NAME" help:"How calls reach the server, one table each: http1, http1-body, http2, grpc, tls-http1, tls-http2, http1-new, tls-http1-new (default ${default})."`
 	Loads      []float64     `default:"0.9,1.1,2,5,10" placeholder:"X" help:"Loads, in capacities of the server with nothing before it, one column each (default ${default})."`
 	Procs      int           `default:"1" placeholder:"N" help:"Processors of the server (default ${default})."`
 	Step       time.Duration `default:"3s" placeholder:"DURATION" help:"How long each load is measured (default ${default})."`

@@ -74,7 +74,7 @@ func TestFrontsOfRealServers(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.stop()
-			got, err := p.closedLoop(t.Context(), 50*time.Millisecond, rejected) // how many depends on the machine
+			got, err := p.closedLoop(t.Context(), 50*time.Millisecond, startTimeout, rejected) // how many depends on the machine
 			if err != nil {
 				t.Errorf("%+v, %v", got, err)
 			}
@@ -103,6 +103,35 @@ func TestTrial(t *testing.T) {
 	}
 }
 
+// Clients that use Spillway reject calls on each wire that the server would reject.
+func TestClientsReject(t *testing.T) {
+	for _, wire := range []string{"http1", "http2", "grpc"} {
+		t.Run(wire, func(t *testing.T) {
+			b := backendCommand{Kind: kindCPU, Wire: wire, Front: frontSpillway, Rounds: 1, Procs: 1, Reject: true}
+			p, err := b.start(t.Context(), new(machine.Affinity), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.stop()
+			c, err := p.caller(4, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.close()
+			for range 1000 {
+				o, err := callFor(t.Context(), c, startTimeout)
+				if o != good && o != rejected {
+					t.Fatalf("outcome %d: %v", o, err)
+				}
+				if rejectedHere(err) {
+					return
+				}
+			}
+			t.Error("the client has sent all of 1000 calls to a server that rejects them")
+		})
+	}
+}
+
 // A server answers on each wire.
 func TestWires(t *testing.T) {
 	for _, w := range wires {
@@ -113,7 +142,7 @@ func TestWires(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer p.stop()
-			if got, err := p.closedLoop(t.Context(), 50*time.Millisecond, good); err != nil || got.perSecond <= 0 {
+			if got, err := p.closedLoop(t.Context(), 50*time.Millisecond, startTimeout, good); err != nil || got.perSecond <= 0 {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
@@ -140,11 +169,11 @@ func TestRejectsAll(t *testing.T) {
 				}
 				var got pace
 				for range 100 { // the first calls may be served
-					if got, err = p.closedLoop(t.Context(), 20*time.Millisecond, want); err != nil || got.perSecond > 0 && got.served == 0 {
+					if got, err = p.closedLoop(t.Context(), 20*time.Millisecond, startTimeout, want); err != nil || got.perSecond > 0 && got.others == 0 {
 						break
 					}
 				}
-				if err != nil || got.served > 0 || got.cpu <= 0 && runtime.GOOS == "linux" {
+				if err != nil || got.others > 0 || got.cpu <= 0 && runtime.GOOS == "linux" {
 					t.Errorf("%+v, %v", got, err)
 				}
 			})

@@ -22,6 +22,7 @@ func (r *Result) writeTables(w io.Writer) error {
 	for _, t := range r.tables() {
 		t.write(&b)
 	}
+	r.writeClasses(&b)
 	r.writeCosts(&b)
 	_, err := io.WriteString(w, b.String())
 	return err

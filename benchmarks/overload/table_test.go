@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
 )
 
 // sample is a Result with everything that a table can show.
@@ -103,6 +106,40 @@ func TestRowsAreInOrder(t *testing.T) {
 	}
 	if strings.Join(got, " ") != "none static go-zero spillway" {
 		t.Errorf("%v", got)
+	}
+}
+
+// The table of classes has the overloads of the fronts that read the class of a call.
+func TestClasses(t *testing.T) {
+	x := trial{capacity: 100, load: []stretch{{load: 0.5, length: 10 * time.Second}, {load: 2, length: 100 * time.Second}}}
+	calls := each(110*time.Second, func(time.Duration) outcome { return good })
+	for i := range calls {
+		calls[i].class = []spillway.Criticality{spillway.CriticalPlus, spillway.Critical, spillway.Sheddable, spillway.Sheddable}[i%4]
+		if i%4 == 1 && i%16 != 1 {
+			calls[i].outcome = rejected
+		}
+	}
+	steps := x.summarize(calls, nil).steps
+	r := Result{Rows: []Row{
+		{Backend: kindCPU, Wire: "grpc", Front: frontSpillway, Steps: steps},
+		{Backend: kindCPU, Wire: "grpc", Front: frontNone, Steps: steps},
+	}}
+	var got strings.Builder
+	r.writeClasses(&got)
+	want := `
+| wire | backend | front | load | CRITICAL_PLUS | CRITICAL | SHEDDABLE_PLUS | SHEDDABLE |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+| grpc | cpu | spillway | 2 C | 100.0 (5.0/5.0) | 25.0 (5.0/ ) | 0.0 ( / ) | 100.0 (5.0/5.0) |
+`
+	_, rows, _ := strings.Cut(got.String(), "choose --step=5s.\n")
+	if fields(rows) != fields(want) {
+		t.Errorf("got\n%s\nwant\n%s", rows, want)
+	}
+	aligned(t, got.String())
+	got.Reset()
+	(&Result{Rows: r.Rows[1:]}).writeClasses(&got)
+	if got.Len() > 0 {
+		t.Errorf("without a front that reads the class: %q", got.String())
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net/http"
 	"slices"
 	"time"
 
@@ -49,10 +48,14 @@ func (t *trial) run(ctx context.Context, cpus *machine.Affinity) (*outcomes, err
 	ctx, unwatch := p.watch(ctx)
 	defer unwatch()
 	deadline := deadlineOf(t.backend.Kind)
-	below := p.wire.transport(connections(t.capacity, deadline), p.roots)
-	defer below.CloseIdleConnections()
+	f, _ := frontNamed(t.backend.Front)
+	c, err := p.caller(connections(t.capacity, deadline), f.clients)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
 	calls := schedule(t.seed, t.load, t.capacity)
-	g := &generator{client: &http.Client{Transport: below}, wire: p.wire, url: p.url, deadline: deadline}
+	g := &generator{caller: c, deadline: deadline}
 	pressure := machine.Pressure()
 	if err := g.run(ctx, calls); err != nil {
 		return nil, err
@@ -91,6 +94,8 @@ type Step struct {
 	// ReadyS is how long after its beginning, settled or not, the server had come to what
 	// it can do; null: not in this stretch.
 	ReadyS *float64 `json:"ready_s"`
+	// Classes has the calls of each class, the most critical first.
+	Classes []ClassStep `json:"classes"`
 }
 
 // A server in overload does what it can once it answers half of its capacity in time in each
@@ -139,10 +144,8 @@ func (s stretch) sum(calls []call, capacity float64) Step {
 		}
 	}
 	step.GoodputRatio = float64(step.Good) / step.Seconds / capacity
-	step.P50MS = quantile(latencies, 0.5)
-	if len(latencies) >= samplesP99 {
-		step.P99MS = quantile(latencies, 0.99)
-	}
+	step.P50MS, step.P99MS = middleAndTail(latencies)
+	step.Classes = byClass(calls)
 	return step
 }
 
@@ -207,6 +210,15 @@ func recovery(calls []call, start, end time.Duration) *float64 {
 		}
 	}
 	return nil
+}
+
+// middleAndTail returns the p50, and the p99 of enough samples. It sorts them.
+func middleAndTail(samples []time.Duration) (p50, p99 *float64) {
+	p50 = quantile(samples, 0.5)
+	if len(samples) >= samplesP99 {
+		p99 = quantile(samples, 0.99)
+	}
+	return p50, p99
 }
 
 // quantile returns the smallest sample that at least the share q of all samples do not

@@ -9,6 +9,12 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/seed90641741/spillway"
 )
 
 // Arrivals are a Poisson process, the same for the same seed.
@@ -51,9 +57,34 @@ func TestOutcomes(t *testing.T) {
 		{0, io.EOF, reset},
 		{0, context.DeadlineExceeded, lost},
 		{0, errors.New("no such host"), failed},
+		{0, fmt.Errorf("not sent: %w", &spillway.RejectedError{}), rejected},
 	} {
 		if got := outcomeOf(row.status, row.err); got != row.want {
 			t.Errorf("status %d, error %v: outcome %d, want %d", row.status, row.err, got, row.want)
+		}
+	}
+}
+
+// A server that rejects gives details; a channel without a connection does not.
+func TestOutcomesOfGRPC(t *testing.T) {
+	busy, err := status.New(codes.Unavailable, "overloaded").WithDetails(new(emptypb.Empty))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		err  error
+		want outcome
+	}{
+		{nil, good},
+		{busy.Err(), rejected},
+		{status.Error(codes.ResourceExhausted, "rejected"), rejected},
+		{status.Error(codes.Unavailable, "connection closed"), reset},
+		{status.Error(codes.DeadlineExceeded, "too late"), lost},
+		{status.Error(codes.Canceled, "left"), lost},
+		{status.Error(codes.Internal, "broken"), failed},
+	} {
+		if got := outcomeOfGRPC(row.err); got != row.want {
+			t.Errorf("%v: outcome %d, want %d", row.err, got, row.want)
 		}
 	}
 }

@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"io"
 	"net/http"
 	"time"
-
-	"github.com/seed90641741/spillway"
 )
 
 // A wire is how calls reach the server.
@@ -18,6 +13,7 @@ type wire struct {
 	about string
 	tls   bool // TLS 1.3
 	http2 bool
+	grpc  bool // by grpc-go, and not net/http
 	fresh bool // a new connection for each call; with TLS a whole handshake, no resumption
 	body  int  // bytes that a call sends, which the server reads before its work
 }
@@ -27,6 +23,7 @@ var wires = []wire{
 	{name: "http1", about: "HTTP/1.1"},
 	{name: "http1-body", about: "HTTP/1.1, with a body of 4 kB", body: 4096},
 	{name: "http2", about: "HTTP/2 without TLS", http2: true},
+	{name: "grpc", about: "gRPC without TLS, over one connection", grpc: true},
 	{name: "tls-http1", about: "HTTP/1.1 over TLS 1.3", tls: true},
 	{name: "tls-http2", about: "HTTP/2 over TLS 1.3", tls: true, http2: true},
 	{name: "http1-new", about: "HTTP/1.1, a new connection for each call", fresh: true},
@@ -85,27 +82,4 @@ func (w wire) transport(conns int, roots *x509.CertPool) *http.Transport {
 		t.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots}
 	}
 	return t
-}
-
-// payload is what bodies are made of.
-var payload [1 << 12]byte
-
-// send makes one call, and returns the status of its answer once the body was read.
-func (w wire) send(ctx context.Context, client *http.Client, url string, class spillway.Criticality) (status int, err error) {
-	method, body := http.MethodGet, io.Reader(http.NoBody)
-	if w.body > 0 {
-		method, body = http.MethodPost, bytes.NewReader(payload[:w.body])
-	}
-	req, err := http.NewRequestWithContext(ctx, method, url, body)
-	if err != nil {
-		return 0, err
-	}
-	req.Header.Set("X-Request-Criticality", class.String())
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	defer resp.Body.Close()
-	_, err = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, err
 }
