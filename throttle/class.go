@@ -25,6 +25,10 @@ const noLimit = -1
 // many a load that falls is seen later; both by some milliseconds' calls.
 const enough = 25
 
+// shortest is the shortest time in which a rate is measured. It counts above 25,000 calls per
+// second: with less, rejections would often take the lock; with more, a load that falls is seen later.
+const shortest = time.Millisecond
+
 // class is the throttle of one criticality.
 type class struct {
 	// What Admit reads without the lock. Written with the lock held.
@@ -224,7 +228,7 @@ func (c *class) start(at time.Duration) {
 	c.begin.Store(int64(at))
 	c.period = c.cfg.quarter()
 	if c.rate > 0 {
-		c.period = min(c.period, time.Duration(enough*float64(time.Second)/c.rate))
+		c.period = min(c.period, max(shortest, time.Duration(enough*float64(time.Second)/c.rate)))
 	}
 	if due := c.asked + c.cfg.ProbeInterval - at; c.limiter.phase == silent && due > 0 {
 		c.period = min(c.period, due)
