@@ -22,7 +22,9 @@ const grpcMethod = "/overload.Server/Work"
 type grpcWork func(context.Context) bool
 
 // answer is a unary method without a generated stub.
-func (w grpcWork) answer(_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+func (w grpcWork) answer( //nolint:revive // the order of grpc
+	_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor,
+) (any, error) {
 	request := new(emptypb.Empty)
 	if err := decode(request); err != nil {
 		return nil, err
