@@ -10,9 +10,12 @@ import (
 // KeySeparator separates the cluster from the rest of a limit key.
 const KeySeparator = ": "
 
-// LimitKey returns the key of the route's concurrency limit: the cluster, and the host, path
-// and methods of the route. Clients cannot make up keys: there is at most one for each route.
+// LimitKey returns the key of the route's concurrency limit: the cluster, and the key of the
+// route, by default its host, path and methods. Clients cannot make up keys: there is at most one for each route.
 func (r *Route) LimitKey() string {
+	if r.Key != "" {
+		return r.Cluster + KeySeparator + r.Key
+	}
 	key := r.Cluster + KeySeparator + r.Host + r.Path
 	if len(r.Methods) > 0 {
 		key += " " + strings.Join(r.Methods, ",")
