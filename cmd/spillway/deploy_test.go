@@ -9,7 +9,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -170,19 +169,6 @@ func ofProxy(expression string) bool {
 	})
 }
 
-// TestRules runs the unit tests of the alerts.
-func TestRules(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("promtool is not installed: it comes with Prometheus (Debian: the package prometheus)")
-	}
-	c := exec.Command(promtool, "test", "rules", "alerts_test.yaml")
-	c.Dir = filepath.Join("..", "..", "deploy")
-	if out, err := c.CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
-	}
-}
-
 // TestDashboard checks all expressions, and that each metric is on the dashboard.
 func TestDashboard(t *testing.T) {
 	text := deployed(t, "grafana.json")
@@ -284,22 +270,9 @@ func TestKubernetes(t *testing.T) {
 	}
 }
 
-func TestUnit(t *testing.T) {
+func TestFile(t *testing.T) {
 	if _, err := config.Parse("spillway.yaml", deployed(t, "spillway.yaml")); err != nil {
 		t.Error(err)
-	}
-	analyze, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("there is no systemd-analyze")
-	}
-	// With the program where it is.
-	unit := filepath.Join(t.TempDir(), "spillway.service")
-	text := strings.ReplaceAll(string(deployed(t, "spillway.service")), "/usr/local/bin/spillway", program)
-	if err := os.WriteFile(unit, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(analyze, "verify", unit).CombinedOutput(); err != nil {
-		t.Errorf("%v: %s", err, out)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,6 +25,92 @@ import (
 )
 
 const deployed = "../../deploy"
+
+// A file has a program that reads it.
+type file struct {
+	tool  string                 // a program that must be installed; empty: none
+	check func(dir string) error // reads the file in a directory that has all of them
+	wrong [][2]string            // replacements in the file that check must reject
+}
+
+// files has each file of the directory, except the ones that cmd/spillway reads and tests.
+var files = map[string]file{
+	"Dockerfile": {check: dockerfile, wrong: [][2]string{{"USER ", "USR "}, {"FROM scratch", "FROM debian"}}},
+	"kubernetes.yaml": {check: kubernetes, wrong: [][2]string{
+		{"restartPolicy: Always", "restartpolicy: Always"}, {"replicas: 2", "replicas: two"}, {"kind: Service\n", "kind: Servise\n"},
+	}},
+	"kustomization.yaml": {check: kustomization, wrong: [][2]string{{"resources:", "resource:"}, {"- kubernetes.yaml", "- kubernetes.yml"}}},
+	"alerts.yaml":        {tool: "promtool", check: alerts, wrong: [][2]string{{"for: 5m", "for: five"}, {"sum by (job, cluster)", "sum of (job, cluster)"}}},
+	"alerts_test.yaml":   {tool: "promtool", check: alertsTest, wrong: [][2]string{{"rule_files:", "files:"}, {"exp_alerts:", "expected:"}}},
+	"grafana.json": {tool: "promtool", check: grafana, wrong: [][2]string{
+		{"$__rate_interval]))", "$__rate_interval])"}, {`job=~\"$job\"`, `job=~\"$task\"`}, {`"x": 6,`, `"x": 5,`}, {`"id": 2,`, `"id": 1,`}, {`"type": "stat"`, `"type": "stats"`},
+	}},
+	"spillway.service": {tool: "systemd-analyze", check: unit, wrong: [][2]string{
+		{"ProtectClock=yes", "ProtectsClock=yes"}, {"\nType=exec", "\nType=exek"}, {"ExecStart=/", "ExecStart="}, {"UMask=0077", "UMask=private"},
+	}},
+}
+
+// inProgram is how a test of cmd/spillway reads a file.
+const inProgram = `deployed(t, %q)`
+
+// TestFiles checks each file with the program that reads it, and that this program notices mistakes.
+func TestFiles(t *testing.T) {
+	entries, err := os.ReadDir(deployed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile("../../cmd/spillway/deploy_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boards, err := os.ReadFile("../../cmd/spillway/board_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, e := range entries {
+		f, ok := files[e.Name()]
+		if !ok {
+			if read := fmt.Sprintf(inProgram, e.Name()); !strings.Contains(string(tests)+string(boards), read) {
+				t.Errorf("no program validates %s: add it to files, or read it in a test of cmd/spillway with %s", e.Name(), read)
+			}
+			continue
+		}
+		found++
+		t.Run(e.Name(), func(t *testing.T) { f.test(t, e.Name()) })
+	}
+	if found != len(files) {
+		t.Errorf("%d files of %d exist", found, len(files))
+	}
+}
+
+func (f file) test(t *testing.T, name string) {
+	if f.tool != "" {
+		if _, err := exec.LookPath(f.tool); err != nil {
+			t.Skipf("%s is not installed", f.tool)
+		}
+	}
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(deployed)); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.check(dir); err != nil {
+		t.Error(err)
+	}
+	text := read(t, name)
+	for _, wrong := range f.wrong {
+		bad := bytes.Replace(text, []byte(wrong[0]), []byte(wrong[1]), 1)
+		if bytes.Equal(bad, text) {
+			t.Errorf("there is no %q", wrong[0])
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if f.check(dir) == nil {
+			t.Errorf("%q was accepted", wrong[1])
+		}
+	}
+}
 
 // objects decodes manifests as the API server does in strict mode: a field that a kind
 // does not have, or has twice, is an error.
@@ -58,37 +146,42 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-func TestKubernetes(t *testing.T) {
-	text := read(t, "kubernetes.yaml")
-	all, err := objects(text)
-	if err != nil || len(all) != 3 {
-		t.Errorf("%d objects: %v", len(all), err)
+// kubernetes decodes the manifest as the API server does.
+func kubernetes(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "kubernetes.yaml"))
+	if err != nil {
+		return err
 	}
-	for _, wrong := range [][2]string{{"restartPolicy: Always", "restartpolicy: Always"}, {"replicas: 2", "replicas: two"}, {"kind: Service\n", "kind: Servise\n"}} {
-		bad := bytes.Replace(text, []byte(wrong[0]), []byte(wrong[1]), 1)
-		if _, err := objects(bad); err == nil || bytes.Equal(bad, text) {
-			t.Errorf("%q was accepted", wrong[1])
-		}
-	}
+	return threeObjects(text)
 }
 
-// TestKustomize builds the base as kubectl kustomize does, and an overlay of it.
-func TestKustomize(t *testing.T) {
-	build := func(dir string) []byte {
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text, err := built.AsYaml()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all, err := objects(text); err != nil || len(all) != 3 {
-			t.Errorf("%s: %d objects: %v", dir, len(all), err)
-		}
-		return text
+func threeObjects(text []byte) error {
+	all, err := objects(text)
+	if err == nil && len(all) != 3 {
+		err = fmt.Errorf("%d objects", len(all))
 	}
-	build(deployed)
+	return err
+}
+
+// built is what kubectl kustomize prints for a directory.
+func built(dir string) ([]byte, error) {
+	all, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	if err != nil {
+		return nil, err
+	}
+	return all.AsYaml()
+}
+
+func kustomization(dir string) error {
+	text, err := built(dir)
+	if err != nil {
+		return err
+	}
+	return threeObjects(text)
+}
+
+// TestOverlay builds an overlay of the base.
+func TestOverlay(t *testing.T) {
 	root := t.TempDir()
 	if err := os.CopyFS(filepath.Join(root, "base"), os.DirFS(deployed)); err != nil {
 		t.Fatal(err)
@@ -101,37 +194,39 @@ func TestKustomize(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	built := string(build(overlay))
+	all, err := built(overlay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := threeObjects(all); err != nil {
+		t.Error(err)
+	}
 	for _, want := range []string{"image: registry.example.org/spillway:v0.1.0", "name: eu-spillway", "name: eu-shop"} {
-		if !strings.Contains(built, want) {
+		if !strings.Contains(string(all), want) {
 			t.Errorf("the overlay has no %q", want)
 		}
 	}
 }
 
-// TestDockerfile parses and lints as docker build --check does.
-func TestDockerfile(t *testing.T) {
-	lint := func(text []byte) (problems []string) {
-		parsed, err := parser.Parse(bytes.NewReader(text))
-		if err != nil {
-			return []string{err.Error()}
-		}
-		l := linter.New(&linter.Config{Warn: func(rule, _, _, message string, _ []parser.Range) {
-			problems = append(problems, rule+": "+message)
-		}})
-		stages, _, err := instructions.Parse(parsed.AST, l)
-		if err != nil {
-			problems = append(problems, err.Error())
-		} else if last := stages[len(stages)-1]; last.BaseName != "scratch" {
-			problems = append(problems, "the last stage is of "+last.BaseName)
-		}
-		return problems
+// dockerfile parses and lints as docker build --check does.
+func dockerfile(dir string) error {
+	text, err := os.ReadFile(filepath.Join(dir, "Dockerfile"))
+	if err != nil {
+		return err
 	}
-	text := read(t, "Dockerfile")
-	if problems := lint(text); len(problems) > 0 {
-		t.Error(problems)
+	parsed, err := parser.Parse(bytes.NewReader(text))
+	if err != nil {
+		return err
 	}
-	if len(lint(bytes.Replace(text, []byte("USER "), []byte("USR "), 1))) == 0 {
-		t.Error("an instruction that there is not was accepted")
+	var problems []error
+	l := linter.New(&linter.Config{Warn: func(rule, _, _, message string, _ []parser.Range) {
+		problems = append(problems, errors.New(rule+": "+message))
+	}})
+	stages, _, err := instructions.Parse(parsed.AST, l)
+	if err != nil {
+		problems = append(problems, err)
+	} else if last := stages[len(stages)-1]; last.BaseName != "scratch" {
+		problems = append(problems, errors.New("the last stage is of "+last.BaseName))
 	}
+	return errors.Join(problems...)
 }

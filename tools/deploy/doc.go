@@ -1,4 +1,4 @@
-// Package deploy tests the files in deploy/ that other programs read: each file is decoded
-// by the code of that program, with unknown fields refused. What the files say about the
-// proxy itself is tested with the proxy.
+// Package deploy tests the files in deploy/: each file is checked by the program that reads it, or
+// by the code of that program, and unknown fields are mistakes. What the files say about the
+// proxy is tested with the proxy.
 package deploy
