@@ -6,6 +6,6 @@ require github.com/redis/rueidis v1.0.79
 
 require github.com/seed90641741/spillway v0.1.0
 
-require golang.org/x/sys v0.48.0 // indirect
+require golang.org/x/sys v0.49.0 // indirect
 
 replace github.com/seed90641741/spillway => ..
