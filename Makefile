@@ -98,8 +98,7 @@ tools: $(LINT) $(VULN) ## Build the linters ahead of time
 .PHONY: promtool
 promtool: ## Check the alert rules, their tests and the metrics with promtool
 	@command -v promtool >/dev/null || { echo "promtool is not installed: Debian has it in the package prometheus"; exit 1; }
-	@promtool check rules deploy/alerts.yaml
-	@promtool test rules deploy/alerts_test.yaml
+	@go test -count 1 ./tools/deploy
 	@go test -count 1 -run TestPromtool ./spillprom
 
 .PHONY: site
@@ -119,6 +118,10 @@ fmt-check: ## Fail if a Go file is not formatted
 .PHONY: tidy
 tidy: ## Tidy the go.mod of all modules
 	@$(call each,go mod tidy)
+
+.PHONY: versions
+versions: ## Raise the requirements of all modules to the versions of the workspace; standalone is quick where they agree
+	@for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/versions) || exit 1; done
 
 .PHONY: tidy-check
 tidy-check: ## Fail if a go.mod is not tidy
