@@ -251,9 +251,10 @@ func would(s *State) string {
 	case f.Would.sum() == 0:
 		return ""
 	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:
-		return "Mode observe rejects nothing; enforce would reject about " + perSecond(f.Would.sum()) + ", " + classShares(f.Would, f.Ended) + "."
+		// An overload that nobody holds back makes gates count more, and of all classes.
+		return "Mode observe rejects nothing; enforce would reject at most " + perSecond(f.Would.sum()) + ", lower classes first."
 	default:
-		return "Gates that only observe would reject about " + perSecond(f.Would.sum()) + "."
+		return "Gates that only observe would reject at most " + perSecond(f.Would.sum()) + "."
 	}
 }
 

@@ -122,7 +122,7 @@ func (e *explaining) gate(policy string, exempt bool, mode spillway.Mode, config
 	case !configured:
 		f.Does, f.Mode = "is not asked: none is configured", spillway.ModeOff.String()
 	case exempt:
-		f.Does = "is not asked: the request is exempt"
+		f.Does, f.Rejects = "is not asked: the request is exempt", ""
 	case mode == spillway.ModeOff:
 		f.Does = "is not asked"
 	case !asked:

@@ -39,7 +39,7 @@ func (e *Explanation) Write(w io.Writer) error {
 	}
 	line("\nwhen gates reject")
 	for _, g := range e.Gates {
-		if g.Mode != "off" {
+		if g.Mode != "off" && g.Rejects != "" {
 			line("  "+g.Gate, g.Rejects)
 		}
 	}

@@ -104,8 +104,10 @@ func (c *Config) reads(r *http.Request) (status int, err error) {
 	return status, err
 }
 
-// errToken is returned for a request without the right token.
-var errToken = errors.New("the token is not the right one")
+var (
+	errNoToken = errors.New(`no token was given: send the header "Authorization: Bearer TOKEN"`)
+	errToken   = errors.New("the token is not the right one")
+)
 
 // bears returns why a request does not bear the token in a file.
 func bears(r *http.Request, file string) (status int, err error) {
@@ -119,7 +121,10 @@ func bears(r *http.Request, file string) (status int, err error) {
 	// RFC 6750, section 2.1: no other scheme, and not the token alone.
 	given, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
-	if !ok || subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
+	if !ok {
+		return http.StatusUnauthorized, errNoToken
+	}
+	if subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
 		return http.StatusUnauthorized, errToken
 	}
 	return http.StatusOK, nil

@@ -383,7 +383,7 @@
     $("#top").hidden = !lists.length;
     $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
       const box = make("div"), scroll = make("div", null, { class: "scroll" });
-      const rows = top.rows.slice(0, 5).map((r) => [r.name || "(none)", r.reason.replaceAll("_", " "), r.class, count(r.count)]);
+      const rows = top.rows.slice(0, 5).map((r) => [r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" ? " (observed only)" : ""), r.class, count(r.count)]);
       const rest = [top.others ? `${count(top.others)} more are in no row` : "", top.error ? `counts may be ${count(top.error)} too low` : ""].filter(Boolean).join("; ");
       scroll.append(grid([kind.slice(0, -1), "reason", "class", "rejected"], rows));
       box.append(scroll);
@@ -402,9 +402,9 @@
     for (const x of state.clusters) {
       const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
       const waiting = x.queue ? `, ${count(x.queue.waiting)} waiting` : "";
-      const sent = sum(x.endpoints.map((e) => e.rate));
+      const sent = sum(x.endpoints.map((e) => e.rate)); // an attempt counts when it begins, its error when it ends
       row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sent),
-        "", sent ? percent(sum(x.endpoints.map((e) => e.errors)) / sent) : "–", rate(x.rejected ?? 0),
+        "", sent ? percent(sum(x.endpoints.map((e) => Math.min(e.errors, e.rate))) / sent) : "–", rate(x.rejected ?? 0),
         percent(Math.max(...x.throttle)), x.budget ? `${plain(x.budget.left)} of ${plain(x.budget.capacity)}` : "–");
       const gates = state.gates.filter((g) => g.cluster === x.name);
       for (const g of gates.length > 1 ? gates : []) { // each finds its own part of the limit
@@ -412,7 +412,7 @@
       }
       for (const e of x.endpoints) {
         row(e.address, { class: "endpoint" }, make("td", e.down || "up", e.down ? { class: "down" } : {}), all > 1 ? e.in_flight : "", rate(e.rate),
-          e.latency_ms ? millis(e.latency_ms) : "–", e.rate ? percent(e.errors / e.rate) : "–", "", "", "");
+          e.latency_ms ? millis(e.latency_ms) : "–", e.rate ? percent(Math.min(e.errors, e.rate) / e.rate) : "–", "", "", "");
       }
     }
     for (const g of state.gates.filter((g) => !state.clusters.some((x) => x.name === g.cluster))) { // MongoDB's
