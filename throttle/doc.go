@@ -21,7 +21,8 @@
 //  3. When more is sent than K·accepts again, by MinRequests and one second's calls,
 //     the capacity of the backend has fallen. The limit is measured again, as in 1.
 //  4. When nothing or less than 1 call in 200 was accepted: one probe per second. Each
-//     accept releases one call and quadruples the limit, up to its earlier value.
+//     accept releases one call and quadruples the limit, up to its earlier value, or to 1
+//     call in 50 where that is more.
 //  5. After a second or more of accepts only, which has 1 chance in 256 where one call
 //     in K is accepted: the limit doubles per round trip, until nothing is limited.
 //  6. A rejection ends 4 and 5: the limit is K × the calls accepted per second meanwhile.
@@ -38,6 +39,10 @@
 // With K = 2 an overloaded backend rejects one call for each that it serves; with K = 1.1 one
 // for ten. A smaller K suits a backend to which a rejection costs about as much as an answer.
 // A larger one detects free capacity sooner.
+//
+// So whatever happened before, when the backend accepts all calls, nearly all are sent after
+// some seconds and some round trips. A client whose limit is below one call per second needs
+// the time for 8 calls at that limit, with K = 2: up to a minute.
 //
 // # What the rules rest on
 //

@@ -195,7 +195,8 @@ func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
 		l.debt, l.changed = run{}, l.streak.sent-1
 	}
 	l.limit = max(l.limit, math.Pow(rampFactor, min(l.streak.accepts, 16))/cfg.ProbeInterval.Seconds())
-	if l.limit < l.former {
+	former := max(l.former, rampFactor*hardlyAny*l.demand) // a lower limit would be silence again
+	if l.limit < former {
 		return true
 	}
 	// From here on only calls that are sent at this limit say anything of it.
@@ -203,7 +204,7 @@ func (l *limiter) ramp(cfg *Config, at time.Duration) (release bool) {
 	if l.wasOpen {
 		l.rise(at)
 	} else {
-		l.limit = max(l.former, 1/cfg.ProbeInterval.Seconds())
+		l.limit = max(former, 1/cfg.ProbeInterval.Seconds())
 	}
 	return l.wasOpen
 }

@@ -1,0 +1,272 @@
+package throttle_test
+
+import (
+	"container/heap"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/throttle"
+)
+
+// A sentCall is a call that was sent, and how and when it will end.
+type sentCall struct {
+	sent, ends time.Time
+	ticket     spillway.Ticket
+	route      throttle.Route
+	outcome    spillway.Outcome
+}
+
+// sentCalls is a heap: calls end in another order than they are sent.
+type sentCalls []sentCall
+
+func (f sentCalls) Len() int           { return len(f) }
+func (f sentCalls) Less(i, j int) bool { return f[i].ends.Before(f[j].ends) }
+func (f sentCalls) Swap(i, j int)      { f[i], f[j] = f[j], f[i] }
+func (f *sentCalls) Push(x any)        { *f = append(*f, x.(sentCall)) }
+func (f *sentCalls) Pop() any {
+	last := (*f)[len(*f)-1]
+	*f = (*f)[:len(*f)-1]
+	return last
+}
+
+// A caller makes calls as package egress does, at explicit times.
+type caller struct {
+	*rand.Rand
+	routes          *throttle.Routes
+	advice          float64 // the accept ratio in one answer of four; 1 for none
+	now             time.Time
+	pending         sentCalls
+	offered, passed int
+}
+
+func newCaller(t *testing.T, seed uint64, k float64) *caller {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 77))
+	routes, err := throttle.NewRoutes(throttle.Config{K: k, Rand: r.Float64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &caller{Rand: r, routes: routes, now: t0, advice: 1}
+}
+
+// until brings the time to at.
+func (c *caller) until(at time.Time) {
+	for len(c.pending) > 0 && !c.pending[0].ends.After(at) {
+		c.end(heap.Pop(&c.pending).(sentCall))
+	}
+	c.now = at
+}
+
+func (c *caller) end(f sentCall) {
+	if f.outcome.Accepted() {
+		ratio := 1.
+		if c.advice < 1 && c.IntN(4) == 0 {
+			ratio = c.advice
+		}
+		c.routes.Advise(f.sent, f.ticket.Criticality, ratio)
+	}
+	c.routes.Settle(f.sent, f.ends, &f.ticket, f.route, f.outcome)
+}
+
+// call makes a call that ends with an outcome after a time, and reports whether it is sent.
+func (c *caller) call(class spillway.Criticality, route string, o spillway.Outcome, took time.Duration) bool {
+	r := throttle.Route{Name: route}
+	c.offered++
+	ticket, err := c.routes.Admit(c.now, spillway.Call{Criticality: class, Key: route}, r)
+	if err != nil {
+		return false
+	}
+	c.passed++
+	f := sentCall{c.now, c.now.Add(took), ticket, r, o}
+	if took == 0 {
+		c.end(f)
+		return true
+	}
+	heap.Push(&c.pending, f)
+	return true
+}
+
+// offer makes calls at a steady rate for some time, and returns the share that is sent.
+func (c *caller) offer(rate float64, d time.Duration, call func()) float64 {
+	c.offered, c.passed = 0, 0
+	gap, end := time.Duration(float64(time.Second)/rate), c.now.Add(d)
+	for at := c.now.Add(gap); at.Before(end); at = at.Add(gap) {
+		c.until(at)
+		call()
+	}
+	c.until(end)
+	return float64(c.passed) / float64(max(c.offered, 1))
+}
+
+// log returns a number between two; each order of magnitude is as likely as the others.
+func (c *caller) log(from, to float64) float64 { return from * math.Pow(to/from, c.Float64()) }
+
+func (c *caller) seconds(most float64) time.Duration {
+	return time.Duration(c.Float64() * most * float64(time.Second))
+}
+
+// A past is what a caller did before the backend recovered.
+type past struct {
+	*caller
+	routes  int
+	classes int
+	slowest float64 // seconds that a call may take
+	text    string
+}
+
+func (p *past) route() string               { return []string{"GET /", "", "GET /a"}[min(p.IntN(p.routes), 2)] }
+func (p *past) class() spillway.Criticality { return spillway.Criticality(p.IntN(p.classes)) }
+
+// outcomes returns a source of outcomes, of which a random share are good.
+func (p *past) outcomes() func() spillway.Outcome {
+	bad := []spillway.Outcome{
+		spillway.OutcomeOverloaded, spillway.OutcomeOverloaded, spillway.OutcomeTimedOut, spillway.OutcomeFailed,
+		spillway.OutcomeAbandoned, spillway.OutcomeNotStarted, spillway.OutcomeOverQuota,
+	}
+	good, which := []float64{0, 1, p.Float64()}[p.IntN(3)], bad[p.IntN(len(bad))]
+	p.text += fmt.Sprintf(" %v, %.2f good;", which, good)
+	return func() spillway.Outcome {
+		switch {
+		case p.Float64() < good:
+			return spillway.OutcomeServed
+		case p.IntN(20) == 0:
+			return bad[p.IntN(len(bad))]
+		}
+		return which
+	}
+}
+
+// happen makes some periods of calls, and bursts: calls at one instant, which mostly end at one.
+func (p *past) happen() {
+	for range 1 + p.IntN(6) {
+		outcome := p.outcomes()
+		if p.IntN(3) > 0 {
+			rate := p.log(1, 10000)
+			d := min(p.log(0.01, 60), 10000/rate)
+			p.text += fmt.Sprintf(" at %.0f/s for %.2f s,", rate, d)
+			p.offer(rate, time.Duration(d*float64(time.Second)), func() { p.call(p.class(), p.route(), outcome(), p.seconds(p.slowest)) })
+			continue
+		}
+		p.text += " at one instant,"
+		took := p.seconds(p.slowest)
+		for range int(p.log(1, 5000)) {
+			d := took
+			if p.IntN(10) == 0 {
+				d = p.seconds(p.slowest)
+			}
+			p.call(p.class(), p.route(), outcome(), d)
+		}
+		p.until(p.now.Add(p.seconds(p.slowest)))
+	}
+}
+
+// recovery returns how long it takes until 99 % of the calls of each second are sent, when the
+// backend accepts all of them, and how long that may take: see TestRecoversFromAnything.
+func recovery(t *testing.T, seed uint64) (took, most float64, text string) {
+	t.Helper()
+	p := &past{caller: newCaller(t, seed, 2)}
+	p.routes, p.classes = 1+p.IntN(3), []int{1, 1, 4}[p.IntN(3)]
+	p.slowest = []float64{0, p.log(1e-4, 2), p.log(1e-4, 2)}[p.IntN(3)]
+	if p.IntN(3) == 0 {
+		p.advice = p.Float64()
+	}
+	p.happen()
+	rate := p.log(1, 10000)
+	if p.advice < 1 { // for fewer calls a ratio rejects some
+		rate = p.log(20, 10000)
+	}
+	latency := p.log(1e-4, 2)
+	route, class := p.route(), p.class()
+	for second, good := 1., 0; second <= 60 && good < 5; second++ {
+		good++
+		if p.offer(rate, time.Second, func() { p.call(class, route, spillway.OutcomeServed, time.Duration(latency*1e9)) }) < 0.99 {
+			took, good = second, 0
+		}
+	}
+	return took, 5 + p.slowest + 16*latency, fmt.Sprintf("%s then %.0f/s that take %.4f s", p.text, rate, latency)
+}
+
+// TestRecoversFromAnything: whatever happened before, when the backend accepts all calls, 99 %
+// of them are sent within 5 s and 16 times what a call takes: a second for a probe, some round
+// trips for the ramp, a second of accepts, and some round trips more. It takes longer, but not
+// for ever, where so few calls were accepted that the limit is below one per second.
+func TestRecoversFromAnything(t *testing.T) {
+	if raceEnabled {
+		t.Skip("one goroutine: nothing for the race detector to find")
+	}
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 30
+	}
+	late := uint64(0)
+	for seed := range seeds {
+		took, most, text := recovery(t, seed)
+		if took >= 60 {
+			t.Errorf("seed %d: calls are rejected a minute after the recovery:%s", seed, text)
+		}
+		if took > most {
+			late++
+			t.Logf("seed %d: %v s, want %.1f:%s", seed, took, most, text)
+		}
+	}
+	if late > seeds/50 {
+		t.Errorf("%d of %d recoveries are late", late, seeds)
+	}
+}
+
+// A limit of few calls per second, from a time in which few were made and accepted, ends soon
+// where many are made, all of which are accepted.
+func TestRecoversWithManyMoreCalls(t *testing.T) {
+	for _, rate := range []float64{1000, 3000, 10000} {
+		c := newCaller(t, 1, 2)
+		c.offer(100, 5*time.Second, func() { c.call(spillway.Critical, "", spillway.OutcomeServed, time.Millisecond) })
+		for range 3 { // half of few calls are accepted, then none
+			c.offer(2, 10*time.Second, func() {
+				c.call(spillway.Critical, "", []spillway.Outcome{spillway.OutcomeServed, spillway.OutcomeOverloaded}[c.IntN(2)], time.Millisecond)
+			})
+			c.offer(6, 20*time.Second, func() { c.call(spillway.Critical, "", spillway.OutcomeTimedOut, time.Second) })
+		}
+		text, last := "", 0.
+		for range 10 {
+			last = c.offer(rate, time.Second, func() { c.call(spillway.Critical, "", spillway.OutcomeServed, time.Second/2) })
+			text += fmt.Sprintf(" %.2f", last)
+		}
+		if last < 0.99 {
+			t.Errorf("of %v calls/s, all of which are accepted, are sent:%s", rate, text)
+		}
+	}
+}
+
+// After a moment in which all tasks of a backend reject all calls, one of four tasks rejects
+// what is above its capacity, a quarter of that of the others. As it rejects nothing while few
+// calls are sent, nearly all are sent again soon.
+func TestOneTaskOfFourRejectsOn(t *testing.T) {
+	const perSecond, ofWeak, begin, within = 2240, 200, 10, 6
+	for seed := range uint64(10) {
+		c := newCaller(t, seed, 2)
+		tokens, filled := 0., c.now
+		call := func() {
+			now := c.now.Sub(t0)
+			tokens, filled = min(tokens+ofWeak*c.now.Sub(filled).Seconds(), 10), c.now
+			weak, o := c.IntN(4) == 0, spillway.OutcomeServed
+			if now > begin*time.Second && now < begin*time.Second+300*time.Millisecond || now > 5*time.Second && weak && tokens < 1 {
+				o = spillway.OutcomeOverloaded
+			}
+			if c.call(spillway.Critical, "", o, 20*time.Millisecond) && weak && tokens >= 1 {
+				tokens--
+			}
+		}
+		text := ""
+		for second := range begin + within + 5 {
+			share := c.offer(perSecond, time.Second, call)
+			text += fmt.Sprintf(" %.2f", share)
+			if second >= begin+within && share < 0.99 {
+				t.Errorf("seed %d: sent by second:%s", seed, text)
+			}
+		}
+	}
+}
