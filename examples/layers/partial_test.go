@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/shed"
@@ -91,21 +93,32 @@ type measured struct {
 	attempts      atomic.Int64
 	mu            sync.Mutex
 	latencies     []time.Duration
+	failures      map[string]int // by their text
 }
 
 func (m *measured) success() float64       { return float64(m.served) / float64(m.calls) }
 func (m *measured) amplification() float64 { return float64(m.attempts.Load()) / float64(m.calls) }
 
+// good reports whether nearly all calls were served, for few attempts more.
+func (m *measured) good() bool { return m.success() >= 0.995 && m.amplification() <= 1.1 }
+
 func (m *measured) p99() time.Duration { return m.quantile(0.99) }
 
 func (m *measured) quantile(q float64) time.Duration {
+	if len(m.latencies) == 0 {
+		return 0
+	}
 	slices.Sort(m.latencies)
 	return m.latencies[int(float64(len(m.latencies))*q)]
 }
 
 func (m *measured) String() string {
-	return fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p50 %v, p99 %v", m.calls, m.success(), m.amplification(),
+	text := fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p50 %v, p99 %v", m.calls, m.success(), m.amplification(),
 		m.quantile(0.5).Round(100*time.Microsecond), m.p99().Round(100*time.Microsecond))
+	for _, failure := range slices.Sorted(maps.Keys(m.failures)) {
+		text += fmt.Sprintf("\n%6d × %s", m.failures[failure], failure)
+	}
+	return text
 }
 
 // offer makes calls at random times, without waiting for their ends, and then waits for them.
@@ -122,21 +135,42 @@ func (m *measured) offer(rate float64, d time.Duration, call func() error) {
 			err := call()
 			m.mu.Lock()
 			defer m.mu.Unlock()
-			if err == nil {
-				m.served++
-				m.latencies = append(m.latencies, time.Since(begun))
+			if err != nil {
+				if m.failures == nil {
+					m.failures = make(map[string]int)
+				}
+				m.failures[err.Error()]++
+				return
 			}
+			m.served++
+			m.latencies = append(m.latencies, time.Since(begun))
 		})
 	}
 	all.Wait()
 }
 
 // A system connects a caller to tasks.
-type system func(t *testing.T, n *network, all []*task, attempts *atomic.Int64) (call func() error)
+type system func(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller
+
+// A caller makes calls, and says how its policies stand.
+type caller struct {
+	call  func() error
+	stats func() map[string]egress.Stats
+}
+
+// standing is how the policies of a caller stand, for a test that has failed.
+func (c *caller) standing() string {
+	text := ""
+	for backend, s := range c.stats() {
+		throttled := s.Throttle[spillway.Critical.Index()]
+		text += fmt.Sprintf("\n%s: throttle %+v, in flight %+v", backend, throttled, s.Inflight)
+	}
+	return text
+}
 
 // overGRPC calls tasks by the round_robin of grpc, under the balancer that skips tasks
 // which have rejected calls, until the time that they gave has passed.
-func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) func() error {
+func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller {
 	t.Helper()
 	var addresses []resolver.Address
 	for _, x := range all {
@@ -153,12 +187,12 @@ func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) fun
 			attempts.Add(1)
 			return invoke(ctx, method, req, reply, cc, opts...)
 		}))...)
-	return func() error { return call(context.Background(), cc) }
+	return caller{func() error { return call(context.Background(), cc) }, client.Stats}
 }
 
 // behindAddress calls tasks by HTTP/1.1 behind one address, whose balancer passes each
 // connection on to the next task, and knows nothing of requests.
-func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64) func() error {
+func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller {
 	t.Helper()
 	var addresses []string
 	for _, x := range all {
@@ -172,13 +206,13 @@ func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64
 	virtual := n.balance(addresses)
 	base := n.transport()
 	client := must(spillhttp.NewTransport(spillhttp.TransportConfig{Base: counting{base, attempts}, Egress: egress.Config{}}))
-	return func() error {
+	return caller{func() error {
 		code, err := get(context.Background(), client, virtual)
 		if err == nil && code != http.StatusOK {
 			err = errors.New(http.StatusText(code))
 		}
 		return err
-	}
+	}, client.Stats}
 }
 
 // counting counts requests.
@@ -241,24 +275,31 @@ func try(t *testing.T, sockets, weak bool, how system) *measured {
 		all = append(all, newTask())
 	}
 	var attempts atomic.Int64
-	call := how(t, n, all, &attempts)
+	client := how(t, n, all, &attempts)
 	rate, warm, long := 0.7*capacity, 2*time.Second, 3*time.Second
 	if sockets {
 		warm, long = 5*time.Second, 20*time.Second
 	}
-	new(measured).offer(rate, warm, call)
+	offer := func(d time.Duration) *measured {
+		m, before := new(measured), attempts.Load()
+		m.offer(rate, d, client.call)
+		m.attempts.Store(attempts.Load() - before)
+		return m
+	}
+	well := offer(warm)
 	if weak {
 		all[0].weaken()
 	}
-	new(measured).offer(rate, warm, call)
-	m, before := new(measured), attempts.Load()
-	m.offer(rate, long, call)
-	m.attempts.Store(attempts.Load() - before)
+	soon, standing := offer(warm), client.standing()
+	m := offer(long)
 	shares := ""
 	for _, x := range all {
 		shares += fmt.Sprintf(" [began %d, served %d]", x.asked.Load(), x.served.Load())
 	}
 	t.Logf("weak %v: %v;%s", weak, m, shares)
+	if !m.good() {
+		t.Logf("while all tasks were well: %v\nright after: %v%s\nat the end:%s", well, soon, standing, client.standing())
+	}
 	return m
 }
 
@@ -271,7 +312,7 @@ func TestOneOfFourIsWeak(t *testing.T) {
 			run := func(t *testing.T) {
 				t.Helper()
 				got := try(t, *measure, true, how)
-				if got.success() < 0.995 || got.amplification() > 1.1 {
+				if !got.good() {
 					t.Errorf("with a weak task: %v", got)
 				}
 				if !*measure {
