@@ -47,7 +47,7 @@ func (f *Fleet) pause(ctx context.Context, began time.Time, wait time.Duration) 
 	case <-ctx.Done():
 		return false
 	case <-regular.C:
-		return true
+		return ctx.Err() == nil // select chooses any of the cases that are ready
 	case <-time.After(time.Until(began.Add(min(wait, f.interval()/4)))):
 	}
 	select {
@@ -56,7 +56,7 @@ func (f *Fleet) pause(ctx context.Context, began time.Time, wait time.Duration) 
 	case <-regular.C:
 	case <-f.urgent:
 	}
-	return true
+	return ctx.Err() == nil
 }
 
 func (f *Fleet) interval() time.Duration {

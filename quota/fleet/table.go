@@ -267,7 +267,7 @@ func (m *member) update(t *Table, r *row, name []byte, u *usage, head *report) *
 			r.used = 0
 		}
 	}
-	r.fresh += u.used - r.used - r.assumed
+	r.add(t.cfg, u.used-r.used-r.assumed)
 	r.used, r.assumed, r.wants, r.seq = u.used, 0, u.wants, head.seq
 	r.granted, _ = r.account.level.grant(&r.wants, t.live)
 	return r
@@ -283,6 +283,16 @@ type row struct {
 	used    float64 // as reported
 	fresh   float64 // what of it the account has not counted
 	assumed float64 // what the account has counted since, without a report
+	counted float64 // what the account has counted in all, and the task can give back
+}
+
+// add takes in what a task has used since its last report. It is negative if calls that were charged did not
+// start, or cost less. A task cannot give back more than what was counted of it, nor more than the
+// debt can be: otherwise one that reports negative use would have the others use more than the limit.
+func (r *row) add(s *settings, used float64) {
+	used = max(used, -r.counted)
+	r.fresh += used
+	r.counted = min(r.counted+used, float64(2*s.window*min(r.account.limit.Rate, s.maximum)))
 }
 
 // count adds a row to its account, with a report of an age. A task that is late has
@@ -303,6 +313,7 @@ func (r *row) count(s *settings, age time.Duration, dt float64, tasks int) {
 	equal := a.level.Rate / float64(max(tasks, s.Tasks))
 	uses := min(sum, decayed(s, r.granted, equal, age))
 	r.assumed += float64(uses * dt)
+	r.counted += float64(uses * dt)
 	a.used += float64(uses * dt)
 	if age <= s.Grace {
 		a.reserved += uses

@@ -95,6 +95,8 @@ func diagnosis(err error, answered bool) string {
 		return "the server does not use TLS: leave out tls, or take its port for TLS"
 	case has("certificate", "x509:"):
 		return "the certificate of the server is not accepted: see tls.ca and tls.server_name"
+	case has("OOM"):
+		return "the memory of the server is full (maxmemory): give it more, or a server of its own; a quota needs a few megabytes"
 	case has("READONLY"):
 		return "the server is a replica: name its master, or Sentinels and master"
 	case has("CLUSTERDOWN", "MOVED"):

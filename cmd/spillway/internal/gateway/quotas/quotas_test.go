@@ -189,11 +189,12 @@ func TestTry(t *testing.T) {
 	}
 	acl := filepath.Join(dir, "users.acl")
 	rights := "~spillway:* +evalsha +eval +time +hset +hget +hmget +hgetall +pexpire"
-	users := "user default off\nuser full on >secret " + rights + " +hdel\nuser part on >secret " + rights + "\n"
+	users := "user default off\nuser full on >secret " + rights + " +hdel\nuser part on >secret " + rights + "\nuser scriptless on >secret " + strings.NewReplacer(" +evalsha", "", " +eval", "").Replace(rights) + "\n"
 	if err := os.WriteFile(acl, []byte(users), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	open, locked, listed := serve(t), serve(t, "--requirepass", "other"), serve(t, "--aclfile", acl)
+	full := serve(t, "--maxmemory", "1", "--maxmemory-policy", "noeviction")
 	for name, test := range map[string]struct {
 		redis policyconf.Redis
 		want  string
@@ -205,6 +206,8 @@ func TestTry(t *testing.T) {
 		"no password":    {policyconf.Redis{Addresses: []string{locked}}, "give password_file"},
 		"wrong password": {policyconf.Redis{Addresses: []string{locked}, PasswordFile: password}, "password_file is wrong"},
 		"missing right":  {policyconf.Redis{Addresses: []string{listed}, Username: "part", PasswordFile: password}, "+hdel"},
+		"no scripts":     {policyconf.Redis{Addresses: []string{listed}, Username: "scriptless", PasswordFile: password}, "the user of the ACL lacks a right; it needs ~spillway:* +evalsha +eval"},
+		"no memory":      {policyconf.Redis{Addresses: []string{full}}, "the memory of the server is full (maxmemory)"},
 		"no such file":   {policyconf.Redis{Addresses: []string{open}, PasswordFile: filepath.Join(dir, "none")}, "no such file"},
 	} {
 		t.Run(name, func(t *testing.T) {
