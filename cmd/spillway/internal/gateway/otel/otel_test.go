@@ -86,7 +86,7 @@ func TestExport(t *testing.T) {
 	all, requests := registry()
 	var log bytes.Buffer
 	e := begin(t, &config.Otel{
-		Endpoint: r.Endpoint + "/", Interval: 20 * time.Millisecond, HeadersFile: key,
+		Endpoint: r.Endpoint + "/", Interval: time.Second, HeadersFile: key, // an export may take as long
 		Resource: map[string]string{"team": "web", "service.name": "edge"},
 	}, all, &log)
 	agrees := func(x oteltest.Export) bool {
