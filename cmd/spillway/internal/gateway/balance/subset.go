@@ -1,7 +1,8 @@
 package balance
 
 import (
-	"math/rand/v2"
+	"cmp"
+	"hash/fnv"
 	"slices"
 )
 
@@ -13,19 +14,40 @@ import (
 // less than the number of endpoints, Subset returns all of them.
 //
 // The order of addresses does not matter, and all programs of this version must agree
-// on the result: the shuffle is Fisher and Yates' with PCG, seeded with the round.
+// on the result: a round orders the addresses by a hash of the round and the address. An
+// endpoint that comes or goes moves one endpoint from each subset to the next, so that few
+// connections change.
 func Subset(addresses []string, client uint64, size int) []string {
 	if size <= 0 || size >= len(addresses) {
 		return addresses
 	}
-	all := slices.Sorted(slices.Values(addresses))
-	count := uint64(len(all) / size)
+	count := uint64(len(addresses) / size)
 	round, id := client/count, client%count
-	source := rand.NewPCG(round, 0)
-	for i := len(all) - 1; i > 0; i-- {
-		j := int(source.Uint64() % uint64(i+1)) // the bias is 1 in 2^64/i
-		all[i], all[j] = all[j], all[i]
+	all := make([]ranked, len(addresses))
+	for i, address := range addresses {
+		all[i] = ranked{rankOf(round, address), address}
 	}
-	start := int(id) * size
-	return all[start : start+size]
+	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.address, b.address)) })
+	subset := make([]string, size)
+	for i := range subset {
+		subset[i] = all[int(id)*size+i].address
+	}
+	return subset
+}
+
+// ranked is an address with its place in the order of a round.
+type ranked struct {
+	rank    uint64
+	address string
+}
+
+// rankOf returns FNV-1a of the address, mixed with the round by the finalizer of splitmix64:
+// addresses that differ in their last digit alone have unlike ranks.
+func rankOf(round uint64, address string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(address))
+	x := h.Sum64() + (round+1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }
