@@ -44,6 +44,7 @@ type probed struct {
 	Tuned    string
 	RawRows  int      // of the table behind the charts
 	Overflow int      // how far the page reaches beyond the window
+	Beside   int      // how far the reasons reach beyond their part of the window
 	Paper    []string // the background before and after the theme button
 }
 
@@ -264,6 +265,9 @@ func TestBrowserNarrow(t *testing.T) {
 	p := browse(t, s, narrow, asIs, "--blink-settings=preferredColorScheme=0")
 	if p.Width != 390 {
 		t.Errorf("the window is %d wide", p.Width)
+	}
+	if p.Beside > 0 || len(p.Reasons) == 0 {
+		t.Errorf("%d pixels of the reasons %q are beside the screen", p.Beside, p.Reasons)
 	}
 	if want := []string{"load", "would", "latency", "in-flight", "throttle"}; !slices.Equal(p.Charts, want) {
 		t.Errorf("drawn are %q, want %q", p.Charts, want)

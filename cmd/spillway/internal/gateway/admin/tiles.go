@@ -101,7 +101,7 @@ func latencyTile(f *Figures) Tile {
 
 func flightTile(f *Figures) Tile {
 	n := float64(f.InFlight)
-	note := grouped(float64(f.Waiting)) + " waiting, both " + grouped(float64(f.Peak)) + " at most"
+	note := grouped(float64(f.Waiting)) + " waiting; together " + grouped(float64(f.Peak)) + " at most"
 	t := Tile{ID: "in-flight", Name: "In flight", Value: &n, Text: grouped(n), Note: note}
 	if f.Limit != nil {
 		t.Name, t.Text = "In flight / limit", grouped(n)+" / "+grouped(*f.Limit)

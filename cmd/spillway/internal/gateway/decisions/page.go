@@ -95,7 +95,11 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 	for i := range all {
 		d := &all[i]
 		measured := "–"
-		if d.Unit != "" {
+		switch {
+		case d.Unit == "":
+		case d.Limit == 0: // such as 0.3 s beyond the quota
+			measured = fmt.Sprintf("%.4g %s", d.Level, d.Unit)
+		default:
 			measured = fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
 		}
 		textpage.Row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),

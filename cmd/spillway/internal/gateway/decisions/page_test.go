@@ -56,3 +56,16 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// A limit of 0 says nothing beside what is beyond it.
+func TestMeasuredBeyond(t *testing.T) {
+	for want, d := range map[string]Decision{
+		"  0.3 s beyond the quota": {Level: 0.3, Unit: "s beyond the quota"},
+		"  3 of 4 requests":        {Level: 3, Limit: 4, Unit: "requests"},
+	} {
+		var b strings.Builder
+		if writeDecisions(&b, []Decision{d}, 1); !strings.Contains(strings.ReplaceAll(b.String(), "\t", "  "), want) {
+			t.Errorf("no %q in %q", want, b.String())
+		}
+	}
+}

@@ -267,10 +267,9 @@ func (f *frame) axes(text func(float64) string) {
 		fmt.Fprintf(&f.b, `<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, left, width-right, f.y(v), f.y(v))
 		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, left-6, f.y(v)+4, template.HTMLEscapeString(text(v)))
 	}
-	for _, share := range []float64{0, 0.25, 0.5, 0.75, 1} {
-		t := share * f.length
+	for _, t := range ticks(f.length) {
 		anchor := "middle"
-		if share == 1 {
+		if t == f.length {
 			anchor = "end"
 		}
 		fmt.Fprintf(&f.b, `<text class="tick" x="%.1f" y="%.1f" text-anchor="%s">%s s</text>`, f.x(t), height-6, anchor, short(t))

@@ -1,6 +1,8 @@
 package simreport
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,5 +26,19 @@ func TestShade(t *testing.T) {
 	f.shade([]sim.Span{{Name: "<outage>", From: 50, To: 75}})
 	if got := f.b.String(); !strings.Contains(got, `x="307.0" y="8.0" width="122.5"`) || !strings.Contains(got, "&lt;outage&gt;") {
 		t.Error(got)
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for length, want := range map[float64][]float64{
+		40: {0, 10, 20, 30, 40}, 130: {0, 50, 100}, 10: {0, 2, 4, 6, 8, 10}, 3600: {0, 1000, 2000, 3000}, 1: {0, 0.2, 0.4, 0.6, 0.8, 1}, 45: {0, 10, 20, 30, 40}, 0: {0},
+	} {
+		got := ticks(length)
+		for i := range got {
+			got[i] = math.Round(got[i]*1000) / 1000
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%g: %g, want %g", length, got, want)
+		}
 	}
 }

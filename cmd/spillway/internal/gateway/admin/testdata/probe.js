@@ -56,6 +56,7 @@
     found.Tuned = $("#tuned").hidden ? "" : text($("#tuned"));
     found.Readouts = Object.fromEntries(all("figure[data-chart]").map((f) => [f.dataset.chart, text(f.querySelector(".readout"))]));
     found.Overflow = Math.max(0, document.documentElement.scrollWidth - innerWidth);
+    found.Beside = Math.max(0, $("#reasons .scroll").scrollWidth - $("#reasons .scroll").clientWidth);
     $("#raw").open = true;
     await wait(200);
     found.RawRows = all("#raw tbody tr").length;

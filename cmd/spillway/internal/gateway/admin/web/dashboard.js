@@ -360,14 +360,19 @@
     const lines = state.reasons.map((r) => {
       const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be rejected" : "rejected") : r.outcome;
       const words = make("td", r.words, { class: "words" });
-      if (r.measured) words.append(`; last at ${plain(r.measured.value)} of ${plain(r.measured.limit)} ${r.measured.unit}`);
+      if (r.measured) { // some reasons have no limit but 0: "0.3 s beyond the quota"
+        const limit = r.measured.limit ? ` of ${plain(r.measured.limit)}` : "";
+        words.append(`; last ${limit ? "at " : ""}${plain(r.measured.value)}${limit} ${r.measured.unit}`);
+      }
       if (r.do) {
         const todo = make("span", r.do + " ", { class: "do" });
         for (const x of r.settings ?? []) todo.append(make("code", x.name + (x.value ? ": " + x.value : "")), " ");
         if (r.link) todo.append(make("a", "runbook", { href: r.link, rel: "noreferrer" }));
         words.append(todo);
       }
-      return [named(r), what, make("td", count(sum(r.minute)), { class: "all" }), words, ...order.map((i) => count(r.minute[i])), count(sum(r.total))];
+      const part = (v, name) => make("td", count(v), { class: v ? "part" : "part none", "data-of": name });
+      return [named(r), what, make("td", count(sum(r.minute)), { class: "all" }), words,
+        ...order.map((i) => part(r.minute[i], short[i])), part(sum(r.total), "since start")];
     });
     box.replaceChildren(grid(["reason", "outcome", "requests", make("th", "why, and what to do", { class: "words" }), ...order.map((i) => short[i]), "since start"], lines));
   }
@@ -401,7 +406,7 @@
     };
     for (const x of state.clusters) {
       const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
-      const waiting = x.queue ? `, ${count(x.queue.waiting)} waiting` : "";
+const waiting = x.queue ? `, ${x.queue.waiting} waiting` : "";
       const sent = sum(x.endpoints.map((e) => e.rate)); // an attempt counts when it begins, its error when it ends
       row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sent),
         "", sent ? percent(sum(x.endpoints.map((e) => Math.min(e.errors, e.rate))) / sent) : "–", rate(x.rejected ?? 0),
