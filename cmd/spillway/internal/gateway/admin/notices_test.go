@@ -57,7 +57,7 @@ func TestNotices(t *testing.T) {
 	s.proxy.levels.Changes = []Change{{At: noon.Add(time.Second), Text: "configuration reloaded"}}
 	s.seconds(3)
 	st := s.sampler.state.Load()
-	if v := st.Verdict; v.Level != "warn" || v.Headline != "1 of 2 endpoints of web is down." || !strings.Contains(v.Text, "10.0.0.2:8080 (connection refused)") || !strings.Contains(v.Text, "Make room.") {
+	if v := st.Verdict; v.Level != "warn" || v.Headline != "1 of 2 endpoints of web is down." || !strings.Contains(v.Text, "10.0.0.2:8080 (connection refused)") || !strings.Contains(v.Text, "Make room.") || strings.Contains(v.Text, v.Headline) {
 		t.Errorf("%+v", v)
 	}
 	if len(st.Changes) != 1 || st.Changes[0].T != noon.Unix()+1 {

@@ -35,14 +35,14 @@ func judge(s *State, ever bool) Verdict {
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
 		return Verdict{"bad", "No MongoDB server behind " + listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
-				noticed(s)}
+				noticed(s, "")}
 	case !ever:
 		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:
 		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
-			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s)}
+			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s, "")}
 	case f.Offered == 0 && ended == 0 && len(s.Notices) > 0:
-		return Verdict{"warn", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s)}
+		return Verdict{"warn", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s, s.Notices[0].Headline)}
 	case f.Offered == 0 && ended == 0:
 		return Verdict{"idle", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
 	}
@@ -53,14 +53,17 @@ func judge(s *State, ever bool) Verdict {
 			v.Text += " " + strings.TrimSpace(more)
 		}
 	}
-	v.Text += noticed(s)
+	v.Text += noticed(s, v.Headline)
 	return v
 }
 
-// noticed returns the first notices; the page lists all of them.
-func noticed(s *State) (text string) {
+// noticed returns the first notices; the page lists all of them. The one that is the headline is not repeated.
+func noticed(s *State, headline string) (text string) {
 	for _, n := range s.Notices[:min(2, len(s.Notices))] {
-		text += " " + n.Headline + " " + n.Text
+		if n.Headline != headline {
+			text += " " + n.Headline
+		}
+		text += " " + n.Text
 	}
 	return text
 }

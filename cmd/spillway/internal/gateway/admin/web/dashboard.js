@@ -406,7 +406,7 @@
     };
     for (const x of state.clusters) {
       const up = x.endpoints.filter((e) => !e.down).length, all = x.endpoints.length;
-const waiting = x.queue ? `, ${x.queue.waiting} waiting` : "";
+      const waiting = x.queue ? `, ${x.queue.waiting} waiting` : "";
       const sent = sum(x.endpoints.map((e) => e.rate)); // an attempt counts when it begins, its error when it ends
       row(x.name, {}, make("td", `${up} of ${all} up`, up < all ? { class: "down" } : {}), x.in_flight + (x.max_in_flight ? ` / ${x.max_in_flight}` : "") + waiting, rate(sent),
         "", sent ? percent(sum(x.endpoints.map((e) => Math.min(e.errors, e.rate))) / sent) : "–", rate(x.rejected ?? 0),
