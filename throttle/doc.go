@@ -25,7 +25,8 @@
 //     call in 50 where that is more.
 //  5. After a second or more of accepts only, which has 1 chance in 256 where one call
 //     in K is accepted: the limit doubles per round trip, until nothing is limited.
-//  6. A rejection ends 4 and 5: the limit is K × the calls accepted per second meanwhile.
+//  6. Rejections end 4 and 5 when they are more than K − 1 times the last 5 accepts: the limit
+//     is K × the calls accepted per second meanwhile.
 //  7. A call is rejected with p = 1 − limit/(calls per second). The rate of calls is
 //     counted over a quarter second. With fewer than 25 calls in it, the rate is derived
 //     from the mean of the last 32 gaps between calls, which starts again after a gap of

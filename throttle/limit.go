@@ -21,6 +21,10 @@ const (
 	// equalizing is in how many windows a limit below one call per interval is led up
 	// to it, so that clients which call seldom come to share the backend alike.
 	equalizing = 10
+	// latest is how many accepts of a ramp or a rise count against its next rejections. With 3 as
+	// with 8 a backend of which one task of four is dead recovers as soon, and with 5 one client
+	// sends as much to an overloaded backend as if the first rejection ended a rise.
+	latest = 5
 	// hardlyAny is the share of calls that is as good as none, so that probes are sent:
 	// a limit that low would take minutes to show a recovery.
 	hardlyAny = 1. / 200
@@ -61,9 +65,11 @@ type run struct {
 	sent, accepts float64
 }
 
-// A streak is the accepts in a row of calls that were sent after the last rejection arrived.
+// A streak is the outcomes of calls that were sent after the last rejection that ended one
+// arrived.
 type streak struct {
 	accepts float64
+	spare   float64       // accepts that no rejection has used up
 	since   time.Duration // when the first was heard of
 	sent    time.Duration // when the first was sent
 }
@@ -75,7 +81,7 @@ func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (f
 	if l.phase != open && sent <= l.changed {
 		return false
 	}
-	if sent >= l.streak.sent { // else it is older news
+	if sent >= l.streak.sent && !l.outweighed(cfg) { // else it is older news
 		l.stop(cfg, at)
 		l.streak, l.refused = streak{}, at
 	}
@@ -89,6 +95,18 @@ func (l *limiter) refuse(cfg *Config, at, sent time.Duration, recent float64) (f
 	}
 	l.fall(cfg, at, recent)
 	return true
+}
+
+// outweighed counts a rejection during a ramp or a rise, and reports whether the accepts outweigh
+// it: at the limit one call in K is accepted, so a rejection uses up 1/(K − 1) accepts. A backend
+// that rejects some of all calls, as with one dead task of several, has recovered as far as it
+// will.
+func (l *limiter) outweighed(cfg *Config) bool {
+	if l.phase != silent && l.phase != rising {
+		return false
+	}
+	l.streak.spare -= 1 / (cfg.K - 1)
+	return l.streak.spare > 0
 }
 
 // accept takes in an accept, and reports whether it releases a call at once.
@@ -172,6 +190,7 @@ func (l *limiter) extend(cfg *Config, at, sent time.Duration) (release bool) {
 		s.since, s.sent = at, sent
 	}
 	s.accepts++
+	s.spare = min(s.spare+1, latest)
 	switch l.phase {
 	case silent:
 		return l.ramp(cfg, at)

@@ -22,8 +22,8 @@ const grpcMethod = "/overload.Server/Work"
 type grpcWork func(context.Context) bool
 
 // answer is a unary method without a generated stub.
-func (w grpcWork) answer( //nolint:revive // the order of grpc
-	_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor,
+func (w grpcWork) answer(
+	_ any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor, //nolint:revive // the order of grpc
 ) (any, error) {
 	request := new(emptypb.Empty)
 	if err := decode(request); err != nil {

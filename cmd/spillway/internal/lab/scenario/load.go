@@ -118,4 +118,5 @@ var sections = []struct {
 
 // modes are fields that sim.Config has in addition to a Config of the library.
 var modes = strings.NewReplacer("Egress.ThrottleMode", "Throttle.Mode", "Egress.InflightMode", "Inflight.Mode",
-	"Egress.MaxRequests", "Inflight.MaxRequests", "LearnCosts", "Ingress.LearnCosts", "CPUFactor", "CpuFactor", "RateLimitMode", "RateLimit.Mode", "QuotaMode", "Quota.Mode", "ShedMode", "Shed.Mode")
+	"Egress.MaxRequests", "Inflight.MaxRequests", "LearnCosts", "Ingress.LearnCosts", "CPUFactor", "CpuFactor",
+	"RateLimitMode", "RateLimit.Mode", "QuotaMode", "Quota.Mode", "ShedMode", "Shed.Mode")
