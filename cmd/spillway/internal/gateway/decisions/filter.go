@@ -47,8 +47,11 @@ func newFilter(query url.Values, others ...string) (*Filter, error) {
 
 func instant(query url.Values, name string) (t time.Time, err error) {
 	if text := query.Get(name); text != "" {
+		if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+			return time.Now().Add(-ago), nil
+		}
 		if t, err = time.Parse(time.RFC3339, text); err != nil {
-			return t, fmt.Errorf("%s is %.40q, must be a time such as 2026-01-02T15:04:05Z", name, text)
+			return t, fmt.Errorf("%s is %.40q, must be a time such as 2026-01-02T15:04:05Z, or how long ago, such as 5m", name, text)
 		}
 	}
 	return t, nil

@@ -179,6 +179,7 @@ func TestSearch(t *testing.T) {
 		"listener=main": 2, "cluster=web": 2, "cluster=db": 1, "route=/api/": 2, "route=/": 1, "path=/api/": 2, "path=/api/b": 1, "path=/api/b/c/d": 1, "path=/x": 0,
 		"customer=acme": 1, "caller=192.0.2.2": 1, "request_id=id-b": 1, "request_id=id": 0, "trace_id=" + trace: 1,
 		"trace_id=00-" + trace + "-00f067aa0ba902b7-01": 1, "since=2026-01-02T03:04:07Z": 2, "until=2026-01-02T03:04:06Z": 1,
+		"since=5m": 0, "until=1h30m": 3,
 	} {
 		values, err := url.ParseQuery(query)
 		if err != nil {
@@ -192,7 +193,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: %d decisions, want %d: %+v", query, len(all), want, all)
 		}
 	}
-	for _, query := range []string{"costumer=acme", "since=yesterday", "until=1"} {
+	for _, query := range []string{"costumer=acme", "since=yesterday", "until=1", "since=-5m"} {
 		values, _ := url.ParseQuery(query)
 		if _, err := newFilter(values); err == nil {
 			t.Errorf("%q: no error", query)
