@@ -107,7 +107,8 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 	}
 	textpage.Row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
 	if len(all) == 0 && seen > 0 {
-		textpage.Row(w, "No sample matches: the request was not rejected here, or it has no sample. The access log (log.access) has a line for each, up to lines_per_second.")
+		textpage.Row(w, "No sample matches: the request was not rejected here, or it has no sample. "+
+			"The access log (log.access) has a line for each, up to lines_per_second.")
 	}
 }
 
