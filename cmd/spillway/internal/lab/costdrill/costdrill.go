@@ -27,13 +27,13 @@ import (
 )
 
 // The load. The expensive customer offers 20 times its share, which is a fifth of what the processor can
-// do; the cheap one offers less than its share. A quota of requests admits so little that a busy machine can
-// do it.
+// do. The cheap one offers half of its share: net/http and the kernel add up to a third to the work of a cheap
+// call, and calls come at random. A quota of requests admits so little that a busy machine can do it.
 const (
 	service       = time.Millisecond // processor time of a cheap call
 	share         = 10.0             // units per second
 	expensiveRate = 20.0             // calls per second
-	cheapRate     = 8.0              // calls per second
+	cheapRate     = 5.0              // calls per second
 	warmUp        = 40 * time.Second
 	measured      = 20 * time.Second
 	timeout       = 2 * time.Second // of a call
