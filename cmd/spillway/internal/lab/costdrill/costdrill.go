@@ -2,7 +2,7 @@
 //
 // A child process with one processor serves two customers. The calls of one take 10 times as
 // much processor time as the calls of the other. Both have the same quota: as many units per
-// second as a hundredth of the processor can do cheap calls. The drill sends the same calls
+// second as a fiftieth of the processor can do cheap calls. The drill sends the same calls
 // at the same times to two such processes, one after the other:
 //
 //   - one whose quota counts calls, where the expensive customer can use 10 times its share;
@@ -26,14 +26,15 @@ import (
 	"github.com/seed90641741/spillway/cost"
 )
 
-// The load. The expensive customer offers 20 times its share, which is a fifth of what the processor can
-// do. The cheap one offers half of its share: net/http and the kernel add up to a third to the work of a cheap
-// call, and calls come at random. A quota of requests admits so little that a busy machine can do it.
+// The load. The expensive customer offers 20 times its share, which is two fifths of what the
+// processor can do. The cheap one offers half of its share: net/http and the kernel add up to a
+// third to the work of a cheap call, and calls come at random. A quota of requests admits half of
+// what the expensive customer offers, which a busy machine can do.
 const (
 	service       = time.Millisecond // processor time of a cheap call
-	share         = 10.0             // units per second
-	expensiveRate = 20.0             // calls per second
-	cheapRate     = 5.0              // calls per second
+	share         = 20.0             // units per second
+	expensiveRate = 40.0             // calls per second
+	cheapRate     = 10.0             // calls per second
 	warmUp        = 40 * time.Second
 	measured      = 20 * time.Second
 	timeout       = 2 * time.Second // of a call
