@@ -1,6 +1,7 @@
 package archtest
 
 import (
+	"go/format"
 	"maps"
 	"os"
 	"strings"
@@ -97,6 +98,7 @@ func TestEachRuleCanBreak(t *testing.T) {
 		{"sleeping helper", "egress/e_test.go", `package egress; import "time"; func wait() { time.Sleep(1) }`, "wait sleeps"},
 		{"long function", "budget/budget.go", "package budget; func f() {" + strings.Repeat("\n", 40) + "}", "budget/budget.go: f has 41 lines"},
 		{"long file", "budget/budget.go", "package budget" + strings.Repeat("\nvar _ = 0", 350), "budget/budget.go has 351 lines"},
+		{"long line", "spillgrpc/dial.go", "package spillgrpc // " + strings.Repeat("x", 140), "spillgrpc/dial.go:1 has 161 characters"},
 		{"requirement of the root", "go.mod", "module " + module + gomod + "\nrequire example.org/x v1.0.0\n", "the root module requires nothing"},
 		{"another Go", "spillgrpc/go.mod", "module " + module + "/spillgrpc\n\ngo 1.25.0\n", "spillgrpc/go.mod names another version of Go"},
 		{"another Go in go.work", "go.work", "go 1.25.0\nuse (\n./spillgrpc\n./cmd/spillway\n)\n", "go.work names another version of Go"},
@@ -111,6 +113,42 @@ func TestEachRuleCanBreak(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestTagsMayBeLong: a tag of a field, and lines of tests, have no bound.
+func TestTagsMayBeLong(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	got := checkSample(t, map[string]string{
+		"spillgrpc/dial.go": "package spillgrpc; type T struct {\n\tA int `yaml:\"" + long + "\"`\n}",
+		"egress/e_test.go":  "package egress // " + long,
+	})
+	if len(got) != 0 {
+		t.Errorf("got %q, want no complaint", got)
+	}
+}
+
+// TestFormat fails for each file that gofmt would change.
+func TestFormat(t *testing.T) {
+	all, err := load(os.DirFS("../.."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, files := range all.packages {
+		for _, f := range files {
+			if !formatted(f.text) {
+				t.Errorf("%s is not formatted: run gofmt -w on it", f.name)
+			}
+		}
+	}
+	if formatted("package x\nvar  y = 1\n") {
+		t.Error("two spaces are as gofmt writes them")
+	}
+}
+
+// formatted reports whether text is as gofmt writes it.
+func formatted(text string) bool {
+	got, err := format.Source([]byte(text))
+	return err == nil && string(got) == text
 }
 
 // TestBubblesMaySleep guards against a rule that no test could keep.

@@ -22,6 +22,7 @@ type source struct {
 	*ast.File
 
 	name  string // from the root of the tree
+	text  string
 	lines func(ast.Node) int
 }
 
@@ -90,7 +91,7 @@ func (t *tree) read(fsys fs.FS, name string) error {
 		files := token.NewFileSet()
 		f, err = parser.ParseFile(files, name, text, parser.SkipObjectResolution)
 		lines := func(n ast.Node) int { return files.Position(n.End()).Line - files.Position(n.Pos()).Line + 1 }
-		t.packages[dir] = append(t.packages[dir], source{f, name, lines})
+		t.packages[dir] = append(t.packages[dir], source{f, name, string(text), lines})
 	}
 	return err
 }

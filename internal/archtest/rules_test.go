@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"go/ast"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 const module = "github.com/seed90641741/spillway"
@@ -105,6 +107,9 @@ func (c *checker) checkFile(f unit) {
 		c.checkImport(f, importPath(spec))
 	}
 	test, _ := f.test()
+	if !test {
+		c.checkWidth(f)
+	}
 	if !test && c.moduleOf(path.Dir(f.name)) == "." {
 		c.checkLengths(f)
 	}
@@ -136,6 +141,22 @@ func (c *checker) checkLengths(f unit) {
 	for _, decl := range f.Decls {
 		if fn, ok := decl.(*ast.FuncDecl); ok && f.lines(fn) > mostOfFunc {
 			c.complainf("%s: %s has %d lines, more than %d: give a part of it a name", f.name, fn.Name.Name, f.lines(fn), mostOfFunc)
+		}
+	}
+}
+
+// mostOfLine is the longest line in characters, as in .golangci.yml.
+const mostOfLine = 160
+
+// tagged is a line with the tag of a field, which cannot be broken.
+var tagged = regexp.MustCompile("`[a-z]+:\"")
+
+func (c *checker) checkWidth(f unit) {
+	number := 0
+	for line := range strings.Lines(f.text) {
+		number++
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > mostOfLine && !tagged.MatchString(line) {
+			c.complainf("%s:%d has %d characters, more than %d: break the line", f.name, number, n, mostOfLine)
 		}
 	}
 }
