@@ -18,10 +18,10 @@ import (
 )
 
 // says returns options of a client whose server says something to the first command after the greeting,
-// and closes the connection.
+// and closes the connection. A slow machine has time to read long answers.
 func says(answer string) redis.UniversalOptions {
 	return redis.UniversalOptions{
-		Addrs: []string{"127.0.0.1:1"}, Protocol: 2, DisableIdentity: true,
+		Addrs: []string{"127.0.0.1:1"}, Protocol: 2, DisableIdentity: true, ReadTimeout: time.Minute,
 		Dialer: func(context.Context, string, string) (net.Conn, error) {
 			ours, theirs := net.Pipe()
 			go func() {
@@ -54,7 +54,7 @@ func heard(t *testing.T, answer string) (*fleet.Fleet, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	return f, f.Sync(ctx, t0, mustBoard(t, c, "heard"))
 }
