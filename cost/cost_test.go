@@ -350,6 +350,26 @@ func TestConfig(t *testing.T) {
 	}
 }
 
+// TestBounds has the first and the last value of each field that is allowed, and the next ones.
+func TestBounds(t *testing.T) {
+	for _, row := range []struct {
+		config Config
+		wrong  bool
+	}{
+		{Config{Interval: 50 * time.Millisecond}, false}, {Config{Interval: 50*time.Millisecond - 1}, true},
+		{Config{Interval: time.Minute}, false}, {Config{Interval: time.Minute + 1}, true},
+		{Config{MaxKeys: 1}, false}, {Config{MaxKeys: -1}, true}, {Config{MaxKeys: 128}, false}, {Config{MaxKeys: 129}, true},
+		{Config{Unit: time.Microsecond}, false}, {Config{Unit: time.Microsecond - 1}, true},
+		{Config{Unit: time.Minute}, false}, {Config{Unit: time.Minute + 1}, true},
+		{Config{MaxError: 0.01}, false}, {Config{MaxError: math.Nextafter(0.01, 0)}, true},
+		{Config{MaxError: 1}, false}, {Config{MaxError: math.Nextafter(1, 2)}, true},
+	} {
+		if _, err := New(row.config); (err != nil) != row.wrong {
+			t.Errorf("%+v: %v, want an error: %v", row.config, err, row.wrong)
+		}
+	}
+}
+
 func TestAllocations(t *testing.T) {
 	w := newWorld(t, 8, Config{Interval: 50 * time.Millisecond})
 	if n := testing.AllocsPerRun(1000, func() {

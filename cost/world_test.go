@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -8,6 +9,8 @@ import (
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+var errLost = errors.New("the processor time cannot be read")
 
 // tick is the resolution of a world.
 const tick = 10 * time.Millisecond
@@ -34,6 +37,7 @@ type world struct {
 	at     time.Duration
 	cpu    float64 // seconds
 	idle   float64 // background per second
+	lost   bool    // the processor time cannot be read
 	calls  []running
 	spent  map[string]float64 // seconds, by key
 	sent   map[string]float64 // calls
@@ -51,7 +55,12 @@ type running struct {
 func newWorld(t testing.TB, seed uint64, c Config) *world {
 	t.Helper()
 	w := &world{random: rand.New(rand.NewPCG(seed, 1))}
-	c.CPU = func() (time.Duration, error) { return time.Duration(w.cpu * 1e9), nil }
+	c.CPU = func() (time.Duration, error) {
+		if w.lost {
+			return 0, errLost
+		}
+		return time.Duration(w.cpu * 1e9), nil
+	}
 	e, err := New(c)
 	if err != nil {
 		t.Fatal(err)
