@@ -28,7 +28,7 @@ VULN_VERSION := v1.9.0
 VULN         := dist/bin/govulncheck-$(VULN_VERSION)
 
 # For make mutants: each package by its own tests, which -short makes quick.
-MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota attempts tune egress ingress spillhttp
+MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota cost attempts tune egress ingress spillhttp
 
 # each runs a command in every module, without the workspace.
 each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]
