@@ -41,13 +41,32 @@ type Record struct {
 	Duration  float64   `json:"duration_ms"`
 	Wait      *float64  `json:"wait_ms,omitempty"`     // before it was sent; none if it was not
 	Upstream  *float64  `json:"upstream_ms,omitempty"` // from then to the head of the answer
-	LeftOut   uint64    `json:"left_out"`              // sampled lines before this one that are missing
+
+	// Of a rejection here: the policy, what it measured and what it allows, as a decision has them.
+	Policy string  `json:"policy,omitempty"`
+	Level  float64 `json:"level,omitempty"`
+	Limit  float64 `json:"limit,omitempty"`
+	Unit   string  `json:"unit,omitempty"`
+
+	AnsweredBy string `json:"answered_by,omitempty"` // proxy or upstream: whose the status is; empty without an answer
+	Error      string `json:"error,omitempty"`       // what failed, without anything that the upstream has sent
+	Endpoint   string `json:"endpoint,omitempty"`    // of the last attempt
+	Attempts   int    `json:"attempts,omitempty"`    // that were sent
+
+	LeftOut uint64 `json:"left_out"` // sampled lines before this one that are missing
 }
+
+// Who has answered a request.
+const (
+	ByProxy    = "proxy"
+	ByUpstream = "upstream"
+)
 
 // Set copies the fields that a decision and a line have in common.
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
+	r.Policy, r.Level, r.Limit, r.Unit = d.Policy, d.Level, d.Limit, d.Unit
 }
 
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.

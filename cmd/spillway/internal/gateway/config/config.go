@@ -78,12 +78,15 @@ type Listener struct {
 	Address  string `yaml:"address" jsonschema:"required" jsonschema_description:"Host and port, such as 127.0.0.1:8080; port 0 is any free one."`
 	Boundary string `yaml:"boundary" jsonschema:"enum=edge,enum=internal" jsonschema_description:"edge, the default: anybody may connect, and a request may only lower its class. internal: labels and attempt numbers are believed, up to the class that callers and others say."`
 	// Callers is by the identity in a client certificate.
-	Callers    map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate with its type, at an internal boundary: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. A certificate with several URIs has no name."`
-	Peers      []string         `yaml:"peers" jsonschema_description:"Networks that may connect, such as 10.0.0.0/8; connections from others are reset. Without any, all may. An internal boundary needs these or tls.client_ca."`
-	Others     Class            `yaml:"others" jsonschema_description:"The highest class of all other callers; the default is CRITICAL."`
-	Reasons    string           `yaml:"rejection_reasons" jsonschema:"enum=none,enum=coarse,enum=full" jsonschema_description:"How much of the reason a rejected client learns, in the header X-Overload-Reason and in the body: none, coarse (overload or quota) or full (such as queue_full). The default is coarse at an edge and full at an internal boundary."`
-	MaxTimeout time.Duration    `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
-	TLS        *ServerTLS       `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
+	Callers map[string]Class `yaml:"callers" jsonschema_description:"The highest class of each caller, by the name in its certificate with its type, at an internal boundary: uri:spiffe://shop/cart, dns:cart.example.com or cn:cart. A certificate with several URIs has no name."`
+	Peers   []string         `yaml:"peers" jsonschema_description:"Networks that may connect, such as 10.0.0.0/8; connections from others are reset. Without any, all may. An internal boundary needs these or tls.client_ca."`
+	Others  Class            `yaml:"others" jsonschema_description:"The highest class of all other callers; the default is CRITICAL."`
+	Reasons string           `yaml:"rejection_reasons" jsonschema:"enum=none,enum=coarse,enum=full" jsonschema_description:"How much of the reason a rejected client learns, in the header X-Overload-Reason and in the body: none, coarse (overload or quota) or full (such as queue_full). The default is coarse at an edge and full at an internal boundary."`
+	// PreserveRequestID has the name that Envoy uses.
+	PreserveRequestID bool `yaml:"preserve_external_request_id" jsonschema_description:"Keep the X-Request-Id that a client sends at an edge. The default is false: any client could send the id of another request, so each gets a new one, a UUID. At an internal boundary the id is kept in any case, and only a request without one gets a new one. The upstream, the client, the access log and the decisions have the id."`
+
+	MaxTimeout time.Duration `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
+	TLS        *ServerTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 
 	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if none waits, one of the address that has most, if that has at least double the number of the new client; otherwise the new one is reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
 	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`

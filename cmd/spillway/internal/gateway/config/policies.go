@@ -94,6 +94,9 @@ func (l *Listener) trust() ingress.Trust {
 	return t
 }
 
+// TrustsRequestID reports whether the id that a client gives its request is kept.
+func (l *Listener) TrustsRequestID() bool { return l.Boundary == "internal" || l.PreserveRequestID }
+
 // Connections returns what of a listener concerns connections.
 func (l *Listener) Connections() ingress.ListenerConfig {
 	all := ingress.ListenerConfig{MaxOpen: l.MaxConnections}

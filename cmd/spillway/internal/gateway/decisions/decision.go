@@ -66,19 +66,28 @@ func of(e *spillway.Event) Decision {
 	d := Decision{
 		Time: e.Time, Reason: accounts.Reason(e.Reason).String(), Policy: e.Policy, Mode: e.Mode.String(),
 		Criticality: e.Call.Criticality.String(), Cluster: cluster, Route: route, Customer: Clean(e.Call.Customer),
-		Attempt: int(e.Call.Attempt) + 1, Level: finite(e.Level), Limit: finite(e.Limit),
+		Attempt: int(e.Call.Attempt) + 1,
 	}
+	d.Measure(e.Level, e.Limit, e.Err)
 	if e.Err != nil {
 		d.Text = clean(e.Err.Error(), maxText)
-	}
-	if r, ok := errors.AsType[*spillway.RejectedError](e.Err); ok {
-		d.Unit = r.Unit
 	}
 	if s := sourceOf(e); s != nil {
 		s.Describe(&d)
 	}
 	return d
 }
+
+// Measure sets what the policy measured and what it allows; the error has the unit.
+func (d *Decision) Measure(level, limit float64, err error) {
+	d.Level, d.Limit = finite(level), finite(limit)
+	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
+		d.Unit = r.Unit
+	}
+}
+
+// ByProxy is the policy of rejections that no policy made.
+const ByProxy = "proxy"
 
 // finite returns v, or 0 for values without a number in JSON.
 func finite(v float64) float64 {

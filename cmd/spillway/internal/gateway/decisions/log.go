@@ -114,7 +114,7 @@ func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, 
 		cluster, route = Split(call.Key)
 	}
 	d := Decision{
-		Time: now, Reason: reason.String(), Policy: "proxy", Mode: spillway.ModeEnforce.String(), Criticality: call.Criticality.String(),
+		Time: now, Reason: reason.String(), Policy: ByProxy, Mode: spillway.ModeEnforce.String(), Criticality: call.Criticality.String(),
 		Cluster: cluster, Route: route, Attempt: 1, Level: level, Limit: limit, Unit: unit,
 	}
 	s.Describe(&d)

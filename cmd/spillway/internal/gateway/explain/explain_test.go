@@ -238,6 +238,9 @@ func agree(t *testing.T, i int, world *reality, e *Explanation) {
 	got := world.got[0].Header
 	for _, s := range e.Target.Sent {
 		name, value, _ := strings.Cut(s, ": ")
+		if value == "a new UUID" && name == "X-Request-Id" && len(got[name]) == 1 && len(got[name][0]) == 36 {
+			continue
+		}
 		if !strings.HasPrefix(value, "what is left") && !slices.Equal(got[name], []string{value}) {
 			t.Errorf("question %d: %s is %q, explained %q", i, name, got[name], value)
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/ingress"
 )
@@ -67,6 +68,8 @@ func (e *explaining) sent(name string) string {
 	switch {
 	case s == nil || len(s.Header[name]) == 0:
 		return ""
+	case name == headers.RequestID && !slices.Equal(s.Header[name], e.question.Request.Header[name]):
+		return "a new UUID"
 	case name == "X-Envoy-Expected-Rq-Timeout-Ms" || name == "Grpc-Timeout":
 		return "what is left of " + e.left.String()
 	default:
@@ -192,6 +195,9 @@ func (e *explaining) forwarded() (all []HeaderFacts) {
 		f := HeaderFacts{Name: name, Why: "it is between the client and the proxy, and goes no further"}
 		if len(goes) > 0 {
 			f.Sent, f.Why = e.sent(name), "the proxy says this itself"
+			if name == headers.RequestID {
+				f.Why = "at an edge each request gets an id of the proxy, unless preserve_external_request_id is set"
+			}
 		} else if strings.HasPrefix(name, "X-Forwarded-") || name == "Forwarded" {
 			f.Why = "at an edge, what a client says of others before it is not believed"
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/claims"
 )
@@ -29,9 +30,12 @@ type accounting struct {
 	retried  bool
 	answered own // by the proxy itself; zero: it was not
 
+	trouble trouble
+
 	cost float64 // charged to the customer so far; only the goroutine of the request uses it
 
 	listener *listener
+	id       []string      // of the request, as the values of its header
 	request  *http.Request // as it came
 	to       *target       // nil as long as no route was found
 	visit    *visit        // nil: nobody wants to know
@@ -58,6 +62,7 @@ func (n *accounting) take(e *spillway.Event) {
 		return // it went on
 	case e.Rejected:
 		n.rejected, n.reason = true, accounts.Reason(e.Reason)
+		n.trouble.policy, n.trouble.level, n.trouble.limit, n.trouble.refusal = e.Policy, e.Level, e.Limit, e.Err
 	case e.Policy == "retry":
 		n.ended, n.outcome = true, e.Outcome
 		n.withheld = errors.Is(e.Err, spillway.ErrRejected)
@@ -129,6 +134,7 @@ type bookkeeper struct {
 	book     *accounts.Book
 	access   *atomic.Pointer[accesslog.Log]
 	listener string // empty: it is not that of one
+	trusted  bool   // its clients name the ids of their requests
 }
 
 // Observe implements [spillway.Observer].
@@ -161,9 +167,10 @@ func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
 	var d decisions.Decision
 	source.Describe(&d)
 	d.Cluster, d.Route = decisions.Split(e.Call.Key)
-	d.Customer = decisions.Clean(e.Call.Customer)
+	d.Customer, d.Policy = decisions.Clean(e.Call.Customer), e.Policy
+	d.Measure(e.Level, e.Limit, e.Err)
 	x := lineOf(source.request, end, &d)
-	x.Time, x.Status = e.Time, http.StatusServiceUnavailable
+	x.Time, x.Status, x.AnsweredBy = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy
 	if e.Reason == spillway.ReasonQuota {
 		x.Status = http.StatusTooManyRequests
 	}
@@ -189,24 +196,25 @@ func (b *bookkeeper) sourced(ctx context.Context) context.Context {
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, decisions.SourceKey{}, head{r, b.listener})
+	return context.WithValue(ctx, decisions.SourceKey{}, head{r, b.listener, b.trusted})
 }
 
 // observerOf returns what observes the gates of a listener.
-func (p *Proxy) observerOf(listener string) spillway.Observer {
+func (p *Proxy) observerOf(l *config.Listener) spillway.Observer {
 	b, ok := p.observer.(*bookkeeper)
 	if !ok {
 		return p.observer
 	}
-	return &bookkeeper{b.next, b.book, b.access, listener}
+	return &bookkeeper{b.next, b.book, b.access, l.Name, l.TrustsRequestID()}
 }
 
-// note notes that the proxy answers the request itself. A nil accounting notes nothing.
-func (n *accounting) note(a own) {
+// note notes that the proxy answers the request itself, for an error. A nil accounting notes
+// nothing.
+func (n *accounting) note(a own, err error) {
 	if n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.answered = a
+		n.answered, n.trouble.err = a, err
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 )
 
@@ -86,8 +87,10 @@ func ownOf(r *http.Request, err error) own {
 // (trailers-only). For a rejected request, after is the Retry-After hint.
 func answer(w http.ResponseWriter, r *http.Request, err error, after time.Duration) own {
 	a := ownOf(r, err)
-	accountingOf(r.Context()).note(a)
-	h := w.Header()
+	n, h := accountingOf(r.Context()), w.Header()
+	if n.note(a, err); n != nil {
+		h[headers.RequestID] = n.id
+	}
 	ms := strconv.FormatInt(after.Milliseconds(), 10)
 	final := a == tooBusy && errors.Is(err, spillway.ErrRejected)
 	reason := disclosed(r, a, err)

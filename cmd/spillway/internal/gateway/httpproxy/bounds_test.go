@@ -163,7 +163,7 @@ func TestHeadersFromOutside(t *testing.T) {
 			c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Forwarded-User", Trusted: true}}}
 		})
 		names := []string{
-			"X-Envoy-Internal", "X-Envoy-Upstream-Rq-Timeout-Ms", "X-Real-Ip", "X-Forwarded-Client-Cert", "X-Request-Id", "X-Forwarded-Port", "X_Real_Ip", "X_envoy_Internal", "X-Request-Start",
+			"X-Envoy-Internal", "X-Envoy-Upstream-Rq-Timeout-Ms", "X-Real-Ip", "X-Forwarded-Client-Cert", "X-Forwarded-Port", "X_Real_Ip", "X_envoy_Internal", "X-Request-Start",
 		}
 		send := []string{"X-Forwarded-User", "acme", "X-Other", "1", "X-Requested-With", "1"}
 		for _, name := range names {

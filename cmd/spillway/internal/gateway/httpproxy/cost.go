@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -48,6 +49,10 @@ func (g *gate) received(resp *http.Response) error {
 	values := resp.Header[costHeader]
 	delete(resp.Header, costHeader)
 	a := accountingOf(resp.Request.Context())
+	if a != nil {
+		a.upstreamAnswered()
+		resp.Header[headers.RequestID] = a.id
+	}
 	if len(values) == 1 && a != nil && g.cluster.Current().Config().ReportsCost {
 		if cost, err := strconv.ParseFloat(values[0], 64); err == nil && cost >= 0 && cost <= maxCost {
 			spillhttp.Charge(resp.Request.Context(), cost-a.cost)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 )
 
 // newForward returns the reverse proxy to a cluster.
@@ -43,19 +43,20 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 	h.Del("X-Request-Criticality")
 	h.Del("X-Envoy-Expected-Rq-Timeout-Ms")
 	h.Del("X-Envoy-Attempt-Count")
-	if a := accountingOf(r.In.Context()); a != nil {
-		a.visit.send(h)
-	}
 	if internal {
 		h["X-Forwarded-For"] = r.In.Header["X-Forwarded-For"]
 	} else {
-		sanitize(h, s.table)
-		dropMember(h, "criticality")
+		headers.Sanitize(h, s.table.Trusted)
+		headers.DropMember(h, "criticality")
+	}
+	if a := accountingOf(r.In.Context()); a != nil {
+		h[headers.RequestID] = a.id
+		a.visit.send(h)
 	}
 	r.SetXForwarded()
 	if internal { // the hop before has said how the client came
-		keep(h, r.In.Header, "X-Forwarded-Host")
-		keep(h, r.In.Header, "X-Forwarded-Proto")
+		headers.Keep(h, r.In.Header, "X-Forwarded-Host")
+		headers.Keep(h, r.In.Header, "X-Forwarded-Proto")
 	}
 	if h["Grpc-Timeout"] != nil {
 		if deadline, ok := r.In.Context().Deadline(); ok {
@@ -63,35 +64,6 @@ func (g *gate) rewrite(r *httputil.ProxyRequest) {
 			h.Set("Grpc-Timeout", strconv.FormatInt(min(left, 99_999_999), 10)+"m")
 		}
 	}
-}
-
-// sanitize removes headers that services behind the edge trust, and that a client could only
-// forge. A header that names the customer of a route stays.
-func sanitize(h http.Header, table *routes.Table) {
-	for name := range h {
-		if internalHeader(name) && !table.Trusted(name) {
-			delete(h, name)
-		}
-	}
-}
-
-// internalHeaders are names and prefixes of headers that are set inside. Some servers read _
-// as -.
-var internalHeaders = []string{"X-Envoy-", "X-Request-", "X-Forwarded-", "X-Real-Ip", "Forwarded", "Grpc-Previous-Rpc-Attempts", "Amz-Sdk-Request"}
-
-func internalHeader(name string) bool {
-	if name == "" || name[0] != 'X' && name[0] != 'F' && name[0] != 'G' && name[0] != 'A' {
-		return false
-	}
-	if strings.Contains(name, "_") {
-		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
-	}
-	for _, begin := range internalHeaders {
-		if strings.HasPrefix(name, begin) && (begin[len(begin)-1] == '-' || name == begin) {
-			return true
-		}
-	}
-	return false
 }
 
 // switches returns an error if an upstream switches protocols without a request to do so, or
@@ -102,33 +74,6 @@ func switches(resp *http.Response) error {
 		return errors.New("the upstream has changed the protocol unasked")
 	}
 	return nil
-}
-
-// keep copies a header to h unchanged, if the request has it.
-func keep(h, came http.Header, name string) {
-	if values := came[name]; len(values) > 0 {
-		h[name] = values
-	}
-}
-
-// dropMember removes a member from the baggage: W3C Baggage, section 3.3.
-func dropMember(h http.Header, name string) {
-	values := h["Baggage"]
-	if len(values) == 0 {
-		return
-	}
-	var kept []string
-	for _, v := range values {
-		for member := range strings.SplitSeq(v, ",") {
-			pair, _, _ := strings.Cut(member, ";")
-			if key, _, _ := strings.Cut(pair, "="); strings.TrimSpace(key) != name {
-				kept = append(kept, member)
-			}
-		}
-	}
-	if h.Del("Baggage"); len(kept) > 0 {
-		h.Set("Baggage", strings.TrimSpace(strings.Join(kept, ",")))
-	}
 }
 
 // buffers are the buffers for copying bodies.

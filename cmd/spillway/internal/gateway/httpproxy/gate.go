@@ -7,12 +7,13 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httputil"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -30,7 +31,7 @@ type gate struct {
 	settings atomic.Pointer[settings] // of the listener
 	forward  *httputil.ReverseProxy
 	observer spillway.Observer
-	users    users
+	users    drain.Users
 	requests atomic.Uint64
 
 	admitted, unlabelled atomic.Uint64 // requests
@@ -73,7 +74,7 @@ func (g *gate) classify(r *http.Request) (call spillway.Call) {
 // closed.
 func (g *gate) exempt(r *http.Request) bool {
 	s := g.settings.Load()
-	if s == nil || g.users.n.Load() < 0 {
+	if s == nil || g.users.Retired() {
 		return true
 	}
 	to := s.match(r)
@@ -109,6 +110,7 @@ func (g *gate) serve(w http.ResponseWriter, r *http.Request) {
 	accountingOf(r.Context()).markSent()
 	takes := g.cluster.pool.Enter(x)
 	defer g.cluster.pool.Leave(x, takes)
+	delete(w.Header(), headers.RequestID) // the answer of the upstream gets it
 	g.forward.ServeHTTP(x.Streaming(w), r)
 }
 
@@ -147,66 +149,4 @@ func (g *gate) turn(ctx context.Context, q *turns.Queue, turn turns.Request, cus
 	e.Time, e.Context, e.Call, e.Policy = now, ctx, call, "batch"
 	g.observer.Observe(e)
 	return err
-}
-
-// users counts the users of a resource that is closed when the last user has left.
-type users struct {
-	n    atomic.Int64 // retired is added when no more may come
-	most atomic.Int64 // of n, since it was last asked for
-	once sync.Once
-	make sync.Once
-	none chan struct{}
-}
-
-const retired = -1 << 40
-
-func (u *users) gone() chan struct{} {
-	u.make.Do(func() { u.none = make(chan struct{}) })
-	return u.none
-}
-
-// enter reports whether the resource may still be used. If so, leave must be called.
-func (u *users) enter() bool {
-	if n := u.n.Add(1); n > 0 {
-		u.raise(n)
-		return true
-	}
-	u.leave()
-	return false
-}
-
-func (u *users) leave() {
-	if u.n.Add(-1) == retired {
-		u.once.Do(func() { close(u.gone()) })
-	}
-}
-
-func (u *users) raise(n int64) {
-	for {
-		most := u.most.Load()
-		if n <= most || u.most.CompareAndSwap(most, n) {
-			return
-		}
-	}
-}
-
-// count returns how many there are.
-func (u *users) count() int {
-	n := u.n.Load()
-	if n < 0 {
-		n -= retired
-	}
-	return int(n)
-}
-
-// peak returns the most there were at once since it was last called.
-func (u *users) peak() int { return max(int(u.most.Swap(0)), u.count()) }
-
-// retire rejects new users, and returns a channel that is closed when all have left.
-func (u *users) retire() <-chan struct{} {
-	none := u.gone()
-	if u.n.Add(retired) == retired {
-		u.once.Do(func() { close(none) })
-	}
-	return none
 }

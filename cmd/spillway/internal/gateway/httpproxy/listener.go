@@ -17,6 +17,8 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/clients"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
@@ -35,6 +37,7 @@ type settings struct {
 	bounds    *clients.Bounds  // of requests that no route matches
 	counts    *accounts.Counts // likewise; nil until the settings are in use
 	peers     []netip.Prefix
+	keepsID   bool        // requests keep the id that their client gives them
 	tls       *tls.Config // nil: in the clear
 }
 
@@ -85,7 +88,7 @@ type listener struct {
 	decided  *decisions.Log
 	access   *atomic.Pointer[accesslog.Log]
 	tracer   *otel.Tracer // nil: there are no spans
-	users    users        // requests, those that have taken over their connection included
+	users    drain.Users  // requests, those that have taken over their connection included
 }
 
 // listen opens a listener. If another listener has the address already, its socket is shared,
@@ -226,6 +229,8 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	came, cut, a := r.Context(), true, &accounting{listener: l, request: r}
 	l.book.Begin()
 	s := l.settings.Load()
+	a.id = headers.Identify(r.Header, s.keepsID)
+	w.Header()[headers.RequestID] = a.id
 	if a.visit = l.visit(w, r, s); a.visit != nil {
 		w = a.visit
 	}
@@ -249,11 +254,11 @@ func (l *listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // admit has a request pass the bounds of the listener.
 func (l *listener) admit(x *clients.Exchange, r *http.Request, s *settings) {
-	if !l.users.enter() {
+	if !l.users.Enter() {
 		answer(x, r, errDraining, 0)
 		return
 	}
-	defer l.users.leave()
+	defer l.users.Leave()
 	if err := s.admits(r); err != nil {
 		answer(x, r, err, 0)
 		return
@@ -282,7 +287,7 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 		return
 	}
 	g := to.gate
-	defer g.users.leave()
+	defer g.users.Leave()
 	accountingOf(r.Context()).to = to // before the request has policies
 	x.Bound(to.bounds)
 	to.Upgrade(r)
@@ -318,7 +323,7 @@ func (l *listener) enter(r *http.Request) *target {
 		if x == nil {
 			return nil
 		}
-		if x.gate.users.enter() {
+		if x.gate.users.Enter() {
 			return x
 		}
 		// The gate was closed since: there are other settings now.
@@ -352,7 +357,7 @@ func (l *listener) drain(ctx context.Context) error {
 	defer l.cancel()
 	l.finish(ctx)
 	err := l.server.Shutdown(ctx)
-	none := l.users.retire()
+	none := l.users.Retire()
 	if err == nil {
 		select {
 		case <-none:

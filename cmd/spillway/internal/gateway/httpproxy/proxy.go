@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -220,6 +221,7 @@ type Stats struct {
 	Clients   map[string]clients.Stats // of listeners
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
+	Costs     map[string]cost.Stats  // of clusters that learn them
 	Tuners    map[string]tuner.Stats // of clusters that have one: the limit, and its last moves
 	AccessLog lines.Stats
 }
@@ -241,7 +243,8 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	defer p.mu.Unlock()
 	s := Stats{
 		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats),
-		Clusters: make(map[string]upstream.Stats), Tuners: make(map[string]tuner.Stats), AccessLog: p.access.Load().Stats(),
+		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tuner.Stats),
+		AccessLog: p.access.Load().Stats(),
 	}
 	for name, l := range p.listeners {
 		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.Stats()
@@ -249,11 +252,11 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	for key, g := range p.gates {
 		s.Gates = append(s.Gates, GateStats{
 			Listener: key.listener, Cluster: key.cluster, Requests: g.requests.Load(), Admitted: g.admitted.Load(),
-			Unlabelled: g.unlabelled.Load(), InFlight: g.users.count(), Peak: g.users.peak(), Stats: g.ingress.Stats(now),
+			Unlabelled: g.unlabelled.Load(), InFlight: g.users.Count(), Peak: g.users.Peak(), Stats: g.ingress.Stats(now),
 		})
 	}
 	for name, x := range p.clusters {
-		s.Clusters[name] = x.Stats(now)
+		s.Clusters[name], s.Costs[name] = x.Stats(now), p.costs[name].Stats()
 	}
 	for name, t := range p.tunings {
 		s.Tuners[name] = t.tuner.Stats()

@@ -32,21 +32,32 @@ func (n *accounting) decided(end accounts.End) {
 	if n.to != nil {
 		call.Key, call.Customer = n.to.LimitKey, n.to.Customer(n.request)
 	}
-	level, limit, unit := 0.0, 0.0, ""
-	if end.Reason == accounts.MaxRequests && n.listener.clients != nil { // a rehearsal has none
-		level, limit, unit = float64(n.listener.clients.Requests()), float64(n.listener.settings.Load().config.MaxRequests), "requests at once"
-	}
+	level, limit, unit := n.listener.measured(end.Reason)
 	n.listener.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
+}
+
+// measured returns what is measured for a rejection that no policy made, and its limit; zero where
+// nothing is.
+func (l *listener) measured(reason accounts.Reason) (level, limit float64, unit string) {
+	if reason != accounts.MaxRequests || l.clients == nil { // a rehearsal has none
+		return 0, 0, ""
+	}
+	return float64(l.clients.Requests()), float64(l.settings.Load().config.MaxRequests), "requests at once"
 }
 
 // A head is the source of a request that was rejected when only its head had come.
 type head struct {
 	request  *http.Request
 	listener string
+	trusted  bool // the client names the id of its request
 }
 
 // Describe implements [decisions.Source].
-func (h head) Describe(d *decisions.Decision) { describe(d, h.request, h.listener) }
+func (h head) Describe(d *decisions.Decision) {
+	if describe(d, h.request, h.listener); !h.trusted {
+		d.RequestID = ""
+	}
+}
 
 // Caller implements [decisions.Source].
 func (h head) Caller() string { return callerOf(h.request) }

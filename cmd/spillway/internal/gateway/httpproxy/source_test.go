@@ -22,7 +22,7 @@ func decided(t *testing.T, h http.Handler, change func(*config.Config)) (address
 	upstream, _ := upstreamAt(t, h)
 	c := config.ForUpstream("127.0.0.1:0", upstream)
 	c.Mode = "enforce"
-	c.Listeners[0].Name = "main"
+	c.Listeners[0].Name, c.Listeners[0].PreserveRequestID = "main", true
 	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
 	if change != nil {
 		change(c)

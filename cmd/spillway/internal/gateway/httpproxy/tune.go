@@ -92,7 +92,7 @@ func (t *tuning) put(limit float64) error {
 			continue
 		}
 		c := p.ingress(n, key, g.settings.Load().config)
-		c.Observer, c.RateLimit.Rate = p.observerOf(key.listener), limit
+		c.Observer, c.RateLimit.Rate = p.observerOf(g.settings.Load().config), limit
 		if err := g.ingress.Update(c); err != nil {
 			return err
 		}

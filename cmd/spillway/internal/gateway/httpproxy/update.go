@@ -98,7 +98,7 @@ func (p *Proxy) makeCluster(n *next, x *config.Cluster) error {
 func (p *Proxy) makeSettings(n *next, l *config.Listener) (*settings, error) {
 	s := &settings{
 		config: l, internal: l.Boundary == "internal", discloses: l.Discloses(), table: routes.New(n.config, l),
-		bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks(),
+		bounds: clients.BoundsOf(l, &config.Route{}), peers: l.Networks(), keepsID: l.TrustsRequestID(),
 	}
 	for _, r := range s.table.All() {
 		key := gateKey{l.Name, r.Config.Cluster}
@@ -138,7 +138,7 @@ func (p *Proxy) makeListener(n *next, l *config.Listener) error {
 // makeGate makes a gate, unless it exists.
 func (p *Proxy) makeGate(n *next, key gateKey, l *config.Listener) error {
 	c := p.ingress(n, key, l)
-	c.Observer = p.observerOf(key.listener)
+	c.Observer = p.observerOf(l)
 	if kept := p.gates[key]; kept != nil {
 		n.gates[key] = kept
 		// A trial, so that the Update of what is in use cannot fail.
@@ -180,7 +180,7 @@ func (p *Proxy) commit(n *next) {
 	for key, g := range n.gates {
 		if p.gates[key] != nil {
 			c := p.ingress(n, key, n.settings[key.listener].config)
-			c.Observer = p.observerOf(key.listener)
+			c.Observer = p.observerOf(n.settings[key.listener].config)
 			p.impossible(g.ingress.Update(c)) // it was tried
 		}
 		g.settings.Store(n.settings[key.listener])
@@ -251,7 +251,7 @@ func (p *Proxy) endListener(l *listener, timeout time.Duration) {
 // retire closes a gate when the last request in it has ended.
 func (p *Proxy) retire(g *gate) {
 	p.running.Go(func() {
-		<-g.users.retire()
+		<-g.users.Retire()
 		if err := g.ingress.Close(); err != nil {
 			p.logger.Warn("closing a gate", "error", err)
 		}

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -86,6 +84,7 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	n.Describe(&d)
 	x := lineOf(n.request, end, &d)
 	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
+	n.tell(&x, end, v.Header())
 	if !v.sent.IsZero() {
 		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
 		if !v.head.IsZero() {
@@ -95,7 +94,7 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	if logged {
 		v.log.Write(&x)
 	}
-	v.span.End(now, spanName(&x), v.status >= 500 || end.Account == accounts.Failed, attributes(&x)...)
+	v.span.End(now, x.SpanName(), v.status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
 }
 
 // lineOf returns the line of a request, without its times and its answer.
@@ -110,34 +109,3 @@ func lineOf(r *http.Request, end accounts.End, d *decisions.Decision) accesslog.
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
-
-// spanName is the name of a span: the method and the route, as the conventions have it.
-func spanName(x *accesslog.Record) string {
-	if x.Route == "" {
-		return x.Method
-	}
-	return x.Method + " " + x.Route
-}
-
-// attributes returns the attributes of a span.
-func attributes(x *accesslog.Record) []attribute.KeyValue {
-	all := []attribute.KeyValue{
-		attribute.String("http.request.method", x.Method), attribute.String("url.path", x.Path), attribute.Int("http.response.status_code", x.Status),
-		attribute.String("spillway.account", x.Account), attribute.String("spillway.listener", x.Listener), attribute.String("spillway.class", x.Class),
-		attribute.Bool("spillway.retried", x.Retried),
-	}
-	for name, value := range map[string]string{
-		"http.route": x.Route, "client.address": x.Caller, "spillway.cluster": x.Cluster, "spillway.reason": x.Reason,
-		"spillway.customer": x.Customer, "spillway.request_id": x.RequestID,
-	} {
-		if value != "" {
-			all = append(all, attribute.String(name, value))
-		}
-	}
-	for name, ms := range map[string]*float64{"spillway.wait_ms": x.Wait, "spillway.upstream_ms": x.Upstream} {
-		if ms != nil {
-			all = append(all, attribute.Float64(name, *ms))
-		}
-	}
-	return all
-}

@@ -24,7 +24,7 @@ func watched(t *testing.T, h http.Handler, log *accesslog.Log, tracer *otel.Trac
 	t.Helper()
 	address, _ := upstreamAt(t, h)
 	c := config.ForUpstream("127.0.0.1:0", address)
-	c.Mode, c.Listeners[0].Name = "enforce", "main"
+	c.Mode, c.Listeners[0].Name, c.Listeners[0].PreserveRequestID = "enforce", "main", true
 	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
 	p, err := Start(t.Context(), c, Config{Tracer: tracer})
 	if err != nil {
@@ -87,8 +87,12 @@ func TestAccessLog(t *testing.T) {
 		t.Errorf("no route: %+v", lost)
 	}
 	served.Wait, served.Upstream, served.Duration, served.Time = nil, nil, 0, time.Time{}
+	if served.Endpoint == "" {
+		t.Error("no endpoint")
+	}
+	served.Endpoint = ""
 	if want := (accesslog.Record{
-		Account: "served", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7", Status: 201, Bytes: 5,
+		AnsweredBy: "upstream", Attempts: 1, Account: "served", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7", Status: 201, Bytes: 5,
 		Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
 	}); served != want {
 		t.Errorf("%+v, want %+v", served, want)
@@ -107,7 +111,8 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 	}
 	address, _ := upstreamAt(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	c := config.ForUpstream("127.0.0.1:0", address)
-	c.Mode, c.Listeners[0].Name, c.Clusters[0].RateLimit = "enforce", "main", config.RateLimit{Rate: 0.001}
+	c.Mode, c.Listeners[0].Name, c.Listeners[0].PreserveRequestID = "enforce", "main", true
+	c.Clusters[0].RateLimit = config.RateLimit{Rate: 0.001}
 	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
 	p, err := Start(t.Context(), c, Config{})
 	if err != nil {
@@ -135,6 +140,7 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 		}
 		got.Time, got.Duration, got.Bytes = time.Time{}, 0, 0
 		if want := (accesslog.Record{
+			AnsweredBy: "proxy", Policy: "ratelimit", Level: 0.001, Limit: 0.001, Unit: "per second",
 			Account: "rejected", Reason: "rate_limit", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7",
 			Status: 503, Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
 		}); got != want {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/media"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/orca"
 )
@@ -126,6 +127,9 @@ func newSecondTransport(x *config.Cluster, connections int, secured *tls.Config)
 // places returns the maximum number of requests in flight, each on a separate connection.
 func (e *endpoints) places() int { return e.each * len(e.all) }
 
+// A noter is the source of a request that notes where its attempts are sent.
+type noter interface{ Sent(endpoint string) }
+
 // RoundTrip implements [http.RoundTripper].
 func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	t, call := e.plain, media.IsGRPC(r)
@@ -137,6 +141,9 @@ func (e *endpoints) RoundTrip(r *http.Request) (*http.Response, error) {
 	class := spillway.CriticalityFrom(r.Context())
 	p := e.set.Pick(start, class, tried.avoided())
 	x := e.all[p.Index]
+	if n, ok := r.Context().Value(decisions.SourceKey{}).(noter); ok {
+		n.Sent(x.address)
+	}
 	x.total.Add(1)
 	x.asked.Store(int64(start.Sub(e.set.Start())))
 	x.health.rouse()

@@ -1,0 +1,99 @@
+package httpproxy
+
+import (
+	"net/http"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+)
+
+// A trouble has what the line of a request says of its rejection or failure. It is set under the
+// lock of its accounting.
+type trouble struct {
+	policy       string // of the last rejection, with what it measured and allows
+	level, limit float64
+	refusal      error
+
+	answered bool   // by the upstream
+	attempts int    // that were sent
+	endpoint string // of the last of them
+	err      error  // for which the proxy answered itself
+}
+
+// Sent notes an attempt. The endpoints of a cluster call it.
+func (n *accounting) Sent(endpoint string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trouble.attempts++
+	n.trouble.endpoint = endpoint
+}
+
+// upstreamAnswered notes that the answer is the upstream's.
+func (n *accounting) upstreamAnswered() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trouble.answered = true
+}
+
+// tell adds to a line what it says of a rejection or a failure. h is the header of the answer, with
+// its trailers.
+func (n *accounting) tell(x *accesslog.Record, end accounts.End, h http.Header) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	e := &n.trouble
+	x.Attempts, x.Endpoint = e.attempts, e.endpoint
+	switch {
+	case x.Status == 0:
+	case e.answered && n.answered == own{}:
+		x.AnsweredBy = accesslog.ByUpstream
+	default:
+		x.AnsweredBy = accesslog.ByProxy
+	}
+	switch {
+	case end.Account == accounts.Served:
+	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
+		d := decisions.Decision{Policy: e.policy}
+		d.Measure(e.level, e.limit, e.refusal)
+		x.Policy, x.Level, x.Limit, x.Unit = d.Policy, d.Level, d.Limit, d.Unit
+	case end.Account == accounts.Rejected:
+		x.Policy, x.Error = decisions.ByProxy, n.answered.text
+		x.Level, x.Limit, x.Unit = n.listener.measured(end.Reason)
+	default:
+		x.Error = n.failed(end, h)
+	}
+}
+
+// failed says why a request was not served in time.
+func (n *accounting) failed(end accounts.End, h http.Header) string {
+	e := &n.trouble
+	switch {
+	case n.answered == clientLeft:
+		return ""
+	case n.answered == tooSlow, n.answered == cutShort, n.answered == tooLong:
+		return n.answered.text
+	case e.err != nil:
+		return upstream.FailureOf(e.err)
+	case n.ended && n.outcome == spillway.OutcomeServed && end.Account == accounts.Failed:
+		return "the answer broke off"
+	case e.answered:
+		return statusOf(h)
+	case n.late:
+		return "the deadline passed while the request waited here"
+	default:
+		return ""
+	}
+}
+
+// statusOf returns the status of a call of gRPC, which may be a trailer; empty for another request or
+// a call that has none.
+func statusOf(h http.Header) string {
+	for _, name := range []string{"Grpc-Status", http.TrailerPrefix + "Grpc-Status"} {
+		if v := h[name]; len(v) > 0 {
+			return "grpc-status " + decisions.Clean(v[0])
+		}
+	}
+	return ""
+}
