@@ -43,24 +43,31 @@ func ofBaggage(values []string) (class spillway.Criticality, ok bool) {
 // lower returns the lower one of class, if that is any, and what text names, if it
 // names one.
 func lower(class spillway.Criticality, ok bool, text string) (spillway.Criticality, bool) {
+	if c, names := named(text); names && (!ok || c < class) {
+		return c, true
+	}
+	return class, ok
+}
+
+// named returns the class that text names. Most texts are exactly a name.
+func named(text string) (c spillway.Criticality, ok bool) {
+	switch text {
+	case "SHEDDABLE":
+		return spillway.Sheddable, true
+	case "SHEDDABLE_PLUS":
+		return spillway.SheddablePlus, true
+	case "CRITICAL":
+		return spillway.Critical, true
+	case "CRITICAL_PLUS":
+		return spillway.CriticalPlus, true
+	}
 	text = strings.TrimSpace(text)
-	var c spillway.Criticality
-	switch len(text) { // which tells the names apart
-	case len("SHEDDABLE"):
-		c = spillway.Sheddable
-	case len("SHEDDABLE_PLUS"):
-		c = spillway.SheddablePlus
-	case len("CRITICAL"):
-		c = spillway.Critical
-	case len("CRITICAL_PLUS"):
-		c = spillway.CriticalPlus
-	default:
-		return class, ok
+	for c = spillway.Sheddable; c <= spillway.CriticalPlus; c++ {
+		if len(text) == len(c.String()) && strings.EqualFold(text, c.String()) {
+			return c, true
+		}
 	}
-	if ok && c >= class || c.String() != text && !strings.EqualFold(c.String(), text) {
-		return class, ok
-	}
-	return c, true
+	return spillway.Critical, false
 }
 
 // Identity returns the name in a certificate, which must have been verified, with its
