@@ -19,7 +19,7 @@ type response struct {
 
 	final  final.Mark // set when a call for the request must not be repeated above
 	code   int32      // 0 as long as none was set
-	unsent int        // bytes that were written since all was sent
+	unsent int32      // bytes that were written since all was sent, at most one more than unblocked
 }
 
 // WriteHeader implements [http.ResponseWriter].

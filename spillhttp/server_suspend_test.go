@@ -3,6 +3,7 @@ package spillhttp
 import (
 	"bytes"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -148,6 +149,19 @@ func TestRefusedBodiesAreNotWaitedFor(t *testing.T) {
 				t.Errorf("%q of a body of 5 bytes: the connection is kept: %v, want %v", body, got, want)
 			}
 		})
+	}
+}
+
+// Whatever was written before, a long answer may wait for the client.
+func TestBlocksForLongAnswers(t *testing.T) {
+	var r response
+	for _, step := range []struct {
+		n    int
+		want bool
+	}{{unblocked, false}, {0, false}, {1, true}, {0, true}, {math.MaxInt32, true}, {math.MaxInt32, true}, {1, true}} {
+		if got := r.blocks(step.n); got != step.want {
+			t.Errorf("%d bytes more: %v, want %v", step.n, got, step.want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unsafe"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
@@ -344,6 +345,15 @@ func TestUpdate(t *testing.T) {
 		if got := status(); got != row.want {
 			t.Errorf("%v: %d, want %d", row.mode, got, row.want)
 		}
+	}
+}
+
+// The memory of a request fills one of the sizes that Go allocates: with a byte more, a request
+// takes 32 more.
+func TestSizeOfARequest(t *testing.T) {
+	const most = 416
+	if size := unsafe.Sizeof(heir{}); size > most {
+		t.Errorf("%d bytes, want at most %d", size, most)
 	}
 }
 

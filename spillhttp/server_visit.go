@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/ingress"
-	"github.com/seed90641741/spillway/internal/charging"
 	"github.com/seed90641741/spillway/internal/final"
 )
 
@@ -14,7 +13,6 @@ import (
 type heir struct {
 	inherited // which makes it the context of the request
 
-	charging charging.State
 	passage  *ingress.Passage // as long as it can be charged
 	response response1
 	request  http.Request
