@@ -390,7 +390,7 @@ func TestServer(t *testing.T) {
 func TestStreamOutlivesTimeouts(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	server := httptest.NewUnstartedServer(s.Handler())
-	server.Config.ReadTimeout, server.Config.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
 	server.Start()
 	defer server.Close()
 	resp, err := http.Get(server.URL + "/api/v1/stream")
@@ -400,7 +400,7 @@ func TestStreamOutlivesTimeouts(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
-	<-time.After(150 * time.Millisecond)
+	<-time.After(time.Second)
 	s.second()
 	for lines.Scan() {
 		if lines.Text() == "event: tick" {
