@@ -3,11 +3,7 @@ package stricttest
 import (
 	"cmp"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -162,38 +158,20 @@ var paths = map[string]string{"fleet": "quota/fleet"}
 
 // read reads the comments of the fields of a package.
 func (l library) read(name string) error {
-	dir, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+cmp.Or(paths[name], name)).Output()
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", "github.com/seed90641741/spillway/"+cmp.Or(paths[name], name)).Output()
 	if err != nil {
 		return fmt.Errorf("go list %s: %w", name, err)
 	}
-	files, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(dir)), "*.go"))
-	if err != nil {
+	dir := strings.TrimSpace(string(out))
+	var r jsonschema.Reflector
+	if err := r.AddGoComments("", dir); err != nil {
 		return err
 	}
 	l[name] = ""
-	for _, file := range files {
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
-		if err != nil {
-			return err
+	for field, comment := range r.CommentMap {
+		if field, ok := strings.CutPrefix(field, dir+"."); ok {
+			l[name+"."+field] = comment
 		}
-		ast.Inspect(parsed, func(n ast.Node) bool {
-			if spec, ok := n.(*ast.TypeSpec); ok {
-				l.fields(name+"."+spec.Name.Name, spec)
-			}
-			return true
-		})
 	}
 	return nil
-}
-
-func (l library) fields(at string, spec *ast.TypeSpec) {
-	s, ok := spec.Type.(*ast.StructType)
-	if !ok {
-		return
-	}
-	for _, f := range s.Fields.List {
-		for _, name := range f.Names {
-			l[at+"."+name.Name] = f.Doc.Text() + f.Comment.Text()
-		}
-	}
 }
