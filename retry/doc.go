@@ -110,10 +110,10 @@
 //
 // A rejection by one task only ([fault.ScopeTask]) is retried after 0 to 5 ms, the second time
 // after 0 to 10 ms, whatever its hint: the hint is for this task, and the retry is for
-// another. The retry is paid for like any other. In addition, it costs one of 10 tokens that
-// measure whether other tasks serve such retries: one that is served returns its token, and
-// each served call adds a tenth. Without a token the hint counts as if it had no scope. So if
-// all tasks are overloaded, or there is only one, almost no retry is wasted.
+// another. The retry is paid for like any other. In addition, one that fails costs one of 10
+// tokens that measure whether other tasks serve such retries; each served call adds a tenth.
+// Without a token the hint counts as if it had no scope. So if all tasks are overloaded, or
+// there is only one, almost no retry is wasted.
 //
 // A rejection of one customer ([fault.Failure.OverQuota]) is retried only if it has a hint.
 // Deposits and prices of such calls go to a second bucket of the same size: a customer over

@@ -76,9 +76,9 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 
 // The evidence that other tasks serve the calls that one rejects, in the numbers of MongoDB's
 // adaptive retries: if all tasks are overloaded, or there is only one, retries at once settle
-// at one in ten served calls, and all other calls wait as if no scope were known. If others
-// serve them, these retries earn their cost. The capacity is the number of useless retries
-// before that shows.
+// at one in ten served calls, and all other calls wait as if no scope were known. The capacity
+// is the number of retries that must fail before that shows. A retry costs nothing until it
+// fails: one task may reject many calls at the same time, and the other tasks serve them all.
 const (
 	othersMax    = 10 * tokens.Unit
 	othersCost   = tokens.Unit
@@ -112,9 +112,6 @@ func (e *engine) Succeed(t Token) error {
 		return err
 	}
 	e.others.Add(othersServed, othersMax)
-	if s.elsewhere {
-		e.others.Add(othersCost, othersMax)
-	}
 	switch {
 	case s.Number == 0:
 		e.deposit(s.account(), e.first)
@@ -140,6 +137,9 @@ func (e *engine) Release(t Token, f fault.Failure) error {
 
 // failed settles the accounts of an attempt that failed with f.
 func (e *engine) failed(s *State, f fault.Failure) {
+	if s.elsewhere && !f.Unsent && !f.Canceled {
+		e.others.Drop(othersCost)
+	}
 	switch {
 	case f.Unsent:
 		if s.Number > 0 {
@@ -195,11 +195,7 @@ func (e *engine) decide(now time.Time, s *State, f fault.Failure) (time.Duration
 	if d := s.Call.Deadline; !d.IsZero() && !now.Add(delay).Before(d) {
 		return 0, &NotRetriedError{Reason: ReasonDeadline, Delay: delay, RetryAfter: f.RetryAfter}
 	}
-	refused := e.charge(now, s, f, delay)
-	if refused == nil && s.elsewhere {
-		e.others.Drop(othersCost)
-	}
-	return delay, refused
+	return delay, e.charge(now, s, f, delay)
 }
 
 // final returns what forbids a retry whenever it were made, or ReasonOther.

@@ -83,6 +83,32 @@ func TestElsewhereHasToHelp(t *testing.T) {
 	}
 }
 
+// TestElsewhereTogether: calls that one task rejects at the same time all go to other tasks at
+// once, however many they are.
+func TestElsewhereTogether(t *testing.T) {
+	s := must(retry.NewBudgeted(retry.BudgetedConfig{Budget: retry.Unlimited{}}))
+	var retries []retry.Token
+	for i := range 500 {
+		next, err := s.Refresh(t0, s.Begin(spillway.Call{}), ofTask(time.Second))
+		if err != nil || next.Delay() >= time.Second {
+			t.Fatalf("retry %d waits for %v, %v", i, next.Delay(), err)
+		}
+		retries = append(retries, next)
+	}
+	for i, next := range retries {
+		of := s.Succeed
+		if i%2 == 0 { // an attempt that was not sent, or whose caller has left, says nothing
+			of = func(token retry.Token) error { return s.Release(token, fault.Failure{Unsent: i%4 == 0, Canceled: i%4 != 0}) }
+		}
+		if err := of(next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if next, err := s.Refresh(t0, s.Begin(spillway.Call{}), ofTask(time.Second)); err != nil || next.Delay() >= time.Second {
+		t.Errorf("the next retry waits for %v, %v", next.Delay(), err)
+	}
+}
+
 // TestElsewhereForEver: a backend whose tasks all say "elsewhere" gets three attempts of
 // a call, and retries at most a tenth of the calls.
 func TestElsewhereForEver(t *testing.T) {
