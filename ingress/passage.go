@@ -17,8 +17,18 @@ type Passage struct {
 	server    *Server
 	mu        spinlock // guards all once the request runs
 	shadow    *shadow  // waits at the gates that observe; nil: there is none
+	waited    bool
 	admission Admission
 }
+
+// standing is the shortest wait that reports a standing queue. It is the wait that a limit of
+// package concurrency allows, as too short to matter.
+const standing = 5 * time.Millisecond
+
+// Waited reports whether the request waited for 5 ms or longer until the gates admitted it.
+// This task then has more to do than it can do at once, and another task may have less: the
+// answer should tell callers that can choose. Call it before Done.
+func (p *Passage) Waited() bool { return p.waited }
 
 // Call returns the call as it was admitted.
 func (p *Passage) Call() spillway.Call { return p.admission.call }
@@ -31,7 +41,7 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 	if !s.core.begin(a, now, call) {
 		return Rejection{}
 	}
-	p.server, a.ctx = s, ctx
+	p.server, p.waited, a.ctx = s, false, ctx
 	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
 		a.call.Deadline = d
 	}
@@ -49,6 +59,7 @@ func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *s
 // follow does what the gates say until they admit or reject the request.
 func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller) Rejection {
 	s, a := p.server, &p.admission
+	came := a.start
 	for {
 		if a.observed != nil {
 			if o, next := a.Detach(); o != nil {
@@ -62,6 +73,7 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 			break
 		}
 		*step = s.await(ctx, a, *step, from)
+		p.waited = time.Since(came) >= standing
 	}
 	if step.Verdict == shed.Run {
 		return Rejection{}

@@ -19,9 +19,10 @@ const BalancerName = "spillway_max_requests"
 
 // NewBalancer returns a load balancing policy that bounds the attempts in flight
 // to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
-// policy underneath. An endpoint that rejects half of its calls of the last 100 ms because it
-// is overloaded gets no calls for the time that it asked for, unless more than half of
-// the endpoints would get none. Register the policy before the first channel is made, as grpc
+// policy underneath. An endpoint that is overloaded, and rejects calls or says that they wait,
+// gets as many calls as it serves at once, and about one in a hundred more. One that rejects half of
+// its calls of the last 100 ms gets none for the time that it asked for, unless more than half
+// of the endpoints would get none. Register the policy before the first channel is made, as grpc
 // requires it during initialization:
 //
 //	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }

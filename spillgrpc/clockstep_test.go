@@ -11,7 +11,7 @@ func TestCountAfterClockStep(t *testing.T) {
 		e, now := new(ejections), time.Now()
 		e.out.Store(3)
 		e.counted.Store(now.UnixNano())
-		if n := e.count(now.Add(step), nil); n != 0 {
+		if n, _ := e.count(now.Add(step), nil); n != 0 {
 			t.Errorf("after a step of %v %d endpoints are out, of none", step, n)
 		}
 	}

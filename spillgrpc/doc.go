@@ -167,8 +167,10 @@
 // Each has an ErrorInfo and x-overload-scope: task, service or customer. At an internal
 // boundary the message and the ErrorInfo (gate) name the gate that has rejected the call:
 // ratelimit, quota, inflight, shed or concurrency. At an edge they do not. The retry delay of
-// a rejection with the scope "task" is for this task only. A channel with [NewBalancer] avoids
-// the endpoint for that time, and for up to 16 times as long if it rejects again afterwards. A
+// a rejection with the scope "task" is for this task only. A channel with [NewBalancer] sends
+// the endpoint fewer calls, or none for that time, and for up to 16 times as long if it rejects
+// again afterwards. A unary call that was served after a wait of 5 ms or longer has the same
+// trailer, x-overload-scope: task, so that the balancer sends fewer calls before any is rejected. A
 // channel with one connection to a virtual address reaches one task only: set
 // keepalive.ServerParameters.MaxConnectionAge at such servers.
 //

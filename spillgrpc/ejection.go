@@ -9,24 +9,27 @@ import (
 
 	"google.golang.org/grpc/balancer"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/ejection"
 )
 
-// ejections says which endpoints of a channel are left out, because they reject calls for an
-// overload of their own. Each is left out for the time that it asked for. The nil *ejections
-// leaves nothing out.
+// ejections says which endpoints of a channel get fewer calls, because they have an overload of
+// their own. One that rejects most calls is left out for the time that it asked for; others get
+// a share of their turns. The nil *ejections leaves nothing out.
 type ejections struct {
-	until   atomic.Int64 // by when all are back, in nanoseconds since 1970; zero if none is out
-	out     atomic.Int64 // how many were out when they were last counted,
-	counted atomic.Int64 // then
+	until   atomic.Int64 // by when all have all their turns, in nanoseconds since 1970; zero if they do
+	counted atomic.Int64 // when they were last counted; zero: count them
+	out     atomic.Int32 // how many were out then,
+	thinned atomic.Int32 // and how many others had less than their share
 }
 
 // endpoint is what is known of one. Calls and rejections fade with recentTime.
 type endpoint struct {
 	ejection.Ejection
+	share
 
 	recent atomic.Int32 // calls that were served since mu was last locked
 
@@ -51,14 +54,14 @@ const (
 )
 
 // average takes in, at the time now, the calls that were served and n more that were rejected,
-// and returns the recent share of rejections.
-func (x *endpoint) average(now time.Time, n float64) float64 {
+// and returns the recent calls and how many of them were rejected.
+func (x *endpoint) average(now time.Time, n float64) (calls, rejected float64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	fade := math.Exp(-max(now.Sub(x.at), 0).Seconds() / recentTime.Seconds())
 	x.calls = x.calls*fade + float64(x.recent.Swap(0)) + n
 	x.rejected, x.at = x.rejected*fade+n, now
-	return x.rejected / x.calls
+	return x.calls, x.rejected
 }
 
 // maxPicks is how many endpoints are looked at for one pick, at most. If all of them are
@@ -77,24 +80,52 @@ func (e *ejections) ended(x *endpoint, info balancer.DoneInfo) {
 			e.rejected(x, time.Now(), f)
 			return
 		}
+	} else if len(info.Trailer) > 0 && waited(info.Trailer) {
+		e.waited(x, time.Now())
+		return
 	}
 	if x.recent.Add(1) == batch {
 		x.average(time.Now(), 0)
 	}
 }
 
-// rejected takes in that an endpoint has rejected a call, and leaves it out if it rejects many.
+// rejected takes in that an endpoint has rejected a call: it is left out if it rejects many, and
+// else gets fewer turns.
 func (e *ejections) rejected(x *endpoint, now time.Time, f fault.Failure) {
-	if x.average(now, 1) < tooMany {
+	if x.Active(now) {
+		return // it was sent before
+	}
+	calls, rejected := x.average(now, 1)
+	if rejected >= tooMany*calls {
+		if back, ejected := x.Failed(now, f); ejected {
+			e.changed(back.UnixNano())
+			return
+		}
+	}
+	e.changed(x.lower(now, calls))
+}
+
+// waited takes in that an endpoint has served a call after a wait.
+func (e *ejections) waited(x *endpoint, now time.Time) {
+	if x.Active(now) {
 		return
 	}
-	until, ejected := x.Failed(now, f)
-	if !ejected {
-		return
-	}
+	x.recent.Add(1)
+	calls, _ := x.average(now, 0)
+	e.changed(x.lower(now, calls))
+}
+
+// waited reports whether the trailer of a served call says so.
+func waited(trailer metadata.MD) bool {
+	v := trailer[keyScope]
+	return len(v) == 1 && fault.ParseScope(v[0]) == fault.ScopeTask
+}
+
+// changed takes in that an endpoint has less than its share until a time.
+func (e *ejections) changed(until int64) {
 	e.counted.Store(0)
-	for old := e.until.Load(); old < until.UnixNano(); old = e.until.Load() {
-		if e.until.CompareAndSwap(old, until.UnixNano()) {
+	for old := e.until.Load(); old < until; old = e.until.Load() {
+		if e.until.CompareAndSwap(old, until) {
 			break
 		}
 	}
@@ -112,7 +143,7 @@ func rejection(info balancer.DoneInfo) (f fault.Failure, is bool) {
 	return f, f.Scope == fault.ScopeTask
 }
 
-// any returns the time if some endpoint may be left out by then.
+// any returns the time if some endpoint may have less than all its turns then.
 func (e *ejections) any() (now time.Time, some bool) {
 	if e == nil {
 		return now, false
@@ -128,36 +159,47 @@ func (e *ejections) any() (now time.Time, some bool) {
 	return now, false
 }
 
-// count returns how many endpoints are out. It counts again after an ejection and every 10 ms.
-func (e *ejections) count(now time.Time, all []*endpoint) int {
+// count returns how many endpoints are out, and how many others have less than their share. It
+// counts again after a rejection and every 10 ms.
+func (e *ejections) count(now time.Time, all []*endpoint) (out, thinned int) {
 	last, at := e.counted.Load(), now.UnixNano()
 	if d := at - last; (d < 0 || d >= int64(10*time.Millisecond)) && e.counted.CompareAndSwap(last, at) {
-		n := int64(0)
+		least := longestRegrowth
 		for _, x := range all {
-			if x.Active(now) {
+			if !x.Active(now) {
+				least = min(least, x.missing(at))
+			}
+		}
+		n, less := int32(0), int32(0)
+		for _, x := range all {
+			switch {
+			case x.Active(now):
 				n++
+			case x.look(at, least):
+				less++
 			}
 		}
 		e.out.Store(n)
+		e.thinned.Store(less)
 	}
-	return int(e.out.Load())
+	return int(e.out.Load()), int(e.thinned.Load())
 }
 
 // elsewhere returns another pick of the child instead of r, if r is of an endpoint
-// that is left out and the child has others. Policies that take turns have one within as
-// many picks as there are endpoints left out; calls that pick at the same time may take it
-// away, hence twice as many. If more than half of the endpoints would be left out, none is (the
-// panic threshold of Envoy): the others would be overloaded by the load of those.
+// that is left out, or does not take its turn, and the child has others. Policies that take turns
+// have one within as many picks as there are such endpoints; calls that pick at the same time may
+// take it away, hence twice as many. If more than half of the endpoints would be left out, none
+// is (the panic threshold of Envoy): the others would be overloaded by the load of those.
 func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balancer.PickResult {
 	now, some := p.ejections.any()
 	if !some {
 		return r
 	}
-	out := p.ejections.count(now, p.endpoints)
-	if 2*out > len(p.endpoints) {
-		return r
-	}
-	return p.repick(info, r, 2*out, func(x *endpoint) bool { return x != nil && x.Active(now) })
+	out, thinned := p.ejections.count(now, p.endpoints)
+	panics := 2*out > len(p.endpoints)
+	return p.repick(info, r, 2*(out+thinned), func(x *endpoint) bool {
+		return x != nil && (!panics && x.Active(now) || !x.turn())
+	})
 }
 
 // repick returns another pick of the child instead of r, if r is of an endpoint that is not

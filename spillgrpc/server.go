@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/clock"
 	"github.com/seed90641741/spillway/internal/invalid"
@@ -154,9 +155,14 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 		if trailer, err = served.answer(err); trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails where nobody reads it
 		}
+	} else if passage.Waited() {
+		_ = grpc.SetTrailer(ctx, busyTrailer) // likewise
 	}
 	return answer, err
 }
+
+// busyTrailer is that of a call that was served after a wait: another task may be less busy.
+var busyTrailer = metadata.Pairs(keyScope, fault.ScopeTask.String())
 
 // StreamInterceptor is a [grpc.StreamServerInterceptor]: it does for streams what
 // UnaryInterceptor does for other calls. A stream counts once, until its

@@ -3,12 +3,16 @@ package spillgrpc
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 
 	pb "google.golang.org/grpc/interop/grpc_testing"
 
@@ -145,6 +149,47 @@ func TestSignals(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// TestTrailerAfterAWait: a call that was served after a wait of 5 ms or longer says that another
+// task may be less busy. One that did not wait says nothing, and neither does an error of the
+// handler: there it would mean that nothing was processed.
+func TestTrailerAfterAWait(t *testing.T) {
+	for _, row := range []struct {
+		work time.Duration
+		err  error
+		want string
+	}{
+		{20 * time.Millisecond, nil, "task"},
+		{2 * time.Millisecond, nil, ""},
+		{20 * time.Millisecond, status.Error(codes.Unavailable, "the handler's own"), ""},
+	} {
+		inBubble(t, func(t *testing.T) {
+			gates := must(ingress.New(ingress.Config{MaxInFlight: 1}))
+			defer gates.Close()
+			s := open(t, &service{unary: func(context.Context) error {
+				time.Sleep(row.work)
+				return row.err
+			}}, must(NewServer(ServerConfig{Ingress: gates})).Options()...)
+			cc := s.dial()
+			says := func() string {
+				var trailer metadata.MD
+				if err := call(t.Context(), cc, grpc.Trailer(&trailer)); status.Code(err) != status.Code(row.err) {
+					t.Error(err)
+				}
+				return strings.Join(trailer[keyScope], ",")
+			}
+			var both sync.WaitGroup
+			first := ""
+			both.Go(func() { first = says() })
+			synctest.Wait()
+			second := says()
+			both.Wait()
+			if first != "" || second != row.want {
+				t.Errorf("work of %v, %v: says %q, and after a wait %q, want %q", row.work, row.err, first, second, row.want)
+			}
 		})
 	}
 }

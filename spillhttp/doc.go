@@ -138,7 +138,9 @@
 // A connection is closed if the rest of a request body is too long to be worth reading. Some
 // connections are closed with a rejection of this task: behind a connection-level load
 // balancer, each leads to one task while it is open. With HTTP/1 these are at most 50 a second
-// per processor, plus each connection that carried a retry; with HTTP/2, 10 a second.
+// per processor, plus each connection that carried a retry; with HTTP/2, 10 a second. With
+// HTTP/1, the answer to a request that was served after a wait of 5 ms or longer counts as a
+// rejection here: as many connections as a task serves without a wait stay.
 //
 // # One layer retries
 //

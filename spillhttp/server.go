@@ -179,7 +179,7 @@ func (h *Handler) admit(now time.Time, w http.ResponseWriter, r *http.Request, a
 		h.refuse(now, w, r, &refusal)
 		return nil
 	}
-	return place
+	return h.closer.noted(now, w, r, place)
 }
 
 // serve has an admitted request served by the next handler.

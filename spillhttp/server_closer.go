@@ -5,9 +5,12 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/ingress"
 )
 
-// A closer decides which rejections of scope task close their connection. Behind a
+// A closer decides which rejections of scope task close their connection, and which answers to
+// requests that had to wait. Behind a
 // connection-level load balancer each connection leads to one task while it is open: a caller
 // that keeps it would reach the same task again when it tries elsewhere. Closing moves
 // connections from a task that rejects to the others, whatever the client. The zero closer
@@ -38,6 +41,18 @@ func (c *closer) closes(now time.Time, r *http.Request) bool {
 		return c.many.take(now)
 	}
 	return c.one.take(now) || c.one.interval > 0 && attemptOf(r) > 0
+}
+
+// noted returns place, the passage of a request that is served from the time now on. If the
+// request had to wait, its answer closes the connection. As many requests as the task has
+// connections can be in flight, so without a rejection the queue would stand for ever, as full as
+// these connections make it. A connection of HTTP/2 carries requests that do not wait, too, and
+// one that is to be upgraded has another header of that name.
+func (c *closer) noted(now time.Time, w http.ResponseWriter, r *http.Request, place *ingress.Passage) *ingress.Passage {
+	if place.Waited() && r.ProtoMajor == 1 && r.Header["Upgrade"] == nil && c.one.take(now) {
+		w.Header()["Connection"] = valueClose
+	}
+	return place
 }
 
 // A pacer lets something happen once in an interval; never if that is zero.

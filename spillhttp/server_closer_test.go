@@ -72,6 +72,57 @@ func TestClosedConnections(t *testing.T) {
 	}
 }
 
+// TestClosedAfterAWait: requests that were served after a wait of 5 ms or longer close some of
+// their connections over HTTP/1, as rejections do; those that did not wait, and HTTP/2, close none.
+func TestClosedAfterAWait(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		major int
+		work  time.Duration
+		to    string // an upgrade
+		want  int    // of 20 that wait, in a second
+	}{
+		{"a wait of 20 ms", 1, 20 * time.Millisecond, "", 20},
+		{"of 2 ms", 1, 2 * time.Millisecond, "", 0},
+		{"HTTP/2", 2, 20 * time.Millisecond, "", 0},
+		{"an upgrade", 1, 20 * time.Millisecond, "websocket", 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := mustHandler(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { time.Sleep(row.work) }),
+					ingress.Config{MaxInFlight: 1}, HandlerConfig{})
+				h.closer.paced()
+				var first, second atomic.Int64 // closed
+				send := func(closed *atomic.Int64) {
+					r, w := incoming(t), httptest.NewRecorder()
+					r.ProtoMajor = row.major
+					if row.to != "" {
+						r.Header.Set("Upgrade", row.to)
+					}
+					h.ServeHTTP(w, r)
+					if w.Code != http.StatusOK {
+						t.Errorf("answered %d", w.Code)
+					}
+					if w.Header().Get("Connection") == "close" {
+						closed.Add(1)
+					}
+				}
+				for range 20 {
+					var both sync.WaitGroup
+					both.Go(func() { send(&first) })
+					synctest.Wait()
+					both.Go(func() { send(&second) })
+					both.Wait()
+					time.Sleep(10 * time.Millisecond)
+				}
+				if first.Load() > 0 || int(second.Load()) != row.want {
+					t.Errorf("closed %d that did not wait and %d that did, want 0 and %d", first.Load(), second.Load(), row.want)
+				}
+			})
+		})
+	}
+}
+
 // TestClosedConnectionsEndWell: a client opens another connection after a refusal, and what
 // is in flight on the old one is served (by HTTP/2: GOAWAY).
 func TestClosedConnectionsEndWell(t *testing.T) {
