@@ -1,11 +1,11 @@
 package layers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/balancer"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
 
@@ -61,9 +62,10 @@ func (x *task) weaken() {
 	}
 }
 
-func (x *task) work(ctx context.Context) error {
+func (x *task) work(ctx context.Context, s *story) error {
 	x.asked.Add(1)
 	begin := time.Now()
+	s.last(func(a *attempt) { a.task, a.began, a.got = x, begin, begin })
 	select {
 	case free := <-x.slots:
 		if free.After(begin) { // a timer that is late costs no capacity
@@ -72,6 +74,7 @@ func (x *task) work(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	s.last(func(a *attempt) { a.got = time.Now() })
 	end := begin.Add(mean/2 + rand.N(mean))
 	time.Sleep(time.Until(end))
 	x.slots <- end
@@ -87,74 +90,12 @@ var protection = ingress.Config{
 	ProxyOnly: true,
 }
 
-// A measured load is what its clients saw.
-type measured struct {
-	calls, served int
-	attempts      atomic.Int64
-	mu            sync.Mutex
-	latencies     []time.Duration
-	failures      map[string]int // by their text
-}
-
-func (m *measured) success() float64       { return float64(m.served) / float64(m.calls) }
-func (m *measured) amplification() float64 { return float64(m.attempts.Load()) / float64(m.calls) }
-
-// good reports whether nearly all calls were served, for few attempts more.
-func (m *measured) good() bool { return m.success() >= 0.995 && m.amplification() <= 1.1 }
-
-func (m *measured) p99() time.Duration { return m.quantile(0.99) }
-
-func (m *measured) quantile(q float64) time.Duration {
-	if len(m.latencies) == 0 {
-		return 0
-	}
-	slices.Sort(m.latencies)
-	return m.latencies[int(float64(len(m.latencies))*q)]
-}
-
-func (m *measured) String() string {
-	text := fmt.Sprintf("%d calls, success %.4f, amplification %.3f, p50 %v, p99 %v", m.calls, m.success(), m.amplification(),
-		m.quantile(0.5).Round(100*time.Microsecond), m.p99().Round(100*time.Microsecond))
-	for _, failure := range slices.Sorted(maps.Keys(m.failures)) {
-		text += fmt.Sprintf("\n%6d × %s", m.failures[failure], failure)
-	}
-	return text
-}
-
-// offer makes calls at random times, without waiting for their ends, and then waits for them.
-func (m *measured) offer(rate float64, d time.Duration, call func() error) {
-	var all sync.WaitGroup
-	start := time.Now()
-	for next := time.Duration(0); next < d; next += time.Duration(rand.ExpFloat64() / rate * float64(time.Second)) {
-		if wait := next - time.Since(start); wait > 0 {
-			time.Sleep(wait)
-		}
-		m.calls++
-		all.Go(func() {
-			begun := time.Now()
-			err := call()
-			m.mu.Lock()
-			defer m.mu.Unlock()
-			if err != nil {
-				if m.failures == nil {
-					m.failures = make(map[string]int)
-				}
-				m.failures[err.Error()]++
-				return
-			}
-			m.served++
-			m.latencies = append(m.latencies, time.Since(begun))
-		})
-	}
-	all.Wait()
-}
-
 // A system connects a caller to tasks.
-type system func(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller
+type system func(t *testing.T, n *network, all []*task, known *stories, attempts *atomic.Int64) caller
 
 // A caller makes calls, and says how its policies stand.
 type caller struct {
-	call  func() error
+	call  func(context.Context) error
 	stats func() map[string]egress.Stats
 }
 
@@ -170,11 +111,11 @@ func (c *caller) standing() string {
 
 // overGRPC calls tasks by the round_robin of grpc, under the balancer that skips tasks
 // which have rejected calls, until the time that they gave has passed.
-func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller {
+func overGRPC(t *testing.T, n *network, all []*task, known *stories, attempts *atomic.Int64) caller {
 	t.Helper()
 	var addresses []resolver.Address
 	for _, x := range all {
-		address := n.serveGRPC(&service{unary: x.work}, spillgrpc.ServerConfig{Ingress: newIngress(t, protection)})
+		address := n.serveGRPC(&service{unary: func(ctx context.Context) error { return x.work(ctx, known.ofCall(ctx)) }}, spillgrpc.ServerConfig{Ingress: newIngress(t, protection)})
 		addresses = append(addresses, resolver.Address{Addr: address})
 	}
 	r := manual.NewBuilderWithScheme("tasks")
@@ -185,19 +126,21 @@ func overGRPC(t *testing.T, n *network, all []*task, attempts *atomic.Int64) cal
 		grpc.WithDefaultServiceConfig(must(spillgrpc.BalancerConfig{Cluster: t.Name()}.ServiceConfig())),
 		grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 			attempts.Add(1)
-			return invoke(ctx, method, req, reply, cc, opts...)
+			s := sent(ctx)
+			defer s.answered()
+			return invoke(metadata.AppendToOutgoingContext(ctx, headerStory, s.id), method, req, reply, cc, opts...)
 		}))...)
-	return caller{func() error { return call(context.Background(), cc) }, client.Stats}
+	return caller{func(ctx context.Context) error { return call(ctx, cc) }, client.Stats}
 }
 
 // behindAddress calls tasks by HTTP/1.1 behind one address, whose balancer passes each
 // connection on to the next task, and knows nothing of requests.
-func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64) caller {
+func behindAddress(t *testing.T, n *network, all []*task, known *stories, attempts *atomic.Int64) caller {
 	t.Helper()
 	var addresses []string
 	for _, x := range all {
 		h := must(spillhttp.NewHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if x.work(r.Context()) != nil {
+			if x.work(r.Context(), known.ofRequest(r)) != nil {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
 		}), spillhttp.HandlerConfig{Ingress: newIngress(t, protection)}))
@@ -206,8 +149,8 @@ func behindAddress(t *testing.T, n *network, all []*task, attempts *atomic.Int64
 	virtual := n.balance(addresses)
 	base := n.transport()
 	client := must(spillhttp.NewTransport(spillhttp.TransportConfig{Base: counting{base, attempts}, Egress: egress.Config{}}))
-	return caller{func() error {
-		code, err := get(context.Background(), client, virtual)
+	return caller{func(ctx context.Context) error {
+		code, err := get(ctx, client, virtual)
 		if err == nil && code != http.StatusOK {
 			err = errors.New(http.StatusText(code))
 		}
@@ -224,6 +167,10 @@ type counting struct {
 // RoundTrip implements [http.RoundTripper].
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.n.Add(1)
+	s := sent(r.Context())
+	defer s.answered()
+	r = r.Clone(r.Context())
+	r.Header.Set(headerStory, s.id)
 	return c.next.RoundTrip(r)
 }
 
@@ -266,8 +213,17 @@ func (n *network) pass(c net.Conn, to string) {
 	both.Wait()
 }
 
-// try offers the load to a system, in which one task may be weak.
-func try(t *testing.T, sockets, weak bool, how system) *measured {
+// A trial is what clients saw of a system before one of its tasks was weak, and then.
+type trial struct {
+	well, weak *measured
+}
+
+// within reports whether the weak task makes the p99 at most 20 ms longer.
+func (x *trial) within() bool { return x.weak.p99() <= x.well.p99()+20*time.Millisecond }
+
+// try offers the load to a system, in which one task is weak after a while. Its measurement is
+// the middle one of some, by the p99.
+func try(t *testing.T, sockets bool, how system) trial {
 	t.Helper()
 	n := newNetwork(t, sockets)
 	var all []*task
@@ -275,51 +231,49 @@ func try(t *testing.T, sockets, weak bool, how system) *measured {
 		all = append(all, newTask())
 	}
 	var attempts atomic.Int64
-	client := how(t, n, all, &attempts)
-	rate, warm, long := 0.7*capacity, 2*time.Second, 3*time.Second
+	known := new(stories)
+	client := how(t, n, all, known, &attempts)
+	rate, warm, long, times := 0.7*capacity, 2*time.Second, 3*time.Second, 3
 	if sockets {
-		warm, long = 5*time.Second, 20*time.Second
+		warm, long, times = 5*time.Second, 20*time.Second, 1
 	}
 	offer := func(d time.Duration) *measured {
 		m, before := new(measured), attempts.Load()
-		m.offer(rate, d, client.call)
+		m.offer(rate, d, known, client.call)
 		m.attempts.Store(attempts.Load() - before)
 		return m
 	}
-	well := offer(warm)
-	if weak {
-		all[0].weaken()
+	offer(warm)
+	x := trial{well: offer(long)}
+	t.Logf("while all tasks are well: %v", x.well)
+	all[0].weaken()
+	t.Logf("right after one is weak: %v%s", offer(warm), client.standing())
+	var weak []*measured
+	for range times {
+		was := all[0].served.Load()
+		m := offer(long)
+		t.Logf("with a weak task: %v; it serves %.0f calls per second\nthe slowest 1 %%: %s",
+			m, float64(all[0].served.Load()-was)/long.Seconds(), slowest(m.stories, 0.01, all[0]))
+		if !m.good() {
+			t.Errorf("with a weak task: %v%s", m, client.standing())
+		}
+		weak = append(weak, m)
 	}
-	soon, standing := offer(warm), client.standing()
-	m := offer(long)
-	shares := ""
-	for _, x := range all {
-		shares += fmt.Sprintf(" [began %d, served %d]", x.asked.Load(), x.served.Load())
-	}
-	t.Logf("weak %v: %v;%s", weak, m, shares)
-	if !m.good() {
-		t.Logf("while all tasks were well: %v\nright after: %v%s\nat the end:%s", well, soon, standing, client.standing())
-	}
-	return m
+	slices.SortFunc(weak, func(a, b *measured) int { return cmp.Compare(a.p99(), b.p99()) })
+	x.weak = weak[times/2]
+	return x
 }
 
 // TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity: nearly all calls
-// are served, for few attempts more. The load is 70 % of what all tasks could do. With sockets
-// the latency is about that without any overload, too.
+// are served, for few attempts more, and the p99 is at most 20 ms longer. The load is 70 % of
+// what all tasks could do.
 func TestOneOfFourIsWeak(t *testing.T) {
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {
 			run := func(t *testing.T) {
 				t.Helper()
-				got := try(t, *measure, true, how)
-				if !got.good() {
-					t.Errorf("with a weak task: %v", got)
-				}
-				if !*measure {
-					return
-				}
-				if calm := try(t, true, false, how); got.p99() > calm.p99()+20*time.Millisecond {
-					t.Errorf("with a weak task: %v; without: %v", got, calm)
+				if x := try(t, *measure, how); !x.within() {
+					t.Errorf("p99 %v with a weak task, %v before", x.weak.p99(), x.well.p99())
 				}
 			}
 			if *measure {
