@@ -98,7 +98,9 @@ func TestElsewhereTogether(t *testing.T) {
 	for i, next := range retries {
 		of := s.Succeed
 		if i%2 == 0 { // an attempt that was not sent, or whose caller has left, says nothing
-			of = func(token retry.Token) error { return s.Release(token, fault.Failure{Unsent: i%4 == 0, Canceled: i%4 != 0}) }
+			of = func(token retry.Token) error {
+				return s.Release(token, fault.Failure{Unsent: i%4 == 0, Canceled: i%4 != 0})
+			}
 		}
 		if err := of(next); err != nil {
 			t.Fatal(err)
