@@ -60,7 +60,11 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 	}
 	said.Identity = a.caller.Identity
 	if d, ok := ctx.Deadline(); ok {
-		said.Timeout = max(d.Sub(now), 1) // none left is not none claimed
+		if left := d.Sub(now); left > trust.MaxTimeout {
+			said.Timeout = left // Apply bounds it
+		} else if a.call.Deadline.IsZero() || d.Before(a.call.Deadline) {
+			a.call.Deadline = d // to compute it again would cost more
+		}
 	}
 	trust.Apply(now, &a.call, &said)
 	a.legacy = legacy{labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}

@@ -306,3 +306,37 @@ func FuzzClaims(f *testing.F) {
 		}
 	})
 }
+
+// The deadline of a call is the earlier one of the client's and the server's own, and at most
+// Trust.MaxTimeout away.
+func TestDeadlineOfACall(t *testing.T) {
+	now := time.Now()
+	for name, row := range map[string]struct{ own, claimed, want time.Duration }{ // from now; 0: none
+		"none":                       {},
+		"the client's":               {claimed: time.Minute, want: time.Minute},
+		"the client's is over":       {claimed: -time.Second, want: -time.Second},
+		"the client's is too far":    {claimed: 2 * time.Hour, want: time.Hour},
+		"the server's":               {own: time.Minute, want: time.Minute},
+		"the server's is earlier":    {own: time.Second, claimed: time.Minute, want: time.Second},
+		"the client's is earlier":    {own: time.Minute, claimed: time.Second, want: time.Second},
+		"both are too far":           {own: 3 * time.Hour, claimed: 2 * time.Hour, want: time.Hour},
+		"the server's has no bounds": {own: 3 * time.Hour, want: 3 * time.Hour},
+	} {
+		s := mustServer(t, ingress.Config{}, ServerConfig{Classify: func(context.Context, string) (call spillway.Call) {
+			if row.own != 0 {
+				call.Deadline = now.Add(row.own)
+			}
+			return call
+		}})
+		ctx, cancel := t.Context(), context.CancelFunc(func() {})
+		if row.claimed != 0 {
+			ctx, cancel = context.WithDeadline(ctx, now.Add(row.claimed))
+		}
+		var a arrival
+		s.judge(ctx, now, methodUnary, &a)
+		cancel()
+		if got := a.call.Deadline; got.IsZero() != (row.want == 0) || row.want != 0 && !got.Equal(now.Add(row.want)) {
+			t.Errorf("%s: %v from now, want %v", name, got.Sub(now), row.want)
+		}
+	}
+}
