@@ -109,3 +109,57 @@ func TestLevelsFallAtTheRamp(t *testing.T) {
 		}
 	}
 }
+
+// A rank is rejected for a higher one whose rejected share is above the noise, in proportion to the
+// share, and may use an idle server only below the highest such rank.
+func TestCascadeAtItsBounds(t *testing.T) {
+	for _, row := range []struct {
+		pressed    float64 // of rank 5
+		random     float64
+		shut, next bool // rank 4
+	}{
+		{noise, 0, false, false}, {math.Nextafter(noise, 1), 0, true, true}, {cut / 2, 0.49, true, true}, {cut / 2, 0.5, false, true},
+	} {
+		var c cascade
+		c.ranks[5].pressed = row.pressed
+		if got := c.shut(4, func() float64 { return row.random }); got != row.shut {
+			t.Errorf("%+v: shut is %v", row, got)
+		}
+		if got := c.next(4); got != row.next {
+			t.Errorf("%+v: next is %v", row, got)
+		}
+		if c.next(5) {
+			t.Errorf("%+v: a rank follows itself", row)
+		}
+	}
+}
+
+// Another configuration counts at once, also if the utilization stays the same.
+func TestMeasureAfterAnUpdate(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	low := Config{Thresholds: [...]float64{0.1, 0.2, 0.3, 0.4}}
+	s.measure(0.5, s.config.Load())
+	s.measure(0.5, &low)
+	if s.levels != (levels{1, 1, 1, 1}) {
+		t.Errorf("levels %v at 0.5 with thresholds of 0.4 and less", s.levels)
+	}
+}
+
+// What a queue has served is remembered while no throughput is known.
+func TestServedWithoutAThroughput(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a arrival
+	s.examine(&a, time.Unix(1e9, 0), new(spillway.Call), 0, new(State), s.config.Load())
+	a.queue.served = 5
+	a = arrival{}
+	s.examine(&a, time.Unix(1e9, 0), new(spillway.Call), 0, new(State), s.config.Load())
+	if a.queue.served != 5 {
+		t.Errorf("served %v, want 5", a.queue.served)
+	}
+}
