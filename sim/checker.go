@@ -52,10 +52,3 @@ func (c *checker) unset(isNil bool, field string) {
 func (c *checker) word(field string, word any, allowed ...any) {
 	c.ok(slices.Contains(allowed, word), field, word, fmt.Sprintf("one of %v", allowed))
 }
-
-func defaults[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}

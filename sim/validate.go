@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -23,9 +24,7 @@ const (
 // withDefaults returns c with its zero fields filled, or an error that wraps a
 // [spillway.FieldError].
 func (c Config) withDefaults() (Config, error) {
-	if c.Step == 0 {
-		c.Step = time.Second
-	}
+	c.Step = cmp.Or(c.Step, time.Second)
 	if len(c.Windows) == 0 {
 		c.Windows = []Window{{Name: "all"}}
 	}
@@ -86,9 +85,7 @@ func (c *checker) windows(config *Config) {
 	c.count("Windows", len(config.Windows), maxWindows)
 	for i := range config.Windows {
 		w, at := &config.Windows[i], fmt.Sprintf("Windows[%d]", i)
-		if w.To == 0 {
-			w.To = config.Duration
-		}
+		w.To = cmp.Or(w.To, config.Duration)
 		c.ok(w.Name != "", at+".Name", w.Name, "a name")
 		c.ok(w.From >= 0 && w.From < w.To, at+".From", w.From, fmt.Sprintf("0 to before To (%v)", w.To))
 		c.ok(w.To <= config.Duration, at+".To", w.To, fmt.Sprintf("at most Duration (%v)", config.Duration))
@@ -119,11 +116,11 @@ func (c *Config) service(name string) int {
 
 func (c *checker) service(config *Config, i int) {
 	s, at := &config.Services[i], fmt.Sprintf("Services[%d]", i)
-	defaults(&s.Tasks, 1)
-	defaults(&s.Processors, 1)
-	defaults(&s.OnFailure, DontRetry)
-	defaults(&s.Discipline, FIFO)
-	defaults(&s.Memory.Restart, 10*time.Second)
+	s.Tasks = cmp.Or(s.Tasks, 1)
+	s.Processors = cmp.Or(s.Processors, 1)
+	s.OnFailure = cmp.Or(s.OnFailure, DontRetry)
+	s.Discipline = cmp.Or(s.Discipline, FIFO)
+	s.Memory.Restart = cmp.Or(s.Memory.Restart, 10*time.Second)
 	if s.Ingress != nil && s.Rejection == 0 {
 		s.Rejection = examining
 	}
@@ -184,8 +181,8 @@ func (c *checker) ingress(s *Service, at string) {
 
 func (c *checker) clients(config *Config, i int) {
 	g, at := &config.Clients[i], fmt.Sprintf("Clients[%d]", i)
-	defaults(&g.Count, 1)
-	defaults(&g.Useful, g.Deadline)
+	g.Count = cmp.Or(g.Count, 1)
+	g.Useful = cmp.Or(g.Useful, g.Deadline)
 	c.number(at+".CPUFactor", g.CPUFactor)
 	c.count(at+".Count", g.Count, maxClients)
 	c.number(at+".Rate", g.Rate)
@@ -215,9 +212,9 @@ func (c *checker) clients(config *Config, i int) {
 }
 
 func (c *checker) edge(config *Config, e *Edge, at string) {
-	defaults(&e.Balance, Random)
-	defaults(&e.Kind, spillway.KindRead)
-	defaults(&e.Retry.Strategy, Budgeted)
+	e.Balance = cmp.Or(e.Balance, Random)
+	e.Kind = cmp.Or(e.Kind, spillway.KindRead)
+	e.Retry.Strategy = cmp.Or(e.Retry.Strategy, Budgeted)
 	to := config.service(e.To)
 	if to < 0 {
 		c.ok(false, at+".To", e.To, "the name of a service")
@@ -230,9 +227,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 	c.ok(e.Loss >= 0 && e.Loss <= 1, at+".Loss", e.Loss, "0 to 1")
 	c.word(at+".Balance", e.Balance, Random, RoundRobin, LeastBusy)
 	c.count(at+".Subset", e.Subset, tasks)
-	if e.Subset == 0 {
-		e.Subset = tasks
-	}
+	e.Subset = cmp.Or(e.Subset, tasks)
 	if config.Services[to].Connect > 0 {
 		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
 	}
@@ -259,9 +254,7 @@ func (c *checker) fault(config *Config, i int) {
 	c.ok(to >= 0, at+".Service", f.Service, "the name of a service")
 	if to >= 0 {
 		c.count(at+".Tasks", f.Tasks, config.Services[to].Tasks)
-		if f.Tasks == 0 {
-			f.Tasks = config.Services[to].Tasks
-		}
+		f.Tasks = cmp.Or(f.Tasks, config.Services[to].Tasks)
 	}
 	if f.Kind == Slow {
 		c.ok(f.Factor > 0 && f.Factor <= 1e6, at+".Factor", f.Factor, "above 0 and at most 1e6")
