@@ -1,6 +1,10 @@
 package sim
 
-import "github.com/seed90641741/spillway/ingress"
+import (
+	"cmp"
+
+	"github.com/seed90641741/spillway/ingress"
+)
 
 // strike begins a fault, or ends it.
 func (s *Sim) strike(i uint32, ends bool) {
@@ -23,11 +27,7 @@ func (s *Sim) herd(f *Fault) {
 		if g.config.Name != f.Clients {
 			continue
 		}
-		n := f.Calls
-		if n == 0 {
-			n = g.config.Count
-		}
-		for i := range n {
+		for i := range cmp.Or(f.Calls, g.config.Count) {
 			g.call(int32(i%g.config.Count), false)
 		}
 	}

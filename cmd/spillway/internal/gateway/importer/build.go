@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -33,12 +34,8 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.Listen == "" {
-		o.Listen = DefaultListen
-	}
-	if o.Upstream == "" {
-		o.Upstream = DefaultUpstream
-	}
+	o.Listen = cmp.Or(o.Listen, DefaultListen)
+	o.Upstream = cmp.Or(o.Upstream, DefaultUpstream)
 	if o.Environment == nil {
 		o.Environment = func(string) (string, bool) { return "", false }
 	}

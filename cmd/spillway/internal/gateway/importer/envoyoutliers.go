@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -40,9 +41,7 @@ func (e *envoyImport) outliers(x *config.Cluster, c document.Part) {
 		{"success_rate_stdev_factor", "", 0, func(o *config.OutlierDetection, n int) { o.SuccessRateStdevFactor = float64(n) / 1000 }},
 	} {
 		e.setCount(x, c.Get(f.field), "outlier_detection."+f.field, f.reason, func(x *config.Cluster, n int) {
-			if n == 0 {
-				n = f.zero
-			}
+			n = cmp.Or(n, f.zero)
 			e.outlier(x, func(o *config.OutlierDetection) { f.set(o, n) })
 		})
 	}

@@ -149,9 +149,7 @@ func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 	}
 	e.timeout(&r, action.Get("timeout"))
 	if d, ok := action.Get("idle_timeout").Duration(); ok {
-		if d == 0 {
-			d = -1
-		}
+		d = cmp.Or(d, -1)
 		e.setRoute(&r, action.Get("idle_timeout"), "stream_idle_timeout",
 			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
 			func(r *config.Route) { r.StreamIdle = d })

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"net"
 	"strings"
 
@@ -54,10 +55,7 @@ func (m *mongoImport) address(c document.Part) {
 	if len(m.x.Endpoints) > 0 || !port.There() && !bind.There() {
 		return
 	}
-	number := port.Text()
-	if number == "" {
-		number = "27017"
-	}
+	number := cmp.Or(port.Text(), "27017")
 	at := port
 	if !at.There() {
 		at = bind

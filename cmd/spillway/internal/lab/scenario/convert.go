@@ -22,10 +22,7 @@ import (
 // config returns the system of f. It checks only what the file alone has: sim.New checks the
 // rest.
 func (f *File) config() (sim.Config, error) {
-	c := sim.Config{Seed: f.Seed, Duration: f.Duration, Step: f.Step}
-	if c.Seed == 0 {
-		c.Seed = 1
-	}
+	c := sim.Config{Seed: cmp.Or(f.Seed, 1), Duration: f.Duration, Step: f.Step}
 	for _, w := range f.Windows {
 		c.Windows = append(c.Windows, sim.Window(w))
 	}
