@@ -30,6 +30,7 @@ type server struct {
 	forwards   func() float64                               // CPU, of a server that only passes requests on; nil: it does the work
 	ended      func(r *request, refused bool)
 	preempts   bool // the scheduler looks for waiters every 10 ms, also while no processor is idle
+	atOnce     bool // rejects what the limit does not admit, without a queue
 
 	now     time.Time
 	events  events
@@ -168,6 +169,10 @@ func (s *server) arriveWith(class spillway.Criticality, flow uint64, key string,
 }
 
 func (s *server) examine(r *request) {
+	if s.atOnce {
+		s.examineAtOnce(r)
+		return
+	}
 	state := s.state()
 	d := s.shedder.Arrive(s.now, &spillway.Call{Key: r.key, Criticality: r.class}, &state, &r.waiter)
 	if d.Evicted != nil {
@@ -186,6 +191,17 @@ func (s *server) examine(r *request) {
 	default:
 		s.count(&s.refused, r)
 	}
+}
+
+// examineAtOnce asks the limit alone.
+func (s *server) examineAtOnce(r *request) {
+	ticket, err := s.limit.Admit(s.now, spillway.Call{Key: r.key, Criticality: r.class})
+	if err != nil {
+		s.count(&s.refused, r)
+		return
+	}
+	r.ticket = ticket
+	s.serve(r, 0)
 }
 
 // serve does the phases of the handler from the i-th on.
