@@ -55,7 +55,17 @@ func (t *Throttle) Advise(now time.Time, criticality spillway.Criticality, ratio
 	}
 	c.advice = advice{ratio: mean, until: at + AdviceLifetime}
 	c.advised.Store(true)
-	c.start(at)
+	c.hurry()
+}
+
+// hurry ends the period with the next call if advice decides on it. Otherwise the period goes on:
+// if each answer began another one, the rate of the calls of a busy client would never be
+// measured.
+func (c *class) hurry() {
+	if c.advises() {
+		c.period = 0
+		c.until.Store(0)
+	}
 }
 
 // inherit gives a new throttle the advice of another one.
@@ -72,7 +82,8 @@ func (t *Throttle) inherit(now time.Time, of *Throttle) {
 		c.mu.Lock()
 		c.advice = advice{ratio: a.ratio, until: at + a.until - was}
 		c.advised.Store(true)
-		c.start(c.roll(at))
+		c.roll(at)
+		c.hurry()
 		c.decide()
 		c.unlock()
 	}

@@ -135,3 +135,48 @@ func FuzzAdvise(f *testing.F) {
 		}
 	})
 }
+
+// A server that reports its accept ratio in each answer gets as many calls as one that reports
+// nothing, also when the load changes: a busy client goes by its own measurements, and advice
+// does not disturb them.
+func TestAdviceOfABusyClient(t *testing.T) {
+	const capacity, seconds = 100, 60
+	sent := func(advised bool, rates []float64) (all []int) {
+		rng := rand.New(rand.NewPCG(1, 1))
+		th := must(t, throttle.Config{Rand: rng.Float64})
+		at, tokens := 0.0, 0.0
+		for i, rate := range rates {
+			all = append(all, 0)
+			for at < float64(i+1)*seconds {
+				gap := rng.ExpFloat64() / rate
+				at, tokens = at+gap, min(tokens+gap*capacity, 10)
+				now := t0.Add(time.Duration(at * float64(time.Second)))
+				ticket, err := th.Admit(now, spillway.Call{})
+				if err != nil {
+					continue
+				}
+				outcome := spillway.OutcomeOverloaded
+				if tokens >= 1 {
+					tokens--
+					outcome = spillway.OutcomeServed
+				}
+				if advised {
+					th.Advise(now, spillway.Critical, 0.1)
+				}
+				ticket.Settle(now, outcome)
+				all[i]++
+			}
+		}
+		return all
+	}
+	for _, rates := range [][]float64{{1000, 5000}, {5000, 1000, 300}, {1000, 250, 4000, 90}, {200, 20_000, 200}} {
+		without, with := sent(false, rates), sent(true, rates)
+		t.Logf("%v per second: sent %d without advice, %d with it", rates, without, with)
+		for i := range rates {
+			if with[i] < without[i]*9/10 || with[i] > without[i]*11/10 {
+				t.Errorf("%v per second: sent %d without advice, %d with it", rates, without, with)
+				break
+			}
+		}
+	}
+}

@@ -130,7 +130,7 @@ func (c *class) roll(at time.Duration) time.Duration {
 	c.requests += float64(quick)
 	c.limiter.idle(&c.cfg, at)
 	c.fill(at)
-	if begin := time.Duration(c.begin.Load()); at-begin >= c.period {
+	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) { // no time has no rate
 		c.measure(at, begin)
 		c.limiter.pass(&c.cfg, at, at-begin)
 		c.decide()
