@@ -19,7 +19,7 @@ import (
 // A node is an endpoint that serves a number of requests at once, queues as many, and rejects
 // the others.
 type node struct {
-	slots   chan struct{}
+	slots   chan time.Time // the free ones, each with when it was to be free
 	queue   int64
 	service time.Duration
 	hint    string // Retry-After of refusals
@@ -31,7 +31,17 @@ type node struct {
 }
 
 func newNode(slots int, service time.Duration) *node {
-	return &node{slots: make(chan struct{}, slots), queue: int64(slots), service: service, hint: "1"}
+	n := &node{service: service, hint: "1"}
+	n.resize(slots)
+	return n
+}
+
+// resize changes how many requests are served at once, and how many wait. It must not be in use.
+func (n *node) resize(slots int) {
+	n.slots, n.queue = make(chan time.Time, slots), int64(slots)
+	for range slots {
+		n.slots <- time.Time{}
+	}
 }
 
 func (n *node) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
@@ -51,11 +61,20 @@ func (n *node) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	defer n.waiting.Add(-1)
-	n.slots <- struct{}{}
-	<-time.After(n.service/2 + rand.N(n.service))
-	<-n.slots
+	n.work()
 	n.served.Add(1)
 	_, _ = io.WriteString(w, "done")
+}
+
+// work takes a slot for the time of a request. A timer that is late costs no capacity.
+func (n *node) work() {
+	begin := time.Now()
+	if free := <-n.slots; free.After(begin) {
+		begin = free
+	}
+	end := begin.Add(n.service/2 + rand.N(n.service))
+	<-time.After(time.Until(end))
+	n.slots <- end
 }
 
 func (n *node) String() string {

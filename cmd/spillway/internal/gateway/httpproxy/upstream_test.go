@@ -49,7 +49,7 @@ func TestOneOfFourIsWeak(t *testing.T) {
 			switch {
 			case i > 0:
 			case row.weak == "few places":
-				n.slots, n.queue = make(chan struct{}, max(slots/4, 1)), int64(slots/4)
+				n.resize(max(slots/4, 1))
 			case row.weak == "slow":
 				n.service *= 4
 			}
