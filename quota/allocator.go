@@ -24,6 +24,16 @@ type Allocator interface {
 	Lease(now time.Time, d Demand) Grant
 }
 
+// An UnlistedAllocator also bounds what all unlisted customers of a process use together. With
+// buckets of their own alone, any number of customers that come seldom would each have a call.
+type UnlistedAllocator interface {
+	Allocator
+	// LeaseUnlisted grants a rate for a time to all customers together that are not Known, in
+	// addition to the Grant of each. The name in d is "". Rate +Inf sets no bound; Unlisted has no
+	// effect.
+	LeaseUnlisted(now time.Time, d Demand) Grant
+}
+
 // Demand says what a customer would use.
 type Demand struct {
 	// Customer is its name, which the Allocator may keep.

@@ -64,19 +64,15 @@ type customer struct {
 	calls      [spillway.Criticalities]ClassStats // for Stats
 }
 
-// admit charges the cost of a call, or returns how long calls of its class will be rejected.
-func (c *customer) admit(at, burst time.Duration, class int, cost float64) (wait time.Duration) {
-	if wait = c.refuse(at, burst, class); wait > 0 {
-		return wait
-	}
+// admit charges the cost of a call.
+func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.calls[class].AdmittedTotal++
 	c.admitted++
+	c.offered[class] += cost
 	c.charge(at, class, cost)
-	return 0
 }
 
-// refuse returns how long calls of a class will be rejected, and counts a rejection. It
-// returns 0, and counts nothing, if they are admitted.
+// refuse returns how long calls of a class will be rejected; 0 if they are admitted.
 func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duration) {
 	depth := max(burst, c.deep)
 	for i := class; i < len(c.buckets); i++ {
@@ -90,9 +86,6 @@ func (c *customer) refuse(at, burst time.Duration, class int) (wait time.Duratio
 			wait = max(wait, w)
 		}
 	}
-	if wait > 0 {
-		c.calls[class].RejectedTotal++
-	}
 	return wait
 }
 
@@ -103,9 +96,18 @@ func (c *customer) charge(at time.Duration, class int, cost float64) {
 	}
 }
 
-// reject counts the demand of a rejected call. Its cost is not known, so it is that of the calls
+// measure charges a measured cost, or gives it back.
+func (c *customer) measure(at time.Duration, class int, amount float64) {
+	c.offered[class] = max(0, c.offered[class]+amount)
+	c.charge(at, class, amount)
+}
+
+// reject counts a rejected call and its demand. Its cost is not known, so it is that of the calls
 // that were admitted before, and at least what is charged at admission.
-func (c *customer) reject(class int, cost float64) { c.offered[class] += max(cost, c.mean) }
+func (c *customer) reject(class int, cost float64) {
+	c.calls[class].RejectedTotal++
+	c.offered[class] += max(cost, c.mean)
+}
 
 // demand says what the customer would use, and resets the counters.
 func (c *customer) demand(at time.Duration) Demand {

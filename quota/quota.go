@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"math"
 	"math/bits"
 	"slices"
 	"strings"
@@ -79,8 +78,9 @@ type Quota struct {
 	at        time.Duration // the latest time seen
 	customers []*customer   // the first is for all those without a place
 	places    map[string]int
-	strangers []int // the places of strangers, but for the first
-	hand      int   // which of them is next in the search for an idle one
+	unlisted  customer // all strangers together
+	strangers []int    // the places of strangers, but for the first
+	hand      int      // which of them is next in the search for an idle one
 }
 
 // New returns a Quota without usage, or an error that names the field of c that is out of
@@ -119,11 +119,13 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	defer q.mu.Unlock()
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
-	if wait := c.admit(q.at, q.burst, class, q.cfg.Cost); wait > 0 {
-		c.reject(class, q.cfg.Cost)
+	if wait := q.refuse(c, class); wait > 0 {
 		return spillway.Ticket{}, refusal(class, wait)
 	}
-	c.offered[class] += q.cfg.Cost
+	c.admit(q.at, class, q.cfg.Cost)
+	if all := q.bound(c); all != nil {
+		all.admit(q.at, class, q.cfg.Cost)
+	}
 	epoch := uint64(c.generation)<<32 | uint64(place)
 	return spillway.Ticket{By: q, Epoch: epoch, Criticality: call.Criticality}, nil
 }
@@ -137,69 +139,27 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	defer q.mu.Unlock()
 	q.see(now)
 	c, _ := q.leased(q.place(call.Customer))
-	wait := c.refuse(q.at, q.burst, class)
+	wait := q.refuse(c, class)
 	if wait == 0 {
 		return nil
 	}
-	c.reject(class, q.cfg.Cost)
 	return refusal(class, wait)
 }
 
-// Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
-func (q *Quota) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
-	if o != spillway.OutcomeNotStarted {
-		return
+// refuse returns how long calls of a class will be rejected: by the customer's bucket, or by that
+// of all unlisted customers. It counts a rejection, and nothing else.
+func (q *Quota) refuse(c *customer, class int) (wait time.Duration) {
+	if wait = c.refuse(q.at, q.burst, class); wait > 0 {
+		c.reject(class, q.cfg.Cost)
+		return wait
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if c, ok := q.owner(now, &t); ok {
-		c.charge(q.at, t.Criticality.Index(), -q.cfg.Cost)
+	if all := q.bound(c); all != nil {
+		if wait = all.refuse(q.at, q.burst, class); wait > 0 {
+			all.reject(class, q.cfg.Cost)
+			c.reject(class, q.cfg.Cost)
+		}
 	}
-}
-
-// Charge adds amount to the cost of the call of t, or gives it back if amount is negative. The
-// amount is the measured cost minus Config.Cost. Call it before t is settled, any number of
-// times. It does nothing for a settled ticket, a ticket of another gate, and an amount that is
-// not finite. A charge may leave a debt above the burst, up to a year; calls are rejected
-// until it is paid. If the customer has lost its bucket meanwhile, the shared bucket is
-// charged, and nothing is given back.
-func (q *Quota) Charge(now time.Time, t *spillway.Ticket, amount float64) {
-	if t.By != spillway.Settler(q) || math.IsNaN(amount) || math.IsInf(amount, 0) {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	c, ok := q.owner(now, t)
-	if !ok {
-		c, _ = q.leased(0)
-		amount = max(amount, 0)
-	}
-	class := t.Criticality.Index()
-	c.offered[class] = max(0, c.offered[class]+amount)
-	c.charge(q.at, class, amount)
-}
-
-// ChargeCustomer charges amount to a customer for what it costs apart from calls, such as TLS
-// handshakes and idle connections. It counts against the whole rate of the customer, not
-// against the share of a class. It does nothing for an amount that is not finite or not above
-// zero. For the debt that it leaves see [Quota.Charge].
-func (q *Quota) ChargeCustomer(now time.Time, customer string, amount float64) {
-	if !(amount > 0) || math.IsInf(amount, 0) {
-		return
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.see(now)
-	c, _ := q.leased(q.place(customer))
-	c.offered[spillway.Criticalities-1] += amount
-	c.charge(q.at, spillway.Criticalities-1, amount)
-}
-
-// owner returns whose call t is of, unless that customer has lost its place.
-func (q *Quota) owner(now time.Time, t *spillway.Ticket) (c *customer, ok bool) {
-	q.see(now)
-	c = q.customers[uint32(t.Epoch)]
-	return c, c.generation == uint32(t.Epoch>>32)
+	return wait
 }
 
 // see takes note of the time. A time that steps back is the latest one seen.

@@ -50,6 +50,7 @@ func (t *Table) divide() (weight, unlisted float64) {
 		weight = fill(append(slices.Clone(t.listed), all), t.cfg.maximum)
 		fill(t.unlisted, all.rate)
 	}
+	fill(t.total, math.Inf(1)) // what they share of the capacity is in their own accounts
 	if !math.IsInf(all.rate, 1) {
 		unlisted = all.rate / float64(len(t.unlisted)+1)
 	}

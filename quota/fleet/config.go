@@ -161,6 +161,9 @@ func (s *settings) keep() time.Duration { return max(30*time.Second, 2*s.Grace) 
 
 // limit returns what a customer may use, and whether it is listed by name.
 func (s *settings) limit(name string) (l quota.Limit, listed bool) {
+	if name == allUnlisted {
+		return effective(s.Limits.UnlistedTotal), true
+	}
 	if l, listed = s.Limits.Customers[name]; !listed {
 		l, l.Weight = s.Limits.DefaultLimit, 1
 	}

@@ -72,6 +72,8 @@
 // that levels leave out, it grants what it would grant by the level of a demand of R/2. When
 // levels have a customer, all tasks with calls of it report it. This does not apply where the rate of a customer depends on
 // others, with Capacity or UnlistedTotal: there all customers with demand are in the levels.
+// UnlistedTotal is also an account of its own, with a level like that of a listed customer, for
+// the bucket that all unlisted customers of a task share.
 //
 // # Without a word
 //

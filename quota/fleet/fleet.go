@@ -162,10 +162,35 @@ func (f *Fleet) Known(customer string) bool {
 func (f *Fleet) Lease(now time.Time, d quota.Demand) quota.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	e := f.entry(d.Customer)
+	name := d.Customer
+	if name == allUnlisted {
+		name = ""
+	}
+	e := f.entry(name)
 	if e.name == "" && d.Customer != "" {
 		return quota.Grant{Unlisted: true, Until: now.Add(f.cfg.lease)}
 	}
+	return f.lease(now, e, d)
+}
+
+// allUnlisted is the name, between tasks, of the account of all unlisted customers together. A
+// customer of this name is one of those without a name.
+const allUnlisted = "\x00unlisted"
+
+// LeaseUnlisted implements [quota.UnlistedAllocator] with Limits.UnlistedTotal, which is shared
+// like the limit of a listed customer.
+func (f *Fleet) LeaseUnlisted(now time.Time, d quota.Demand) quota.Grant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.cfg.Limits.UnlistedTotal.Rate == 0 {
+		return quota.Grant{Rate: math.Inf(1), Until: now.Add(f.cfg.lease)}
+	}
+	d.Customer = allUnlisted
+	return f.lease(now, f.entry(allUnlisted), d)
+}
+
+// lease takes note of the demand of an entry, and grants this task's share.
+func (f *Fleet) lease(now time.Time, e *entry, d quota.Demand) quota.Grant {
 	e.seen = now
 	e.used += d.Used
 	e.covered += d.Elapsed

@@ -79,6 +79,9 @@ func (f *Fleet) alone(now time.Time, d quota.Demand) float64 {
 	if f.local == nil {
 		f.local = f.cfg.alone()
 	}
+	if d.Customer == allUnlisted {
+		return f.local.LeaseUnlisted(now, d).Rate
+	}
 	return f.local.Lease(now, d).Rate
 }
 

@@ -13,6 +13,7 @@ import (
 type arrival struct {
 	task  int
 	class spillway.Criticality
+	name  string // of the customer
 }
 
 // poissonCalls returns independent calls of a class, at a rate per second over tasks from first to last.
@@ -20,7 +21,7 @@ func poissonCalls(r *rand.Rand, class spillway.Criticality, rate float64, first,
 	next := r.ExpFloat64() / rate
 	return func(at time.Duration) (all []arrival) {
 		for ; next <= at.Seconds(); next += r.ExpFloat64() / rate {
-			all = append(all, arrival{first + r.IntN(last-first+1), class})
+			all = append(all, arrival{first + r.IntN(last-first+1), class, "mail"})
 		}
 		return all
 	}
@@ -32,7 +33,7 @@ func lockstepCalls(rate float64) func(at time.Duration) []arrival {
 	return func(at time.Duration) (all []arrival) {
 		for ; next <= at.Seconds(); next += 20 / rate {
 			for task := range 20 {
-				all = append(all, arrival{task, spillway.Critical})
+				all = append(all, arrival{task, spillway.Critical, "mail"})
 			}
 		}
 		return all
@@ -57,7 +58,7 @@ func runSparse(s *service, end time.Duration, calls func(at time.Duration) []arr
 		for _, x := range calls(s.at) {
 			c := &by[x.class.Index()]
 			c.offered[second]++
-			if _, err := s.nodes[x.task].gate.Admit(s.now(), spillway.Call{Customer: "mail", Criticality: x.class}); err == nil {
+			if _, err := s.nodes[x.task].gate.Admit(s.now(), spillway.Call{Customer: x.name, Criticality: x.class}); err == nil {
 				c.admitted[second]++
 			}
 		}

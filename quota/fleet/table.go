@@ -31,7 +31,8 @@ type Table struct {
 	customers map[string]*account
 	listed    []*account // by name
 	unlisted  []*account
-	sorted    bool // whether these two have all customers
+	total     []*account // that of all unlisted customers together, if any task reports it
+	sorted    bool       // whether these have all customers
 }
 
 // NewTable returns a Table that knows no task, or an error that names the field of c
@@ -70,7 +71,7 @@ func (t *Table) Levels(now time.Duration, reports []Stamped) (*Levels, bool) {
 		Version: Version{Seq: t.seq}, Tasks: live, config: t.cfg.hash, weight: weight, unlisted: unlisted,
 		customers: make(map[string]Level, len(t.customers)),
 	}
-	for _, all := range [][]*account{t.listed, t.unlisted} {
+	for _, all := range [][]*account{t.listed, t.unlisted, t.total} {
 		for _, a := range all {
 			a.settle(t, dt)
 			switch {
@@ -176,11 +177,14 @@ func (t *Table) count(now time.Duration, dt float64) {
 
 // sort lists the accounts by name.
 func (t *Table) sort() {
-	t.listed, t.unlisted, t.sorted = t.listed[:0], t.unlisted[:0], true
+	t.listed, t.unlisted, t.total, t.sorted = t.listed[:0], t.unlisted[:0], t.total[:0], true
 	for _, name := range slices.Sorted(maps.Keys(t.customers)) {
-		if a := t.customers[name]; a.listed {
+		switch a := t.customers[name]; {
+		case name == allUnlisted:
+			t.total = append(t.total, a)
+		case a.listed:
 			t.listed = append(t.listed, a)
-		} else {
+		default:
 			t.unlisted = append(t.unlisted, a)
 		}
 	}
