@@ -17,6 +17,10 @@
 // writes; it exists only while there are lines to write. Lines that find the queue full are
 // left out and counted.
 //
+// # Shared quotas
+//
+// [Observer.Board] writes when the board of a shared quota stops answering, and when it answers again.
+//
 // # Fields
 //
 //	policy       the package that decided: shed, quota, throttle, retry

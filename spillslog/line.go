@@ -1,10 +1,12 @@
 package spillslog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -20,7 +22,7 @@ type line struct {
 
 // enqueue queues a line. It reports false if the level is disabled or the queue is full.
 func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
-	l := line{logger: o.config.Logger, level: slog.LevelWarn, text: "request rejected"}
+	l := line{level: slog.LevelWarn, text: "request rejected"}
 	switch {
 	case e.Policy == telemetry.PolicyHedge:
 		l.level, l.text = slog.LevelInfo, "hedge not sent"
@@ -29,20 +31,27 @@ func (o *Observer) enqueue(e *spillway.Event, k telemetry.Kind, s *slot) bool {
 	case !e.Rejected:
 		l.text = "call not retried"
 	}
-	if l.logger == nil {
-		l.logger = slog.Default()
-	}
-	if !l.logger.Enabled(context.Background(), l.level) {
+	if !o.logger().Enabled(context.Background(), l.level) {
 		return false
 	}
-	attrs := o.attrs(e, k)
+	l.attrs = o.attrs(e, k)
+	return o.add(l, &s.leftOut)
+}
+
+func (o *Observer) logger() *slog.Logger { return cmp.Or(o.config.Logger, slog.Default()) }
+
+// add queues a line, with the number of lines that were left out before it, if that is counted.
+// It reports false if the queue is full.
+func (o *Observer) add(l line, leftOut *atomic.Uint64) bool {
+	l.logger = o.logger()
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) >= maxQueue {
 		return false
 	}
-	attrs = append(attrs, slog.Uint64("left_out", s.leftOut.Swap(0)))
-	l.attrs = attrs
+	if leftOut != nil {
+		l.attrs = append(l.attrs, slog.Uint64("left_out", leftOut.Swap(0)))
+	}
 	o.queue = append(o.queue, l)
 	if !o.writing {
 		o.writing = true

@@ -7,73 +7,73 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/outage"
 	"github.com/seed90641741/spillway/quota/fleet"
 )
 
-const (
-	// leastOutage is how long a board that has answered must fail before it is worth a line: what
-	// is shorter changes no share, and a board that fails now and then must not fill the log.
-	leastOutage = time.Second
-	// outagePause is the shortest time between the first warnings of two outages.
-	outagePause = 5 * time.Second
-	// repeatPause is the time between two warnings of one outage.
-	repeatPause = time.Minute
-)
-
-// Logged returns a board that logs when its servers stop answering a quota, and when they answer again.
-func Logged(b fleet.Board, name string, logger *slog.Logger) fleet.Board {
-	return &logged{Board: b, logger: logger.With("quota", name)}
+// Logged returns a board that logs when its servers stop answering a quota, when they answer again,
+// and when the quota has another leader.
+func Logged(b fleet.Board, name string, logger *slog.Logger) *Watched {
+	return &Watched{Board: b, logger: logger.With("quota", name)}
 }
 
-type logged struct {
+// Watched is a board that knows whether its servers answer, and whether a leader sends levels.
+type Watched struct {
 	fleet.Board
 
 	logger *slog.Logger
+	watch  outage.Watch
+	leader outage.Turn
 
-	mu       sync.Mutex
-	answered bool      // once
-	since    time.Time // when the outage began; zero: there is none
-	logged   bool      // the outage has had a warning
-	warned   time.Time // the last warning
+	mu     sync.Mutex
+	answer bool      // the last round trip had an answer
+	since  time.Time // the servers answered first, or levels came last
 }
 
 // Sync implements [fleet.Board].
-func (b *logged) Sync(ctx context.Context, s fleet.Said) (fleet.Heard, error) {
+func (b *Watched) Sync(ctx context.Context, s fleet.Said) (fleet.Heard, error) {
 	heard, err := b.Board.Sync(ctx, s)
+	now := time.Now()
+	b.heard(now, err == nil, heard.Levels != nil)
 	switch {
 	case err == nil:
-		b.succeeded(time.Now())
+		if after, ended := b.watch.Answered(now); ended {
+			b.logger.Info("the servers of the quota answer again", "after", after.Round(time.Millisecond))
+		}
+		if b.leader.Rose(now, heard.Epoch) {
+			b.logger.Info("the quota has another leader", "this_task", heard.Leader)
+		}
 	case !errors.Is(err, context.Canceled):
-		b.failed(time.Now(), err)
+		if due, answered := b.watch.Failed(now); due {
+			b.logger.Warn("the servers of the quota do not answer: customers keep their last share, and later get their limit divided by tasks",
+				"error", err, "diagnosis", diagnosis(err, answered))
+		}
 	}
 	return heard, err
 }
 
-// succeeded ends an outage, if there is one.
-func (b *logged) succeeded(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.logged {
-		b.logger.Info("the servers of the quota answer again", "after", now.Sub(b.since).Round(time.Millisecond))
+// Publish implements [fleet.Board].
+func (b *Watched) Publish(ctx context.Context, p fleet.Publication) error {
+	err := b.Board.Publish(ctx, p)
+	if err == nil {
+		b.heard(time.Now(), true, true)
 	}
-	b.answered, b.since, b.logged = true, time.Time{}, false
+	return err
 }
 
-// failed begins or continues an outage.
-func (b *logged) failed(now time.Time, err error) {
+// heard takes note of a round trip, and of levels that came or went with it.
+func (b *Watched) heard(now time.Time, answered, levels bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.since.IsZero() {
+	if levels || answered && !b.answer {
 		b.since = now
 	}
-	pause := outagePause
-	if b.logged {
-		pause = repeatPause
-	}
-	if b.answered && now.Sub(b.since) < leastOutage || !b.warned.IsZero() && now.Sub(b.warned) < pause {
-		return
-	}
-	b.warned, b.logged = now, true
-	b.logger.Warn("the servers of the quota do not answer: customers keep their last share, and later get their limit divided by tasks",
-		"error", err, "diagnosis", diagnosis(err, b.answered))
+	b.answer = answered
+}
+
+// LeaderLost reports whether the servers answer, but no levels have come for a time.
+func (b *Watched) LeaderLost(now time.Time, grace time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.answer && now.Sub(b.since) > grace
 }

@@ -17,10 +17,63 @@ import (
 type failing struct {
 	fleet.Board
 
-	err error
+	err    error
+	levels bool // answers have new levels
 }
 
-func (f *failing) Sync(context.Context, fleet.Said) (fleet.Heard, error) { return fleet.Heard{}, f.err }
+func (f *failing) Sync(context.Context, fleet.Said) (fleet.Heard, error) {
+	h := fleet.Heard{}
+	if f.levels {
+		h.Levels = []byte("levels")
+	}
+	return h, f.err
+}
+
+func (f *failing) Publish(context.Context, fleet.Publication) error { return f.err }
+
+// TestLeaderLost: a quota has lost its leader when its servers answer for longer than the grace without
+// levels, whether they come or this task publishes them. Without an answer that is not known.
+func TestLeaderLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner := new(failing)
+		b := Logged(inner, "shared", slog.New(slog.DiscardHandler))
+		const grace = 10 * time.Second
+		during := func(d time.Duration) bool {
+			for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
+				_, _ = b.Sync(t.Context(), fleet.Said{})
+			}
+			return b.LeaderLost(time.Now(), grace)
+		}
+		for i, row := range []struct {
+			d      time.Duration
+			err    error
+			levels bool
+			lost   bool
+		}{
+			{5 * time.Second, nil, false, false},
+			{time.Minute, nil, true, false},
+			{9 * time.Second, nil, false, false},
+			{2 * time.Second, nil, false, true},
+			{time.Minute, errors.New("away"), false, false},
+			{9 * time.Second, nil, false, false}, // it counts from the first answer
+			{2 * time.Second, nil, false, true},
+			{time.Second, nil, true, false},
+		} {
+			inner.err, inner.levels = row.err, row.levels
+			if got := during(row.d); got != row.lost {
+				t.Errorf("row %d: lost %v", i, got)
+			}
+		}
+		inner.levels = false
+		if !during(11 * time.Second) {
+			t.Error("not lost")
+		}
+		_ = b.Publish(t.Context(), fleet.Publication{})
+		if b.LeaderLost(time.Now(), grace) {
+			t.Error("lost, although this task leads")
+		}
+	})
+}
 
 // TestLogged: each outage has a warning that says what to do, again each minute, and its end has a line.
 func TestLogged(t *testing.T) {

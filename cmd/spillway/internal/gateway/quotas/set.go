@@ -39,7 +39,7 @@ type engine struct {
 type task struct {
 	name      string // of the cluster or listener
 	fleet     *fleet.Fleet
-	board     fleet.Board
+	board     *Watched
 	engine    *engine
 	config    fleet.Config
 	customers []string
@@ -97,10 +97,11 @@ func (n *Change) add(name string, e *config.Engine, q *config.Quota) error {
 	if t.fleet, err = fleet.New(t.config); err != nil {
 		return err
 	}
-	if t.board, err = x.Board(domain); err != nil {
+	board, err := x.Board(domain)
+	if err != nil {
 		return err
 	}
-	t.board = Logged(t.board, name, n.set.logger)
+	t.board = Logged(board, name, n.set.logger)
 	if old := n.set.tasks[domain]; old != nil && old.engine == x {
 		t.fleet, t.board, t.cancel = old.fleet, old.board, old.cancel
 	}

@@ -13,7 +13,10 @@ type Stats struct {
 	Name string // of the cluster or listener
 	fleet.Stats
 
-	Customers []Customer // the listed ones with most debt, 20 at most
+	// LeaderLost says that the servers answer, but no leader has sent levels for longer than a task
+	// goes by its last share.
+	LeaderLost bool
+	Customers  []Customer // the listed ones with most debt, 20 at most
 }
 
 // A Customer is a listed customer with demand.
@@ -30,10 +33,18 @@ func (s *Set) Stats(now time.Time) []Stats {
 	tasks := *s.found.Load()
 	all := make([]Stats, 0, len(tasks))
 	for _, t := range tasks {
-		all = append(all, Stats{t.name, t.fleet.Stats(now), t.indebted()})
+		x := Stats{Name: t.name, Stats: t.fleet.Stats(now), Customers: t.indebted()}
+		x.LeaderLost = t.board.LeaderLost(now, t.grace())
+		all = append(all, x)
 	}
 	slices.SortFunc(all, func(a, b Stats) int { return cmp.Compare(a.Name, b.Name) })
 	return all
+}
+
+// grace returns the time without levels after which a task has its limit divided by tasks.
+func (t *task) grace() time.Duration {
+	hold := cmp.Or(t.config.Hold, max(2*time.Second, 10*t.config.Interval))
+	return cmp.Or(t.config.Grace, 5*hold)
 }
 
 // indebted returns the listed customers with most debt in proportion to their rate.

@@ -1,0 +1,75 @@
+package outage
+
+import (
+	"testing"
+	"time"
+)
+
+// TestWatch: each outage has a line, again each minute, and its end has one.
+func TestWatch(t *testing.T) {
+	var w Watch
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, row := range []struct {
+		d            time.Duration
+		fails        bool
+		lines, ended int
+	}{
+		{time.Second, true, 1, 0}, // at once: it has never answered
+		{time.Second, false, 0, 1},
+		{10 * time.Second, false, 0, 0},
+		{150 * time.Second, true, 3, 0}, // after 1 s, 61 s and 121 s
+		{10 * time.Second, false, 0, 1},
+		{800 * time.Millisecond, true, 0, 0}, // too short
+		{time.Second, false, 0, 0},
+		{2 * time.Second, true, 1, 0},
+		{200 * time.Millisecond, false, 0, 1},
+		{2 * time.Second, true, 0, 0}, // within 5 s of the last one
+		{200 * time.Millisecond, false, 0, 0},
+		{4 * time.Second, true, 1, 0},
+	} {
+		lines, ended := 0, 0
+		for end := now.Add(row.d); now.Before(end); now = now.Add(200 * time.Millisecond) {
+			if row.fails {
+				if line, answered := w.Failed(now); line {
+					lines++
+					if answered != (i > 0) {
+						t.Errorf("row %d: answered before: %v", i, answered)
+					}
+				}
+			} else if _, over := w.Answered(now); over {
+				ended++
+			}
+		}
+		if lines != row.lines || ended != row.ended {
+			t.Errorf("row %d: %d lines and %d ends, want %d and %d", i, lines, ended, row.lines, row.ended)
+		}
+	}
+}
+
+// TestTurn: a new leader has a line, the first one has none, and a number that rises without end has
+// one each minute.
+func TestTurn(t *testing.T) {
+	var turn Turn
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i, row := range []struct {
+		after time.Duration
+		of    uint64
+		want  bool
+	}{
+		{0, 7, false}, {time.Second, 7, false}, {time.Second, 8, true}, {time.Second, 9, false}, {time.Hour, 9, false},
+		{time.Second, 3, false}, {time.Second, 4, true},
+	} {
+		if now = now.Add(row.after); turn.Rose(now, row.of) != row.want {
+			t.Errorf("row %d: want %v", i, row.want)
+		}
+	}
+	lines := 0
+	for of := range uint64(6000) { // 10 minutes
+		if now = now.Add(100 * time.Millisecond); turn.Rose(now, 5+of) {
+			lines++
+		}
+	}
+	if lines < 9 || lines > 10 {
+		t.Errorf("%d lines in 10 minutes", lines)
+	}
+}
