@@ -43,7 +43,7 @@ func (e *RejectedError) Error() string {
 	s := "spillway: rejected locally by " + e.Policy
 	if e.Unit != "" {
 		s += " at " + number(e.Level)
-		if e.Limit > 0 || e.Level == 0 {
+		if (e.Limit > 0 || e.Level == 0) && e.Reason != ReasonThrottle { // a share, whose limit says nothing
 			s += " of " + number(e.Limit)
 		}
 		s += " " + e.Unit

@@ -207,6 +207,16 @@ func TestReasonText(t *testing.T) {
 }
 
 // TestRejection: the event of a rejection has what the error says, also where that is wrapped.
+// TestShare: the text of a rejection by a throttle has the share alone, as its limit is always 100 %.
+func TestShare(t *testing.T) {
+	e := &spillway.RejectedError{
+		Policy: "throttle", Reason: spillway.ReasonThrottle, Level: 92, Limit: 100, Unit: "% of CRITICAL calls rejected", Advice: "send less",
+	}
+	if got, want := e.Error(), "spillway: rejected locally by throttle at 92 % of CRITICAL calls rejected: send less"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestRejection(t *testing.T) {
 	full := &spillway.RejectedError{Policy: "inflight", Reason: spillway.ReasonMaxInFlight, Level: 3, Limit: 4}
 	for _, err := range []error{full, fmt.Errorf("attempt 2: %w", full)} {

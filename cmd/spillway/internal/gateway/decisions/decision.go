@@ -35,6 +35,7 @@ type Decision struct {
 	Limit       float64   `json:"limit,omitempty"` // what it allows
 	Unit        string    `json:"unit,omitempty"`  // of both
 	Text        string    `json:"text,omitempty"`  // of the error
+	Mongo       bool      `json:"-"`               // the listener is one of MongoDB
 }
 
 // MaxValue is the longest value of a field in bytes.
@@ -82,7 +83,9 @@ func of(e *spillway.Event) Decision {
 func (d *Decision) Measure(level, limit float64, err error) {
 	d.Level, d.Limit = finite(level), finite(limit)
 	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
-		d.Unit = r.Unit
+		if d.Unit = r.Unit; r.Reason == spillway.ReasonThrottle {
+			d.Limit = 0 // the level is a share
+		}
 	}
 }
 

@@ -201,13 +201,36 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	add("request_id", d.RequestID)
 	add("trace_id", d.TraceID)
 	if d.Unit != "" {
-		args = append(args, "level", d.Level, "limit", d.Limit, "unit", d.Unit)
+		args = append(args, "level", d.Level)
+		if d.Limit != 0 {
+			args = append(args, "limit", d.Limit)
+		}
+		args = append(args, "unit", d.Unit)
 	}
 	add("error", d.Text)
 	add("do", what.Do)
-	add("settings", strings.Join(what.Settings, ", "))
+	add("settings", strings.Join(d.settings(what.Settings), ", "))
 	add("runbook", what.Link())
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
+}
+
+// settings returns the fields of the configuration that patterns such as clusters[].quota stand for
+// where a request was rejected: clusters[shop].quota.
+func (d *Decision) settings(patterns []string) (all []string) {
+	names := map[string]string{"clusters": d.Cluster, "listeners": d.Listener, "routes": d.Route}
+	if d.Mongo {
+		names = map[string]string{"mongo": d.Listener}
+	}
+	for _, pattern := range patterns {
+		section, field, several := strings.Cut(pattern, "[]")
+		switch name, ok := names[section]; {
+		case several && ok && name != "":
+			all = append(all, section+"["+name+"]"+field)
+		case ok || !several:
+			all = append(all, pattern)
+		}
+	}
+	return all
 }
 
 // Read returns the samples that match, the latest first, and at most n of them. Seen is how many

@@ -114,7 +114,7 @@ func TestLinesHaveARate(t *testing.T) {
 				t.Errorf("%s is %v, want %v", field, last[field], want)
 			}
 		}
-		if !strings.HasSuffix(fmt.Sprint(last["runbook"]), "runbook.md#queue_full") || last["do"] == "" || !strings.Contains(fmt.Sprint(last["settings"]), "clusters[].") {
+		if !strings.HasSuffix(fmt.Sprint(last["runbook"]), "runbook.md#queue_full") || last["do"] == "" || !strings.Contains(fmt.Sprint(last["settings"]), "clusters[web].") || strings.Contains(fmt.Sprint(last["settings"]), "mongo") {
 			t.Errorf("what to do: %v, %v, %v", last["do"], last["settings"], last["runbook"])
 		}
 	}

@@ -40,6 +40,7 @@ func (s *source) Describe(d *decisions.Decision) {
 	s.mu.Lock()
 	path := "/" + string(s.database[:s.lengths[1]]) + "/" + string(s.name[:s.lengths[0]])
 	s.mu.Unlock()
+	d.Mongo = true
 	d.Listener, d.Route, d.Path, d.Caller = s.listener.settings.Load().config.Name, "", decisions.Clean(path), s.Caller()
 }
 
