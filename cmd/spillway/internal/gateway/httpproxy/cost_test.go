@@ -121,4 +121,12 @@ func TestLearnedCostsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	calls(1)
+	tuned := last
+	tuned.Clusters = []config.Cluster{last.Clusters[0]}
+	tuned.Clusters[0].RateLimit = config.RateLimit{Rate: 1000}
+	tuned.Clusters[0].Tune = &config.Tune{Mode: "observe", Latency: time.Second, Limit: config.TuneRate}
+	if err := p.Update(&tuned); err != nil {
+		t.Fatal(err)
+	}
+	calls(2) // a limit that moves changes the gates, too
 }

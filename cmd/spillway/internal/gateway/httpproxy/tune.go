@@ -86,7 +86,7 @@ func (t *tuning) put(limit float64) error {
 		p.clusters[t.name].Current().Limiter().SetMaxRequests(uint32(limit))
 		return nil
 	}
-	n := &next{config: p.config}
+	n := &next{config: p.config, costs: p.costs}
 	for key, g := range p.gates {
 		if key.cluster != t.name {
 			continue
