@@ -35,7 +35,7 @@ type operators struct {
 	logger   *slog.Logger
 	proxy    *gateway.Proxy
 	follower *follower
-	server   *admin.Server // nil: no page and no metrics
+	server   *admin.Server // serves nobody without an address, and still logs incidents
 	address  string        // of it, as it was asked for
 	exporter *otel.Exporter
 
@@ -60,7 +60,7 @@ func operate(flag string, f *follower, collector *collector.Collector, decided *
 	o.events.use(f.now)
 	o.use(f.now)
 	socket, err := o.listen(flag)
-	if err != nil || socket == nil && f.now.Otel == nil {
+	if err != nil {
 		return o, err
 	}
 	o.server = admin.New(admin.Config{Collector: collector, Decisions: decided, Proxy: o, Access: o.access(), Version: version(), Logger: f.logger, Wall: f.wall})

@@ -33,6 +33,7 @@ type incident struct {
 	name, title string
 	banner      string // the headline
 	alert       string // one that is raised
+	line        string // what a line of the log has; empty: the log cannot be written
 	stage       func(t *testing.T) *stage
 }
 
@@ -287,8 +288,27 @@ func (s *stage) metric(prefix string) (sum float64) {
 	return sum
 }
 
-// TestIncidents: for each incident, the dashboard names its cause, and no request is lost from the
-// accounts.
+// logged waits for a line of the log and returns it, without its time.
+func (s *stage) logged(has string) string {
+	s.t.Helper()
+	looks := time.NewTicker(100 * time.Millisecond)
+	defer looks.Stop()
+	for end := time.Now().Add(patience); has != "" && time.Now().Before(end); <-looks.C {
+		for line := range strings.Lines(s.log.String()) {
+			if strings.Contains(line, has) {
+				_, line, _ = strings.Cut(strings.TrimSpace(line), " ")
+				return line
+			}
+		}
+	}
+	if has != "" {
+		s.t.Errorf("the log has no line with %q:\n%s", has, s.log.String())
+	}
+	return "–"
+}
+
+// TestIncidents: for each incident, the dashboard names its cause, the log has a line of it, and no
+// request is lost from the accounts.
 func TestIncidents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts 16 proxies")
@@ -321,8 +341,10 @@ func (x *incident) play(t *testing.T) (r *record) {
 		t.Errorf("the level is %s", st.Verdict.Level)
 	}
 	s.raises(x.alert)
+	line := s.logged(x.line)
 	if *update {
 		r = s.recorded(x.name, st)
+		r.line = line
 	}
 	s.balance()
 	return r

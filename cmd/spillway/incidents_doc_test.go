@@ -38,7 +38,7 @@ type record struct {
 
 // recorded returns what operators see at the moment.
 func (s *stage) recorded(name string, st *shown) *record {
-	r := &record{level: st.Verdict.Level, banner: st.Verdict.Headline, text: st.Verdict.Text, top: "–", line: "–"}
+	r := &record{level: st.Verdict.Level, banner: st.Verdict.Headline, text: st.Verdict.Text, top: "–"}
 	if len(st.Reasons) > 0 {
 		top := st.Reasons[0]
 		r.top, r.do = fmt.Sprintf("%s: %s", strings.TrimPrefix(top.Policy+" "+top.Reason, top.Reason+" "), top.Words), top.Do
@@ -56,12 +56,6 @@ func (s *stage) recorded(name string, st *shown) *record {
 			break
 		}
 		first, at = next, now
-	}
-	for line := range strings.SplitSeq(s.log.String(), "\n") {
-		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
-			_, r.line, _ = strings.Cut(line, " ") // without the time
-			break
-		}
 	}
 	return r
 }
@@ -199,7 +193,8 @@ const incidentsHead = `# Incidents
 What operators see of each incident. Each is produced by a test, with the program as it is:
 ` + "`go test -run TestIncidents ./cmd/spillway`" + ` fails if the banner of the dashboard names another cause, or
 if a request is missing from the accounts. With ` + "`-update`" + ` it writes this page: the numbers and ports are those of
-one run. Alerts are those that Prometheus would raise if the metrics went on like this for two hours.
+one run. Alerts are those that Prometheus would raise if the metrics went on like this for two hours. The log has one line when an incident begins and one
+when it has ended, besides bounded numbers of lines about requests; a log that cannot be written has none.
 
 `
 

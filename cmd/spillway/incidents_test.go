@@ -28,25 +28,25 @@ import (
 )
 
 var incidents = []incident{
-	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", "SpillwayEndpointsDown", func(t *testing.T) *stage {
+	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", "SpillwayEndpointsDown", began("endpoints_down"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), refusing(t))).up().load(40)
 	}},
-	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", "SpillwayEndpointsDown", func(t *testing.T) *stage {
+	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", "SpillwayEndpointsDown", began("upstream_unreachable"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("", refusing(t), refusing(t))).up().load(40)
 	}},
-	{"slow", "The upstream is slow", "Answers come too late.", "SpillwayAnswersLate", func(t *testing.T) *stage {
+	{"slow", "The upstream is slow", "Answers come too late.", "SpillwayAnswersLate", began("answers_late"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("", serve(t, after(5*time.Second)))+"routes: [{cluster: shop, timeout: 200ms}]\n").up().load(40)
 	}},
-	{"cpu-starved", "The host has no processor to spare", starved, "SpillwayProcessStarved", func(t *testing.T) *stage {
+	{"cpu-starved", "The host has no processor to spare", starved, "SpillwayProcessStarved", began("process_starved"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
 		s.starve()
 		return s
 	}},
-	{"customer-floods", "One customer floods", "Quotas reject requests.", "SpillwayRejects", func(t *testing.T) *stage {
+	{"customer-floods", "One customer floods", "Quotas reject requests.", "SpillwayRejects", began("limit_rejects"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("quota: {default_limit: {rate: 20}}", serve(t, fine))+"routes: [{cluster: shop, customer: {header: X-Customer, trusted_header: true}}]\n").up()
 		return s.load(60, customer("acme")).load(5, customer("globex"))
 	}},
-	{"retry-storm", "Clients retry", "Clients retry what is rejected.", "SpillwayRetriesAreSpent", func(t *testing.T) *stage {
+	{"retry-storm", "Clients retry", "Clients retry what is rejected.", "SpillwayRetriesAreSpent", began("clients_retry"), func(t *testing.T) *stage {
 		s := newStage(t, "listeners: [{name: mesh, address: '127.0.0.1:0', boundary: internal, peers: ['127.0.0.0/8']}]\n"+shopOf("", serve(t, overloadedOf(3)))).up()
 		return s.every(30, func(n int) {
 			for attempt := range 4 {
@@ -56,22 +56,22 @@ var incidents = []incident{
 			}
 		})
 	}},
-	{"certificate-expired", "The upstream's certificate has expired", "No endpoint of shop is up: its certificate has expired.", "SpillwayUpstreamFails", func(t *testing.T) *stage {
+	{"certificate-expired", "The upstream's certificate has expired", "No endpoint of shop is up: its certificate has expired.", "SpillwayUpstreamFails", began("upstream_unreachable"), func(t *testing.T) *stage {
 		server, ca, _ := expired(t)
 		return newStage(t, shopOf("tls: {ca: '"+ca+"', server_name: shop.test}", server)).up().load(40)
 	}},
-	{"own-certificate-expired", "The proxy's certificate has expired", "The certificate of listener public has expired.", "SpillwayCertificateExpired", func(t *testing.T) *stage {
+	{"own-certificate-expired", "The proxy's certificate has expired", "The certificate of listener public has expired.", "SpillwayCertificateExpired", began("certificate_expired"), func(t *testing.T) *stage {
 		_, cert, key := expired(t)
 		s := newStage(t, "listeners: [{name: public, address: '127.0.0.1:0', tls: {certificate: '"+cert+"', key: '"+key+"'}}]\n"+shopOf("", serve(t, fine))).up()
 		s.client.Transport = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} // as careless clients do
 		return s.load(20, func(_ int, r *http.Request) { r.URL.Scheme = "https" })
 	}},
-	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", "SpillwayReloadFailed", func(t *testing.T) *stage {
+	{"reload-broken", "A reload finds a broken file", "The last reload failed; the previous configuration is in use.", "SpillwayReloadFailed", "the configuration stays as it is", func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine))).up().load(40)
 		s.write(shopOf("rate_limit: {rate: fast}", refusing(t)))
 		return s
 	}},
-	{"clients-give-up", "Clients give up", "Clients give up before they are answered.", "SpillwayClientsGone", func(t *testing.T) *stage {
+	{"clients-give-up", "Clients give up", "Clients give up before they are answered.", "SpillwayClientsGone", began("clients_gone"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, after(5*time.Second)))).up()
 		return s.every(40, func(n int) {
 			ctx, cancel := context.WithTimeout(context.Background(), 150*time.Millisecond)
@@ -79,20 +79,20 @@ var incidents = []incident{
 			s.send(n, ctx)
 		})
 	}},
-	{"limit-too-low", "A limit is too low", "The rate limit rejects requests.", "SpillwayRejects", func(t *testing.T) *stage {
+	{"limit-too-low", "A limit is too low", "The rate limit rejects requests.", "SpillwayRejects", began("limit_rejects"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("rate_limit: {rate: 10}", serve(t, fine))).up().load(50)
 	}},
-	{"upstream-429", "The upstream answers 429", "The upstream says that a quota is used up.", "SpillwayUpstreamRejects", func(t *testing.T) *stage {
+	{"upstream-429", "The upstream answers 429", "The upstream says that a quota is used up.", "SpillwayUpstreamRejects", began("upstream_over_quota"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("", serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))).up().load(40)
 	}},
-	{"batch-queue-full", "The queue of a batch cluster is full", "The full batch queue rejects requests.", "SpillwayRejects", func(t *testing.T) *stage {
+	{"batch-queue-full", "The queue of a batch cluster is full", "The full batch queue rejects requests.", "SpillwayRejects", began("limit_rejects"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("batch: {connections: 2, queue: 3}", serve(t, after(200*time.Millisecond)))).up().load(40)
 	}},
-	{"mongodb-failover", "MongoDB fails over", "No MongoDB server behind db can be used.", "SpillwayMongoDBUnreachable", func(t *testing.T) *stage {
+	{"mongodb-failover", "MongoDB fails over", "No MongoDB server behind db can be used.", "SpillwayMongoDBUnreachable", began("mongodb_unreachable"), func(t *testing.T) *stage {
 		s := newStage(t, "listeners: []\nmongo: [{name: db, address: '127.0.0.1:0', endpoints: ['"+hangsUp(t)+"', '"+refusing(t)+"']}]\n").up()
 		return s.every(20, func(int) { s.ping(s.address) })
 	}},
-	{"log-full", "The disk of the log is full", "The log cannot be written.", "SpillwayLogNotWritten", func(t *testing.T) *stage {
+	{"log-full", "The disk of the log is full", "The log cannot be written.", "SpillwayLogNotWritten", "", func(t *testing.T) *stage {
 		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 		if err != nil {
 			t.Skip("no file that is always full: ", err)
@@ -102,7 +102,7 @@ var incidents = []incident{
 		s.stderr = full
 		return s.up().load(40)
 	}},
-	{"clock-step", "The clock is set back", "The clock of this host was set back by 1h0m0s.", "SpillwayClockStep", func(t *testing.T) *stage {
+	{"clock-step", "The clock is set back", "The clock of this host was set back by 1h0m0s.", "SpillwayClockStep", began("clock_step"), func(t *testing.T) *stage {
 		s := newStage(t, shopOf("", serve(t, fine)))
 		var back atomic.Int64
 		s.within = func(now time.Time) time.Time { return now.Round(0).Add(-time.Duration(back.Load())) }
@@ -112,6 +112,9 @@ var incidents = []incident{
 		return s
 	}},
 }
+
+// began is what the log has of an incident that began.
+func began(kind string) string { return `level=WARN msg="incident began" kind=` + kind + " " }
 
 // shopOf returns a configuration of one cluster.
 func shopOf(more string, endpoints ...string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
@@ -44,12 +45,16 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 		for j := range s.Gates {
 			if s.Gates[j].Cluster == x.Name {
 				l.Gates = append(l.Gates, gateLevel(&s.Gates[j], c.Ingress(&config.Listener{}, x)))
+				l.Customers = append(l.Customers, customers.Of(s.Gates[j].Listener, x.Name, s.Gates[j].Quota)...)
 			}
 		}
 		if stats, ok := s.Clusters[x.Name]; ok {
-			l.Clusters = append(l.Clusters, clusterLevel(x, &stats))
+			level := clusterLevel(x, &stats)
+			level.Costs = customers.Costs(s.Costs[x.Name])
+			l.Clusters = append(l.Clusters, level)
 		}
 	}
+	l.Customers = customers.Top(l.Customers)
 	for i := range s.Quotas {
 		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
 	}
@@ -84,6 +89,7 @@ func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.St
 			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
 		}
 		gate := mongoGate(c, x)
+		l.Customers = append(l.Customers, customers.Of(x.Listener, gate.Cluster, x.Gate.Quota)...)
 		l.Gates = append(l.Gates, gate)
 		l.Clusters = append(l.Clusters, mongoCluster(x, &gate))
 		if x.Tuner != nil {
@@ -96,7 +102,7 @@ func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.St
 func quotaLevel(s *quotas.Stats) admin.Quota {
 	q := admin.Quota{
 		Name: s.Name, Syncs: s.SyncsTotal - s.ErrorsTotal - s.FencedTotal, Errors: s.ErrorsTotal, Fenced: s.FencedTotal,
-		Leader: s.Leader, Tasks: s.Tasks, Age: s.Age, Conflict: s.ConfigConflict,
+		Leader: s.Leader, Tasks: s.Tasks, Age: s.Age, Lost: s.LeaderLost, Conflict: s.ConfigConflict,
 	}
 	for _, c := range s.Customers {
 		debt := time.Duration(min(c.Debt/c.Rate, 1e6) * float64(time.Second))

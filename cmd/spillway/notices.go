@@ -97,13 +97,13 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 		switch left := c.until.Sub(now); {
 		case left <= 0:
 			notices = append(notices, admin.Notice{
-				Kind: telemetry.NoticeExpired, Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
+				Kind: telemetry.NoticeExpired, Subject: c.listener, Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
 				Text: fmt.Sprintf("It was valid until %s: clients that verify it cannot connect. Put a new one in its file: it is read again when it changes.",
 					c.until.UTC().Format(time.DateTime)),
 			})
 		case left < expiresSoon:
 			notices = append(notices, admin.Notice{
-				Kind: telemetry.NoticeExpires, Headline: fmt.Sprintf("The certificate of listener %s expires soon.", c.listener),
+				Kind: telemetry.NoticeExpires, Subject: c.listener, Headline: fmt.Sprintf("The certificate of listener %s expires soon.", c.listener),
 				Text: fmt.Sprintf("It is valid until %s. Put a new one in its file: it is read again when it changes.", c.until.UTC().Format(time.DateTime)),
 			})
 		}
@@ -124,7 +124,7 @@ func lostNotice(log string, s lines.Stats) (n admin.Notice, lost bool) {
 		why = p.Err.Error()
 	}
 	return admin.Notice{
-		Kind: telemetry.NoticeLog, Headline: fmt.Sprintf("The %s cannot be written.", log),
+		Kind: telemetry.NoticeLog, Subject: log, Headline: fmt.Sprintf("The %s cannot be written.", log),
 		Text: fmt.Sprintf("%s; %d lines are lost. Requests do not wait for the log. Make room where it is stored, or see why it is not read.", why, s.LostNow),
 	}, true
 }

@@ -44,6 +44,7 @@ var table = map[string]row{
 	"internal/golden":      {level: edges, kit: true},
 	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},
+	"internal/outage":      {level: words},
 	"internal/place":       {level: policies}, // as final
 	"internal/redisreply":  {level: helpers},
 	"internal/redistest":   {level: edges, kit: true},

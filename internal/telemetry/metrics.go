@@ -35,10 +35,12 @@ type Metric struct {
 
 // OfProxy returns the labels, after Labels, that only the proxy has.
 func (m *Metric) OfProxy() []string {
-	if m == &Decisions {
+	switch m {
+	case &Decisions, &Cost, &CostError, &CostUsed: // the gates of a cluster share what is learned: the listener is empty
 		return []string{"cluster"}
+	default:
+		return nil
 	}
-	return nil
 }
 
 // OTel returns the name for OpenTelemetry. An exporter that follows the specification
@@ -103,12 +105,13 @@ var (
 	Budget = Metric{"spillway_retry_budget_ratio", Gauge, "1", []string{"cluster"}, Both, "Tokens in the retry budget, as a share of its capacity."}
 
 	Cost = Metric{
-		"spillway_cost_seconds", Gauge, "s", []string{"listener", "key"}, Library,
-		"Processor time of a call as learned, by customer or route. An empty key counts all calls that share a cost.",
+		"spillway_cost_seconds", Gauge, "s", []string{"listener", "key"}, Both,
+		"Processor time of a call as learned, by customer or route. An empty key counts all calls that share a cost. The gates of a cluster " +
+			"of the proxy share what is learned: the listener is empty there.",
 	}
-	CostError = Metric{"spillway_cost_error_seconds", Gauge, "s", []string{"listener", "key"}, Library, "Standard error of spillway_cost_seconds."}
+	CostError = Metric{"spillway_cost_error_seconds", Gauge, "s", []string{"listener", "key"}, Both, "Standard error of spillway_cost_seconds."}
 	CostUsed  = Metric{
-		"spillway_cost_used", Gauge, "1", []string{"listener", "key"}, Library,
+		"spillway_cost_used", Gauge, "1", []string{"listener", "key"}, Both,
 		"1 if the quota charges the learned cost, 0 if its error is still too large.",
 	}
 

@@ -11,7 +11,14 @@ const (
 	NoticeLog       = "log_lost" // lines of a log cannot be written
 	NoticeClock     = "clock_step"
 	NoticeLimit     = "limit_unusual" // a limit has left its usual range
+
+	NoticeQuotaAway     = "quota_away"     // the servers of a shared quota
+	NoticeQuotaLeader   = "quota_leader"   // a shared quota has none
+	NoticeQuotaConflict = "quota_conflict" // proxies have different limits
 )
 
 // Notices are all kinds of notices.
-var Notices = []string{NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit}
+var Notices = []string{
+	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit,
+	NoticeQuotaAway, NoticeQuotaLeader, NoticeQuotaConflict,
+}

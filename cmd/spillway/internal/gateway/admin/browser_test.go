@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 )
 
 //go:embed testdata/probe.js
@@ -225,7 +226,7 @@ func mispainted(pixels map[string]int, rows []Figures, of func(*Figures) Classes
 	for class, layer := range layers {
 		got, want := float64(pixels[layer])/float64(painted), requests[class]/requests.sum()
 		if math.Abs(got-want) > 0.06 {
-			return layer + " has " + percent(got) + " of the pixels, want " + percent(want)
+			return layer + " has " + human.Percent(got) + " of the pixels, want " + human.Percent(want)
 		}
 	}
 	return ""

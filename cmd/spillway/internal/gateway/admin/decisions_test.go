@@ -124,7 +124,8 @@ func TestEachReasonSaysWhatToDo(t *testing.T) {
 				if len(r.Settings) == 0 || strings.TrimSuffix(r.Settings[0].Name+": "+r.Settings[0].Value, ": ") != want {
 					t.Errorf("%s: %+v, want %s", name, r.Settings, want)
 				}
-				if r.Outcome == "rejected" && r.Policy != ownPolicy && (r.Measured == nil || r.Measured.Value != 3 || r.Measured.Limit != 2) {
+				limit := map[bool]float64{false: 2}[r.Policy == "throttle"] // which measures a share
+				if r.Outcome == "rejected" && r.Policy != ownPolicy && (r.Measured == nil || r.Measured.Value != 3 || r.Measured.Limit != limit) {
 					t.Errorf("%s: measured %+v", name, r.Measured)
 				}
 			}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 )
 
 // A Proxy is the proxy that the server shows and changes. Its methods are called by several
@@ -41,6 +42,7 @@ type Levels struct {
 	Notices   []Notice // the worst first
 	Changes   []Change // the latest, the oldest first
 	Quotas    []Quota
+	Customers []customers.Customer // with most use, and with most rejections
 	Logs      []Log
 }
 
@@ -59,6 +61,7 @@ type Quota struct {
 	Leader    bool          `json:"leader"`
 	Tasks     int           `json:"tasks"` // 0 without levels
 	Age       time.Duration `json:"age"`   // of the levels; negative without any
+	Lost      bool          `json:"lost"`  // its servers answer, and no leader sends levels
 	Conflict  bool          `json:"conflict"`
 	Customers []QuotaLevel  `json:"customers"`
 }
@@ -154,8 +157,9 @@ type Cluster struct {
 	Retries uint64  `json:"retries"` // whether they are on: see Budget; granted since the start
 	Budget  *Budget `json:"budget"`  // nil: nothing is retried
 
-	Queue     *Queue     `json:"queue"` // of a batch cluster
-	Endpoints []Endpoint `json:"endpoints"`
+	Queue     *Queue           `json:"queue"`           // of a batch cluster
+	Costs     []customers.Cost `json:"costs,omitempty"` // of requests, as learned
+	Endpoints []Endpoint       `json:"endpoints"`
 }
 
 // A Budget is a retry budget, in retries.

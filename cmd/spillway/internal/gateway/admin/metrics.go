@@ -199,6 +199,11 @@ func (m metrics) cluster(x *ClusterFigure) {
 			down++
 		}
 	}
+	for _, c := range x.Costs {
+		m.level(telemetry.Cost, c.Cost.Seconds(), "", c.Key, x.Name)
+		m.level(telemetry.CostError, c.Error.Seconds(), "", c.Key, x.Name)
+		m.level(telemetry.CostUsed, b2f(c.Used), "", c.Key, x.Name)
+	}
 	m.level(telemetry.Endpoints, float64(len(x.Endpoints)-down), x.Name, "up")
 	m.level(telemetry.Endpoints, float64(down), x.Name, "down")
 }

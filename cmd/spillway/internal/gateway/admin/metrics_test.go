@@ -112,7 +112,7 @@ func TestSeries(t *testing.T) {
 func TestNoticesAreMetrics(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
 	l := &s.proxy.levels
-	l.Notices = []Notice{{telemetry.NoticeLog, "The log cannot be written.", ""}, {telemetry.NoticeLog, "The access log cannot be written.", ""}}
+	l.Notices = []Notice{{telemetry.NoticeLog, "", "The log cannot be written.", ""}, {telemetry.NoticeLog, "", "The access log cannot be written.", ""}}
 	l.Logs = []Log{{"program", 7}, {"access", 0}}
 	s.second()
 	m := scrape(t, s.Handler())

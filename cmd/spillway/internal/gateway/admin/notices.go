@@ -6,14 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // A Notice is a condition that an operator should know about, even if requests succeed.
 type Notice struct {
-	Kind     string `json:"kind"`     // one of [telemetry.Notices]
-	Headline string `json:"headline"` // a sentence
-	Text     string `json:"text"`     // what it is due to, and what to do
+	Kind     string `json:"kind"`              // one of [telemetry.Notices]
+	Subject  string `json:"subject,omitempty"` // what it is about: a cluster, a listener, a log; empty: the whole proxy
+	Headline string `json:"headline"`          // a sentence
+	Text     string `json:"text"`              // what it is due to, and what to do
 }
 
 // A Change is an event that explains why figures changed: a reload, a mode, a step of the clock.
@@ -71,9 +73,9 @@ func (s *sampler) changes(l *Levels) []Change {
 func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 	all := []Notice{}
 	if st.Mean.Stalled >= starvedShare {
-		all = append(all, Notice{telemetry.NoticeStarved, "This process lacks processor time.", fmt.Sprintf(
+		all = append(all, Notice{telemetry.NoticeStarved, "", "This process lacks processor time.", fmt.Sprintf(
 			"It waited for a processor for %s of the last %.0f s: give this host or container more, or move other work away. Latencies are not the upstream's.",
-			percent(st.Mean.Stalled), st.Mean.Seconds)})
+			human.Percent(st.Mean.Stalled), st.Mean.Seconds)})
 	}
 	for i := range st.Clusters {
 		if n, ok := endpointsDown(&st.Clusters[i]); ok {
@@ -81,16 +83,17 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 		}
 	}
 	all = append(all, l.Notices...)
+	all = append(all, quotaNotices(&s.ago(meanTicks).levels, l)...)
 	for i := range st.Limits {
 		if x := &st.Limits[i]; x.Odd {
-			headline, text := x.Notice(grouped)
-			all = append(all, Notice{Kind: telemetry.NoticeLimit, Headline: headline, Text: text})
+			headline, text := x.Notice(human.Grouped)
+			all = append(all, Notice{Kind: telemetry.NoticeLimit, Subject: x.Name, Headline: headline, Text: text})
 		}
 	}
 	if n := len(s.steps); n > 0 && now.Sub(s.steps[n-1].At) < noticeClock {
 		text := s.steps[n-1].Text
 		all = append(all, Notice{
-			telemetry.NoticeClock,
+			telemetry.NoticeClock, "",
 			strings.ToUpper(text[:1]) + text[1:] + ".",
 			"Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host.",
 		})
@@ -114,7 +117,7 @@ func endpointsDown(x *ClusterFigure) (n Notice, some bool) {
 		verb = "is"
 	}
 	return Notice{
-		telemetry.NoticeEndpoints,
+		telemetry.NoticeEndpoints, x.Name,
 		fmt.Sprintf("%d of %d endpoints of %s %s down.", len(down), len(x.Endpoints), x.Name, verb),
 		strings.Join(down[:min(3, len(down))], ", ") + ". The others serve.",
 	}, true

@@ -6,22 +6,9 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
-
-func TestPulse(t *testing.T) {
-	var p pulse
-	for _, passed := range []time.Duration{beat, beat + beat/4, beat - 1, 0, -time.Hour} {
-		if p.beaten(passed); p.read() != 0 {
-			t.Errorf("%v is a stall", passed)
-		}
-	}
-	p.beaten(beat + 300*time.Millisecond)
-	p.beaten(beat + 200*time.Millisecond)
-	if got := p.read(); got != 500*time.Millisecond || p.read() != 0 {
-		t.Errorf("%v", got)
-	}
-}
 
 // TestClockSteps: a step of the clock is a change and a notice, and the time axis goes on.
 func TestClockSteps(t *testing.T) {
@@ -52,7 +39,7 @@ func TestClockSteps(t *testing.T) {
 // TestNotices: a notice is the headline while nothing is lost, and always in the text.
 func TestNotices(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	s.proxy.levels.Notices = []Notice{{telemetry.NoticeLog, "The log cannot be written.", "Make room."}}
+	s.proxy.levels.Notices = []Notice{{telemetry.NoticeLog, "program", "The log cannot be written.", "Make room."}}
 	s.proxy.levels.Clusters[0].Endpoints[1].Down = "connection refused"
 	s.proxy.levels.Changes = []Change{{At: noon.Add(time.Second), Text: "configuration reloaded"}}
 	s.seconds(3)
@@ -68,7 +55,7 @@ func TestNotices(t *testing.T) {
 	if v := s.sampler.state.Load().Verdict; v.Level != "bad" || v.Headline != "The upstream fails." || !strings.Contains(v.Text, "The log cannot be written.") {
 		t.Errorf("%+v", v)
 	}
-	s.sampler.pulse.beaten(beat + 5*time.Second)
+	s.sampler.pulse.Beaten(pulse.Beat + 5*time.Second)
 	s.second()
 	if v := s.sampler.state.Load().Verdict; v.Headline != "This process lacks processor time." || !strings.Contains(v.Text, "50 %") {
 		t.Errorf("%+v", v)

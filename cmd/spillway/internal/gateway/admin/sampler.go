@@ -5,13 +5,16 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/incidents"
 )
 
 const (
@@ -33,7 +36,8 @@ type sampler struct {
 	started   time.Time
 	state     atomic.Pointer[State]
 	wall      func(time.Time) time.Time
-	pulse     pulse
+	pulse     pulse.Pulse
+	incidents *incidents.Log
 	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
 	steps     []Change  // of the clock
 
@@ -46,7 +50,7 @@ type sampler struct {
 func newSampler(c *Config, now time.Time) *sampler {
 	s := &sampler{
 		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
-		started: now, streams: make(map[chan []byte]string),
+		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler))),
 	}
 	s.wall = func(t time.Time) time.Time { return t.Round(0) }
 	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.Read(), levels: c.Proxy.Levels(now)}}
@@ -59,7 +63,7 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
-	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.read()}
+	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.Read()}
 	s.watchClock(x)
 	for i := range x.levels.Gates {
 		x.peak += x.levels.Gates[i].Peak
@@ -70,6 +74,7 @@ func (s *sampler) tick(now time.Time) {
 	}
 	st := s.summarize()
 	s.state.Store(st)
+	s.incidents.Tell(now, conditionsOf(st))
 	s.tell(st)
 }
 
@@ -81,7 +86,7 @@ func (s *sampler) summarize() *State {
 		Time: now.wall, Started: s.started, Version: s.version,
 		Mode: l.Mode, Override: l.Override, Draining: l.Draining, Ready: s.proxy.Ready() == nil,
 		Last: figures(then, now, mean), Mean: figures(mean, now, mean), Reasons: reasons(minute.totals, now.totals),
-		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas,
+		Listeners: l.Listeners, Clusters: clusterFigures(mean, now), Tuned: l.Tuned, Mongo: l.Mongo, Quotas: l.Quotas, Customers: l.Customers,
 		Changes: s.changes(l), MongoAway: mongoAway(&mean.levels, l), Totals: totalsOf(now.totals, s.collector.Details()),
 		Logs: l.Logs,
 		Top:  s.decided.Top(now.at, topRows),

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/access"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
@@ -115,7 +116,7 @@ func (s *Server) Close() error {
 // run ticks until ctx ends, and then once more, so that metrics are complete after Close.
 func (s *Server) run(ctx context.Context) {
 	defer close(s.stopped)
-	ticks, beats := time.NewTicker(interval), time.NewTicker(beat)
+	ticks, beats := time.NewTicker(interval), time.NewTicker(pulse.Beat)
 	defer ticks.Stop()
 	defer beats.Stop()
 	last := time.Now()
@@ -126,7 +127,7 @@ func (s *Server) run(ctx context.Context) {
 			return
 		case <-beats.C:
 			now := time.Now()
-			s.sampler.pulse.beaten(now.Sub(last))
+			s.sampler.pulse.Beaten(now.Sub(last))
 			last = now
 		case now := <-ticks.C:
 			s.sampler.tick(now)
@@ -149,6 +150,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
 	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(writeAccounts)))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
+	mux.HandleFunc("GET /debug/quotas", s.access.Private(s.text(writeQuotas)))
 	mux.HandleFunc("GET /debug/decisions", s.access.Private(s.sampler.decided.ServeSamples))
 	mux.HandleFunc("GET /debug/top", s.access.Private(s.sampler.decided.ServeTop))
 	mux.HandleFunc("GET /debug/config", s.access.Private(s.serveConfig))

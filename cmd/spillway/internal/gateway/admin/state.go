@@ -9,6 +9,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -34,15 +35,16 @@ type State struct {
 	Notices []Notice       `json:"notices"`
 	Changes []Change       `json:"changes"`
 
-	Listeners []Listener      `json:"listeners"`
-	Gates     []Gate          `json:"gates"`
-	Clusters  []ClusterFigure `json:"clusters"`
-	Tuned     []Tuned         `json:"tuned,omitempty"`
-	Limits    []limits.Limit  `json:"limits"`
-	Mongo     []Count         `json:"mongo,omitempty"`
-	MongoAway []string        `json:"mongo_away,omitempty"` // listeners whose servers are away
-	Quotas    []Quota         `json:"quotas,omitempty"`
-	Logs      []Log           `json:"logs,omitempty"`
+	Listeners []Listener           `json:"listeners"`
+	Gates     []Gate               `json:"gates"`
+	Clusters  []ClusterFigure      `json:"clusters"`
+	Tuned     []Tuned              `json:"tuned,omitempty"`
+	Limits    []limits.Limit       `json:"limits"`
+	Mongo     []Count              `json:"mongo,omitempty"`
+	MongoAway []string             `json:"mongo_away,omitempty"` // listeners whose servers are away
+	Quotas    []Quota              `json:"quotas,omitempty"`
+	Customers []customers.Customer `json:"customers,omitempty"` // of quotas, with most use or rejections
+	Logs      []Log                `json:"logs,omitempty"`
 
 	Totals Totals `json:"-"` // for the metrics
 }

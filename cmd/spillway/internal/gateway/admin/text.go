@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
@@ -24,7 +25,7 @@ func writeLimits(w io.Writer, st *State) {
 	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), percent(g.Busy),
+		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
 	}
 	fmt.Fprintln(w)
@@ -114,7 +115,7 @@ func shares(c [spillway.Criticalities]float64) string {
 		if i > 0 {
 			b.WriteByte('/')
 		}
-		b.WriteString(strings.ReplaceAll(percent(v), " ", ""))
+		b.WriteString(strings.ReplaceAll(human.Percent(v), " ", ""))
 	}
 	return b.String()
 }

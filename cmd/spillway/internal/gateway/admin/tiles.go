@@ -1,6 +1,9 @@
 package admin
 
-import "github.com/seed90641741/spillway"
+import (
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+)
 
 // A Tile is one figure of [State].Mean, formatted for people.
 type Tile struct {
@@ -19,15 +22,15 @@ const unknown = "–"
 func tiles(s *State) []Tile {
 	f := &s.Mean
 	return []Tile{
-		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: perSecond(f.Offered), Note: "without retries"},
+		{ID: "offered", Name: "Offered", Value: &f.Offered, Text: human.PerSecond(f.Offered), Note: "without retries"},
 		goodputTile(f), rejectedTile(s), lostTile(f), goneTile(f), latencyTile(f), flightTile(f), retryTile(f), throttleTile(f),
 	}
 }
 
 func goodputTile(f *Figures) Tile {
-	t := Tile{ID: "goodput", Name: "Goodput", Value: &f.Goodput, Text: perSecond(f.Goodput), Note: "answered in time"}
+	t := Tile{ID: "goodput", Name: "Goodput", Value: &f.Goodput, Text: human.PerSecond(f.Goodput), Note: "answered in time"}
 	if f.Offered > 0 {
-		t.Note = percent(min(1, f.Goodput/f.Offered)) + " of offered"
+		t.Note = human.Percent(min(1, f.Goodput/f.Offered)) + " of offered"
 	}
 	return t
 }
@@ -40,12 +43,12 @@ func rejectedTile(s *State) Tile {
 	if would := f.Would.sum(); rate == 0 && would > 0 {
 		rate, t.ID, t.Name = would, "would-reject", "Would be rejected"
 	}
-	t.Value, t.Text = &rate, perSecond(rate)
+	t.Value, t.Text = &rate, human.PerSecond(rate)
 	switch {
 	case t.ID == "would-reject":
 		t.Note = "nothing is: gates observe"
 	case rate > 0 && f.Offered > 0:
-		t.Note = percent(min(1, rate/f.Offered)) + " of offered"
+		t.Note = human.Percent(min(1, rate/f.Offered)) + " of offered"
 	case s.Mode == spillway.ModeObserve:
 		t.Note = "mode observe rejects nothing"
 	case s.Mode == spillway.ModeOff:
@@ -59,9 +62,9 @@ func rejectedTile(s *State) Tile {
 
 func lostTile(f *Figures) Tile {
 	rate := f.lost()
-	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: perSecond(rate), Note: "of what was sent"}
+	t := Tile{ID: "lost", Name: "Late or failed", Value: &rate, Text: human.PerSecond(rate), Note: "of what was sent"}
 	if rate > 0 {
-		t.Note = perSecond(f.Late) + " late, " + perSecond(f.Failed+f.RejectedUpstream) + " failed"
+		t.Note = human.PerSecond(f.Late) + " late, " + human.PerSecond(f.Failed+f.RejectedUpstream) + " failed"
 	}
 	if f.matters(rate, lostShare) {
 		t.Level = "bad"
@@ -72,9 +75,9 @@ func lostTile(f *Figures) Tile {
 // goneTile shows the requests whose client has left.
 func goneTile(f *Figures) Tile {
 	rate := f.gone()
-	t := Tile{ID: "gone", Name: "Client gone", Value: &rate, Text: perSecond(rate), Note: "clients that gave up"}
+	t := Tile{ID: "gone", Name: "Client gone", Value: &rate, Text: human.PerSecond(rate), Note: "clients that gave up"}
 	if rate > 0 {
-		t.Note = perSecond(f.GoneWaiting) + " waiting here, " + perSecond(f.GoneSent) + " sent"
+		t.Note = human.PerSecond(f.GoneWaiting) + " waiting here, " + human.PerSecond(f.GoneSent) + " sent"
 	}
 	if f.matters(rate, lostShare) {
 		t.Level = "bad"
@@ -86,12 +89,12 @@ func latencyTile(f *Figures) Tile {
 	t := Tile{ID: "p99", Name: "p99 of the admitted", Value: f.P99, Text: unknown, Note: "no answers"}
 	switch {
 	case f.P99 != nil:
-		t.Text, t.Note = duration(*f.P99), "p50 "+duration(*f.P50)
+		t.Text, t.Note = human.Duration(*f.P99), "p50 "+human.Duration(*f.P50)
 	case f.P50 != nil:
-		t.Note = "p50 " + duration(*f.P50) + ", of " + counted(int(f.Answers), "answer")
+		t.Note = "p50 " + human.Duration(*f.P50) + ", of " + human.Counted(int(f.Answers), "answer")
 	}
 	if f.Deadline != nil {
-		t.Note += ", deadline " + duration(*f.Deadline)
+		t.Note += ", deadline " + human.Duration(*f.Deadline)
 	}
 	if f.overdue() {
 		t.Level = "warn"
@@ -101,10 +104,10 @@ func latencyTile(f *Figures) Tile {
 
 func flightTile(f *Figures) Tile {
 	n := float64(f.InFlight)
-	note := grouped(float64(f.Waiting)) + " waiting; together " + grouped(float64(f.Peak)) + " at most"
-	t := Tile{ID: "in-flight", Name: "In flight", Value: &n, Text: grouped(n), Note: note}
+	note := human.Grouped(float64(f.Waiting)) + " waiting; together " + human.Grouped(float64(f.Peak)) + " at most"
+	t := Tile{ID: "in-flight", Name: "In flight", Value: &n, Text: human.Grouped(n), Note: note}
 	if f.Limit != nil {
-		t.Name, t.Text = "In flight / limit", grouped(n)+" / "+grouped(*f.Limit)
+		t.Name, t.Text = "In flight / limit", human.Grouped(n)+" / "+human.Grouped(*f.Limit)
 	}
 	return t
 }
@@ -112,10 +115,10 @@ func flightTile(f *Figures) Tile {
 func retryTile(f *Figures) Tile {
 	t := Tile{ID: "retry-ratio", Name: "Retry ratio", Value: f.RetryRatio, Text: unknown, Note: "nothing is retried"}
 	if f.RetryRatio != nil {
-		t.Text, t.Note = percent(*f.RetryRatio), "of what was sent"
+		t.Text, t.Note = human.Percent(*f.RetryRatio), "of what was sent"
 	}
 	if f.Budget != nil {
-		t.Note = "budget " + percent(*f.Budget) + " full"
+		t.Note = "budget " + human.Percent(*f.Budget) + " full"
 	}
 	return t
 }
@@ -127,7 +130,7 @@ func throttleTile(f *Figures) Tile {
 			most, class = p, spillway.Criticality(i)+spillway.Sheddable
 		}
 	}
-	t := Tile{ID: "throttle", Name: "Throttle", Value: &most, Text: percent(most), Note: "nothing held back"}
+	t := Tile{ID: "throttle", Name: "Throttle", Value: &most, Text: human.Percent(most), Note: "nothing held back"}
 	if most > 0 {
 		t.Note, t.Level = "of "+class.String(), "warn"
 	}

@@ -7,11 +7,15 @@ import (
 	"strings"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
 // A Verdict summarizes the figures in one or two sentences.
 type Verdict struct {
 	Level    string `json:"level"` // idle, ok, warn, bad
+	Kind     string `json:"kind"`  // of what is wrong, as package runbook has it; empty: nothing is, or a notice says it
 	Headline string `json:"headline"`
 	Text     string `json:"text"`
 }
@@ -31,23 +35,23 @@ func judge(s *State, ever bool) Verdict {
 	ended := f.Ended.sum()
 	switch {
 	case s.Draining:
-		return Verdict{"warn", "Draining.", "No new connections are accepted; " + counted(f.InFlight, "request") + " under way."}
+		return Verdict{"warn", "", "Draining.", "No new connections are accepted; " + human.Counted(f.InFlight, "request") + " under way."}
 	case len(s.MongoAway) > 0 && f.lost() >= f.Goodput:
-		return Verdict{"bad", "No MongoDB server behind " + listed(s.MongoAway) + " can be used.",
+		return Verdict{"bad", telemetry.NoticeMongoDB, "No MongoDB server behind " + human.Listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
 				noticed(s, "")}
 	case !ever:
-		return Verdict{"idle", "No request yet.", "Clients connect to " + addresses(s) + "."}
+		return Verdict{"idle", "", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:
-		return Verdict{"bad", "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
-			counted(f.InFlight, "request"), perSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s, "")}
+		return Verdict{"bad", runbook.Unanswered, "Nothing is answered.", fmt.Sprintf("%s under way, %s more come in, and none has ended in the last %.0f s.%s",
+			human.Counted(f.InFlight, "request"), human.PerSecond(f.Offered), f.Seconds, unreachable(s)) + noticed(s, "")}
 	case f.Offered == 0 && ended == 0 && len(s.Notices) > 0:
-		return Verdict{"warn", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s, s.Notices[0].Headline)}
+		return Verdict{"warn", "", s.Notices[0].Headline, fmt.Sprintf("No requests came in the last %.0f s.", f.Seconds) + noticed(s, s.Notices[0].Headline)}
 	case f.Offered == 0 && ended == 0:
-		return Verdict{"idle", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
+		return Verdict{"idle", "", "No requests.", fmt.Sprintf("None came in the last %.0f s.", f.Seconds)}
 	}
-	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", perSecond(f.Offered), perSecond(f.Goodput))}
-	v.Level, v.Headline = headline(s)
+	v := Verdict{Text: fmt.Sprintf("%s offered, %s answered in time.", human.PerSecond(f.Offered), human.PerSecond(f.Goodput))}
+	v.Level, v.Kind, v.Headline = headline(s)
 	for _, more := range []string{losses(f), rejectedWords(f), would(s), latencies(f), unreachable(s)} {
 		if more != "" {
 			v.Text += " " + strings.TrimSpace(more)
@@ -73,34 +77,56 @@ func (f *Figures) matters(rate, share float64) bool {
 	return rate > share*f.Offered && rate*f.Seconds >= fewRequests
 }
 
-// headline returns the severity and the cause: the largest part of the offered requests that
-// was not served in time, or its explanation.
-func headline(s *State) (level, text string) {
+// headline returns the severity, the kind and the cause: the largest part of the offered requests
+// that was not served in time, or its explanation. Rejections because the upstream does not do its
+// part count with what it lost.
+func headline(s *State) (level, kind, text string) {
 	f := &s.Mean
-	lost := f.lost() + f.gone()
-	if !f.matters(lost, lostShare) {
+	if !f.matters(f.lost()+f.gone(), lostShare) {
 		return protection(s)
 	}
 	down := clustersDown(s)
-	failed := f.Failed + f.RejectedUpstream
+	failed, rejected := f.Failed+f.RejectedUpstream, f.Rejected.sum()
+	held := rejected * s.heldShare()
+	upstream := max(f.Late, f.Failed, f.RejectedUpstream) + held
 	switch {
 	case len(down) > 0 && failed >= max(f.Late, f.gone()):
-		return "bad", "No endpoint of " + listed(down) + " is up" + commonTrouble(s, down) + "."
+		return "bad", runbook.Unreachable, "No endpoint of " + human.Listed(down) + " is up" + commonTrouble(s, down) + "."
 	case f.Stalled >= starvedShare:
-		return "bad", s.Notices[0].Headline
-	case s.retried() && f.RejectedUpstream+f.Rejected.sum() >= max(f.Late, f.gone(), f.Failed):
-		return "bad", retriesHeadline
-	case f.gone() >= max(f.Late, f.Failed, f.RejectedUpstream):
-		return "bad", "Clients give up before they are answered."
+		return "bad", "", s.Notices[0].Headline
+	case s.retried() && f.RejectedUpstream+rejected >= max(f.Late, f.gone(), f.Failed):
+		return "bad", runbook.ClientsRetry, retriesHeadline
+	case rejected-held > max(upstream, f.gone()):
+		_, kind, text = protection(s)
+		return "bad", kind, text
+	case f.gone() >= upstream:
+		return "bad", runbook.ClientsGone, "Clients give up before they are answered."
 	case f.Late >= max(f.Failed, f.RejectedUpstream):
-		return "bad", "Answers come too late."
+		return "bad", runbook.AnswersLate, "Answers come too late."
 	case f.RejectedUpstream >= f.Failed && s.overQuota():
-		return "bad", "The upstream says that a quota is used up."
+		return "bad", runbook.UpstreamQuota, "The upstream says that a quota is used up."
 	case f.RejectedUpstream >= f.Failed:
-		return "bad", "The upstream rejects requests."
+		return "bad", runbook.UpstreamRejects, "The upstream rejects requests."
 	default:
-		return "bad", "The upstream fails."
+		return "bad", runbook.UpstreamFails, "The upstream fails."
 	}
+}
+
+// heldShare returns the share of the rejections of the last minute that the upstream caused, as it
+// rejected, failed or was late before.
+func (s *State) heldShare() float64 {
+	held, all := 0.0, 0.0
+	for i := range s.Reasons {
+		r := &s.Reasons[i]
+		if r.Outcome != "rejected" || r.Mode != spillway.ModeEnforce.String() {
+			continue
+		}
+		n := r.Minute.sum()
+		if all += n; r.Policy == "throttle" || r.Reason == spillway.ReasonDeadline.String() {
+			held += n
+		}
+	}
+	return held / max(all, 1)
 }
 
 // retriesHeadline is the headline while gates ask clients to stop retrying.
@@ -145,31 +171,33 @@ func (s *State) retried() bool {
 }
 
 // protection is headline when little is lost.
-func protection(s *State) (level, text string) {
+func protection(s *State) (level, kind, text string) {
 	f := &s.Mean
 	rejects := f.matters(f.Rejected.sum(), rejectedShare)
 	limit := s.limitOf(spillway.ModeEnforce)
 	switch {
 	case rejects && f.Stalled >= starvedShare:
-		return "warn", s.Notices[0].Headline
+		return "warn", "", s.Notices[0].Headline
 	case rejects && s.retried():
-		return "warn", retriesHeadline
+		return "warn", runbook.ClientsRetry, retriesHeadline
 	case rejects && limit != "":
-		return "warn", limit + " reject" + plural(limit) + " requests."
+		return "warn", runbook.LimitRejects, limit + " reject" + plural(limit) + " requests."
 	case rejects && f.overdue():
-		return "warn", "Overloaded, and slow."
+		return "warn", runbook.Overloaded, "Overloaded, and slow."
+	case rejects && f.matters(f.lost()+f.gone(), lostShare):
+		return "warn", runbook.Overloaded, "Overloaded, and protected in part."
 	case rejects:
-		return "warn", "Overloaded, and protected."
+		return "warn", runbook.Overloaded, "Overloaded, and protected."
 	case f.matters(f.Would.sum(), rejectedShare) && s.limitOf(spillway.ModeObserve) != "":
-		return "warn", s.limitOf(spillway.ModeObserve) + " would reject requests."
+		return "warn", "", s.limitOf(spillway.ModeObserve) + " would reject requests."
 	case f.matters(f.Would.sum(), rejectedShare):
-		return "warn", "Overloaded, and not protected."
+		return "warn", "", "Overloaded, and not protected."
 	case len(s.Notices) > 0:
-		return "warn", s.Notices[0].Headline
+		return "warn", "", s.Notices[0].Headline
 	case f.overdue():
-		return "warn", "Some answers come too late."
+		return "warn", runbook.AnswersLate, "Some answers come too late."
 	default:
-		return "ok", "All is well."
+		return "ok", "", "All is well."
 	}
 }
 
@@ -231,7 +259,7 @@ func losses(f *Figures) string {
 		what string
 	}{{f.Late, "too late"}, {f.Failed, "failed"}, {f.RejectedUpstream, "rejected by the upstream"}, {f.gone(), "given up by clients"}} {
 		if x.rate > 0 {
-			parts = append(parts, perSecond(x.rate)+" "+x.what)
+			parts = append(parts, human.PerSecond(x.rate)+" "+x.what)
 		}
 	}
 	if len(parts) == 0 {
@@ -244,7 +272,7 @@ func rejectedWords(f *Figures) string {
 	if f.Rejected.sum() == 0 {
 		return ""
 	}
-	return "Rejected: " + perSecond(f.Rejected.sum()) + ", " + classShares(f.Rejected, f.Ended) + "."
+	return "Rejected: " + human.PerSecond(f.Rejected.sum()) + ", " + classShares(f.Rejected, f.Ended) + "."
 }
 
 // would describes the requests that observing gates would have rejected.
@@ -255,9 +283,9 @@ func would(s *State) string {
 		return ""
 	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:
 		// An overload that nobody holds back makes gates count more, and of all classes.
-		return "Mode observe rejects nothing; enforce would reject at most " + perSecond(f.Would.sum()) + ", lower classes first."
+		return "Mode observe rejects nothing; enforce would reject at most " + human.PerSecond(f.Would.sum()) + ", lower classes first."
 	default:
-		return "Gates that only observe would reject at most " + perSecond(f.Would.sum()) + "."
+		return "Gates that only observe would reject at most " + human.PerSecond(f.Would.sum()) + "."
 	}
 }
 
@@ -266,11 +294,11 @@ func latencies(f *Figures) string {
 	case f.P99 == nil:
 		return ""
 	case f.Deadline == nil:
-		return "p99 " + duration(*f.P99) + "."
+		return "p99 " + human.Duration(*f.P99) + "."
 	case f.overdue():
-		return "p99 " + duration(*f.P99) + ": " + percent(f.missed()) + " miss their deadline, most often " + duration(*f.Deadline) + "."
+		return "p99 " + human.Duration(*f.P99) + ": " + human.Percent(f.missed()) + " miss their deadline, most often " + human.Duration(*f.Deadline) + "."
 	default:
-		return "p99 " + duration(*f.P99) + ", inside the deadline of " + duration(*f.Deadline) + "."
+		return "p99 " + human.Duration(*f.P99) + ", inside the deadline of " + human.Duration(*f.Deadline) + "."
 	}
 }
 
@@ -299,7 +327,7 @@ func unreachable(s *State) string {
 	}
 	for i := range s.Clusters {
 		if x := &s.Clusters[i]; x.Name == names[0] {
-			return " All endpoints of " + listed(names) + " are down; " + x.Endpoints[0].Address + ": " + x.Endpoints[0].Down + "."
+			return " All endpoints of " + human.Listed(names) + " are down; " + x.Endpoints[0].Address + ": " + x.Endpoints[0].Down + "."
 		}
 	}
 	return ""
@@ -313,5 +341,25 @@ func addresses(s *State) string {
 	if len(all) == 0 {
 		return "no address: nothing listens"
 	}
-	return listed(all)
+	return human.Listed(all)
+}
+
+// classShares returns the share of each class that was rejected, the lowest first: "81 % of
+// SHEDDABLE, none of CRITICAL". Classes without requests are left out.
+func classShares(rejected, ended Classes) string {
+	var parts, none []string
+	for class, came := range ended {
+		name := (spillway.Criticality(class) + spillway.Sheddable).String()
+		switch {
+		case came <= 0:
+		case rejected[class] <= 0:
+			none = append(none, name)
+		default:
+			parts = append(parts, human.Percent(min(1, rejected[class]/came))+" of "+name)
+		}
+	}
+	if len(none) > 0 {
+		parts = append(parts, "none of "+human.Listed(none))
+	}
+	return strings.Join(parts, ", ")
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 )
 
 func TestVerdict(t *testing.T) {
@@ -82,6 +83,41 @@ func TestVerdict(t *testing.T) {
 			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 60, GoneWaiting: 33, Ended: Classes{100}}}, level: "bad",
 			headline: "Clients give up before they are answered.", says: []string{"93/s given up by clients"},
 		},
+		"a few give up beside what a limit rejects": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 100, Goodput: 27, GoneWaiting: 6, Rejected: Classes{67}, Ended: Classes{73, 0, 27}},
+				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "enforce", Minute: Classes{4000}}},
+			},
+			level: "bad", headline: "The rate limit rejects requests.", says: []string{"Lost: 6.0/s given up by clients. Rejected: 67/s"},
+		},
+		"a few give up beside what the shedder rejects": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 100, Goodput: 27, GoneSent: 6, Rejected: Classes{67}, Ended: Classes{73, 0, 27}},
+				Reasons: []Reason{{Policy: "shed", Outcome: "rejected", Reason: "queue_full", Mode: "enforce", Minute: Classes{4000}}},
+			},
+			level: "bad", headline: "Overloaded, and protected in part.",
+		},
+		"a few give up beside what the throttle holds back": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 100, Goodput: 22, RejectedUpstream: 5, GoneSent: 6, Rejected: Classes{67}, Ended: Classes{78, 0, 22}},
+				Reasons: []Reason{{Policy: "throttle", Outcome: "rejected", Reason: "throttle", Mode: "enforce", Minute: Classes{4000}}},
+			},
+			level: "bad", headline: "The upstream rejects requests.",
+		},
+		"many give up beside what a limit rejects": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 100, Goodput: 20, GoneSent: 50, Rejected: Classes{30}, Ended: Classes{80, 0, 20}},
+				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "enforce", Minute: Classes{1800}}},
+			},
+			level: "bad", headline: "Clients give up before they are answered.",
+		},
+		"late, and held back for it": {
+			state: State{
+				Mean:    Figures{Seconds: 10, Offered: 100, Late: 30, Rejected: Classes{70}, Ended: Classes{100}},
+				Reasons: []Reason{{Policy: "shed", Outcome: "rejected", Reason: "deadline", Mode: "enforce", Minute: Classes{4000}}},
+			},
+			level: "bad", headline: "Answers come too late.",
+		},
 		"hanging":  {state: State{Mean: Figures{Seconds: 10, Offered: 3, InFlight: 30}}, level: "bad", headline: "Nothing is answered.", says: []string{"30 requests under way, 3.0/s more come in, and none has ended in the last 10 s."}},
 		"draining": {state: State{Draining: true, Mean: Figures{InFlight: 1}}, level: "warn", headline: "Draining.", says: []string{"1 request under way"}},
 	} {
@@ -94,23 +130,11 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", name, v.Text, text)
 			}
 		}
+		if _, known := runbook.Condition(v.Kind); known != (row.level == "bad" || strings.HasPrefix(v.Headline, "Overloaded, and ") && row.level == "warn" && !strings.Contains(v.Headline, "not") || v.Headline == "Quotas reject requests." || v.Headline == "Some answers come too late.") {
+			t.Errorf("%s: the kind is %q", name, v.Kind)
+		}
 		if strings.Contains(v.Text, "  ") || strings.Contains(v.Text, "NaN") {
 			t.Errorf("%s: %q", name, v.Text)
-		}
-	}
-}
-
-func TestWords(t *testing.T) {
-	for _, row := range []struct{ got, want string }{
-		{grouped(0), "0"}, {grouped(999), "999"}, {grouped(1000), "1,000"}, {grouped(1234567.6), "1,234,568"}, {grouped(-1000), "-1,000"},
-		{perSecond(0), "0/s"}, {perSecond(0.01), "0.1/s"}, {perSecond(9.94), "9.9/s"}, {perSecond(9.96), "10/s"}, {perSecond(1234), "1,234/s"},
-		{percent(0), "0 %"}, {percent(0.0001), "<0.1 %"}, {percent(0.0123), "1.2 %"}, {percent(0.9999), "99 %"}, {percent(1), "100 %"}, {percent(2.5), "250 %"},
-		{duration(0.5), "500 µs"}, {duration(1.25), "1.2 ms"}, {duration(87.4), "87 ms"}, {duration(999.6), "1.00 s"}, {duration(3370), "3.37 s"},
-		{listed(nil), ""}, {listed([]string{"a"}), "a"}, {listed([]string{"a", "b", "c"}), "a, b or c"},
-		{counted(1, "request"), "1 request"}, {counted(2000, "request"), "2,000 requests"},
-	} {
-		if row.got != row.want {
-			t.Errorf("%q, want %q", row.got, row.want)
 		}
 	}
 }

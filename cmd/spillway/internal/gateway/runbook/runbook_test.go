@@ -117,6 +117,20 @@ func TestEachReasonHasAnEntry(t *testing.T) {
 	}
 }
 
+// TestConditionsHaveSections: and what the banner says has something to do.
+func TestConditionsHaveSections(t *testing.T) {
+	sections := anchors(t)
+	for kind, e := range conditions {
+		notice := slices.Contains(telemetry.Notices, kind)
+		if !slices.Contains(sections, e.Section) || !notice && !strings.HasSuffix(e.Do, ".") {
+			t.Errorf("%s: %+v", kind, e)
+		}
+	}
+	if _, ok := Condition(""); ok {
+		t.Error("no condition has an entry")
+	}
+}
+
 // TestURL: the address is that of the repository that the module path names.
 func TestURL(t *testing.T) {
 	text, err := os.ReadFile(root + "go.mod")

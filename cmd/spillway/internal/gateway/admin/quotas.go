@@ -1,0 +1,42 @@
+package admin
+
+import (
+	"io"
+	"slices"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/internal/telemetry"
+)
+
+// quotaNotices returns what is wrong with shared quotas between two samples.
+func quotaNotices(then, now *Levels) (all []Notice) {
+	for i := range now.Quotas {
+		q := &now.Quotas[i]
+		was := new(Quota)
+		if j := slices.IndexFunc(then.Quotas, func(x Quota) bool { return x.Name == q.Name }); j >= 0 {
+			was = &then.Quotas[j]
+		}
+		switch {
+		case q.Errors > was.Errors && q.Syncs <= was.Syncs:
+			all = append(all, Notice{telemetry.NoticeQuotaAway, q.Name, "The servers of quota " + q.Name + " do not answer.",
+				"Customers keep their last share, and later get their limit divided by the number of proxies. The log has the error."})
+		case q.Lost:
+			all = append(all, Notice{telemetry.NoticeQuotaLeader, q.Name, "Quota " + q.Name + " has no leader.",
+				"Its servers answer, but no proxy sends levels: customers get their limit divided by the number of proxies. " +
+					"Look at the proxy that leads (spillway_quota_leader)."})
+		}
+		if q.Conflict {
+			all = append(all, Notice{telemetry.NoticeQuotaConflict, q.Name, "Proxies have different limits for quota " + q.Name + ".",
+				"The limits of the leader count. Roll out the same file everywhere."})
+		}
+	}
+	return all
+}
+
+// writeQuotas writes what customers make of quotas, and what their requests cost.
+func writeQuotas(w io.Writer, st *State) {
+	customers.Write(w, st.Customers)
+	for i := range st.Clusters {
+		customers.WriteCosts(w, i == 0, st.Clusters[i].Name, st.Clusters[i].Costs)
+	}
+}

@@ -1,0 +1,115 @@
+// Package customers says what customers make of their quotas, and what their requests cost.
+package customers
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
+	"github.com/seed90641741/spillway/cost"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// A Customer is what a customer makes of a quota at one gate.
+type Customer struct {
+	Listener string  `json:"listener"`
+	Cluster  string  `json:"cluster"`
+	Customer string  `json:"customer"` // empty: all that share a limit
+	Limit    float64 `json:"limit"`    // granted, in cost per second; 0: none is known, or there is no limit
+	Wants    float64 `json:"wants"`    // asked for, in cost per second, rejected requests included
+	Full     float64 `json:"full"`     // share of its bucket that is used: at 1 everything is rejected
+	Admitted uint64  `json:"admitted"` // requests since the customer has its place
+	Rejected uint64  `json:"rejected"` // likewise
+}
+
+// Of returns what customers make of the quota of a gate.
+func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
+	all := make([]Customer, 0, len(customers))
+	for i := range customers {
+		c := &customers[i]
+		use := Customer{
+			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Limit: finite(c.Rate), Wants: finite(c.Wants), Full: finite(c.Debt),
+		}
+		for _, class := range c.Classes {
+			use.Admitted += class.AdmittedTotal
+			use.Rejected += class.RejectedTotal
+		}
+		all = append(all, use)
+	}
+	return all
+}
+
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
+	}
+	return v
+}
+
+// Most is how many customers [Top] returns by use, and by rejections.
+const Most = 20
+
+// Top returns the customers whose bucket is fullest, and of the others those with most rejections. It
+// changes the order of all.
+func Top(all []Customer) []Customer {
+	slices.SortFunc(all, func(a, b Customer) int {
+		return cmp.Or(cmp.Compare(b.Full, a.Full), cmp.Compare(b.Wants, a.Wants), cmp.Compare(a.Customer, b.Customer))
+	})
+	n := min(Most, len(all))
+	top, rest := all[:n:n], slices.Clone(all[n:])
+	slices.SortFunc(rest, func(a, b Customer) int {
+		return cmp.Or(cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Customer, b.Customer))
+	})
+	return append(top, rest[:min(Most, len(rest))]...)
+}
+
+// A Cost is the processor time of a request, as learned from load reports.
+type Cost struct {
+	Key   string        `json:"key"`   // a customer or a route; empty: all that share a cost
+	Cost  time.Duration `json:"cost"`  // of a request
+	Error time.Duration `json:"error"` // standard error of Cost
+	Used  bool          `json:"used"`  // the quota charges it
+}
+
+// Costs returns the costs that are known, and at most 128 of them.
+func Costs(s cost.Stats) (all []Cost) {
+	for _, k := range s.Keys {
+		if k.Calls > 0 && k.StandardError > 0 { // else nothing is known yet
+			all = append(all, Cost{Key: decisions.Clean(k.Key), Cost: k.Cost, Error: k.StandardError, Used: k.Used})
+		}
+	}
+	return all
+}
+
+// Write writes customers as aligned text.
+func Write(w io.Writer, all []Customer) {
+	textpage.Row(w, "LISTENER", "CLUSTER", "CUSTOMER", "LIMIT/S", "WANTS/S", "FULL", "ADMITTED", "REJECTED")
+	for i := range all {
+		c := &all[i]
+		limit := any(c.Limit)
+		if c.Limit == 0 {
+			limit = "–"
+		}
+		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), named(c.Customer), limit, c.Wants, fmt.Sprintf("%.0f %%", 100*c.Full), c.Admitted, c.Rejected)
+	}
+	fmt.Fprintf(w, "The %d customers that have used most of their bucket, and %d others with most rejections. "+
+		"At 100 %% all requests of a customer are rejected.\n\n", Most, Most)
+}
+
+// WriteCosts writes the costs of a cluster as aligned text. The first call writes the heading.
+func WriteCosts(w io.Writer, heading bool, cluster string, all []Cost) {
+	if heading {
+		textpage.Row(w, "CLUSTER", "COST OF", "PROCESSOR TIME", "ERROR", "CHARGED")
+	}
+	for _, c := range all {
+		textpage.Row(w, cluster, named(c.Key), c.Cost, c.Error, c.Used)
+	}
+}
+
+// named returns the name of a customer; many share the empty one.
+func named(name string) string { return cmp.Or(name, "(all others)") }

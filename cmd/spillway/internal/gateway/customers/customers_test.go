@@ -1,0 +1,68 @@
+package customers
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cost"
+	"github.com/seed90641741/spillway/quota"
+)
+
+// TestTop: of many customers those are shown that use most of their bucket, and of the others those
+// with most rejections; of a few customers all are.
+func TestTop(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, n := range []int{0, 1, Most, Most + 1, 2 * Most, 500} {
+		var all []Customer
+		for i := range n {
+			all = append(all, Customer{Customer: fmt.Sprint("c", i), Full: r.Float64() / 2, Rejected: r.Uint64N(1000)})
+		}
+		if n == 500 {
+			all[17].Full, all[18].Rejected = 1, 2000
+		}
+		top := Top(all)
+		seen := make(map[string]bool)
+		for _, c := range top {
+			seen[c.Customer] = true
+		}
+		if len(top) != min(n, 2*Most) || len(seen) != len(top) {
+			t.Errorf("%d of %d customers are shown, %d of them different", len(top), n, len(seen))
+		}
+		if n == 500 && (top[0].Customer != "c17" || top[Most].Customer != "c18") {
+			t.Errorf("first by use %+v, first by rejections %+v", top[0], top[Most])
+		}
+	}
+}
+
+// TestOf: the counts of all classes are added up, and names that clients choose are cut. A customer
+// without a limit has none.
+func TestOf(t *testing.T) {
+	stats := []quota.CustomerStats{{Customer: "acme\n" + strings.Repeat("x", 500), Rate: math.Inf(1), Wants: 7, Debt: 0.5}}
+	stats[0].Classes[spillway.Sheddable.Index()] = quota.ClassStats{AdmittedTotal: 1, RejectedTotal: 2}
+	stats[0].Classes[spillway.CriticalPlus.Index()] = quota.ClassStats{AdmittedTotal: 10, RejectedTotal: 20}
+	got := Of("public", "shop", stats)
+	if len(got) != 1 || len(got[0].Customer) > 128 || strings.Contains(got[0].Customer, "\n") || got[0].Admitted != 11 || got[0].Rejected != 22 || got[0].Limit != 0 || got[0].Wants != 7 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPage(t *testing.T) {
+	costs := Costs(cost.Stats{Keys: []cost.KeyStats{{Calls: 5, Cost: 2 * time.Millisecond, StandardError: time.Millisecond}, {Key: "unused"}, {Key: "unknown", Calls: 1}, {Key: "acme", Calls: 1, StandardError: 1, Used: true}}})
+	var text bytes.Buffer
+	Write(&text, []Customer{{Listener: "public", Cluster: "shop", Customer: "acme", Limit: 30, Wants: 45, Full: 1, Admitted: 300, Rejected: 150}, {Listener: "db"}})
+	WriteCosts(&text, true, "shop", costs)
+	for _, want := range []string{"acme", "30", "45", "100 %", "300", "150", "(all others)", "2ms", "1ms", "true"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the page does not have %q:\n%s", want, text.String())
+		}
+	}
+	if len(costs) != 2 || strings.Contains(text.String(), "unused") || strings.Contains(text.String(), "unknown") {
+		t.Errorf("%+v", costs)
+	}
+}
