@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -107,7 +108,8 @@ func (d *document) load(t *testing.T, s snippets.Snippet) {
 			t.Errorf("%s: %v", s, err)
 		}
 	default:
-		d.write(t, "spillway.yaml", strings.ReplaceAll(s.Text, "127.0.0.1:8000", "127.0.0.1:0"))
+		text := strings.ReplaceAll(s.Text, "127.0.0.1:8000", "127.0.0.1:0")
+		d.write(t, "spillway.yaml", strings.ReplaceAll(text, "token_file: token}", "token_file: "+filepath.Join(d.dir, "token")+"}"))
 		if _, err := config.Parse(s.String(), []byte(s.Text)); err != nil {
 			t.Error(err)
 		}
@@ -148,6 +150,14 @@ var (
 // runs runs a command of a document.
 func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 	t.Helper()
+	if strings.HasPrefix(command, "(") {
+		shell := exec.CommandContext(t.Context(), "sh", "-c", command)
+		shell.Dir = d.dir
+		if text, err := shell.CombinedOutput(); err != nil {
+			t.Errorf("%s: %s: %v\n%s", s, command, err, text)
+		}
+		return
+	}
 	command, output, _ := strings.Cut(command, " > ")
 	words := shellWord.FindAllString(strings.Replace(command, "go run ./cmd/spillway", "spillway", 1), -1)
 	for i, word := range words {
@@ -184,15 +194,23 @@ func (d *document) runs(t *testing.T, s snippets.Snippet, command string) {
 }
 
 // asks sends a request to the admin address of the proxy that an earlier command has started. One
-// that changes something is sent to a path that exists, and is rejected because there is no token.
+// that changes something is sent with the token that an earlier command has made, or is rejected because there is none.
 func (d *document) asks(t *testing.T, s snippets.Snippet, command string) {
 	t.Helper()
 	_, path, _ := strings.Cut(command, "http://127.0.0.1:8001")
-	method, want := http.MethodGet, http.StatusOK
-	if strings.Contains(command, " -d ") {
+	method, want, body, token := http.MethodGet, http.StatusOK, "", ""
+	if _, data, ok := strings.Cut(command, " -d "); ok {
 		method, want = http.MethodPost, http.StatusForbidden
+		body, _, _ = strings.Cut(data, " ")
 	}
-	if status, text := told(t, method, d.dashboard+path, "", ""); status != want {
+	if strings.Contains(command, "$(cat token)") {
+		text, err := os.ReadFile(filepath.Join(d.dir, "token"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, token = http.StatusOK, strings.TrimSpace(string(text))
+	}
+	if status, text := told(t, method, d.dashboard+path, body, token); status != want {
 		t.Errorf("%s: %s: %d %s", s, command, status, text)
 	}
 }

@@ -71,6 +71,7 @@ func byCommand(command string) string {
 	for _, rule := range []struct{ prefix, test string }{
 		{"spillway ", Program},
 		{"go run ./cmd/spillway ", Program},
+		{"(umask 077; ", Program},
 		{"go get ", Installed},
 		{"go install ", Installed},
 		{"go run ./", Repository},
