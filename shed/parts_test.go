@@ -163,3 +163,25 @@ func TestServedWithoutAThroughput(t *testing.T) {
 		t.Errorf("served %v, want 5", a.queue.served)
 	}
 }
+
+// After fifty admissions the factor follows the share of the capacity that was lost, if there are
+// rejections.
+func TestFactorOfTheDepth(t *testing.T) {
+	for _, row := range []struct {
+		starved  int
+		rejected float64
+		want     float64
+	}{
+		{1, 0.5, 4 * 1.3}, {1, 0.6, 4}, {1, 0.7, 4}, {1, 0.9, 4 * 0.9}, {0, 0.5, 4 * 0.9}, {1, noise, 4 * 1.3}, {1, noise / 2, 3.7},
+	} {
+		d := depth{factor: 4}
+		for i := range lesson {
+			if d.note(i < row.starved, row.rejected); i < lesson-1 && d.factor != 4 {
+				t.Fatalf("the factor changes after %d admissions", i+1)
+			}
+		}
+		if math.Abs(d.factor-row.want) > 1e-9 {
+			t.Errorf("%d starved with %v rejected: %v, want %v", row.starved, row.rejected, d.factor, row.want)
+		}
+	}
+}
