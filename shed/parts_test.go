@@ -185,3 +185,49 @@ func TestFactorOfTheDepth(t *testing.T) {
 		}
 	}
 }
+
+// Counting ends with the epoch in which the last rejection was two seconds ago, and a turn takes as
+// long as a request that is parked.
+func TestEpochsOfCallers(t *testing.T) {
+	for at, want := range map[time.Duration]bool{window - 1: true, window: false} {
+		var c callers
+		c.rejected(0, 0)
+		if c.advance(at, 0); c.active != want {
+			t.Errorf("%v after the last rejection: active %v", at, c.active)
+		}
+	}
+	var c callers
+	for i, row := range []struct {
+		parked time.Duration
+		turns  int
+	}{{0, 0}, {2*longEpoch + 1, 0}, {3 * longEpoch, 1}, {longEpoch + 1, 1}, {2 * longEpoch, 2}} {
+		at := time.Duration(i+1) * longEpoch
+		c.rejected(at-longEpoch, 0)
+		if c.advance(at, row.parked); c.turns != row.turns {
+			t.Errorf("epoch %d, parked after %v: %d turns, want %d", i, row.parked, c.turns, row.turns)
+		}
+	}
+}
+
+// A caller with exactly the fair share is within it. Enough admissions make it known.
+func TestFairShareAtItsBounds(t *testing.T) {
+	var c callers
+	c.rejected(0, 0)
+	c.share = 2
+	who := c.find(7)
+	*who = caller{flow: 7, asked: 2, last: 2}
+	if within, _ := c.judge(7, 0); !within {
+		t.Error("a caller with the fair share is above it")
+	}
+	who.last = math.Nextafter(2, 3)
+	if within, _ := c.judge(7, 0); within {
+		t.Error("a caller with more than the fair share is within it")
+	}
+	for recent, known := range map[float64]bool{enough: true, math.Nextafter(enough, 0): false} {
+		c.recent, c.rate, c.seconds = recent, 1, 1
+		who.used = 5
+		if c.divide(); c.shares() != known {
+			t.Errorf("after %v admissions: the share is known: %v", recent, !known)
+		}
+	}
+}
