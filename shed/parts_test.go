@@ -231,3 +231,37 @@ func TestFairShareAtItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// atWork is a limit with so many requests at work.
+type atWork struct {
+	Limit
+
+	n int
+}
+
+func (l atWork) Working() (working, parked int) { return l.n, 0 }
+
+// Other goroutines keep the processors busy if no request began for a time slice, and fewer requests
+// than processors are at work: of callers within their fair share, if the waiter's caller is one.
+func TestStalledAtItsBounds(t *testing.T) {
+	for _, row := range []struct {
+		since           time.Duration
+		rank            int
+		working, within int
+		want            bool
+	}{
+		{slice - 1, 5, 0, 0, false}, {slice, 5, 5, 0, true}, {slice, 5, 5, 1, true}, {slice, 5, 0, 2, false}, {slice, 4, 1, 5, true}, {slice, 4, 2, 0, false},
+	} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.began, s.at = time.Second, time.Second+row.since
+		q := s.queue(0)
+		q.callers[2].groups[1].fresh = row.within
+		c := Config{Limit: atWork{n: row.working}}
+		if got := s.stalled(&c, State{Processors: 2}, &Waiter{queue: q, rank: row.rank}); got != row.want {
+			t.Errorf("%+v: stalled is %v", row, got)
+		}
+	}
+}
