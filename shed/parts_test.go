@@ -265,3 +265,50 @@ func TestStalledAtItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// The first and the last thresholds that are allowed, and the ones next to them.
+func TestThresholdsAtTheirBounds(t *testing.T) {
+	half := 0.5
+	next := half + ramp - 1e-9 // as it is computed
+	for thresholds, valid := range map[[spillway.Criticalities]float64]bool{
+		{ramp, 0.2, 0.3, 0.4}: false, {math.Nextafter(ramp, 1), 0.2, 0.3, 0.4}: true,
+		{0.2, 0.3, 0.4, 100}: true, {0.2, 0.3, 0.4, math.Nextafter(100, 200)}: false,
+		{half, next, 0.7, 0.8}: true, {half, math.Nextafter(next, 0), 0.7, 0.8}: false,
+	} {
+		if _, err := New(Config{Thresholds: thresholds}); (err == nil) != valid {
+			t.Errorf("%v: %v", thresholds, err)
+		}
+	}
+}
+
+// Where chance decides, as many requests are rejected as the share says.
+func TestRejectAtItsBounds(t *testing.T) {
+	for _, row := range []struct {
+		a       arrival
+		at      time.Duration
+		level   float64 // of the class
+		pressed float64 // of the rank
+		random  float64
+		want    reason
+	}{
+		{a: arrival{late: true, pass: 1}, at: lately - 1, want: late}, {a: arrival{late: true, pass: 1}, at: lately, want: admitted},
+		{a: arrival{pass: 1}, level: 0.5, random: 0.49, want: utilized}, {a: arrival{pass: 1}, level: 0.5, random: 0.5, want: admitted},
+		{a: arrival{pass: 0.5}, pressed: 0.5, random: 0.49, want: excessive}, {a: arrival{pass: 0.5}, pressed: 0.5, random: 0.5, want: admitted},
+		{a: arrival{pass: 0.5}, pressed: noise, want: admitted},
+	} {
+		s, err := New(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		row.a.queue = s.queue(0)
+		row.a.queue.full.lasts = 1
+		row.a.queue.cascade.ranks[0].pressed = row.pressed
+		s.at, s.hurried, s.levels[0] = row.at, 0, row.level
+		if got := s.reject(&row.a, func() float64 { return row.random }); got != row.want {
+			t.Errorf("%+v: reason %v", row, got)
+		}
+		if e := s.rejection(late, &arrival{left: 0.1}, s.config.Load()); e.Level != 0 {
+			t.Errorf("level %v without a fastest response", e.Level)
+		}
+	}
+}
