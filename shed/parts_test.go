@@ -312,3 +312,51 @@ func TestRejectAtItsBounds(t *testing.T) {
 		}
 	}
 }
+
+// Waiters that arrived at the same time keep their order. Without waiters there is no rank.
+func TestOrderOfWaiters(t *testing.T) {
+	q := new(queue)
+	if q.highest() != -1 || q.lowest() != -1 {
+		t.Errorf("an empty queue has ranks %d to %d", q.lowest(), q.highest())
+	}
+	first, second := &Waiter{Flow: bins}, &Waiter{Flow: 1}
+	q.add(first, 3)
+	q.add(second, 3)
+	if q.oldest() != first || q.ranks[3].newest != second {
+		t.Error("the second waiter is ahead of the first")
+	}
+	if q.last(3, 0) != first || q.last(3, 1) != second || q.last(3, -1) != second {
+		t.Error("the last waiter of a bin is that of another")
+	}
+}
+
+// The bounds at which the newest waiter runs first, waits become short, and a queue is calm.
+func TestQueueAtItsBounds(t *testing.T) {
+	q := new(queue)
+	for refused, want := range map[float64]time.Duration{cut: math.MaxInt64, math.Nextafter(cut, 1): 100 * time.Millisecond} {
+		q.cascade.ranks[1].refused = refused
+		if got := q.turn(1, 10, 100); got != want {
+			t.Errorf("with %v rejected a turn is %v, want %v", refused, got, want)
+		}
+	}
+	for stands, want := range map[time.Duration]time.Duration{time.Second: time.Second, time.Second + 1: 50 * time.Millisecond} {
+		q.full.lasts = stands
+		if got := q.wait(time.Second, 0.1); got != want {
+			t.Errorf("in a queue that stands for %v the maximum wait is %v, want %v", stands, got, want)
+		}
+	}
+	for _, row := range []struct {
+		pressed, served float64
+		waiters         int
+		want            bool
+	}{{noise, 0, 100, true}, {math.Nextafter(noise, 1), 0, 0, false}, {0, 10, 8, true}, {0, 10, 9, false}} {
+		q.cascade.pressed, q.served, q.n = row.pressed, row.served, row.waiters
+		if q.calm() != row.want {
+			t.Errorf("%+v: calm is %v", row, !row.want)
+		}
+	}
+	q.callers[0].groups[0].fresh = 1
+	if q.keeps(0, 0, time.Second, 0) {
+		t.Error("places are kept for nobody")
+	}
+}
