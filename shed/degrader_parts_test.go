@@ -107,6 +107,7 @@ func TestDescendAtItsBounds(t *testing.T) {
 		anew    bool
 	}{
 		{dwell, evidence / dwell.Seconds(), 0, 0, true}, {dwell, evidence/dwell.Seconds() - 1, 0, 1, false},
+		{dwell, evidence / dwell.Seconds(), 160, 1, false}, {dwell, evidence / dwell.Seconds(), 159, 0, true},
 		{hold, 1, 0, 0, true}, {hold - 1, 1, 0, 1, false}, {5 * time.Second, 1, 0, 1, false},
 		{2 * dwell, evidence / dwell.Seconds(), 400, 1, true}, {2 * dwell, evidence/dwell.Seconds() - 1, 400, 1, false},
 	} {

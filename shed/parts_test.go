@@ -360,3 +360,63 @@ func TestQueueAtItsBounds(t *testing.T) {
 		t.Error("places are kept for nobody")
 	}
 }
+
+// Callers are told apart while requests wait, or a rejection was for a caller.
+func TestTellsCallersApart(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.TellsCallersApart() {
+		t.Error("callers are told apart without reason")
+	}
+	s.waiting.Store(1)
+	if !s.TellsCallersApart() {
+		t.Error("callers are not told apart while a request waits")
+	}
+}
+
+// In a burst a queue has a place for each request that the processors could take in.
+func TestPlacesInABurst(t *testing.T) {
+	s, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.processors = 2
+	if got := s.places(s.queue(0), 0); got != 2*crowd {
+		t.Errorf("%d places, want %d", got, 2*crowd)
+	}
+}
+
+// entering is a limit that notes the class of the call that enters.
+type entering struct {
+	Limit
+
+	class spillway.Criticality
+}
+
+func (*entering) Ask(time.Time, string) spillway.Pace {
+	return spillway.Pace{Free: true, Left: math.Inf(1)}
+}
+
+func (l *entering) Enter(_ time.Time, call spillway.Call) spillway.Ticket {
+	l.class = call.Criticality
+	return spillway.Ticket{}
+}
+
+// A waiter enters the limit with its class.
+func TestClassOfAWaiter(t *testing.T) {
+	for rank := range ranks {
+		limit := new(entering)
+		s, err := New(Config{Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := s.queue(0)
+		q.add(&Waiter{}, rank)
+		s.waiting.Store(1)
+		if w, _ := s.Next(time.Unix(1e9, 0), State{Processors: 2}); w == nil || limit.class != spillway.Sheddable+spillway.Criticality(rank/2) {
+			t.Errorf("a waiter of rank %d enters as %v", rank, limit.class)
+		}
+	}
+}
