@@ -53,6 +53,7 @@ type Admission struct {
 	mode        spillway.Mode // of the gates that decide on it
 	gate        uint8         // the next
 	admitted    [gates]bool
+	behind      bool                   // it runs, and will wait for others
 	waiter      *shed.Waiter           // while it waits in a queue
 	reservation *ratelimit.Reservation // while it waits for a token
 	observed    *observed              // the same request at the gates that observe; nil: none does

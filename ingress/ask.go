@@ -100,6 +100,7 @@ func (a *Admission) join(gate int, by shedder, from *ratelimit.Caller, state *sh
 	}
 	c.waiters.Put(w)
 	*a.ticket(gate) = d.Ticket
+	a.behind = a.behind || d.Behind
 	return step.reject(d.Err)
 }
 

@@ -85,7 +85,7 @@ func (c *Core) begin(a *Admission, now time.Time, call *spillway.Call) bool {
 	}
 	a.call = *call // apart from the others: an assignment of several copies it twice
 	a.settings, a.start = st, now
-	a.gate, a.admitted, a.observed = 0, [gates]bool{}, nil // an Admission that has ended has no more
+	a.gate, a.admitted, a.behind, a.observed = 0, [gates]bool{}, false, nil // an Admission that has ended has no more
 	return true
 }
 

@@ -25,10 +25,10 @@ type Passage struct {
 // package concurrency allows, as too short to matter.
 const standing = 5 * time.Millisecond
 
-// Waited reports whether the request waited for 5 ms or longer until the gates admitted it.
-// This task then has more to do than it can do at once, and another task may have less: the
-// answer should tell callers that can choose. Call it before Done.
-func (p *Passage) Waited() bool { return p.waited }
+// Waited reports whether the request waited for 5 ms or longer until the gates admitted it, or
+// waits behind a limit afterwards. This task then has more to do than it can do at once, and
+// another task may have less: the answer should tell callers that can choose. Call it before Done.
+func (p *Passage) Waited() bool { return p.waited || p.admission.behind }
 
 // Call returns the call as it was admitted.
 func (p *Passage) Call() spillway.Call { return p.admission.call }

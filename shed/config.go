@@ -105,6 +105,9 @@ type Decision struct {
 	Verdict Verdict
 	// Ticket is set for a request that is to Run. It must be settled exactly once.
 	Ticket spillway.Ticket
+	// Behind says that a request that is to Run will wait for others all the same, behind its
+	// limit: for more than 5 ms and a quarter of the time that it takes, as far as is known.
+	Behind bool
 	// MaxWait is the maximum time that a request that is to Wait may wait.
 	MaxWait time.Duration
 	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with

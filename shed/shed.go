@@ -86,7 +86,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 		s.hurried = s.at
 	}
 	if s.runsAtOnce(&a) || w == nil {
-		return Decision{Verdict: Run, Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
+		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
 	}
 	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
 	if s.full(&a) {

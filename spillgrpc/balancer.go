@@ -22,7 +22,8 @@ const BalancerName = "spillway_max_requests"
 // policy underneath. An endpoint that is overloaded, and rejects calls or says that they wait,
 // gets as many calls as it serves at once, and about one in a hundred more. One that rejects half of
 // its calls of the last 100 ms gets none for the time that it asked for, unless more than half
-// of the endpoints would get none. Register the policy before the first channel is made, as grpc
+// of the endpoints would get none. One that has more than twice as many attempts in flight as
+// the others, and eight more, is passed over until it has fewer. Register the policy before the first channel is made, as grpc
 // requires it during initialization:
 //
 //	func init() { balancer.Register(spillgrpc.NewBalancer(limits)) }
@@ -223,6 +224,7 @@ func (p *picker) Pick(info balancer.PickInfo) (balancer.PickResult, error) {
 	h := &held{ticket: ticket, done: r.Done, ejections: p.ejections}
 	if c, ok := r.SubConn.(*connection); ok {
 		r.SubConn, h.endpoint = c.SubConn, &c.endpoint
+		p.ejections.began(h.endpoint)
 	}
 	r.Done = h.settle
 	return r, nil

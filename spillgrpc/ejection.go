@@ -24,6 +24,7 @@ type ejections struct {
 	counted atomic.Int64 // when they were last counted; zero: count them
 	out     atomic.Int32 // how many were out then,
 	thinned atomic.Int32 // and how many others had less than their share
+	flight  atomic.Int64 // attempts in flight
 }
 
 // endpoint is what is known of one. Calls and rejections fade with recentTime.
@@ -31,6 +32,7 @@ type endpoint struct {
 	ejection.Ejection
 	share
 
+	flight atomic.Int64 // attempts
 	recent atomic.Int32 // calls that were served since mu was last locked
 
 	mu              sync.Mutex
@@ -51,6 +53,10 @@ const (
 	// up to batch rejections are not enough to leave it out. Reading the clock for each call
 	// costs more than the rest of the pick.
 	batch = 16
+	// An endpoint is passed over while it has more than crowd times as many attempts in flight as the
+	// others on average, and slack more: it is slower than they are, whatever it says. With equal
+	// endpoints that is rare, and so the turns stay as even as the policy underneath has them.
+	crowd, slack = 2, 8
 )
 
 // average takes in, at the time now, the calls that were served and n more that were rejected,
@@ -70,11 +76,21 @@ const maxPicks = 16
 
 var errEjected = errors.New("spillgrpc: another endpoint was picked")
 
+// began takes in that an attempt at an endpoint begins.
+func (e *ejections) began(x *endpoint) {
+	if e != nil {
+		e.flight.Add(1)
+		x.flight.Add(1)
+	}
+}
+
 // ended takes in how a call to an endpoint has ended. Most calls are served, and only counted.
 func (e *ejections) ended(x *endpoint, info balancer.DoneInfo) {
 	if e == nil || x == nil {
 		return
 	}
+	e.flight.Add(-1)
+	x.flight.Add(-1)
 	if info.Err != nil {
 		if f, rejected := rejection(info); rejected {
 			e.rejected(x, time.Now(), f)
@@ -193,13 +209,22 @@ func (e *ejections) count(now time.Time, all []*endpoint) (out, thinned int) {
 func (p *picker) elsewhere(info balancer.PickInfo, r balancer.PickResult) balancer.PickResult {
 	now, some := p.ejections.any()
 	if !some {
-		return r
+		return p.repick(info, r, len(p.endpoints)-1, p.crowded)
 	}
 	out, thinned := p.ejections.count(now, p.endpoints)
 	panics := 2*out > len(p.endpoints)
-	return p.repick(info, r, 2*(out+thinned), func(x *endpoint) bool {
-		return x != nil && (!panics && x.Active(now) || !x.turn())
+	return p.repick(info, r, 2*(out+thinned)+1, func(x *endpoint) bool {
+		return x != nil && (!panics && x.Active(now) || !x.turn() || p.crowded(x))
 	})
+}
+
+// crowded reports whether an endpoint has many more attempts in flight than the others.
+func (p *picker) crowded(x *endpoint) bool {
+	if x == nil || p.ejections == nil {
+		return false
+	}
+	mine, others := x.flight.Load(), int64(len(p.endpoints)-1)
+	return mine > slack && (mine-slack)*others > crowd*(p.ejections.flight.Load()-mine)
 }
 
 // repick returns another pick of the child instead of r, if r is of an endpoint that is not

@@ -146,3 +146,47 @@ func TestShareOfALiar(t *testing.T) {
 		})
 	}
 }
+
+// TestCrowdedEndpoint: an endpoint that answers nothing gets calls until it has twice as many in
+// flight as the others, and eight more; the others share the rest evenly. When it answers, it has
+// its turns again.
+func TestCrowdedEndpoint(t *testing.T) {
+	for _, n := range []int{1, 2, 4, 20} {
+		inBubble(t, func(t *testing.T) {
+			child := newTaking(n)
+			p := newEjecting(child)
+			var held []func(balancer.DoneInfo)
+			got := make(map[balancer.SubConn]int)
+			for range 1000 * n {
+				r, err := p.Pick(balancer.PickInfo{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[r.SubConn]++
+				if r.SubConn == child.all[0] {
+					held = append(held, r.Done)
+				} else {
+					r.Done(balancer.DoneInfo{})
+				}
+				if len(held) == 100 { // of a single one
+					break
+				}
+			}
+			if want := map[bool]int{true: 100, false: slack + 1}[n == 1]; len(held) != want {
+				t.Errorf("of %d endpoints one has %d attempts in flight, want %d", n, len(held), want)
+			}
+			for i, sc := range child.all[1:] {
+				if even := 1000*n/(n-1) - 10; got[sc] < even {
+					t.Errorf("of %d endpoints number %d got %d calls, want %d at least", n, i+1, got[sc], even)
+				}
+			}
+			for _, done := range held {
+				done(balancer.DoneInfo{})
+			}
+			all := picks(t, p, child, 100*n, func(balancer.SubConn) balancer.DoneInfo { return balancer.DoneInfo{} })
+			if all[0] != 100 || p.ejections.flight.Load() != 0 {
+				t.Errorf("afterwards: %v, %d in flight", all, p.ejections.flight.Load())
+			}
+		})
+	}
+}

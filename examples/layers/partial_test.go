@@ -45,6 +45,8 @@ const (
 type task struct {
 	slots         chan time.Time // the free ones, each with when it was to be free
 	served, asked atomic.Int64
+	bare          bool         // nothing protects it
+	slower        atomic.Int64 // how many times as slow as others; 0: as fast
 }
 
 func newTask() *task {
@@ -75,7 +77,7 @@ func (x *task) work(ctx context.Context, s *story) error {
 		return ctx.Err()
 	}
 	s.last(func(a *attempt) { a.got = time.Now() })
-	end := begin.Add(mean/2 + rand.N(mean))
+	end := begin.Add((mean/2 + rand.N(mean)) * time.Duration(max(x.slower.Load(), 1)))
 	time.Sleep(time.Until(end))
 	x.slots <- end
 	x.served.Add(1)
@@ -88,6 +90,13 @@ var protection = ingress.Config{
 	Shed:      shed.Config{MaxWait: 15 * time.Millisecond},
 	Trust:     ingress.Trust{Boundary: ingress.Internal},
 	ProxyOnly: true,
+}
+
+func (x *task) protection() ingress.Config {
+	if x.bare {
+		return ingress.Config{ShedMode: spillway.ModeOff, Trust: protection.Trust}
+	}
+	return protection
 }
 
 // A system connects a caller to tasks.
@@ -115,7 +124,7 @@ func overGRPC(t *testing.T, n *network, all []*task, known *stories, attempts *a
 	t.Helper()
 	var addresses []resolver.Address
 	for _, x := range all {
-		address := n.serveGRPC(&service{unary: func(ctx context.Context) error { return x.work(ctx, known.ofCall(ctx)) }}, spillgrpc.ServerConfig{Ingress: newIngress(t, protection)})
+		address := n.serveGRPC(&service{unary: func(ctx context.Context) error { return x.work(ctx, known.ofCall(ctx)) }}, spillgrpc.ServerConfig{Ingress: newIngress(t, x.protection())})
 		addresses = append(addresses, resolver.Address{Addr: address})
 	}
 	r := manual.NewBuilderWithScheme("tasks")
@@ -143,7 +152,7 @@ func behindAddress(t *testing.T, n *network, all []*task, known *stories, attemp
 			if x.work(r.Context(), known.ofRequest(r)) != nil {
 				w.WriteHeader(http.StatusInternalServerError)
 			}
-		}), spillhttp.HandlerConfig{Ingress: newIngress(t, protection)}))
+		}), spillhttp.HandlerConfig{Ingress: newIngress(t, x.protection())}))
 		addresses = append(addresses, n.serve(h))
 	}
 	virtual := n.balance(addresses)
@@ -218,8 +227,8 @@ type trial struct {
 	well, weak *measured
 }
 
-// within reports whether the weak task makes the p99 at most 20 ms longer.
-func (x *trial) within() bool { return x.weak.p99() <= x.well.p99()+20*time.Millisecond }
+// within reports whether the weak task makes the p99 at most so much longer.
+func (x *trial) within(most time.Duration) bool { return x.weak.p99() <= x.well.p99()+most }
 
 // try offers the load to a system, in which one task is weak after a while. Its measurement is
 // the middle one of some, by the p99.
@@ -266,13 +275,18 @@ func try(t *testing.T, sockets bool, how system) trial {
 
 // TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity: nearly all calls
 // are served, for few attempts more, and the p99 is at most 20 ms longer. The load is 70 % of
-// what all tasks could do.
+// what all tasks could do. A short run, where chance decides which connections lead to the weak
+// task, asserts 30 ms.
 func TestOneOfFourIsWeak(t *testing.T) {
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {
+			most := 30 * time.Millisecond
+			if *measure {
+				most = 20 * time.Millisecond
+			}
 			run := func(t *testing.T) {
 				t.Helper()
-				if x := try(t, *measure, how); !x.within() {
+				if x := try(t, *measure, how); !x.within(most) {
 					t.Errorf("p99 %v with a weak task, %v before", x.weak.p99(), x.well.p99())
 				}
 			}
