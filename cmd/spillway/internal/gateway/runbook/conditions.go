@@ -27,7 +27,7 @@ func Condition(kind string) (e Entry, ok bool) {
 // what to do.
 var conditions = map[string]Entry{
 	Unanswered:      {Do: "Look at the log and the processors of the service: it holds all requests.", Section: "answers-are-late"},
-	Unreachable:     {Do: "Start the service, or correct its addresses: clusters[].endpoints.", Section: "endpoints-are-down"},
+	Unreachable:     {Do: "Start the service, renew its certificate, or correct clusters[].endpoints.", Section: "endpoints-are-down"},
 	ClientsRetry:    {Do: "Find the callers that retry in /debug/top; have them retry less, with a budget.", Section: "attempts"},
 	ClientsGone:     {Do: "Compare the timeout of clients with the p99, and find out what made the service slow.", Section: "clients-give-up"},
 	AnswersLate:     {Do: "Find out what made the service slow; compare the timeouts of routes with the p99.", Section: "answers-are-late"},
