@@ -14,8 +14,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// A story says what a call spent its time on. The zero story is not in use; make one with
-// [stories.begin].
+// A story records the attempts of one call, with their times. Make one with [stories.begin].
 type story struct {
 	id     string
 	begun  time.Time
@@ -26,7 +25,7 @@ type story struct {
 	attempts []attempt
 }
 
-// An attempt is one of a story. What did not happen is zero.
+// An attempt has the times of its steps. A step that did not happen has the zero time.
 type attempt struct {
 	task                       *task // that began to work on it
 	sent, began, got, answered time.Time
@@ -95,7 +94,7 @@ func (x *stories) find(id string) *story {
 	return nil
 }
 
-// parts are what a call waited for.
+// parts are the waits of one call.
 type parts struct {
 	queue    time.Duration // in the queue of the protection of the task that served it
 	slot     time.Duration // for a slot of that task
@@ -122,8 +121,7 @@ func (s *story) parts() (p parts) {
 	return p
 }
 
-// slowest says what the slowest calls waited for, on average, of a share of all that were
-// served.
+// slowest returns the mean waits of the slowest calls: a share of all calls that were served.
 func slowest(all []*story, share float64, weak *task) string {
 	all = slices.DeleteFunc(slices.Clone(all), func(s *story) bool { return !s.served })
 	slices.SortFunc(all, func(a, b *story) int { return cmp.Compare(b.ended.Sub(b.begun), a.ended.Sub(a.begun)) })
