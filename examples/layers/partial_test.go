@@ -275,12 +275,12 @@ func try(t *testing.T, sockets bool, how system) trial {
 
 // TestOneOfFourIsWeak has one of four tasks at a quarter of its capacity: nearly all calls
 // are served, for few attempts more, and the p99 is at most 20 ms longer. The load is 70 % of
-// what all tasks could do. A short run, where chance decides which connections lead to the weak
-// task, asserts 30 ms.
+// what all tasks could do. A short run, in which chance decides when the limits of tasks are
+// measured, reports the p99 and asserts 200 ms.
 func TestOneOfFourIsWeak(t *testing.T) {
 	for name, how := range map[string]system{"gRPC round_robin": overGRPC, "HTTP behind one address": behindAddress} {
 		t.Run(name, func(t *testing.T) {
-			most := 30 * time.Millisecond
+			most := 200 * time.Millisecond
 			if *measure {
 				most = 20 * time.Millisecond
 			}
