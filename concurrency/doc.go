@@ -16,7 +16,9 @@
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
 //     is in flight, the requests did not wait for one another: the key is open again.
 //     Otherwise three quarters as many are tried, until throughput falls by an eighth or
-//     a round takes a second. The latency of the last probe is the base latency.
+//     a round takes a second. The latency of the last probe is the base latency. A round is
+//     32 requests, or whole turns: in each as many end as are in flight. Part of a turn tells
+//     nothing, because requests that began together end together.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
 //     throughput · base latency. Throughput is updated after each round in which the limit
 //     was reached. Every ten seconds, sooner after a probe with few requests, and when the

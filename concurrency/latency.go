@@ -22,6 +22,14 @@ func (m *latency) add(at time.Duration, took float64) {
 	}
 }
 
+// round is called after a round without evidence of a queue. If its requests took twice the least,
+// that was of the first that ended after a start, which are the quickest.
+func (m *latency) round(at time.Duration) {
+	if m.mean > doubled*m.least() {
+		m.means = minimum{now: m.mean, since: at}
+	}
+}
+
 // least returns 0 while nothing is known.
 func (m *latency) least() float64 { return m.means.value() }
 

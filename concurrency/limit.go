@@ -188,13 +188,13 @@ func (l *limit) advance(at time.Duration) {
 	if l.state == Open || l.state == Limiting {
 		return
 	}
-	took := inSeconds(at - l.begin)
+	took := inSeconds(at-l.begin) * l.before.rate / overdue
 	switch {
-	case l.state == Draining && took > overdue*l.before.flight/l.before.rate:
+	case l.state == Draining && took > l.before.flight:
 		l.stays = max(0, float64(l.flight.working())-l.window)
 		l.window += l.stays
 		l.measure()
-	case l.state == Probing && (took > overdue*l.probeCalls()/l.before.rate || l.fellShort()):
+	case l.state == Probing && took > max(l.before.flight, l.probeCalls()):
 		l.conclude()
 	}
 }
@@ -228,7 +228,7 @@ func (l *limit) decide(stall float64, busy bool) {
 			l.clear()
 		}
 	case Probing:
-		if whole && float64(l.ended) >= l.probeCalls() {
+		if whole && (float64(l.ended) >= l.probeCalls() || l.fellShort()) {
 			l.conclude()
 		}
 	case Limiting:

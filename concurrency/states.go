@@ -24,6 +24,7 @@ func (l *limit) watch(stall float64) {
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
 		l.peak.add(l.at, -rate)
+		l.latency.round(l.at)
 		l.restart()
 	}
 }
@@ -45,18 +46,18 @@ func (l *limit) drain(window float64) {
 	l.restart()
 }
 
-// throughputFell reports whether throughput fell when nothing started: there is no queue.
+// throughputFell reports whether throughput fell when nothing started: there is no queue. It
+// takes as long as requests took before to see that.
 func (l *limit) throughputFell() bool {
 	took := inSeconds(l.at - l.begin)
-	return !l.before.limiting && took > 2*round/l.before.rate && float64(l.served) < half*l.before.done*took
+	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < half*l.before.done*took
 }
 
-// fellShort reports whether so few requests end in a probe that the rest of it tells nothing
-// more.
+// fellShort reports whether a turn of a first probe has ended, and so slowly that the rest of the
+// probe tells nothing more.
 func (l *limit) fellShort() bool {
-	took := (l.at - l.begin).Seconds()
-	expected := l.before.done * took
-	return !l.before.limiting && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
+	expected := l.before.done * inSeconds(l.at-l.begin)
+	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
 // measure begins the round of a probe.
@@ -65,13 +66,18 @@ func (l *limit) measure() {
 	l.restart()
 }
 
-// probeCalls is how many completions a probe takes. A first probe is short: new requests
-// wait for it.
+// probeCalls is how many completions a probe takes. A first probe is short: new requests wait for
+// it. Requests that began together end together, so that a part of a turn, in which as many end as
+// are in flight, may have all of them or none. It counts for little after two turns.
 func (l *limit) probeCalls() float64 {
+	calls, turn := float64(round), math.Ceil(l.window-l.stays)
 	if l.before.limiting {
-		return 2 * round
+		calls = 2 * round
 	}
-	return round
+	if 2*turn <= calls {
+		return calls
+	}
+	return turn * math.Ceil(calls/turn)
 }
 
 // conclude ends a probe. If throughput fell with what was in flight, that was at work. If a

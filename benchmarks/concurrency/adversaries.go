@@ -125,4 +125,14 @@ var adversaries = []*Scenario{
 			})
 		},
 	},
+	{
+		Name: "X12 pool 256 fixed, 5x", About: "pool of 256, every request takes 20 ms: answers come in batches, one each 20 ms",
+		Overload: true, End: 5 * sec, Limits: limitsFor(256),
+		Fill: func(p *Process) { p.poisson(flat(64000), request(newPool(256), 0, constant(20*ms), 250*ms)) },
+	},
+	{
+		Name: "X13 pool 256 ±1 %, 5x", About: "the same, every request takes 19.8 to 20.2 ms",
+		Overload: true, End: 5 * sec, Limits: limitsFor(256),
+		Fill: func(p *Process) { p.poisson(flat(64000), request(newPool(256), 0, around(20*ms, 0.01), 250*ms)) },
+	},
 }

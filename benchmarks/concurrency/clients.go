@@ -70,6 +70,11 @@ type distribution func(rng *rand.Rand) Time
 
 func constant(t Time) distribution { return func(*rand.Rand) Time { return t } }
 
+// around is uniform, and differs from the mean by at most a share of it.
+func around(mean Time, share float64) distribution {
+	return func(rng *rand.Rand) Time { return Time(float64(mean) * (1 + share*(2*rng.Float64()-1))) }
+}
+
 func exponential(mean Time) distribution {
 	return func(rng *rand.Rand) Time { return Time(float64(mean) * rng.ExpFloat64()) }
 }

@@ -185,7 +185,7 @@ func TestDistributions(t *testing.T) {
 	const n = 2_000_000
 	for name, d := range map[string]distribution{
 		"constant": constant(sec), "exponential": exponential(sec), "lognormal": lognormal(sec, 1),
-		"pareto": pareto(sec, 2.5), "bimodal": bimodal(sec, 10),
+		"pareto": pareto(sec, 2.5), "around": around(sec, 0.5), "bimodal": bimodal(sec, 10),
 	} {
 		rng, sum := rand.New(rand.NewPCG(1, 2)), 0.0
 		for range n {
