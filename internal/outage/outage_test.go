@@ -46,7 +46,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestTurn: a new leader has a line, the first one has none, and a number that rises without end has
+// TestTurn: a new leader has a line, the first one has not, and a number that rises without end has
 // one each minute.
 func TestTurn(t *testing.T) {
 	var turn Turn

@@ -106,7 +106,7 @@ func placesOf(st *State) map[reasonKey][]string {
 // mostFields is how many fields a reason shows at most.
 const mostFields = 4
 
-// fieldsOf returns the fields that patterns such as clusters[].quota stand for at some places,
+// fieldsOf returns the fields that patterns such as clusters[].quota match at some places,
 // with their values. Of a place it takes the fields that are set, or the first one.
 func fieldsOf(patterns, places []string, settings []Setting) (all []Field) {
 	for _, place := range places {
@@ -134,7 +134,7 @@ func fieldsOf(patterns, places []string, settings []Setting) (all []Field) {
 	return all[:min(len(all), mostFields)]
 }
 
-// namesOf returns the fields that a pattern stands for at a place: the field of the listener or
+// namesOf returns the fields that a pattern matches at a place: the field of the listener or
 // cluster, or of each route to the cluster.
 func namesOf(pattern, place string, settings []Setting) (all []string) {
 	section, field, ok := strings.Cut(pattern, "[]")

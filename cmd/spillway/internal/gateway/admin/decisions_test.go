@@ -138,7 +138,7 @@ func TestEachReasonSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// TestSettingsOfSeveralClusters: a reason shows the settings of those that had it, and not of others.
+// TestSettingsOfSeveralClusters: a reason shows the settings of the clusters that had it, and of no other.
 func TestSettingsOfSeveralClusters(t *testing.T) {
 	s := configuredScene(t)
 	s.occur("main", "web")

@@ -6,8 +6,8 @@ import (
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
-// conditionsOf returns what the log of incidents is told of a State: what the banner says, and each
-// notice. A reload that failed has a line of its own, and so have servers of a quota that do not answer.
+// conditionsOf returns what the log of incidents gets from a State: what the banner says, and each
+// notice. A reload that failed has a separate line, and so have servers of a quota that do not answer.
 func conditionsOf(st *State) (all []incidents.Condition) {
 	add := func(kind, subject, headline, text string) {
 		if e, ok := runbook.Condition(kind); ok && kind != telemetry.NoticeReload && kind != telemetry.NoticeQuotaAway {

@@ -17,7 +17,7 @@ type Proxy interface {
 	// Settings returns the configuration in use, with its defaults. The caller must not change it.
 	Settings() []Setting
 	// SetMode sets the mode of all gates until the next reload of the configuration. It returns
-	// those that keep a configured mode, as it does less, with that mode.
+	// the gates that keep a configured mode, as it does less, with that mode.
 	SetMode(mode spillway.Mode) (kept []string, err error)
 	// Reload reads the configuration again, as SIGHUP does.
 	Reload() error

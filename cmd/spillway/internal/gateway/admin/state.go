@@ -131,7 +131,7 @@ type Reason struct {
 	Settings []Field `json:"settings"` // of the clusters and listeners that had it
 	Link     string  `json:"link"`     // to the section of the runbook
 	// Measured is the value that the policy measured at its last rejection for this reason, and
-	// its limit. For late answers it is the p99 beside the usual deadline, and for the reason
+	// its limit. For late answers it is the p99 and the usual deadline, and for the reason
 	// budget the tokens of the emptiest budget. It is nil for a reason without a measured value.
 	Measured *Measured `json:"measured,omitempty"`
 }
@@ -298,7 +298,7 @@ func reasons(then, now *collector.Totals) []Reason {
 	return all
 }
 
-// The policy and an outcome of reasons without events.
+// The policy and an outcome for reasons without events.
 const (
 	ownPolicy   = "proxy"
 	outcomeGone = "client gone"

@@ -282,7 +282,7 @@ func would(s *State) string {
 	case f.Would.sum() == 0:
 		return ""
 	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:
-		// An overload that nobody holds back makes gates count more, and of all classes.
+		// An overload that no gate holds back makes gates count more, and of all classes.
 		return "Mode observe rejects nothing; enforce would reject at most " + human.PerSecond(f.Would.sum()) + ", lower classes first."
 	default:
 		return "Gates that only observe would reject at most " + human.PerSecond(f.Would.sum()) + "."

@@ -41,7 +41,7 @@ func TestTop(t *testing.T) {
 }
 
 // TestOf: the counts of all classes are added up, and names that clients choose are cut. A customer
-// without a limit has none.
+// without a limit is not listed.
 func TestOf(t *testing.T) {
 	stats := []quota.CustomerStats{{Customer: "acme\n" + strings.Repeat("x", 500), Rate: math.Inf(1), Wants: 7, Debt: 0.5}}
 	stats[0].Classes[spillway.Sheddable.Index()] = quota.ClassStats{AdmittedTotal: 1, RejectedTotal: 2}

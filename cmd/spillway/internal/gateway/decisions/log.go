@@ -95,7 +95,7 @@ func (l *Log) Observe(e spillway.Event) {
 	}
 	l.count(e.Time, reason, &e.Call, e.Mode, caller)
 	r := l.ring(reason, e.Call.Criticality)
-	sample, line := l.wants(r, e.Time)
+	sample, line := l.due(r, e.Time)
 	if sample || line {
 		l.add(r, of(&e), sample, line)
 	}
@@ -105,7 +105,7 @@ func (l *Log) Observe(e spillway.Event) {
 func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, s Source, level, limit float64, unit string) {
 	l.count(now, reason, &call, spillway.ModeEnforce, s.Caller())
 	r := l.ring(reason, call.Criticality)
-	sample, line := l.wants(r, now)
+	sample, line := l.due(r, now)
 	if !sample && !line {
 		return
 	}
@@ -136,14 +136,14 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 	}
 }
 
-// wants reports whether to keep a sample, and whether to write a line.
-func (l *Log) wants(r *ring, now time.Time) (sample, line bool) {
-	sample = r.wants(now)
+// due reports whether to keep a sample, and whether to write a line.
+func (l *Log) due(r *ring, now time.Time) (sample, line bool) {
+	sample = r.due(now)
 	return sample, !l.silent.Load() && r.lines.Admit(now)
 }
 
-// wants reports whether to add a sample. It returns false while another one is being added.
-func (r *ring) wants(now time.Time) bool {
+// due reports whether to add a sample. It returns false while another one is being added.
+func (r *ring) due(now time.Time) bool {
 	if !r.mu.TryLock() {
 		return false
 	}
@@ -214,7 +214,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
 }
 
-// settings returns the fields of the configuration that patterns such as clusters[].quota stand for
+// settings returns the fields of the configuration that patterns such as clusters[].quota match
 // where a request was rejected: clusters[shop].quota.
 func (d *Decision) settings(patterns []string) (all []string) {
 	names := map[string]string{"clusters": d.Cluster, "listeners": d.Listener, "routes": d.Route}

@@ -48,7 +48,7 @@ func about(e spillway.Event, s described) spillway.Event {
 	return e
 }
 
-// TestAClassHidesNoOther: a rejected CRITICAL request has a line and a sample beside a flood of
+// TestAClassHidesNoOther: a rejected CRITICAL request has a line and a sample during a flood of
 // SHEDDABLE ones in the same second.
 func TestAClassHidesNoOther(t *testing.T) {
 	var log bytes.Buffer

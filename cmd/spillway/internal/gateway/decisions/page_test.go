@@ -57,7 +57,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A limit of 0 says nothing beside what is beyond it.
+// A limit of 0 says nothing about what is beyond it.
 func TestMeasuredBeyond(t *testing.T) {
 	for want, d := range map[string]Decision{
 		"  0.3 s beyond the quota": {Level: 0.3, Unit: "s beyond the quota"},

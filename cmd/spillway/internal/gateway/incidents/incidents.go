@@ -1,5 +1,5 @@
 // Package incidents writes one line of a log when a condition begins that an operator should know
-// about, and one when it has ended, so that the log alone tells what happened and when. It never
+// about, and one when it has ended, so that the log alone has what happened and when. It never
 // writes a line for a request.
 //
 // A condition must last for [begins] before its line is written, and be absent for [ends] before it
@@ -54,7 +54,7 @@ type Log struct {
 // New returns a Log that writes to a logger.
 func New(logger *slog.Logger) *Log { return &Log{logger: logger, known: make(map[key]*state)} }
 
-// Tell tells the Log which conditions there are now.
+// Tell gives the Log the present conditions.
 func (l *Log) Tell(now time.Time, all []Condition) {
 	for i := range all {
 		l.see(now, &all[i])

@@ -14,7 +14,7 @@ type Stats struct {
 	fleet.Stats
 
 	// LeaderLost says that the servers answer, but no leader has sent levels for longer than a task
-	// goes by its last share.
+	// uses its last share.
 	LeaderLost bool
 	Customers  []Customer // the listed ones with most debt, 20 at most
 }

@@ -50,7 +50,7 @@ func each(c *config.Config, visit func(name string, e *policyconf.Engine)) {
 // tryFor is how long an engine may take to answer.
 const tryFor = 3 * time.Second
 
-// tryOne does once what a task does, under a domain of its own that the servers soon forget.
+// tryOne does once what a task does, under a new domain that the servers soon forget.
 func tryOne(ctx context.Context, e *policyconf.Engine) error {
 	ctx, cancel := context.WithTimeout(ctx, tryFor)
 	defer cancel()

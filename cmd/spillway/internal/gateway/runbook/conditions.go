@@ -2,7 +2,7 @@ package runbook
 
 import "github.com/seed90641741/spillway/internal/telemetry"
 
-// Conditions that the banner of the dashboard names, besides the kinds of notices in package
+// Conditions that the banner of the dashboard names, in addition to the kinds of notices in package
 // telemetry.
 const (
 	Unanswered      = "unanswered"

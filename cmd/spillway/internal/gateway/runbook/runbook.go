@@ -9,7 +9,7 @@ const URL = "https://github.com/seed90641741/spillway/blob/main/docs/runbook.md"
 type Entry struct {
 	Do string // one sentence
 	// Settings are the fields of the configuration to look at, of clusters, routes and listeners,
-	// and of MongoDB listeners. [] stands for any name. Empty: there is no field.
+	// and of MongoDB listeners. [] is any name. Empty: there is no field.
 	Settings []string
 	Section  string // of the runbook: the anchor of its heading
 }

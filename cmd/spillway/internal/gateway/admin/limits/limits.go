@@ -36,7 +36,7 @@ const (
 )
 
 // Compare sets Usual and Odd from earlier values, one per second. It takes the middle half of
-// them: the minutes after a start do not widen it. It sorts values, and skips those of seconds in
+// them: the minutes after a start do not widen it. It sorts values, and skips values of seconds in
 // which the limit held nothing back.
 func (x *Limit) Compare(values []float64) {
 	values = slices.DeleteFunc(values, func(v float64) bool { return v <= 0 })
