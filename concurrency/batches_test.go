@@ -68,7 +68,7 @@ func (f *fifo) run(d time.Duration, perSecond float64) {
 	}
 }
 
-// admit lets requests in while the limit allows it, and drops those that have waited for too long.
+// admit lets requests in while the limit allows it, and drops requests that have waited for too long.
 func (f *fifo) admit() {
 	for len(f.waiting) > 0 {
 		sent := f.waiting[0]

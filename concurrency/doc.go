@@ -30,7 +30,10 @@
 // requests beyond it wait in an invisible queue: they add latency and no throughput. Half a
 // BDP more, and 5 ms of throughput, keep the backend busy between two requests. A second limit
 // applies the same rule to all keys together; while it is at work, the limits of the keys are
-// off.
+// off. A key passes its evidence on to that limit if what all keys have in flight explains its
+// latency better than what it has in flight itself: then its requests wait for the same thing as
+// others, and separate limits would divide it by key and not by class. If the probe finds that
+// throughput falls, the evidence of the next ten seconds counts for the key alone.
 //
 // # Departures from BBR, Vegas and Gradient
 //

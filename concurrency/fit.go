@@ -43,6 +43,16 @@ func (f *fit) slope() (slope, sigmas float64) {
 	return slope, slope / math.Sqrt(rest/(f.n-2)/spread)
 }
 
+// unexplained returns the share of the variance of latency that the line does not explain.
+func (f *fit) unexplained() float64 {
+	all := f.yy - float64(f.y*f.y/f.n)
+	if all <= 0 {
+		return 1
+	}
+	slope, _ := f.slope()
+	return 1 - slope*(f.xy-float64(f.x*f.y/f.n))/all
+}
+
 // elasticity returns by how many per cent latency grows for each per cent more in
 // flight: 0 where requests do not wait for one another, 1 where they only wait.
 func (f *fit) elasticity() float64 {

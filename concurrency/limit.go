@@ -94,6 +94,7 @@ type limit struct {
 	loaded     float64                             // what was in flight while those that ended were, added up
 	fit        fit                                 // of latency over the mean in flight meanwhile
 	came       fit                                 // of latency over what was found in flight
+	wide       fit                                 // of latency over the mean in flight of all keys
 	quickest   struct{ found, left, took float64 } // of a few, for the shared limit
 	candidates int
 }
@@ -160,7 +161,8 @@ func (l *limit) enter() int {
 }
 
 // leave takes a request out of flight. Where it was abandoned, what it took says nothing.
-func (l *limit) leave(began time.Duration, found int, abandoned bool) {
+// all is the mean in flight of all keys meanwhile.
+func (l *limit) leave(began time.Duration, found int, all float64, abandoned bool) {
 	working := l.flight.working()
 	if counted := l.flight.add(began, -1); counted {
 		l.ended++
@@ -169,7 +171,7 @@ func (l *limit) leave(began time.Duration, found int, abandoned bool) {
 		if abandoned {
 			l.abandoned += 1.0 / round
 		} else {
-			l.learn(float64(found), float64(working), inSeconds(l.at-began))
+			l.learn(float64(found), float64(working), all, inSeconds(l.at-began))
 		}
 	}
 }
@@ -208,10 +210,11 @@ func (l *limit) parkAfter() time.Duration {
 
 // decide takes the action of the current state after a request has ended. A stall of this
 // process, in seconds, explains a wait of the same length, and saturated processors explain
-// any wait.
-func (l *limit) decide(stall float64, busy bool) {
+// any wait. It reports whether there is evidence of a queue of all keys; alone says that there
+// cannot be one now.
+func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 	if l.state == Open && l.ended%stride != 0 {
-		return
+		return false
 	}
 	whole := l.at-l.begin >= brief // a shorter round tells nothing
 	switch working := float64(l.flight.working()); l.state {
@@ -219,7 +222,7 @@ func (l *limit) decide(stall float64, busy bool) {
 		if busy {
 			l.restart()
 		} else if whole && l.ended >= round/2 {
-			l.watch(stall)
+			return l.watch(stall, alone)
 		}
 	case Draining:
 		if working <= l.window {
@@ -238,14 +241,16 @@ func (l *limit) decide(stall float64, busy bool) {
 			l.follow()
 		}
 	}
+	return false
 }
 
-func (l *limit) learn(found, left, took float64) {
+func (l *limit) learn(found, left, all, took float64) {
 	l.served++
 	l.latency.add(l.at, took)
 	if !l.shared {
 		l.fit.add(float64((found+left)/2), took)
 		l.came.add(found, took)
+		l.wide.add(all, took)
 		return
 	}
 	l.fastest.add(l.at, took)

@@ -306,13 +306,18 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	k := &l.keys[slot]
 	began, abandoned := time.Duration(t.Epoch), o == spillway.OutcomeAbandoned
 	k.held--
-	k.leave(began, own, abandoned)
-	l.shared.leave(began, all, abandoned)
+	meanwhile := float64(all+l.shared.flight.working()) / 2
+	k.leave(began, own, meanwhile, abandoned)
+	l.shared.leave(began, all, meanwhile, abandoned)
 	if l.config.Fixed {
 		return
 	}
-	k.decide(-l.stalls.value(), l.busy)
-	l.shared.decide(-l.stalls.value(), l.busy)
+	stall := -l.stalls.value()
+	alone := l.shared.state != Open || l.shared.wasClear(float64(l.shared.flight.working()))
+	if k.decide(stall, l.busy, alone) {
+		l.shared.suspect()
+	}
+	l.shared.decide(stall, l.busy, true)
 	if l.shared.state != Open && k.state != Open {
 		k.open()
 	}

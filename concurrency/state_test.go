@@ -84,8 +84,8 @@ func TestThroughputFallsWithWhatIsInFlight(t *testing.T) {
 	for at, ended := l.at, 0; l.state != Open; ended++ {
 		at += 2 * time.Millisecond
 		l.advance(at)
-		l.leave(1, 20, false)
-		l.decide(0, false)
+		l.leave(1, 20, 20, false)
+		l.decide(0, false, false)
 		if l.flight.working() < 15 {
 			l.enter()
 		}
@@ -182,7 +182,7 @@ func TestStateNames(t *testing.T) {
 	}
 }
 
-// The first latencies of a step of load are those of a queue that grows. The probes find the
+// The first latencies of a step of load belong to a queue that grows. The probes find the
 // base latency nevertheless, and with it a limit of about 1.5 times the slots.
 func TestBaseLatencyAfterAStep(t *testing.T) {
 	for _, slots := range []int{1, 2, 8, 40} {

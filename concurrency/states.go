@@ -7,18 +7,20 @@ import (
 
 // watch looks for evidence of a queue: latency grows with what is in flight. Where it jumps
 // while requests find as much in flight as before, that is not why. A few in flight need no
-// limit.
-func (l *limit) watch(stall float64) {
-	flight, rate := l.measured()
-	if busy := l.loaded / max(l.area-l.beginArea, 1e-9); rate < lean*busy {
-		rate = busy // the round began in a quiet time, whose throughput is not what can be done
-	}
+// limit. Where what all keys have in flight explains latency better than what this key has, watch
+// reports that all keys wait for the same thing, unless this one is known to wait alone.
+func (l *limit) watch(stall float64, alone bool) (everybody bool) {
+	flight, rate := l.saturated()
 	_, sigmas := l.fit.slope()
 	e, working := l.fit.elasticity(), float64(l.flight.working())
 	base := l.latency.least()
 	switch {
 	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < sudden && !l.wasClear(flight) &&
 		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
+		if everybody = !alone && l.wide.unexplained() < l.fit.unexplained(); everybody {
+			l.restart()
+			break
+		}
 		l.base, l.rate = base, rate
 		l.probe(working, rate, rate*base)
 	case l.ended >= max(2*round, int(turns*flight)):
@@ -27,6 +29,27 @@ func (l *limit) watch(stall float64) {
 		l.latency.round(l.at)
 		l.restart()
 	}
+	return everybody
+}
+
+// saturated returns the mean in flight of the round, and the throughput while there was something to do.
+func (l *limit) saturated() (flight, rate float64) {
+	flight, rate = l.measured()
+	if busy := l.loaded / max(l.area-l.beginArea, 1e-9); rate < lean*busy {
+		rate = busy // the round began in a quiet time, whose throughput is not what can be done
+	}
+	return flight, rate
+}
+
+// suspect begins a probe of all keys, on the evidence of one. The throughput of a round that has
+// just begun is that of the round before.
+func (l *limit) suspect() {
+	_, rate := l.saturated()
+	if l.ended < round/2 {
+		rate = max(rate, l.rate)
+	}
+	l.base, l.rate = l.latency.least(), rate
+	l.probe(float64(l.flight.working()), rate, rate*l.base)
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -146,7 +169,7 @@ func (l *limit) idle() {
 }
 
 func (l *limit) restart() {
-	l.begin, l.beginArea, l.loaded, l.ended, l.served, l.fit, l.came, l.candidates = l.at, l.area, 0, 0, 0, fit{}, fit{}, 0
+	l.begin, l.beginArea, l.loaded, l.ended, l.served, l.fit, l.came, l.wide, l.candidates = l.at, l.area, 0, 0, 0, fit{}, fit{}, fit{}, 0
 }
 
 // measured returns the mean in flight and the throughput of the round.

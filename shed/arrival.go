@@ -66,12 +66,12 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 }
 
 // delayed reports whether a request will wait for others behind its limit: requests did so
-// lately, for more than 5 ms and a quarter of their time, and as many as are in service at once
+// recently, for more than 5 ms and a quarter of their time, and as many as are in service at once
 // are in flight. A limit allows half of these more, and the throughput of 5 ms, and one.
 func (a *arrival) delayed() bool {
 	const brief = 0.005
-	margin := float64(a.pace.Throughput*(a.pace.Latency/2+brief)) + 1
-	return a.pace.Wait.Seconds() > brief+a.pace.Latency/4 && a.pace.Left <= margin
+	margin := float64(a.pace.Throughput*(float64(a.pace.Latency/2)+brief)) + 1
+	return a.pace.Wait.Seconds() > brief+float64(a.pace.Latency/4) && a.pace.Left <= margin
 }
 
 // measure takes in a utilization, which is the same for many requests in a row.

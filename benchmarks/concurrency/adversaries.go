@@ -135,4 +135,20 @@ var adversaries = []*Scenario{
 		Overload: true, End: 5 * sec, Limits: limitsFor(256),
 		Fill: func(p *Process) { p.poisson(flat(64000), request(newPool(256), 0, around(20*ms, 0.01), 250*ms)) },
 	},
+	{
+		Name: "X14 two pools, 3x and 1.5x", About: "two keys, each with a pool of 8, become overloaded at the same time",
+		Overload: true, End: 20 * sec, Isolated: map[int]float64{1: 31, 2: 52},
+		Fill: func(p *Process) {
+			p.poisson(flat(1200), request(newPool(8), 1, exponential(20*ms), 250*ms))
+			p.poisson(flat(2400), request(newPool(8), 2, exponential(5*ms), 250*ms))
+		},
+	},
+	{
+		Name: "X15 pool at 10x beside half", About: "key 1 overloads a small pool, key 2 uses another at half of its capacity",
+		Overload: true, End: 20 * sec, Isolated: map[int]float64{2: 99},
+		Fill: func(p *Process) {
+			p.poisson(during(span{5 * sec, 20 * sec}, 1000, 30), request(newPool(2), 1, exponential(20*ms), 250*ms))
+			p.poisson(flat(600), request(newPool(16), 2, exponential(20*ms), 250*ms))
+		},
+	},
 }

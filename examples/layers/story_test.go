@@ -31,7 +31,7 @@ type attempt struct {
 	sent, began, got, answered time.Time
 }
 
-// stories are those of calls under way, by their number, which travels with each attempt.
+// stories are of calls under way, by their number, which travels with each attempt.
 type stories struct {
 	all  sync.Map
 	next atomic.Int64
@@ -63,7 +63,7 @@ func sent(ctx context.Context) *story {
 	return s
 }
 
-// last changes the last attempt. A nil story has none.
+// last changes the last attempt. A nil story has no attempt.
 func (s *story) last(change func(*attempt)) {
 	if s == nil {
 		return
