@@ -186,6 +186,8 @@ func protection(s *State) (level, kind, text string) {
 		return "warn", runbook.Overloaded, "Overloaded, and slow."
 	case rejects && f.matters(f.lost()+f.gone(), lostShare):
 		return "warn", runbook.Overloaded, "Overloaded, and protected in part."
+	case rejects && inverted(f.Rejected, f.Ended):
+		return "warn", runbook.Overloaded, "Overloaded, and more critical requests are rejected first: routes that wait for one pool need the same key."
 	case rejects:
 		return "warn", runbook.Overloaded, "Overloaded, and protected."
 	case f.matters(f.Would.sum(), rejectedShare) && s.limitOf(spillway.ModeObserve) != "":
@@ -346,6 +348,19 @@ func addresses(s *State) string {
 
 // classShares returns the share of each class that was rejected, the lowest first: "81 % of
 // SHEDDABLE, none of CRITICAL". Classes without requests are left out.
+// inverted reports whether a class loses a tenth more of its requests than a lower one does.
+func inverted(rejected, ended Classes) bool {
+	least := 1.0
+	for class, came := range ended {
+		if share := rejected[class] / max(came, 1e-9); came > 0 && share > least+0.1 {
+			return true
+		} else if came > 0 {
+			least = min(least, share)
+		}
+	}
+	return false
+}
+
 func classShares(rejected, ended Classes) string {
 	var parts, none []string
 	for class, came := range ended {

@@ -32,6 +32,11 @@ func TestVerdict(t *testing.T) {
 			level: "warn", headline: "Overloaded, and protected.",
 			says: []string{"Rejected: 400/s, 100 % of SHEDDABLE, 50 % of SHEDDABLE_PLUS, none of CRITICAL.", "inside"},
 		},
+		"out of order": {
+			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 600, Rejected: Classes{100, 0, 300}, Ended: Classes{500, 0, 500}, P99: ms(80), Deadline: ms(500)}},
+			level: "warn", headline: "Overloaded, and more critical requests are rejected first: routes that wait for one pool need the same key.",
+			says: []string{"Rejected: 400/s, 20 % of SHEDDABLE, 60 % of CRITICAL."},
+		},
 		"protected and slow": {
 			state: State{Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 588, Late: 12, Rejected: Classes{400}, Ended: Classes{400, 0, 600}, P99: ms(501), Deadline: ms(500)}},
 			level: "warn", headline: "Overloaded, and slow.", says: []string{"p99 501 ms: 2.0 % miss their deadline, most often 500 ms."},

@@ -71,6 +71,8 @@ type CallFacts struct {
 	Attempt           int    `json:"attempt"` // from 0
 	Deadline          string `json:"deadline,omitempty"`
 	Exempt            bool   `json:"exempt"`
+	// LimitKey names the limit on requests in flight, which routes with the same key share.
+	LimitKey string `json:"limit_key"`
 }
 
 // TargetFacts says where a request goes, and how.
@@ -147,7 +149,7 @@ func (e *explaining) explain() (*Explanation, error) {
 	all.Call = &CallFacts{
 		Cluster: e.route.Config.Cluster, Criticality: e.call.Criticality.String(), DecidedBy: e.decided(), Precedence: e.precedence(),
 		Customer: e.call.Customer, CustomerDecidedBy: e.customerDecided(),
-		Attempt: int(e.call.Attempt), Exempt: exempt,
+		Attempt: int(e.call.Attempt), Exempt: exempt, LimitKey: e.route.LimitKey,
 	}
 	if e.left > 0 {
 		all.Call.Deadline = e.left.String()

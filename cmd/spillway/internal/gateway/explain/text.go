@@ -57,6 +57,7 @@ func writeCall(line func(...string), c *CallFacts) {
 	line("  customer", customer)
 	line("  attempt", fmt.Sprint(c.Attempt+1))
 	line("  deadline", cmp.Or(c.Deadline, "none"))
+	line("  limit", c.LimitKey+" (routes with the same key share it)")
 	if c.Exempt {
 		line("  exempt", "it skips the rate limit, the quota and the shedder")
 	}

@@ -49,7 +49,7 @@ var entries = map[string]Entry{
 	},
 	"queue_full": {
 		"More requests arrive than the service can do: add capacity, or have clients send less.",
-		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "queue_full",
+		[]string{"routes[].key", "clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "queue_full",
 	},
 	"batch queue_full": {
 		"Requests arrive faster than the batch connections serve them: add connections, or have clients send less.",
@@ -57,7 +57,7 @@ var entries = map[string]Entry{
 	},
 	"max_wait": {
 		"Requests waited longer than allowed: add capacity, or find out what made the service slow.",
-		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
+		[]string{"routes[].key", "clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
 	},
 	"batch max_wait": {
 		"Requests wait too long for a batch connection: add connections, or have clients send less.",
