@@ -116,7 +116,11 @@ func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
 		return all
 	}
 	if r.Unit != "" {
-		all = append(all, slog.Float64("level", e.Level), slog.Float64("limit", e.Limit), slog.String("unit", r.Unit))
+		all = append(all, slog.Float64("level", e.Level))
+		if e.Limit != 0 || e.Level == 0 { // a quota has no limit in the unit of its level
+			all = append(all, slog.Float64("limit", e.Limit))
+		}
+		all = append(all, slog.String("unit", r.Unit))
 	}
 	if r.RetryAfter > 0 {
 		all = append(all, slog.Duration("retry_after", r.RetryAfter))
