@@ -78,6 +78,7 @@ type limit struct {
 		limiting   bool
 		flight     float64
 		rate, done float64 // per second: all that ended, and what was served
+		calls      float64 // that the probe takes
 	}
 	stays float64 // in flight all through the last probe
 

@@ -50,6 +50,7 @@ func (l *limit) suspect() {
 	}
 	l.base, l.rate = l.latency.least(), rate
 	l.probe(float64(l.flight.working()), rate, rate*l.base)
+	l.before.calls = 2 * round // its base latency is for all
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -61,6 +62,10 @@ func (l *limit) wasClear(flight float64) bool {
 func (l *limit) probe(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
 	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
+	l.before.calls = round
+	if l.before.limiting {
+		l.before.calls = 2 * round
+	}
 	l.drain(window)
 }
 
@@ -93,10 +98,7 @@ func (l *limit) measure() {
 // it. Requests that began together end together, so that a part of a turn, in which as many end as
 // are in flight, may have all of them or none. It counts for little after two turns.
 func (l *limit) probeCalls() float64 {
-	calls, turn := float64(round), math.Ceil(l.window-l.stays)
-	if l.before.limiting {
-		calls = 2 * round
-	}
+	calls, turn := l.before.calls, math.Ceil(l.window-l.stays)
 	if 2*turn <= calls {
 		return calls
 	}

@@ -205,6 +205,9 @@ const restoreTime = 10 * time.Second
 func (k *Controller) Run(ctx context.Context) error {
 	if k.config.Enforce {
 		if err := k.begin(ctx); err != nil {
+			if ctx.Err() != nil {
+				err = nil // it ends before all limits were set, which are restored as ever
+			}
 			return errors.Join(err, k.restore())
 		}
 	}
