@@ -111,7 +111,8 @@
 // A rejection by one task only ([fault.ScopeTask]) is retried after 0 to 5 ms, the second time
 // after 0 to 10 ms, whatever its hint: the hint is for this task, and the retry is for
 // another. The retry is paid for like any other. In addition, one that fails costs one of 10
-// tokens that measure whether other tasks serve such retries; each served call adds a tenth.
+// tokens that measure whether other tasks serve such retries, or leaves a debt of up to 100; each
+// served call adds a tenth.
 // Without a token the hint counts as if it had no scope. So if all tasks are overloaded, or
 // there is only one, almost no retry is wasted.
 //

@@ -79,7 +79,10 @@ func (e *engine) configure(r rules, b Budget, random func() float64) {
 // at one in ten served calls, and all other calls wait as if no scope were known. The capacity
 // is the number of retries that must fail before that shows. A retry costs nothing until it
 // fails: one task may reject many calls at the same time, and the other tasks serve them all.
+// Where none does, as many fail at the same time. They leave a debt, of ten capacities at most:
+// a thousand served calls pay it.
 const (
+	othersDebt   = 10 * othersMax
 	othersMax    = 10 * tokens.Unit
 	othersCost   = tokens.Unit
 	othersServed = tokens.Unit / 10
@@ -138,7 +141,7 @@ func (e *engine) Release(t Token, f fault.Failure) error {
 // failed settles the accounts of an attempt that failed with f.
 func (e *engine) failed(s *State, f fault.Failure) {
 	if s.elsewhere && !f.Unsent && !f.Canceled {
-		e.others.Drop(othersCost)
+		e.others.Owe(othersCost, othersDebt)
 	}
 	switch {
 	case f.Unsent:

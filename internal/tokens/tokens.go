@@ -93,6 +93,26 @@ func (l *Level) Drop(n int64) (left int64) {
 	}
 }
 
+// Owe lowers the level by n, or to zero. What is missing is owed, up to most in all: what is added
+// next repays it.
+func (l *Level) Owe(n, most int64) {
+	for {
+		have := l.units.Load()
+		taken := min(have, n)
+		if taken == 0 || l.units.CompareAndSwap(have, have-taken) {
+			n -= taken
+			break
+		}
+	}
+	for n > 0 {
+		owed := l.owed.Load()
+		next := max(owed, min(most, owed+n))
+		if next == owed || l.owed.CompareAndSwap(owed, next) {
+			return
+		}
+	}
+}
+
 // Add raises the level by n, or to limit. At or above limit it writes nothing, so
 // that the calls of a healthy client share a word that does not change.
 func (l *Level) Add(n, limit int64) {

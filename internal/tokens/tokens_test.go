@@ -76,3 +76,37 @@ func TestConcurrentUseLosesNothing(t *testing.T) {
 		t.Errorf("%d left", l.Load())
 	}
 }
+
+// TestOwe: what is taken beyond the level is repaid before the level rises, up to a bound.
+func TestOwe(t *testing.T) {
+	var l tokens.Level
+	l.Set(3)
+	l.Owe(2, 10)
+	l.Owe(2, 10) // 1 is owed
+	l.Owe(100, 10)
+	if got := l.Load(); got != 0 {
+		t.Errorf("the level is %d, want 0", got)
+	}
+	l.Add(10, 20)
+	if got := l.Load(); got != 0 {
+		t.Errorf("after 10 of 10 that are owed: %d, want 0", got)
+	}
+	l.Add(4, 20)
+	if got := l.Load(); got != 4 {
+		t.Errorf("after all is paid: %d, want 4", got)
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 1000 {
+				l.Owe(1, math.MaxInt64)
+				l.Add(1, 20)
+			}
+		})
+	}
+	all.Wait()
+	l.Add(20, 20)
+	if got := l.Load(); got != 20 {
+		t.Errorf("after as much was added as taken: %d, want 20", got)
+	}
+}

@@ -274,7 +274,7 @@ func rejectedWords(f *Figures) string {
 	if f.Rejected.sum() == 0 {
 		return ""
 	}
-	return "Rejected: " + human.PerSecond(f.Rejected.sum()) + ", " + classShares(f.Rejected, f.Ended) + "."
+	return "Rejected: " + human.PerSecond(f.Rejected.sum()) + ", " + human.ClassShares(f.Rejected, f.Ended) + "."
 }
 
 // would describes the requests that observing gates would have rejected.
@@ -346,8 +346,6 @@ func addresses(s *State) string {
 	return human.Listed(all)
 }
 
-// classShares returns the share of each class that was rejected, the lowest first: "81 % of
-// SHEDDABLE, none of CRITICAL". Classes without requests are left out.
 // inverted reports whether a class loses a tenth more of its requests than a lower one does.
 func inverted(rejected, ended Classes) bool {
 	least := 1.0
@@ -359,22 +357,4 @@ func inverted(rejected, ended Classes) bool {
 		}
 	}
 	return false
-}
-
-func classShares(rejected, ended Classes) string {
-	var parts, none []string
-	for class, came := range ended {
-		name := (spillway.Criticality(class) + spillway.Sheddable).String()
-		switch {
-		case came <= 0:
-		case rejected[class] <= 0:
-			none = append(none, name)
-		default:
-			parts = append(parts, human.Percent(min(1, rejected[class]/came))+" of "+name)
-		}
-	}
-	if len(none) > 0 {
-		parts = append(parts, "none of "+human.Listed(none))
-	}
-	return strings.Join(parts, ", ")
 }
