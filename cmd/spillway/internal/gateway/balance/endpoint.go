@@ -24,9 +24,10 @@ type Endpoint struct {
 	ejected     atomic.Int64                         // until when
 	since       atomic.Int64                         // when slow start began
 
-	latency latency
-	load    report
-	failure record
+	latency    latency
+	rejections rejections
+	load       report
+	failure    record
 }
 
 // endpointK is the K of the throttle of an endpoint: it rejects at most a fifth of the

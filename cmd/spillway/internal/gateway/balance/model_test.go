@@ -657,6 +657,39 @@ func TestHintsOfBusyEndpoints(t *testing.T) {
 	}
 }
 
+// TestHintsOfBursts: one of four endpoints has a fifth of its places, and the calls of a proxy that
+// waits for a processor arrive together. Then endpoints that are well reject some, too. That
+// they send hints changes nothing: their load cannot be moved to anybody.
+func TestHintsOfBursts(t *testing.T) {
+	for seed := range uint64(4) {
+		var without *model
+		for _, hint := range []time.Duration{0, time.Second, time.Minute} {
+			random := rand.New(rand.NewPCG(seed, 4))
+			var all []*server
+			for range 4 {
+				s := plain(random, 10)
+				s.hint, s.queue = hint, 0
+				all = append(all, s)
+			}
+			all[0].slots = 2
+			m := newModel(t, Config{}, all...)
+			for range 240 {
+				m.load(1100, 230*time.Millisecond, spillway.Critical, 0)
+				m.run(230 * time.Millisecond)
+				m.load(5000, 5*time.Millisecond, spillway.Critical, 0)
+				m.run(20 * time.Millisecond)
+			}
+			m.run(time.Minute)
+			t.Logf("seed %d, hint %v: %v", seed, hint, m)
+			if hint == 0 {
+				without = m
+			} else if m.success() < without.success()-0.002 || m.p99() > without.p99()*6/5 {
+				t.Errorf("seed %d, hint %v: %v; without %v", seed, hint, m, without)
+			}
+		}
+	}
+}
+
 // TestSlowEndpointsRecover: an endpoint that was slow gets its share back, whatever it was,
 // and one slow answer takes nothing from it.
 func TestSlowEndpointsRecover(t *testing.T) {

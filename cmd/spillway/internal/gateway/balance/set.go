@@ -106,7 +106,7 @@ type Answer struct {
 	// Class is the criticality of the call.
 	Class spillway.Criticality
 	// Hint is how long the endpoint asked to be left alone. It counts with Overloaded
-	// only.
+	// only, if the endpoint rejects most of the class.
 	Hint time.Duration
 	// Failed says that the attempt failed in a way that counts for outlier detection.
 	Failed bool
@@ -125,7 +125,7 @@ func (s *Set) Answered(now time.Time, p *Pick, a Answer) {
 	if a.Unreachable {
 		s.skip(&x.unreachable, at+int64(avoid))
 	}
-	if a.Outcome == spillway.OutcomeOverloaded && a.Hint > 0 {
+	if x.obeys(at, a) {
 		until := at + int64(min(a.Hint, maxLeftOut))
 		for class := range a.Class.Index() + 1 {
 			s.skip(&x.leftOut[class], until)
@@ -145,6 +145,18 @@ func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
 		x.latency.exceeds(at, d, p.flight)
 	default:
 	}
+}
+
+// obeys takes in whether an attempt was rejected, and reports whether its hint is to be obeyed.
+func (x *Endpoint) obeys(at int64, a Answer) bool {
+	switch a.Outcome {
+	case spillway.OutcomeOverloaded:
+		return x.rejections.add(at, a.Class.Index(), true, x.busy.Load()-1) && a.Hint > 0
+	case spillway.OutcomeServed, spillway.OutcomeFailed:
+		x.rejections.add(at, a.Class.Index(), false, 0)
+	default:
+	}
+	return false
 }
 
 // skip makes an endpoint skipped until a time.
