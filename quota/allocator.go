@@ -77,6 +77,9 @@ type Grant struct {
 	// it shares the bucket of the customer "", whose Grant counts. Rate, Shares, LeastClass
 	// and LeastDepth have no effect. It is ignored in the Grant of the customer "".
 	Unlisted bool
+	// Part says that Rate is what this process may use of a rate that several processes share.
+	// It changes the text of rejections only.
+	Part bool
 	// Until is when the lease ends. The grant is used up to the first call after
 	// that, which asks again, and for a year at most. With LeastDepth, the time between the end of
 	// the lease and that call refills the bucket at the next Rate. Where Until has passed

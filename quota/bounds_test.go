@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"errors"
 	"math"
 	"testing"
 	"time"
@@ -92,8 +91,8 @@ func TestHintOfARejection(t *testing.T) {
 		1: time.Millisecond, time.Millisecond: time.Millisecond, time.Millisecond + 1: 2 * time.Millisecond,
 		4 * time.Millisecond: 4 * time.Millisecond, math.MaxInt64: time.Millisecond << 36,
 	} {
-		if e, ok := errors.AsType[*spillway.RejectedError](refusal(0, wait)); !ok || e.RetryAfter != want {
-			t.Errorf("a wait of %v has the hint %v, want %v", wait, e.RetryAfter, want)
+		if hint := hintOf(wait); hint != want {
+			t.Errorf("a wait of %v has the hint %v, want %v", wait, hint, want)
 		}
 	}
 }

@@ -62,6 +62,9 @@ type customer struct {
 	perToken   [spillway.Criticalities]float64    // nanoseconds of debt; zero for no limit
 	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
 	calls      [spillway.Criticalities]ClassStats // for Stats
+	part       bool                               // the rate is a part of that of the customer
+	pace       pace
+	refusals   *[spillway.Criticalities]refusals // nil as long as no call was rejected
 }
 
 // admit charges the cost of a call.
@@ -69,6 +72,7 @@ func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.calls[class].AdmittedTotal++
 	c.admitted++
 	c.offered[class] += cost
+	c.ask(at, cost)
 	c.charge(at, class, cost)
 }
 
@@ -99,14 +103,16 @@ func (c *customer) charge(at time.Duration, class int, cost float64) {
 // measure charges a measured cost, or gives it back.
 func (c *customer) measure(at time.Duration, class int, amount float64) {
 	c.offered[class] = max(0, c.offered[class]+amount)
+	c.ask(at, amount)
 	c.charge(at, class, amount)
 }
 
 // reject counts a rejected call and its demand. Its cost is not known, so it is that of the calls
 // that were admitted before, and at least what is charged at admission.
-func (c *customer) reject(class int, cost float64) {
+func (c *customer) reject(at time.Duration, class int, cost float64) {
 	c.calls[class].RejectedTotal++
 	c.offered[class] += max(cost, c.mean)
+	c.ask(at, max(cost, c.mean))
 }
 
 // demand says what the customer would use, and resets the counters.
@@ -133,7 +139,7 @@ func (c *customer) demand(at time.Duration) Demand {
 // new rate.
 func (c *customer) lease(at, until, burst time.Duration, g Grant) {
 	ended := min(at, c.until)
-	c.leased, c.until, c.rate, c.least, c.unlisted = at, until, 0, g.LeastClass, g.Unlisted
+	c.leased, c.until, c.rate, c.least, c.unlisted, c.part = at, until, 0, g.LeastClass, g.Unlisted, g.Part
 	if g.Rate > 0 {
 		c.rate = g.Rate
 	}

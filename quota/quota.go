@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"math/bits"
 	"slices"
 	"strings"
 	"sync"
@@ -110,7 +109,8 @@ func (q *Quota) Update(c Config) error {
 
 // Admit charges Config.Cost to call.Customer, or rejects the call if the customer is over its
 // quota for calls of this criticality. It implements [spillway.Gate], and allocates only the
-// bucket of a new customer.
+// bucket of a new customer, and the errors of a customer's rejections: for each class some, once
+// per second.
 //
 // Settling with [spillway.OutcomeNotStarted] gives the cost back. Any other outcome leaves it.
 func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
@@ -119,8 +119,8 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	defer q.mu.Unlock()
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
-	if wait := q.refuse(c, class); wait > 0 {
-		return spillway.Ticket{}, refusal(class, wait)
+	if by, wait := q.refuse(c, class); wait > 0 {
+		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait)
 	}
 	c.admit(q.at, class, q.cfg.Cost)
 	if all := q.bound(c); all != nil {
@@ -139,27 +139,28 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	defer q.mu.Unlock()
 	q.see(now)
 	c, _ := q.leased(q.place(call.Customer))
-	wait := q.refuse(c, class)
+	by, wait := q.refuse(c, class)
 	if wait == 0 {
 		return nil
 	}
-	return refusal(class, wait)
+	return by.rejection(q.at, q.burst, class, wait)
 }
 
-// refuse returns how long calls of a class will be rejected: by the customer's bucket, or by that
-// of all unlisted customers. It counts a rejection, and nothing else.
-func (q *Quota) refuse(c *customer, class int) (wait time.Duration) {
+// refuse returns how long calls of a class will be rejected, and by whose bucket: the customer's,
+// or that of all unlisted customers. It counts a rejection, and nothing else.
+func (q *Quota) refuse(c *customer, class int) (by *customer, wait time.Duration) {
 	if wait = c.refuse(q.at, q.burst, class); wait > 0 {
-		c.reject(class, q.cfg.Cost)
-		return wait
+		c.reject(q.at, class, q.cfg.Cost)
+		return c, wait
 	}
 	if all := q.bound(c); all != nil {
 		if wait = all.refuse(q.at, q.burst, class); wait > 0 {
-			all.reject(class, q.cfg.Cost)
-			c.reject(class, q.cfg.Cost)
+			all.reject(q.at, class, q.cfg.Cost)
+			c.reject(q.at, class, q.cfg.Cost)
+			return all, wait
 		}
 	}
-	return wait
+	return c, 0
 }
 
 // see takes note of the time. A time that steps back is the latest one seen.
@@ -273,34 +274,6 @@ func (q *Quota) Stats(now time.Time) []CustomerStats {
 		})
 	}
 	return all
-}
-
-// refusals holds a refusal for each criticality and each hint: 1 ms, 2 ms, 4 ms,
-// up to more than maxDebt.
-var refusals = makeRefusals()
-
-func makeRefusals() (all [spillway.Criticalities][37]spillway.RejectedError) {
-	for class := range all {
-		for i := range all[class] {
-			c := spillway.Criticality(class) + spillway.Sheddable
-			all[class][i] = spillway.RejectedError{
-				Policy:      "quota",
-				Reason:      spillway.ReasonQuota,
-				Criticality: c,
-				Level:       (time.Millisecond << i).Seconds(),
-				Unit:        "s beyond the quota",
-				Advice:      "the customer has used up its quota for " + c.String() + " calls; send fewer of them, or raise the quota",
-				RetryAfter:  time.Millisecond << i,
-			}
-		}
-	}
-	return all
-}
-
-// refusal returns the refusal with the least hint that is not below wait.
-func refusal(class int, wait time.Duration) error {
-	hints := &refusals[class]
-	return &hints[min(bits.Len64(uint64((wait-1)/time.Millisecond)), len(hints)-1)]
 }
 
 var _ spillway.Gate = (*Quota)(nil)

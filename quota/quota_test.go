@@ -179,7 +179,7 @@ func TestRefusal(t *testing.T) {
 		}
 	}
 	_, err := q.Admit(t0, callOf("c", sheddable))
-	const text = "spillway: rejected locally by quota at 1.024 s beyond the quota, for about 1.024s more: the customer has used up its quota for SHEDDABLE calls"
+	const text = "spillway: rejected locally by quota at 404 of 100 per second, for about 1.024s more: the customer has used up its quota for SHEDDABLE calls"
 	if !strings.HasPrefix(err.Error(), text) {
 		t.Errorf("%q does not begin with %q", err, text)
 	}
@@ -188,9 +188,8 @@ func TestRefusal(t *testing.T) {
 // The hint is never too early, nor more than twice the wait.
 func TestHint(t *testing.T) {
 	for wait := time.Duration(1); wait <= 2*maxDebt; wait = wait*17/16 + 1 {
-		r, _ := errors.AsType[*spillway.RejectedError](refusal(critical, wait))
-		if r.RetryAfter < wait || r.RetryAfter > max(ms, 2*wait) {
-			t.Fatalf("a wait of %v: RetryAfter %v", wait, r.RetryAfter)
+		if hint := hintOf(wait); hint < wait || hint > max(ms, 2*wait) {
+			t.Fatalf("a wait of %v: the hint is %v", wait, hint)
 		}
 	}
 }

@@ -2,7 +2,9 @@ package quota
 
 import (
 	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -38,5 +40,120 @@ func TestRefuse(t *testing.T) {
 	}
 	if err := q.Reject(t0, callOf("b", critical)); err != nil {
 		t.Errorf("another customer: %v", err)
+	}
+}
+
+// TestPace: a rejection says what the customer asks for per second, and what it may use: after a
+// burst, during constant demand, and when the demand has changed.
+func TestPace(t *testing.T) {
+	for name, row := range map[string]struct {
+		class    int
+		rate     float64
+		calls    func(send func(at time.Duration, n int))
+		from, to float64 // level of the last rejection
+	}{
+		"nine at once at 10 per second": {critical, 10, func(send func(time.Duration, int)) { send(0, 9) }, 12, 12},
+		"50 per second at 10": {critical, 10, func(send func(time.Duration, int)) {
+			for i := range 300 {
+				send(time.Duration(i)*20*ms, 1)
+			}
+		}, 45, 55},
+		"3 per second at 1": {critical, 1, func(send func(time.Duration, int)) {
+			for i := range 60 {
+				send(time.Duration(i)*333*ms, 1)
+			}
+		}, 2.7, 3.3},
+		"20 per second after 200": {criticalPlus, 10, func(send func(time.Duration, int)) {
+			for i := range 2000 {
+				send(time.Duration(i)*5*ms, 1)
+			}
+			for i := range 600 {
+				send(10*time.Second+time.Duration(i)*50*ms, 1)
+			}
+		}, 18, 32},
+		"once more than the quota after a pause": {critical, 10, func(send func(time.Duration, int)) {
+			send(0, 1000)
+			send(time.Minute, 9)
+		}, 12, 12},
+	} {
+		q := must(t, Config{Allocator: fixed{Rate: row.rate}})
+		var last *spillway.RejectedError
+		row.calls(func(at time.Duration, n int) {
+			for range n {
+				if _, err := q.Admit(t0.Add(at), callOf("a", row.class)); err != nil {
+					last, _ = errors.AsType[*spillway.RejectedError](err)
+				}
+			}
+		})
+		if last == nil || last.Level < row.from || last.Level > row.to || last.Limit != row.rate || last.Unit != "per second" {
+			t.Errorf("%s: %+v, want a level of %v to %v", name, last, row.from, row.to)
+		}
+	}
+}
+
+// TestFirstBurst: what an idle customer may send at once, as docs/quota-fleet.md says.
+func TestFirstBurst(t *testing.T) {
+	for rate, row := range map[float64][spillway.Criticalities]int{
+		1: {1, 1, 1, 1}, 2: {1, 1, 2, 2}, 10: {3, 5, 8, 10}, 100: {25, 50, 75, 100},
+	} {
+		for class, want := range row {
+			q, n := must(t, Config{Allocator: fixed{Rate: rate}}), 0
+			for admit(q, 0, "a", class) {
+				n++
+			}
+			if n != want {
+				t.Errorf("%v per second, class %d: %d at once, want %d", rate, class, n, want)
+			}
+		}
+	}
+	for n := 1; n < 50; n++ { // a larger burst, as the document says
+		q := must(t, Config{Allocator: fixed{Rate: 5}, BurstSeconds: 4.0 / 3 * float64(n) / 5})
+		for i := range n {
+			if !admit(q, 0, "a", critical) {
+				t.Fatalf("call %d of %d at once is rejected", i+1, n)
+			}
+		}
+	}
+}
+
+// TestPaceAboveRate: who is rejected for the use of its bucket has asked for more than its rate.
+func TestPaceAboveRate(t *testing.T) {
+	for class := range spillway.Criticalities {
+		for n := 1; n < 200; n += 7 {
+			q := must(t, Config{Allocator: fixed{Rate: float64(n)}})
+			for i := range 3 * n {
+				_, err := q.Admit(t0.Add(time.Duration(i)*time.Second/time.Duration(2*n)), callOf("a", class))
+				if e, ok := errors.AsType[*spillway.RejectedError](err); ok && e.Level < e.Limit {
+					t.Fatalf("class %d, %d per second, call %d: %v", class, n, i, e)
+				}
+			}
+		}
+	}
+}
+
+// TestPartOfARate: a rejection in one of several tasks does not take its part for the whole limit.
+func TestPartOfARate(t *testing.T) {
+	q := must(t, Config{Allocator: &recorder{grant: Grant{Rate: 2, Part: true}}})
+	var err error
+	for err == nil {
+		_, err = q.Admit(t0, callOf("a", critical))
+	}
+	if !strings.Contains(err.Error(), " of 2 per second in this task") {
+		t.Error(err)
+	}
+}
+
+// TestRejectionsAreShared: many rejections of one customer are a few errors, so that a flood of calls
+// makes no garbage.
+func TestRejectionsAreShared(t *testing.T) {
+	q := must(t, Config{Allocator: fixed{Rate: 10}})
+	different := make(map[error]bool)
+	for i := range 100_000 { // in 10 s
+		if _, err := q.Admit(t0.Add(time.Duration(i)*100*time.Microsecond), callOf("a", i%4)); err != nil {
+			different[err] = true
+		}
+	}
+	if len(different) > 10*4*14 {
+		t.Errorf("%d errors for 100000 calls in 10 s", len(different))
 	}
 }

@@ -207,7 +207,7 @@ func (f *Fleet) lease(now time.Time, e *entry, d quota.Demand) quota.Grant {
 		default:
 		}
 	}
-	return quota.Grant{Rate: rate, LeastClass: least, LeastDepth: f.cfg.LeastDepth, Until: now.Add(f.cfg.lease)}
+	return quota.Grant{Rate: rate, LeastClass: least, LeastDepth: f.cfg.LeastDepth, Part: true, Until: now.Add(f.cfg.lease)}
 }
 
 // demand returns what this task needs for a customer: what it reports, or what came since the last

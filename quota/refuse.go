@@ -1,0 +1,109 @@
+package quota
+
+import (
+	"math/bits"
+	"strconv"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// A pace measures the cost per second that a customer asks for, rejected calls included. It
+// begins when the bucket is full. As long as it is not, what was asked for long ago counts less.
+type pace struct {
+	since time.Duration
+	asked float64
+}
+
+// paceWindow is how far back a pace looks: once it is older, it keeps half of what it has.
+const paceWindow = 10 * time.Second
+
+// ask adds a cost to the pace. It must be called before the cost is charged.
+func (c *customer) ask(at time.Duration, cost float64) {
+	p := &c.pace
+	switch age := at - p.since; {
+	case c.buckets[len(c.buckets)-1].full <= at:
+		p.since, p.asked = at, 0
+	case age > paceWindow:
+		p.since, p.asked = at-age/2, p.asked/2
+	}
+	p.asked = max(0, p.asked+cost)
+}
+
+// rate returns the pace at a time. Least is the shortest time that it is an average of: that in
+// which the rate pays for what a full bucket allows.
+func (p *pace) rate(at, least time.Duration) float64 {
+	return p.asked / max(at-p.since, least).Seconds()
+}
+
+// refusals are the rejections of one class of a customer, one for each hint. They are made anew
+// when what they say has changed.
+type refusals struct {
+	until        time.Duration
+	level, limit float64
+	all          []*spillway.RejectedError
+}
+
+// refreshed is how long a rejection says the same.
+const refreshed = time.Second
+
+// rejection returns the rejection of a class for wait, with the pace of the customer and its rate,
+// and the least hint that is not below wait.
+func (c *customer) rejection(at, burst time.Duration, class int, wait time.Duration) error {
+	if c.refusals == nil {
+		c.refusals = new([spillway.Criticalities]refusals)
+	}
+	r := &c.refusals[class]
+	level := c.pace.rate(at, threshold(max(burst, c.deep), class, spillway.Criticalities-1))
+	if at >= r.until || c.rate != r.limit || level > 2*r.level || level < r.level/2 {
+		*r = refusals{until: at + refreshed, level: level, limit: c.rate}
+	}
+	hint := hintOf(wait)
+	for _, e := range r.all {
+		if e.RetryAfter == hint {
+			return e
+		}
+	}
+	e := newRejection(class, r.level, r.limit, hint, c.part)
+	r.all = append(r.all, e)
+	return e
+}
+
+// hintOf returns the least hint that is not below wait: 1 ms, 2 ms, 4 ms, up to more than maxDebt.
+func hintOf(wait time.Duration) time.Duration {
+	return time.Millisecond << min(bits.Len64(uint64((wait-1)/time.Millisecond)), mostHint)
+}
+
+const mostHint = 36
+
+func newRejection(class int, level, limit float64, hint time.Duration, part bool) *spillway.RejectedError {
+	name, unit := (spillway.Criticality(class) + spillway.Sheddable).String(), "per second"
+	if part {
+		unit = "per second in this task"
+	}
+	return &spillway.RejectedError{
+		Policy:      "quota",
+		Reason:      spillway.ReasonQuota,
+		Criticality: spillway.Criticality(class) + spillway.Sheddable,
+		Level:       threeDigits(level),
+		Limit:       limit,
+		Unit:        unit,
+		Advice:      "the customer has used up its quota for " + name + " calls; send fewer of them, or raise the quota",
+		RetryAfter:  hint,
+	}
+}
+
+// threeDigits returns v with three significant digits, so that its text is short. It rounds up where
+// it would round down: who asks for a little more than the limit does not seem to be below it.
+func threeDigits(v float64) float64 {
+	const dust = 1e-9
+	if rounded := digits(v); rounded >= v*(1-dust) {
+		return rounded
+	}
+	return digits(v * 1.005)
+}
+
+func digits(v float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // it is a number
+	return rounded
+}
