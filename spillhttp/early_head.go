@@ -49,17 +49,17 @@ func newHead() *head {
 }
 
 // A headContext is the context of the events of a request that is rejected early. The observer
-// finds the head of the request in it, if the Handler has read it.
+// finds the head of the request in it, if the Handler has read it, and may give the answer an id.
 type headContext struct {
 	context.Context //nolint:containedctx // it is the background
 
-	request *http.Request
+	head claims.Head
 }
 
 // Value implements [context.Context].
 func (c *headContext) Value(key any) any {
-	if key == (claims.HeadKey{}) && c.request != nil {
-		return c.request
+	if key == (claims.HeadKey{}) && c.head.Request != nil {
+		return &c.head
 	}
 	return nil
 }
@@ -221,6 +221,9 @@ func (x *head) refusal(why *ingress.Rejection, text *wording, method []byte) []b
 	}
 	if why.AcceptRatio != "" {
 		b = append(append(append(b, headerAcceptRatio+": "...), why.AcceptRatio...), crlf...)
+	}
+	if id := x.context.head.ID; id != "" {
+		b = append(append(append(b, headerRequestID+": "...), id...), crlf...)
 	}
 	b = append(b, crlf...)
 	if string(method) != http.MethodHead {

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -231,7 +232,7 @@ func (c *conn) refuse(b []byte, x *head) (refused bool, err error) {
 func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	h := c.handler
 	trust := h.ingress.Trust()
-	x.context.request = nil
+	x.context.head = claims.Head{}
 	var identity string
 	if path, ok := x.glance(b); h.plain && ok {
 		if h.isHealth(path, &trust) {
@@ -242,7 +243,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 		if !x.read(b, c.peer) || h.unseen(r) {
 			return false
 		}
-		x.context.request = r
+		x.context.head.Request = r
 		if x.repeats {
 			h.judge(now, r, a)
 			return true

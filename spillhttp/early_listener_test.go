@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // TestEarlyRefusal: which requests net/http does not even see, and that the client
@@ -299,6 +300,28 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestEarlyRefusalHasTheID: an observer may give the answer an id. The next request does not have it, and neither has one
+// that is not read as a whole.
+func TestEarlyRefusalHasTheID(t *testing.T) {
+	const get = "GET /%s HTTP/1.1\r\nHost: x\r\n\r\n"
+	synctest.Test(t, func(t *testing.T) {
+		config := swamped
+		config.Observer = spillway.ObserverFunc(func(e spillway.Event) {
+			if h, ok := e.Context.Value(claims.HeadKey{}).(*claims.Head); ok && h.Request.URL.Path != "/none" {
+				h.ID = "id-" + h.Request.URL.Path[1:]
+			}
+		})
+		h := mustHandler(t, echo, config, HandlerConfig{Classify: func(*http.Request) spillway.Call { return spillway.Call{} }})
+		h.looks.Store(lookOn)
+		got, seen := play(t, newSender(fmt.Sprintf(get, "a"), fmt.Sprintf(get, "b"), fmt.Sprintf(get, "none"), fmt.Sprintf(get, "b")), h, true)
+		a, b := strings.Count(got, "\r\nX-Request-Id: id-a\r\n"), strings.Count(got, "\r\nX-Request-Id: id-b\r\n")
+		if seen != 0 || a != 1 || b != 2 || strings.Count(got, "X-Request-Id") != 3 || strings.Count(got, "HTTP/1.1 503") != 4 {
+			t.Errorf("net/http saw %d requests; answers\n%s", seen, got)
+		}
+		nothingLeft(t, h)
+	})
 }
 
 func BenchmarkEarlyRefusal(b *testing.B) {

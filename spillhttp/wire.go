@@ -35,6 +35,7 @@ const (
 	headerNack         = "Finagle-Http-Nack"
 	headerFinalNack    = "Finagle-Http-Nonretryable-Nack"
 	headerRateLimit    = "Ratelimit" // draft-ietf-httpapi-ratelimit-headers
+	headerRequestID    = "X-Request-Id"
 
 	// of an answer of gRPC
 	headerGRPCStatus   = "Grpc-Status"

@@ -27,6 +27,14 @@ func Identify(h http.Header, trusted bool) []string {
 	return id
 }
 
+// IDOf returns the id that Identify gives a request, and leaves its header as it is.
+func IDOf(h http.Header, trusted bool) string {
+	if came := h[RequestID]; trusted && len(came) > 0 && word(came[0]) {
+		return came[0]
+	}
+	return newID()
+}
+
 func word(id string) bool {
 	for i := range len(id) {
 		if id[i] <= ' ' || id[i] > '~' {
