@@ -205,6 +205,7 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	if n, ok := m.Get("max_request_headers_kb").Count(); ok && n > 0 && n <= 1<<14 {
 		e.setListener(l, m.Get("max_request_headers_kb"), "max_header_bytes", "", func(l *config.Listener) { l.MaxHeaderBytes = n << 10 })
 	}
+	e.requestIDs(l, m)
 	m.Get("access_log").LeaveAs(Detail, "the log has its own form", "log")
 	m.Get("upgrade_configs").Each(func(u document.Part) {
 		if kind := u.Get("upgrade_type"); strings.EqualFold(kind.Text(), "websocket") {
@@ -227,6 +228,13 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 	})
 }
 
+// requestIDs imports who gives requests their ids.
+func (e *envoyImport) requestIDs(l *config.Listener, m document.Part) {
+	if keep := m.Get("preserve_external_request_id"); keep.Text() == "true" {
+		e.setListener(l, keep, "preserve_external_request_id", "", func(l *config.Listener) { l.PreserveRequestID = true })
+	}
+}
+
 // fixed reports options that the proxy has one value of.
 func fixed(m document.Part) {
 	const path = "paths are always normalized before routes are matched"
@@ -242,6 +250,9 @@ func fixed(m document.Part) {
 		{"merge_slashes", []string{"true"}, path},
 		{"path_with_escaped_slashes_action", []string{"KEEP_UNCHANGED", "IMPLEMENTATION_SPECIFIC_DEFAULT"}, ""},
 		{"forward_client_cert_details", []string{"FORWARD_ONLY", "ALWAYS_FORWARD_ONLY"}, ""},
+		{"preserve_external_request_id", []string{"false"}, ""},
+		{"generate_request_id", []string{"true"}, "each request has an id"},
+		{"always_set_request_id_in_response", []string{"true"}, "the client always gets the id"},
 		{"strip_any_host_port", []string{"true"}, "routes match the host without its port"},
 		{"strip_matching_host_port", []string{"true", "false"}, ""},
 	} {

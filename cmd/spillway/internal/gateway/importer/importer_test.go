@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -407,5 +408,43 @@ func TestNoSecretIsShown(t *testing.T) {
 				t.Errorf("the secret was not seen: %s", shown)
 			}
 		})
+	}
+}
+
+// TestRequestIDs: what Envoy says of the ids of requests is imported, or is what the proxy always does.
+func TestRequestIDs(t *testing.T) {
+	for option, row := range map[string]struct{ keeps, noted bool }{
+		"":                                         {},
+		"preserve_external_request_id: true":       {keeps: true},
+		"preserve_external_request_id: false":      {},
+		"generate_request_id: true":                {},
+		"generate_request_id: false":               {noted: true},
+		"always_set_request_id_in_response: true":  {},
+		"always_set_request_id_in_response: false": {noted: true},
+		"preserveExternalRequestId: true":          {keeps: true},
+	} {
+		text := `
+static_resources:
+  listeners:
+  - address: {socket_address: {address: 127.0.0.1, port_value: 10000}}
+    filter_chains:
+    - filters:
+      - typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+          ` + option + `
+          route_config: {virtual_hosts: [{domains: ["*"], routes: [{match: {prefix: /}, route: {cluster: web}}]}]}
+  clusters:
+  - {name: web, load_assignment: {endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 8080}}}}]}]}}
+`
+		r, err := Envoy([]Document{{"envoy.yaml", []byte(text)}}, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", option, err)
+		}
+		name, _, _ := strings.Cut(option, ":")
+		noted := slices.ContainsFunc(r.Notes, func(n document.Note) bool { return strings.HasSuffix(n.Path, name) })
+		carried := slices.ContainsFunc(r.Carried, func(c document.Carried) bool { return strings.HasSuffix(c.Path, name) })
+		if r.Config.Listeners[0].PreserveRequestID != row.keeps || option != "" && (noted != row.noted || !carried) {
+			t.Errorf("%s: kept %v, noted %v, carried %v", option, r.Config.Listeners[0].PreserveRequestID, noted, carried)
+		}
 	}
 }
