@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
@@ -209,6 +210,7 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 		return l
 	}
 	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
+	l.Keys = limits.Keys(g.Cluster, &g.Concurrency)
 	l.Limit, l.Bound = finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
 	l.Baseline = time.Duration(finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
 	for class := range l.RejectedRatio {

@@ -11,6 +11,7 @@ const (
 	NoticeLog       = "log_lost" // lines of a log cannot be written
 	NoticeClock     = "clock_step"
 	NoticeLimit     = "limit_unusual" // a limit has left its usual range
+	NoticeSlow      = "requests_slow" // requests of a route take much longer than usual
 
 	NoticeQuotaAway     = "quota_away"     // the servers of a shared quota
 	NoticeQuotaLeader   = "quota_leader"   // a shared quota has none
@@ -19,6 +20,6 @@ const (
 
 // Notices are all kinds of notices.
 var Notices = []string{
-	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit,
+	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit, NoticeSlow,
 	NoticeQuotaAway, NoticeQuotaLeader, NoticeQuotaConflict,
 }

@@ -5,6 +5,7 @@ package accounts
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/seed90641741/spillway"
 )
@@ -83,6 +84,10 @@ type End struct {
 	Criticality spillway.Criticality
 	Retried     bool    // more than one attempt was made
 	At          *Counts // of the place of the request, of the same Book; nil: it has none
+
+	// Waited is the time that a request waited here, and Sent that from then to the head of its answer.
+	// Both are zero for a request whose latency does not count.
+	Waited, Sent time.Duration
 }
 
 // A Book has the accounts of a proxy. The zero Book is ready for use. It is safe for concurrent

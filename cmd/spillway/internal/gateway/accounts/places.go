@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 )
 
 // A Place is the listener that a request came to, and the cluster and the route that it matched.
@@ -24,6 +26,7 @@ type Counts struct {
 	place    Place
 	ended    [Count]atomic.Uint64
 	rejected [Reasons]atomic.Uint64
+	latency  slow.Counts // of those that were served
 }
 
 // places are the counts of each place.
@@ -71,10 +74,13 @@ func (b *places) known(p Place) *Counts {
 // end counts the end of a request.
 func (b *places) end(e *End) {
 	c := cmp.Or(e.At, &b.unplaced)
-	c.ended[e.Account].Add(1)
+	if e.Account == Served && e.Sent > 0 {
+		c.latency.Add(e.Waited, e.Sent)
+	}
 	if e.Account == Rejected {
 		c.rejected[e.Reason].Add(1)
 	}
+	c.ended[e.Account].Add(1)
 }
 
 // A PlaceTotal has the accounts of a place at one time.
@@ -83,6 +89,7 @@ type PlaceTotal struct {
 
 	Ended    [Count]uint64
 	Rejected [Reasons]uint64 // of Ended[Rejected], by reason
+	Latency  slow.Totals     // of Ended[Served]
 }
 
 // Places returns the accounts of each place, in a fixed order.
@@ -115,6 +122,7 @@ func (c *Counts) read() (t PlaceTotal) {
 	for a := range c.ended {
 		t.Ended[a] = c.ended[a].Load()
 	}
+	t.Latency = c.latency.Read() // whatever has ended is in it
 	for reason := range c.rejected {
 		t.Rejected[reason] = c.rejected[reason].Load()
 	}

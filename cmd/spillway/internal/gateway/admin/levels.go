@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 )
 
@@ -132,6 +133,8 @@ type Gate struct {
 	RejectedRatio [spillway.Criticalities]float64 `json:"rejected_ratio"` // recent share, by class
 	RetryShare    float64                         `json:"retry_share"`    // of what comes in
 	DontRetry     bool                            `json:"dont_retry"`     // rejections say so
+
+	Keys []limits.Key `json:"keys,omitempty"` // those with a limit, the busiest first
 }
 
 // gateKey identifies a gate by its listener and cluster.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -37,6 +38,7 @@ const (
 	// starvedShare is the share of time without a processor from which the figures describe
 	// this host more than the upstream.
 	starvedShare = 0.2
+	mostSlow     = 3 // routes with a notice
 )
 
 // axis returns t on the time axis of the rows: the clock at the start plus the time since
@@ -81,6 +83,15 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 		if n, ok := endpointsDown(&st.Clusters[i]); ok {
 			all = append(all, n)
 		}
+	}
+	for i := range st.Totals.Details.Places {
+		p := &st.Totals.Details.Places[i]
+		s.slow.See(now, slow.Route(p.Place), &p.Latency)
+	}
+	found := s.slow.Found()
+	for _, x := range found[:min(mostSlow, len(found))] {
+		headline, text := x.Notice()
+		all = append(all, Notice{telemetry.NoticeSlow, x.Subject(), headline, text})
 	}
 	all = append(all, l.Notices...)
 	all = append(all, quotaNotices(&s.ago(meanTicks).levels, l)...)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -59,6 +60,46 @@ func TestNotices(t *testing.T) {
 	s.second()
 	if v := s.sampler.state.Load().Verdict; v.Headline != "This process lacks processor time." || !strings.Contains(v.Text, "50 %") {
 		t.Errorf("%+v", v)
+	}
+}
+
+// TestSlowRequests: requests without a deadline that take much longer than usual are no longer well, and the page
+// names the route, both latencies, where the requests wait, and what to do.
+func TestSlowRequests(t *testing.T) {
+	s := newScene(spillway.ModeObserve)
+	book := s.sampler.collector.Accounts()
+	at := book.At(accounts.Place{Listener: "main", Cluster: "web", Route: "/report"})
+	seconds := func(n int, waited, sent time.Duration) *State {
+		for range n {
+			s.now = s.now.Add(time.Second)
+			for range 20 {
+				book.Begin()
+				book.End(accounts.End{Account: accounts.Served, Criticality: spillway.Critical, At: at, Waited: waited, Sent: sent})
+			}
+			s.sampler.tick(s.now)
+		}
+		return s.sampler.state.Load()
+	}
+	if st := seconds(60, time.Millisecond, 20*time.Millisecond); st.Verdict.Headline != "All is well." {
+		t.Fatalf("%+v", st.Verdict)
+	}
+	for _, row := range []struct {
+		waited, sent time.Duration
+		says         string
+	}{{time.Millisecond, 10 * time.Second, "for the upstream"}, {10 * time.Second, 20 * time.Millisecond, "here, before they are sent"}} {
+		st := seconds(15, row.waited, row.sent)
+		if v := st.Verdict; v.Level != "warn" || !strings.HasPrefix(v.Headline, "Requests are slow: route /report of web takes 1") || !strings.Contains(v.Text, row.says) {
+			t.Errorf("%+v", v)
+		}
+		if len(st.Notices) != 1 || st.Notices[0].Kind != telemetry.NoticeSlow || st.Notices[0].Subject != "main /report of web" {
+			t.Errorf("%+v", st.Notices)
+		}
+		if all := conditionsOf(st); len(all) != 1 || !strings.HasSuffix(all[0].Link, "#requests-are-slow") {
+			t.Errorf("the log of incidents gets %+v", all)
+		}
+	}
+	if st := seconds(30, time.Millisecond, 20*time.Millisecond); st.Verdict.Headline != "All is well." {
+		t.Errorf("%+v", st.Verdict)
 	}
 }
 

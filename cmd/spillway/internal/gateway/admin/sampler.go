@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/incidents"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 )
 
 const (
@@ -38,6 +39,7 @@ type sampler struct {
 	wall      func(time.Time) time.Time
 	pulse     pulse.Pulse
 	incidents *incidents.Log
+	slow      *slow.Watch
 	samples   []*sample // of the last minute, the oldest first; used by tick alone, as steps
 	steps     []Change  // of the clock
 
@@ -50,7 +52,7 @@ type sampler struct {
 func newSampler(c *Config, now time.Time) *sampler {
 	s := &sampler{
 		collector: c.Collector, decided: cmp.Or(c.Decisions, decisions.New(nil)), proxy: c.Proxy, version: c.Version,
-		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler))),
+		started: now, streams: make(map[chan []byte]string), incidents: incidents.New(cmp.Or(c.Logger, slog.New(slog.DiscardHandler))), slow: slow.New(),
 	}
 	s.wall = func(t time.Time) time.Time { return t.Round(0) }
 	s.samples = []*sample{{at: now, wall: now.Round(0), totals: c.Collector.Read(), levels: c.Proxy.Levels(now)}}

@@ -22,11 +22,14 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 }
 
 func writeLimits(w io.Writer, st *State) {
-	textpage.Row(w, "LISTENER", "CLUSTER", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
+	textpage.Row(w, "LISTENER", "CLUSTER", "KEY", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for i := range st.Gates {
 		g := &st.Gates[i]
-		textpage.Row(w, g.Listener, g.Cluster, g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
+		textpage.Row(w, g.Listener, g.Cluster, "all", g.InFlight, g.Peak, orDash(g.Limit), g.Bound, g.Baseline.Round(time.Microsecond), human.Percent(g.Busy),
 			shares(g.RejectedRatio))
+		for _, k := range g.Keys {
+			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, orDash(k.Limit), k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
+		}
 	}
 	fmt.Fprintln(w)
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
@@ -120,21 +123,6 @@ func shares(c [spillway.Criticalities]float64) string {
 	return b.String()
 }
 
-// tame shortens and quotes text that a client may have chosen, so that it stays in its cell.
-func tame(text string) string {
-	const most = 200
-	if len(text) > most {
-		text = text[:most] + "…"
-	}
-	if text == "" {
-		return unknown
-	}
-	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
-		return quoted
-	}
-	return text
-}
-
 func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	override := s.sampler.state.Load().Override
 	textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) {
@@ -147,7 +135,7 @@ func (s *Server) serveConfig(w http.ResponseWriter, _ *http.Request) {
 			case x.Given:
 				origin = "given"
 			}
-			textpage.Row(w, x.Field, tame(x.Value), origin)
+			textpage.Row(w, x.Field, textpage.Tame(x.Value), origin)
 		}
 	}))
 }

@@ -281,6 +281,8 @@ func rejectedWords(f *Figures) string {
 func would(s *State) string {
 	f := &s.Mean
 	switch {
+	case s.Mode == spillway.ModeObserve && f.matters(f.gone(), lostShare):
+		return "Where clients give up, gates that observe report fewer rejections than enforce would make."
 	case f.Would.sum() == 0:
 		return ""
 	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:

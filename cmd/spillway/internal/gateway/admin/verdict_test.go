@@ -88,6 +88,10 @@ func TestVerdict(t *testing.T) {
 			state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 60, GoneWaiting: 33, Ended: Classes{100}}}, level: "bad",
 			headline: "Clients give up before they are answered.", says: []string{"93/s given up by clients"},
 		},
+		"given up where gates observe": {
+			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 100, Goodput: 7, GoneSent: 93, Ended: Classes{100}}}, level: "bad",
+			headline: "Clients give up before they are answered.", says: []string{"gates that observe report fewer rejections than enforce would make"},
+		},
 		"a few give up beside what a limit rejects": {
 			state: State{
 				Mean:    Figures{Seconds: 10, Offered: 100, Goodput: 27, GoneWaiting: 6, Rejected: Classes{67}, Ended: Classes{73, 0, 27}},

@@ -186,25 +186,26 @@ type Retry struct {
 // A Route has the cluster and the criticality of the requests that match all its
 // conditions.
 type Route struct {
-	Listeners   []string          `yaml:"listeners" jsonschema_description:"Names; without any, all."`
-	Host        string            `yaml:"host" jsonschema_description:"Without a port; *.example.com is all below example.com."`
-	Path        string            `yaml:"path" jsonschema_description:"How the path begins: /api/ is all below it. For gRPC, /package.Service/ is one service."`
-	Prefix      bool              `yaml:"prefix" jsonschema_description:"An exempt route matches all paths that begin with its path."`
-	Exact       bool              `yaml:"exact" jsonschema_description:"The path must be all of the request's, and not only how it begins."`
-	Methods     []string          `yaml:"methods" jsonschema_description:"Without any, all."`
-	Headers     map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
-	Cluster     string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
-	Key         string            `yaml:"key" jsonschema_description:"Name of the limit on requests in flight: routes of a cluster with the same key share one, such as those that wait for one pool of the service. By default each route has its own."`
-	Criticality Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
-	Customer    Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
-	Cost        float64           `yaml:"cost" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
-	Timeout     time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
-	BodyTimeout time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
-	MinRate     int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`
-	MaxBodyTime time.Duration     `yaml:"max_body_time" jsonschema_description:"Instead of that of the listener; 0 is that one."`
-	StreamIdle  time.Duration     `yaml:"stream_idle_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
-	Upgrades    []string          `yaml:"upgrades" jsonschema_description:"Protocols that a connection of HTTP/1.1 may be upgraded to; the default is websocket alone. Other upgrades are ignored, as RFC 9110 allows: the request goes on without."`
-	Exempt      bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. The path must be given, and be all of the request's, unless prefix is true. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
+	Listeners     []string          `yaml:"listeners" jsonschema_description:"Names; without any, all."`
+	Host          string            `yaml:"host" jsonschema_description:"Without a port; *.example.com is all below example.com."`
+	Path          string            `yaml:"path" jsonschema_description:"How the path begins: /api/ is all below it. For gRPC, /package.Service/ is one service."`
+	Prefix        bool              `yaml:"prefix" jsonschema_description:"An exempt route matches all paths that begin with its path."`
+	Exact         bool              `yaml:"exact" jsonschema_description:"The path must be all of the request's, and not only how it begins."`
+	Methods       []string          `yaml:"methods" jsonschema_description:"Without any, all."`
+	Headers       map[string]string `yaml:"headers" secret:"true" jsonschema_description:"Their values; * is any."`
+	Cluster       string            `yaml:"cluster" jsonschema_description:"Where the requests go; may be left out if there is only one."`
+	Key           string            `yaml:"key" jsonschema_description:"Name of the limit on requests in flight: routes of a cluster with the same key share one, such as those that wait for one pool of the service. By default each route has its own."`
+	Criticality   Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
+	Customer      Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
+	Cost          float64           `yaml:"cost" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
+	Timeout       time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
+	BodyTimeout   time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	MinRate       int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	MaxBodyTime   time.Duration     `yaml:"max_body_time" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	StreamIdle    time.Duration     `yaml:"stream_idle_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
+	Upgrades      []string          `yaml:"upgrades" jsonschema_description:"Protocols that a connection of HTTP/1.1 may be upgraded to; the default is websocket alone. Other upgrades are ignored, as RFC 9110 allows: the request goes on without."`
+	LatencyVaries bool              `yaml:"latency_varies" jsonschema_description:"The requests wait for an event, as long polls do, so that their latency says nothing: they are never reported as slow."`
+	Exempt        bool              `yaml:"exempt" jsonschema_description:"The requests pass all gates of the server's side: for health checks. The path must be given, and be all of the request's, unless prefix is true. At an internal boundary /healthz, /livez, /readyz, /metrics and the health service of gRPC always do."`
 }
 
 // Customer is how the customer of a request is identified.

@@ -3,6 +3,7 @@ package decisions
 import (
 	"errors"
 	"math"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 // A Decision is one rejection of a request. In the mode observe the request was let through.
@@ -48,6 +50,9 @@ type Source interface {
 	Describe(d *Decision)
 	// Caller returns the name in the certificate of the client, or its address.
 	Caller() string
+	// Place returns the limit key and the customer of the request, empty where they are not known. The
+	// calls of policies that are asked after the gate name the cluster only.
+	Place() (limitKey, customer string)
 }
 
 // SourceKey is the key of the [Source] in a context.
@@ -161,6 +166,30 @@ func PathPrefix(path string) string {
 		}
 	}
 	return Clean(path)
+}
+
+// OfRequest sets what a request to a listener itself tells.
+func (d *Decision) OfRequest(r *http.Request, listener string) {
+	d.Listener, d.Path, d.Caller = listener, PathPrefix(r.URL.Path), CallerOf(r)
+	d.RequestID, d.TraceID = RequestID(r.Header), TraceID(r.Header)
+}
+
+// CallerOf returns the name in the certificate of a client, or else its network.
+func CallerOf(r *http.Request) string {
+	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
+		if name := claims.Identity(r.TLS.VerifiedChains[0][0]); name != "" {
+			return Clean(name)
+		}
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	a, err := netip.ParseAddr(host)
+	if err != nil {
+		return ""
+	}
+	return Network(a)
 }
 
 // RequestID returns the request id that a request has, empty if none.

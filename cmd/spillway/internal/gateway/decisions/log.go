@@ -92,6 +92,8 @@ func (l *Log) Observe(e spillway.Event) {
 	caller := ""
 	if s := sourceOf(&e); s != nil {
 		caller = s.Caller()
+		limitKey, customer := s.Place()
+		e.Call.Key, e.Call.Customer = cmp.Or(limitKey, e.Call.Key), cmp.Or(e.Call.Customer, customer)
 	}
 	l.count(e.Time, reason, &e.Call, e.Mode, caller)
 	r := l.ring(reason, e.Call.Criticality)

@@ -29,6 +29,15 @@ type described struct {
 	path, id, trace, caller string
 }
 
+// Place implements [Source].
+func (described) Place() (limitKey, customer string) { return "", "" }
+
+// a placed request is a Source that knows the route and the customer.
+type placed struct{ described }
+
+// Place implements [Source].
+func (placed) Place() (limitKey, customer string) { return "web: /report", "of the request" }
+
 func (s described) Describe(d *Decision) {
 	d.Listener, d.Path, d.RequestID, d.TraceID, d.Caller = "main", PathPrefix(s.path), Clean(s.id), s.trace, s.caller
 }
@@ -46,6 +55,25 @@ func rejection(at time.Duration, reason spillway.Reason, customer string) spillw
 func about(e spillway.Event, s described) spillway.Event {
 	e.Context = context.WithValue(context.Background(), SourceKey{}, s)
 	return e
+}
+
+// TestTopNamesTheRoute: policies that are asked for an attempt name the cluster only. The list has the
+// route and the customer of the request, in both modes.
+func TestTopNamesTheRoute(t *testing.T) {
+	for _, mode := range []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve} {
+		l := New(nil)
+		e := rejection(0, spillway.ReasonMaxInFlight, "")
+		e.Call.Key, e.Policy, e.Mode = "web", "inflight", mode
+		e.Context = context.WithValue(context.Background(), SourceKey{}, placed{described{"/report/1", "id", "", "192.0.2.1"}})
+		l.Observe(e)
+		all := l.Top(start, 10)
+		if len(all.Routes.Rows) != 1 || all.Routes.Rows[0].Name != "web: /report" || len(all.Customers.Rows) != 1 || all.Customers.Rows[0].Name != "of the request" {
+			t.Errorf("%v: %+v, %+v", mode, all.Routes, all.Customers)
+		}
+		if d, ok := l.Last("inflight", spillway.ReasonMaxInFlight.String(), mode.String()); !ok || d.Route != "/report" {
+			t.Errorf("%v: %+v", mode, d)
+		}
+	}
 }
 
 // TestAClassHidesNoOther: a rejected CRITICAL request has a line and a sample during a flood of

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +19,8 @@ const (
 	mostShown  = 2000 // that can be asked for: more than there are
 	usualTop   = 10   // rows of each top list, and
 	mostTop    = 100  // that can be asked for
+
+	mostSettings = 8 // fields of the configuration for a reason
 )
 
 // A samplesPage is the JSON of /debug/decisions.
@@ -31,7 +34,7 @@ type samplesPage struct {
 
 type whatNow struct {
 	Do       string   `json:"do"`
-	Settings []string `json:"settings"`
+	Settings []string `json:"settings"` // of the clusters, listeners and routes of the decisions
 	Link     string   `json:"link"`
 }
 
@@ -54,8 +57,14 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	}
 	page := samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: make(map[string]whatNow)}
 	for i := range all {
-		e := runbook.Of(all[i].Policy, all[i].Reason)
-		page.Reasons[all[i].Policy+" "+all[i].Reason] = whatNow{e.Do, e.Settings, e.Link()}
+		e, of := runbook.Of(all[i].Policy, all[i].Reason), all[i].Policy+" "+all[i].Reason
+		named := page.Reasons[of].Settings
+		for _, field := range all[i].settings(e.Settings) {
+			if !slices.Contains(named, field) && len(named) < mostSettings {
+				named = append(named, field)
+			}
+		}
+		page.Reasons[of] = whatNow{e.Do, named, e.Link()}
 	}
 	serveJSON(w, page)
 }
@@ -97,7 +106,7 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 		measured := "–"
 		switch {
 		case d.Unit == "":
-		case d.Limit == 0: // such as 0.3 s beyond the quota
+		case d.Limit == 0: // it has none
 			measured = fmt.Sprintf("%.4g %s", d.Level, d.Unit)
 		default:
 			measured = fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,8 @@ func TestPages(t *testing.T) {
 	}
 	if d, do := page.Decisions[0], page.Reasons["shed quota"]; d.RequestID != "id-a" || do.Do == "" || len(do.Settings) == 0 || !strings.HasSuffix(do.Link, "#quota") {
 		t.Errorf("%+v, %+v", d, do)
+	} else if !slices.Equal(do.Settings, []string{"clusters[web].quota"}) {
+		t.Errorf("the settings are %q, and are to be those of the cluster", do.Settings)
 	}
 	var tops Tops
 	_, text = get(l.ServeTop, "format=json")
@@ -57,11 +60,11 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A limit of 0 says nothing about what is beyond it.
-func TestMeasuredBeyond(t *testing.T) {
+// A measure without a limit has no limit of 0.
+func TestMeasuredWithoutLimit(t *testing.T) {
 	for want, d := range map[string]Decision{
-		"  0.3 s beyond the quota": {Level: 0.3, Unit: "s beyond the quota"},
-		"  3 of 4 requests":        {Level: 3, Limit: 4, Unit: "requests"},
+		"  0.3 of the calls": {Level: 0.3, Unit: "of the calls"},
+		"  3 of 4 requests":  {Level: 3, Limit: 4, Unit: "requests"},
 	} {
 		var b strings.Builder
 		if writeDecisions(&b, []Decision{d}, 1); !strings.Contains(strings.ReplaceAll(b.String(), "\t", "  "), want) {

@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -31,6 +33,8 @@ type accounting struct {
 	answered own // by the proxy itself; zero: it was not
 
 	trouble trouble
+
+	arrived, left, head time.Time // the whole request; its sending; the head of the answer. Zero: it does not count
 
 	cost float64 // charged to the customer so far; only the goroutine of the request uses it
 
@@ -78,6 +82,9 @@ func (n *accounting) close(gone, cut bool) accounts.End {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	end := accounts.End{Criticality: n.class, Retried: n.retried}
+	if !n.arrived.IsZero() && !n.head.IsZero() {
+		end.Waited, end.Sent = n.left.Sub(n.arrived), n.head.Sub(n.left)
+	}
 	left := accounts.GoneWaiting
 	if n.sent {
 		left = accounts.GoneSent
@@ -187,16 +194,18 @@ func placeOf(listener, limitKey string) accounts.Place {
 	return accounts.Place{Listener: listener, Cluster: cluster, Route: route}
 }
 
-// sourced returns the context of a rejection with its source, if the head of the request is known.
+// sourced returns the context of a rejection with its source, and gives the request an id, if the head of
+// the request is known.
 func (b *bookkeeper) sourced(ctx context.Context) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	r, ok := ctx.Value(claims.HeadKey{}).(*http.Request)
+	h, ok := ctx.Value(claims.HeadKey{}).(*claims.Head)
 	if !ok {
 		return ctx
 	}
-	return context.WithValue(ctx, decisions.SourceKey{}, head{r, b.listener, b.trusted})
+	h.ID = headers.IDOf(h.Request.Header, b.trusted)
+	return context.WithValue(ctx, decisions.SourceKey{}, head{h.Request, b.listener, h.ID})
 }
 
 // observerOf returns what observes the gates of a listener.
@@ -223,6 +232,6 @@ func (n *accounting) markSent() {
 	if n != nil {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		n.sent = true
+		n.sent, n.left = true, time.Now()
 	}
 }

@@ -46,8 +46,10 @@ var (
 // A rejection by the proxy's own throttle, in-flight limit or queue concerns the whole
 // cluster: a retry by the layer above would be rejected, too.
 var (
-	dontRetry  = []string{"false"}
-	noPushback = []string{"-1"}
+	dontRetry    = []string{"false"}
+	noPushback   = []string{"-1"}
+	scopeService = []string{"service"}
+	scopeTask    = []string{"task"} // another proxy may have capacity
 )
 
 // ownOf returns the answer for an error.
@@ -97,10 +99,16 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	if reason != "" {
 		h[reasonHeader] = []string{reason}
 	}
+	switch {
+	case final:
+		h[scopeHeader] = scopeService
+	case a == tooBusy, a == ending:
+		h[scopeHeader] = scopeTask
+	}
 	if media.IsGRPC(r) {
 		h["Content-Type"] = grpcContent
 		h["Grpc-Status"] = []string{a.code}
-		h["Grpc-Message"] = []string{a.text}
+		h["Grpc-Message"] = []string{a.message(reason)}
 		switch {
 		case final:
 			h["Grpc-Retry-Pushback-Ms"] = noPushback
@@ -125,7 +133,7 @@ func answer(w http.ResponseWriter, r *http.Request, err error, after time.Durati
 	}
 	w.WriteHeader(a.status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte("spillway: " + a.text + "\n")) // who has left does not read it
+		_, _ = w.Write(a.body(reason)) // who has left does not read it
 	}
 	return a
 }

@@ -8,16 +8,16 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 )
 
 // newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
-	failures := &occasional{logger: p.logger}
+	failures := loglimit.NewOccasional(p.logger)
 	return &httputil.ReverseProxy{
 		Rewrite:        g.rewrite,
 		Transport:      g.cluster,
@@ -26,7 +26,7 @@ func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
 		ErrorLog:       slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if a := answer(w, r, err, g.comeBack(err)); (a == notReached || a == tooLate) && !errors.Is(err, spillway.ErrRejected) {
-				failures.warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
+				failures.Warn("the upstream gave no answer", "cluster", g.key.cluster, "error", err)
 			}
 		},
 	}
@@ -88,19 +88,3 @@ func (b *bufferPool) Get() []byte { return b.pool.Get().(*[bufferSize]byte)[:] }
 
 // Put implements [httputil.BufferPool].
 func (b *bufferPool) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
-
-// occasional logs at most once in a second, and counts what it leaves out.
-type occasional struct {
-	logger *slog.Logger
-	last   atomic.Int64 // in nanoseconds since 1970
-	missed atomic.Int64
-}
-
-func (o *occasional) warn(text string, args ...any) {
-	now, last := time.Now().UnixNano(), o.last.Load()
-	if now-last >= 0 && now-last < int64(time.Second) || !o.last.CompareAndSwap(last, now) {
-		o.missed.Add(1)
-		return
-	}
-	o.logger.Warn(text, append(args, "more", o.missed.Swap(0))...)
-}

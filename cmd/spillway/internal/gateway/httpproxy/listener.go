@@ -288,7 +288,8 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 	}
 	g := to.gate
 	defer g.users.Leave()
-	accountingOf(r.Context()).to = to // before the request has policies
+	a := accountingOf(r.Context())
+	a.to = to // before the request has policies
 	x.Bound(to.bounds)
 	to.Upgrade(r)
 	if r.Header["Expect"] == nil { // else the client sends it only after the request was admitted
@@ -296,6 +297,9 @@ func (l *listener) pass(x *clients.Exchange, r *http.Request) {
 			answer(x, r, err, 0)
 			return
 		}
+	}
+	if (x.Whole() || r.ContentLength == 0) && !to.Config.LatencyVaries {
+		a.arrived = time.Now()
 	}
 	g.requests.Add(1)
 	if r.Header["X-Request-Criticality"] == nil {

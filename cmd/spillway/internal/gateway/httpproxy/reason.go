@@ -2,18 +2,46 @@ package httpproxy
 
 import (
 	"errors"
-	"io"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/body"
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// reasonHeader says why a request was rejected.
-const reasonHeader = "X-Overload-Reason"
+// reasonHeader says why a request was rejected, and scopeHeader how far that reaches.
+const (
+	reasonHeader = "X-Overload-Reason"
+	scopeHeader  = "X-Overload-Scope"
+)
+
+// coarse is the reason of an overload that untrusted clients learn.
+const coarse = "overload"
+
+// body returns the body of the answer: one line. That of a rejection has the reason, as the gates of
+// package spillhttp write it; that of a failure begins with the name of the proxy.
+func (a own) body(reason string) []byte {
+	account, why := a.account(accounts.Failed)
+	switch {
+	case a == tooBusy && reason == "":
+		return nil
+	case a == tooBusy:
+		return []byte("rejected: " + reason + "\n")
+	case account == accounts.Rejected:
+		return []byte("rejected: " + why.String() + " (" + a.text + ")\n")
+	default:
+		return []byte("spillway: " + a.text + "\n")
+	}
+}
+
+// message returns the message of a call of gRPC.
+func (a own) message(reason string) string {
+	if reason == "" || reason == coarse {
+		return a.text
+	}
+	return a.text + " (" + reason + ")"
+}
 
 // disclosed returns the reason that the client of a rejected request learns; empty for none.
 func disclosed(r *http.Request, a own, err error) string {
@@ -30,7 +58,7 @@ func disclosed(r *http.Request, a own, err error) string {
 		}
 		return accounts.MaxRequests.String()
 	default:
-		return "overload"
+		return coarse
 	}
 }
 
@@ -42,36 +70,20 @@ func (s *settings) conceal(resp *http.Response) {
 	if values == nil || s.discloses == ingress.ReasonsFull {
 		return
 	}
-	reason, message := "overload", tooBusy.text
+	reason, message := coarse, tooBusy.text
 	if resp.StatusCode == http.StatusTooManyRequests || h.Get("Grpc-Status") == "8" {
 		reason, message = "quota", "over quota"
 	}
 	h[reasonHeader] = []string{reason}
+	line := "rejected: " + reason + "\n"
 	if s.discloses == ingress.ReasonsNone {
 		delete(h, reasonHeader)
+		line = ""
 	}
 	if h["Grpc-Message"] != nil {
 		h["Grpc-Message"] = []string{message}
 	}
 	if resp.StatusCode == http.StatusServiceUnavailable || resp.StatusCode == http.StatusTooManyRequests {
-		replaceBody(resp, message+"\n")
-	}
-}
-
-// unreadBody is how much of a body that is replaced is read, so that its connection can be used
-// again. The bodies of rejections are shorter.
-const unreadBody = 512
-
-// replaceBody replaces the body of an answer.
-func replaceBody(resp *http.Response, text string) {
-	_, _ = io.CopyN(io.Discard, resp.Body, unreadBody) // an error costs the connection
-	_ = resp.Body.Close()                              // it is replaced
-	resp.Body, resp.ContentLength = io.NopCloser(strings.NewReader(text)), int64(len(text))
-	resp.TransferEncoding, resp.Trailer = nil, nil
-	resp.Header.Set("Content-Length", strconv.Itoa(len(text)))
-	resp.Header.Set("Content-Type", "text/plain; charset=utf-8")
-	delete(resp.Header, "Content-Encoding")
-	if resp.Request.Method == http.MethodHead {
-		resp.Body = http.NoBody
+		body.Replace(resp, line)
 	}
 }

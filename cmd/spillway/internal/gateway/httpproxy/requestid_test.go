@@ -1,11 +1,16 @@
 package httpproxy
 
 import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 )
 
@@ -74,5 +79,55 @@ func TestRequestIDOfRejections(t *testing.T) {
 	}
 	if statuses[http.StatusNotFound] != 1 || statuses[http.StatusTooManyRequests] == 0 || statuses[http.StatusBadGateway] == 0 {
 		t.Errorf("statuses: %v, want one of each kind", statuses)
+	}
+}
+
+// TestRequestIDOfEarlyRejections: a request that is rejected before net/http has read it has an id, too: its own, which the
+// decisions have as well, and at an edge never that of the client.
+func TestRequestIDOfEarlyRejections(t *testing.T) {
+	quiet(t)
+	for _, boundary := range []string{"edge", "internal"} {
+		address, log := decided(t, http.NotFoundHandler(), func(c *config.Config) {
+			l := &c.Listeners[0]
+			l.Boundary, l.Peers, l.PreserveRequestID = boundary, []string{"127.0.0.0/8"}, false
+			c.Clusters[0].RateLimit = config.RateLimit{Rate: 0.001}
+		})
+		var conn net.Conn
+		early, ids := 0, make(map[string]bool)
+		for i := range 20 {
+			if conn == nil {
+				var err error
+				if conn, err = net.Dial("tcp", address); err != nil {
+					t.Fatal(err)
+				}
+			}
+			fmt.Fprintf(conn, "GET /api/a HTTP/1.1\r\nHost: x\r\nX-Request-Id: mine-%d\r\n\r\n", i%2)
+			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.Copy(io.Discard, resp.Body)
+			if resp.Header["Date"] == nil { // net/http writes one
+				early++
+			}
+			if resp.Close { // some rejections end the connection
+				conn.Close()
+				conn = nil
+			}
+			id := resp.Header[headers.RequestID]
+			if len(id) != 1 || boundary == "edge" && (len(id[0]) != 36 || ids[id[0]]) || boundary == "internal" && id[0] != fmt.Sprint("mine-", i%2) {
+				t.Fatalf("%s: request %d has the id %q", boundary, i, id)
+			}
+			ids[id[0]] = true
+			if all, _ := log.Read(&decisions.Filter{RequestID: id[0]}, 1); len(all) == 0 && resp.StatusCode == http.StatusServiceUnavailable {
+				t.Errorf("%s: the decision has not the id %q", boundary, id)
+			}
+		}
+		if conn != nil {
+			conn.Close()
+		}
+		if early == 0 {
+			t.Errorf("%s: no request was rejected early", boundary)
+		}
 	}
 }

@@ -1,22 +1,19 @@
 package httpproxy
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
-	"github.com/seed90641741/spillway/internal/claims"
 )
 
 var _ decisions.Source = (*accounting)(nil)
 
 // Describe implements [decisions.Source].
 func (n *accounting) Describe(d *decisions.Decision) {
-	describe(d, n.request, n.listener.settings.Load().config.Name)
+	d.OfRequest(n.request, n.listener.settings.Load().config.Name)
 	if n.to != nil {
 		d.Cluster, d.Route = decisions.Split(n.to.LimitKey)
 		d.Customer = decisions.Clean(n.to.Customer(n.request))
@@ -24,14 +21,12 @@ func (n *accounting) Describe(d *decisions.Decision) {
 }
 
 // Caller implements [decisions.Source].
-func (n *accounting) Caller() string { return callerOf(n.request) }
+func (n *accounting) Caller() string { return decisions.CallerOf(n.request) }
 
 // decided reports a rejection that no policy made.
 func (n *accounting) decided(end accounts.End) {
 	call := spillway.Call{Criticality: end.Criticality}
-	if n.to != nil {
-		call.Key, call.Customer = n.to.LimitKey, n.to.Customer(n.request)
-	}
+	call.Key, call.Customer = n.Place()
 	level, limit, unit := n.listener.measured(end.Reason)
 	n.listener.decided.Reject(time.Now(), end.Reason, call, n, level, limit, unit)
 }
@@ -45,43 +40,28 @@ func (l *listener) measured(reason accounts.Reason) (level, limit float64, unit 
 	return float64(l.clients.Requests()), float64(l.settings.Load().config.MaxRequests), "requests at once"
 }
 
+// Place implements [decisions.Source].
+func (n *accounting) Place() (limitKey, customer string) {
+	if n.to == nil {
+		return "", ""
+	}
+	return n.to.LimitKey, n.to.Customer(n.request)
+}
+
 // A head is the source of a request that was rejected when only its head had come.
 type head struct {
-	request  *http.Request
-	listener string
-	trusted  bool // the client names the id of its request
+	request      *http.Request
+	listener, id string
 }
 
 // Describe implements [decisions.Source].
 func (h head) Describe(d *decisions.Decision) {
-	if describe(d, h.request, h.listener); !h.trusted {
-		d.RequestID = ""
-	}
+	d.OfRequest(h.request, h.listener)
+	d.RequestID = decisions.Clean(h.id)
 }
 
 // Caller implements [decisions.Source].
-func (h head) Caller() string { return callerOf(h.request) }
+func (h head) Caller() string { return decisions.CallerOf(h.request) }
 
-// describe sets what the request itself tells.
-func describe(d *decisions.Decision, r *http.Request, listener string) {
-	d.Listener, d.Path, d.Caller = listener, decisions.PathPrefix(r.URL.Path), callerOf(r)
-	d.RequestID, d.TraceID = decisions.RequestID(r.Header), decisions.TraceID(r.Header)
-}
-
-// callerOf returns the name in the certificate of a client, or else its network.
-func callerOf(r *http.Request) string {
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		if name := claims.Identity(r.TLS.VerifiedChains[0][0]); name != "" {
-			return decisions.Clean(name)
-		}
-	}
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return ""
-	}
-	a, err := netip.ParseAddr(host)
-	if err != nil {
-		return ""
-	}
-	return decisions.Network(a)
-}
+// Place implements [decisions.Source]: the call of the gate has it.
+func (h head) Place() (limitKey, customer string) { return "", "" }

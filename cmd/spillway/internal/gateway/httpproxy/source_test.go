@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -108,6 +110,43 @@ func TestADecisionSaysWhose(t *testing.T) {
 				t.Errorf("%+v, want %+v", short, row.want)
 			}
 		})
+	}
+}
+
+// TestTopOfTheLimitInFlight: the limit on requests in flight of a cluster counts attempts. The list of routes has that of the
+// request, and not the cluster alone, which reads like the route /.
+func TestTopOfTheLimitInFlight(t *testing.T) {
+	for _, mode := range []string{"observe", "enforce"} {
+		came, held := make(chan struct{}, 9), make(chan struct{})
+		address, log := decided(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			came <- struct{}{}
+			if r.URL.Path == "/api/first" {
+				<-held
+			}
+		}), func(c *config.Config) {
+			c.Mode, c.Clusters[0].Inflight.MaxRequests = config.Mode(mode), 1
+			c.Clusters[0].Throttle.Mode, c.Clusters[0].Shed.Mode = "off", "off"
+		})
+		var first sync.WaitGroup
+		first.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/api/first", nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if resp, err := client(t, false).Do(r); err == nil {
+				resp.Body.Close()
+			}
+		})
+		<-came
+		do(t, client(t, false), http.MethodGet, "http://"+address+"/api/second", "", "X-Customer", "acme")
+		close(held)
+		first.Wait()
+		all := log.Top(time.Now(), 10)
+		want := decisions.Row{Name: "upstream: /api/", Reason: "max_in_flight", Criticality: "CRITICAL", Mode: mode, Count: 1}
+		if len(all.Routes.Rows) != 1 || all.Routes.Rows[0] != want || len(all.Customers.Rows) != 1 || all.Customers.Rows[0].Name != "acme" {
+			t.Errorf("%s: %+v, %+v", mode, all.Routes, all.Customers)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accesslog"
@@ -35,7 +36,7 @@ func (n *accounting) Sent(endpoint string) {
 func (n *accounting) upstreamAnswered() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.trouble.answered = true
+	n.trouble.answered, n.head = true, time.Now()
 }
 
 // tell adds to a line what it says of a rejection or a failure. h is the header of the answer, with

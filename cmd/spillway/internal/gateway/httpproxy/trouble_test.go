@@ -99,7 +99,7 @@ func TestWhatFailed(t *testing.T) {
 		"by a limit": {status(200), func(c *config.Config) {
 			c.Clusters[0].Quota = &config.Quota{DefaultLimit: config.Limit{Rate: 0.001}, Cost: 1e6}
 			c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
-		}, "X-Customer:acme", accesslog.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "s beyond the quota"}, ""},
+		}, "X-Customer:acme", accesslog.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "per second"}, ""},
 		"by the proxy": {status(200), func(c *config.Config) {
 			c.Routes = []config.Route{{Path: "/else", Cluster: "upstream"}, {Path: "/other", Cluster: "upstream"}}
 		}, "", accesslog.Record{

@@ -53,3 +53,6 @@ func (s *source) Caller() string {
 	}
 	return decisions.Network(s.address)
 }
+
+// Place implements [decisions.Source]: the calls of all policies have it.
+func (s *source) Place() (limitKey, customer string) { return "", "" }

@@ -46,6 +46,7 @@ var conditions = map[string]Entry{
 	telemetry.NoticeLog:       {Section: "a-log-is-not-written"},
 	telemetry.NoticeClock:     {Section: "the-clock-was-set"},
 	telemetry.NoticeLimit:     {Section: "a-limit-is-unusual"},
+	telemetry.NoticeSlow:      {Section: "requests-are-slow"},
 
 	telemetry.NoticeQuotaAway:     {Section: "a-quota-is-not-shared"},
 	telemetry.NoticeQuotaLeader:   {Section: "a-quota-is-not-shared"},

@@ -40,3 +40,18 @@ func Row(w io.Writer, cells ...any) {
 	}
 	fmt.Fprintln(w)
 }
+
+// Tame shortens and quotes text that a client may have chosen, so that it stays in its cell.
+func Tame(text string) string {
+	const most = 200
+	if len(text) > most {
+		text = text[:most] + "…"
+	}
+	if text == "" {
+		return "–"
+	}
+	if quoted := strconv.Quote(text); quoted != `"`+text+`"` {
+		return quoted
+	}
+	return text
+}

@@ -360,7 +360,7 @@
     const lines = state.reasons.map((r) => {
       const what = r.outcome === "rejected" ? (r.mode === "observe" ? "would be rejected" : "rejected") : r.outcome;
       const words = make("td", r.words, { class: "words" });
-      if (r.measured) { // some reasons have no limit but 0: "0.3 s beyond the quota"
+      if (r.measured) { // some reasons have no limit
         const limit = r.measured.limit ? ` of ${plain(r.measured.limit)}` : "";
         words.append(`; last ${limit ? "at " : ""}${plain(r.measured.value)}${limit} ${r.measured.unit}`);
       }

@@ -1,0 +1,35 @@
+package limits
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway/concurrency"
+)
+
+// TestKeys: the keys of a gate that have had requests, as routes have them; the busiest first.
+func TestKeys(t *testing.T) {
+	s := concurrency.Stats{Keys: []concurrency.KeyStats{
+		{Key: concurrency.Others, Limit: math.Inf(1)},
+		{Key: "web: /report", InFlight: 2, Limit: 8, State: concurrency.Limiting, BaseLatency: time.Millisecond, Latency: time.Second},
+		{Key: "web", InFlight: 5, Limit: math.Inf(1), Latency: time.Millisecond},
+		{Key: "web: workers", Throughput: 3, Limit: 7},
+	}}
+	want := []Key{
+		{Name: "/", InFlight: 5, Latency: time.Millisecond},
+		{Name: "/report", InFlight: 2, Limit: 8, Bound: true, Baseline: time.Millisecond, Latency: time.Second},
+		{Name: "workers", Limit: 7},
+	}
+	got := Keys("web", &s)
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	for i := range 100 {
+		s.Keys = append(s.Keys, concurrency.KeyStats{Key: fmt.Sprint("web: /", i), InFlight: i, Limit: 9})
+	}
+	if got := Keys("web", &s); len(got) != mostKeys || got[0].Name != "/99" {
+		t.Errorf("%d keys, the first is %+v", len(got), got[0])
+	}
+}

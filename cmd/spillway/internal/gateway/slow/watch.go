@@ -1,0 +1,127 @@
+package slow
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A Route is where answers come from.
+type Route struct{ Listener, Cluster, Route string }
+
+const (
+	window    = 10 // readings, one per second
+	hour      = 360
+	fewBlocks = 3 // are needed to know what is usual
+	fewOf     = 5 // answers of a block
+	factor    = 10
+	margin    = 500 * time.Millisecond
+	silence   = time.Minute // without an answer, for which a slow route stays slow
+)
+
+// A Watch finds slow routes. It is for one goroutine at a time; make one with [New].
+type Watch struct{ routes map[Route]*history }
+
+// New returns a Watch that knows no route.
+func New() *Watch { return &Watch{routes: make(map[Route]*history)} }
+
+// history is what is known of a route.
+type history struct {
+	read   []Totals // the last readings, the oldest first
+	block  Totals   // at the beginning of the present block
+	ticks  int      // readings of the present block
+	usual  []time.Duration
+	aside  []time.Duration // blocks since the route is slow
+	slow   bool
+	latest time.Time // of a window that was slow
+	found  Slow
+}
+
+// A Slow is a route whose requests take much longer than usual.
+type Slow struct {
+	Route
+
+	Usual   time.Duration // the typical 95th percentile
+	Now     time.Duration // the 90th percentile of the last 10 s
+	Answers uint64        // in the last 10 s
+	Waited  float64       // share of the latency before the requests were sent
+}
+
+// See gives the Watch the counts of a route. It must be called once per second for each route.
+func (w *Watch) See(now time.Time, r Route, t *Totals) {
+	h := w.routes[r]
+	if h == nil {
+		h = &history{block: *t}
+		w.routes[r] = h
+	}
+	h.read = append(h.read, *t)
+	if len(h.read) > window+1 {
+		h.read = slices.Delete(h.read, 0, 1)
+	}
+	h.judge(now, r)
+	if h.ticks++; h.ticks >= window {
+		h.end(t)
+	}
+}
+
+// judge finds out whether the answers of the last seconds are slow.
+func (h *history) judge(now time.Time, r Route) {
+	usual, known := h.typical()
+	if !known {
+		return
+	}
+	last := h.read[len(h.read)-1].since(&h.read[0])
+	n, slow := last.all(), last.above(max(factor*usual, usual+margin))
+	switch {
+	case slow >= 8 && 2*slow >= n, slow >= 12 && 4*slow >= n:
+		h.slow, h.latest = true, now
+		h.found = Slow{
+			Route: r, Usual: usual, Now: last.quantile(0.9), Answers: n,
+			Waited: float64(last.waited) / float64(max(last.waited+last.sent, 1)),
+		}
+	case h.slow && (n > 0 || now.Sub(h.latest) > silence):
+		h.slow = false
+		h.usual, h.aside = append(h.usual, h.aside...), nil
+	}
+}
+
+// typical returns the usual latency. It reports false as long as it is not known.
+func (h *history) typical() (time.Duration, bool) {
+	if len(h.usual) < fewBlocks {
+		return 0, false
+	}
+	sorted := slices.Sorted(slices.Values(h.usual))
+	return sorted[len(sorted)/2], true
+}
+
+// end ends a block.
+func (h *history) end(t *Totals) {
+	d := t.since(&h.block)
+	h.block, h.ticks = *t, 0
+	if d.all() < fewOf {
+		return
+	}
+	p95 := d.quantile(0.95)
+	if h.slow {
+		if h.aside = append(h.aside, p95); len(h.aside) >= hour {
+			h.usual, h.aside, h.slow = h.aside, nil, false
+		}
+		return
+	}
+	h.usual = append(h.usual, p95)
+	h.usual = h.usual[max(0, len(h.usual)-hour):]
+}
+
+// Found returns the slow routes, those with most answers first.
+func (w *Watch) Found() (all []Slow) {
+	for _, h := range w.routes {
+		if h.slow {
+			all = append(all, h.found)
+		}
+	}
+	slices.SortFunc(all, func(a, b Slow) int {
+		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Route.Route, b.Route.Route),
+			cmp.Compare(a.Listener, b.Listener))
+	})
+	return all
+}
