@@ -10,7 +10,9 @@
 //     latency. A line is fitted through these points. Evidence of a queue is a slope
 //     that is certain (five standard errors), an elasticity of 0.4 to 2 (1 % more in
 //     flight makes latency 0.4 to 2 % longer) and a latency of twice the base latency,
-//     with 16 or more in flight. Latency that jumps at the same in flight is no evidence.
+//     with 16 or more in flight. In flight is the mean while the request was. Above an elasticity
+//     of 2 more have arrived meanwhile, and what the request found there counts. Latency that
+//     jumps at the same in flight is no evidence.
 //  2. Draining. Nothing starts until throughput · base latency are left in flight. In a round
 //     that began in a quiet time throughput is weighted by what was in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
@@ -45,8 +47,10 @@
 // BBR has the least latency of single packets as its base. Requests differ in their
 // work, so the base latency here is a mean, measured while nothing waits.
 //
-// Streams and long polls stay in flight for minutes and do no work. A request that
-// takes longer than 8 usual latencies, and at least 1 s, is parked: it no longer counts.
+// Streams and long polls stay in flight for minutes and do no work. A request that takes longer
+// than 8 usual latencies, and at least 1 s, while later ones end, is parked: it no longer counts.
+// If no later one ends, 16 or more count for ten seconds: the backend hangs. The latency of what
+// was in flight while a backend hung is no evidence.
 //
 // A process that lacks the processor measures its own delay, not the backend's. The clock
 // of a Limiter therefore stands still while the process does not run: between two heartbeats

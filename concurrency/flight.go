@@ -3,22 +3,26 @@ package concurrency
 import "time"
 
 // flight counts the requests in flight by age, in epochs. What began before the last
-// two epochs is parked: a stream, a long poll, a handler that hangs.
+// two epochs, while later requests ended, is parked: a stream, a long poll, a handler that hangs.
 type flight struct {
 	fresh, aging, parked int
 	since, before        time.Duration // when this epoch and the one before it began
+	overtook             int           // ends of requests of this epoch, less those of older ones
 }
 
 // working returns how many requests count.
 func (f *flight) working() int { return f.fresh + f.aging }
 
-// turn begins a new epoch if this one is older than span. Twice as old, it counts as two.
-func (f *flight) turn(at, span time.Duration) {
-	switch age := at - f.since; {
-	case age >= 2*span:
-		f.next(at)
-		f.next(at)
-	case age >= span:
+// turn begins a new epoch if this one is older than span, and its requests end before older ones.
+// If the older ones end first, or nothing ends, many may wait for the same thing; a memory later
+// that is no reason any more. After a silence of a span, what is in flight counts as older than two.
+func (f *flight) turn(at, span, silence time.Duration) {
+	age := at - f.since
+	if age < span || f.overtook <= 0 && age < memory && f.working() >= round/2 {
+		return
+	}
+	f.next(at)
+	if age >= 2*span && silence >= span {
 		f.next(at)
 	}
 }
@@ -26,8 +30,18 @@ func (f *flight) turn(at, span time.Duration) {
 // next begins a new epoch.
 func (f *flight) next(at time.Duration) {
 	f.parked += f.aging
-	f.aging, f.fresh = f.fresh, 0
+	f.aging, f.fresh, f.overtook = f.fresh, 0, 0
 	f.since, f.before = at, f.since
+}
+
+// end takes a request out, and reports whether it was working.
+func (f *flight) end(began time.Duration) bool {
+	if began >= f.since {
+		f.overtook++
+	} else {
+		f.overtook--
+	}
+	return f.add(began, -1)
 }
 
 // add counts by requests that began at a time, and reports whether they are working.

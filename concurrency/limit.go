@@ -83,9 +83,11 @@ type limit struct {
 	stays float64 // in flight all through the last probe
 
 	latency   latency
-	fastest   minimum // of single requests, for all keys together only
-	abandoned float64 // share of those that ended
-	peak      minimum // of the throughput of rounds, below zero: the greatest one
+	fastest   minimum       // of single requests, for all keys together only
+	abandoned float64       // share of those that ended
+	answered  time.Duration // when the last answer came
+	hung      time.Duration // when the first one came after the backend hung
+	peak      minimum       // of the throughput of rounds, below zero: the greatest one
 
 	// The round.
 	begin      time.Duration
@@ -165,14 +167,14 @@ func (l *limit) enter() int {
 // all is the mean in flight of all keys meanwhile.
 func (l *limit) leave(began time.Duration, found int, all float64, abandoned bool) {
 	working := l.flight.working()
-	if counted := l.flight.add(began, -1); counted {
+	if counted := l.flight.end(began); counted {
 		l.ended++
 		l.loaded += float64(float64(found+working) / 2)
 		l.abandoned -= float64(l.abandoned / round)
 		if abandoned {
 			l.abandoned += 1.0 / round
 		} else {
-			l.learn(float64(found), float64(working), all, inSeconds(l.at-began))
+			l.learn(began, float64(found), float64(working), all)
 		}
 	}
 }
@@ -183,10 +185,11 @@ func (l *limit) advance(at time.Duration) {
 	if at <= l.at {
 		return
 	}
-	l.area += float64(float64(l.flight.working()) * inSeconds(at-l.at))
+	silence := at - l.at
+	l.area += float64(float64(l.flight.working()) * inSeconds(silence))
 	l.at = at
 	if at-l.flight.since >= parkAtLeast { // parkAfter is no less
-		l.flight.turn(at, l.parkAfter())
+		l.flight.turn(at, l.parkAfter(), silence)
 	}
 	if l.state == Open || l.state == Limiting {
 		return
@@ -245,9 +248,20 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 	return false
 }
 
-func (l *limit) learn(found, left, all, took float64) {
+// learn takes in an answer. If none came for 8 usual latencies, with requests in flight that took as
+// long, the backend hung. What was in flight then waited for that, and not for one another.
+func (l *limit) learn(began time.Duration, found, left, all float64) {
+	took, long := inSeconds(l.at-began), parkTime*l.latency.mean
+	if took > long && left >= round/2 && l.latency.n >= round/2 && inSeconds(l.at-l.answered) > long {
+		l.hung = l.at
+		l.restart()
+	}
+	l.answered = l.at
 	l.served++
 	l.latency.add(l.at, took)
+	if began < l.hung {
+		return
+	}
 	if !l.shared {
 		l.fit.add(float64((found+left)/2), took)
 		l.came.add(found, took)

@@ -42,21 +42,32 @@ func (p *pool) run(d time.Duration, slots, perSecond int) {
 		p.heartbeat()
 		p.finish()
 		for p.rng.Float64() < float64(perSecond)/(1000+float64(perSecond)) {
-			ticket, err := p.l.Admit(p.now, call("a"))
-			if err != nil {
-				p.rejected++
-				continue
-			}
-			p.queue = append(p.queue, &ticket)
+			p.send()
 		}
-		for len(p.queue) > 0 && len(p.busy) < slots {
-			took := p.service
-			if !p.fixed {
-				took = time.Duration(p.rng.ExpFloat64() * float64(p.service))
-			}
-			p.busy = append(p.busy, busy{p.now.Add(took), p.queue[0]})
-			p.queue = p.queue[1:]
+		p.start(slots)
+	}
+}
+
+// send offers a request and reports whether it was admitted.
+func (p *pool) send() bool {
+	ticket, err := p.l.Admit(p.now, call("a"))
+	if err != nil {
+		p.rejected++
+		return false
+	}
+	p.queue = append(p.queue, &ticket)
+	return true
+}
+
+// start serves what waits while a slot is free.
+func (p *pool) start(slots int) {
+	for len(p.queue) > 0 && len(p.busy) < slots {
+		took := p.service
+		if !p.fixed {
+			took = time.Duration(p.rng.ExpFloat64() * float64(p.service))
 		}
+		p.busy = append(p.busy, busy{p.now.Add(took), p.queue[0]})
+		p.queue = p.queue[1:]
 	}
 }
 

@@ -5,18 +5,24 @@ import (
 	"time"
 )
 
-// watch looks for evidence of a queue: latency grows with what is in flight. Where it jumps
-// while requests find as much in flight as before, that is not why. A few in flight need no
+// watch looks for evidence of a queue: latency grows with what is in flight. Where it grows faster than
+// a queue, what is in flight has grown while requests waited, and what they found there counts. If
+// latency jumps while they find as much as before, that is not why. A few in flight need no
 // limit. Where what all keys have in flight explains latency better than what this key has, watch
 // reports that all keys wait for the same thing, unless this one is known to wait alone.
 func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 	flight, rate := l.saturated()
-	_, sigmas := l.fit.slope()
-	e, working := l.fit.elasticity(), float64(l.flight.working())
-	base := l.latency.least()
+	line := &l.fit
+	_, sigmas := line.slope()
+	if line.elasticity() >= sudden && l.inOrder(rate) {
+		line = &l.came
+		_, found := line.slope()
+		sigmas = min(sigmas, found)
+	}
+	working, base := float64(l.flight.working()), l.latency.least()
 	switch {
-	case working >= round/2 && sigmas > certain && e > elastic && max(e, l.came.elasticity()) < sudden && !l.wasClear(flight) &&
-		l.fit.at(working) > doubled*base+brief.Seconds()+stall:
+	case working >= round/2 && sigmas > certain && line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden && !l.wasClear(flight) &&
+		line.at(working) > doubled*base+brief.Seconds()+stall:
 		if everybody = !alone && l.wide.unexplained() < l.fit.unexplained(); everybody {
 			l.restart()
 			break
@@ -30,6 +36,15 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 		l.restart()
 	}
 	return everybody
+}
+
+// inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
+// meanwhile as each had found: they wait for one another. Without a queue the first requests to end are
+// the quickest, which overtake the others.
+func (l *limit) inOrder(rate float64) bool {
+	mean, _ := l.fit.means()
+	found, took := l.came.means()
+	return 2*mean-found >= doubled*found && rate*took >= lean*found
 }
 
 // saturated returns the mean in flight of the round, and the throughput while there was something to do.
@@ -111,7 +126,9 @@ func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
 	done := rate * float64(l.served) / float64(max(1, l.ended))
-	l.base = flight / rate
+	if l.ended > 0 { // otherwise it is what it was
+		l.base = flight / rate
+	}
 	missing := max(0, 1-float64(l.ended)/l.probeCalls())
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.latency.reset(l.at, l.base)
@@ -184,4 +201,4 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // inSeconds is Duration.Seconds without its integer divisions, which cost more than the
 // rest of a request.
-func inSeconds(d time.Duration) float64 { return float64(d) * 1e-9 }
+func inSeconds(d time.Duration) float64 { return float64(float64(d) * 1e-9) }

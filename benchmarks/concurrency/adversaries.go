@@ -151,4 +151,43 @@ var adversaries = []*Scenario{
 			p.poisson(flat(600), request(newPool(16), 2, exponential(20*ms), 250*ms))
 		},
 	},
+	{
+		Name: "X16 closed, 200 at once", About: "200 clients that begin together send again 10 ms after each answer or rejection",
+		Overload: true, End: 20 * sec, Limits: []int{8, 10, 12, 16},
+		Fill: func(p *Process) {
+			next := query(newPool(8))
+			for range 200 {
+				p.loop(constant(10*ms), next)
+			}
+		},
+	},
+	{
+		Name: "X17 closed, 5000 at once", About: "5000 clients that begin together and pause for 100 ms: the first requests of all are served for 12.5 s",
+		Overload: true, End: 40 * sec, Limits: []int{8, 12}, Band: 65,
+		Fill: func(p *Process) {
+			next := query(newPool(8))
+			for range 5000 {
+				p.loop(constant(100*ms), next)
+			}
+		},
+	},
+	{
+		Name: "X18 backend hangs 3 s", About: "the pool serves nothing new for 3 s, at 0.8 times its capacity",
+		Overload: true, End: 40 * sec, Band: 90,
+		Fill: func(p *Process) {
+			b := newPool(8)
+			p.at(10*sec, func(Time) { p.resize(b, 0) })
+			p.at(13*sec, func(Time) { p.resize(b, 8) })
+			p.poisson(flat(320), query(b))
+		},
+	},
+	{
+		Name: "X19 20-500 fixed, no queue", About: "a backend without a queue is 25 times slower for 10 s, equal requests without deadlines",
+		End: 40 * sec, Silent: true,
+		Fill: func(p *Process) {
+			b := noQueue()
+			p.slower(b, span{10 * sec, 20 * sec}, 25)
+			p.poisson(flat(1000), request(b, 0, constant(20*ms), 3*sec))
+		},
+	},
 }

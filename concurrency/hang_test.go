@@ -1,0 +1,96 @@
+package concurrency
+
+import (
+	"testing"
+	"time"
+)
+
+// A backend hangs for 3 s at 0.8 times its capacity. What waited for it counts all the time, and the
+// queue that is left is found, although its latency jumped while nothing was in flight.
+func TestAfterAHang(t *testing.T) {
+	for _, slots := range []int{16, 64} {
+		p := newPool(t, Config{})
+		load := slots * 40
+		p.run(5*time.Second, slots, load)
+		p.run(3*time.Second, 0, load)
+		if k := p.state(); k.InFlight != len(p.queue)+len(p.busy) || k.Parked > 0 {
+			t.Errorf("%d slots: %d in flight and %d parked after 3 s, want %d and none", slots, k.InFlight, k.Parked, len(p.queue)+len(p.busy))
+		}
+		p.run(6*time.Second, slots, load) // without a limit the queue would drain for 12 s
+		if k := p.state(); k.InFlight > 4*slots || !k.Limiting() {
+			t.Errorf("%d slots, 6 s after the hang: %d in flight, %v", slots, k.InFlight, k.State)
+		}
+	}
+}
+
+// What was in flight while the backend hung ends in the order of its arrival, where there is no queue
+// either: if it took latencies for evidence, a backend that becomes slower would be limited.
+func TestSlowerIsNoQueue(t *testing.T) {
+	for _, fixed := range []bool{false, true} {
+		p := newPool(t, Config{})
+		p.fixed = fixed
+		p.run(5*time.Second, 10_000, 1000)
+		p.service *= 25
+		for range 1000 {
+			p.run(10*time.Millisecond, 10_000, 1000)
+			if k := p.state(); k.Limiting() {
+				t.Fatalf("fixed %v: %v after %v", fixed, k.State, p.now.Sub(t0))
+			}
+		}
+	}
+}
+
+// Requests are parked when later ones end before them, or after a long time.
+func TestParkedWhenOvertaken(t *testing.T) {
+	for _, row := range []struct {
+		quick  bool // other requests end meanwhile
+		after  time.Duration
+		parked int
+	}{
+		{true, 500 * time.Millisecond, 0}, {true, 3 * time.Second, 100},
+		{false, 3 * time.Second, 0}, {false, 9 * time.Second, 0}, {false, 22 * time.Second, 100},
+	} {
+		p := newPool(t, Config{})
+		p.run(2*time.Second, 64, 500)
+		p.run(200*time.Millisecond, 64, 0)
+		for range 100 {
+			p.l.Enter(p.now, call("a")) // hangs
+		}
+		rate := 0
+		if row.quick {
+			rate = 500
+		}
+		p.run(row.after, 64, rate)
+		p.l.Ask(p.now, "a")
+		if k := p.state(); k.Parked != row.parked {
+			t.Errorf("%+v: %d parked", row, k.Parked)
+		}
+	}
+}
+
+// A probe in which nothing ends tells nothing: the base latency is what it was.
+func TestProbeWithoutAnAnswer(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		l := newLimit(0, false)
+		l.at, l.begin = 20*time.Second, 20*time.Second
+		l.latency.reset(l.at, 0.02)
+		l.base, l.rate, l.state = 0.02, 400, Limiting
+		if first {
+			l.state = Open
+		}
+		l.probe(10, 400, 8)
+		l.measure()
+		l.flight.fresh = 8
+		for range 1000 {
+			if l.advance(l.at + time.Millisecond); l.state != Probing {
+				break
+			}
+		}
+		if l.state != Limiting && !first || l.base != 0.02 || l.rate != 400 {
+			t.Errorf("first %v: %v, base latency %v, throughput %v", first, l.state, l.base, l.rate)
+		}
+		if !first && l.at-l.probed < memory {
+			t.Errorf("the next probe waits for %v", memory-(l.at-l.probed))
+		}
+	}
+}
