@@ -38,7 +38,7 @@ const (
 	// starvedShare is the share of time without a processor from which the figures describe
 	// this host more than the upstream.
 	starvedShare = 0.2
-	mostSlow     = 3 // routes with a notice
+	mostSlow     = 3 // clusters with a notice
 )
 
 // axis returns t on the time axis of the rows: the clock at the start plus the time since

@@ -88,10 +88,10 @@ func TestSlowRequests(t *testing.T) {
 		says         string
 	}{{time.Millisecond, 10 * time.Second, "for the upstream"}, {10 * time.Second, 20 * time.Millisecond, "here, before they are sent"}} {
 		st := seconds(15, row.waited, row.sent)
-		if v := st.Verdict; v.Level != "warn" || !strings.HasPrefix(v.Headline, "Requests are slow: route /report of web takes 1") || !strings.Contains(v.Text, row.says) {
+		if v := st.Verdict; v.Level != "warn" || !strings.HasPrefix(v.Headline, "Requests are slow: route /report of web: 1") || !strings.Contains(v.Text, row.says) {
 			t.Errorf("%+v", v)
 		}
-		if len(st.Notices) != 1 || st.Notices[0].Kind != telemetry.NoticeSlow || st.Notices[0].Subject != "main /report of web" {
+		if len(st.Notices) != 1 || st.Notices[0].Kind != telemetry.NoticeSlow || st.Notices[0].Subject != "web" {
 			t.Errorf("%+v", st.Notices)
 		}
 		if all := conditionsOf(st); len(all) != 1 || !strings.HasSuffix(all[0].Link, "#requests-are-slow") {

@@ -43,14 +43,14 @@ func (w *world) run(seconds, perSecond int, waited time.Duration, latency func()
 
 func always(d time.Duration) func() time.Duration { return func() time.Duration { return d } }
 
-// TestBecomesSlow: an upstream or a queue that takes 10 s in place of 20 ms is found within seconds, for as
-// long as it lasts, and where the requests wait.
+// TestBecomesSlow: an upstream or a queue that takes 10 s in place of 20 ms is found within seconds, until it
+// ends, and so is where the requests wait.
 func TestBecomesSlow(t *testing.T) {
 	for name, row := range map[string]struct {
 		waited, sent time.Duration
 		here         bool
 	}{
-		"the upstream": {ms, 10 * time.Second, false}, "a queue": {10 * time.Second, 20 * ms, true}, "both": {time.Second, 3 * time.Second, false},
+		"the upstream": {ms, 10 * time.Second, false}, "a queue": {10 * time.Second, 20 * ms, true}, "both": {5 * time.Second, 8 * time.Second, false},
 	} {
 		w := newWorld()
 		if n := w.run(120, 20, ms, always(20*ms)); n > 0 {
@@ -67,8 +67,8 @@ func TestBecomesSlow(t *testing.T) {
 			t.Errorf("%s: %+v", name, found)
 		}
 		headline, text := found.Notice()
-		if !strings.HasPrefix(headline, "Requests are slow: route /report of web takes ") || strings.Contains(text, "/debug/queues") != row.here ||
-			strings.Contains(text, "for the upstream") == row.here || found.Subject() != "main /report of web" {
+		if !strings.HasPrefix(headline, "Requests are slow: route /report of web: 1") || strings.Contains(text, "/debug/queues") != row.here ||
+			strings.Contains(text, "for the upstream") == row.here || found.Subject() != "web" {
 			t.Errorf("%s: %q %q %q", name, headline, text, found.Subject())
 		}
 		if n := w.run(60, 20, ms, always(20*ms)); n > 10 {
@@ -136,7 +136,31 @@ func TestNormalVariation(t *testing.T) {
 	}
 }
 
-// TestSilence: a slow route stays slow while it answers nothing, for a minute.
+// TestRoutesOfACluster: a cluster that is slow is one notice, by the route with most answers. Another cluster has one too.
+func TestRoutesOfACluster(t *testing.T) {
+	w, now := New(), noon
+	var counts [4]Counts
+	routes := [4]Route{{"main", "web", "/a"}, {"main", "web", "/b"}, {"other", "web", "/"}, {"main", "db", "/"}}
+	for second := range 60 {
+		now = now.Add(time.Second)
+		for i, r := range routes {
+			for range 20 + i%3 {
+				counts[i].Add(0, map[bool]time.Duration{false: 20 * ms, true: 5 * time.Second}[second >= 45])
+			}
+			read := counts[i].Read()
+			w.See(now, r, &read)
+		}
+	}
+	found := w.Found()
+	if len(found) != 2 || found[0].Route != routes[2] || found[0].Others != 2 || found[1].Route != routes[3] || found[1].Others != 0 {
+		t.Errorf("%+v", found)
+	}
+	if headline, _ := found[0].Notice(); !strings.HasPrefix(headline, "Requests are slow: route / and 2 other routes of web: 5") {
+		t.Error(headline)
+	}
+}
+
+// TestSilence: a slow route without any answer stays slow for a minute.
 func TestSilence(t *testing.T) {
 	w := newWorld()
 	w.run(120, 20, 0, always(20*ms))

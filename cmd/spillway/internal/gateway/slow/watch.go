@@ -45,6 +45,7 @@ type Slow struct {
 	Now     time.Duration // the 90th percentile of the last 10 s
 	Answers uint64        // in the last 10 s
 	Waited  float64       // share of the latency before the requests were sent
+	Others  int           // slow routes of the same cluster
 }
 
 // See gives the Watch the counts of a route. It must be called once per second for each route.
@@ -85,7 +86,7 @@ func (h *history) judge(now time.Time, r Route) {
 	}
 }
 
-// typical returns the usual latency. It reports false as long as it is not known.
+// typical returns the usual latency. It reports false until it is known.
 func (h *history) typical() (time.Duration, bool) {
 	if len(h.usual) < fewBlocks {
 		return 0, false
@@ -112,7 +113,8 @@ func (h *history) end(t *Totals) {
 	h.usual = h.usual[max(0, len(h.usual)-hour):]
 }
 
-// Found returns the slow routes, those with most answers first.
+// Found returns the slow routes, of each cluster the one with most answers. The cluster with most
+// answers is the first.
 func (w *Watch) Found() (all []Slow) {
 	for _, h := range w.routes {
 		if h.slow {
@@ -123,5 +125,13 @@ func (w *Watch) Found() (all []Slow) {
 		return cmp.Or(cmp.Compare(b.Answers, a.Answers), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Route.Route, b.Route.Route),
 			cmp.Compare(a.Listener, b.Listener))
 	})
-	return all
+	first := all[:0]
+	for _, x := range all {
+		if i := slices.IndexFunc(first, func(y Slow) bool { return y.Cluster == x.Cluster }); i >= 0 {
+			first[i].Others++
+		} else {
+			first = append(first, x)
+		}
+	}
+	return first
 }
