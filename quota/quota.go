@@ -36,7 +36,8 @@ type Config struct {
 	Cost float64
 
 	// MaxUnlisted is the maximum number of customers unknown to the Allocator that have a
-	// bucket each, of about 1 kB; further ones share one bucket. Zero means 1000, negative
+	// bucket each, of about 1 kB, and as much for each class that is rejected; further ones share
+	// one bucket. Zero means 1000, negative
 	// means none; it must be at most 1e6.
 	MaxUnlisted int
 }

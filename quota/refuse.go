@@ -36,13 +36,18 @@ func (p *pace) rate(at, least time.Duration) float64 {
 	return p.asked / max(at-p.since, least).Seconds()
 }
 
-// refusals are the rejections of one class of a customer, one for each hint. They are made anew
-// when what they say has changed.
+// refusals are the latest rejections of one class of a customer, each with another hint. They are
+// replaced when what they say has changed.
 type refusals struct {
 	until        time.Duration
 	level, limit float64
-	all          []*spillway.RejectedError
+	all          []*spillway.RejectedError // at most mostErrors
+	next         int                       // of them, to be replaced
 }
+
+// mostErrors is how many hints of a class are remembered. Each takes about 150 bytes. While calls are
+// rejected the hint only falls, to half and half again, until the next one is admitted.
+const mostErrors = 8
 
 // refreshed is how long a rejection says the same.
 const refreshed = time.Second
@@ -65,7 +70,12 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 		}
 	}
 	e := newRejection(class, r.level, r.limit, hint, c.part)
-	r.all = append(r.all, e)
+	if len(r.all) < mostErrors {
+		r.all = append(r.all, e)
+	} else {
+		r.all[r.next] = e
+		r.next = (r.next + 1) % mostErrors
+	}
 	return e
 }
 

@@ -143,8 +143,8 @@ func TestPartOfARate(t *testing.T) {
 	}
 }
 
-// TestRejectionsAreShared: many rejections of one customer are a few errors, so that a flood of calls
-// makes no garbage.
+// TestRejectionsAreShared: many rejections of one customer are a few errors, of which it remembers few, so that
+// a flood of calls makes no garbage, whatever their waits.
 func TestRejectionsAreShared(t *testing.T) {
 	q := must(t, Config{Allocator: fixed{Rate: 10}})
 	different := make(map[error]bool)
@@ -155,5 +155,15 @@ func TestRejectionsAreShared(t *testing.T) {
 	}
 	if len(different) > 10*4*14 {
 		t.Errorf("%d errors for 100000 calls in 10 s", len(different))
+	}
+	c := &customer{rate: 1}
+	for i := range 1000 {
+		wait := time.Millisecond << (i % mostHint)
+		if e, ok := errors.AsType[*spillway.RejectedError](c.rejection(0, time.Second, critical, wait)); !ok || e.RetryAfter != wait {
+			t.Fatalf("a wait of %v: %v", wait, e)
+		}
+	}
+	if n := len(c.refusals[critical].all); n > mostErrors {
+		t.Errorf("%d errors are remembered", n)
 	}
 }
