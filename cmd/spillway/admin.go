@@ -230,12 +230,13 @@ func (o *operators) SetMode(mode spillway.Mode) (kept []string, err error) {
 		}
 		o.config.Store(wanted)
 		o.events.note(false, "mode "+mode.String())
-		if len(config.Diff(f.now.Defaulted(), wanted.Defaulted())) == 0 {
+		changes := config.Diff(f.now.Defaulted(), wanted.Defaulted())
+		if len(changes) == 0 {
 			o.override.Store(nil)
 			return nil
 		}
 		o.override.Store(&admin.Override{Field: "mode", Value: mode.String(), File: string(file), Since: time.Now()})
-		f.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "configuration", string(file))
+		f.logger.Warn("the mode differs from the configuration until that is next read", "mode", mode.String(), "changes", strings.Join(changes, "; "))
 		return nil
 	})
 	return kept, err

@@ -14,7 +14,10 @@ func conditionsOf(st *State) (all []incidents.Condition) {
 			all = append(all, incidents.Condition{Kind: kind, Subject: subject, Headline: headline, Text: text, Do: e.Do, Link: e.Link()})
 		}
 	}
-	add(st.Verdict.Kind, "", st.Verdict.Headline, st.Verdict.Text)
+	if last := &st.Last; last.lost()+last.gone()+last.Rejected.sum() > 0 || last.Ended.sum() == 0 {
+		// What the banner says is about ten seconds: more may be over than what it was.
+		add(st.Verdict.Kind, "", st.Verdict.Headline, st.Verdict.Text)
+	}
 	for _, n := range st.Notices {
 		add(n.Kind, n.Subject, n.Headline, n.Text)
 	}

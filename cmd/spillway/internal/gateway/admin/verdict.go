@@ -285,11 +285,11 @@ func would(s *State) string {
 		return "Where clients give up, gates that observe report fewer rejections than enforce would make."
 	case f.Would.sum() == 0:
 		return ""
-	case f.Rejected.sum() == 0 && s.Mode == spillway.ModeObserve:
+	case s.limitOf(spillway.ModeObserve) == "":
 		// An overload that no gate holds back makes gates count more, and of all classes.
-		return "Mode observe rejects nothing; enforce would reject at most " + human.PerSecond(f.Would.sum()) + ", lower classes first."
+		return "Gates that observe would reject at most " + human.PerSecond(f.Would.sum()) + ", lower classes first."
 	default:
-		return "Gates that only observe would reject at most " + human.PerSecond(f.Would.sum()) + "."
+		return "Gates that observe would reject at most " + human.PerSecond(f.Would.sum()) + "."
 	}
 }
 

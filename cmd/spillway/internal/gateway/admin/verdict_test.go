@@ -64,15 +64,15 @@ func TestVerdict(t *testing.T) {
 				Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 1000, Would: Classes{400}, Ended: Classes{400, 0, 600}},
 				Reasons: []Reason{{Policy: "ratelimit", Outcome: "rejected", Mode: "observe", Minute: Classes{500}}},
 			},
-			level: "warn", headline: "The rate limit would reject requests.",
+			level: "warn", headline: "The rate limit would reject requests.", says: []string{"Gates that observe would reject at most 400/s."},
 		},
 		"observed": {
 			state: State{Mode: spillway.ModeObserve, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
-			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Mode observe rejects nothing; enforce would reject at most 300/s, lower classes first."},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that observe would reject at most 300/s, lower classes first."},
 		},
 		"one gate observes": {
 			state: State{Mode: spillway.ModeEnforce, Mean: Figures{Seconds: 10, Offered: 1000, Goodput: 990, Rejected: Classes{1}, Would: Classes{300}, Ended: Classes{400, 0, 600}}},
-			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that only observe would reject at most 300/s."},
+			level: "warn", headline: "Overloaded, and not protected.", says: []string{"Gates that observe would reject at most 300/s, lower classes first."},
 		},
 		"late":     {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 50, Failed: 10, Ended: Classes{100}}}, level: "bad", headline: "Answers come too late.", says: []string{"Lost: 50/s too late, 10/s failed."}},
 		"failing":  {state: State{Mean: Figures{Seconds: 10, Offered: 100, Goodput: 40, Late: 10, Failed: 50, Ended: Classes{100}}}, level: "bad", headline: "The upstream fails."},
