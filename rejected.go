@@ -31,6 +31,10 @@ type RejectedError struct {
 	Level, Limit float64
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string
+	// Setting names the limit that the call was rejected for, where a policy has several: of a
+	// quota "unlisted_total" or "capacity", which customers share. It is empty for the customer's
+	// own limit, and for policies with one limit.
+	Setting string
 	// Advice says what the reader of the error can do. It is text for people only.
 	Advice string
 	// RetryAfter is how long the policy expects to continue rejecting. Zero means

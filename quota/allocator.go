@@ -78,8 +78,14 @@ type Grant struct {
 	// and LeastDepth have no effect. It is ignored in the Grant of the customer "".
 	Unlisted bool
 	// Part says that Rate is what this process may use of a rate that several processes share.
-	// It changes the text of rejections only.
+	// Part, Limit and Setting change the text of rejections and CustomerStats only.
 	Part bool
+	// Limit is the limit of the customer, if Rate is a part of it or less for another reason. Zero
+	// means Rate.
+	Limit float64
+	// Setting names the limit that makes Rate less than the own limit of the customer, in all
+	// processes: [UnlistedTotal], [Capacity], or "" for none.
+	Setting string
 	// Until is when the lease ends. The grant is used up to the first call after
 	// that, which asks again, and for a year at most. With LeastDepth, the time between the end of
 	// the lease and that call refills the bucket at the next Rate. Where Until has passed

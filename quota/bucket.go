@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed90641741/spillway"
@@ -49,6 +50,7 @@ type customer struct {
 	generation uint32 // how many customers had this place before
 	known      bool   // to the Allocator
 	unlisted   bool   // it shares the bucket of the first place
+	all        bool   // it is that of all unlisted customers together
 	leased     time.Duration
 	until      time.Duration // end of the lease
 	rate       float64
@@ -63,6 +65,9 @@ type customer struct {
 	buckets    [spillway.Criticalities]bucket     // i limits the classes up to i
 	calls      [spillway.Criticalities]ClassStats // for Stats
 	part       bool                               // the rate is a part of that of the customer
+	limit      float64                            // that of the customer, in all processes
+	setting    string                             // what makes the rate less than the limit
+	recent     recent
 	pace       pace
 	refusals   *[spillway.Criticalities]refusals // nil as long as no call was rejected
 }
@@ -70,6 +75,7 @@ type customer struct {
 // admit charges the cost of a call.
 func (c *customer) admit(at time.Duration, class int, cost float64) {
 	c.calls[class].AdmittedTotal++
+	c.recent.at(at).AdmittedTotal++
 	c.admitted++
 	c.offered[class] += cost
 	c.ask(at, cost)
@@ -111,6 +117,7 @@ func (c *customer) measure(at time.Duration, class int, amount float64) {
 // that were admitted before, and at least what is charged at admission.
 func (c *customer) reject(at time.Duration, class int, cost float64) {
 	c.calls[class].RejectedTotal++
+	c.recent.at(at).RejectedTotal++
 	c.offered[class] += max(cost, c.mean)
 	c.ask(at, max(cost, c.mean))
 }
@@ -139,10 +146,11 @@ func (c *customer) demand(at time.Duration) Demand {
 // new rate.
 func (c *customer) lease(at, until, burst time.Duration, g Grant) {
 	ended := min(at, c.until)
-	c.leased, c.until, c.rate, c.least, c.unlisted, c.part = at, until, 0, g.LeastClass, g.Unlisted, g.Part
+	c.leased, c.until, c.rate, c.least, c.unlisted = at, until, 0, g.LeastClass, g.Unlisted
 	if g.Rate > 0 {
 		c.rate = g.Rate
 	}
+	c.part, c.limit, c.setting = g.Part, cmp.Or(g.Limit, c.rate), g.Setting
 	c.deepen(ended, burst, g.LeastDepth)
 	g.Shares[len(g.Shares)-1] = 1
 	for i, share := range g.Shares {

@@ -86,7 +86,7 @@ type Quota struct {
 // New returns a Quota without usage, or an error that names the field of c that is out of
 // range.
 func New(c Config) (*Quota, error) {
-	q := &Quota{customers: []*customer{{}}, places: map[string]int{"": 0}}
+	q := &Quota{customers: []*customer{{}}, places: map[string]int{"": 0}, unlisted: customer{all: true}}
 	if err := q.Update(c); err != nil {
 		return nil, err
 	}
@@ -239,42 +239,6 @@ func (q *Quota) replace(name string) int {
 		}
 	}
 	return 0
-}
-
-// ClassStats counts the admitted and rejected calls of one criticality.
-type ClassStats struct{ AdmittedTotal, RejectedTotal uint64 }
-
-// CustomerStats says how one customer stands.
-type CustomerStats struct {
-	Customer string  // "" for all those that share a bucket
-	Known    bool    // to the Allocator
-	Rate     float64 // granted, in cost per second; +Inf for no limit
-	Wants    float64 // asked for, when the last lease was granted
-	// Debt is how much of the bucket is used, as a share; above 1 after a Charge.
-	// From 1/4 on SHEDDABLE is refused, from 1 on everything.
-	Debt float64
-	// Classes are the calls since the customer has its place; index it with
-	// [spillway.Criticality.Index].
-	Classes [spillway.Criticalities]ClassStats
-}
-
-// Stats returns a line for each customer that has a bucket, in no order that
-// matters. It allocates, and takes time for each customer.
-func (q *Quota) Stats(now time.Time) []CustomerStats {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.see(now)
-	all := make([]CustomerStats, 0, len(q.customers))
-	for i, c := range q.customers {
-		if i > 0 && c.unlisted {
-			continue // it is part of the first line
-		}
-		all = append(all, CustomerStats{
-			Customer: c.name, Known: c.known, Rate: c.rate, Wants: c.wants,
-			Debt: c.debt(q.at, q.burst), Classes: c.calls,
-		})
-	}
-	return all
 }
 
 var _ spillway.Gate = (*Quota)(nil)

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"math/bits"
 	"strconv"
 	"time"
@@ -41,6 +42,7 @@ func (p *pace) rate(at, least time.Duration) float64 {
 type refusals struct {
 	until        time.Duration
 	level, limit float64
+	setting      string
 	all          []*spillway.RejectedError // at most mostErrors
 	next         int                       // of them, to be replaced
 }
@@ -60,8 +62,8 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 	}
 	r := &c.refusals[class]
 	level := c.pace.rate(at, threshold(max(burst, c.deep), class, spillway.Criticalities-1))
-	if at >= r.until || c.rate != r.limit || level > 2*r.level || level < r.level/2 {
-		*r = refusals{until: at + refreshed, level: level, limit: c.rate}
+	if at >= r.until || c.rate != r.limit || c.setting != r.setting || level > 2*r.level || level < r.level/2 {
+		*r = refusals{until: at + refreshed, level: level, limit: c.rate, setting: c.setting}
 	}
 	hint := hintOf(wait)
 	for _, e := range r.all {
@@ -69,7 +71,7 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 			return e
 		}
 	}
-	e := newRejection(class, r.level, r.limit, hint, c.part)
+	e := c.newRejection(class, r, hint)
 	if len(r.all) < mostErrors {
 		r.all = append(r.all, e)
 	} else {
@@ -86,21 +88,48 @@ func hintOf(wait time.Duration) time.Duration {
 
 const mostHint = 36
 
-func newRejection(class int, level, limit float64, hint time.Duration, part bool) *spillway.RejectedError {
-	name, unit := (spillway.Criticality(class) + spillway.Sheddable).String(), "per second"
-	if part {
-		unit = "per second in this task"
-	}
-	return &spillway.RejectedError{
+// The Setting of rejections by a limit that a customer shares with others.
+const (
+	UnlistedTotal = "unlisted_total" // LocalConfig.UnlistedTotal
+	Capacity      = "capacity"       // LocalConfig.Capacity
+)
+
+func (c *customer) newRejection(class int, r *refusals, hint time.Duration) *spillway.RejectedError {
+	criticality := spillway.Criticality(class) + spillway.Sheddable
+	e := &spillway.RejectedError{
 		Policy:      "quota",
 		Reason:      spillway.ReasonQuota,
-		Criticality: spillway.Criticality(class) + spillway.Sheddable,
-		Level:       threeDigits(level),
-		Limit:       limit,
-		Unit:        unit,
-		Advice:      "the customer has used up its quota for " + name + " calls; send fewer of them, or raise the quota",
+		Criticality: criticality,
+		Level:       threeDigits(r.level),
+		Limit:       r.limit,
+		Unit:        "per second",
+		Setting:     c.setting,
 		RetryAfter:  hint,
 	}
+	switch {
+	case c.all:
+		e.Setting = cmp.Or(c.setting, UnlistedTotal)
+		e.Unit += " by all unlisted customers together"
+	case c.setting != "":
+		e.Unit += " as its part of " + c.setting
+	}
+	if c.part {
+		e.Unit += " in this task"
+	}
+	e.Advice = advice(e.Setting, criticality.String())
+	return e
+}
+
+// advice says what to do about a rejection of a class by a limit.
+func advice(setting, class string) string {
+	switch setting {
+	case UnlistedTotal:
+		return "the customers that are not listed by name have used up unlisted_total together for " + class +
+			" calls; list the customers that matter, or raise it (UnlistedTotal)"
+	case Capacity:
+		return "all customers together have used up the capacity of the quota for " + class + " calls; send fewer of them, or raise it"
+	}
+	return "the customer has used up its quota for " + class + " calls; send fewer of them, or raise the quota"
 }
 
 // threeDigits returns v with three significant digits, so that its text is short. It rounds up where

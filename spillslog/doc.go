@@ -30,6 +30,7 @@
 //	criticality  the class of the call
 //	attempt      the number of the attempt, if it is not the first
 //	level, limit what the policy measured, and what is allowed; unit says of what
+//	setting      the limit, where the reason has several: unlisted_total, capacity
 //	retry_after  after how long the policy expects to admit again
 //	request_id   as [Config.RequestID] returns it
 //	do           what an operator can do about it

@@ -102,6 +102,10 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 		all = append(all, slog.Int("attempt", int(e.Call.Attempt)))
 	}
 	all = measured(all, e)
+	if r, ok := errors.AsType[*spillway.RejectedError](e.Err); ok && e.Rejected && r.Setting != "" {
+		add("setting", r.Setting)
+		advice = r.Advice
+	}
 	if o.config.RequestID != nil && e.Context != nil {
 		add("request_id", o.config.RequestID(e.Context))
 	}

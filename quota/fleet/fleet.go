@@ -63,8 +63,9 @@ type entry struct {
 	fresh   [spillway.Criticalities]float64 // the same, when the last word came
 	word    *word                           // that level is of
 	level   Level
-	leveled bool // whether the leader knows of demand
-	idle    bool // about to be forgotten
+	leveled bool   // whether the leader knows of demand
+	setting string // what makes the rate in all tasks less than the limit
+	idle    bool   // about to be forgotten
 }
 
 // bounds are what follows from the configuration alone, whatever the board says.
@@ -207,7 +208,11 @@ func (f *Fleet) lease(now time.Time, e *entry, d quota.Demand) quota.Grant {
 		default:
 		}
 	}
-	return quota.Grant{Rate: rate, LeastClass: least, LeastDepth: f.cfg.LeastDepth, Part: true, Until: now.Add(f.cfg.lease)}
+	limit, _ := f.cfg.limit(e.name)
+	return quota.Grant{
+		Rate: rate, Part: true, Limit: limit.Rate, Setting: e.setting,
+		LeastClass: least, LeastDepth: f.cfg.LeastDepth, Until: now.Add(f.cfg.lease),
+	}
 }
 
 // demand returns what this task needs for a customer: what it reports, or what came since the last

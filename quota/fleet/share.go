@@ -18,16 +18,17 @@ func (f *Fleet) share(now time.Time, e *entry, d quota.Demand, wants [spillway.C
 	}
 	w := f.word
 	if w == nil {
-		return f.alone(now, d), 0
+		return f.alone(now, e, d), 0
 	}
 	if e.word != w {
 		e.word = w
 		e.level, e.leveled = w.customers[e.name]
 	}
+	e.setting = f.setting(w, e)
 	age := now.Sub(w.heard)
 	rate, least = f.granted(w, e, age, &wants)
 	if age > f.cfg.Hold {
-		equal := f.alone(now, d) * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
+		equal := f.alone(now, e, d) * float64(f.cfg.Tasks) / float64(max(w.Tasks, f.cfg.Tasks))
 		rate, least = decayed(f.cfg, rate, equal, age), 0
 	}
 	// A count of tasks that is out of all proportion does not take away the floor.
@@ -74,15 +75,34 @@ func (f *Fleet) newcomer(w *word, e *entry) float64 {
 	return e.bounds.most
 }
 
+// setting returns what makes the rate of a customer in all tasks less than its limit.
+func (f *Fleet) setting(w *word, e *entry) string {
+	limit, listed := f.cfg.limit(e.name)
+	rate := e.level.Rate
+	if !e.leveled {
+		rate = f.newcomer(w, e)
+	}
+	const dust = 1e-6 // levels have the precision of a float32
+	switch {
+	case rate >= limit.Rate*(1-dust) || math.IsInf(rate, 1):
+		return ""
+	case !listed && f.cfg.Limits.UnlistedTotal.Rate > 0:
+		return quota.UnlistedTotal
+	}
+	return quota.Capacity
+}
+
 // alone returns what the configuration grants this task without a board.
-func (f *Fleet) alone(now time.Time, d quota.Demand) float64 {
+func (f *Fleet) alone(now time.Time, e *entry, d quota.Demand) float64 {
 	if f.local == nil {
 		f.local = f.cfg.alone()
 	}
 	if d.Customer == allUnlisted {
 		return f.local.LeaseUnlisted(now, d).Rate
 	}
-	return f.local.Lease(now, d).Rate
+	g := f.local.Lease(now, d)
+	e.setting = g.Setting
+	return g.Rate
 }
 
 // alone returns an allocator of this task's part of all limits.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
@@ -20,11 +21,18 @@ type Customer struct {
 	Listener string  `json:"listener"`
 	Cluster  string  `json:"cluster"`
 	Customer string  `json:"customer"` // empty: all that share a limit
-	Limit    float64 `json:"limit"`    // granted, in cost per second; 0: none is known, or there is no limit
+	Unlisted bool    `json:"unlisted"` // all customers together that the quota does not list (unlisted_total)
+	Total    float64 `json:"total"`    // its limit over all proxies, in cost per second; 0: there is no limit
+	Limit    float64 `json:"limit"`    // granted to this proxy now, in cost per second; 0: none is known, or there is no limit
+	Setting  string  `json:"setting"`  // what makes Limit less than Total: unlisted_total or capacity; empty: neither
 	Wants    float64 `json:"wants"`    // asked for, in cost per second, rejected requests included
 	Full     float64 `json:"full"`     // share of its bucket that is used: at 1 everything is rejected
-	Admitted uint64  `json:"admitted"` // requests since the customer has its place
-	Rejected uint64  `json:"rejected"` // likewise
+	// AdmittedRate and RejectedRate are requests per second in this proxy, in the last 10 seconds.
+	AdmittedRate float64 `json:"admitted_rate"`
+	RejectedRate float64 `json:"rejected_rate"`
+
+	Admitted uint64 `json:"admitted"` // requests since the customer has its place
+	Rejected uint64 `json:"rejected"` // likewise
 }
 
 // Of returns what customers make of the quota of a gate.
@@ -33,7 +41,9 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 	for i := range customers {
 		c := &customers[i]
 		use := Customer{
-			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Limit: finite(c.Rate), Wants: finite(c.Wants), Full: finite(c.Debt),
+			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Unlisted: c.Unlisted,
+			Total: finite(c.Limit), Limit: finite(c.Rate), Setting: c.Setting, Wants: finite(c.Wants), Full: finite(c.Debt),
+			AdmittedRate: c.AdmittedRate, RejectedRate: c.RejectedRate,
 		}
 		for _, class := range c.Classes {
 			use.Admitted += class.AdmittedTotal
@@ -88,17 +98,49 @@ func Costs(s cost.Stats) (all []Cost) {
 
 // Write writes customers as aligned text.
 func Write(w io.Writer, all []Customer) {
-	textpage.Row(w, "LISTENER", "CLUSTER", "CUSTOMER", "LIMIT/S", "WANTS/S", "FULL", "ADMITTED", "REJECTED")
+	textpage.Row(w, "LISTENER", "CLUSTER", "CUSTOMER", "LIMIT/S", "HERE/S", "LIMITED BY", "ADMITTED/S", "REJECTED/S", "ADMITTED", "REJECTED")
 	for i := range all {
 		c := &all[i]
-		limit := any(c.Limit)
-		if c.Limit == 0 {
-			limit = "–"
+		name := named(c.Customer)
+		if c.Unlisted {
+			name = "(all unlisted customers together)"
 		}
-		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), named(c.Customer), limit, c.Wants, fmt.Sprintf("%.0f %%", 100*c.Full), c.Admitted, c.Rejected)
+		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), name, perSecond(c.Total), perSecond(c.Limit), limitedBy(c),
+			rounded(c.AdmittedRate), rounded(c.RejectedRate), c.Admitted, c.Rejected)
 	}
-	fmt.Fprintf(w, "The %d customers that have used most of their bucket, and %d others with most rejections. "+
-		"At 100 %% all requests of a customer are rejected.\n\n", Most, Most)
+	fmt.Fprintf(w, "LIMIT is the limit over all proxies, and HERE the part of it that this proxy may use now; all other columns are of this proxy, too.\n"+
+		"LIMITED BY names what all customers share if it leaves a customer less than its limit. Per second is the mean of the last 10 seconds.\n"+
+		"LIMIT and HERE count 1 for a request, unless its cost is learned or measured. –: no limit.\n"+
+		"The %d customers that have used most of what they may, and %d others with most rejections.\n\n", Most, Most)
+}
+
+// limitedBy names the setting that limits a customer.
+func limitedBy(c *Customer) string {
+	switch {
+	case c.Setting != "":
+		return c.Setting
+	case c.Unlisted:
+		return quota.UnlistedTotal
+	case c.Total == 0:
+		return "–"
+	}
+	return "its limit"
+}
+
+// perSecond returns the text of a limit.
+func perSecond(limit float64) string {
+	if limit == 0 {
+		return "–"
+	}
+	return rounded(limit)
+}
+
+// rounded returns the text of a rate, with a digit after the point below 10.
+func rounded(v float64) string {
+	if v < 9.95 {
+		return strconv.FormatFloat(math.Round(10*v)/10, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64)
 }
 
 // WriteCosts writes the costs of a cluster as aligned text. The first call writes the heading.
