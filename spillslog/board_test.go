@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -18,16 +21,23 @@ import (
 type scripted struct {
 	fleet.Board
 
-	err   error
-	epoch uint64
+	err  error
+	task string
 }
 
 func (s *scripted) Sync(context.Context, fleet.Said) (fleet.Heard, error) {
-	return fleet.Heard{Epoch: s.epoch}, s.err
+	return fleet.Heard{Task: s.task}, s.err
 }
 
+// redisError is an answer of a server, as the client of Redis returns it.
+type redisError string
+
+func (e redisError) Error() string { return string(e) }
+
+func (redisError) RedisError() {}
+
 // TestBoard: an outage has a line at its beginning and one at its end, a new leader has one, and
-// nothing of the error is written.
+// the error is written without what may be a password.
 func TestBoard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
@@ -35,7 +45,7 @@ func TestBoard(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		inner := &scripted{epoch: 1}
+		inner := &scripted{}
 		b := log.Board(inner, "mail")
 		during := func(d time.Duration, err error) string {
 			out.Reset()
@@ -48,22 +58,29 @@ func TestBoard(t *testing.T) {
 			log.Flush()
 			return out.String()
 		}
+		refused := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 6379}, Err: errors.New("connection refused")}
 		secret := errors.New("dial redis://admin:hunter2@10.0.0.1: refused")
 		for i, row := range []struct {
-			d     time.Duration
-			err   error
-			epoch uint64
-			want  []string // of the lines, in order
+			d    time.Duration
+			err  error
+			task string
+			want []string // of the lines, in order
 		}{
-			{time.Second, nil, 1, nil},
-			{10 * time.Second, secret, 1, []string{`level=WARN msg="quota board does not answer" quota=mail timeout=false answered_before=true do=`}},
-			{time.Second, nil, 1, []string{`level=INFO msg="quota board answers again" quota=mail after=10s`}},
-			{time.Second, nil, 2, []string{`level=INFO msg="quota has another leader" quota=mail this_task=false`}},
-			{10 * time.Second, context.DeadlineExceeded, 2, []string{"timeout=true"}},
-			{time.Second, nil, 2, []string{"answers again"}},
-			{time.Minute, context.Canceled, 2, nil}, // the process ends
+			{time.Second, nil, "a", nil},
+			{10 * time.Second, secret, "a", []string{`level=WARN msg="quota board does not answer" quota=mail error=other timeout=false answered_before=true do=`}},
+			{time.Second, nil, "a", []string{`level=INFO msg="quota board answers again" quota=mail after=10s`}},
+			{time.Second, nil, "b", []string{`level=INFO msg="a leader of the quota was elected" quota=mail this_task=false`}},
+			{10 * time.Second, context.DeadlineExceeded, "b", []string{`error="no answer in time" timeout=true`}},
+			{time.Second, nil, "b", []string{"answers again"}},
+			{9 * time.Second, fmt.Errorf("board: %w", refused), "b", []string{`error="dial tcp 10.0.0.1:6379: connection refused" timeout=false`}},
+			{time.Second, nil, "b", []string{"answers again"}},
+			{9 * time.Second, &net.OpError{Op: "read", Net: "tcp", Err: os.ErrDeadlineExceeded}, "b", []string{`error="read tcp: i/o timeout" timeout=true`}},
+			{time.Second, nil, "b", []string{"answers again"}},
+			{9 * time.Second, redisError("WRONGPASS hunter2 is wrong"), "b", []string{`error=WRONGPASS timeout=false`}},
+			{time.Second, nil, "b", []string{"answers again"}},
+			{time.Minute, context.Canceled, "b", nil}, // the process ends
 		} {
-			inner.epoch = row.epoch
+			inner.task = row.task
 			got := during(row.d, row.err)
 			if strings.Count(got, "\n") != len(row.want) || strings.Contains(got, "hunter2") {
 				t.Errorf("row %d: %s", i, got)

@@ -19,7 +19,15 @@
 //
 // # Shared quotas
 //
-// [Observer.Board] writes when the board of a shared quota stops answering, and when it answers again.
+// [Observer.Board] writes when the board of a shared quota stops answering, and when it answers again:
+//
+//	quota            the name that was given to Board
+//	error            of the network, such as "connection refused", or the code of Redis, such as NOAUTH;
+//	                 "other" for all else, which may contain a password
+//	timeout          there was no answer in time: the server hangs, or packets are lost
+//	answered_before  the server has answered this process before: its address and password are right
+//	after            how long it did not answer
+//	this_task        this process was elected leader
 //
 // # Fields
 //
@@ -32,6 +40,7 @@
 //	level, limit what the policy measured, and what is allowed; unit says of what
 //	setting      the limit, where the reason has several: unlisted_total, capacity
 //	retry_after  after how long the policy expects to admit again
+//	             (of a quota rounded up to 1, 2, 4, 8 ms and so on, so that errors can be shared)
 //	request_id   as [Config.RequestID] returns it
 //	do           what an operator can do about it
 //	left_out     decisions of this kind without a line

@@ -3,6 +3,7 @@
 package outage
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -56,22 +57,24 @@ func (w *Watch) Failed(now time.Time) (line, answered bool) {
 	return true, w.answered
 }
 
-// A Turn knows who leads, by a number that each new leader raises. The zero Turn is ready for use. It is
-// safe for concurrent use.
+// A Turn knows who leads. The zero Turn is ready for use. It is safe for concurrent use.
 type Turn struct {
-	mu   sync.Mutex
-	of   uint64
-	last time.Time // the last line
+	mu     sync.Mutex
+	leader string
+	last   time.Time // the last line
 }
 
-// Rose takes note of the number. It reports whether to write a line that it rose: once a minute at
-// most, as the number comes from outside.
-func (t *Turn) Rose(now time.Time, of uint64) bool {
+// Changed takes note of the name of the leader, or "" if it is not known. It reports whether to write a
+// line that another one leads than before: once a minute at most, as the name comes from outside.
+func (t *Turn) Changed(now time.Time, leader string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	rose := t.of != 0 && of > t.of
-	t.of = of
-	if !rose || !t.last.IsZero() && now.Sub(t.last) < repeat {
+	if leader == "" || leader == t.leader {
+		return false
+	}
+	first := t.leader == ""
+	t.leader = strings.Clone(leader)
+	if first || !t.last.IsZero() && now.Sub(t.last) < repeat {
 		return false
 	}
 	t.last = now

@@ -1,6 +1,7 @@
 package outage
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -46,26 +47,26 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// TestTurn: a new leader has a line, the first one has not, and a number that rises without end has
-// one each minute.
+// TestTurn: another leader has a line, the first one and one that is elected again have not, and names that
+// change without end have one each minute.
 func TestTurn(t *testing.T) {
 	var turn Turn
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, row := range []struct {
-		after time.Duration
-		of    uint64
-		want  bool
+		after  time.Duration
+		leader string
+		want   bool
 	}{
-		{0, 7, false}, {time.Second, 7, false}, {time.Second, 8, true}, {time.Second, 9, false}, {time.Hour, 9, false},
-		{time.Second, 3, false}, {time.Second, 4, true},
+		{0, "", false}, {0, "a", false}, {time.Second, "a", false}, {time.Second, "b", true}, {time.Second, "a", false},
+		{time.Hour, "a", false}, {time.Second, "", false}, {time.Second, "a", false}, {time.Second, "b", true},
 	} {
-		if now = now.Add(row.after); turn.Rose(now, row.of) != row.want {
+		if now = now.Add(row.after); turn.Changed(now, row.leader) != row.want {
 			t.Errorf("row %d: want %v", i, row.want)
 		}
 	}
 	lines := 0
-	for of := range uint64(6000) { // 10 minutes
-		if now = now.Add(100 * time.Millisecond); turn.Rose(now, 5+of) {
+	for n := range 6000 { // 10 minutes
+		if now = now.Add(100 * time.Millisecond); turn.Changed(now, fmt.Sprint(n)) {
 			lines++
 		}
 	}

@@ -46,6 +46,7 @@ type Heard struct {
 	Now     time.Duration // of the board's clock, since any fixed time
 	Epoch   uint64        // of the leader
 	Leader  bool          // whether the task leads
+	Task    string        // the one that leads; "" if the board does not say
 	Levels  []byte        // nil if the task has them already, or there are none
 	Reports []Stamped     // of all tasks; to the leader only
 }

@@ -57,7 +57,8 @@ func (l *Levels) intern(name []byte) string {
 type Level struct {
 	// Rate is what the customer may use per second in all tasks together.
 	Rate float64
-	// Debt is how much of the bucket that all tasks share is used.
+	// Debt is how much of the bucket that all tasks share is used, in cost. It holds at least
+	// BurstSeconds times the Rate. Debt divided by Rate is the time to pay it.
 	Debt float64
 	// Marginal is the class that is not admitted in full, by
 	// [spillway.Criticality.Index]; lower ones are rejected. It is -1 without one.

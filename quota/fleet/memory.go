@@ -39,7 +39,7 @@ func (m *Memory) Sync(ctx context.Context, s Said) (Heard, error) {
 	if m.leader == "" || m.until < now || m.epoch < s.Epoch {
 		m.leader, m.epoch = s.Task, max(m.epoch, s.Epoch)+1
 	}
-	h := Heard{Now: now, Epoch: m.epoch, Leader: m.leader == s.Task}
+	h := Heard{Now: now, Epoch: m.epoch, Leader: m.leader == s.Task, Task: m.leader}
 	if m.levels != nil && m.version != s.Has {
 		h.Levels = m.levels
 	}

@@ -119,6 +119,9 @@ func TestRepliesThatAreNone(t *testing.T) {
 			t.Errorf("%v: read %+v", reply, h)
 		}
 	}
+	if h, err := parse([]any{"7", "3", int64(0), nil, nil, "b"}); err != nil || h.Task != "b" || h.Leader {
+		t.Errorf("read %+v, %v", h, err)
+	}
 	stored := []any{"a", "0000000000000005r", "short", "5", "none", "xxxxxxxxxxxxxxxxr", 5, nil}
 	h, err := parse([]any{"7", "3", int64(1), "levels", stored})
 	want := fleet.Heard{Now: 7000, Epoch: 3, Leader: true, Levels: []byte("levels"), Reports: []fleet.Stamped{{Task: "a", At: 5000, Report: []byte("r")}}}

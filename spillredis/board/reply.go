@@ -15,7 +15,7 @@ var errReply = errors.New("not as the script of this version makes it; does anot
 
 // parse reads the reply of syncScript.
 func parse(reply []any) (h fleet.Heard, err error) {
-	if len(reply) < 3 || len(reply) > 5 { // nil at the end may be left out
+	if len(reply) < 3 || len(reply) > 6 { // nil at the end may be left out
 		return h, errReply
 	}
 	now, ok := micros(reply[0])
@@ -36,9 +36,14 @@ func parse(reply []any) (h fleet.Heard, err error) {
 		h.Levels = []byte(levels)
 	}
 	if len(reply) > 4 && reply[4] != nil {
-		h.Reports, err = reports(reply[4])
+		if h.Reports, err = reports(reply[4]); err != nil {
+			return h, err
+		}
 	}
-	return h, err
+	if len(reply) > 5 {
+		h.Task, _ = reply[5].(string)
+	}
+	return h, nil
 }
 
 // micros reads a time of the server.

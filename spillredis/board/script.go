@@ -27,7 +27,7 @@ end
 local levels = false
 local version = redis.call('HGET', KEYS[3], 'version')
 if version and version ~= ARGV[4] then levels = redis.call('HGET', KEYS[3], 'levels') end
-return {text(now), text(epoch), leads and 1 or 0, levels, leads and redis.call('HGETALL', KEYS[1])}
+return {text(now), text(epoch), leads and 1 or 0, levels, leads and redis.call('HGETALL', KEYS[1]), leads and ARGV[1] or leader[1]}
 `)
 
 	// ARGV: task, epoch, version, levels, time to keep them in milliseconds, and the tasks

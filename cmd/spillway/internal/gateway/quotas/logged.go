@@ -12,7 +12,7 @@ import (
 )
 
 // Logged returns a board that logs when its servers stop answering a quota, when they answer again,
-// and when the quota has another leader.
+// and when another task leads.
 func Logged(b fleet.Board, name string, logger *slog.Logger) *Watched {
 	return &Watched{Board: b, logger: logger.With("quota", name)}
 }
@@ -40,8 +40,8 @@ func (b *Watched) Sync(ctx context.Context, s fleet.Said) (fleet.Heard, error) {
 		if after, ended := b.watch.Answered(now); ended {
 			b.logger.Info("the servers of the quota answer again", "after", after.Round(time.Millisecond))
 		}
-		if b.leader.Rose(now, heard.Epoch) {
-			b.logger.Info("the quota has another leader", "this_task", heard.Leader)
+		if b.leader.Changed(now, heard.Task) {
+			b.logger.Info("a leader of the quota was elected", "this_task", heard.Leader)
 		}
 	case !errors.Is(err, context.Canceled):
 		if due, answered := b.watch.Failed(now); due {
