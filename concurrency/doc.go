@@ -35,7 +35,8 @@
 // off. A key passes its evidence on to that limit if what all keys have in flight explains its
 // latency better than what it has in flight itself: then its requests wait for the same thing as
 // others, and separate limits would divide it by key and not by class. If the probe finds that
-// throughput falls, the evidence of the next ten seconds counts for the key alone.
+// throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
+// of the limit of all keys halves while it is reached: requests that wait elsewhere have its places.
 //
 // # Departures from BBR, Vegas and Gradient
 //

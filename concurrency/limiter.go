@@ -25,6 +25,7 @@ type Limiter struct {
 	keys   []key          // the first is for what has no place of its own
 	index  map[string]int // in keys
 	latest int            // the place of the key that was last looked up
+	other  time.Duration  // when that was last another key than the one before
 
 	beats    bool          // somebody calls Beat
 	beat     time.Duration // when, on the clock
@@ -56,7 +57,7 @@ func New(c Config) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{config: c, runs: 1, shared: newLimit(0, true), index: map[string]int{}}
+	l := &Limiter{config: c, runs: 1, other: -memory - 1, shared: newLimit(0, true), index: map[string]int{}}
 	l.keys = append(make([]key, 0, c.Keys+1), key{limit: newLimit(0, false), name: Others})
 	l.cap()
 	return l, nil
@@ -206,6 +207,9 @@ func (l *Limiter) slot(now time.Time, name string) int {
 	l.advance(now)
 	slot := l.latest
 	if slot == 0 || l.keys[slot].name != name {
+		if slot != 0 {
+			l.other = l.at
+		}
 		slot = l.find(name)
 		l.latest = slot
 	}
@@ -317,7 +321,7 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	if k.decide(stall, l.busy, alone) {
 		l.shared.suspect()
 	}
-	l.shared.decide(stall, l.busy, true)
+	l.shared.decide(stall, l.busy, l.at-l.other > memory)
 	if l.shared.state != Open && k.state != Open {
 		k.open()
 	}

@@ -164,14 +164,20 @@ func (l *limit) resize() {
 	l.restart()
 }
 
-// follow takes the throughput of a round in which the limit held.
-func (l *limit) follow() {
+// follow takes the throughput of a round in which the limit held. If that of all keys halves, other
+// requests than those that waited have the places: the keys do not wait for the same thing.
+func (l *limit) follow(alone bool) {
 	flight, rate := l.measured()
 	held := l.held >= l.begin
 	if held || rate > l.rate {
 		l.rate += float64(smooth * (rate - l.rate))
 	}
-	if held && (l.at-l.probed > memory || l.rate*l.base < half*l.bdp) {
+	fell := l.rate*l.base < half*l.bdp
+	if held && fell && l.shared && !alone {
+		l.clear()
+		return
+	}
+	if held && (l.at-l.probed > memory || fell) {
 		l.probe(flight, rate, lean*rate*l.base)
 		return
 	}
