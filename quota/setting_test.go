@@ -116,3 +116,30 @@ func TestRecent(t *testing.T) {
 	rate(2*time.Minute+5*time.Second, 10)
 	rate(2*time.Minute+25*time.Second, 0)
 }
+
+// TestRejectionByTotalAllocatesNothing: rejections for all unlisted customers together are shared, too,
+// whatever names the calls have.
+func TestRejectionByTotalAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{DefaultLimit: Limit{Rate: 5}, UnlistedTotal: Limit{Rate: 20}})})
+	var calls []spillway.Call
+	for i := range 500 {
+		calls = append(calls, callOf(fmt.Sprint("c", i), critical))
+	}
+	for range 2 {
+		for _, c := range calls {
+			_, _ = q.Admit(t0, c)
+		}
+	}
+	i, rejected := 0, 0
+	if n := testing.AllocsPerRun(2000, func() {
+		i++
+		if _, err := q.Admit(t0, calls[i%len(calls)]); err != nil {
+			rejected++
+		}
+	}); n > 0 || rejected < 2000 {
+		t.Errorf("%v allocations, %d rejected", n, rejected)
+	}
+}

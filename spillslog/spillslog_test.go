@@ -82,6 +82,18 @@ level=INFO msg="hedge not sent" policy=hedge reason=budget route=db criticality=
 	}
 }
 
+// TestSetting: a line names the limit that customers share, and says what to do about that one.
+func TestSetting(t *testing.T) {
+	var out bytes.Buffer
+	o := observer(t, Config{Logger: logger(&out)})
+	e := spillway.Rejection(&spillway.RejectedError{Reason: spillway.ReasonQuota, Setting: "unlisted_total", Advice: "raise it"})
+	e.Policy, e.Time = "quota", time.Now()
+	o.Observe(e)
+	if o.Flush(); !strings.Contains(out.String(), `setting=unlisted_total do="raise it"`) {
+		t.Error(out.String())
+	}
+}
+
 // TestRate: in each interval one line of a kind is written, others do not count, and the
 // others are counted.
 func TestRate(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -89,4 +90,43 @@ func TestTwoTasks(t *testing.T) {
 	if most := 200 + int(100*time.Since(began).Seconds()); n == 0 || n > most {
 		t.Errorf("%d admitted in %v, want at most %d", n, time.Since(began), most)
 	}
+}
+
+// TestDocumentedAnswer: a rejection has the headers that docs/quota-fleet.md shows, and its body.
+func TestDocumentedAnswer(t *testing.T) {
+	document, err := os.ReadFile("../../docs/quota-fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(document), "```text\nHTTP/1.1 429")
+	shown, _, _ := strings.Cut(rest, "```")
+	url, end := start(t, "")
+	defer end()
+	for range 1000 {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Customer", "me")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			continue
+		}
+		resp.Header.Del("Date")
+		for name := range resp.Header {
+			if !strings.Contains(shown, "\n"+name+": ") {
+				t.Errorf("%s is not shown", name)
+			}
+		}
+		if n := strings.Count(shown, ": ") - 1; n != len(resp.Header) || !strings.HasSuffix(strings.TrimSpace(shown), strings.TrimSpace(string(text))) {
+			t.Errorf("%d headers are shown, the answer has %v and %q", n, resp.Header, text)
+		}
+		return
+	}
+	t.Error("nothing was rejected")
 }
