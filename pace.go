@@ -11,6 +11,9 @@ type Pace struct {
 	Left float64
 	// Scope numbers the limit that decides: 0 is none, or the one of all keys.
 	Scope int
+	// Found says that a queue was found behind the limit, and Saturated that as many requests are in
+	// flight as are in service at once: another one would wait for others there.
+	Found, Saturated bool
 	// Throughput is the number of requests that end per second.
 	Throughput float64
 	// Latency is their mean duration in seconds once they run, and Fastest the duration of the

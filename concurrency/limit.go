@@ -140,9 +140,17 @@ func (l *limit) left(bounds *Config) float64 {
 	return math.Ceil(l.limit(bounds)) - float64(l.flight.working())
 }
 
+// found reports whether a queue was found, also while its base latency is measured again.
+func (l *limit) found() bool { return l.state == Limiting || l.state != Open && l.before.limiting }
+
+// full reports whether as many are working as are in service at once, where a queue was found.
+func (l *limit) full() bool {
+	return l.found() && float64(l.flight.working()) >= float64(l.rate*l.base)+l.stays
+}
+
 // work returns how many seconds a request takes once it runs, as far as is known.
 func (l *limit) work() float64 {
-	if l.state == Limiting {
+	if l.found() {
 		return l.base
 	}
 	return l.latency.mean

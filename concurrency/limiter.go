@@ -138,7 +138,7 @@ func (l *Limiter) Ask(now time.Time, key string) spillway.Pace {
 	if l.decides(slot) {
 		p.Scope, decides = slot+1, l.keys[slot].limit
 	}
-	p.Left = l.left(slot)
+	p.Left, p.Found, p.Saturated = l.left(slot), decides.found(), decides.full()
 	p.Usual = l.keys[slot].work()
 	p.Parked, p.Wait = decides.parkAfter(), decides.wait()
 	p.Latency, p.Throughput, p.Abandoned = decides.work()/l.runs, decides.throughput()*l.runs, decides.abandoned

@@ -36,19 +36,20 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(a, flow)
-	if a.pace.Free && a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) {
+	a.patience = patience(now, call, &a.pace, c.MaxWait)
+	a.queue.overload(&a.pace, a.patience)
+	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace)) {
 		a.pace.Free = false
 	}
-	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 || s.best(now, c) != nil)
+	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest(), &a.pace) || s.best(now, c) != nil)
 	if !s.runsAtOnce(a) {
 		s.disturb()
 	}
-	a.queue.limited = !a.pace.Free
-	a.queue.full.see(s.at, a.pace.Free, math.MaxInt64)
+	a.queue.limited = saturated(&a.pace)
+	a.queue.full.see(s.at, !a.queue.limited, math.MaxInt64)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
-	a.patience = patience(now, call, a.pace.Latency, c.MaxWait)
-	if a.pace.Free {
+	if !a.queue.limited {
 		a.patience = min(a.patience, c.MaxWait)
 		if s.bursts() && call.Deadline.IsZero() {
 			a.patience = max(a.patience, burst)
@@ -67,11 +68,9 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 
 // delayed reports whether a request will wait for others behind its limit: requests did so
 // recently, for more than 5 ms and a quarter of their time, and as many as are in service at once
-// are in flight. A limit allows half of these more, and the throughput of 5 ms, and one.
+// are in flight.
 func (a *arrival) delayed() bool {
-	const brief = 0.005
-	margin := float64(a.pace.Throughput*(float64(a.pace.Latency/2)+brief)) + 1
-	return a.pace.Wait.Seconds() > brief+float64(a.pace.Latency/4) && a.pace.Left <= margin
+	return a.pace.Saturated && a.pace.Wait.Seconds() > brief.Seconds()+float64(a.pace.Latency/4)
 }
 
 // measure takes in a utilization, which is the same for many requests in a row.

@@ -322,7 +322,7 @@ func TestOrderOfWaiters(t *testing.T) {
 	first, second := &Waiter{Flow: bins}, &Waiter{Flow: 1}
 	q.add(first, 3)
 	q.add(second, 3)
-	if q.oldest() != first || q.ranks[3].newest != second {
+	if q.oldest(0) != first || q.ranks[3].newest != second {
 		t.Error("the second waiter is ahead of the first")
 	}
 	if q.last(3, 0) != first || q.last(3, 1) != second || q.last(3, -1) != second {

@@ -37,17 +37,19 @@ type Waiter struct {
 // keys, of other scopes for the limit of one key. Rejections in one scope do not affect other
 // scopes.
 type queue struct {
-	ranks   [ranks]list
-	n       int
-	cascade cascade
-	callers [spillway.Criticalities]callers
-	limited bool          // requests wait for a limit, not for a processor
-	full    standing      // the limit is
-	served  float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
-	leaving bool          // clients leave before they are answered
-	left    float64       // share of waiters whose clients have left
-	delay   time.Duration // of each request behind the limit
-	parked  time.Duration // age from which a request at work does not count; 0: none
+	ranks    [ranks]list
+	n        int
+	cascade  cascade
+	callers  [spillway.Criticalities]callers
+	limited  bool          // requests wait for a limit, not for a processor
+	full     standing      // the limit is
+	short    int           // waiters, while an overload stands behind the limit; 0: none does
+	marginal int           // the lowest rank that is served then
+	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
+	leaving  bool          // clients leave before they are answered
+	left     float64       // share of waiters whose clients have left
+	delay    time.Duration // of each request behind the limit
+	parked   time.Duration // age from which a request at work does not count; 0: none
 }
 
 // list holds the waiters of a rank in the order of their arrival.
@@ -123,9 +125,9 @@ func (q *queue) lowest() int {
 	return -1
 }
 
-// oldest returns what has waited for longest, nil for nothing.
-func (q *queue) oldest() (first *Waiter) {
-	for rank := range q.ranks {
+// oldest returns what has waited for longest, of a rank and those above it, nil for nothing.
+func (q *queue) oldest(rank int) (first *Waiter) {
+	for ; rank < ranks; rank++ {
 		if w := q.ranks[rank].oldest; w != nil && (first == nil || w.arrived < first.arrived) {
 			first = w
 		}
@@ -170,7 +172,12 @@ func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 // no request is rejected. So a server below its capacity keeps the order of arrival.
 func (q *queue) first() *Waiter {
 	if !q.limited && q.calm() {
-		return q.oldest()
+		return q.oldest(0)
+	}
+	if q.n <= q.short {
+		if w := q.oldest(q.marginal); w != nil {
+			return w
+		}
 	}
 	rank := q.highest()
 	if rank < 0 {
@@ -266,12 +273,19 @@ func (q *queue) victim(rank int, flow uint64) *Waiter {
 }
 
 // turn is the maximum useful wait in a rank whose newest waiter runs first: the time in
-// which the whole queue is served.
+// which the whole queue is served. In a short queue it is twice as long, because a limit is lower
+// while its base latency is measured.
 func (q *queue) turn(rank int, capacity int, rate float64) time.Duration {
-	if !q.newestFirst(rank) || rate == 0 {
+	times := 1.0
+	switch {
+	case rate == 0:
+		return math.MaxInt64
+	case q.short > 0 && rank <= q.marginal:
+		times = 2
+	case !q.newestFirst(rank):
 		return math.MaxInt64
 	}
-	return max(brief, time.Duration(float64(capacity)/rate*float64(time.Second)))
+	return max(brief, time.Duration(float64(times*float64(capacity))/rate*float64(time.Second)))
 }
 
 // brief is the least maximum wait: less than the wait for a processor under load.

@@ -25,7 +25,8 @@ type server struct {
 	key        func(spillway.Criticality) (string, []phase) // what each class asks for; nil: all the same
 	pool       int                                          // free slots
 	poolQueue  []func()                                     // waiting for one
-	deadline   time.Duration                                // of each request, unknown to the Shedder
+	deadline   time.Duration                                // of each request
+	known      bool                                         // to the Shedder
 	leave      bool                                         // clients leave then, and the work goes on
 	forwards   func() float64                               // CPU, of a server that only passes requests on; nil: it does the work
 	ended      func(r *request, refused bool)
@@ -174,7 +175,11 @@ func (s *server) examine(r *request) {
 		return
 	}
 	state := s.state()
-	d := s.shedder.Arrive(s.now, &spillway.Call{Key: r.key, Criticality: r.class}, &state, &r.waiter)
+	call := spillway.Call{Key: r.key, Criticality: r.class}
+	if s.known {
+		call.Deadline = r.arrived.Add(s.deadline)
+	}
+	d := s.shedder.Arrive(s.now, &call, &state, &r.waiter)
 	if d.Evicted != nil {
 		s.count(&s.refused, d.Evicted.Owner.(*request))
 	}

@@ -208,6 +208,9 @@ func (s *Shedder) pressed(a *arrival) bool {
 // that is rejected in part has a short queue: a burst of a class that is served may wait.
 func (s *Shedder) capacity(a *arrival) int {
 	if a.queue.limited && a.pace.Throughput > 0 {
+		if a.queue.isShort(a.rank) {
+			return a.queue.short
+		}
 		wait := a.patience
 		if a.queue.cascade.ranks[a.rank].refused > noise {
 			wait = a.queue.wait(a.patience, a.pace.Latency)
@@ -318,11 +321,15 @@ func (s *Shedder) leave(w *Waiter, gone float64) {
 // patience is the maximum wait before a limit: three quarters of the time to the deadline
 // that remains after twice the recent latency, or a quarter of all. Without a deadline it is
 // most.
-func patience(now time.Time, call *spillway.Call, latency float64, most time.Duration) time.Duration {
+func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) time.Duration {
 	if call.Deadline.IsZero() {
 		return most
 	}
 	left := call.Deadline.Sub(now)
-	spare := left - 2*time.Duration(latency*float64(time.Second))
-	return max(spare/4*3, left/4)
+	spare := left - 2*time.Duration(p.Latency*float64(time.Second))
+	wait := max(spare/4*3, left/4)
+	if p.Found {
+		wait = min(wait, p.Parked)
+	}
+	return wait
 }

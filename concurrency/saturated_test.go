@@ -1,0 +1,37 @@
+package concurrency
+
+import (
+	"testing"
+	"time"
+)
+
+// A queue is found as soon as a limit is, and also while its base latency is measured again. The limit
+// is saturated if as many are working as are in service at once, without those that stay.
+func TestSaturated(t *testing.T) {
+	for _, row := range []struct {
+		state          State
+		again          bool // after a limit
+		stays, working int
+		found, full    bool
+		work           float64
+	}{
+		{state: Open, working: 100, work: 1},
+		{state: Open, again: true, working: 100, work: 1},
+		{state: Draining, working: 100, work: 1},
+		{state: Probing, working: 100, work: 1},
+		{state: Probing, again: true, working: 8, found: true, full: true, work: 0.02},
+		{state: Draining, again: true, working: 9, found: true, full: true, work: 0.02},
+		{state: Limiting, working: 7, found: true, work: 0.02},
+		{state: Limiting, working: 8, found: true, full: true, work: 0.02},
+		{state: Limiting, stays: 2, working: 9, found: true, work: 0.02},
+		{state: Limiting, stays: 2, working: 10, found: true, full: true, work: 0.02},
+	} {
+		l := newLimit(0, true)
+		l.state, l.before.limiting, l.stays, l.flight.fresh = row.state, row.again, float64(row.stays), row.working
+		l.rate, l.base = 400, 0.02
+		l.latency.add(time.Second, 1)
+		if l.found() != row.found || l.full() != row.full || l.work() != row.work {
+			t.Errorf("%+v: found %v, saturated %v, %v s", row, l.found(), l.full(), l.work())
+		}
+	}
+}

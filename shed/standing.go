@@ -1,0 +1,56 @@
+package shed
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// overload finds out, for a request that may wait for so long, whether an overload stands behind a
+// limit whose queue was found: requests had to wait for longer than that, and more than a fifth of
+// all is rejected. The queue is short then. Places of the limit beyond what is in service are
+// a queue as well, of which a static limit has as many.
+func (q *queue) overload(p *spillway.Pace, patience time.Duration) {
+	q.short = 0
+	if !p.Found || q.leaving || q.full.lasts <= patience || q.cascade.all <= cut {
+		return
+	}
+	waiters := capacityAt(q.cascade.all) - 1 // the queue M/M/1/K has one of K in service
+	q.short = int(max(shallow, min(waiters, p.Throughput*patience.Seconds())))
+	q.marginal = q.cascade.marginal()
+}
+
+// isShort reports whether the queue is short for a rank: for those up to the marginal one, and for
+// higher ones while they can replace one of these.
+func (q *queue) isShort(rank int) bool {
+	return q.short > 0 && (rank <= q.marginal || q.n > 0 && q.lowest() <= q.marginal)
+}
+
+// yields reports whether a rank leaves a free place of the limit to higher ones, because others are
+// in service already: it gets what these leave idle.
+func (q *queue) yields(rank int, p *spillway.Pace) bool {
+	return q.short > 0 && rank < q.marginal && p.Saturated
+}
+
+// marginal returns the lowest rank that has, with all lower ones, more than a fifth of the recent
+// admissions. Those of lower ones fill gaps.
+func (c *cascade) marginal() (rank int) {
+	all, lower, keep := 0.0, 0.0, 1.0
+	for i := range c.ranks {
+		all += c.ranks[i].admitted
+	}
+	if all > 4*memory {
+		keep = 0.5
+	}
+	for i := range c.ranks {
+		if lower <= cut*all {
+			rank = i
+		}
+		lower += c.ranks[i].admitted
+		c.ranks[i].admitted *= keep
+	}
+	return rank
+}
+
+// saturated reports whether one more request may not start, or waits for others behind its limit.
+func saturated(p *spillway.Pace) bool { return !p.Free || p.Saturated }

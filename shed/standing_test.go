@@ -1,0 +1,126 @@
+package shed
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// lasting returns a queue behind whose limit an overload stands for longer than a second.
+func lasting() *queue {
+	q := &queue{full: standing{lasts: time.Second + 1}}
+	q.cascade.all = 0.5
+	return q
+}
+
+// A queue is short while an overload stands behind a limit whose queue was found: as long as the rejected
+// share needs, and no longer than is served before the request leaves.
+func TestShortQueueAtItsBounds(t *testing.T) {
+	for name, row := range map[string]struct {
+		change func(*queue, *spillway.Pace)
+		want   int
+	}{
+		"twice the capacity":         {func(*queue, *spillway.Pace) {}, 4},
+		"ten times the capacity":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = 0.9 }, shallow},
+		"a quarter more than it":     {func(q *queue, _ *spillway.Pace) { q.cascade.all = math.Nextafter(cut, 1) }, 12},
+		"less":                       {func(q *queue, _ *spillway.Pace) { q.cascade.all = cut }, 0},
+		"no queue was found":         {func(_ *queue, p *spillway.Pace) { p.Found = false }, 0},
+		"a burst":                    {func(q *queue, _ *spillway.Pace) { q.full.lasts = time.Second }, 0},
+		"clients leave":              {func(q *queue, _ *spillway.Pace) { q.leaving = true }, 0},
+		"three are served in a wait": {func(_ *queue, p *spillway.Pace) { p.Throughput = 3.9 }, 3},
+		"one is":                     {func(_ *queue, p *spillway.Pace) { p.Throughput = 1 }, shallow},
+	} {
+		q, p := lasting(), &spillway.Pace{Found: true, Throughput: 400}
+		row.change(q, p)
+		q.short = 7 // as of the request before
+		if q.overload(p, time.Second); q.short != row.want {
+			t.Errorf("%s: %d may wait, want %d", name, q.short, row.want)
+		}
+	}
+}
+
+// The marginal rank is the lowest that has, with lower ones, more than a fifth of the last hundred or two
+// admissions.
+func TestMarginalRank(t *testing.T) {
+	for _, row := range []struct {
+		admitted [ranks]float64
+		want     int
+	}{
+		{[ranks]float64{}, ranks - 1},
+		{[ranks]float64{0: 25, 2: 25, 4: 25, 6: 25}, 0},
+		{[ranks]float64{0: 2, 2: 8, 4: 40, 6: 50}, 4},
+		{[ranks]float64{0: 10, 2: 10, 4: 40, 6: 40}, 4},
+		{[ranks]float64{0: 10, 2: 11, 4: 40, 6: 39}, 2},
+		{[ranks]float64{6: 99}, 6},
+		{[ranks]float64{4: 20, 5: 80}, 5},
+	} {
+		var c cascade
+		for rank, n := range row.admitted {
+			c.ranks[rank].admitted = n
+		}
+		if got := c.marginal(); got != row.want {
+			t.Errorf("%v: rank %d, want %d", row.admitted, got, row.want)
+		}
+	}
+	var c cascade
+	for i := range 1400 {
+		rank := 0
+		if i >= 1000 {
+			rank = 6
+		}
+		c.note(rank, 0)
+		c.note(2, 1)
+		c.marginal()
+	}
+	if got := c.marginal(); got != 6 {
+		t.Errorf("after 400 admissions of rank 6 the marginal one is %d", got)
+	}
+}
+
+// In a short queue the marginal rank and those above it run in the order of their arrival. Lower ones run
+// if none of them waits, and the backend is not saturated. A higher rank replaces what it can.
+func TestOrderOfAShortQueue(t *testing.T) {
+	q := lasting()
+	q.limited, q.short, q.marginal = true, 3, 4
+	low, middle, high := &Waiter{arrived: 1}, &Waiter{arrived: 2}, &Waiter{arrived: 3}
+	q.add(low, 2)
+	if q.first() != low {
+		t.Error("what waits alone does not run first")
+	}
+	if !q.isShort(6) || !q.isShort(4) {
+		t.Error("the queue is not short while a higher rank can replace a lower one")
+	}
+	q.add(middle, 4)
+	q.add(high, 6)
+	if q.first() != middle {
+		t.Error("the marginal rank does not run in the order of arrival")
+	}
+	q.add(&Waiter{arrived: 4}, 6)
+	if q.first() != high {
+		t.Error("the highest rank does not run first in a queue that is longer")
+	}
+	q.remove(low)
+	q.remove(middle)
+	if q.isShort(6) || !q.isShort(4) {
+		t.Error("the queue is short for higher ranks alone")
+	}
+	for _, row := range []struct {
+		rank            int
+		saturated, want bool
+	}{{3, true, true}, {4, true, false}, {3, false, false}} {
+		if got := q.yields(row.rank, &spillway.Pace{Saturated: row.saturated}); got != row.want {
+			t.Errorf("%+v: %v", row, got)
+		}
+	}
+	for rank, want := range map[int]time.Duration{4: 20 * time.Millisecond, 6: math.MaxInt64} {
+		if got := q.turn(rank, 4, 400); got != want {
+			t.Errorf("rank %d waits for %v, want %v", rank, got, want)
+		}
+	}
+	q.short = 0
+	if q.isShort(0) || q.yields(0, &spillway.Pace{Saturated: true}) || q.first() != high {
+		t.Error("a queue is short without an overload")
+	}
+}
