@@ -46,7 +46,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		s.disturb()
 	}
 	a.queue.limited = saturated(&a.pace)
-	a.queue.full.see(s.at, !a.queue.limited, math.MaxInt64)
+	a.queue.seeLimit(s.at, a)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
 	if !a.queue.limited {

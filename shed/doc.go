@@ -17,6 +17,8 @@
 //  6. The capacity of a queue shrinks as more of a class and of the classes above it is
 //     rejected: see depth.go, and capacity in shed.go. Until all processors were busy for
 //     100 ms, the queue for them takes 1,000 requests for each: a burst is no overload.
+//     Before a limit, a queue that stands takes only as many as its load needs, and the
+//     classes that get the capacity run in the order of arrival: see standing.go.
 //  7. While a class is rejected, so are all lower classes of the same queue: see cascade.go.
 //  8. Utilization above the threshold of a class rejects this class: see thresholds.go.
 //  9. A request with a deadline closer than the fastest recent response is rejected,
