@@ -45,7 +45,6 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	if !s.runsAtOnce(a) {
 		s.disturb()
 	}
-	a.queue.limited = saturated(&a.pace)
 	a.queue.seeLimit(s.at, a)
 	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)

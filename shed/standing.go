@@ -59,6 +59,7 @@ func saturated(p *spillway.Pace) bool { return !p.Free || p.Saturated }
 // seeLimit observes at an arrival whether the limit is reached. Where a queue was found, it is known
 // when requests need not wait for one another, so that an overload that is over is soon forgotten.
 func (q *queue) seeLimit(at time.Duration, a *arrival) {
+	q.limited = saturated(&a.pace)
 	q.full.see(at, !q.limited, math.MaxInt64)
 	if a.pace.Found {
 		q.full.lasts = min(q.full.lasts, a.patience+3*burst)

@@ -124,3 +124,19 @@ func TestOrderOfAShortQueue(t *testing.T) {
 		t.Error("a queue is short without an overload")
 	}
 }
+
+// Where a queue was found, an overload that is over is forgotten in a quarter of the time for which
+// requests may wait, and 75 ms, however long it was. Elsewhere it counts for up to 10 s.
+func TestOverloadsAreForgotten(t *testing.T) {
+	for found, want := range map[bool]time.Duration{true: time.Second + 3*burst, false: 5 * time.Second} {
+		q := new(queue)
+		a := &arrival{patience: time.Second, pace: spillway.Pace{Found: found, Free: true, Saturated: true}}
+		if q.seeLimit(5*time.Second, a); q.full.lasts != want || !q.limited {
+			t.Errorf("found: %v: an overload of 5 s lasts %v, limited %v", found, q.full.lasts, q.limited)
+		}
+		a.pace.Saturated = false
+		if q.seeLimit(7*time.Second, a); q.full.lasts != 0 || q.limited {
+			t.Errorf("found: %v: after 2 s it lasts %v, limited %v", found, q.full.lasts, q.limited)
+		}
+	}
+}
