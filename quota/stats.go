@@ -93,6 +93,6 @@ func (r *recent) rates(at time.Duration) (admitted, rejected float64) {
 	n := c.at(at)
 	left := 1 - (at-c.since).Seconds()/recentWindow.Seconds()
 	over := min(max(at-c.first, time.Second), recentWindow).Seconds()
-	return (float64(n.AdmittedTotal) + left*float64(c.was.AdmittedTotal)) / over,
-		(float64(n.RejectedTotal) + left*float64(c.was.RejectedTotal)) / over
+	return (float64(n.AdmittedTotal) + float64(left*float64(c.was.AdmittedTotal))) / over,
+		(float64(n.RejectedTotal) + float64(left*float64(c.was.RejectedTotal))) / over
 }
