@@ -192,7 +192,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X20 pools of 2 and 500 ms, 3x", About: "two keys with pools of 4 × 2 ms and 8 × 500 ms, both at 3 times their capacity",
-		Overload: true, End: 20 * sec, Band: 75, Isolated: map[int]float64{2: 20},
+		Overload: true, End: 20 * sec, Band: 70, Isolated: map[int]float64{2: 10},
 		Fill: func(p *Process) {
 			p.poisson(flat(6000), request(newPool(4), 1, exponential(2*ms), 100*ms))
 			p.poisson(flat(48), request(newPool(8), 2, exponential(500*ms), 4*sec))
