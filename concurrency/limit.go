@@ -223,8 +223,7 @@ func (l *limit) parkAfter() time.Duration {
 // decide takes the action of the current state after a request has ended. A stall of this
 // process, in seconds, explains a wait of the same length, and saturated processors explain
 // any wait. It reports whether there is evidence of a queue of all keys; alone says that there
-// cannot be one now. For the limit of all keys alone says that only one
-// key was in use recently.
+// cannot be one now, and for the limit of all keys that only one key was in use recently.
 func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 	if l.state == Open && l.ended%stride != 0 {
 		return false

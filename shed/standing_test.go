@@ -8,15 +8,15 @@ import (
 	"github.com/seed90641741/spillway"
 )
 
-// lasting returns a queue behind whose limit an overload stands for longer than a second.
+// lasting returns a queue with an overload behind its limit for longer than a second.
 func lasting() *queue {
 	q := &queue{full: standing{lasts: time.Second + 1}}
 	q.cascade.all = 0.5
 	return q
 }
 
-// A queue is short while an overload stands behind a limit whose queue was found: as long as the rejected
-// share needs, and no longer than is served before the request leaves.
+// A queue is short while an overload stands behind a limit whose queue was found. Its length is that
+// of the rejected share, and at most what is served before the request leaves.
 func TestShortQueueAtItsBounds(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*queue, *spillway.Pace)

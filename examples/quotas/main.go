@@ -63,7 +63,7 @@ func serve(ctx context.Context, listener net.Listener, redisAddress string) erro
 		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
+	context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) }) // an error of the listener changes nothing
 	if err := handler.Serve(server, listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -92,7 +92,7 @@ func share(ctx context.Context, redisAddress string) (quota.Allocator, <-chan st
 	go func() {
 		defer close(left)
 		fleet.Run(ctx, f, b)
-		_ = client.Close()
+		_ = client.Close() // nothing is left to send
 	}()
 	return f, left, nil
 }

@@ -17,7 +17,8 @@ import (
 
 // newForward returns the reverse proxy to a cluster.
 func (p *Proxy) newForward(g *gate) *httputil.ReverseProxy {
-	failures := loglimit.NewOccasional(p.logger)
+	failures, err := loglimit.New(p.logger, 1)
+	p.impossible(err) // of a constant
 	return &httputil.ReverseProxy{
 		Rewrite:        g.rewrite,
 		Transport:      g.cluster,
