@@ -20,8 +20,8 @@ const BalancerName = "spillway_max_requests"
 // NewBalancer returns a load balancing policy that bounds the attempts in flight
 // to a cluster, as gRFC A32 has it, and leaves the choice of the endpoint to a
 // policy underneath. An endpoint that is overloaded, and rejects calls or says that they wait,
-// gets as many calls as it serves at once, and about one in a hundred more. One that rejects half of
-// its calls of the last 100 ms gets none for the time that it asked for, unless more than half
+// gets as many calls as it serves at once, and about one in a hundred more. One that rejects three
+// quarters of its recent calls gets none for the time that it asked for, unless more than half
 // of the endpoints would get none. One that has more than twice as many attempts in flight as
 // the others, and eight more, is passed over until it has fewer. Register the policy before the first channel is made, as grpc
 // requires it during initialization:

@@ -2,8 +2,6 @@ package spillgrpc
 
 import (
 	"errors"
-	"math"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +10,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/ejection"
 )
@@ -27,31 +26,19 @@ type ejections struct {
 	flight  atomic.Int64 // attempts in flight
 }
 
-// endpoint is what is known of one. Calls and rejections fade with recentTime.
+// endpoint is what is known of one.
 type endpoint struct {
 	ejection.Ejection
 	share
 
-	flight atomic.Int64 // attempts
-	recent atomic.Int32 // calls that were served since mu was last locked
-
-	mu              sync.Mutex
-	calls, rejected float64
-	at              time.Time
+	evidence ejection.Evidence
+	flight   atomic.Int64 // attempts
+	recent   atomic.Int32 // calls that were served, and are not yet in evidence
 }
 
 const (
-	// recentTime is over what time rejections are averaged. A limit that measures a base latency
-	// rejects calls for some 30 ms, which is no overload.
-	recentTime = 100 * time.Millisecond
-	// tooMany is the share of rejections from which an endpoint is left out. Under high load
-	// every endpoint rejects a call now and then; to leave it out for that would overload
-	// the others.
-	tooMany = 0.5
-	// batch is how many calls are served before the clock is read for them. They count as
-	// served at that time, or at that of the next rejection. So of an endpoint that was idle,
-	// up to batch rejections are not enough to leave it out. Reading the clock for each call
-	// costs more than the rest of the pick.
+	// batch is how many calls are served before the clock is read for them, or as many as are
+	// served before the next rejection. Reading it for each call costs more than the rest of the pick.
 	batch = 16
 	// An endpoint is passed over while it has more than crowd times as many attempts in flight as the
 	// others on average, and slack more: it is slower than they are, whatever it says. With equal
@@ -59,15 +46,17 @@ const (
 	crowd, slack = 2, 8
 )
 
-// average takes in, at the time now, the calls that were served and n more that were rejected,
-// and returns the recent calls and how many of them were rejected.
-func (x *endpoint) average(now time.Time, n float64) (calls, rejected float64) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	fade := math.Exp(-max(now.Sub(x.at), 0).Seconds() / recentTime.Seconds())
-	x.calls = x.calls*fade + float64(x.recent.Swap(0)) + n
-	x.rejected, x.at = x.rejected*fade+n, now
-	return x.calls, x.rejected
+// rejected takes in a rejection at a time, and reports whether the endpoint rejects most
+// calls, and how many it had lately. The class of a call is not known here.
+func (x *endpoint) rejected(at int64) (most bool, lately float64) {
+	x.served(at, 0)
+	return x.evidence.Rejected(at, spillway.Critical, x.flight.Load())
+}
+
+// served takes in n more served calls and those since the last batch, and returns how many it
+// had lately.
+func (x *endpoint) served(at int64, n int32) (lately float64) {
+	return x.evidence.Served(at, spillway.Critical, int(x.recent.Swap(0)+n))
 }
 
 // maxPicks is how many endpoints are looked at for one pick, at most. If all of them are
@@ -101,7 +90,7 @@ func (e *ejections) ended(x *endpoint, info balancer.DoneInfo) {
 		return
 	}
 	if x.recent.Add(1) == batch {
-		x.average(time.Now(), 0)
+		x.served(time.Now().UnixNano(), 0)
 	}
 }
 
@@ -111,14 +100,14 @@ func (e *ejections) rejected(x *endpoint, now time.Time, f fault.Failure) {
 	if x.Active(now) {
 		return // it was sent before
 	}
-	calls, rejected := x.average(now, 1)
-	if rejected >= tooMany*calls {
+	most, lately := x.rejected(now.UnixNano())
+	if most {
 		if back, ejected := x.Failed(now, f); ejected {
 			e.changed(back.UnixNano())
 			return
 		}
 	}
-	e.changed(x.lower(now, calls))
+	e.changed(x.lower(now, lately))
 }
 
 // waited takes in that an endpoint has served a call after a wait.
@@ -126,9 +115,7 @@ func (e *ejections) waited(x *endpoint, now time.Time) {
 	if x.Active(now) {
 		return
 	}
-	x.recent.Add(1)
-	calls, _ := x.average(now, 0)
-	e.changed(x.lower(now, calls))
+	e.changed(x.lower(now, x.served(now.UnixNano(), 1)))
 }
 
 // waited reports whether the trailer of a served call says so.

@@ -8,10 +8,10 @@ import (
 
 // A share is the part of its turns that an endpoint gets. It is 1 until the endpoint rejects
 // calls, or reports that they wait. Each such call lowers the logarithm of the share by 1/n, where
-// n is the number of calls in recentTime, and the share grows with the time constant regrowth. An
-// endpoint that cannot serve all its turns then gets the calls that it serves and one call in a
-// hundred more (recentTime/regrowth), at any rate of calls. With more calls, a queue would stand
-// before it, and each call would wait, including the calls that are served.
+// n is the number of calls in the last 100 ms, and the share grows with the time constant
+// regrowth. An endpoint that cannot serve all its turns then gets the calls that it serves and one
+// call in a hundred more (100 ms/regrowth), at any rate of calls. With more calls, a queue would
+// stand before it, and each call would wait, including the calls that are served.
 //
 // Shares are relative: the greatest one of a channel is always 1. Where all endpoints reject
 // alike, all have their turns.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/internal/ejection"
 	"github.com/seed90641741/spillway/throttle"
 )
 
@@ -24,10 +25,10 @@ type Endpoint struct {
 	ejected     atomic.Int64                         // until when
 	since       atomic.Int64                         // when slow start began
 
-	latency    latency
-	rejections rejections
-	load       report
-	failure    record
+	latency  latency
+	evidence ejection.Evidence
+	load     report
+	failure  record
 }
 
 // endpointK is the K of the throttle of an endpoint: it rejects at most a fifth of the

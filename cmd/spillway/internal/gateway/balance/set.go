@@ -151,9 +151,10 @@ func (x *Endpoint) measure(at int64, p *Pick, o spillway.Outcome) {
 func (x *Endpoint) obeys(at int64, a Answer) bool {
 	switch a.Outcome {
 	case spillway.OutcomeOverloaded:
-		return x.rejections.add(at, a.Class.Index(), true, x.busy.Load()-1) && a.Hint > 0
+		most, _ := x.evidence.Rejected(at, a.Class, x.busy.Load()-1)
+		return most && a.Hint > 0
 	case spillway.OutcomeServed, spillway.OutcomeFailed:
-		x.rejections.add(at, a.Class.Index(), false, 0)
+		x.evidence.Served(at, a.Class, 1)
 	default:
 	}
 	return false
