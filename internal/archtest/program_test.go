@@ -18,7 +18,7 @@ var rooms = [][]string{
 	{"strict", "page", "ready"}, // what both wings use
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
-	{"gateway/admin/human"},
+	{"gateway/admin/human", "gateway/histogram"},
 	{"gateway/slow"},
 	{"gateway/accounts", "gateway/admin/limits", "gateway/admin/pulse", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/textpage", "gateway/turns"},
 	{"gateway/config"},

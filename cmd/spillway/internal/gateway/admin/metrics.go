@@ -9,7 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -156,7 +156,7 @@ func (m metrics) waits(w Waits, labels ...string) {
 	}
 }
 
-func (m metrics) latency(c *collector.Counts, role string) {
+func (m metrics) latency(c *histogram.Counts, role string) {
 	buckets := make(map[float64]uint64, telemetry.Buckets)
 	for i, bound := range telemetry.Bounds {
 		buckets[bound] = c.Below(telemetry.FirstOctave + i)

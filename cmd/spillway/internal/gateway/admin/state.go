@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -155,7 +156,7 @@ type Totals struct {
 	Accounts accounts.Totals
 	Details  collector.Details
 	Retries  uint64
-	Latency  [len(telemetry.Roles)]collector.Counts
+	Latency  [len(telemetry.Roles)]histogram.Counts
 }
 
 // A sample has the totals and levels that were read at one time.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -35,8 +36,8 @@ type Collector struct {
 	clusters  clusterCounter // events by cluster
 	fates     [fateCount][spillway.Criticalities]atomic.Uint64
 	retries   atomic.Uint64
-	latency   [len(telemetry.Roles)]histogram // of requests that were served or late
-	deadlines histogram                       // that requests brought with them
+	latency   [len(telemetry.Roles)]histogram.Histogram // of requests that were served or late
+	deadlines histogram.Histogram                       // that requests brought with them
 	slowest   atomic.Int64
 	byEnd     atomic.Pointer[[]string] // keys of calls
 }
@@ -58,7 +59,7 @@ func (c *Collector) Observe(e spillway.Event) {
 	class := e.Call.Criticality.Index()
 	kind := c.clusters.add(routes.ClusterOf(e.Call.Key), &e)
 	if role := kind.Role(); role >= 0 && e.Latency > 0 {
-		c.latency[role].add(e.Latency)
+		c.latency[role].Add(e.Latency)
 	}
 	keys := c.byEnd.Load()
 	byEnd := keys != nil && slices.Contains(*keys, e.Call.Key)
@@ -121,7 +122,7 @@ func (c *Collector) ended(e *spillway.Event, class int, byEnd bool) {
 		}
 	}
 	if !e.Call.Deadline.IsZero() {
-		c.deadlines.add(e.Call.Deadline.Sub(e.Time))
+		c.deadlines.Add(e.Call.Deadline.Sub(e.Time))
 	}
 }
 
@@ -134,8 +135,8 @@ type Totals struct {
 	Rejected  map[string]uint64 // requests, by cluster
 	Fates     [fateCount][spillway.Criticalities]uint64
 	Retries   uint64
-	Latency   [len(telemetry.Roles)]Counts
-	Deadlines Counts
+	Latency   [len(telemetry.Roles)]histogram.Counts
+	Deadlines histogram.Counts
 	Slowest   time.Duration // since the last time that totals were read
 }
 
@@ -158,9 +159,9 @@ func (c *Collector) Read() *Totals {
 		t.book(c.accounts.Read())
 	}
 	for role := range c.latency {
-		c.latency[role].read(&t.Latency[role])
+		c.latency[role].Read(&t.Latency[role])
 	}
-	c.deadlines.read(&t.Deadlines)
+	c.deadlines.Read(&t.Deadlines)
 	return t
 }
 

@@ -28,88 +28,40 @@
 package slow
 
 import (
-	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 )
-
-const (
-	perOctave = 4
-	octaves   = 20 // from 1 ms on, which is up to 17 min
-	buckets   = perOctave*octaves + 2
-)
-
-// bucketOf returns the bucket of a latency. The first one has all below 1 ms.
-func bucketOf(d time.Duration) int {
-	if d < time.Millisecond {
-		return 0
-	}
-	return min(1+int(perOctave*math.Log2(float64(d)/float64(time.Millisecond))), buckets-1)
-}
-
-// leastOf returns the lower bound of a bucket.
-func leastOf(bucket int) time.Duration {
-	if bucket == 0 {
-		return 0
-	}
-	return time.Duration(math.Exp2(float64(bucket-1)/perOctave) * float64(time.Millisecond))
-}
 
 // Counts counts the answers of a route by latency. The zero Counts is ready for use. It is safe for
 // concurrent use, takes no lock and allocates nothing.
 type Counts struct {
-	answers      [buckets]atomic.Uint64
-	waited, sent atomic.Int64
+	latency histogram.Histogram
+	waited  atomic.Int64
 }
 
 // Add counts an answer to a request that waited here, and was then sent.
 func (c *Counts) Add(waited, sent time.Duration) {
-	c.answers[bucketOf(waited+sent)].Add(1)
+	c.latency.Add(waited + sent)
 	c.waited.Add(int64(waited))
-	c.sent.Add(int64(sent))
 }
 
 // Read returns what was counted so far.
 func (c *Counts) Read() (t Totals) {
-	for i := range c.answers {
-		t.answers[i] = c.answers[i].Load()
-	}
-	t.waited, t.sent = time.Duration(c.waited.Load()), time.Duration(c.sent.Load())
+	c.latency.Read(&t.Counts)
+	t.waited = time.Duration(c.waited.Load())
 	return t
 }
 
 // Totals are Counts at one time.
 type Totals struct {
-	answers      [buckets]uint64
-	waited, sent time.Duration
+	histogram.Counts
+
+	waited time.Duration
 }
 
 // since returns what was counted after an earlier time.
-func (t *Totals) since(before *Totals) (d Totals) {
-	for i := range t.answers {
-		d.answers[i] = t.answers[i] - before.answers[i]
-	}
-	d.waited, d.sent = t.waited-before.waited, t.sent-before.sent
-	return d
-}
-
-// above returns how many answers are in the bucket of a latency or above it.
-func (t *Totals) above(d time.Duration) (n uint64) {
-	for _, k := range t.answers[bucketOf(d):] {
-		n += k
-	}
-	return n
-}
-
-func (t *Totals) all() uint64 { return t.above(0) }
-
-// quantile returns a latency that a share of the answers does not exceed, to a fifth.
-func (t *Totals) quantile(share float64) time.Duration {
-	rank, sum := uint64(math.Ceil(share*float64(t.all()))), uint64(0)
-	for i, n := range t.answers {
-		if sum += n; sum >= rank && sum > 0 {
-			return leastOf(min(i+1, buckets-1))
-		}
-	}
-	return 0
+func (t *Totals) since(before *Totals) Totals {
+	return Totals{t.Since(&before.Counts), t.waited - before.waited}
 }

@@ -179,29 +179,6 @@ func TestAnHourIsUsual(t *testing.T) {
 	}
 }
 
-// TestBuckets: a latency is in the bucket whose bounds hold it.
-func TestBuckets(t *testing.T) {
-	for d := time.Duration(1); d < 2*time.Hour; d += d/7 + 1 {
-		i := bucketOf(d)
-		if leastOf(i) > d+d/1000 || i < buckets-1 && leastOf(i+1) < d-d/1000 {
-			t.Errorf("%v is in bucket %d, %v to %v", d, i, leastOf(i), leastOf(i+1))
-		}
-	}
-	var c Counts
-	for i := range 100 {
-		c.Add(0, time.Duration(i+1)*10*ms)
-	}
-	all := c.Read()
-	for share, want := range map[float64]time.Duration{0.5: 500 * ms, 0.9: 900 * ms, 1: time.Second} {
-		if got := all.quantile(share); got < want || got > want*5/4 {
-			t.Errorf("quantile %v is %v, want %v", share, got, want)
-		}
-	}
-	if (&Totals{}).quantile(0.5) != 0 {
-		t.Error("the quantile of nothing is not 0")
-	}
-}
-
 func TestAddAllocatesNothing(t *testing.T) {
 	var c Counts
 	if n := testing.AllocsPerRun(100, func() { c.Add(ms, ms) }); n != 0 {

@@ -27,9 +27,8 @@ func New() *Watch { return &Watch{routes: make(map[Route]*history)} }
 
 // history is what is known of a route.
 type history struct {
-	read   []Totals // the last readings, the oldest first
-	block  Totals   // at the beginning of the present block
-	ticks  int      // readings of the present block
+	read   [window + 1]Totals // the last readings, in a ring
+	seen   int                // readings ever
 	usual  []time.Duration
 	aside  []time.Duration // blocks since the route is slow
 	slow   bool
@@ -52,33 +51,31 @@ type Slow struct {
 func (w *Watch) See(now time.Time, r Route, t *Totals) {
 	h := w.routes[r]
 	if h == nil {
-		h = &history{block: *t}
+		h = new(history)
 		w.routes[r] = h
 	}
-	h.read = append(h.read, *t)
-	if len(h.read) > window+1 {
-		h.read = slices.Delete(h.read, 0, 1)
-	}
-	h.judge(now, r)
-	if h.ticks++; h.ticks >= window {
-		h.end(t)
+	h.read[h.seen%len(h.read)] = *t
+	last := t.since(&h.read[max(0, h.seen-window)%len(h.read)])
+	h.seen++
+	h.judge(now, r, &last)
+	if h.seen%window == 0 {
+		h.end(&last)
 	}
 }
 
 // judge finds out whether the answers of the last seconds are slow.
-func (h *history) judge(now time.Time, r Route) {
+func (h *history) judge(now time.Time, r Route, last *Totals) {
 	usual, known := h.typical()
 	if !known {
 		return
 	}
-	last := h.read[len(h.read)-1].since(&h.read[0])
-	n, slow := last.all(), last.above(max(factor*usual, usual+margin))
+	n, slow := last.Total(), last.Above(max(factor*usual, usual+margin))
 	switch {
 	case slow >= 8 && 2*slow >= n, slow >= 12 && 4*slow >= n:
 		h.slow, h.latest = true, now
 		h.found = Slow{
-			Route: r, Usual: usual, Now: last.quantile(0.9), Answers: n,
-			Waited: float64(last.waited) / float64(max(last.waited+last.sent, 1)),
+			Route: r, Usual: usual, Now: last.Quantile(0.9), Answers: n,
+			Waited: float64(last.waited) / float64(max(last.Sum(), 1)),
 		}
 	case h.slow && (n > 0 || now.Sub(h.latest) > silence):
 		h.slow = false
@@ -91,18 +88,17 @@ func (h *history) typical() (time.Duration, bool) {
 	if len(h.usual) < fewBlocks {
 		return 0, false
 	}
-	sorted := slices.Sorted(slices.Values(h.usual))
+	sorted := slices.Clone(h.usual)
+	slices.Sort(sorted)
 	return sorted[len(sorted)/2], true
 }
 
-// end ends a block.
-func (h *history) end(t *Totals) {
-	d := t.since(&h.block)
-	h.block, h.ticks = *t, 0
-	if d.all() < fewOf {
+// end takes in a block.
+func (h *history) end(block *Totals) {
+	if block.Total() < fewOf {
 		return
 	}
-	p95 := d.quantile(0.95)
+	p95 := block.Quantile(0.95)
 	if h.slow {
 		if h.aside = append(h.aside, p95); len(h.aside) >= hour {
 			h.usual, h.aside, h.slow = h.aside, nil, false

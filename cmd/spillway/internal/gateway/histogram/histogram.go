@@ -1,4 +1,5 @@
-package collector
+// Package histogram counts durations in buckets of at most an eighth of their lower bound.
+package histogram
 
 import (
 	"math/bits"
@@ -15,13 +16,15 @@ const (
 	bucketCount   = (highestOctave-lowestOctave+1)*perOctave + 1
 )
 
-// A histogram counts durations.
-type histogram struct {
+// A Histogram counts durations. The zero Histogram is ready for use. It is safe for concurrent
+// use, takes no lock and allocates nothing.
+type Histogram struct {
 	buckets [bucketCount]atomic.Uint64
 	sums    [bucketCount]atomic.Int64 // of what is in each, in nanoseconds
 }
 
-func (h *histogram) add(d time.Duration) {
+// Add counts a duration.
+func (h *Histogram) Add(d time.Duration) {
 	i := bucketOf(d)
 	h.buckets[i].Add(1)
 	h.sums[i].Add(int64(max(d, 0)))
@@ -49,13 +52,14 @@ func lowerBound(bucket int) time.Duration {
 	return time.Duration(perOctave+eighth) << (octave - 3)
 }
 
-// Counts is what a histogram has counted up to some time.
+// Counts is what a Histogram has counted up to some time.
 type Counts struct {
 	buckets [bucketCount]uint64
 	sums    [bucketCount]time.Duration
 }
 
-func (h *histogram) read(into *Counts) {
+// Read sets into to what was counted so far.
+func (h *Histogram) Read(into *Counts) {
 	for i := range h.buckets {
 		into.buckets[i], into.sums[i] = h.buckets[i].Load(), time.Duration(h.sums[i].Load())
 	}
@@ -70,12 +74,7 @@ func (c *Counts) Since(earlier *Counts) (d Counts) {
 }
 
 // Total returns how many were counted.
-func (c *Counts) Total() (n uint64) {
-	for _, v := range c.buckets {
-		n += v
-	}
-	return n
-}
+func (c *Counts) Total() uint64 { return c.Above(0) }
 
 // Sum returns the sum of all.
 func (c *Counts) Sum() (d time.Duration) {
@@ -100,6 +99,14 @@ func (c *Counts) Typical() time.Duration {
 // Below returns the number of values below the bound of an octave.
 func (c *Counts) Below(octave int) (n uint64) {
 	for _, v := range c.buckets[:1+(octave-lowestOctave)*perOctave] {
+		n += v
+	}
+	return n
+}
+
+// Above returns the number of values in the bucket of d or above it.
+func (c *Counts) Above(d time.Duration) (n uint64) {
+	for _, v := range c.buckets[bucketOf(d):] {
 		n += v
 	}
 	return n

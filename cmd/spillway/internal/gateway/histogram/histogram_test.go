@@ -1,4 +1,4 @@
-package collector
+package histogram
 
 import (
 	"math"
@@ -33,19 +33,19 @@ func TestBucketsMeet(t *testing.T) {
 func TestQuantiles(t *testing.T) {
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 3))
-		var h histogram
+		var h Histogram
 		var before, c Counts
-		h.add(time.Second)
-		h.read(&before)
+		h.Add(time.Second)
+		h.Read(&before)
 		values := make([]time.Duration, 1+r.IntN(3000))
 		sum := time.Duration(0)
 		for i := range values {
 			values[i] = time.Duration(math.Exp(10+10*r.Float64()) * 10)
-			h.add(values[i])
+			h.Add(values[i])
 			sum += values[i]
 		}
 		slices.Sort(values)
-		h.read(&c)
+		h.Read(&c)
 		d := c.Since(&before)
 		if d.Total() != uint64(len(values)) || d.Sum() != sum {
 			t.Errorf("seed %d: %d values, %v, want %d, %v", seed, d.Total(), d.Sum(), len(values), sum)
@@ -69,13 +69,13 @@ func TestQuantiles(t *testing.T) {
 }
 
 func TestTypicalIsExactWhereAllAreTheSame(t *testing.T) {
-	var h histogram
+	var h Histogram
 	var c Counts
 	for range 99 {
-		h.add(500 * time.Millisecond)
+		h.Add(500 * time.Millisecond)
 	}
-	h.add(time.Hour)
-	h.read(&c)
+	h.Add(time.Hour)
+	h.Read(&c)
 	if got := c.Typical(); got != 500*time.Millisecond {
 		t.Errorf("%v", got)
 	}
