@@ -107,7 +107,6 @@ func (e *Estimator) Reject(now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.see(now)
-	e.keys[rejected].calls++
 	e.window.add(rejected, e.at, e.at)
 }
 
