@@ -40,25 +40,17 @@ func label(h http.Header, c spillway.Criticality, labelled bool, number int, ext
 	if external {
 		h.Del(headerCriticality)
 		if values := h[headerBaggage]; claims.HasBaggage(values) {
-			replace(h, claims.RemoveBaggage(values))
+			claims.PutBaggage(h, headerBaggage, claims.RemoveBaggage(values))
 		}
 		return
 	}
 	if labelled && c.Valid() && h.Get(headerCriticality) == "" {
 		h.Set(headerCriticality, c.String())
-		replace(h, claims.SetBaggage(h[headerBaggage], c))
+		claims.PutBaggage(h, headerBaggage, claims.SetBaggage(h[headerBaggage], c))
 	}
 	if number > 0 {
 		h.Set(headerAttempts, strconv.Itoa(number))
 	}
-}
-
-func replace(h http.Header, baggage []string) {
-	if len(baggage) == 0 {
-		delete(h, headerBaggage)
-		return
-	}
-	h[headerBaggage] = baggage
 }
 
 // attemptOf returns which attempt the headers of a request name, from 0. The highest one

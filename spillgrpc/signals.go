@@ -28,33 +28,16 @@ func (s *Server) signal(ctx context.Context, a *arrival) context.Context {
 
 // restate returns ctx with metadata whose baggage says what was believed of a call.
 func restate(ctx context.Context, a *arrival) context.Context {
-	values := a.baggage
-	if len(values) == 0 || !claims.HasBaggage(values) {
+	if len(a.baggage) == 0 || !claims.HasBaggage(a.baggage) {
 		return ctx
 	}
-	believed := claims.RemoveBaggage(values)
-	if a.labelled {
-		believed = claims.SetBaggage(values, a.call.Criticality)
-	}
-	if same(believed, values) {
+	believed, changed := claims.ReplaceBaggage(a.baggage, a.call.Criticality, a.labelled)
+	if !changed {
 		return ctx
 	}
 	md, _ := metadata.FromIncomingContext(ctx) // a copy
-	setBaggage(md, believed)
+	claims.PutBaggage(md, keyBaggage, believed)
 	return metadata.NewIncomingContext(ctx, md)
-}
-
-// same reports whether a is b, as package claims returns what it has not changed.
-func same(a, b []string) bool {
-	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
-}
-
-func setBaggage(md metadata.MD, values []string) {
-	if len(values) == 0 {
-		delete(md, keyBaggage)
-	} else {
-		md[keyBaggage] = values
-	}
 }
 
 // outgoingBaggage returns what the baggage of an attempt is to be, and whether it is
@@ -63,13 +46,7 @@ func outgoingBaggage(ctx context.Context, c spillway.Criticality, labelled, exte
 	if !external && (!labelled || !c.Valid()) {
 		return nil, false
 	}
-	have := metadata.ValueFromOutgoingContext(ctx, keyBaggage)
-	if external {
-		values = claims.RemoveBaggage(have)
-	} else {
-		values = claims.SetBaggage(have, c)
-	}
-	return values, !same(values, have)
+	return claims.ReplaceBaggage(metadata.ValueFromOutgoingContext(ctx, keyBaggage), c, !external)
 }
 
 // ratio returns a trailer with the accept ratio, nil if that is nearly 1.

@@ -75,7 +75,7 @@ func dress(ctx context.Context, number int, external bool) context.Context {
 	}
 	delete(md, keyAttempts)
 	if newBaggage {
-		setBaggage(md, baggage)
+		claims.PutBaggage(md, keyBaggage, baggage)
 	}
 	switch {
 	case external:

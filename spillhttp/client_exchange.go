@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -106,7 +107,7 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (*attempt, erro
 	baggage, changes := x.baggage()
 	t := withHeaders(req, &x.own, &wants, changes)
 	if changes {
-		setBaggage(t.request.Header, baggage)
+		claims.PutBaggage(t.request.Header, headerBaggage, baggage)
 	}
 	if a.Number == 0 || x.request.GetBody == nil {
 		return t, nil

@@ -66,6 +66,27 @@ func RemoveBaggage(values []string) []string {
 	return []string{b.String()}
 }
 
+// ReplaceBaggage returns what SetBaggage does if labelled, and what RemoveBaggage does if not. It
+// reports whether that is another baggage.
+func ReplaceBaggage(values []string, class spillway.Criticality, labelled bool) (replaced []string, changed bool) {
+	if labelled {
+		replaced = SetBaggage(values, class)
+	} else {
+		replaced = RemoveBaggage(values)
+	}
+	same := len(replaced) == len(values) && (len(values) == 0 || &replaced[0] == &values[0])
+	return replaced, !same
+}
+
+// PutBaggage makes values the baggage of a header or of metadata, under the given key.
+func PutBaggage(header map[string][]string, key string, values []string) {
+	if len(values) == 0 {
+		delete(header, key)
+	} else {
+		header[key] = values
+	}
+}
+
 // HasBaggage reports whether a baggage has a member criticality.
 func HasBaggage(values []string) bool { return scan(values).ours > 0 }
 

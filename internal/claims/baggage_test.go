@@ -65,6 +65,29 @@ func TestRemoveBaggage(t *testing.T) {
 	}
 }
 
+// TestReplaceBaggage: a change is reported, and only a change.
+func TestReplaceBaggage(t *testing.T) {
+	for _, row := range []struct {
+		values, set, removed []string
+	}{
+		{nil, []string{"criticality=SHEDDABLE"}, nil},
+		{[]string{"a=1"}, []string{"criticality=SHEDDABLE,a=1"}, []string{"a=1"}},
+		{[]string{"a=1,criticality=SHEDDABLE"}, []string{"a=1,criticality=SHEDDABLE"}, []string{"a=1"}},
+		{[]string{"criticality=CRITICAL"}, []string{"criticality=SHEDDABLE"}, nil},
+		{[]string{members(64, 5)}, []string{members(64, 5)}, []string{members(64, 5)}},
+	} {
+		for labelled, want := range map[bool][]string{true: row.set, false: row.removed} {
+			got, changed := ReplaceBaggage(row.values, spillway.Sheddable, labelled)
+			header := map[string][]string{"baggage": row.values}
+			PutBaggage(header, "baggage", got)
+			_, there := header["baggage"]
+			if !slices.Equal(got, want) || changed == slices.Equal(row.values, want) || there != (len(want) > 0) || !slices.Equal(header["baggage"], want) {
+				t.Errorf("%.40q, labelled %v: %.40q, changed %v, in %.80v", row.values, labelled, got, changed, header)
+			}
+		}
+	}
+}
+
 func TestBaggageAllocatesNothing(t *testing.T) {
 	same := []string{"a=1,criticality=SHEDDABLE"}
 	if n := testing.AllocsPerRun(100, func() {
