@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -187,7 +188,8 @@ func TestHoldersAgainstAModel(t *testing.T) {
 	var places []*place
 	for range 20_000 {
 		if len(places) == 0 || random.IntN(100) < 52 {
-			c := &conn{Conn: &peer{from: host([]string{"192.0.2.0", "2001:db8::", "2001:db8:0:1::"}[random.IntN(3)], random.IntN(20))}}
+			from := host([]string{"192.0.2.0", "2001:db8::", "2001:db8:0:1::"}[random.IntN(3)], random.IntN(20))
+			c := &conn{Conn: netconn.Conn{Conn: &peer{from: from}}}
 			h.add(&c.place, c)
 			network := claims.Network(address(c))
 			if model[network] == nil {

@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"errors"
-	"io"
 	"net"
 	"net/netip"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/invalid"
+	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -165,7 +165,7 @@ func temporary(err error) bool {
 
 // admit accepts a new connection, lets it wait, or rejects it.
 func (l *Listener) admit(c net.Conn) {
-	x := &conn{Conn: c, listener: l}
+	x := &conn{Conn: netconn.Conn{Conn: c}, listener: l}
 	if !l.enter(x) {
 		x.refuse()
 		return
@@ -197,7 +197,7 @@ func (l *Listener) enter(c *conn) bool {
 	l.mu.Unlock()
 	most := int(l.maxOpen.Load())
 	if near := *l.near.Load(); near != nil && most > 0 && n > most-most/4 {
-		return near(c.Conn, n, most) || n > most && l.replaceOpen(c)
+		return near(c.NetConn(), n, most) || n > most && l.replaceOpen(c)
 	}
 	return most <= 0 || n <= most || l.replaceOpen(c)
 }
@@ -291,7 +291,8 @@ func address(c net.Conn) netip.Addr {
 
 // conn is an open connection that counts.
 type conn struct {
-	net.Conn
+	netconn.Conn
+
 	listener *Listener
 	place    place // among the open ones
 	closed   atomic.Bool
@@ -305,26 +306,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn returns the connection underneath.
-func (c *conn) NetConn() net.Conn { return c.Conn }
-
-// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
-func (c *conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
-
-// CloseWrite closes the sending side, if the connection can do that. The client then reads
-// all of the answer before it finds the connection closed.
-func (c *conn) CloseWrite() error {
-	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return x.CloseWrite()
-	}
-	return errors.ErrUnsupported
-}
-
 // refuse resets the connection: the client gets an error at once, and the kernel keeps no
 // state of it.
 func (c *conn) refuse() {
 	c.listener.refused.Add(1)
-	for under := c.Conn; ; {
+	for under := c.NetConn(); ; {
 		if t, ok := under.(*net.TCPConn); ok {
 			_ = t.SetLinger(0)
 		}

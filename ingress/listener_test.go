@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -251,7 +252,7 @@ func TestConnKeepsItsAbilities(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	piped, _ := net.Pipe()
-	if err := (&conn{Conn: piped}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
+	if err := (&conn{Conn: netconn.Conn{Conn: piped}}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("half of a pipe is closed: %v", err)
 	}
 }

@@ -2,8 +2,6 @@ package spillhttp
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -11,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/netconn"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -39,7 +38,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &conn{Conn: c, handler: l.handler}
+	x := &conn{Conn: netconn.Conn{Conn: c}, handler: l.handler}
 	x.owed.Store(untracked)
 	return x, nil
 }
@@ -80,7 +79,7 @@ const maxStreak = time.Second
 
 // conn is a connection that rejects requests early.
 type conn struct {
-	net.Conn
+	netconn.Conn
 
 	handler *Handler
 	// owed is how many bytes of the request that net/http reads are still to
@@ -277,19 +276,4 @@ func (c *conn) endStreak() {
 		c.streak = nil
 		_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
 	}
-}
-
-// NetConn returns the connection underneath.
-func (c *conn) NetConn() net.Conn { return c.Conn }
-
-// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
-func (c *conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
-
-// CloseWrite ends what is sent, so that the client reads the answer to the end
-// before it learns that the connection is closed.
-func (c *conn) CloseWrite() error {
-	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return x.CloseWrite()
-	}
-	return errors.ErrUnsupported
 }

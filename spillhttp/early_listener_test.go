@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // TestEarlyRefusal: which requests net/http does not even see, and that the client
@@ -284,7 +285,7 @@ func TestEarlyRefusalAllocatesNothing(t *testing.T) {
 		"internal":   mustHandler(t, echo, inside, HandlerConfig{HealthPaths: []string{"/healthz"}}),
 		"classified": mustHandler(t, echo, swamped, HandlerConfig{Classify: func(r *http.Request) spillway.Call { return spillway.Call{Key: r.Method} }}),
 	} {
-		c := &conn{Conn: repeat(""), handler: handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
+		c := &conn{Conn: netconn.Conn{Conn: repeat("")}, handler: handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 		c.handler.looks.Store(lookOn)
 		for _, class := range []string{"SHEDDABLE", "SHEDDABLE_PLUS", "CRITICAL"} {
 			text := []byte("GET /api/v1/customers/12345678/orders/87654321?q=go HTTP/1.1\r\nHost: example.com:8080\r\n" +
@@ -338,7 +339,7 @@ func BenchmarkEarlyRefusal(b *testing.B) {
 		{"mux", mustHandler(b, mux, swamped, HandlerConfig{})},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
-			c := &conn{Conn: repeat(""), handler: bench.handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
+			c := &conn{Conn: netconn.Conn{Conn: repeat("")}, handler: bench.handler, peer: "10.0.0.1:1", addr: netip.MustParseAddr("10.0.0.1")}
 			bench.handler.looks.Store(1 << 40)
 			c.owed.Store(atBoundary)
 			buf := make([]byte, 4096)

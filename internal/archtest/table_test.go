@@ -38,6 +38,7 @@ var table = map[string]row{
 	"internal/charging":    {level: words},
 	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
 	"internal/cputime":     {level: words},
+	"internal/netconn":     {level: words},
 	"internal/elapsed":     {level: words},
 	"internal/ejection":    {level: policies}, // which stands on the words
 	"internal/final":       {level: policies}, // likewise

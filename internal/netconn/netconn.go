@@ -1,0 +1,27 @@
+// Package netconn has what wrappers of connections have in common.
+package netconn
+
+import (
+	"errors"
+	"io"
+	"net"
+)
+
+// Conn is embedded by a wrapper of a connection. It keeps what net/http and the kernel use of a
+// connection beyond [net.Conn].
+type Conn struct{ net.Conn }
+
+// NetConn returns the connection underneath.
+func (c Conn) NetConn() net.Conn { return c.Conn }
+
+// ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
+func (c Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
+
+// CloseWrite closes the sending side, if the connection can do that. The client then reads
+// all of the answer before it finds the connection closed.
+func (c Conn) CloseWrite() error {
+	if x, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return x.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
