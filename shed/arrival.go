@@ -46,7 +46,7 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 		s.disturb()
 	}
 	a.queue.seeLimit(s.at, a)
-	a.queue.leaving = max(a.pace.Abandoned, a.queue.left) > noise
+	a.queue.leaving = a.queue.left > noise && a.queue.left > a.pace.Abandoned
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
 	if !a.queue.limited {
 		a.patience = min(a.patience, c.MaxWait)

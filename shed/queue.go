@@ -46,7 +46,7 @@ type queue struct {
 	short    int           // waiters, while an overload stands behind the limit; 0: none does
 	marginal int           // the lowest rank that is served then
 	served   float64       // requests in MaxWait, as of the limit's throughput; 0: unknown
-	leaving  bool          // clients leave before they are answered
+	leaving  bool          // clients leave while they wait, more of them than of those whose requests run
 	left     float64       // share of waiters whose clients have left
 	delay    time.Duration // of each request behind the limit
 	parked   time.Duration // age from which a request at work does not count; 0: none
@@ -159,8 +159,8 @@ func (s *standing) see(at time.Duration, free bool, most time.Duration) {
 
 // wait is the maximum time in the queue for a limit with this latency. A queue that stands
 // for longer than patience absorbs no burst and only adds latency: half the latency is enough
-// to keep the limit reached. If clients leave early, the queue stays long: the waiters are
-// the requests whose clients stay.
+// to keep the limit reached. If the clients of waiters leave, and those of requests that run stay, the
+// queue stays long: it finds out who stays. If the latter leave, too, it is longer than clients wait.
 func (q *queue) wait(patience time.Duration, latency float64) time.Duration {
 	if q.leaving || q.full.lasts <= patience {
 		return patience

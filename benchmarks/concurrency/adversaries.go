@@ -198,4 +198,25 @@ var adversaries = []*Scenario{
 			p.poisson(flat(48), request(newPool(8), 2, exponential(500*ms), 4*sec))
 		},
 	},
+	{
+		Name: "X21 all leave at 100ms, 3x", About: "clients send no deadlines and leave after 100 ms, 3 times the capacity",
+		Overload: true, End: 20 * sec, Silent: true, Fill: impatient(newPool, 20*ms, 100*ms),
+	},
+	{
+		Name: "X22 leave at 30ms, no queue", About: "the same after 30 ms at a backend without a queue, where requests take 50 ms",
+		End: 20 * sec, Silent: true,
+		Fill: impatient(func(int) *Backend { return noQueue() }, 50*ms, 30*ms),
+	},
+}
+
+// impatient sends 1200 requests per second, whose clients leave.
+func impatient(backend func(slots int) *Backend, mean, leave Time) func(p *Process) {
+	return func(p *Process) {
+		next := request(backend(8), 0, exponential(mean), leave)
+		p.poisson(flat(1200), func(at Time, rng *rand.Rand) *Request {
+			r := next(at, rng)
+			r.Patience = leave
+			return r
+		})
+	}
 }
