@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/hints"
 )
 
 func must[T any](v T, err error) T {
@@ -139,14 +140,14 @@ func TestHint(t *testing.T) {
 		{[]string{"X-Amz-Retry-After", " 0 "}, false, 0, true},
 		{[]string{"X-Amz-Retry-After", "-1"}, false, 0, false},
 		{[]string{"X-Amz-Retry-After", "1.5"}, false, 0, false},
-		{[]string{"X-Amz-Retry-After", "9223372036854775807"}, false, maxHint, true},
+		{[]string{"X-Amz-Retry-After", "9223372036854775807"}, false, hints.Max, true},
 		{[]string{"X-Amz-Retry-After", "9223372036854775808"}, false, 0, false},
 		{[]string{"X-Amz-Retry-After", "soon", "Retry-After", "2"}, true, 2 * time.Second, true},
 		{[]string{"X-Amz-Retry-After", "1", "Retry-After", "2"}, true, time.Millisecond, true},
 		{[]string{"Retry-After", "2"}, false, 0, false},
 		{[]string{"Retry-After", "Fri, 20 Nov 2026 08:00:30 GMT", "Date", day}, true, 30 * time.Second, true},
 		{[]string{"Retry-After", "Fri, 20 Nov 2026 07:00:00 GMT", "Date", day}, true, 0, true},
-		{[]string{"Retry-After", "Fri, 20 Nov 2099 07:00:00 GMT", "Date", day}, true, maxHint, true},
+		{[]string{"Retry-After", "Fri, 20 Nov 2099 07:00:00 GMT", "Date", day}, true, hints.Max, true},
 		{[]string{"Retry-After", "Thu, 01 Jan 1970 00:00:00 GMT"}, true, 0, true},
 		{[]string{"Retry-After", "tomorrow"}, true, 0, false},
 	} {
@@ -176,7 +177,7 @@ func FuzzHint(f *testing.F) {
 		h := http.Header{"X-Amz-Retry-After": {ms}, "Retry-After": {after}, "Date": {date}}
 		for _, standard := range []bool{false, true} {
 			d, ok := hintOf(h, standard)
-			if d < 0 || d > maxHint || !ok && d != 0 {
+			if d < 0 || d > hints.Max || !ok && d != 0 {
 				t.Errorf("%q: %v, %v", h, d, ok)
 			}
 		}

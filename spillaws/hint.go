@@ -2,34 +2,20 @@ package spillaws
 
 import (
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
-)
 
-// maxHint is the longest hint that is passed on, so that no sum with it can
-// overflow. How long a hint is waited for, the strategy decides.
-const maxHint = 365 * 24 * time.Hour
+	"github.com/seed90641741/spillway/internal/hints"
+)
 
 // hintOf returns how long an answer asks to be left alone: in X-Amz-Retry-After,
 // in milliseconds, or if standard is set in Retry-After, in seconds or as a date.
 // What is not valid is ignored.
 func hintOf(h http.Header, standard bool) (d time.Duration, ok bool) {
-	if d, ok = units(h.Get("X-Amz-Retry-After"), time.Millisecond); ok || !standard {
+	if d, ok = hints.Milliseconds(strings.TrimSpace(h.Get("X-Amz-Retry-After"))); ok || !standard {
 		return d, ok
 	}
-	text := h.Get("Retry-After")
-	if text == "" {
-		return 0, false
-	}
-	if d, ok = units(text, time.Second); ok {
-		return d, true
-	}
-	when, err := http.ParseTime(strings.TrimSpace(text))
-	if err != nil {
-		return 0, false
-	}
-	return min(max(when.Sub(sentAt(h)), 0), maxHint), true
+	return hints.RetryAfter(h.Get("Retry-After"), sentAt(h))
 }
 
 // sentAt returns when the answer was sent by the clock of the sender, which
@@ -40,15 +26,6 @@ func sentAt(h http.Header) time.Time {
 		return time.Now()
 	}
 	return date
-}
-
-// units returns the number in text, which must not be negative, times unit.
-func units(text string, unit time.Duration) (time.Duration, bool) {
-	n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-	if err != nil || n < 0 {
-		return 0, false
-	}
-	return min(time.Duration(min(n, int64(maxHint/unit)))*unit, maxHint), true
 }
 
 // refuses reports whether an answer says "overloaded; don't retry".

@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/hints"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -89,14 +88,14 @@ func readDetails(f *fault.Failure, e *connect.Error) {
 		switch v := v.(type) {
 		case *errdetails.RetryInfo:
 			if after := v.GetRetryDelay(); after != nil && after.AsDuration() >= 0 {
-				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), maxHint), true
+				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), hints.Max), true
 			}
 		case *errdetails.QuotaFailure:
 			f.Overload, f.Scope = true, fault.ScopeCustomer
 		case *errdetails.ErrorInfo:
 			if v.GetDomain() == errorDomain {
 				f.DontRetry = f.DontRetry || v.GetReason() == reasonDontRetry
-				scoped(f, v.GetMetadata()[metadataScope])
+				hints.Scope(f, v.GetMetadata()[metadataScope])
 			}
 		}
 	}
@@ -104,30 +103,14 @@ func readDetails(f *fault.Failure, e *connect.Error) {
 
 // readMeta adds to f what the metadata of an error say. Pushback overrides RetryInfo.
 func readMeta(f *fault.Failure, h http.Header) {
-	scoped(f, h.Get(headerScope))
+	hints.Scope(f, h.Get(headerScope))
 	if strings.EqualFold(h.Get(headerShouldRetry), "false") {
 		f.DontRetry = true
 	}
 	if values := h[headerPushback]; len(values) > 0 {
-		ms, err := strconv.ParseInt(values[0], 10, 64)
-		f.HasRetryAfter = len(values) == 1 && err == nil && ms >= 0
-		f.RetryAfter, f.DontRetry = 0, f.DontRetry || !f.HasRetryAfter // gRFC A6
-		if f.HasRetryAfter {
-			f.RetryAfter = time.Duration(min(ms, maxHint.Milliseconds())) * time.Millisecond
-		}
+		f.RetryAfter, f.HasRetryAfter = hints.Pushback(values)
+		f.DontRetry = f.DontRetry || !f.HasRetryAfter
 	}
-}
-
-// scoped adds to f the scope that the server names of an overload. A rejection of a
-// customer stays one, and text that is no scope is ignored.
-func scoped(f *fault.Failure, text string) {
-	s := fault.ParseScope(text)
-	if s == fault.ScopeUnknown || !f.Overload || f.Scope == fault.ScopeCustomer {
-		return
-	}
-	f.Scope = s
-	f.DontRetry = f.DontRetry || s == fault.ScopeService
-	f.Unprocessed = f.Unprocessed || s == fault.ScopeTask
 }
 
 // errorOf returns the error of a call as its caller gets it: a [connect.Error], or one that

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -97,7 +96,3 @@ func ofAnother(d *connect.ErrorDetail) bool {
 		return false
 	}
 }
-
-// maxHint bounds the hints of a server, so that no sum with one overflows. How long a hint
-// counts is for the retry strategy to decide.
-const maxHint = 365 * 24 * time.Hour

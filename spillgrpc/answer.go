@@ -3,9 +3,7 @@ package spillgrpc
 import (
 	"context"
 	"errors"
-	"strconv"
 	"strings"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -14,12 +12,8 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/hints"
 )
-
-// maxHint is the longest hint that is passed on. A server that asks for more
-// is not believed any better than one that asks for this much, and no sum with
-// it can overflow.
-const maxHint = 365 * 24 * time.Hour
 
 // judge returns an error that is a failure with what it means, or nil for one that
 // is the backend's answer, such as NOT_FOUND. trailer is nil if the attempt never
@@ -86,50 +80,25 @@ func listen(f *fault.Failure, s *status.Status, trailer metadata.MD) {
 		switch d := d.(type) {
 		case *errdetails.RetryInfo:
 			if after := d.GetRetryDelay(); after != nil && after.AsDuration() >= 0 {
-				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), maxHint), true
+				f.RetryAfter, f.HasRetryAfter = min(after.AsDuration(), hints.Max), true
 			}
 		case *errdetails.QuotaFailure:
 			f.Overload, f.Scope = true, fault.ScopeCustomer
 		case *errdetails.ErrorInfo:
 			if d.GetDomain() == errorDomain {
 				f.DontRetry = f.DontRetry || d.GetReason() == reasonDontRetry
-				scoped(f, d.GetMetadata()[keyScope])
+				hints.Scope(f, d.GetMetadata()[keyScope])
 			}
 		}
 	}
 	if values := trailer[keyScope]; len(values) == 1 {
-		scoped(f, values[0])
+		hints.Scope(f, values[0])
 	}
 	if values := trailer[keyPushback]; len(values) > 0 {
-		f.RetryAfter, f.HasRetryAfter = pushback(values)
+		f.RetryAfter, f.HasRetryAfter = hints.Pushback(values)
 		f.DontRetry = f.DontRetry || !f.HasRetryAfter
 	}
 	if f.HasRetryAfter && f.Overload && f.Safety == fault.RetryUnknown {
 		f.Safety = fault.RetrySafe
 	}
-}
-
-// scoped adds to f the scope that the server names of an overload. A rejection of a customer
-// keeps its scope, whatever the metadata says, and an unknown scope is ignored.
-func scoped(f *fault.Failure, text string) {
-	s := fault.ParseScope(text)
-	if s == fault.ScopeUnknown || !f.Overload || f.Scope == fault.ScopeCustomer {
-		return
-	}
-	f.Scope = s
-	f.DontRetry = f.DontRetry || s == fault.ScopeService
-	f.Unprocessed = f.Unprocessed || s == fault.ScopeTask
-}
-
-// pushback returns how long a server asks to be left alone. gRFC A6 takes what is
-// no number, or a negative one, for "do not retry".
-func pushback(values []string) (d time.Duration, ok bool) {
-	if len(values) != 1 {
-		return 0, false
-	}
-	ms, err := strconv.ParseInt(values[0], 10, 64)
-	if err != nil || ms < 0 {
-		return 0, false
-	}
-	return time.Duration(min(ms, maxHint.Milliseconds())) * time.Millisecond, true
 }

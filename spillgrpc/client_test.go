@@ -19,6 +19,7 @@ import (
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/hints"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -412,7 +413,7 @@ func FuzzJudge(f *testing.F) {
 			return
 		}
 		got := fault.Of(failure)
-		if got.RetryAfter < 0 || got.RetryAfter > maxHint {
+		if got.RetryAfter < 0 || got.RetryAfter > hints.Max {
 			t.Errorf("a hint of %v", got.RetryAfter)
 		}
 		if (dont || pushed && strings.HasPrefix(push, "-")) && got.Retryable(true) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/hints"
 )
 
 // suspect reports whether an answer may be a failure. Headers are read only where
@@ -97,4 +98,14 @@ func scoped(f *fault.Failure, s fault.Scope) bool {
 	}
 	f.Overload, f.Scope = true, s
 	return true
+}
+
+// retryAfter returns how long the answer with header h, received at now, asks to
+// be left alone. The finer Retry-After-Ms is believed before Retry-After. What
+// is not valid is ignored.
+func retryAfter(h http.Header, now time.Time) (d time.Duration, ok bool) {
+	if d, ok = hints.Units(first(h, headerRetryAfterMs), time.Millisecond); ok {
+		return d, true
+	}
+	return hints.RetryAfter(first(h, headerRetryAfter), now)
 }

@@ -3,9 +3,9 @@ package spillhttp
 import (
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/seed90641741/spillway/fault"
+	"github.com/seed90641741/spillway/internal/hints"
 )
 
 // failureOfGRPC returns the failure that a gRPC rejection means: a status instead of headers,
@@ -30,7 +30,7 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 	f.Overload = true
 	listen(&f, h)
 	if values := h[headerGRPCPushback]; len(values) > 0 {
-		f.RetryAfter, f.HasRetryAfter = pushback(values)
+		f.RetryAfter, f.HasRetryAfter = hints.Pushback(values)
 		f.DontRetry = f.DontRetry || !f.HasRetryAfter
 	}
 	if f.HasRetryAfter && f.Safety == fault.RetryUnknown {
@@ -43,13 +43,4 @@ func failureOfGRPC(h http.Header) (f fault.Failure, failed bool) {
 // which implementations of gRPC have the same status.
 func tooLarge(message string) bool {
 	return strings.Contains(message, "larger than max") || strings.Contains(message, "exceeds maximum size")
-}
-
-// pushback returns how long a server asks to be left alone. gRFC A6 takes what is
-// no number, or a negative one, for "do not retry".
-func pushback(values []string) (d time.Duration, ok bool) {
-	if len(values) != 1 {
-		return 0, false
-	}
-	return units(values[0], time.Millisecond)
 }

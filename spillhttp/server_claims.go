@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/hints"
 )
 
 // What a request says of itself is read from its header. Where it says several
@@ -93,7 +94,7 @@ func attemptOfGRPC(values []string) (n int) {
 
 // count returns the whole number in text, however long, or 0.
 func count(text string) int {
-	n, _ := units(text, 1)
+	n, _ := hints.Units(text, 1)
 	return int(min(n, math.MaxInt32))
 }
 
@@ -108,7 +109,7 @@ func timeoutOf(r *http.Request) time.Duration {
 
 func timeout(values []string) (least time.Duration) {
 	for _, v := range values {
-		d, _ := units(v, time.Millisecond)
+		d, _ := hints.Units(v, time.Millisecond)
 		least = shorter(least, d)
 	}
 	return least
@@ -126,7 +127,7 @@ func shorter(a, b time.Duration) time.Duration {
 func timeoutOfGRPC(values []string) (least time.Duration) {
 	for _, text := range values {
 		if last := len(text) - 1; last >= 1 && last <= 8 {
-			d, _ := units(text[:last], unitsOfGRPC[text[last]])
+			d, _ := hints.Units(text[:last], unitsOfGRPC[text[last]])
 			least = shorter(least, d)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/hints"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -34,9 +35,9 @@ func TestAttemptAndTimeout(t *testing.T) {
 		{http.Header{headerGRPCAttempts: {strings.Repeat("9", 400)}}, math.MaxInt32, 0},
 		{http.Header{headerGRPCTimeout: {"2S"}, headerDeadline: {"9000"}}, 0, 2 * time.Second},
 		{http.Header{headerGRPCTimeout: {"100m"}}, 0, 100 * time.Millisecond},
-		{http.Header{headerGRPCTimeout: {"99999999H"}}, 0, maxHint},
+		{http.Header{headerGRPCTimeout: {"99999999H"}}, 0, hints.Max},
 		{http.Header{headerGRPCTimeout: {"123456789m", "S", "", "1", "1x", "-1S"}}, 0, 0},
-		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, maxHint},
+		{http.Header{headerDeadline: {"-5", "1e3", "1.5", strings.Repeat("9", 400)}}, 0, hints.Max},
 	} {
 		if got := attemptOf(&http.Request{Method: http.MethodPost, Header: row.header}); got != row.attempt {
 			t.Errorf("%.80q: attempt %d, want %d", row.header, got, row.attempt)

@@ -42,6 +42,7 @@ var table = map[string]row{
 	"internal/elapsed":     {level: words},
 	"internal/ejection":    {level: policies}, // which stands on the words
 	"internal/final":       {level: policies}, // likewise
+	"internal/hints":       {level: policies}, // likewise
 	"internal/golden":      {level: edges, kit: true},
 	"internal/invalid":     {level: helpers},
 	"internal/mongowire":   {level: words},

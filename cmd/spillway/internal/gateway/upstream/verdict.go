@@ -3,16 +3,15 @@ package upstream
 import (
 	"context"
 	"errors"
-	"math"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/internal/claims"
+	"github.com/seed90641741/spillway/internal/hints"
 )
 
 // A scope says what a rejection concerns.
@@ -93,7 +92,7 @@ func scopeOf(h http.Header) scope {
 		}
 	}
 	if v := h["Grpc-Retry-Pushback-Ms"]; len(v) > 0 {
-		if _, ok := count(v[0], time.Millisecond); !ok {
+		if _, ok := hints.Units(v[0], time.Millisecond); !ok {
 			return scopeService
 		}
 	}
@@ -114,34 +113,13 @@ func scopeOf(h http.Header) scope {
 func hintOf(h http.Header, now time.Time) time.Duration {
 	for _, name := range []string{"Retry-After-Ms", "Grpc-Retry-Pushback-Ms"} {
 		if v := h[name]; len(v) > 0 {
-			if d, ok := count(v[0], time.Millisecond); ok {
+			if d, ok := hints.Units(v[0], time.Millisecond); ok {
 				return d
 			}
 		}
 	}
-	v := h["Retry-After"]
-	if len(v) == 0 {
-		return 0
-	}
-	if d, ok := count(v[0], time.Second); ok {
-		return d
-	}
-	if at, err := http.ParseTime(strings.TrimSpace(v[0])); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
-}
-
-// count returns a whole number of units, bounded.
-func count(text string, unit time.Duration) (time.Duration, bool) {
-	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return 0, false
-	}
-	if n > uint64(math.MaxInt64/unit) {
-		return math.MaxInt64, true
-	}
-	return time.Duration(n) * unit, true
+	d, _ := hints.RetryAfter(h.Get("Retry-After"), now)
+	return d
 }
 
 // elsewhere reports whether a rejection is about the endpoint, so that another one may serve
