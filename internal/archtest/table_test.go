@@ -32,29 +32,29 @@ type row struct {
 
 // table has a row for each package, by directory, and no row to spare.
 var table = map[string]row{
-	".":                    {level: words},
-	"fault":                {level: words},
-	"internal/archtest":    {level: helpers}, // whose tests read internal/snippets
-	"internal/charging":    {level: words},
-	"internal/clock":       {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
-	"internal/cputime":     {level: words},
-	"internal/netconn":     {level: words},
-	"internal/elapsed":     {level: words},
-	"internal/ejection":    {level: policies}, // which stands on the words
-	"internal/final":       {level: policies}, // likewise
-	"internal/hints":       {level: policies}, // likewise
-	"internal/golden":      {level: edges, kit: true},
-	"internal/invalid":     {level: helpers},
-	"internal/mongowire":   {level: words},
-	"internal/outage":      {level: words},
-	"internal/place":       {level: policies}, // as final
-	"internal/redisreply":  {level: helpers},
-	"internal/redistest":   {level: edges, kit: true},
-	"internal/rejection":   {level: words},
-	"internal/snippets":    {level: words},
-	"internal/spacesaving": {level: words},
-	"internal/tokens":      {level: words},
-	"internal/unsent":      {level: words},
+	".":                   {level: words},
+	"fault":               {level: words},
+	"internal/archtest":   {level: helpers}, // whose tests read internal/snippets
+	"internal/charging":   {level: words},
+	"internal/clock":      {level: policies, waits: "internal/clock/clock.go"}, // for the stacks, which policies cannot import
+	"internal/cputime":    {level: words},
+	"internal/netconn":    {level: words},
+	"internal/elapsed":    {level: words},
+	"internal/ejection":   {level: policies}, // which stands on the words
+	"internal/final":      {level: policies}, // likewise
+	"internal/hints":      {level: policies}, // likewise
+	"internal/frequent":   {level: words},
+	"internal/golden":     {level: edges, kit: true},
+	"internal/invalid":    {level: helpers},
+	"internal/mongowire":  {level: words},
+	"internal/outage":     {level: words},
+	"internal/place":      {level: policies}, // as final
+	"internal/redisreply": {level: helpers},
+	"internal/redistest":  {level: edges, kit: true},
+	"internal/rejection":  {level: words},
+	"internal/snippets":   {level: words},
+	"internal/tokens":     {level: words},
+	"internal/unsent":     {level: words},
 
 	"attempts":    {level: policies},
 	"budget":      {level: policies},

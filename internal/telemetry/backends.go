@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/frequent"
 )
 
 // A Backend has the levels of a client's calls to one backend.
@@ -23,7 +23,7 @@ func (x *Backends) Add(b Backend) {
 	if x.all == nil {
 		x.all = make(map[string]Backend)
 	}
-	b.Key = spacesaving.Text(b.Key)
+	b.Key = frequent.Text(b.Key)
 	sum := x.all[b.Key]
 	x.all[b.Key] = Backend{b.Key, sum.InFlight + b.InFlight, sum.Limit + b.Limit, max(sum.Throttle, b.Throttle)}
 }

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/frequent"
 )
 
 // Defaults of the tables of an observer.
@@ -13,6 +13,8 @@ const (
 	DefaultRoutes    = 20
 	DefaultCustomers = 10
 	DefaultBackends  = 10
+	// MaxKeys is the largest size of a table.
+	MaxKeys = 64
 )
 
 // A Recorder counts everything that the observers of a library report, without latency. It
@@ -22,36 +24,42 @@ type Recorder struct {
 
 	Retries           atomic.Uint64
 	hedges            hedges
-	Routes, Customers *spacesaving.Table // rejections with the reason as the tag; nil: not counted
+	routes, customers keys
+}
+
+// keys counts rejections by key, with the reason as the tag, and reports the most frequent ones.
+type keys struct {
+	*frequent.Table // nil: nothing is counted
+
+	most int
 }
 
 // NewRecorder returns a Recorder with tables of that many entries, or an error that names
 // the field that is wrong. Zero means the default, negative no table.
 func NewRecorder(routes, customers int) (r *Recorder, err error) {
 	r = new(Recorder)
-	if r.Routes, err = table("Routes", routes, DefaultRoutes); err != nil {
+	if r.routes, err = table("Routes", routes, DefaultRoutes); err != nil {
 		return nil, err
 	}
-	if r.Customers, err = table("Customers", customers, DefaultCustomers); err != nil {
+	if r.customers, err = table("Customers", customers, DefaultCustomers); err != nil {
 		return nil, err
 	}
 	return r, nil
 }
 
-func table(field string, n, usual int) (*spacesaving.Table, error) {
+func table(field string, n, usual int) (keys, error) {
 	if n == 0 {
 		n = usual
 	}
-	if n < 0 {
-		return nil, nil //nolint:nilnil // there is no table
-	}
-	t, err := spacesaving.New(n)
-	if err != nil {
-		return nil, &spillway.FieldError{
-			Path: field, Value: n, Allowed: fmt.Sprintf("at most %d, or negative for none", spacesaving.MaxEntries),
+	switch {
+	case n < 0:
+		return keys{}, nil
+	case n > MaxKeys:
+		return keys{}, &spillway.FieldError{
+			Path: field, Value: n, Allowed: fmt.Sprintf("at most %d, or negative for none", MaxKeys),
 		}
 	}
-	return t, nil
+	return keys{frequent.New(), n}, nil
 }
 
 // Record counts an event and returns its kind.
@@ -63,11 +71,11 @@ func (r *Recorder) Record(e *spillway.Event) Kind {
 	k := r.Add(e)
 	switch {
 	case e.Rejected && e.Mode == spillway.ModeEnforce:
-		if r.Routes != nil {
-			r.Routes.Add(e.Call.Key, uint8(e.Reason))
+		if r.routes.Table != nil {
+			r.routes.Add(e.Call.Key, uint8(e.Reason))
 		}
-		if r.Customers != nil && e.Call.Customer != "" {
-			r.Customers.Add(e.Call.Customer, uint8(e.Reason))
+		if r.customers.Table != nil && e.Call.Customer != "" {
+			r.customers.Add(e.Call.Customer, uint8(e.Reason))
 		}
 	case !e.Rejected && e.Call.Attempt > 0 && k.Policy() == Policies[retryPolicy]:
 		r.Retries.Add(uint64(e.Call.Attempt))

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/spacesaving"
 )
 
 // Report reports all counters of r.
@@ -14,16 +13,16 @@ func (r *Recorder) Report(report func(x *Metric, n uint64, labels ...string)) {
 	})
 	report(&Retries, r.Retries.Load())
 	r.hedges.report(report)
-	countKeys(r.Routes, &RouteRejected, report)
-	countKeys(r.Customers, &CustomerRejected, report)
+	countKeys(r.routes, &RouteRejected, report)
+	countKeys(r.customers, &CustomerRejected, report)
 }
 
-// countKeys reports the keys of a table, and all others together.
-func countKeys(t *spacesaving.Table, x *Metric, report func(x *Metric, n uint64, labels ...string)) {
-	if t == nil {
+// countKeys reports the most frequent keys of a table, and all others together.
+func countKeys(t keys, x *Metric, report func(x *Metric, n uint64, labels ...string)) {
+	if t.Table == nil {
 		return
 	}
-	all, others := t.Read()
+	all, others := t.Read(t.most)
 	for _, c := range all {
 		report(x, c.Count, c.Key, ReasonLabel(spillway.Reason(c.Tag)))
 	}

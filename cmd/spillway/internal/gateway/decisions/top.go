@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/internal/spacesaving"
+	"github.com/seed90641741/spillway/internal/frequent"
 )
 
 // turnover is how long one table of a window counts.
@@ -33,10 +33,10 @@ func tagOf(reason accounts.Reason, c spillway.Criticality, mode spillway.Mode) u
 type window struct {
 	mu       sync.Mutex
 	began    time.Time
-	now, was *spacesaving.Table
+	now, was *frequent.Table
 }
 
-func (w *window) turn(now time.Time) (current, former *spacesaving.Table) {
+func (w *window) turn(now time.Time) (current, former *frequent.Table) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	age := now.Sub(w.began)
@@ -45,7 +45,7 @@ func (w *window) turn(now time.Time) (current, former *spacesaving.Table) {
 		if age >= 2*turnover {
 			w.was = nil
 		}
-		w.now, _ = spacesaving.New(spacesaving.MaxEntries) // it is in range
+		w.now = frequent.New()
 		w.began = now
 	}
 	return w.now, w.was
@@ -61,8 +61,7 @@ type Top struct {
 	Rows []Row `json:"rows"` // the most frequent first
 	// Others are the rejections that are in no row.
 	Others uint64 `json:"others"`
-	// Error is the maximum by which a count may be too low. No count is too high. A key without a
-	// row has at most this many rejections.
+	// Error is by how much a count may be too low; of 100, one may lack more. No count is too high.
 	Error uint64 `json:"error"`
 }
 
@@ -78,20 +77,16 @@ type Row struct {
 func (w *window) top(now time.Time, most int) (t Top) {
 	current, former := w.turn(now)
 	counts := make(map[Row]uint64)
-	for _, table := range []*spacesaving.Table{current, former} {
+	for _, table := range []*frequent.Table{current, former} {
 		if table == nil {
 			continue
 		}
-		all, others := table.Read()
-		n := others
+		all, others := table.Read(frequent.MaxEntries)
 		for _, c := range all {
 			counts[rowOf(c)] += c.Count
-			n += c.Count
 		}
 		t.Others += others
-		if others > 0 { // else the table has all keys
-			t.Error += n / spacesaving.MaxEntries
-		}
+		t.Error += table.Error()
 	}
 	t.Rows = make([]Row, 0, len(counts))
 	for r, n := range counts {
@@ -109,7 +104,7 @@ func (w *window) top(now time.Time, most int) (t Top) {
 	return t
 }
 
-func rowOf(c spacesaving.Count) Row {
+func rowOf(c frequent.Count) Row {
 	tag, mode := int(c.Tag), spillway.ModeEnforce
 	if tag >= tags/modes {
 		tag, mode = tag-tags/modes, spillway.ModeObserve
