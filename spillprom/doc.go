@@ -13,9 +13,9 @@
 // # Cardinality
 //
 // Labels have a fixed set of values or are names that the program gives, with two
-// exceptions: the routes and the customers with most rejections. These are found by
-// Space-Saving in tables of fixed size. With the defaults there are fewer than 300 series
-// and at most 32 for both tables, whatever clients send.
+// exceptions: the routes and the customers with most rejections. These are found in
+// tables of fixed size, also among names that clients invent. With the defaults there
+// are fewer than 300 series and at most 32 for both tables, whatever clients send.
 //
 // # Cost
 //

@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -90,6 +91,7 @@ func someLevels() *levels {
 	l.server.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	l.server.Load.Utilization = 0.5
 	l.server.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
+	l.server.Quota = []quota.CustomerStats{{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}}}
 	return l
 }
 
@@ -209,7 +211,11 @@ func TestValues(t *testing.T) {
 		"spillway_base_latency_seconds":    {"cluster= listener=main": 0.005},
 		"spillway_utilization_ratio":       {"cluster= listener=main": 0.5},
 		"spillway_throttle_ratio":          {"cluster=db": 0.25},
-		"spillway_retry_budget_ratio":      {"cluster=db": 0.25},
+		"spillway_quota_unlisted_limit":    {"cluster= listener=main": 50},
+		"spillway_quota_unlisted_requests_total": {
+			"cluster= listener=main outcome=admitted": 6, "cluster= listener=main outcome=rejected": 8,
+		},
+		"spillway_retry_budget_ratio": {"cluster=db": 0.25},
 	} {
 		if got := values(all[name]); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s is %v, want %v", name, got, want)

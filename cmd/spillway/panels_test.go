@@ -37,7 +37,7 @@ clusters:
     balance: {load_reports: {blackout_period: 100ms}}
     learn_costs: {by: customer, unit: 1ms, max_error: 1}
     tune: {mode: observe, latency: 20ms, limit: rate}
-    quota: {engine: shared, customers: {acme: {rate: 10}}, default_limit: {rate: 1000}}
+    quota: {engine: shared, customers: {acme: {rate: 10}}, default_limit: {rate: 1000}, unlisted_total: {rate: 2000}}
   - {name: batch, endpoints: ['%[1]s'], batch: {connections: 2, queue: 3}}
   - {name: watched, endpoints: ['%[1]s'], shed: {mode: observe}}
   - {name: broken, endpoints: ['%[4]s'], retry: {mode: enforce, ratio: 0.01}}

@@ -155,6 +155,15 @@ var (
 	}
 	TunedLimit = Metric{"spillway_tuned_limit", Gauge, "1", []string{"name"}, Proxy, "A limit that is tuned by signals."}
 
+	UnlistedLimit = Metric{
+		"spillway_quota_unlisted_limit", Gauge, "1/s", gate, Both,
+		"Cost per second that all customers together may use in this process that the quota does not list (unlisted_total). Missing without this limit.",
+	}
+	UnlistedRequests = Metric{
+		"spillway_quota_unlisted_requests_total", Counter, "{request}", append([]string{"outcome"}, gate...), Both,
+		"Requests that were admitted or rejected by unlisted_total, the limit of all customers together that the quota does not list. A request that the " +
+			"limit of its customer rejects is not counted. In the mode observe, rejected means that the request would have been rejected.",
+	}
 	QuotaRate = Metric{
 		"spillway_quota_rate", Gauge, "1/s", []string{"quota", "customer"}, Proxy,
 		"Cost per second that a listed customer may use in all proxies that share the quota. The 20 customers with most debt have a series.",
@@ -204,7 +213,7 @@ var Metrics = []*Metric{
 	&Limit, &InFlight, &QueueLength, &BaseLatency, &Utilization, &Throttle, &Budget, &Cost, &CostError, &CostUsed,
 	&InFlightMax, &QueueWait, &CriticalityMissing, &Endpoints, &Connections, &ConnRejected,
 	&ClientRequests, &ClientsEvicted, &ClientsRejected, &Mongo, &MongoTotal, &TunedLimit,
-	&QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
+	&UnlistedLimit, &UnlistedRequests, &QuotaRate, &QuotaDebt, &QuotaMarginal, &QuotaAge, &QuotaLeader, &QuotaTasks, &QuotaConflict, &QuotaSyncs, &Overrides,
 	&Notice, &LogLost, &Ready,
 }
 

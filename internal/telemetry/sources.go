@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
 )
 
@@ -85,7 +86,9 @@ func (s *Sources) Report(backends int, report levelHandler, count countHandler) 
 	}
 	now := time.Now()
 	for name, x := range servers {
-		serverLevels(x.Stats(now), name, level)
+		stats := x.Stats(now)
+		serverLevels(stats, name, level)
+		unlistedLevels(stats.Quota, name, level, count)
 	}
 	for _, b := range top(clients, backends) {
 		level(&InFlight, b.InFlight, "", b.Key)
@@ -114,6 +117,22 @@ func quotaLevels(s fleet.Stats, name string, level levelHandler, count countHand
 	level(&QuotaConflict, oneIf[s.ConfigConflict], name)
 	if s.Age >= 0 {
 		level(&QuotaAge, s.Age.Seconds(), name)
+	}
+}
+
+// unlistedLevels reports the limit of all customers together that a quota does not list.
+func unlistedLevels(all []quota.CustomerStats, name string, level levelHandler, count countHandler) {
+	for i := range all {
+		if c := &all[i]; c.Unlisted {
+			var admitted, rejected uint64
+			for _, class := range c.Classes {
+				admitted += class.AdmittedTotal
+				rejected += class.RejectedTotal
+			}
+			level(&UnlistedLimit, c.Rate, name, "")
+			count(&UnlistedRequests, admitted, "admitted", name, "")
+			count(&UnlistedRequests, rejected, "rejected", name, "")
+		}
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
 	"github.com/seed90641741/spillway/spillotel"
 )
@@ -128,6 +129,7 @@ func someLevels() *levels {
 	l.server.Concurrency.Shared = concurrency.KeyStats{Limit: 12, BaseLatency: 5 * time.Millisecond}
 	l.server.Load.Utilization = 0.5
 	l.server.Costs.Keys = []cost.KeyStats{{Key: "mail", Cost: 10 * time.Millisecond, StandardError: time.Millisecond, Used: true, Calls: 1}}
+	l.server.Quota = []quota.CustomerStats{{Unlisted: true, Rate: 50, Classes: [spillway.Criticalities]quota.ClassStats{{AdmittedTotal: 2, RejectedTotal: 3}, {AdmittedTotal: 4, RejectedTotal: 5}}}}
 	return l
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/histogram"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -72,6 +73,9 @@ func (x exporter) Collect(to chan<- prometheus.Metric) {
 	m.listeners(st.Listeners)
 	for i := range st.Mongo {
 		m.mongo(&st.Mongo[i])
+	}
+	for i := range st.Customers {
+		m.unlisted(&st.Customers[i])
 	}
 	for i := range st.Quotas {
 		m.quota(&st.Quotas[i])
@@ -222,6 +226,15 @@ func (m metrics) quota(q *Quota) {
 		m.level(telemetry.QuotaRate, c.Rate, q.Name, c.Customer)
 		m.level(telemetry.QuotaDebt, c.Debt.Seconds(), q.Name, c.Customer)
 		m.level(telemetry.QuotaMarginal, float64(c.Marginal), q.Name, c.Customer)
+	}
+}
+
+// unlisted sends the line of all customers together that a quota does not list.
+func (m metrics) unlisted(c *customers.Customer) {
+	if c.Unlisted {
+		m.level(telemetry.UnlistedLimit, c.Limit, c.Listener, c.Cluster)
+		m.count(telemetry.UnlistedRequests, c.Admitted, "admitted", c.Listener, c.Cluster)
+		m.count(telemetry.UnlistedRequests, c.Rejected, "rejected", c.Listener, c.Cluster)
 	}
 }
 

@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -146,6 +148,27 @@ func TestSeriesOfNothing(t *testing.T) {
 	}
 	if n := series(m); n > 70 {
 		t.Errorf("%d series of a proxy that has done nothing", n)
+	}
+}
+
+// TestUnlistedCustomers: the limit of all customers together that a quota does not list has metrics.
+func TestUnlistedCustomers(t *testing.T) {
+	s := newScene(spillway.ModeEnforce)
+	s.proxy.levels.Customers = []customers.Customer{
+		{Listener: "main", Cluster: "web", Unlisted: true, Limit: 50, Admitted: 7, Rejected: 3},
+		{Listener: "main", Cluster: "web", Customer: "acme", Limit: 10, Admitted: 1},
+	}
+	s.second()
+	all := scrape(t, s.Handler())
+	if f := all["spillway_quota_unlisted_limit"].GetMetric(); len(f) != 1 || f[0].GetGauge().GetValue() != 50 || label(f[0], "cluster") != "web" {
+		t.Errorf("the limit is %v", f)
+	}
+	got := map[string]float64{}
+	for _, m := range all["spillway_quota_unlisted_requests_total"].GetMetric() {
+		got[label(m, "outcome")] = m.GetCounter().GetValue()
+	}
+	if !maps.Equal(got, map[string]float64{"admitted": 7, "rejected": 3}) {
+		t.Errorf("the requests are %v", got)
 	}
 }
 

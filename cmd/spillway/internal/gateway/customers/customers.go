@@ -21,6 +21,7 @@ type Customer struct {
 	Listener string  `json:"listener"`
 	Cluster  string  `json:"cluster"`
 	Customer string  `json:"customer"` // empty: all that share a limit
+	Listed   bool    `json:"listed"`   // by name in the quota; clients can make up all other names
 	Unlisted bool    `json:"unlisted"` // all customers together that the quota does not list (unlisted_total)
 	Total    float64 `json:"total"`    // its limit over all proxies, in cost per second; 0: there is no limit
 	Limit    float64 `json:"limit"`    // granted to this proxy now, in cost per second; 0: none is known, or there is no limit
@@ -41,7 +42,7 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 	for i := range customers {
 		c := &customers[i]
 		use := Customer{
-			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Unlisted: c.Unlisted,
+			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Listed: c.Known, Unlisted: c.Unlisted,
 			Total: finite(c.Limit), Limit: finite(c.Rate), Setting: c.Setting, Wants: finite(c.Wants), Full: finite(c.Debt),
 			AdmittedRate: c.AdmittedRate, RejectedRate: c.RejectedRate,
 		}
@@ -64,16 +65,32 @@ func finite(v float64) float64 {
 // Most is how many customers [Top] returns by use, and by rejections.
 const Most = 20
 
-// Top returns the customers whose bucket is fullest, and of the others those with most rejections. It
-// changes the order of all.
+// Top returns all totals of unlisted customers, and the customers whose bucket is fullest, and of the others those
+// with most rejections in the last seconds: first of the customers that the quota lists, then of all others. So a client
+// that makes up names hides no listed customer.
 func Top(all []Customer) []Customer {
+	var totals, listed, others []Customer
+	for i := range all {
+		switch c := &all[i]; {
+		case c.Unlisted:
+			totals = append(totals, *c)
+		case c.Listed:
+			listed = append(listed, *c)
+		default:
+			others = append(others, *c)
+		}
+	}
+	return slices.Concat(totals, top(listed), top(others))
+}
+
+func top(all []Customer) []Customer {
 	slices.SortFunc(all, func(a, b Customer) int {
 		return cmp.Or(cmp.Compare(b.Full, a.Full), cmp.Compare(b.Wants, a.Wants), cmp.Compare(a.Customer, b.Customer))
 	})
 	n := min(Most, len(all))
-	top, rest := all[:n:n], slices.Clone(all[n:])
+	top, rest := all[:n:n], all[n:]
 	slices.SortFunc(rest, func(a, b Customer) int {
-		return cmp.Or(cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Customer, b.Customer))
+		return cmp.Or(cmp.Compare(b.RejectedRate, a.RejectedRate), cmp.Compare(b.Rejected, a.Rejected), cmp.Compare(a.Customer, b.Customer))
 	})
 	return append(top, rest[:min(Most, len(rest))]...)
 }
@@ -98,20 +115,23 @@ func Costs(s cost.Stats) (all []Cost) {
 
 // Write writes customers as aligned text.
 func Write(w io.Writer, all []Customer) {
-	textpage.Row(w, "LISTENER", "CLUSTER", "CUSTOMER", "LIMIT/S", "HERE/S", "LIMITED BY", "ADMITTED/S", "REJECTED/S", "ADMITTED", "REJECTED")
+	textpage.Row(w, "LISTENER", "CLUSTER", "CUSTOMER", "LISTED", "LIMIT/S", "HERE/S", "LIMITED BY", "ADMITTED/S", "REJECTED/S", "ADMITTED", "REJECTED")
 	for i := range all {
 		c := &all[i]
-		name := named(c.Customer)
-		if c.Unlisted {
-			name = "(all unlisted customers together)"
+		name, listed := named(c.Customer), "no"
+		if c.Listed {
+			listed = "yes"
 		}
-		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), name, perSecond(c.Total), perSecond(c.Limit), limitedBy(c),
+		if c.Unlisted {
+			name, listed = "(all unlisted customers together)", "–"
+		}
+		textpage.Row(w, c.Listener, cmp.Or(c.Cluster, "–"), name, listed, perSecond(c.Total), perSecond(c.Limit), limitedBy(c),
 			rounded(c.AdmittedRate), rounded(c.RejectedRate), c.Admitted, c.Rejected)
 	}
 	fmt.Fprintf(w, "LIMIT is the limit over all proxies, and HERE the part of it that this proxy may use now; all other columns are of this proxy, too.\n"+
 		"LIMITED BY names what all customers share if it leaves a customer less than its limit. Per second is the mean of the last 10 seconds.\n"+
 		"LIMIT and HERE count 1 for a request, unless its cost is learned or measured. –: no limit.\n"+
-		"The %d customers that have used most of what they may, and %d others with most rejections.\n\n", Most, Most)
+		"Shown are the %d customers that have used most of what they may, and %d others with most rejections now: of those that the file lists, and of all others.\n\n", Most, Most)
 }
 
 // limitedBy names the setting that limits a customer.

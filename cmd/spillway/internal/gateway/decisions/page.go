@@ -146,9 +146,17 @@ func writeTop(w io.Writer, all *Tops) {
 		for _, r := range list.Rows {
 			textpage.Row(w, list.text(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
 		}
-		textpage.Row(w, fmt.Sprintf("all others: %d. Each count is at most %d too low.", list.Others, list.Error))
+		textpage.Row(w, fmt.Sprintf("all others: %d. %s", list.Others, exactness(list.Error)))
 		textpage.Row(w)
 	}
+}
+
+// exactness says how far counts may be from the truth.
+func exactness(missing uint64) string {
+	if missing == 0 {
+		return "The counts are exact."
+	}
+	return fmt.Sprintf("There are too many names to count them all: a count may be %d too low, and is never too high.", missing)
 }
 
 // routeText returns the route of a limit key as the samples have it, and its cluster.
