@@ -94,6 +94,8 @@ type Handler struct {
 	closer   *closer
 	plain    bool         // classify, key, identity and exempt are the defaults, which read little
 	looks    atomic.Int64 // how many requests a Listener is to look at
+
+	bodyLength func(spillway.Reason) int // lengthOf; a new one for each request would take memory
 }
 
 // lookOn is the number of requests that a [Listener] examines after the last rejection for
@@ -117,6 +119,7 @@ func NewHandler(next http.Handler, c HandlerConfig) (*Handler, error) {
 		plain: c.Classify == nil && c.Key == nil && c.Identity == nil && c.Exempt == nil,
 	}
 	h.closer.paced()
+	h.bodyLength = h.lengthOf
 	h.route()
 	if h.ingress == nil {
 		var err error
@@ -304,17 +307,6 @@ func (h *Handler) busy() {
 	if h.looks.Load() < lookOn { // else all processors know
 		h.looks.Store(lookOn)
 	}
-}
-
-// early decides on a request when only its head has come. Ctx is for the event.
-func (h *Handler) early(ctx context.Context, now time.Time, a *arrival) ingress.Rejection {
-	refusal := h.ingress.RejectAt(ctx, now, &a.call, &a.caller)
-	if refusal.Outcome == spillway.OutcomeOverloaded {
-		h.busy()
-	} else {
-		h.looks.Add(-1)
-	}
-	return refusal
 }
 
 // isHealth is unseen for a Handler that is plain.

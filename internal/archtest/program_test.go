@@ -19,8 +19,8 @@ var rooms = [][]string{
 	{"strict/stricttest", "policyconf"},
 	// The gateway.
 	{"gateway/admin/human", "gateway/histogram"},
-	{"gateway/slow"},
-	{"gateway/accounts", "gateway/admin/limits", "gateway/admin/pulse", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/textpage", "gateway/turns"},
+	{"gateway/textpage", "gateway/slow"},
+	{"gateway/accounts", "gateway/admin/limits", "gateway/admin/pulse", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},
 	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
 	{"gateway/admin/access", "gateway/collector", "gateway/customers"},

@@ -1,6 +1,10 @@
 package claims
 
-import "net/http"
+import (
+	"net/http"
+
+	"github.com/seed90641741/spillway"
+)
 
 // HeadKey is the key in the context of an event for the [*Head] of a request that was rejected
 // early.
@@ -13,4 +17,6 @@ type Head struct {
 	// ID is the X-Request-Id of the answer, which the observer may set; empty for none. It must be
 	// printable ASCII.
 	ID string
+	// BodyLength returns the length of the body of the answer to a rejection for a reason. The answer to a HEAD has none.
+	BodyLength func(spillway.Reason) int
 }

@@ -45,7 +45,7 @@ func TestAccountsAreFigures(t *testing.T) {
 	if rows["client_gone_waiting"] != 60 || rows["client_gone_sent"] != 70 || rows["no_route"] != 40 {
 		t.Errorf("%v", rows)
 	}
-	text := textpage.Aligned(func(w io.Writer) { writeAccounts(w, st) })
+	text := textpage.Aligned(func(w io.Writer) { st.Totals.Accounts.Write(w) })
 	for _, want := range []string{"client_gone_sent     70", "in progress          5", "offered              285", "no_route       40"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)

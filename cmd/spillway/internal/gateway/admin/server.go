@@ -5,6 +5,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net"
@@ -148,7 +149,7 @@ func (s *Server) Handler() http.Handler {
 	mux.HandleFunc("POST /api/v1/reload", s.changed(s.reload))
 	mux.HandleFunc("GET /metrics", s.access.Read(s.metrics().ServeHTTP))
 	mux.HandleFunc("GET /debug/limits", s.access.Private(s.text(writeLimits)))
-	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(writeAccounts)))
+	mux.HandleFunc("GET /debug/accounts", s.access.Private(s.text(func(w io.Writer, st *State) { st.Totals.Accounts.Write(w) })))
 	mux.HandleFunc("GET /debug/queues", s.access.Private(s.text(writeQueues)))
 	mux.HandleFunc("GET /debug/quotas", s.access.Private(s.text(writeQuotas)))
 	mux.HandleFunc("GET /debug/decisions", s.access.Private(s.sampler.decided.ServeSamples))

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
@@ -62,25 +61,6 @@ func writeLimits(w io.Writer, st *State) {
 			last = t.Moves[0].Time.Format(time.TimeOnly) + " " + t.Moves[0].Why
 		}
 		textpage.Row(w, t.Name, t.Value, t.Least, t.Most, last)
-	}
-}
-
-// writeAccounts writes the requests and the MongoDB commands by outcome. The accounts and the requests in
-// progress add up to the offered requests.
-func writeAccounts(w io.Writer, st *State) {
-	t := &st.Totals.Accounts
-	textpage.Row(w, "ACCOUNT", "REQUESTS", "OF THEM RETRIED")
-	for a := range accounts.Count {
-		textpage.Row(w, accounts.Account(a), t.Of(accounts.Account(a)), t.Retried[a])
-	}
-	textpage.Row(w, "in progress", t.Offered-t.Sum(), "")
-	textpage.Row(w, "offered", t.Offered, "")
-	fmt.Fprintln(w)
-	textpage.Row(w, "REJECTED HERE", "REQUESTS")
-	for reason, n := range t.Rejected {
-		if n > 0 {
-			textpage.Row(w, accounts.Reason(reason), n)
-		}
 	}
 }
 

@@ -131,7 +131,8 @@ func Write(w io.Writer, all []Customer) {
 	fmt.Fprintf(w, "LIMIT is the limit over all proxies, and HERE the part of it that this proxy may use now; all other columns are of this proxy, too.\n"+
 		"LIMITED BY names what all customers share if it leaves a customer less than its limit. Per second is the mean of the last 10 seconds.\n"+
 		"LIMIT and HERE count 1 for a request, unless its cost is learned or measured. –: no limit.\n"+
-		"Shown are the %d customers that have used most of what they may, and %d others with most rejections now: of those that the file lists, and of all others.\n\n", Most, Most)
+		"Shown are the %d customers that have used most of what they may, and %d others with most rejections now: "+
+		"of those that the file lists, and of all others.\n\n", Most, Most)
 }
 
 // limitedBy names the setting that limits a customer.

@@ -176,8 +176,8 @@ func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
 	d.Cluster, d.Route = decisions.Split(e.Call.Key)
 	d.Customer, d.Policy = decisions.Clean(e.Call.Customer), e.Policy
 	d.Measure(e.Level, e.Limit, e.Err)
-	x := lineOf(source.request, end, &d)
-	x.Time, x.Status, x.AnsweredBy = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy
+	x := lineOf(source.Request, end, &d)
+	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy, source.bytes(e.Reason)
 	if e.Reason == spillway.ReasonQuota {
 		x.Status = http.StatusTooManyRequests
 	}
@@ -205,7 +205,7 @@ func (b *bookkeeper) sourced(ctx context.Context) context.Context {
 		return ctx
 	}
 	h.ID = headers.IDOf(h.Request.Header, b.trusted)
-	return context.WithValue(ctx, decisions.SourceKey{}, head{h.Request, b.listener, h.ID})
+	return context.WithValue(ctx, decisions.SourceKey{}, head{h, b.listener})
 }
 
 // observerOf returns what observes the gates of a listener.

@@ -7,6 +7,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/internal/claims"
 )
 
 var _ decisions.Source = (*accounting)(nil)
@@ -50,18 +51,27 @@ func (n *accounting) Place() (limitKey, customer string) {
 
 // A head is the source of a request that was rejected when only its head had come.
 type head struct {
-	request      *http.Request
-	listener, id string
+	*claims.Head
+
+	listener string
+}
+
+// bytes returns the length of the body with which the request is rejected for a reason.
+func (h head) bytes(reason spillway.Reason) int64 {
+	if h.Request.Method == http.MethodHead || h.BodyLength == nil {
+		return 0
+	}
+	return int64(h.BodyLength(reason))
 }
 
 // Describe implements [decisions.Source].
 func (h head) Describe(d *decisions.Decision) {
-	d.OfRequest(h.request, h.listener)
-	d.RequestID = decisions.Clean(h.id)
+	d.OfRequest(h.Request, h.listener)
+	d.RequestID = decisions.Clean(h.ID)
 }
 
 // Caller implements [decisions.Source].
-func (h head) Caller() string { return decisions.CallerOf(h.request) }
+func (h head) Caller() string { return decisions.CallerOf(h.Request) }
 
 // Place implements [decisions.Source]: the call of the gate has it.
 func (h head) Place() (limitKey, customer string) { return "", "" }

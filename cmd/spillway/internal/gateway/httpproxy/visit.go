@@ -84,6 +84,9 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	n.Describe(&d)
 	x := lineOf(n.request, end, &d)
 	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
+	if n.request.Method == http.MethodHead {
+		x.Bytes = 0 // net/http sends no body, and takes what is written
+	}
 	n.tell(&x, end, v.Header())
 	if !v.sent.IsZero() {
 		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
