@@ -124,11 +124,13 @@ func TestIdleStreamsEnd(t *testing.T) {
 			t.Fatal(resp, err)
 		}
 		if talks {
+			last := time.Now()
 			for range 14 {
 				fmt.Fprint(c, "x")
-				if _, err := in.ReadByte(); err != nil {
+				if _, err := in.ReadByte(); err != nil && time.Since(last) < time.Second { // the machine was not too slow
 					t.Error("a connection that talks is closed:", err)
 				}
+				last = time.Now()
 				<-time.After(100 * time.Millisecond) // a client that says little
 			}
 		}
@@ -210,15 +212,9 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 		silent[i] = dial(t, p)
 		fmt.Fprint(silent[i], "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n")
 	}
-	for i := 0; ; i++ { // all wait for their body
-		if p.Stats(time.Now()).Clients["127.0.0.1:0"].Waiting == len(silent) {
-			break
-		}
-		if i > 1000 {
-			t.Fatal("they do not wait")
-		}
-		<-time.After(time.Millisecond) // net/http says nothing of it
-	}
+	until(t, "all wait for their body", func() bool { // net/http says nothing of it
+		return p.Stats(time.Now()).Clients["127.0.0.1:0"].Waiting == len(silent)
+	})
 	if used := memory.Process.Stats().Used; used > int64(len(silent)*4<<10) {
 		t.Errorf("%d bytes are taken for bodies that have not come", used)
 	}
@@ -235,10 +231,5 @@ func TestBodiesAreKeptWithinTheBudget(t *testing.T) {
 	for _, c := range silent {
 		_ = c.Close()
 	}
-	for i := 0; memory.Process.Stats().Used > 0; i++ {
-		if i > 5000 {
-			t.Fatalf("%d bytes are kept for clients that have left", memory.Process.Stats().Used)
-		}
-		<-time.After(time.Millisecond) // as above
-	}
+	until(t, "no byte is kept for clients that have left", func() bool { return memory.Process.Stats().Used == 0 })
 }
