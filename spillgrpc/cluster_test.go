@@ -311,7 +311,7 @@ func chaos(ctx context.Context, cc grpc.ClientConnInterface, random *rand.Rand) 
 // settle waits until what is left by the last calls has ended.
 func settle(t *testing.T, left func() error) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	err := left()
 	for ; err != nil && time.Now().Before(deadline); err = left() {
 		<-time.After(10 * time.Millisecond)

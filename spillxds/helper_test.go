@@ -40,7 +40,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(500 * time.Microsecond)
 	defer tick.Stop()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(time.Minute)
 	for !ok() {
 		select {
 		case <-tick.C:

@@ -51,7 +51,7 @@ func told(t *testing.T, method, url, body, token string) (status int, text strin
 // awaits asks until the answer has a text.
 func awaits(t *testing.T, url, text string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		_, got := told(t, http.MethodGet, url, "", "")
 		if strings.Contains(got, text) {
 			return

@@ -102,7 +102,7 @@ func (r *running) waitFor(t *testing.T, text string) {
 // waitForTimes waits until a text was logged n times.
 func (r *running) waitForTimes(t *testing.T, text string, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for strings.Count(r.stderr.String(), text) < n {
 		select {
@@ -297,7 +297,7 @@ func TestKill(t *testing.T) {
 	if status := r.status(t); status != -1 {
 		t.Errorf("exit status %d, want a death by signal", status)
 	}
-	r.leavesNobody(t, 10*time.Second)
+	r.leavesNobody(t, time.Minute)
 }
 
 func read(t *testing.T, file string) *drill.Result {
@@ -382,6 +382,8 @@ func TestDrillByProxy(t *testing.T) {
 	// Callers and proxy share a processor, and lack it for a fifth of the step.
 	if busy := result.With.CPUPressure; busy != nil && *busy > 0.4 {
 		t.Logf("no judgement: something lacked a CPU for %.0f %% of the step", 100**busy)
+	} else if late := result.With.LatenessP99MS; late > 100 {
+		t.Logf("no judgement: the generator lacked a CPU, and sent %.0f ms late", late)
 	} else if result.With.AttemptsPerCall > 1.1 || result.With.GoodputRatio < 0.7 || result.With.GoodputRatio < 3*result.Without.GoodputRatio {
 		t.Errorf("goodput is %.2f of capacity with the proxy and %.2f without", result.With.GoodputRatio, result.Without.GoodputRatio)
 	} else if result.With.RejectedByBackend == 0 {
@@ -399,7 +401,7 @@ func TestDrillByProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.status(t)
-	r.leavesNobody(t, 10*time.Second)
+	r.leavesNobody(t, time.Minute)
 }
 
 // accountsForAll fails t unless each call ended in exactly one way.

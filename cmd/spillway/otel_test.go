@@ -44,7 +44,7 @@ func export(t *testing.T, otel, admin string) *exporting {
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() { // after everything that the test opened is closed
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-		for end := time.Now().Add(10 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(end) {
 				stacks := make([]byte, 1<<20)
 				t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])

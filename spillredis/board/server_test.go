@@ -68,7 +68,7 @@ func (s *server) start() error {
 	}
 	c := redis.NewClient(&redis.Options{Addr: s.addr, MaxRetries: -1})
 	defer c.Close()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for time.Now().Before(deadline) {
 		if err := c.Ping(context.Background()).Err(); err == nil || redis.HasErrorPrefix(err, "NOAUTH") {
 			return nil

@@ -178,10 +178,10 @@ func (a *attack) trial(t *testing.T, d time.Duration) (m measurement) {
 }
 
 // settle waits until the proxy has freed what the attack held, and returns what is left. At
-// full strength it waits until that becomes no less, for ten seconds at most.
+// full strength it waits until that becomes no less, for a minute at most.
 func (s *stage) settle(before footprint) (f footprint) {
 	f = s.proxy.measure()
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
 		last := f
 		<-time.After(time.Duration(strength(200, 1000)) * time.Millisecond)
 		f = s.proxy.measure()

@@ -20,7 +20,7 @@ import (
 // settled waits until all requests have ended, and returns the accounts.
 func settled(t *testing.T, book *accounts.Book, offered uint64) accounts.Totals {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); ; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		all := book.Read()
 		if all.Offered == offered && all.Sum() == offered {
 			return all
@@ -206,7 +206,7 @@ func TestAccountsAddUp(t *testing.T) {
 			}
 			all.Wait()
 			got := book.Read()
-			for end := time.Now().Add(20 * time.Second); got.Sum() != got.Offered && time.Now().Before(end); got = book.Read() {
+			for end := time.Now().Add(time.Minute); got.Sum() != got.Offered && time.Now().Before(end); got = book.Read() {
 				runtime.Gosched()
 			}
 			// A request whose client disconnected early may never have arrived.

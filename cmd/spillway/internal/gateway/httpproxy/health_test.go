@@ -41,7 +41,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // until waits for a condition, for some seconds at most.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !is(); <-time.After(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !is(); <-time.After(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("not in time: %s", what)
 		}

@@ -248,7 +248,7 @@ func newRestartable(t *testing.T, h http.Handler) *restartable {
 func (u *restartable) start() {
 	var ln net.Listener
 	var err error
-	for end := time.Now().Add(5 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; <-time.After(10 * time.Millisecond) {
 		if ln, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", u.address); err == nil || time.Now().After(end) {
 			break
 		}

@@ -21,7 +21,7 @@ import (
 func relay(t *testing.T, next string, own int) *httptest.Server {
 	t.Helper()
 	var propagator propagation.Baggage
-	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := propagator.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 		b := baggage.FromContext(ctx)
 		for i := range own {
@@ -45,6 +45,7 @@ func relay(t *testing.T, next string, own int) *httptest.Server {
 			return
 		}
 		resp.Body.Close()
+		w.WriteHeader(resp.StatusCode)
 	}))
 	t.Cleanup(s.Close)
 	return s
@@ -113,7 +114,7 @@ func TestCriticalityPassesOpenTelemetry(t *testing.T) {
 			}
 			resp.Body.Close()
 			if got != row.want || members != row.others {
-				t.Errorf("%v and %d other members arrive, want %v and %d", got, members, row.want, row.others)
+				t.Errorf("%v and %d other members arrive, want %v and %d; the answer is %s %v", got, members, row.want, row.others, resp.Status, resp.Header)
 			}
 		})
 	}

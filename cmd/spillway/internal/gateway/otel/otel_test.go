@@ -32,7 +32,7 @@ func leavesNothing(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()
 	t.Cleanup(func() {
-		for end := time.Now().Add(5 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+		for end := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 			if time.Now().After(end) {
 				stacks := make([]byte, 1<<20)
 				t.Fatalf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), before, stacks[:runtime.Stack(stacks, true)])
@@ -145,7 +145,7 @@ func TestFailures(t *testing.T) {
 	all, _ := registry()
 	var log bytes.Buffer
 	e := begin(t, &config.Otel{Endpoint: r.Endpoint, Interval: 10 * time.Millisecond}, all, &log)
-	for end := time.Now().Add(10 * time.Second); r.Asked.Load() < 5; runtime.Gosched() {
+	for end := time.Now().Add(time.Minute); r.Asked.Load() < 5; runtime.Gosched() {
 		if time.Now().After(end) {
 			t.Fatal("no more exports")
 		}
