@@ -70,9 +70,6 @@ type observed struct {
 	last Step
 }
 
-// Call returns the call as it was admitted.
-func (a *Admission) Call() spillway.Call { return a.call }
-
 // Proceed goes on with a request whose Waiter has left its queue.
 func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
 	w := a.waiter

@@ -20,7 +20,6 @@ type edge struct {
 	*Sim
 
 	config   *Edge
-	index    int32
 	to       *service
 	group    *group // nil where the callers are tasks
 	clients  []client
@@ -52,7 +51,6 @@ type call struct {
 	flow     egress.Flow
 	call     spillway.Call
 	intended int64 // when the call was to begin
-	started  int64 // when the attempt was
 	client   int32
 	attempts int32         // that were sent
 	at       int32         // task that the attempt was sent to, notSent if it waits for a connection
@@ -77,7 +75,7 @@ func (c *call) task() *task {
 
 func (s *Sim) newEdge(c *Edge, callers int, g *group) *edge {
 	e := &edge{
-		Sim: s, config: c, index: int32(len(s.edges)), group: g, bucket: c.Retry.bucket(),
+		Sim: s, config: c, group: g, bucket: c.Retry.bucket(),
 		to: s.services[s.config.service(c.To)], clients: make([]client, callers),
 	}
 	e.network, e.choice = s.stream(), s.stream()
@@ -126,7 +124,7 @@ func (e *edge) attempt(id uint32) {
 	e.wake(c.client)
 	e.caller.client = c.client
 	step := c.flow.Resume(e.clock)
-	c.call.Attempt, c.started, c.at, c.trying = int32(c.flow.Number), e.now, notSent, true
+	c.call.Attempt, c.at, c.trying = int32(c.flow.Number), notSent, true
 	if step.Action == egress.ActionReject {
 		e.settled(c)
 		e.givenUp(c, step)

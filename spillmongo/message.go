@@ -169,13 +169,3 @@ func appendValue(doc []byte, key string, value any) []byte {
 	doc = append(append(doc, byte(kind)), key...)
 	return append(append(doc, 0), data...)
 }
-
-// number returns the value of the key of doc as an integer, whatever kind of
-// number it is.
-func number(doc bson.Raw, key string) (int64, bool) {
-	v, err := doc.LookupErr(key)
-	if err != nil {
-		return 0, false
-	}
-	return v.AsInt64OK()
-}

@@ -174,7 +174,7 @@ func TestShorten(t *testing.T) {
 		}
 		c.shorten(row.left)
 		m, err := parseMessage(c.wire)
-		if got, _ := number(m.body, "maxTimeMS"); err != nil || got != row.want {
+		if got := m.body.Lookup("maxTimeMS").AsInt64(); err != nil || got != row.want {
 			t.Errorf("%s with %v left: %d, want %d", row.before, row.left, got, row.want)
 		}
 	}

@@ -43,15 +43,6 @@ func Of(ctx context.Context) *Mark {
 	return m
 }
 
-// Set sets the mark of the request that ctx belongs to, if there is one and err, with
-// which a call ended, is final. It is for the failure path: looking a value up in a
-// context takes longer the deeper the context is.
-func Set(ctx context.Context, err error) {
-	if Error(err) {
-		Of(ctx).Set()
-	}
-}
-
 // Error reports whether a call that ended with err must not be repeated by the layers above:
 // its retries here are used up, this process rejected it, or the backend said "don't retry". A
 // call that its caller canceled is not final; the losing attempt of a hedge ends in this way.

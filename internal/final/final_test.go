@@ -35,11 +35,19 @@ func TestError(t *testing.T) {
 		if got := final.Error(row.err); got != row.want {
 			t.Errorf("%v: %v", row.err, got)
 		}
-		m := new(final.Mark)
-		final.Set(context.WithValue(t.Context(), final.Key{}, m), row.err)
-		if m.IsSet() != row.want {
-			t.Errorf("%v: the mark is %v", row.err, m.IsSet())
-		}
 	}
-	final.Set(t.Context(), &spillway.RejectedError{}) // of no request
+}
+
+// TestMark: the mark of a request is found by its context, and a context without one has none.
+func TestMark(t *testing.T) {
+	m := new(final.Mark)
+	of := final.Of(context.WithValue(t.Context(), final.Key{}, m))
+	if of != m || m.IsSet() {
+		t.Errorf("%p is set (%v), want %p", of, m.IsSet(), m)
+	}
+	of.Set()
+	if !m.IsSet() {
+		t.Error("the mark is not set")
+	}
+	final.Of(t.Context()).Set() // of no request
 }

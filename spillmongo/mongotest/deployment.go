@@ -53,7 +53,6 @@ func New(c Config) (*Deployment, error) {
 	}
 	c = c.withDefaults()
 	d := &Deployment{config: c, network: newNetwork(c.Pipes), db: docdb.New(c.MaxBytes), term: 1}
-	d.sessions.db = d.db
 	var err error
 	if d.users, err = newCredentials(c.Users); err != nil {
 		return nil, err

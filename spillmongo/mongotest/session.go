@@ -14,7 +14,6 @@ const maxSessions = 100_000
 
 // sessions are the sessions of all nodes, by the id of the session.
 type sessions struct {
-	db *docdb.DB
 	mu sync.Mutex
 	by map[string]*session
 }

@@ -48,11 +48,10 @@ type builder struct {
 
 	options Options
 	config  config.Config
-	where   map[string]string // the names of clusters, by their source
 }
 
 func newBuilder(o Options) *builder {
-	return &builder{options: o.withDefaults(), where: make(map[string]string)}
+	return &builder{options: o.withDefaults()}
 }
 
 // cluster is one that is being made.

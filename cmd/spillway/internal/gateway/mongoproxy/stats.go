@@ -12,7 +12,6 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
-	"github.com/seed90641741/spillway/retry"
 )
 
 // Stats is a snapshot of a listener.
@@ -20,7 +19,6 @@ type Stats struct {
 	Listener    string
 	Connections ingress.ListenerStats
 	Gate        ingress.Stats
-	Retry       retry.Stats
 
 	Commands  uint64        // that came, whatever became of them
 	Exempt    uint64        // of these, the ones that passed all gates unseen
@@ -68,9 +66,6 @@ func (l *listener) stats(now time.Time) Stats {
 		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
 	}
 	s.InFlight, s.Peak = c.working.read()
-	if st.strategy != nil {
-		s.Retry = st.strategy.Stats(now)
-	}
 	s.Endpoints = l.endpoints.Stats()
 	for i := range s.Endpoints {
 		if st.budget == nil {

@@ -41,9 +41,8 @@ type Tuner struct {
 	logger   *slog.Logger
 	interval time.Duration
 	values   []float64
-	again    atomic.Bool // the limit is to be set, whatever it is
-	set      float64     // what it was set to, successfully
-	at       time.Time   // when
+	set      float64   // what it was set to, successfully
+	at       time.Time // when
 	failing  bool
 	failures atomic.Uint64
 }
@@ -88,7 +87,7 @@ func (t *Tuner) step(ctx context.Context, now time.Time) {
 		t.tell(m)
 	}
 	s := t.tuner.Limit()
-	if s != t.set || t.again.Swap(false) || t.failing || !t.at.IsZero() && now.Sub(t.at) >= time.Minute {
+	if s != t.set || t.failing || !t.at.IsZero() && now.Sub(t.at) >= time.Minute {
 		t.put(ctx, now, s)
 	}
 }
@@ -126,9 +125,6 @@ func (t *Tuner) tell(m tune.Move) {
 	t.logger.Log(context.Background(), level, text,
 		"limit", t.name, "from", m.From, "to", m.To, "rule", m.Rule.String(), "reason", m.Reason())
 }
-
-// SetAgain makes the next step set the limit, after a caller has set it to another value.
-func (t *Tuner) SetAgain() { t.again.Store(true) }
 
 // Limit returns the target value of the limit.
 func (t *Tuner) Limit() float64 { return t.tuner.Limit() }

@@ -139,12 +139,6 @@ func TestWhatCannotBeSetIsTriedAgain(t *testing.T) {
 		if f.limit != 95 {
 			t.Errorf("a minute later: limit %v", f.limit)
 		}
-		f.meddle(1000)
-		x.SetAgain()
-		pass(250 * time.Millisecond)
-		if f.limit != 95 {
-			t.Errorf("told to set it again: limit %v", f.limit)
-		}
 	})
 }
 

@@ -32,7 +32,6 @@ type Command struct {
 	Doc      []byte // the body, or its beginning
 	Whole    bool   // all of the message is here
 	Seen     bool   // all of the body is
-	plain    []byte // the message from its flags on, expanded
 	Database []byte
 	maxTime  mongowire.Value // of maxTimeMS
 	label    []byte          // what the comment says of the criticality
@@ -67,7 +66,6 @@ func (c *Command) Read(f Frame, scratch []byte) error {
 		code, total, c.Compressed = z.OpCode, z.Size, true
 		c.Whole = c.Whole && len(payload) == total
 	}
-	c.plain = payload
 	err := c.parse(code, payload, total)
 	if err == nil && c.Kind != Ordinary && c.Compressed {
 		return errSecret
