@@ -19,8 +19,7 @@ import (
 // TestTransportErrors lets a real http.Transport fail in each way that is handled differently.
 func TestTransportErrors(t *testing.T) {
 	type f = fault.Failure
-	refuse := serve(t, func(net.Conn) {})
-	refuse.Close()
+	const refuse = "127.0.0.1:1"
 	untrusted := httptest.NewUnstartedServer(http.NotFoundHandler())
 	untrusted.Config.ErrorLog = quiet
 	untrusted.StartTLS()
@@ -40,8 +39,8 @@ func TestTransportErrors(t *testing.T) {
 		url  string
 		want f
 	}{
-		{"connection refused", &http.Transport{}, nil, "http://" + refuse.Addr().String(), f{Unprocessed: true}},
-		{"proxy refuses", &http.Transport{Proxy: http.ProxyURL(must(http.NewRequest("GET", "http://"+refuse.Addr().String(), nil)).URL)}, nil,
+		{"connection refused", &http.Transport{}, nil, "http://" + refuse, f{Unprocessed: true}},
+		{"proxy refuses", &http.Transport{Proxy: http.ProxyURL(must(http.NewRequest("GET", "http://"+refuse, nil)).URL)}, nil,
 			"http://backend.example", f{Unprocessed: true}},
 		{"unknown host", &http.Transport{DialContext: (&net.Dialer{Resolver: never}).DialContext}, nil, "http://backend.example", f{Unprocessed: true}},
 		{"dial takes too long", &http.Transport{DialContext: (&net.Dialer{Deadline: time.Unix(1, 0)}).DialContext}, nil, "http://127.0.0.1:1",

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/stats"
 	"google.golang.org/grpc/status"
 
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/spillxds"
 )
 
@@ -83,7 +84,7 @@ func TestStatsHandler(t *testing.T) {
 		}
 		return nil
 	}}
-	addr, stop := serve(t, b, "127.0.0.1:0")
+	addr, stop := serve(t, b, freeport.Address(t))
 	var under underWay
 	conn := must(grpc.NewClient(addr, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithStatsHandler(users.StatsHandler()), grpc.WithStatsHandler(&under), // which is told second

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/spillxds"
 )
 
@@ -96,7 +97,7 @@ func newPlane(t testing.TB) *plane {
 		t: t, loads: newLoads(), resources: map[resource.Type][]types.Resource{},
 		cache: cache.NewSnapshotCache(false, cache.IDHash{}, nil),
 	}
-	p.start("127.0.0.1:0")
+	p.start(freeport.Address(t))
 	t.Cleanup(p.kill)
 	return p
 }

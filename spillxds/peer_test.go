@@ -28,6 +28,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/spillhttp"
 	"github.com/seed90641741/spillway/spillxds"
 )
@@ -79,7 +80,7 @@ func hold(open func() (end func(), refused bool)) int {
 // from one control plane, and looks at how much each lets be in flight.
 func TestSameLimitAsGRPC(t *testing.T) {
 	p := newPlane(t)
-	addr, stop := serve(t, new(backend), "127.0.0.1:0")
+	addr, stop := serve(t, new(backend), freeport.Address(t))
 	defer stop()
 	p.mesh("svc", "users", addr)
 	resolver := must(xds.NewXDSResolverWithConfigForTesting(p.bootstrapText()))

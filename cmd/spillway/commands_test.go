@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/explain"
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -106,11 +107,11 @@ func TestCommandsThatFail(t *testing.T) {
 }
 
 func TestCheckLive(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	up := freeport.Address(t) // which the command cannot get after ln is closed
+	ln, err := net.Listen("tcp", up)
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := ln.Addr().String()
 	file := filepath.Join(t.TempDir(), "proxy.yaml")
 	check := func(listen, upstream string) (status int, steps []step) {
 		t.Helper()

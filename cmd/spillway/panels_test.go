@@ -63,7 +63,7 @@ func redisServer(t *testing.T) string {
 	if path == "" {
 		t.Skip("no redis-server, valkey-server or redis-check-rdb in PATH (Debian: apt-get install redis-tools)")
 	}
-	address := refusing(t)
+	address := refusing
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/redistest"
 )
 
@@ -117,13 +118,8 @@ func TestQuotaUsage(t *testing.T) {
 
 // TestQuotaWithAProxy: a proxy and this command share a quota if both have its domain.
 func TestQuotaWithAProxy(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
+	addr := freeport.Address(t)
 	_, port, _ := net.SplitHostPort(addr)
-	_ = l.Close()
 	redistest.Start(t, "--port", port, "--bind", "127.0.0.1")
 	c, err := config.Parse("proxy.yaml", []byte(`quotas:
   shared: {domain: proxies, tasks: 2, interval: 1s, redis: {addresses: ["`+addr+`"]}}

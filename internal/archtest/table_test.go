@@ -44,6 +44,7 @@ var table = map[string]row{
 	"internal/final":      {level: policies}, // likewise
 	"internal/hints":      {level: policies}, // likewise
 	"internal/frequent":   {level: words},
+	"internal/freeport":   {level: edges, kit: true},
 	"internal/golden":     {level: edges, kit: true},
 	"internal/invalid":    {level: helpers},
 	"internal/mongowire":  {level: words},

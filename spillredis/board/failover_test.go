@@ -7,11 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 // port returns the port of a server.
@@ -47,12 +48,8 @@ func (s *server) replicate(of *server) {
 // sentinel starts a Sentinel that watches a server and needs no other, and returns its address.
 func sentinel(t *testing.T, of *server) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr, port := l.Addr().String(), strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
-	_ = l.Close()
+	addr := freeport.Address(t)
+	_, port, _ := net.SplitHostPort(addr)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "sentinel.conf") // which the program rewrites
 	text := fmt.Sprintf("port %s\nbind 127.0.0.1\ndir %s\nsentinel monitor fleet 127.0.0.1 %s 1\n"+

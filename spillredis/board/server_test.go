@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"net"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 // A server is a Redis or Valkey that a test starts on a loopback port, with a separate
@@ -39,19 +40,15 @@ func newServer(t *testing.T, more ...string) *server {
 	t.Helper()
 	path := binary(t)
 	for try := range 5 { // another process may get the port first
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr := l.Addr().String()
-		port := l.Addr().(*net.TCPAddr).Port
-		_ = l.Close()
+		addr := freeport.Address(t)
+		_, port, _ := net.SplitHostPort(addr)
 		s := &server{t: t, addr: addr, args: append([]string{
-			path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+			path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
 			"--dir", t.TempDir(), "--daemonize", "no", "--loglevel", "warning",
 		}, more...)}
 		t.Cleanup(s.kill)
-		if err = s.start(); err == nil {
+		err := s.start()
+		if err == nil {
 			return s
 		}
 		t.Logf("try %d: %v", try, err)

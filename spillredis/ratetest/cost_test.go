@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/redistest"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/quota/fleet"
@@ -38,14 +38,9 @@ type server struct {
 
 func newServer(t *testing.T) *server {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &server{t: t, addr: l.Addr().String()}
-	port := l.Addr().(*net.TCPAddr).Port
-	_ = l.Close()
-	redistest.Start(t, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--appendonly", "no")
+	s := &server{t: t, addr: freeport.Address(t)}
+	_, port, _ := net.SplitHostPort(s.addr)
+	redistest.Start(t, "--port", port, "--bind", "127.0.0.1", "--appendonly", "no")
 	s.admin = s.client()
 	return s
 }

@@ -81,7 +81,7 @@ func TestEachRequestIsInOneAccount(t *testing.T) {
 		"upstream overloaded": {upstream: answers(503), account: accounts.RejectedUpstream},
 		"upstream over quota": {upstream: answers(429), account: accounts.RejectedUpstream},
 		"retried, served":     {upstream: overloadedAtFirst(), change: func(c *config.Config) { c.Clusters[0].Retry.Mode = "enforce" }, path: "/retry"},
-		"unreachable":         {change: func(c *config.Config) { c.Clusters[0].Endpoints = []string{closedAddress(t)} }, account: accounts.Failed},
+		"unreachable":         {change: func(c *config.Config) { c.Clusters[0].Endpoints = []string{closedAddress} }, account: accounts.Failed},
 		"late": {upstream: waits, change: func(c *config.Config) {
 			c.Routes = []config.Route{{Timeout: 20 * time.Millisecond}}
 			c.Clusters[0].Shed.Mode = "off"

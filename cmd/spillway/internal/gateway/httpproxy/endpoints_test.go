@@ -44,7 +44,7 @@ func TestRetriesGoElsewhere(t *testing.T) {
 
 func TestDeadEndpointsAreAvoided(t *testing.T) {
 	quiet(t)
-	dead := closedAddress(t)
+	dead := closedAddress
 	good, _ := upstreamAt(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	url, p := front(t, http.NotFoundHandler(), func(c *config.Config) {
 		c.Mode = "enforce"
@@ -65,7 +65,7 @@ func TestDeadEndpointsAreAvoided(t *testing.T) {
 // TestTheOnlyEndpointIsDown: it still gets requests, but it is reported as unreachable.
 func TestTheOnlyEndpointIsDown(t *testing.T) {
 	quiet(t)
-	dead := closedAddress(t)
+	dead := closedAddress
 	for _, kind := range []string{"text/plain", "application/grpc"} {
 		url, p := front(t, http.NotFoundHandler(), func(c *config.Config) { c.Clusters[0].Endpoints = []string{dead} })
 		began := time.Now()

@@ -63,7 +63,7 @@ func TestRequestID(t *testing.T) {
 // TestRequestIDOfRejections: an answer of the proxy itself has an id, too, and so has one of a gate.
 func TestRequestIDOfRejections(t *testing.T) {
 	quiet(t)
-	address := closedAddress(t)
+	address := closedAddress
 	c := config.ForUpstream("127.0.0.1:0", address)
 	c.Mode = "enforce"
 	c.Routes = []config.Route{{Path: "/api/", Customer: config.Customer{Header: "X-Customer", Trusted: true}}}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 // soakFor is long in "go test -run Soak -soak 10m -timeout 15m".
@@ -68,7 +69,7 @@ func newSoak(t *testing.T, length time.Duration) *soak {
 	for i := range s.ups {
 		s.ups[i] = newRestartable(t, &service{book: &s.book})
 	}
-	s.address = freeAddress(t)
+	s.address = freeport.Address(t)
 	s.proxy = start(t, s.config(0))
 	return s
 }
@@ -217,17 +218,6 @@ func middle(levels []level, of func(level) float64) float64 {
 	return values[len(values)/2]
 }
 
-// freeAddress returns an address without a listener.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	return ln.Addr().String()
-}
-
 // restartable is an endpoint that can be ended and started at the same address.
 type restartable struct {
 	t       *testing.T
@@ -239,7 +229,7 @@ type restartable struct {
 
 func newRestartable(t *testing.T, h http.Handler) *restartable {
 	t.Helper()
-	u := &restartable{t: t, address: freeAddress(t), handler: h}
+	u := &restartable{t: t, address: freeport.Address(t), handler: h}
 	u.start()
 	t.Cleanup(u.stop)
 	return u

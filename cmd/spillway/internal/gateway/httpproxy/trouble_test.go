@@ -107,7 +107,7 @@ func TestWhatFailed(t *testing.T) {
 		}, "no route"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			address := closedAddress(t)
+			address := closedAddress
 			if row.upstream != nil {
 				address, _ = upstreamAt(t, row.upstream)
 			}

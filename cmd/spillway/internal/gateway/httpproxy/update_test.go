@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 func TestUpdateIsAllOrNothing(t *testing.T) {
@@ -288,7 +289,7 @@ func (l *ledger) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // flaky serves from an address, and begins again and again.
 func flaky(t *testing.T, h http.Handler, stop <-chan struct{}) (address string, ended *sync.WaitGroup) {
 	t.Helper()
-	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

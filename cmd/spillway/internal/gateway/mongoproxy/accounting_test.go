@@ -1,7 +1,6 @@
 package mongoproxy
 
 import (
-	"net"
 	"testing"
 	"time"
 
@@ -113,11 +112,14 @@ func TestInterruptedCommands(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel() // some wait for the watch
-			s := newServer(t, test.server)
-			if test.server == nil {
-				_ = s.Close() // its port refuses connections
+			var f *front
+			var s *server
+			if test.server != nil {
+				s = newServer(t, test.server)
+				f = newFront(t, test.change, s)
+			} else {
+				f = newFront(t, func(m *config.Mongo) { m.Endpoints = []string{"127.0.0.1:1"} }) // refuses connections
 			}
-			f := newFront(t, test.change, s)
 			test.play(f, s)
 			f.booked(test.offered, test.account, test.reason)
 		})
@@ -163,12 +165,7 @@ func TestDecisionsOfCommands(t *testing.T) {
 
 // TestEndpointLevels: an endpoint is down while it cannot be connected to.
 func TestEndpointLevels(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	_ = l.Close()
+	const address = "127.0.0.1:1" // not a free port, which a listener may get
 	f := newFront(t, func(m *config.Mongo) { m.Endpoints = append(m.Endpoints, address) }, newServer(t, fine))
 	f.dial().ask(hello(true))
 	f.dial().ask(msg(5, 0, ping))

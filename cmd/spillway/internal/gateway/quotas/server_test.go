@@ -4,11 +4,12 @@ import (
 	"context"
 	"net"
 	"os/exec"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/seed90641741/spillway/internal/freeport"
 )
 
 // serve starts a Redis or Valkey on a port of loopback, which ends with the test, and returns its
@@ -26,14 +27,10 @@ func serve(t *testing.T, more ...string) string {
 		t.Skip("no redis-server, valkey-server or redis-check-rdb in PATH (Debian: apt-get install redis-tools)")
 	}
 	for range 5 { // another process may get the port first
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		addr, port := l.Addr().String(), l.Addr().(*net.TCPAddr).Port //nolint:forcetypeassert // it is
-		_ = l.Close()
+		addr := freeport.Address(t)
+		_, port, _ := net.SplitHostPort(addr)
 		cmd := &exec.Cmd{Path: path, Args: append([]string{
-			"redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
+			"redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
 			"--dir", t.TempDir(), "--loglevel", "warning",
 		}, more...)}
 		if err := cmd.Start(); err != nil {
