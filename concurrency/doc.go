@@ -17,6 +17,7 @@
 //     that began in a quiet time throughput is weighted by what was in flight.
 //  3. Probing. For one round that many stay in flight. If throughput fell with what
 //     is in flight, the requests did not wait for one another: the key is open again.
+//     What was served while it drained is counted as throughput if that is more.
 //     Otherwise three quarters as many are tried, until throughput falls by an eighth or
 //     a round takes a second. The latency of the last probe is the base latency. A round is
 //     32 requests, or whole turns: in each as many end as are in flight. Part of a turn tells
@@ -24,8 +25,9 @@
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
 //     throughput · base latency. Throughput is updated after each round in which the limit
 //     was reached. Every ten seconds, sooner after a probe with few requests, and when the
-//     BDP has halved, a short probe at 0.75 · BDP measures the base latency again. A limit
-//     that was not reached for ten seconds is removed.
+//     BDP has halved, a short probe at 0.75 · BDP measures the base latency again. Requests that
+//     take as long as that while half of the limit is in use confirm it, and save the probe. A
+//     limit that was not reached for ten seconds is removed.
 //
 // By Little's law throughput · base latency is the number of requests in service. It is
 // the bandwidth-delay product (BDP) of BBR, where the base latency is called RTprop. All

@@ -67,6 +67,7 @@ type limit struct {
 	state   State
 	window  float64       // so many may be working
 	rate    float64       // throughput while saturated, per second
+	span    float64       // mean duration of the rounds that it is of
 	base    float64       // latency without a queue
 	bdp     float64       // as of the last probe
 	held    time.Duration // when a request last found no place
@@ -81,6 +82,7 @@ type limit struct {
 		calls      float64 // that the probe takes
 	}
 	stays float64 // in flight all through the last probe
+	quiet bool    // while Limiting, the round has less to do than the limit allows
 
 	latency   latency
 	fastest   minimum       // of single requests, for all keys together only
@@ -247,7 +249,10 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 			l.conclude()
 		}
 	case Limiting:
-		if working < half*l.window {
+		if quiet := working < half*l.window; quiet != l.quiet {
+			l.quiet = quiet
+			l.restart()
+		} else if quiet {
 			l.idle()
 		} else if whole && l.ended >= max(round, int(l.window)) {
 			l.follow(alone)

@@ -103,8 +103,11 @@ func (l *limit) fellShort() bool {
 	return !l.before.limiting && float64(l.ended) >= l.window-l.stays && expected > round && float64(l.served) < expected*math.Sqrt(l.window/l.before.flight)
 }
 
-// measure begins the round of a probe.
+// measure begins the round of a probe. What was served in the drain is the throughput with all in
+// service at work, which the round with the evidence need not show. It was in service within the drain, or for
+// the base latency before.
 func (l *limit) measure() {
+	l.rate = max(l.rate, float64(l.served)/(inSeconds(l.at-l.begin)+l.base))
 	l.state = Probing
 	l.restart()
 }
@@ -123,6 +126,8 @@ func (l *limit) probeCalls() float64 {
 // conclude ends a probe. If throughput fell with what was in flight, that was at work. If a
 // first probe kept the throughput, fewer may do: the next probe tries fewer.
 func (l *limit) conclude() {
+	defer func(a time.Duration, e int, w float64) {
+	}(l.begin, l.ended, l.window)
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
 	done := rate * float64(l.served) / float64(max(1, l.ended))
@@ -144,7 +149,7 @@ func (l *limit) conclude() {
 		l.drain(min(lean*flight, math.Ceil(most)-1))
 		return
 	}
-	l.state = Limiting
+	l.state, l.span = Limiting, inSeconds(l.at-l.begin)
 	l.resize()
 }
 
@@ -170,7 +175,7 @@ func (l *limit) follow(alone bool) {
 	flight, rate := l.measured()
 	held := l.held >= l.begin
 	if held || rate > l.rate {
-		l.rate += float64(smooth * (rate - l.rate))
+		l.average(rate)
 	}
 	fell := l.rate*l.base < half*l.bdp
 	if held && fell && l.shared && !alone {
@@ -184,13 +189,28 @@ func (l *limit) follow(alone bool) {
 	l.resize()
 }
 
-// idle ends a round in which there was not enough to do.
+// average takes a round into the throughput. Requests that began together end together, and how many
+// of these ends a round has is chance: a short round with many of them counts for less.
+func (l *limit) average(rate float64) {
+	took := inSeconds(l.at - l.begin)
+	l.span += float64(smooth * (took - l.span))
+	weight := smooth * min(2, took/l.span)
+	l.rate += float64(weight * (rate - l.rate))
+}
+
+// idle takes in a request that ended while there was not enough to do. Many of them, which waited
+// for nothing, are as good as a probe if they took as long as in the last one.
 func (l *limit) idle() {
-	if l.at-l.held > memory {
+	switch {
+	case l.at-l.held > memory:
 		l.open()
-		return
+	case l.ended >= 2*round:
+		flight, rate := l.measured()
+		if now := flight / rate; lean*now < l.base && now > lean*l.base {
+			l.probed = l.at
+		}
+		l.restart()
 	}
-	l.restart()
 }
 
 func (l *limit) restart() {

@@ -33,14 +33,14 @@ func (q *queue) yields(rank int, p *spillway.Pace) bool {
 	return q.short > 0 && rank < q.marginal && p.Saturated
 }
 
-// marginal returns the lowest rank that has, with all lower ones, more than a fifth of the recent
-// admissions. Those of lower ones fill gaps.
+// marginal returns the lowest rank that has, with all lower ones, more than a fifth of the last 50 to
+// 100 admissions. Those of lower ones fill gaps.
 func (c *cascade) marginal() (rank int) {
 	all, lower, keep := 0.0, 0.0, 1.0
 	for i := range c.ranks {
 		all += c.ranks[i].admitted
 	}
-	if all > 4*memory {
+	if all > 2*memory {
 		keep = 0.5
 	}
 	for i := range c.ranks {

@@ -1,0 +1,72 @@
+package concurrency
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+// A round with the evidence that began at half of the load shows too little. What ends while the
+// queue drains shows the throughput: the first limit has it.
+func TestFirstLimit(t *testing.T) {
+	const slots, capacity = 8, 400 // per second
+	for _, fixed := range []bool{true, false} {
+		for _, times := range []int{5, 10} {
+			for seed := range uint64(10) {
+				p := newPool(t, Config{})
+				p.fixed, p.rng = fixed, rand.New(rand.NewPCG(seed, 3))
+				p.run(5*time.Second, slots, capacity/2)
+				for p.state().State != Limiting {
+					p.run(time.Millisecond, slots, times*capacity)
+				}
+				if s := p.state(); s.Throughput < 0.8*capacity || s.Limit < slots {
+					t.Errorf("fixed %v, %d times, seed %d: first limit %.1f, throughput %.0f", fixed, times, seed, s.Limit, s.Throughput)
+				}
+			}
+		}
+	}
+}
+
+// While less is in flight than a limit allows, latency shows whether the base latency still holds: no
+// probe is needed then. If the backend has become slower meanwhile, one is.
+func TestQuietTimesConfirmTheBaseLatency(t *testing.T) {
+	const slots, capacity = 8, 400 // per second
+	for _, slower := range []bool{false, true} {
+		p := newPool(t, Config{})
+		p.run(2*time.Second, slots, 5*capacity)
+		p.service = map[bool]time.Duration{false: 20 * time.Millisecond, true: 60 * time.Millisecond}[slower]
+		probes := 0
+		for range 10 {
+			p.run(time.Second, slots, capacity/5)
+			for range 2000 {
+				before := p.state().State
+				p.run(time.Millisecond, slots, 5*capacity)
+				if before == Limiting && p.state().State != Limiting {
+					probes++
+				}
+			}
+		}
+		if (probes > 0) != slower {
+			t.Errorf("slower %v: %d probes in 30 s", slower, probes)
+		}
+	}
+}
+
+// Requests of the same length that began together end together. How many of these ends a round
+// has does not change the throughput.
+func TestThroughputOfBatches(t *testing.T) {
+	const slots, capacity = 64, 3200 // per second
+	for seed := range uint64(10) {
+		p := newPool(t, Config{})
+		p.fixed, p.rng = true, rand.New(rand.NewPCG(seed, 3))
+		p.run(2*time.Second, slots, 10*capacity)
+		least, most := p.state().Throughput, 0.0
+		for range 500 {
+			p.run(10*time.Millisecond, slots, 10*capacity)
+			least, most = min(least, p.state().Throughput), max(most, p.state().Throughput)
+		}
+		if least < 0.85*capacity || most > 1.2*capacity {
+			t.Errorf("seed %d: throughput %.0f to %.0f, want %d", seed, least, most, capacity)
+		}
+	}
+}
