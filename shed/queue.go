@@ -55,7 +55,6 @@ type queue struct {
 // list holds the waiters of a rank in the order of their arrival.
 type list struct {
 	oldest, newest *Waiter
-	n              int
 	held           [bins]uint16 // places in the queue that callers hold, by bin
 }
 
@@ -83,7 +82,6 @@ func (q *queue) add(w *Waiter, rank int) {
 	} else {
 		next.prev = w
 	}
-	l.n++
 	q.n++
 }
 
@@ -101,7 +99,6 @@ func (q *queue) remove(w *Waiter) {
 		w.next.prev = w.prev
 	}
 	w.waiting, w.prev, w.next = false, nil, nil
-	l.n--
 	q.n--
 }
 
