@@ -112,11 +112,16 @@ func (c *customer) newRejection(class int, r *refusals, hint time.Duration) *spi
 		e.Unit += " by all unlisted customers together"
 	case c.setting != "":
 		e.Unit += " as its part of " + c.setting
+	case c.name == "":
+		e.Unit += " by all calls without a customer of their own"
 	}
 	if c.part {
 		e.Unit += " in this task"
 	}
-	e.Advice = advice(e.Setting, criticality.String())
+	if e.Advice = advice(e.Setting, criticality.String()); e.Setting == "" && c.name == "" {
+		e.Advice = "calls without a customer, and those of customers beyond MaxUnlisted, have used up the default limit, which they share, for " +
+			criticality.String() + " calls; name the customer of each call, or raise it (DefaultLimit)"
+	}
 	return e
 }
 

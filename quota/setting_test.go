@@ -53,6 +53,26 @@ func TestSetting(t *testing.T) {
 	}
 }
 
+// TestNoCustomer: calls without a customer share one default limit, and a rejection of them says so.
+func TestNoCustomer(t *testing.T) {
+	q := must(t, Config{Allocator: mustLocal(t, LocalConfig{DefaultLimit: Limit{Rate: 5}})})
+	admitted := 0
+	var last *spillway.RejectedError
+	for i := range 2000 { // 200 per second
+		if _, err := q.Admit(t0.Add(time.Duration(i)*5*ms), callOf("", critical)); err == nil {
+			admitted++
+		} else {
+			last, _ = errors.AsType[*spillway.RejectedError](err)
+		}
+	}
+	if admitted < 48 || admitted > 56 { // 5 per second, and a burst
+		t.Errorf("%d calls in 10 s", admitted)
+	}
+	if last == nil || last.Unit != "per second by all calls without a customer of their own" || last.Limit != 5 || !strings.Contains(last.Advice, "name the customer of each call") {
+		t.Errorf("%+v", last)
+	}
+}
+
 // TestStatsOfUnlisted: all unlisted customers together have a line, with their limit and their calls, if
 // they have a limit. The lines of customers say what makes them have less than their own limit.
 func TestStatsOfUnlisted(t *testing.T) {

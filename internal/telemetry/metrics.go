@@ -66,8 +66,8 @@ var (
 	Requests = Metric{
 		"spillway_requests_total", Counter, "{request}", []string{"account", "reason", "listener", "cluster", "route"}, Proxy,
 		"Requests that have ended, each in one account: served, late, failed, rejected (by the proxy, with the reason), " +
-			"rejected_upstream, client_gone_waiting and client_gone_sent. The route is the pattern in the configuration; it is empty for a request " +
-			"without one, and other after the first 50.",
+			"rejected_upstream, client_gone_waiting and client_gone_sent. The route is its key in the configuration, which routes can share, or else its " +
+			"pattern; it is empty for a request without one, and other after the first 50.",
 	}
 	Retries = Metric{"spillway_retries_total", Counter, "{retry}", nil, Both, "Attempts after the first of their call."}
 	Hedges  = Metric{

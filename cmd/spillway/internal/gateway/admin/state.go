@@ -77,9 +77,9 @@ type Figures struct {
 	Ended            Classes `json:"ended"`        // with any outcome
 
 	P50      *float64 `json:"p50_ms"`
-	P99      *float64 `json:"p99_ms"`
-	Slowest  float64  `json:"slowest_ms"`
-	Answers  uint64   `json:"answers"` // that the quantiles are of
+	P99      *float64 `json:"p99_ms"`     // 99 of 100 answers were quicker
+	Slowest  float64  `json:"slowest_ms"` // the slowest single answer
+	Answers  uint64   `json:"answers"`    // that the quantiles are of
 	Deadline *float64 `json:"deadline_ms"`
 
 	InFlight int      `json:"in_flight"`

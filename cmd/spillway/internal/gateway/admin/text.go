@@ -20,6 +20,10 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
+const limitsExplained = "KEY: routes that share one have one limit. MOST: in the last minute. BOUND: a queue was found behind the limit, or is being looked for.\n" +
+	"BASELINE: latency without a queue, the least mean of the last 10 s, or as last measured while the limit holds requests back.\n" +
+	"REJECTED: share of each class, from SHEDDABLE (S) to CRITICAL_PLUS (C+), mostly of its last 50 requests; without any it is halved every 50 ms.\n\n"
+
 func writeLimits(w io.Writer, st *State) {
 	textpage.Row(w, "LISTENER", "CLUSTER", "KEY", "IN FLIGHT", "MOST", "LIMIT", "BOUND", "BASELINE", "BUSY", "REJECTED S/S+/C/C+")
 	for i := range st.Gates {
@@ -30,7 +34,7 @@ func writeLimits(w io.Writer, st *State) {
 			textpage.Row(w, g.Listener, g.Cluster, k.Name, k.InFlight, unknown, orDash(k.Limit), k.Bound, k.Baseline.Round(time.Microsecond), unknown, unknown)
 		}
 	}
-	fmt.Fprintln(w)
+	fmt.Fprint(w, limitsExplained)
 	textpage.Row(w, "CLUSTER", "ATTEMPTS", "MAX", "THROTTLE S/S+/C/C+", "RETRIES", "BUDGET", "OF")
 	for i := range st.Clusters {
 		x := &st.Clusters[i]

@@ -23,16 +23,24 @@ func (c *Config) Warnings() strict.Errors {
 	d := c.Defaulted()
 	for i := range d.Clusters {
 		if x := &d.Clusters[i]; x.Quota != nil && !slices.ContainsFunc(d.Routes, func(r Route) bool { return r.Cluster == x.Name && r.namesCustomer() }) {
-			k.failf(fmt.Sprintf("clusters[%d].quota", i), "has no effect: no route to %s has customer.header or customer.identity", x.Name)
+			k.failf(fmt.Sprintf("clusters[%d].quota", i), "%s: no route to %s has customer.header or customer.identity", ofNobody(x.Quota), x.Name)
 		}
 	}
 	for i := range c.Mongo {
 		m := &c.Mongo[i]
 		if m.Quota != nil && !slices.ContainsFunc(m.Classes, func(x MongoClass) bool { return x.Customer != "" }) {
-			k.failf(fmt.Sprintf("mongo[%d].quota", i), "has no effect: none of classes has customer")
+			k.failf(fmt.Sprintf("mongo[%d].quota", i), "%s: none of classes has customer", ofNobody(m.Quota))
 		}
 	}
 	return k.errs
+}
+
+// ofNobody says what a quota does with requests that have no customer.
+func ofNobody(q *Quota) string {
+	if q.DefaultLimit == (Limit{}) && q.UnlistedTotal == (Limit{}) && q.Capacity == 0 {
+		return "has no effect"
+	}
+	return "limits all requests together, as if one customer had sent them"
 }
 
 func (r *Route) namesCustomer() bool { return r.Customer.Header != "" || r.Customer.Identity }

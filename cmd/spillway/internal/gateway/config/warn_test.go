@@ -50,6 +50,7 @@ clusters:
 		"peers only":    {"tls: {certificate: c, key: k, client_ca: ca}", "peers: [10.0.0.0/8]", "listeners[1].boundary is internal without tls.client_ca"},
 		"optional":      {"client_ca: ca", "client_ca: ca, optional: true", "listeners[1].tls.optional is true at an internal boundary"},
 		"no customer":   {"8080\"]", "8080\"], quota: {}", "clusters[0].quota has no effect: no route to web"},
+		"one limit":     {"8080\"]", "8080\"], quota: {default_limit: {rate: 20}}", "clusters[0].quota limits all requests together, as if one customer had sent them: no route to web"},
 		"customer":      {"8080\"]}", "8080\"], quota: {}}\nroutes:\n  - {customer: {identity: true}}", ""},
 		"other cluster": {"8080\"]}", "8080\"], quota: {}}\n  - {name: b, endpoints: [\"127.0.0.1:3\"]}\nroutes:\n  - {path: /b, cluster: b, customer: {identity: true}}\n  - {cluster: web}", "clusters[0].quota"},
 		"exempt prefix": {"8080\"]}", "8080\"]}\nroutes:\n  - {path: /health/, exempt: true, prefix: true}\n  - {}", "routes[0].prefix exempts all paths below /health/"},

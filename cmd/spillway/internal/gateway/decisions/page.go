@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
@@ -103,21 +105,31 @@ func writeDecisions(w io.Writer, all []Decision, seen uint64) {
 		"CUSTOMER", "CALLER", "REQUEST ID", "TRACE ID", "ATTEMPT", "MEASURED", "ERROR")
 	for i := range all {
 		d := &all[i]
-		measured := "–"
-		switch {
-		case d.Unit == "":
-		case d.Limit == 0: // it has none
-			measured = fmt.Sprintf("%.4g %s", d.Level, d.Unit)
-		default:
-			measured = fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
-		}
 		textpage.Row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),
-			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, measured, cmp.Or(d.Text, "–"))
+			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, d.measured(), cmp.Or(d.Text, "–"))
 	}
 	textpage.Row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
 	if len(all) == 0 && seen > 0 {
 		textpage.Row(w, "No sample matches: the request was not rejected here, or it has no sample. "+
 			"The access log (log.access) has a line for each, up to lines_per_second.")
+	}
+}
+
+// measured returns what the policy has measured, and what it was compared with.
+func (d *Decision) measured() string {
+	switch {
+	case d.Unit == "":
+		return "–"
+	case d.Limit == 0: // it has none
+		return fmt.Sprintf("%.4g %s", d.Level, d.Unit)
+	case d.Reason == spillway.ReasonMaxWait.String() && strings.HasPrefix(d.Unit, "ms"):
+		waited := "waited"
+		if d.Mode == spillway.ModeObserve.String() {
+			waited = "would have waited"
+		}
+		return fmt.Sprintf("%s %.4g ms, and may wait for %.4g ms", waited, d.Level, d.Limit)
+	default:
+		return fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
 	}
 }
 
@@ -149,6 +161,8 @@ func writeTop(w io.Writer, all *Tops) {
 		textpage.Row(w, fmt.Sprintf("all others: %d. %s", list.Others, exactness(list.Error)))
 		textpage.Row(w)
 	}
+	fmt.Fprintln(w, "ROUTE: the key of the route (routes[].key) if it has one, so routes that share a key have one row; otherwise its pattern.\n"+
+		"REJECTED: in the last 5 to 10 minutes. In the MODE observe the requests were let through.")
 }
 
 // exactness says how far counts may be from the truth.

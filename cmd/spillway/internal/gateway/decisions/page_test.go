@@ -53,7 +53,7 @@ func TestPages(t *testing.T) {
 			t.Errorf("%s: %d %s", query, code, text)
 		}
 	}
-	for query, want := range map[string]string{"": "acme", "n=101": "n must be 1 to 100"} {
+	for query, want := range map[string]string{"": "The counts are exact.", "n=5": "routes that share a key have one row", "n=101": "n must be 1 to 100"} {
 		if _, text := get(l.ServeTop, query); !strings.Contains(text, want) {
 			t.Errorf("%s: %s", query, text)
 		}
@@ -63,8 +63,10 @@ func TestPages(t *testing.T) {
 // A measure without a limit has no limit of 0.
 func TestMeasuredWithoutLimit(t *testing.T) {
 	for want, d := range map[string]Decision{
-		"  0.3 of the calls": {Level: 0.3, Unit: "of the calls"},
-		"  3 of 4 requests":  {Level: 3, Limit: 4, Unit: "requests"},
+		"  0.3 of the calls":                                {Level: 0.3, Unit: "of the calls"},
+		"  3 of 4 requests":                                 {Level: 3, Limit: 4, Unit: "requests"},
+		"  waited 100 ms, and may wait for 100 ms":          {Level: 100, Limit: 100, Unit: "ms waited", Reason: "max_wait", Mode: "enforce"},
+		"  would have waited 90 ms, and may wait for 90 ms": {Level: 90, Limit: 90, Unit: "ms waited", Reason: "max_wait", Mode: "observe"},
 	} {
 		var b strings.Builder
 		if writeDecisions(&b, []Decision{d}, 1); !strings.Contains(strings.ReplaceAll(b.String(), "\t", "  "), want) {
