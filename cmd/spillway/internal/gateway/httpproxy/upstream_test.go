@@ -82,7 +82,7 @@ func TestOneEndpointRefuses(t *testing.T) {
 			var nodes []*node
 			for range n {
 				x := newNode(50, 5*time.Millisecond)
-				x.hint = hint
+				x.hint, x.queue = hint, 1<<20 // what comes at once after a pause of the machine waits
 				nodes = append(nodes, x)
 			}
 			nodes[0].refuses.Store(true)
