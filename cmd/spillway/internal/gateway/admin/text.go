@@ -20,7 +20,7 @@ func (s *Server) text(write func(io.Writer, *State)) http.HandlerFunc {
 	}
 }
 
-const limitsExplained = "KEY: routes that share one have one limit. MOST: in the last minute. BOUND: a queue was found behind the limit, or is being looked for.\n" +
+const limitsExplained = "KEY: routes that share one have one limit. MOST: in the last minute. BOUND: a queue was found, or is being looked for.\n" +
 	"BASELINE: latency without a queue, the least mean of the last 10 s, or as last measured while the limit holds requests back.\n" +
 	"REJECTED: share of each class, from SHEDDABLE (S) to CRITICAL_PLUS (C+), mostly of its last 50 requests; without any it is halved every 50 ms.\n\n"
 
