@@ -17,9 +17,10 @@ type arrival struct {
 	pace     spillway.Pace
 	queue    *queue
 	patience time.Duration
-	behind   bool    // a waiter must run first
-	left     float64 // seconds to the deadline
-	late     bool    // the deadline is closer than the fastest recent response
+	bears    time.Duration // how long it may wait behind the limit
+	behind   bool          // a waiter must run first
+	left     float64       // seconds to the deadline
+	late     bool          // the deadline is closer than the fastest recent response
 	expired  bool
 }
 
@@ -36,9 +37,9 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	}
 	a.queue = s.queue(a.pace.Scope)
 	s.place(a, flow)
-	a.patience = patience(now, call, &a.pace, c.MaxWait)
+	a.time(now, call, c.MaxWait)
 	a.queue.overload(&a.pace, a.patience)
-	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace)) {
+	if a.pace.Free && (a.queue.keeps(a.rank, s.at, c.MaxWait, a.pace.Left) || a.queue.yields(a.rank, &a.pace) || delays(&a.pace, a.bears)) {
 		a.pace.Free = false
 	}
 	a.behind = s.waiting.Load() > 0 && (a.queue.n > 0 && !a.queue.yields(a.queue.highest(), &a.pace) || s.best(now, c) != nil)
@@ -58,11 +59,19 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	if a.pace.Throughput > 0 {
 		a.queue.served = a.pace.Throughput * c.MaxWait.Seconds()
 	}
-	if !call.Deadline.IsZero() {
-		a.left = call.Deadline.Sub(now).Seconds()
-		a.late = a.left <= a.pace.Fastest
-		a.expired = !now.Before(call.Deadline)
+}
+
+// time finds out how long a request may wait. Half of that is for the wait behind the limit, and the
+// other half for the queue before it.
+func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
+	a.patience, a.bears = patience(now, call, &a.pace, most), math.MaxInt64
+	if call.Deadline.IsZero() {
+		return
 	}
+	a.bears = a.patience / 2
+	a.left = call.Deadline.Sub(now).Seconds()
+	a.late = a.left <= a.pace.Fastest
+	a.expired = !now.Before(call.Deadline)
 }
 
 // delayed reports whether a request will wait for others behind its limit: requests did so

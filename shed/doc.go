@@ -18,7 +18,8 @@
 //     rejected: see depth.go, and capacity in shed.go. Until all processors were busy for
 //     100 ms, the queue for them takes 1,000 requests for each: a burst is no overload.
 //     Before a limit, a queue that stands takes only as many as its load needs, and the
-//     classes that get the capacity run in the order of arrival: see standing.go.
+//     classes that get the capacity run in the order of arrival: see standing.go. A request
+//     whose deadline is too close to wait behind a limit gets the next place in service.
 //  7. While a class is rejected, so are all lower classes of the same queue: see cascade.go.
 //  8. Utilization above the threshold of a class rejects this class: see thresholds.go.
 //  9. A request with a deadline closer than the fastest recent response is rejected,

@@ -67,7 +67,7 @@ func (s *Shedder) front(now time.Time, q *queue, c *Config) *Waiter {
 		}
 		pace := c.Limit.Ask(now, w.key)
 		if pace.Free {
-			if q.keeps(w.rank, s.at, c.MaxWait, pace.Left) || q.yields(w.rank, &pace) {
+			if q.keeps(w.rank, s.at, c.MaxWait, pace.Left) || q.yields(w.rank, &pace) || delays(&pace, w.bears) {
 				return nil
 			}
 			return w

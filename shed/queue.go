@@ -29,8 +29,9 @@ type Waiter struct {
 	rank       int
 	waiting    bool
 	maxWait    time.Duration
-	arrived    uint64  // in order
-	prev, next *Waiter // towards the older and the newer one
+	bears      time.Duration // as in arrival
+	arrived    uint64        // in order
+	prev, next *Waiter       // towards the older and the newer one
 }
 
 // queue is the waiting queue of one scope: of scope 0 for a processor or for the limit of all

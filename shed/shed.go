@@ -94,7 +94,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 		s.evict(d.Evicted)
 	}
 	s.arrived++
-	w.arrived, w.key, w.maxWait = s.arrived, call.Key, d.MaxWait
+	w.arrived, w.key, w.maxWait, w.bears = s.arrived, call.Key, d.MaxWait, a.bears
 	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
 	return d

@@ -33,6 +33,10 @@ func (q *queue) yields(rank int, p *spillway.Pace) bool {
 	return q.short > 0 && rank < q.marginal && p.Saturated
 }
 
+// delays reports whether a request would wait behind the limit for longer than it may. It gets the
+// next place in service.
+func delays(p *spillway.Pace, bears time.Duration) bool { return p.Saturated && p.Wait > bears }
+
 // marginal returns the lowest rank that has, with all lower ones, more than a fifth of the last 50 to
 // 100 admissions. Those of lower ones fill gaps.
 func (c *cascade) marginal() (rank int) {

@@ -125,6 +125,60 @@ func TestOrderOfAShortQueue(t *testing.T) {
 	}
 }
 
+// paced is a limit with a given pace.
+type paced struct {
+	Limit
+
+	pace spillway.Pace
+}
+
+func (l *paced) Ask(time.Time, string) spillway.Pace          { return l.pace }
+func (*paced) Enter(time.Time, spillway.Call) spillway.Ticket { return spillway.Ticket{} }
+func (*paced) Working() (working, parked int)                 { return 9, 0 }
+
+// A request whose deadline does not allow it to wait behind the limit gets the next place in service,
+// though others may have places of the limit; without a deadline it takes one of those.
+func TestShortDeadlinesWaitForService(t *testing.T) {
+	for name, row := range map[string]struct {
+		pace spillway.Pace
+		left time.Duration // to the deadline; 0: there is none
+		want Verdict
+	}{
+		"long deadline":        {spillway.Pace{Saturated: true, Wait: 10 * time.Millisecond}, time.Second, Run},
+		"short deadline":       {spillway.Pace{Saturated: true, Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Wait},
+		"a place in service":   {spillway.Pace{Wait: 10 * time.Millisecond}, 50 * time.Millisecond, Run},
+		"nobody waits":         {spillway.Pace{Saturated: true}, 50 * time.Millisecond, Run},
+		"less than half of it": {spillway.Pace{Saturated: true, Wait: 6 * time.Millisecond}, 50 * time.Millisecond, Run},
+		"no deadline":          {spillway.Pace{Saturated: true, Wait: time.Hour}, 0, Run},
+	} {
+		row.pace.Free, row.pace.Found, row.pace.Left, row.pace.Latency, row.pace.Throughput, row.pace.Parked = true, true, 5, 0.02, 400, time.Second
+		limit := &paced{pace: row.pace}
+		s, err := New(Config{Limit: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		now, call := time.Unix(1, 0), spillway.Call{}
+		if row.left > 0 {
+			call.Deadline = now.Add(row.left)
+		}
+		state := State{Processors: 2}
+		if d := s.Arrive(now, &call, &state, &Waiter{}); d.Verdict != row.want {
+			t.Errorf("%s: %v, want %v", name, d.Verdict, row.want)
+			continue
+		}
+		if row.want != Wait {
+			continue
+		}
+		if w, _ := s.Next(now, state); w != nil {
+			t.Errorf("%s: it ran behind the limit", name)
+		}
+		limit.pace.Saturated = false
+		if w, _ := s.Next(now, state); w == nil {
+			t.Errorf("%s: it did not get the place in service", name)
+		}
+	}
+}
+
 // Where a queue was found, an overload that is over is forgotten in a quarter of the time for which
 // requests may wait, and 75 ms, however long it was. Elsewhere it counts for up to 10 s.
 func TestOverloadsAreForgotten(t *testing.T) {

@@ -207,6 +207,25 @@ var adversaries = []*Scenario{
 		End: 20 * sec, Silent: true,
 		Fill: impatient(func(int) *Backend { return noQueue() }, 50*ms, 30*ms),
 	},
+	{
+		Name: "X23 deadline 50ms, 3x", About: "deadlines of 50 ms on work of 20 ms, 3 times the capacity",
+		Overload: true, End: 20 * sec, Band: 80,
+		Fill: func(p *Process) { p.poisson(flat(1200), request(newPool(8), 0, exponential(20*ms), 50*ms)) },
+	},
+	{
+		Name: "X24 deadlines 50ms and 1s, 3x", About: "a third has deadlines of 50 ms and is CRITICAL_PLUS, the rest of 1 s and SHEDDABLE",
+		Overload: true, End: 20 * sec, Band: 83, Critical: 61,
+		Fill: func(p *Process) {
+			b := newPool(8)
+			p.poisson(flat(1200), func(_ Time, rng *rand.Rand) *Request {
+				r := &Request{Service: exponential(20 * ms)(rng), Deadline: sec, Class: spillway.Sheddable, Backend: b}
+				if rng.IntN(3) == 0 {
+					r.Deadline, r.Class = 50*ms, spillway.CriticalPlus
+				}
+				return r
+			})
+		},
+	},
 }
 
 // impatient sends 1200 requests per second, whose clients leave.
