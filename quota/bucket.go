@@ -116,10 +116,15 @@ func (c *customer) measure(at time.Duration, class int, amount float64) {
 // reject counts a rejected call and its demand. Its cost is not known, so it is that of the calls
 // that were admitted before, and at least what is charged at admission.
 func (c *customer) reject(at time.Duration, class int, cost float64) {
-	c.calls[class].RejectedTotal++
-	c.recent.at(at).RejectedTotal++
+	c.count(at, class)
 	c.offered[class] += max(cost, c.mean)
 	c.ask(at, max(cost, c.mean))
+}
+
+// count counts a rejected call.
+func (c *customer) count(at time.Duration, class int) {
+	c.calls[class].RejectedTotal++
+	c.recent.at(at).RejectedTotal++
 }
 
 // demand says what the customer would use, and resets the counters.

@@ -152,6 +152,9 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 func (q *Quota) refuse(c *customer, class int) (by *customer, wait time.Duration) {
 	if wait = c.refuse(q.at, q.burst, class); wait > 0 {
 		c.reject(q.at, class, q.cfg.Cost)
+		if c.setting == UnlistedTotal {
+			q.unlisted.count(q.at, class)
+		}
 		return c, wait
 	}
 	if all := q.bound(c); all != nil {

@@ -16,7 +16,7 @@ type CustomerStats struct {
 	Customer string // "" for all those that share a bucket
 	Known    bool   // to the Allocator
 	// Unlisted is true in the line of LocalConfig.UnlistedTotal: all customers together that are not
-	// listed by name. Their calls are in their own lines, too.
+	// listed by name. Their calls are in their own lines, too; those that DefaultLimit rejects only there.
 	Unlisted bool
 	Limit    float64 // of all processes together; +Inf for no limit
 	Rate     float64 // granted to this process now; +Inf for no limit

@@ -161,9 +161,9 @@ var (
 	}
 	UnlistedRequests = Metric{
 		"spillway_quota_unlisted_requests_total", Counter, "{request}", append([]string{"outcome"}, gate...), Both,
-		"Requests that were admitted or rejected by unlisted_total, the limit of all customers together that the quota does not list. A request is not " +
-			"counted if the limit of its customer rejects it, or the part of unlisted_total that the customer has: these are in " +
-			"spillway_decisions_total only. In the mode observe, rejected means that the request would have been rejected.",
+		"Requests that were admitted or rejected by unlisted_total, the limit of all customers together that the quota does not list, or by the part of it " +
+			"that a customer has. A request that the limit of its customer rejects is in spillway_decisions_total only. In the mode observe, rejected means " +
+			"that the request would have been rejected.",
 	}
 	QuotaRate = Metric{
 		"spillway_quota_rate", Gauge, "1/s", []string{"quota", "customer"}, Proxy,
