@@ -20,6 +20,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed90641741/spillway/internal/freeport"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/spillmongo/mongotest"
 )
@@ -63,7 +64,7 @@ func redisServer(t *testing.T) string {
 	if path == "" {
 		t.Skip("no redis-server, valkey-server or redis-check-rdb in PATH (Debian: apt-get install redis-tools)")
 	}
-	address := refusing
+	address := freeport.Address(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
