@@ -126,8 +126,6 @@ func (l *limit) probeCalls() float64 {
 // conclude ends a probe. If throughput fell with what was in flight, that was at work. If a
 // first probe kept the throughput, fewer may do: the next probe tries fewer.
 func (l *limit) conclude() {
-	defer func(a time.Duration, e int, w float64) {
-	}(l.begin, l.ended, l.window)
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
 	done := rate * float64(l.served) / float64(max(1, l.ended))
@@ -190,7 +188,8 @@ func (l *limit) follow(alone bool) {
 }
 
 // average takes a round into the throughput. Requests that began together end together, and how many
-// of these ends a round has is chance: a short round with many of them counts for less.
+// of these ends a round has is chance: a short round with many of them counts for less. A long one
+// counts twice at most, because the backend may have hung.
 func (l *limit) average(rate float64) {
 	took := inSeconds(l.at - l.begin)
 	l.span += float64(smooth * (took - l.span))
@@ -199,7 +198,7 @@ func (l *limit) average(rate float64) {
 }
 
 // idle takes in a request that ended while there was not enough to do. Many of them, which waited
-// for nothing, are as good as a probe if they took as long as in the last one.
+// for nothing, are a probe if their latency is that of the last one.
 func (l *limit) idle() {
 	switch {
 	case l.at-l.held > memory:

@@ -47,15 +47,15 @@ const (
 )
 
 // rejected takes in a rejection at a time, and reports whether the endpoint rejects most
-// calls, and how many it had lately. The class of a call is not known here.
-func (x *endpoint) rejected(at int64) (most bool, lately float64) {
+// calls, and returns those of the last 100 ms. The class of a call is not known here.
+func (x *endpoint) rejected(at int64) (most bool, calls float64) {
 	x.served(at, 0)
 	return x.evidence.Rejected(at, spillway.Critical, x.flight.Load())
 }
 
 // served takes in n more served calls and those since the last batch, and returns how many it
-// had lately.
-func (x *endpoint) served(at int64, n int32) (lately float64) {
+// had in the last 100 ms.
+func (x *endpoint) served(at int64, n int32) (calls float64) {
 	return x.evidence.Served(at, spillway.Critical, int(x.recent.Swap(0)+n))
 }
 
@@ -100,14 +100,14 @@ func (e *ejections) rejected(x *endpoint, now time.Time, f fault.Failure) {
 	if x.Active(now) {
 		return // it was sent before
 	}
-	most, lately := x.rejected(now.UnixNano())
+	most, calls := x.rejected(now.UnixNano())
 	if most {
 		if back, ejected := x.Failed(now, f); ejected {
 			e.changed(back.UnixNano())
 			return
 		}
 	}
-	e.changed(x.lower(now, lately))
+	e.changed(x.lower(now, calls))
 }
 
 // waited takes in that an endpoint has served a call after a wait.

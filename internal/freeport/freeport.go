@@ -30,7 +30,7 @@ func Address(tb testing.TB) string {
 		if err != nil {
 			continue // another process has it
 		}
-		_ = l.Close()
+		_ = l.Close() // an error does not matter: the address was free
 		if _, taken := given.LoadOrStore(port, true); !taken {
 			return address
 		}

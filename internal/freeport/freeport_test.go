@@ -18,6 +18,6 @@ func TestAddress(t *testing.T) {
 			t.Errorf("%s was returned before, or is out of the range", a)
 		}
 		seen[a] = true
-		_ = l.Close()
+		_ = l.Close() // the test ends without it
 	}
 }

@@ -266,7 +266,7 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RejectedTotal == 10 })
 	ends := make(chan error, len(all))
 	for _, conn := range all { // no client has sent a byte
-		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second)) // without it the test only takes longer
 		go func() {
 			_, err := conn.Read(make([]byte, 1))
 			ends <- err
