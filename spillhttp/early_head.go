@@ -35,8 +35,7 @@ type head struct {
 	// connection have the same fields: then framing, header and claims hold for them, too.
 	before []byte
 	listed bool // the header and host belong to before
-	judged bool // said and claims belong to before, by this method:
-	posted bool // POST
+	judged bool // said and claims belong to before
 }
 
 // remembered is the maximum length of what is kept in before.
@@ -64,10 +63,11 @@ func (c *headContext) Value(key any) any {
 	return nil
 }
 
-// frame reports whether b is exactly one request without a body, as [frame] has it.
+// frame reports whether b is exactly one request without a body, as [frame] has it, and no
+// POST: what may follow one is different for net/http, so it has to see all of them.
 func (x *head) frame(b []byte) bool {
 	var line requestLine
-	if !line.read(b) {
+	if !line.read(b) || string(b[:line.method]) == http.MethodPost {
 		return false
 	}
 	fields := b[line.line:]
@@ -154,15 +154,15 @@ func (x *head) glance(b []byte) (path []byte, ok bool) {
 
 // claimed returns the claims of a request that repeats none. They must not be changed.
 func (x *head) claimed(b []byte) *ingress.Claims {
-	if posted := string(b[:x.method]) == http.MethodPost; !x.judged || posted != x.posted {
-		x.say(b[x.line:], posted)
-		x.judged, x.posted = true, posted
+	if !x.judged {
+		x.say(b[x.line:])
+		x.judged = true
 	}
 	return &x.claims
 }
 
-// say reads the claims in the fields.
-func (x *head) say(fields []byte, posted bool) {
+// say reads the claims in the fields. Those of gRPC are for POST only.
+func (x *head) say(fields []byte) {
 	x.said = claimFields{}
 	for i, value := range &x.spans {
 		if value != (span{}) {
@@ -170,9 +170,7 @@ func (x *head) say(fields []byte, posted bool) {
 			x.said[i] = x.texts[i : i+1]
 		}
 	}
-	if !posted {
-		x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
-	}
+	x.said[claimGRPCTimeout], x.said[claimGRPCAttempts] = nil, nil
 	x.claims = ingress.Claims{}
 	x.said.read(&x.claims, true)
 }

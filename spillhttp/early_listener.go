@@ -16,8 +16,8 @@ import (
 // A Listener rejects requests for overload before net/http has read them. Its connections
 // examine the bytes that net/http is about to read. The connection answers by itself, and
 // net/http never sees the request, if the bytes are, at the end of the request before, exactly
-// one complete HTTP/1.1 request without a body, on a connection that is kept, and the
-// [Handler] would reject it now. Everything else is passed through unchanged: requests with
+// one complete HTTP/1.1 request without a body and no POST, on a connection that is kept, and
+// the [Handler] would reject it now. Everything else is passed through unchanged: requests with
 // bodies, in several pieces, pipelined, upgrades, HTTP/2. It cannot read TLS, and passes it
 // through.
 //
@@ -128,7 +128,7 @@ func (c *conn) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if !refused {
-			c.endStreak()
+			c.endStreak(p[:n])
 			return n, nil
 		}
 	}
@@ -269,11 +269,17 @@ func (c *conn) beginStreak(now time.Time, x *head) error {
 	return c.Conn.SetWriteDeadline(now.Add(2 * maxStreak))
 }
 
-// endStreak undoes beginStreak.
-func (c *conn) endStreak() {
-	if c.streak != nil {
-		heads.Put(c.streak)
-		c.streak = nil
-		_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
+// endStreak undoes beginStreak, before b is passed through. An empty line, which net/http
+// accepts after a POST only, is spoilt: if a POST is the last that net/http has seen, it does
+// not know of the requests since then.
+func (c *conn) endStreak(b []byte) {
+	if c.streak == nil {
+		return
+	}
+	heads.Put(c.streak)
+	c.streak = nil
+	_ = c.Conn.SetWriteDeadline(time.Time{}) // if that fails, so does what the server writes
+	if b[0] == '\r' || b[0] == '\n' {
+		b[0] = 0
 	}
 }

@@ -346,7 +346,7 @@ func BenchmarkEarlyRefusal(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if refused, err := c.examine(buf[:copy(buf, text)]); !refused || err != nil {
-					c.endStreak()
+					c.endStreak([]byte("GET"))
 					c.owed.Store(atBoundary)
 				}
 			}

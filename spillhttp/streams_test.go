@@ -55,8 +55,8 @@ func compare(t *testing.T, program []byte, eager bool) (spared int) {
 			got, seen := play(t, s, h, early)
 			// To less than four bytes at the end net/http says nothing, unless they
 			// are the first that it sees.
-			const garbage = "400 Content-Type: text/plain; charset=utf-8 \"400 Bad Request\"\n"
-			return strings.TrimSuffix(unify(t, got), garbage), seen
+			const garbage = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
+			return unify(t, strings.TrimSuffix(got, garbage)), seen
 		}
 		got, seen := answers(true)
 		want, all := answers(false)
@@ -74,7 +74,15 @@ func FuzzListener(f *testing.F) {
 	f.Add([]byte{0, 0, 2, 0}, false)
 	f.Add([]byte{64 + 2, 6, 0, 0}, false)
 	f.Add([]byte{7, 11, 0, 12, 13, 32, 0}, true)
-	f.Fuzz(func(t *testing.T, program []byte, eager bool) { compare(t, program, eager) })
+	f.Add([]byte{6, 0, 0, 12, 0}, false) // an empty line after a POST and another request
+	f.Add([]byte{5, 9, 12, 0, 12, 0}, false)
+	f.Fuzz(func(t *testing.T, program []byte, eager bool) {
+		// A line that fills the buffer of net/http to its last byte but one has it read
+		// one byte, which the sender takes for a look whether the client is still there.
+		if len(program) <= 50 {
+			compare(t, program, eager)
+		}
+	})
 }
 
 // TestStreams is the same for many streams.
