@@ -52,7 +52,7 @@ func (b *backendCommand) rejection(ctx context.Context, cpus *machine.Affinity, 
 	}
 	defer p.stop()
 	want := rejected
-	if f.limited {
+	if f.paced {
 		want = reset
 	}
 	rate, err := p.pace(ctx, want)

@@ -5,55 +5,41 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// A connectionLimiter accepts connections above a limit and resets them at once: no
-// byte of them is read, and no TLS handshake begins.
-type connectionLimiter struct {
+// connectionRate is how many new connections per second the front "spillway-connections" lets
+// in. It is a little more than the server can answer calls, so that it suffices where each call
+// has a new connection, and so many TLS handshakes take a quarter of the processor. Half of it,
+// and double, changes little but there.
+const connectionRate = 800
+
+// limitConnections returns a listener that resets the connections above connectionRate, before
+// their TLS handshake. If reset is set, it resets all of them.
+func limitConnections(l net.Listener, reset bool) (net.Listener, error) {
+	c := ingress.ListenerConfig{Rate: ratelimit.Config{Rate: connectionRate, BurstSeconds: 0.1}}
+	if reset {
+		c.Rate = ratelimit.Config{Rate: 1. / 86400}
+		l = &preceded{Listener: l}
+	}
+	return ingress.NewListener(l, c)
+}
+
+// A preceded listener accepts a connection that nobody uses before all others.
+type preceded struct {
 	net.Listener
 
-	open *inflight.Limiter
+	once sync.Once
 }
 
-// limitConnections returns a listener with at most so many open connections.
-func limitConnections(l net.Listener, limit int) (net.Listener, error) {
-	open, err := inflight.New(inflight.Config{MaxRequests: 1})
-	if err != nil {
-		return nil, err
+// Accept returns the next connection.
+func (l *preceded) Accept() (c net.Conn, err error) {
+	l.once.Do(func() { c, _ = net.Pipe() })
+	if c != nil {
+		return c, nil
 	}
-	open.SetMaxRequests(uint32(limit))
-	return &connectionLimiter{l, open}, nil
-}
-
-// Accept returns the next connection within the limit.
-func (l *connectionLimiter) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil {
-			return nil, err
-		}
-		if l.open.TryAcquire() {
-			return &limitedConn{Conn: c, release: sync.OnceFunc(l.open.Release)}, nil
-		}
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, which keeps no socket in TIME_WAIT
-		}
-		_ = c.Close() // nothing is sent any more
-	}
-}
-
-// A limitedConn counts until it is closed.
-type limitedConn struct {
-	net.Conn
-
-	release func()
-}
-
-// Close closes the connection, and releases its place the first time.
-func (c *limitedConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
+	return l.Listener.Accept()
 }
 
 // A slowListener takes its time for each connection.

@@ -34,18 +34,14 @@ type front struct {
 	inHandler bool
 	// clients says that the clients use Spillway, too, with its defaults.
 	clients bool
-	// limited resets connections above connectionLimit before their TLS handshake.
-	limited bool
+	// paced resets connections above connectionRate before their TLS handshake.
+	paced bool
 }
 
 const (
 	frontNone     = "none"
 	frontSpillway = "spillway"
 )
-
-// connectionLimit is how many connections may be open where each has one call: half of what
-// can be done within a deadline of 100 ms.
-const connectionLimit = 32
 
 // fronts has the rows of a table, in their order.
 var fronts = []front{
@@ -65,7 +61,7 @@ var fronts = []front{
 	{name: "spillway-both", spillway: true, clients: true},
 	{name: "spillway-handler", spillway: true, inHandler: true},
 	{name: "spillway-decrypted", spillway: true, decrypted: true},
-	{name: "spillway-connections", spillway: true, limited: true},
+	{name: "spillway-connections", spillway: true, paced: true},
 }
 
 // rejects reports whether the front can be asked to reject every call. Clients that use
@@ -77,7 +73,7 @@ func (f *front) suits(w wire) bool {
 	if w.grpc && (f.wrap != nil || f.inHandler) {
 		return false
 	}
-	return (!f.decrypted || w.tls && !w.http2) && (!f.inHandler || !w.tls) && (!f.limited || w.fresh)
+	return (!f.decrypted || w.tls && !w.http2) && (!f.inHandler || !w.tls) && (!f.paced || w.fresh || w.tls)
 }
 
 // serve serves next with s from ln, behind the front. If reject is set, every call is rejected.
@@ -109,10 +105,6 @@ func protection(reject bool) (*ingress.Server, error) {
 }
 
 func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler, reject bool) error {
-	open := connectionLimit
-	if reject {
-		open = 0
-	}
 	server, err := protection(reject)
 	if err != nil {
 		return err
@@ -122,8 +114,8 @@ func (f *front) serveSpillway(s *http.Server, ln net.Listener, next http.Handler
 		return err
 	}
 	s.Handler = h
-	if f.limited {
-		if ln, err = limitConnections(ln, open); err != nil {
+	if f.paced {
+		if ln, err = limitConnections(ln, reject); err != nil {
 			return err
 		}
 	}

@@ -164,7 +164,7 @@ func TestRejectsAll(t *testing.T) {
 				}
 				defer p.stop()
 				want := rejected
-				if f.limited {
+				if f.paced {
 					want = reset
 				}
 				var got pace

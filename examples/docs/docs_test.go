@@ -205,6 +205,28 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
+func TestTLS(t *testing.T) {
+	issuer := httptest.NewTLSServer(nil) // for its certificate
+	defer issuer.Close()
+	l := loopback(t)
+	s := &http.Server{Handler: http.NotFoundHandler(), TLSConfig: issuer.TLS.Clone(), ReadHeaderTimeout: time.Second}
+	done := make(chan error, 1)
+	go func() { done <- encrypted(s, l) }()
+	resp, err := issuer.Client().Get("https://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusNotFound {
+		t.Error(resp.Status)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		t.Error(err)
+	}
+}
+
 func TestCosts(t *testing.T) {
 	gates, err := costs()
 	if err != nil {

@@ -7,10 +7,12 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
@@ -20,6 +22,17 @@ func server(mux http.Handler, listener net.Listener) error {
 		return err
 	}
 	return handler.Serve(&http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}, listener)
+}
+
+func encrypted(server *http.Server, listener net.Listener) error {
+	limited, err := ingress.NewListener(listener, ingress.ListenerConfig{Rate: ratelimit.Config{
+		Rate:         800 * float64(runtime.GOMAXPROCS(0)), // handshakes take a quarter of the processors at most
+		BurstSeconds: 0.1,
+	}})
+	if err != nil {
+		return err
+	}
+	return server.ServeTLS(limited, "", "") // with the certificate of server.TLSConfig
 }
 
 func client() (*http.Client, error) {
