@@ -32,8 +32,9 @@ type RejectedError struct {
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string
 	// Setting names the limit that the call was rejected for, where a policy has several: of a
-	// quota "unlisted_total" or "capacity", which customers share. It is empty for the customer's
-	// own limit, and for policies with one limit.
+	// quota "unlisted_total" or "capacity", which customers share; of [ReasonMaxWait] what limited the
+	// wait, such as "deadline" or "max_wait" (the constants of package shed). It is empty for the
+	// customer's own limit, and for policies with one limit.
 	Setting string
 	// Advice says what the reader of the error can do. It is text for people only.
 	Advice string

@@ -148,13 +148,13 @@ func TestObserveReportsWhatEnforceDoes(t *testing.T) {
 		"shed": {
 			Config{InFlightMode: spillway.ModeOff},
 			[]string{
-				"rejected recently", "for the maximum time", "fastest", "full", "threshold", "shed: served", "shed: failed",
+				"rejected recently", "became free within", "fastest", "full", "threshold", "shed: served", "shed: failed",
 				"quota: spillway", "quota: not started",
 			},
 		},
 		"inflight": {
 			Config{ShedMode: spillway.ModeOff, MaxInFlight: 5},
-			[]string{"for the maximum time", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
+			[]string{"became free within", "full", "MaxInFlight", "rejected recently", "inflight: served", "inflight: failed"},
 		},
 	} {
 		all := ""

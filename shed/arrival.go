@@ -17,6 +17,7 @@ type arrival struct {
 	pace     spillway.Pace
 	queue    *queue
 	patience time.Duration
+	by       bound         // of patience
 	bears    time.Duration // how long it may wait behind the limit
 	behind   bool          // a waiter must run first
 	left     float64       // seconds to the deadline
@@ -50,9 +51,9 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	a.queue.leaving = a.queue.left > noise && a.queue.left > a.pace.Abandoned
 	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
 	if !a.queue.limited {
-		a.patience = min(a.patience, c.MaxWait)
-		if s.bursts() && call.Deadline.IsZero() {
-			a.patience = max(a.patience, burst)
+		a.atMost(c.MaxWait, byMaxWait)
+		if s.bursts() && call.Deadline.IsZero() && a.patience < burst {
+			a.patience, a.by = burst, byBurst
 		}
 	}
 	a.queue.parked, a.queue.delay = a.pace.Parked, a.pace.Wait
@@ -64,7 +65,8 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 // time finds out how long a request may wait. Half of that is for the wait behind the limit, and the
 // other half for the queue before it.
 func (a *arrival) time(now time.Time, call *spillway.Call, most time.Duration) {
-	a.patience, a.bears = patience(now, call, &a.pace, most), math.MaxInt64
+	a.patience, a.by = patience(now, call, &a.pace, most)
+	a.bears = math.MaxInt64
 	if call.Deadline.IsZero() {
 		return
 	}

@@ -29,6 +29,7 @@ type Waiter struct {
 	rank       int
 	waiting    bool
 	maxWait    time.Duration
+	by         bound         // of maxWait
 	bears      time.Duration // as in arrival
 	arrived    uint64        // in order
 	prev, next *Waiter       // towards the older and the newer one

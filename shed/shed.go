@@ -88,13 +88,14 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	if s.runsAtOnce(&a) || w == nil {
 		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
 	}
-	d := Decision{Verdict: Wait, MaxWait: min(a.patience, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput))}
+	a.atMost(a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput), byQueue)
+	d := Decision{Verdict: Wait, MaxWait: a.patience}
 	if s.full(&a) {
 		d.Evicted = a.queue.victim(a.rank, a.flow)
 		s.evict(d.Evicted)
 	}
 	s.arrived++
-	w.arrived, w.key, w.maxWait, w.bears = s.arrived, call.Key, d.MaxWait, a.bears
+	w.arrived, w.key, w.maxWait, w.by, w.bears = s.arrived, call.Key, d.MaxWait, a.by, a.bears
 	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
 	return d
@@ -301,14 +302,14 @@ func (s *Shedder) run(now time.Time, call *spillway.Call, from *start) (t spillw
 // evict rejects a waiter because the queue is full.
 func (s *Shedder) evict(w *Waiter) {
 	s.evicted++
-	s.drop(w, crowded, float64(w.queue.n))
+	s.drop(w, cause{why: crowded}, float64(w.queue.n))
 }
 
 // drop takes a waiter out of its queue and rejects it.
-func (s *Shedder) drop(w *Waiter, why reason, level float64) {
+func (s *Shedder) drop(w *Waiter, of cause, level float64) {
 	s.leave(w, 0)
-	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(why, w.rank/2, level, 0)
-	s.count(w.queue, w.rank, why)
+	w.Ticket, w.Err = spillway.Ticket{}, s.rejections.at(of, w.rank/2, level, 0)
+	s.count(w.queue, w.rank, of.why)
 }
 
 // leave takes a waiter out of its queue; gone is 1 if its client has left and else 0.
@@ -316,20 +317,4 @@ func (s *Shedder) leave(w *Waiter, gone float64) {
 	w.queue.left = toward(gone, w.queue.left, memory)
 	w.queue.remove(w)
 	s.waiting.Add(-1)
-}
-
-// patience is the maximum wait before a limit: three quarters of the time to the deadline
-// that remains after twice the recent latency, or a quarter of all. Without a deadline it is
-// most.
-func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) time.Duration {
-	if call.Deadline.IsZero() {
-		return most
-	}
-	left := call.Deadline.Sub(now)
-	spare := left - 2*time.Duration(p.Latency*float64(time.Second))
-	wait := max(spare/4*3, left/4)
-	if p.Found {
-		wait = min(wait, p.Parked)
-	}
-	return wait
 }

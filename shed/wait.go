@@ -1,0 +1,68 @@
+package shed
+
+import (
+	"time"
+
+	"github.com/seed90641741/spillway"
+)
+
+// The Setting of a [spillway.RejectedError] with the reason [spillway.ReasonMaxWait]: what limited the
+// wait of the request.
+const (
+	// ByMaxWait: [Config.MaxWait]. The request has no deadline, or waited for a processor.
+	ByMaxWait = "max_wait"
+	// ByBurst: 100 ms, which is more than MaxWait. The request has no deadline, and the processors
+	// were free less than 100 ms before.
+	ByBurst = "burst"
+	// ByDeadline: the deadline of the request leaves no more time to wait.
+	ByDeadline = "deadline"
+	// ByLatency: eight usual latencies, and at least 1 s, behind a limit whose queue was found.
+	ByLatency = "latency"
+	// ByQueue: the time in which the waiting queue of its class is served.
+	ByQueue = "queue"
+)
+
+// bound is what limits the wait of a request.
+type bound uint8
+
+const (
+	byMaxWait bound = iota
+	byBurst
+	byDeadline
+	byLatency
+	byQueue
+)
+
+// bounds has the Setting of each bound, and the Advice.
+var bounds = [...]struct{ setting, advice string }{
+	byMaxWait:  {ByMaxWait, "nothing became free within max_wait, which is for requests without a deadline and for the wait for a processor"},
+	byBurst:    {ByBurst, "no processor became free within 100 ms, which a request may wait in a burst if max_wait is less"},
+	byDeadline: {ByDeadline, "nothing became free within the part of the time until its deadline that the request may wait; max_wait does not count"},
+	byLatency:  {ByLatency, "nothing became free within 8 usual latencies, or 1 s if that is more; deadline and max_wait do not count"},
+	byQueue:    {ByQueue, "its turn did not come within the time in which the waiting queue of its class is served; deadline and max_wait would allow more"},
+}
+
+const moreWork = "; add capacity, or have clients send less"
+
+// atMost shortens the wait of a request.
+func (a *arrival) atMost(wait time.Duration, by bound) {
+	if wait < a.patience {
+		a.patience, a.by = wait, by
+	}
+}
+
+// patience is the maximum wait before a limit, and what limits it: three quarters of the time to
+// the deadline that remains after twice the recent latency, or a quarter of all. Without a deadline
+// it is most.
+func patience(now time.Time, call *spillway.Call, p *spillway.Pace, most time.Duration) (time.Duration, bound) {
+	if call.Deadline.IsZero() {
+		return most, byMaxWait
+	}
+	left := call.Deadline.Sub(now)
+	spare := left - 2*time.Duration(p.Latency*float64(time.Second))
+	wait := max(spare/4*3, left/4)
+	if p.Found && p.Parked < wait {
+		return p.Parked, byLatency
+	}
+	return wait, byDeadline
+}
