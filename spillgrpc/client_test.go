@@ -386,6 +386,7 @@ func FuzzJudge(f *testing.F) {
 	f.Add(uint32(14), "overloaded", "30", true, int64(1), int32(5), false)
 	f.Add(uint32(14), "", "-1", true, int64(-1), int32(0), true)
 	f.Add(uint32(8), "larger than max", "99999999999999999999", true, int64(1<<62), int32(-7), false)
+	f.Add(uint32(8), "overloaded", "-0", true, int64(1), int32(0), false) // zero, with a sign that says no
 	f.Fuzz(func(t *testing.T, code uint32, text, push string, pushed bool, seconds int64, nanos int32, dont bool) {
 		s := status.New(codes.Code(code), text)
 		infos := []interface {

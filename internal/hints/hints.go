@@ -64,9 +64,10 @@ func unitsInLong(text string, unit time.Duration) (time.Duration, bool) {
 }
 
 // Pushback reads the pushback of gRPC, in milliseconds. gRFC A6 takes what is no number, or a
-// negative one, for "do not retry", which Pushback reports as false.
+// negative one, for "do not retry", which Pushback reports as false. So is a number with a sign
+// that it does not need: of "-0" the server can have meant either.
 func Pushback(values []string) (d time.Duration, ok bool) {
-	if len(values) != 1 {
+	if len(values) != 1 || strings.ContainsAny(values[0], "+-") {
 		return 0, false
 	}
 	return Milliseconds(values[0])

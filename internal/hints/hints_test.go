@@ -30,6 +30,8 @@ func TestPushback(t *testing.T) {
 		{[]string{"30"}, 30 * time.Millisecond, true},
 		{[]string{"0"}, 0, true},
 		{[]string{"-1"}, 0, false},
+		{[]string{"-0"}, 0, false},
+		{[]string{"+1"}, 0, false},
 		{[]string{" 1"}, 0, false},
 		{[]string{"soon"}, 0, false},
 		{[]string{"1", "2"}, 0, false},
