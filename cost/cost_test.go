@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -401,6 +402,7 @@ func TestConstants(t *testing.T) {
 		"noiseRate":  func(f *filter) *float64 { return &f.noiseRate },
 		"rejected":   func(f *filter) *float64 { return &f.rejected },
 		"background": func(f *filter) *float64 { return &f.background },
+		"digits":     func(f *filter) *float64 { return &f.digits },
 	} {
 		factors := []float64{0.5, 2}
 		if name == "limit" {
@@ -446,9 +448,13 @@ func meanError(t *testing.T, change func(*filter)) float64 {
 	return sum / n
 }
 
-// FuzzFilter feeds intervals of any shape: costs and errors stay finite and not negative.
+// FuzzFilter feeds intervals of any shape: costs and errors stay finite and not negative, and no
+// covariance is greater than the variances allow.
 func FuzzFilter(f *testing.F) {
 	f.Add([]byte("\x01\x02\x03\x04\x05\x06\x07\xff\x00\xff\x00\xff\x10\x20"))
+	// Counts from 1e-5 to 1e7, then minutes of the same calls, of which one key has 1e7 times as many once.
+	same := strings.Repeat("\xe7", 6*46-3)
+	f.Add([]byte("\x80\xff\xff\xff[[[[\x10 \x01\x02\x03\x04\x05\x06\x07\xff\x80\xff!" + same + "\xe7\xe7\xe7\xdf" + same))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var x filter
 		x.init(5)
@@ -460,8 +466,13 @@ func FuzzFilter(f *testing.F) {
 			x.learn(counts, math.Ldexp(float64(data[5]), int(data[5]%16)-12))
 			data = data[6:]
 			for i := range counts {
-				if d := x.deviation(i); !(x.cost[i] >= 0 && d >= 0) || math.IsInf(x.cost[i]+d, 0) {
+				if d := x.deviation(i); !(x.cost[i] >= 0 && d >= 0) || math.IsInf(x.cost[i]+d, 0) || d == 0 && counts[i] > 0 {
 					t.Fatalf("place %d: %v ± %v", i, x.cost[i], d)
+				}
+				for j, v := range x.p[i] {
+					if most := x.deviation(i) * x.deviation(j); !(math.Abs(v) <= most*(1+1e-9)) {
+						t.Fatalf("places %d and %d: covariance %v, at most %v", i, j, v, most)
+					}
 				}
 			}
 		}

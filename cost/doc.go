@@ -60,7 +60,9 @@
 // slow drift is followed within minutes, and changes are found by the limit. A rejection
 // takes 0 ± 100 µs at first. The tick of 4 ms is the resolution of kernels that
 // count processor time in ticks. Intervals longer than four times Config.Interval are ignored, as the
-// process stood still or had no calls. TestConstants halves and
+// process stood still or had no calls. R has another 1e-11 of Σ x_k²·P_kk for rounding errors, which
+// would make an error 0 where only the sum of two costs is known. It is as much as one tick if the root
+// of that sum is 21 minutes of processor time, so it is nothing in most intervals. TestConstants halves and
 // doubles each of these. Only the limit matters much: half of it takes noise for changes, and with
 // double of it a doubled cost is learned slowly.
 //

@@ -13,11 +13,12 @@ type constants struct {
 	noiseRate  float64 // weight of an interval in φ
 	rejected   float64 // first error of the cost of a rejected call, in seconds
 	background float64 // greatest error of the background, in processors
+	digits     float64 // of a variance, as a part of it
 }
 
 var standard = constants{
 	limit: 3, memory: 300, tick: 4e-3, firstNoise: 1, leastNoise: 0.01, mostNoise: 1000, noiseRate: 1. / 8,
-	rejected: 100e-6, background: 0.05,
+	rejected: 100e-6, background: 0.05, digits: 1e-11,
 }
 
 // A filter is a Kalman filter: costs, and the covariance of their errors.
@@ -59,14 +60,13 @@ func (f *filter) deviation(place int) float64 { return math.Sqrt(f.p[place][plac
 // seconds that were used.
 func (f *filter) learn(x []float64, y float64) {
 	f.forgetOld(x, y)
-	px, variance, e := f.px[:len(x)], 0.0, y
-	for i, row := range f.p[:len(x)] {
-		px[i] = dot(row, x)
-		variance += float64(px[i] * x[i])
-		e -= float64(x[i] * f.cost[i])
+	px, variance, rounding := f.predict(x)
+	e := y
+	for i, n := range x {
+		e -= float64(n * f.cost[i])
 	}
 	noise := float64(f.noise*f.spread(x, y)) + float64(f.tick*f.tick)
-	total := variance + noise
+	total := variance + noise + rounding
 	surprise := float64(e*e) / total
 	explained := surprise <= f.limit*f.limit
 	if !explained {
@@ -74,15 +74,53 @@ func (f *filter) learn(x []float64, y float64) {
 	}
 	for i, row := range f.p[:len(x)] {
 		f.cost[i] += float64(px[i]*e) / total
+		least := row[i] * (noise + rounding) / total // without rounding errors, the interval leaves more
 		for j := range row[:len(x)] {
 			row[j] -= float64(px[i]*px[j]) / total
 		}
-		row[i] = max(row[i], 0)
+		row[i] = max(row[i], least)
 	}
+	f.bound(len(x))
 	f.noise += float64(float64(f.noiseRate*f.noise*noise/total) * (min(surprise, float64(f.limit*f.limit)) - 1))
 	f.noise = min(max(f.noise, f.leastNoise), f.mostNoise)
 	f.project(len(x))
 	f.disagree(x, y, explained, e > 0)
+}
+
+// predict returns the variance of what the costs say of an interval, its covariance with each
+// cost, and how far rounding errors can falsify it: counts of very different size lose all digits
+// of the difference of two covariances. That counts as noise. No covariance is greater than two
+// variances allow, as forgetOld would widen what is left of it with each interval.
+func (f *filter) predict(x []float64) (px []float64, variance, rounding float64) {
+	px = f.px[:len(x)]
+	for i, row := range f.p[:len(x)] {
+		px[i] = dot(row, x)
+		variance += float64(px[i] * x[i])
+		rounding += float64(row[i] * x[i] * x[i])
+	}
+	variance = max(variance, 0)
+	for i, v := range px {
+		px[i] = within(v, float64(f.p[i][i]*variance))
+	}
+	return px, variance, rounding * f.digits
+}
+
+// bound does the same for the covariances of the costs.
+func (f *filter) bound(n int) {
+	for i, row := range f.p[:n] {
+		for j, v := range row[:i] {
+			row[j] = within(v, float64(row[i]*f.p[j][j]))
+			f.p[j][i] = row[j]
+		}
+	}
+}
+
+// within returns v, or what is nearest to it and has at most a square.
+func within(v, square float64) float64 {
+	if v*v <= square {
+		return v
+	}
+	return math.Copysign(math.Sqrt(square), v)
 }
 
 // forgetOld widens the errors as time passes, up to the ones of new keys, and begins to learn
