@@ -259,8 +259,8 @@ func (t *Routes) Advise(now time.Time, c spillway.Criticality, ratio float64) {
 	}
 }
 
-// Stats returns what is known at the time now: the sums over all routes, and the worst state
-// and greatest probability of any of them.
+// Stats returns what is known at the time now: the sums over all routes, and the worst state,
+// greatest probability and lowest limit of the throttles that decide on their calls.
 func (t *Routes) Stats(now time.Time) Stats {
 	s := t.backend.Stats(now)
 	if t.known.Load() == 0 {
@@ -271,11 +271,14 @@ func (t *Routes) Stats(now time.Time) Stats {
 	total(&s, t.gone)
 	few := t.few.Stats(now)
 	total(&s, few)
-	worst(&s, few)
 	for _, x := range t.all {
 		of := x.throttle.Stats(now)
 		total(&s, of)
-		worst(&s, of)
+		if x.ended.Load() < fewCalls {
+			worst(&s, few)
+		} else {
+			worst(&s, of)
+		}
 		for i := range s {
 			s[i].Requests += of[i].Requests
 			s[i].Accepts += of[i].Accepts
@@ -284,11 +287,12 @@ func (t *Routes) Stats(now time.Time) Stats {
 	return s
 }
 
-// worst puts the state and the probability of a throttle into s where they are worse.
+// worst puts the state, the probability and the limit of a throttle into s where they are worse.
 func worst(s *Stats, of Stats) {
 	for i := range s {
 		s[i].State = max(s[i].State, of[i].State)
 		s[i].Probability = max(s[i].Probability, of[i].Probability)
+		s[i].Limit = min(s[i].Limit, of[i].Limit)
 	}
 }
 

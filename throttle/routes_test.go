@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -39,6 +40,29 @@ func (b *backend) call(route string, o spillway.Outcome) bool {
 	return true
 }
 
+// The throttle that routes of few calls share, which has seen the first failures of each route,
+// is not reported while it decides on no calls.
+func TestFewCallsAreNotReported(t *testing.T) {
+	b := newBackend(t)
+	for range 100 {
+		b.call("route", spillway.OutcomeOverloaded)
+	}
+	for range 10_000 {
+		b.call("route", spillway.OutcomeServed)
+	}
+	critical := spillway.Critical.Index()
+	if s := b.few.Stats(b.now)[critical]; s.State != StateProbing {
+		t.Errorf("the test shows nothing: %+v", s)
+	}
+	if s := b.Stats(b.now)[critical]; s.State != StateClosed || s.Probability != 0 || !math.IsInf(s.Limit, 1) {
+		t.Errorf("%+v", s)
+	}
+	b.call("other", spillway.OutcomeOverloaded)
+	if s := b.Stats(b.now)[critical]; s.State == StateClosed {
+		t.Errorf("it decides on another route: %+v", s)
+	}
+}
+
 // TestRoutesAreApart: a route that always fails is throttled, and no other one is.
 func TestRoutesAreApart(t *testing.T) {
 	b := newBackend(t)
@@ -56,7 +80,7 @@ func TestRoutesAreApart(t *testing.T) {
 		t.Errorf("of 1000 good calls %d were sent, of 9000 bad ones %d", good, bad)
 	}
 	s := b.Stats(b.now)[spillway.Critical.Index()]
-	if s.RejectedTotal != uint64(9000-bad) || s.Probability < 0.5 {
+	if s.RejectedTotal != uint64(9000-bad) || s.Probability < 0.5 || s.Limit > 500 {
 		t.Errorf("%+v, %d were rejected", s, 9000-bad)
 	}
 }
