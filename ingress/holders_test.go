@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,7 +230,9 @@ func TestHoldersAgainstAModel(t *testing.T) {
 // does not, and all are open, the address with most loses one.
 func TestNearDecidesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, _ := listen(t, ListenerConfig{MaxOpen: 8, Near: func(_ net.Conn, open, most int) bool { return open <= most-1 }})
+		var reset []string
+		note := func(client net.Addr, limit ConnectionLimit) { reset = append(reset, fmt.Sprint(client, " ", limit)) }
+		l, p, _ := listen(t, ListenerConfig{MaxOpen: 8, Rejected: note, Near: func(_ net.Conn, open, most int) bool { return open <= most-1 }})
 		defer l.Close()
 		var held []*peer
 		for range 7 {
@@ -238,7 +241,7 @@ func TestNearDecidesFirst(t *testing.T) {
 		if c := p.dial("192.0.2.2:1"); !c.closed.Load() {
 			t.Error("a connection that Near rejects is accepted below the limit")
 		}
-		if err := l.Update(ListenerConfig{MaxOpen: 7, Near: func(net.Conn, int, int) bool { return false }}); err != nil {
+		if err := l.Update(ListenerConfig{MaxOpen: 7, Rejected: note, Near: func(net.Conn, int, int) bool { return false }}); err != nil {
 			t.Fatal(err)
 		}
 		if c := p.dial("192.0.2.2:1"); c.closed.Load() {
@@ -252,6 +255,9 @@ func TestNearDecidesFirst(t *testing.T) {
 		}
 		if s := l.Stats(time.Now()); closed != 1 || s.Open != 7 || s.RejectedTotal != 2 {
 			t.Errorf("%d closed, %+v", closed, s)
+		}
+		if want := []string{"192.0.2.2:1 1", "192.0.2.1:1 1"}; !slices.Equal(reset, want) || LimitOpen != 1 {
+			t.Errorf("reported %v; want %v", reset, want)
 		}
 	})
 }

@@ -33,7 +33,22 @@ type ListenerConfig struct {
 	// be quick, because no connection is accepted meanwhile. If it returns false while open
 	// is more than most, the rule of MaxOpen applies.
 	Near func(c net.Conn, open, most int) bool
+	// Rejected, if not nil, is called with the address of each connection that is reset, and the
+	// limit that it is reset for. It may be called by several goroutines at once, and must be quick,
+	// because most of the time no connection is accepted meanwhile.
+	Rejected func(client net.Addr, limit ConnectionLimit)
 }
+
+// ConnectionLimit is a limit of a [Listener].
+type ConnectionLimit uint8
+
+// The limits of a Listener, by their fields in [ListenerConfig].
+const (
+	// LimitRate is Rate.
+	LimitRate ConnectionLimit = iota
+	// LimitOpen is MaxOpen, with Near.
+	LimitOpen
+)
 
 // A Listener accepts connections from another listener, within limits. A connection that
 // it rejects is reset: an answer would cost a handshake, and a client that gets no answer
@@ -43,6 +58,7 @@ type Listener struct {
 	limiter *ratelimit.Limiter
 	maxOpen atomic.Int64
 	near    atomic.Pointer[func(net.Conn, int, int) bool]
+	observe atomic.Pointer[func(net.Addr, ConnectionLimit)]
 	refused atomic.Uint64
 	ready   chan net.Conn
 	failed  chan error // the end of the other listener, at most once
@@ -88,6 +104,7 @@ func (l *Listener) Update(c ListenerConfig) error {
 
 func (l *Listener) bound(c ListenerConfig) {
 	l.near.Store(&c.Near)
+	l.observe.Store(&c.Rejected)
 	l.maxOpen.Store(int64(c.MaxOpen))
 }
 
@@ -167,7 +184,7 @@ func temporary(err error) bool {
 func (l *Listener) admit(c net.Conn) {
 	x := &conn{Conn: netconn.Conn{Conn: c}, listener: l}
 	if !l.enter(x) {
-		x.refuse()
+		x.refuse(LimitOpen)
 		return
 	}
 	if l.limiter.Exempt(ratelimit.Caller{Addr: address(c)}) {
@@ -178,7 +195,7 @@ func (l *Listener) admit(c net.Conn) {
 	switch {
 	case err != nil:
 		if !l.replaceWaiting(x) {
-			x.refuse()
+			x.refuse(LimitRate)
 		}
 	case r.Wait == 0:
 		l.deliver(x)
@@ -219,7 +236,7 @@ func (l *Listener) replaceOpen(c *conn) bool {
 	if p == nil {
 		return false
 	}
-	p.conn.refuse()
+	p.conn.refuse(LimitOpen)
 	return true
 }
 
@@ -247,7 +264,7 @@ func (l *Listener) replaceWaiting(c *conn) bool {
 	if old == nil {
 		return false
 	}
-	old.refuse()
+	old.refuse(LimitRate)
 	return true
 }
 
@@ -308,8 +325,11 @@ func (c *conn) Close() error {
 
 // refuse resets the connection: the client gets an error at once, and the kernel keeps no
 // state of it.
-func (c *conn) refuse() {
+func (c *conn) refuse(limit ConnectionLimit) {
 	c.listener.refused.Add(1)
+	if observe := *c.listener.observe.Load(); observe != nil {
+		observe(c.RemoteAddr(), limit)
+	}
 	for under := c.NetConn(); ; {
 		if t, ok := under.(*net.TCPConn); ok {
 			_ = t.SetLinger(0)

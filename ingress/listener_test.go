@@ -3,6 +3,7 @@ package ingress
 import (
 	"errors"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"strings"
@@ -89,7 +90,8 @@ const stranger = "192.0.2.1:1000"
 
 func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, in := listen(t, ListenerConfig{Rate: ratelimit.Config{
+		limits := make(map[string]ConnectionLimit)
+		l, p, in := listen(t, ListenerConfig{Rejected: func(client net.Addr, limit ConnectionLimit) { limits[client.String()] = limit }, Rate: ratelimit.Config{
 			Rate: 10, BurstSeconds: 0.1, QueueDepth: 2,
 			Exempt: ratelimit.Exempt{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 		}})
@@ -109,6 +111,9 @@ func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 		}
 		if !fourth.closed.Load() || second.closed.Load() {
 			t.Error("refused somebody else than the last in the queue")
+		}
+		if !maps.Equal(limits, map[string]ConnectionLimit{stranger: LimitRate}) {
+			t.Errorf("reported %v", limits)
 		}
 		if st := l.Stats(time.Now()); st.Open != 4 || st.RejectedTotal != 1 || st.Rate.ExemptedTotal != 1 {
 			t.Errorf("%+v", st)

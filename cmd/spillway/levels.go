@@ -19,6 +19,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/tune"
@@ -34,7 +35,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	o.logs(&l, s.AccessLog)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {
-			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, x.RejectedTotal)
+			level := listenerLevel(o.proxy, c.Listeners[i].Name, x.Open, s.Resets[c.Listeners[i].Name])
 			held := s.Clients[c.Listeners[i].Name]
 			level.Clients = &admin.Clients{Requests: held.Requests, Waiting: held.Waiting, Evicted: held.Evicted, Rejected: held.Rejected}
 			l.Listeners = append(l.Listeners, level)
@@ -85,7 +86,7 @@ func (o *operators) logs(l *admin.Levels, access lines.Stats) {
 func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.Stats) {
 	for i := range all {
 		x := &all[i]
-		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Connections.RejectedTotal))
+		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Resets))
 		for name, value := range x.Counts() {
 			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
 		}
@@ -182,8 +183,8 @@ func mongoCluster(x *mongoproxy.Stats, gate *admin.Gate) admin.Cluster {
 	return l
 }
 
-func listenerLevel(p *gateway.Proxy, name string, open int, rejected uint64) admin.Listener {
-	l := admin.Listener{Name: name, Open: open, Rejected: rejected}
+func listenerLevel(p *gateway.Proxy, name string, open int, reset resets.Counts) admin.Listener {
+	l := admin.Listener{Name: name, Open: open, Rejected: reset.Total(), RejectedBy: reset}
 	if a := p.Addr(name); a != nil {
 		l.Address = a.String()
 	}

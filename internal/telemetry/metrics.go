@@ -130,8 +130,8 @@ var (
 	}
 	Connections  = Metric{"spillway_connections", Gauge, "{connection}", []string{"listener"}, Proxy, "Open connections."}
 	ConnRejected = Metric{
-		"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener"}, Proxy,
-		"Connections that were reset because of their rate or number.",
+		"spillway_connections_rejected_total", Counter, "{connection}", []string{"listener", "reason"}, Proxy,
+		"Connections that were reset, by the setting of the listener: connection_rate, max_connections or peers.",
 	}
 	ClientRequests = Metric{
 		"spillway_client_requests", Gauge, "{request}", []string{"listener", "state"}, Proxy,

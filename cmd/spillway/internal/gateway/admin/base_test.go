@@ -16,6 +16,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
 // fake is a Proxy with the levels, settings and errors that a test sets.
@@ -82,7 +83,7 @@ type scene struct {
 func newScene(mode spillway.Mode) *scene {
 	f := &fake{levels: Levels{
 		Mode:      mode,
-		Listeners: []Listener{{Name: "main", Address: "127.0.0.1:8000", Open: 12}},
+		Listeners: []Listener{{Name: "main", Address: "127.0.0.1:8000", Open: 12, RejectedBy: resets.Counts{ConnectionRate: 5}}},
 		Gates:     []Gate{{Listener: "main", Cluster: "web", Limit: 24, Baseline: 5 * time.Millisecond}},
 		Clusters: []Cluster{{
 			Name: "web", MaxInFlight: 1024, Budget: &Budget{Left: 100, Capacity: 100},

@@ -6,6 +6,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
 // A Proxy is the proxy that the server shows and changes. Its methods are called by several
@@ -96,7 +97,9 @@ type Listener struct {
 	Name     string `json:"name"`
 	Address  string `json:"address"`
 	Open     int    `json:"open"`     // connections
-	Rejected uint64 `json:"rejected"` // connections, since the start
+	Rejected uint64 `json:"rejected"` // connections that were reset, since the start
+	// RejectedBy has the same connections by the setting that they were reset for.
+	RejectedBy resets.Counts `json:"rejected_by"`
 	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
 	Clients *Clients `json:"clients,omitempty"`

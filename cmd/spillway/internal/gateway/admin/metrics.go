@@ -145,11 +145,11 @@ func (m metrics) listeners(all []Listener) {
 			m.count(telemetry.ClientsRejected, c.Rejected, l.Name)
 		}
 		x := named[l.Name]
-		named[l.Name] = Listener{Open: x.Open + l.Open, Rejected: x.Rejected + l.Rejected}
+		named[l.Name] = Listener{Open: x.Open + l.Open, RejectedBy: x.RejectedBy.Plus(l.RejectedBy)}
 	}
 	for name, l := range named {
 		m.level(telemetry.Connections, float64(l.Open), name)
-		m.count(telemetry.ConnRejected, l.Rejected, name)
+		l.RejectedBy.Each(func(reason string, n uint64) { m.count(telemetry.ConnRejected, n, name, reason) })
 	}
 }
 

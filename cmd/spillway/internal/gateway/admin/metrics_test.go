@@ -17,6 +17,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -176,11 +177,18 @@ func TestUnlistedCustomers(t *testing.T) {
 // series.
 func TestListenersOfOneName(t *testing.T) {
 	s := newScene(spillway.ModeEnforce)
-	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, Rejected: 2})
+	s.proxy.levels.Listeners = append(s.proxy.levels.Listeners, Listener{Name: "main", Open: 3, RejectedBy: resets.Counts{MaxConnections: 2, Peers: 1}})
 	s.second()
 	open := scrape(t, s.Handler())["spillway_connections"].GetMetric()
 	if len(open) != 1 || open[0].GetGauge().GetValue() != 15 {
 		t.Errorf("got %v, want 15 of main", open)
+	}
+	got := make(map[string]float64)
+	for _, m := range scrape(t, s.Handler())["spillway_connections_rejected_total"].GetMetric() {
+		got[m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
+	}
+	if !maps.Equal(got, map[string]float64{"connection_rate": 5, "max_connections": 2, "peers": 1}) {
+		t.Errorf("reset connections: %v", got)
 	}
 }
 

@@ -198,6 +198,11 @@ func TestOnlyPeersConnect(t *testing.T) {
 		if (err == nil) != want {
 			t.Errorf("peers %s: %v", network, err)
 		}
+		for name, reset := range p.Stats(time.Now()).Resets {
+			if reset.Peers != map[bool]uint64{false: 1}[want] || reset.Total() != reset.Peers {
+				t.Errorf("peers %s: %s has reset %+v", network, name, reset)
+			}
+		}
 	}
 }
 

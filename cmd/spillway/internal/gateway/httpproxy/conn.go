@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
 // patient accepts connections with a timeout for each write. The timeouts of net/http cover
@@ -14,6 +16,7 @@ type patient struct {
 	net.Listener
 	timeout time.Duration         // negative: none
 	peers   func() []netip.Prefix // nobody else may connect; none: all may
+	resets  *resets.Log
 }
 
 // Accept implements [net.Listener].
@@ -24,7 +27,7 @@ func (p *patient) Accept() (net.Conn, error) {
 		case err != nil:
 			return nil, err
 		case !isPeer(p.peers(), c.RemoteAddr()):
-			reset(c)
+			p.resets.NoPeer(c)
 		case p.timeout <= 0:
 			return c, nil
 		default:
@@ -40,14 +43,6 @@ func isPeer(networks []netip.Prefix, a net.Addr) bool {
 	}
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(tcp.AddrPort().Addr().Unmap()) })
-}
-
-// reset closes a connection without leaving state in the kernel.
-func reset(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0)
-	}
-	_ = c.Close()
 }
 
 // conn is a connection with a timeout for each Write.

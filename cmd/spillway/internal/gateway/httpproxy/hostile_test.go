@@ -62,7 +62,7 @@ func TestHostileClients(t *testing.T) {
 		"a frames.Preface and nothing": {frames.Preface, ""},
 		"a frame that is too long":     {frames.Preface + frames.Of(0, 0, 1, strings.Repeat("y", 1<<15)), ""},
 		"a flood of pings":             {frames.Preface + frames.Of(4, 0, 0, "") + strings.Repeat(frames.Of(6, 0, 0, "12345678"), 2000), ""},
-		"a flood of resets":            {frames.Preface + frames.Of(4, 0, 0, "") + resets(500), ""},
+		"a flood of resets":            {frames.Preface + frames.Of(4, 0, 0, "") + resetStreams(500), ""},
 		"a flood of settings":          {frames.Preface + strings.Repeat(frames.Of(4, 0, 0, "\x00\x03\x00\x00\x00\x64"), 2000), ""},
 		"headers that do not end":      {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(1, 0, 1, "") + strings.Repeat(frames.Of(9, 0, 1, "\x00\x01a\x01b"), 5000), ""},
 		"data without a stream":        {frames.Preface + frames.Of(4, 0, 0, "") + frames.Of(0, 0, 9, "data"), ""},
@@ -102,8 +102,8 @@ func servesOthers(t *testing.T, p *Proxy) {
 	}
 }
 
-// resets opens many streams, and resets each at once.
-func resets(n int) string {
+// resetStreams opens many streams, and resets each at once.
+func resetStreams(n int) string {
 	var b strings.Builder
 	for i := range n {
 		id := uint32(2*i + 1)

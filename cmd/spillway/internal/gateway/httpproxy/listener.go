@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/headers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -83,6 +84,7 @@ type listener struct {
 	server   *http.Server
 	served   chan struct{} // closed when it accepts no more
 	cancel   context.CancelFunc
+	resets   *resets.Log
 	clients  *clients.Set
 	book     *accounts.Book
 	decided  *decisions.Log
@@ -126,6 +128,7 @@ func (p *Proxy) serve(l *listener) {
 	c := s.config
 	var ctx context.Context
 	ctx, l.cancel = context.WithCancel(p.base)
+	l.resets = resets.New(p.logger, c.Name)
 	l.clients, l.book, l.decided = clients.New(c.MaxRequests, c.IdleTimeout), p.book, p.decided
 	l.access, l.tracer = &p.access, p.tracer
 	l.clients.SetCosts(c.HandshakeCost, c.IdleCost)
@@ -152,7 +155,7 @@ func (p *Proxy) serve(l *listener) {
 	l.server.Protocols.SetHTTP2(true)
 	l.server.Protocols.SetUnencryptedHTTP2(true)
 	var err error
-	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }}, l.connections(c))
+	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }, l.resets}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
 	p.running.Go(func() { l.clients.Watch(ctx, l.watchEvery) })
@@ -167,7 +170,7 @@ func (p *Proxy) serve(l *listener) {
 // connections returns what of a listener concerns connections.
 func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
 	all := c.Connections()
-	all.Near = l.clients.Admit
+	all.Near, all.Rejected = l.clients.Admit, l.resets.Rejected
 	return all
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/cost"
@@ -219,6 +220,7 @@ func (p *Proxy) leaveFormer(ctx context.Context) error {
 type Stats struct {
 	Listeners map[string]ingress.ListenerStats
 	Clients   map[string]clients.Stats // of listeners
+	Resets    map[string]resets.Counts // of connections of listeners
 	Gates     []GateStats
 	Clusters  map[string]upstream.Stats
 	Costs     map[string]cost.Stats  // of clusters that learn them
@@ -242,12 +244,12 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats),
+		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats), Resets: make(map[string]resets.Counts),
 		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tuner.Stats),
 		AccessLog: p.access.Load().Stats(),
 	}
 	for name, l := range p.listeners {
-		s.Listeners[name], s.Clients[name] = l.accept.Stats(now), l.clients.Stats()
+		s.Listeners[name], s.Clients[name], s.Resets[name] = l.accept.Stats(now), l.clients.Stats(), l.resets.Counts()
 	}
 	for key, g := range p.gates {
 		s.Gates = append(s.Gates, GateStats{

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 )
 
 func noShed(c *config.Config) { c.Clusters[0].Shed.Mode = "off" }
@@ -264,6 +265,9 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 		all = append(all, conn)
 	}
 	until(t, "ten are refused", func() bool { return p.Stats(time.Now()).Listeners[c.Defaulted().Listeners[0].Name].RejectedTotal == 10 })
+	if n := p.Stats(time.Now()).Resets[c.Defaulted().Listeners[0].Name]; n != (resets.Counts{ConnectionRate: 10}) {
+		t.Errorf("reset: %+v", n)
+	}
 	ends := make(chan error, len(all))
 	for _, conn := range all { // no client has sent a byte
 		_ = conn.SetReadDeadline(time.Now().Add(20 * time.Second)) // without it the test only takes longer

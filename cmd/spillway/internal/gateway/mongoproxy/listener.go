@@ -20,6 +20,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -73,6 +74,7 @@ type listener struct {
 	settings  atomic.Pointer[settings]
 	socket    net.Listener
 	accept    *ingress.Listener
+	resets    *resets.Log
 	gate      *ingress.Server
 	endpoints *servers.Set
 	observer  spillway.Observer
@@ -102,7 +104,7 @@ const logRate = 10
 func (p *Proxy) newListener(s *settings) (*listener, error) {
 	l := &listener{
 		endpoints: servers.New(), observer: p.observer, quotas: p.quotas, book: p.book, decided: p.decided, logger: p.logger,
-		conns: make(map[*conn]struct{}),
+		conns: make(map[*conn]struct{}), resets: resets.NewMongo(p.logger, s.config.Name),
 	}
 	l.settings.Store(s)
 	l.endpoints.Update(s.config.Endpoints)
@@ -141,7 +143,7 @@ func (l *listener) discard() {
 // serve begins to serve.
 func (l *listener) serve() error {
 	var err error
-	l.accept, err = ingress.NewListener(l.socket, l.settings.Load().config.Connections())
+	l.accept, err = ingress.NewListener(l.socket, l.connections(l.settings.Load()))
 	if err != nil {
 		return err
 	}
@@ -151,6 +153,13 @@ func (l *listener) serve() error {
 	l.running.Go(l.loop)
 	l.running.Go(l.watch)
 	return nil
+}
+
+// connections returns what of a listener concerns connections.
+func (l *listener) connections(s *settings) ingress.ListenerConfig {
+	all := s.config.Connections()
+	all.Rejected = l.resets.Rejected
+	return all
 }
 
 func (l *listener) loop() {
@@ -254,7 +263,7 @@ func (l *listener) update(s *settings) error {
 			c.interrupt()
 		}
 	})
-	return errors.Join(l.updateGate(s), l.accept.Update(s.config.Connections()))
+	return errors.Join(l.updateGate(s), l.accept.Update(l.connections(s)))
 }
 
 func (l *listener) updateGate(s *settings) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
@@ -18,6 +19,7 @@ import (
 type Stats struct {
 	Listener    string
 	Connections ingress.ListenerStats
+	Resets      resets.Counts // of connections
 	Gate        ingress.Stats
 
 	Commands  uint64        // that came, whatever became of them
@@ -61,7 +63,7 @@ func (l *listener) stats(now time.Time) Stats {
 	c := &l.counts
 	st := l.settings.Load()
 	s := Stats{
-		Listener: st.config.Name, Connections: l.accept.Stats(now), Gate: l.gate.Stats(now),
+		Listener: st.config.Name, Connections: l.accept.Stats(now), Resets: l.resets.Counts(), Gate: l.gate.Stats(now),
 		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Admitted: c.admitted.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
 		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
 	}

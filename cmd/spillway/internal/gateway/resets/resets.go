@@ -1,0 +1,127 @@
+// Package resets counts the connections that a listener resets, by the setting that they are reset
+// for, and writes a line of the log for some of them: their clients get no answer that says why.
+package resets
+
+import (
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// A Reason is why a connection is reset, by the setting of an HTTP listener.
+type Reason uint8
+
+// The reasons. MongoDB listeners have no peers.
+const (
+	ConnectionRate Reason = iota
+	MaxConnections
+	Peers
+	Reasons = iota
+)
+
+var names = [Reasons]string{"connection_rate", "max_connections", "peers"}
+
+// String returns the name of the setting.
+func (r Reason) String() string { return names[r] }
+
+var advice = [Reasons]string{
+	"More connections arrive per second than connection_rate: have clients keep connections open, or raise it.",
+	"max_connections are open, or three quarters of them and this client has a quarter: have clients share connections, or raise it.",
+	"The client is not in the networks of peers: add its network, if it may connect.",
+}
+
+// Counts are connections that were reset, by Reason.
+type Counts struct {
+	ConnectionRate uint64 `json:"connection_rate"`
+	MaxConnections uint64 `json:"max_connections"`
+	Peers          uint64 `json:"peers"`
+}
+
+// Total returns the sum.
+func (c Counts) Total() uint64 { return c.ConnectionRate + c.MaxConnections + c.Peers }
+
+// Plus returns the sums of two Counts.
+func (c Counts) Plus(d Counts) Counts {
+	return Counts{c.ConnectionRate + d.ConnectionRate, c.MaxConnections + d.MaxConnections, c.Peers + d.Peers}
+}
+
+// Each calls f with each reason.
+func (c Counts) Each(f func(reason string, n uint64)) {
+	for r, n := range [Reasons]uint64{c.ConnectionRate, c.MaxConnections, c.Peers} {
+		f(names[r], n)
+	}
+}
+
+// A Log has the connections that one listener resets. It is safe for concurrent use; make one with
+// [New].
+type Log struct {
+	logger   *slog.Logger
+	listener string
+	settings [Reasons]string // the field of the configuration
+	counts   [Reasons]atomic.Uint64
+	lines    [Reasons]*loglimit.Rate // at most one per second of each reason, so that one does not hide another
+}
+
+// New returns the Log of an HTTP listener with this name.
+func New(logger *slog.Logger, listener string) *Log {
+	at := "listeners[" + listener + "]."
+	return newLog(logger, listener, [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers"})
+}
+
+// NewMongo returns the Log of a MongoDB listener with this name.
+func NewMongo(logger *slog.Logger, listener string) *Log {
+	at := "mongo[" + listener + "]."
+	return newLog(logger, listener, [Reasons]string{at + "parameters.ingressConnectionEstablishmentRatePerSec", at + "max_connections"})
+}
+
+func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log {
+	l := &Log{logger: logger, listener: listener, settings: settings}
+	for i := range l.lines {
+		l.lines[i], _ = loglimit.NewRate(1) // it is in range
+	}
+	return l
+}
+
+// Rejected counts a connection that [ingress.Listener] resets: it is for ListenerConfig.Rejected.
+func (l *Log) Rejected(client net.Addr, limit ingress.ConnectionLimit) {
+	if limit == ingress.LimitRate {
+		l.count(client, ConnectionRate)
+		return
+	}
+	l.count(client, MaxConnections)
+}
+
+// NoPeer resets a connection from an address that is not in the networks of peers. It leaves no state
+// in the kernel.
+func (l *Log) NoPeer(c net.Conn) {
+	l.count(c.RemoteAddr(), Peers)
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close()
+}
+
+// count counts a connection, and writes its line if one is due.
+func (l *Log) count(client net.Addr, why Reason) {
+	l.counts[why].Add(1)
+	if !l.lines[why].Admit(time.Now()) {
+		return
+	}
+	address := ""
+	if tcp, ok := client.(*net.TCPAddr); ok {
+		address = decisions.Network(tcp.AddrPort().Addr())
+	}
+	l.logger.Warn("connection reset", "listener", l.listener, "client", address, "reason", why.String(), "do", advice[why],
+		"settings", l.settings[why], "runbook", runbook.URL+"#connections-are-reset", "left_out", l.lines[why].Reset())
+}
+
+// Counts returns how many connections were reset so far.
+func (l *Log) Counts() Counts {
+	return Counts{l.counts[ConnectionRate].Load(), l.counts[MaxConnections].Load(), l.counts[Peers].Load()}
+}

@@ -1,0 +1,77 @@
+package resets
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed90641741/spillway/ingress"
+)
+
+// TestLog: each connection is counted by its reason. Of each reason a second has one line, which names
+// the client and the setting, and how many there were before: a flood of one reason hides no other.
+func TestLog(t *testing.T) {
+	for name, row := range map[string]struct {
+		of       func(*slog.Logger, string) *Log
+		settings map[string]string
+	}{
+		"http": {New, map[string]string{
+			"connection_rate": "listeners[main].connection_rate", "max_connections": "listeners[main].max_connections", "peers": "listeners[main].peers",
+		}},
+		"mongo": {NewMongo, map[string]string{
+			"connection_rate": "mongo[main].parameters.ingressConnectionEstablishmentRatePerSec", "max_connections": "mongo[main].max_connections",
+		}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			var text bytes.Buffer
+			l := row.of(slog.New(slog.NewJSONHandler(&text, nil)), "main")
+			client := &net.TCPAddr{IP: net.ParseIP("192.0.2.7"), Port: 40_000}
+			for range 30 { // 3 s
+				for range 100 {
+					l.Rejected(client, ingress.LimitRate)
+				}
+				l.Rejected(client, ingress.LimitOpen)
+				if row.settings["peers"] != "" {
+					l.count(&net.TCPAddr{IP: net.ParseIP("2001:db8::1:2")}, Peers)
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			want := Counts{3000, 30, 30}
+			if row.settings["peers"] == "" {
+				want.Peers = 0
+			}
+			if c := l.Counts(); c != want || c.Total() != want.ConnectionRate+want.MaxConnections+want.Peers || c.Plus(c).Total() != 2*c.Total() {
+				t.Errorf("%s: %+v; want %+v", name, c, want)
+			}
+			lines := make(map[string]int)
+			left := 0
+			for d := json.NewDecoder(&text); d.More(); {
+				var line struct {
+					Listener, Client, Reason, Settings, Do string
+					LeftOut                                int `json:"left_out"`
+				}
+				if err := d.Decode(&line); err != nil {
+					t.Fatal(err)
+				}
+				address := map[bool]string{false: "192.0.2.7", true: "2001:db8::/64"}[line.Reason == "peers"]
+				if line.Listener != "main" || line.Client != address || line.Settings != row.settings[line.Reason] || line.Do == "" {
+					t.Errorf("%s: %+v", name, line)
+				}
+				lines[line.Reason]++
+				left += line.LeftOut
+			}
+			for reason := range row.settings {
+				if n := lines[reason]; n < 3 || n > 4 {
+					t.Errorf("%s: %d lines of %s in 3 s", name, n, reason)
+				}
+			}
+			if left < 2000 {
+				t.Errorf("%s: the lines say that %d others are left out", name, left)
+			}
+		})
+	}
+}
