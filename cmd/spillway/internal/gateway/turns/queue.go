@@ -16,6 +16,8 @@ import (
 type queue struct {
 	mu      sync.Mutex
 	limits  Limits
+	full    *spillway.RejectedError // of these limits, as late
+	late    *spillway.RejectedError
 	busy    int
 	waiting int
 	classes [spillway.Criticalities]customers
@@ -50,10 +52,25 @@ type turn struct {
 	done  chan error    // receives one value when it is let go; nil: it may run
 }
 
-var (
-	errFull = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonQueueFull, Advice: "the queue is full"}
-	errLate = &spillway.RejectedError{Policy: "batch", Reason: spillway.ReasonMaxWait, Advice: "the turn did not come in time"}
-)
+// errFull returns the rejection by a full queue. The lock is held.
+func (q *queue) errFull() error {
+	if limit := float64(q.limits.Waiting); q.full == nil || q.full.Limit != limit {
+		q.full = &spillway.RejectedError{
+			Policy: "batch", Reason: spillway.ReasonQueueFull, Level: limit, Limit: limit, Unit: "requests in the queue", Advice: "the queue is full",
+		}
+	}
+	return q.full
+}
+
+// errLate returns the rejection of a request that has waited for MaxWait. The lock is held.
+func (q *queue) errLate() error {
+	if limit := q.limits.MaxWait.Seconds() * 1000; q.late == nil || q.late.Limit != limit {
+		q.late = &spillway.RejectedError{
+			Policy: "batch", Reason: spillway.ReasonMaxWait, Level: limit, Limit: limit, Unit: "ms waited", Advice: "the turn did not come in time",
+		}
+	}
+	return q.late
+}
 
 // enter waits for a slot for a request that has waited before. If it returns nil, leave must
 // be called.
@@ -75,7 +92,7 @@ func (q *queue) join(class int, customer string) (t *turn, most time.Duration, e
 	}
 	if !q.makePlace(class, customer) {
 		q.refused++
-		return nil, 0, errFull
+		return nil, 0, q.errFull()
 	}
 	return q.add(class, customer), q.limits.MaxWait, nil
 }
@@ -84,15 +101,12 @@ func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
 	began := time.Now()
 	timer := time.NewTimer(most)
 	defer timer.Stop()
-	var err error
 	select {
 	case err := <-t.done:
 		q.took(err, time.Since(began))
 		return err
 	case <-timer.C:
-		err = errLate
 	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	q.mu.Lock()
 	if t.line == nil { // let go in the meantime
@@ -104,14 +118,15 @@ func (q *queue) wait(ctx context.Context, t *turn, most time.Duration) error {
 			return nil
 		}
 		q.leave()
-		return err
+		return ctx.Err()
 	}
 	defer q.mu.Unlock()
 	q.remove(t)
-	if err == errLate { //nolint:errorlint // it is this very one
-		q.expired++
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	return err
+	q.expired++
+	return q.errLate()
 }
 
 // took counts a turn that was waited for.
@@ -176,7 +191,7 @@ func (q *queue) makePlace(class int, customer string) bool {
 			return false
 		}
 		q.refused++
-		q.release(greediest.waiters.Back().Value.(*turn), errFull)
+		q.release(greediest.waiters.Back().Value.(*turn), q.errFull())
 		return true
 	}
 	return false
