@@ -53,6 +53,7 @@ type clientConn struct {
 	address   *address
 	idle      int64     // since when it is idle, or sends the head of a request
 	announced int64     // since when its end is announced; 0: it is not
+	due       bool      // the last look found it idle for too long
 	exchanges *Exchange // the latest
 	requests  int
 	second    bool // its latest exchange was one of HTTP/2

@@ -35,13 +35,22 @@ func (s *Set) idle(all []ending) []ending {
 		return all
 	}
 	for _, c := range s.conns {
-		switch idle := time.Duration(now - c.idle); {
-		case c.requests > 0 || c.closing:
-		case c.announced > 0 && time.Duration(now-c.announced) > goAwayTime, c.announced == 0 && !c.second && idle > s.idleTimeout:
-			all = append(all, ending{c.conn, true})
-		case c.announced == 0 && idle > s.idleTimeout:
+		since, most := c.idle, s.idleTimeout
+		if c.announced > 0 {
+			since, most = c.announced, goAwayTime
+		}
+		switch {
+		case c.requests > 0 || c.closing || time.Duration(now-since) <= most:
+			c.due = false
+		case c.second && c.announced == 0:
 			c.announced = now
 			all = append(all, ending{c.conn, false})
+		case !c.due:
+			// If this process stood still, there can be a request that nobody has read yet. It
+			// is read before the next look.
+			c.due = true
+		default:
+			all = append(all, ending{c.conn, true})
 		}
 	}
 	return all

@@ -96,10 +96,40 @@ func TestIdleIsNotBusy(t *testing.T) {
 			t.Fatal("a connection at work is idle after its end was announced")
 		}
 		end()
+		if all := s.idle(nil); len(all) != 0 {
+			t.Fatalf("%+v, but the client may have sent another request", all)
+		}
 		if all := s.idle(nil); len(all) != 1 || !all[0].close {
 			t.Fatalf("%+v, want the end", all)
 		}
 	})
+}
+
+// TestIdleAfterAPause: a request that came while this process stood still is served, although
+// the first look at its connection finds it idle for too long.
+func TestIdleAfterAPause(t *testing.T) {
+	for _, major := range []int{1, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			s := New(0, 10*time.Second)
+			c, _ := served(t, s)
+			asks(t, s, c, major)()
+			time.Sleep(10*time.Second + 1)
+			if major == 2 {
+				s.idle(nil) // it is announced
+			}
+			for range 3 {
+				time.Sleep(time.Minute)
+				if all := s.idle(nil); len(all) != 0 {
+					t.Fatalf("HTTP/%d: %+v, before anybody can have read a request", major, all)
+				}
+				end := asks(t, s, c, major)
+				if all := s.idle(nil); len(all) != 0 {
+					t.Fatalf("HTTP/%d: %+v at work", major, all)
+				}
+				end()
+			}
+		})
+	}
 }
 
 // TestIdleDoesNotWait: a client that reads nothing does not keep others from being watched.
