@@ -8,24 +8,22 @@ import (
 // The constants of the rule. docs/concurrency.md says what happens at half and at
 // double of each.
 const (
-	round    = 32                   // completions that a measurement takes; evidence may take half
-	certain  = 5.0                  // standard errors: one false alarm in some million rounds
-	elastic  = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
-	sudden   = 2.0                  // elasticity from which latency jumps: no queue grows like that
-	turns    = 4.0                  // times what is in flight, after which evidence is collected afresh
-	doubled  = 2.0                  // times the base latency: less is not worth a limit
-	gain     = 1.5                  // BDPs that a limit allows
-	lean     = 0.75                 // BDPs that a probe of a limit allows
-	brief    = 5 * time.Millisecond // a wait that does not matter
-	memory   = 10 * time.Second     // how long a base latency and a verdict count
-	overdue  = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
-	half     = 0.5                  // of a limit, of a BDP or of a throughput: with less, things are not as they were
-	smooth   = 0.25                 // of the difference: weight of a round in the throughput
-	parkTime = 8.0                  // usual latencies, after which a request is parked
+	round   = 32                   // completions that a measurement takes; evidence may take half
+	certain = 5.0                  // standard errors: one false alarm in some million rounds
+	elastic = 0.4                  // least elasticity of latency: between no queue, which has 0, and only a queue, which has 1
+	turns   = 4.0                  // times what is in flight, after which evidence is collected afresh; and rounds in the mean throughput
+	doubled = 2.0                  // or half: a latency, a throughput or a BDP that differs by less is as it was
+	gain    = 1.5                  // BDPs that a limit allows
+	lean    = 0.75                 // BDPs that a probe of a limit allows
+	brief   = 5 * time.Millisecond // a wait that does not matter
+	memory  = 10 * time.Second     // how long a base latency and a verdict count
+	overdue = 2.0                  // times the time that a queue takes to drain, or a probe; then it ends anyway
 )
 
 // What follows from them.
 const (
+	sudden      = doubled     // elasticity from which latency jumps: a queue alone has 1
+	parkTime    = 2 * turns   // usual latencies, after which a request is parked
 	stride      = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
 	group       = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
 	parkAtLeast = memory / 10 // a request is not parked before
@@ -89,7 +87,6 @@ type limit struct {
 	abandoned float64       // share of those that ended
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
-	peak      minimum       // of the throughput of rounds, below zero: the greatest one
 
 	// The round.
 	begin      time.Duration
@@ -249,7 +246,7 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 			l.conclude()
 		}
 	case Limiting:
-		if quiet := working < half*l.window; quiet != l.quiet {
+		if quiet := working < l.window/doubled; quiet != l.quiet {
 			l.quiet = quiet
 			l.restart()
 		} else if quiet {

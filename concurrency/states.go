@@ -31,7 +31,6 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 		l.probe(working, rate, rate*base)
 	case l.ended >= max(2*round, int(turns*flight)):
 		l.rate = rate
-		l.peak.add(l.at, -rate)
 		l.latency.round(l.at)
 		l.restart()
 	}
@@ -93,7 +92,7 @@ func (l *limit) drain(window float64) {
 // takes as long as requests took before to see that.
 func (l *limit) throughputFell() bool {
 	took := inSeconds(l.at - l.begin)
-	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < half*l.before.done*took
+	return !l.before.limiting && took > max(l.before.flight, 2*round)/l.before.rate && float64(l.served) < l.before.done*took/doubled
 }
 
 // fellShort reports whether a turn of a first probe has ended, and so slowly that the rest of the
@@ -136,7 +135,7 @@ func (l *limit) conclude() {
 	l.probed = l.at - seconds(memory.Seconds()*missing) // fewer requests count for less time
 	l.latency.reset(l.at, l.base)
 	fell := done/l.before.done < math.Sqrt(flight/l.before.flight)
-	if fell && !l.before.limiting && gain*max(l.rate, -l.peak.value())*l.base > l.before.flight {
+	if fell && !l.before.limiting && gain*l.rate*l.base > l.before.flight {
 		l.clear()
 		return
 	}
@@ -175,7 +174,7 @@ func (l *limit) follow(alone bool) {
 	if held || rate > l.rate {
 		l.average(rate)
 	}
-	fell := l.rate*l.base < half*l.bdp
+	fell := l.rate*l.base < l.bdp/doubled
 	if held && fell && l.shared && !alone {
 		l.clear()
 		return
@@ -192,8 +191,8 @@ func (l *limit) follow(alone bool) {
 // counts twice at most, because the backend may have hung.
 func (l *limit) average(rate float64) {
 	took := inSeconds(l.at - l.begin)
-	l.span += float64(smooth * (took - l.span))
-	weight := smooth * min(2, took/l.span)
+	l.span += float64((took - l.span) / turns)
+	weight := min(2, took/l.span) / turns
 	l.rate += float64(weight * (rate - l.rate))
 }
 
