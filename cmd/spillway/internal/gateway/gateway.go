@@ -197,14 +197,13 @@ func (p *Proxy) Close() error {
 type Stats struct {
 	httpproxy.Stats
 
-	Memory memory.Stats       // bytes that are kept for clients
 	Mongo  []mongoproxy.Stats // of listeners for clients of MongoDB
 	Quotas []quotas.Stats     // that are shared with other proxies
 }
 
 // Stats returns the levels of all policies at the time now.
 func (p *Proxy) Stats(now time.Time) Stats {
-	return Stats{p.http.Stats(now), memory.Process.Stats(), p.mongo.Stats(now), p.quotas.Stats(now)}
+	return Stats{p.http.Stats(now), p.mongo.Stats(now), p.quotas.Stats(now)}
 }
 
 // wrap adds the part of the configuration that an error was found in.

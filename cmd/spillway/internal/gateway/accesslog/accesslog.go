@@ -47,6 +47,8 @@ type Record struct {
 	Level  float64 `json:"level,omitempty"`
 	Limit  float64 `json:"limit,omitempty"`
 	Unit   string  `json:"unit,omitempty"`
+	// Setting names the limit of several, such as unlisted_total of a quota.
+	Setting string `json:"setting,omitempty"`
 
 	AnsweredBy string `json:"answered_by,omitempty"` // proxy or upstream: whose the status is; empty without an answer
 	Error      string `json:"error,omitempty"`       // what failed, without anything that the upstream has sent
@@ -66,7 +68,7 @@ const (
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
-	r.Policy, r.Level, r.Limit, r.Unit = d.Policy, d.Level, d.Limit, d.Unit
+	r.Policy, r.Level, r.Limit, r.Unit, r.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
 }
 
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.

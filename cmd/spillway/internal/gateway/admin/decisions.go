@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -23,20 +23,27 @@ func (s *sampler) explain(st *State) {
 	settings, places := s.proxy.Settings(), placesOf(st)
 	for i := range st.Reasons {
 		r := &st.Reasons[i]
-		e := runbook.Of(r.Policy, r.Reason)
+		last, known := s.decided.Last(r.Policy, r.Reason, r.Mode)
+		if !known {
+			last = decisions.Decision{Policy: r.Policy, Reason: r.Reason, Customer: someCustomer}
+		}
+		e := last.Entry()
 		r.Do, r.Link = e.Do, e.Link()
 		r.Settings = fieldsOf(e.Settings, places[r.key()], settings)
-		r.Measured = s.measured(r, st)
+		r.Measured = measured(r, st, &last)
 	}
 }
 
-// measured returns what was measured for a reason, nil if nothing was.
-func (s *sampler) measured(r *Reason, st *State) *Measured {
+// someCustomer is the customer of a reason without a sample: there may be one.
+const someCustomer = "?"
+
+// measured returns what was measured for a reason, nil if nothing was. Last is its latest rejection.
+func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
 	f := &st.Mean
 	switch {
 	case r.Outcome == "rejected":
-		if d, ok := s.decided.Last(r.Policy, r.Reason, r.Mode); ok && d.Unit != "" {
-			return &Measured{d.Time, d.Level, d.Limit, d.Unit}
+		if last.Unit != "" {
+			return &Measured{last.Time, last.Level, last.Limit, last.Unit}
 		}
 	case r.Outcome == "late" && f.P99 != nil && f.Deadline != nil:
 		return &Measured{st.Time, *f.P99, *f.Deadline, "ms (p99 and deadline)"}

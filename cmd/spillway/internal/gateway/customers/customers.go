@@ -43,7 +43,8 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 		c := &customers[i]
 		use := Customer{
 			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Listed: c.Known, Unlisted: c.Unlisted,
-			Total: finite(c.Limit), Limit: finite(c.Rate), Setting: c.Setting, Wants: finite(c.Wants), Full: finite(c.Debt),
+			Total: decisions.Finite(c.Limit), Limit: decisions.Finite(c.Rate), Setting: c.Setting,
+			Wants: decisions.Finite(c.Wants), Full: decisions.Finite(c.Debt),
 			AdmittedRate: c.AdmittedRate, RejectedRate: c.RejectedRate,
 		}
 		for _, class := range c.Classes {
@@ -53,13 +54,6 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 		all = append(all, use)
 	}
 	return all
-}
-
-func finite(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
 }
 
 // Most is how many customers [Top] returns by use, and by rejections.
@@ -175,4 +169,4 @@ func WriteCosts(w io.Writer, heading bool, cluster string, all []Cost) {
 }
 
 // named returns the name of a customer; many share the empty one.
-func named(name string) string { return cmp.Or(name, "(all others)") }
+func named(name string) string { return decisions.NameOf(name, "(all others)") }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -36,8 +37,11 @@ type Decision struct {
 	Level       float64   `json:"level,omitempty"` // what the policy measured
 	Limit       float64   `json:"limit,omitempty"` // what it allows
 	Unit        string    `json:"unit,omitempty"`  // of both
-	Text        string    `json:"text,omitempty"`  // of the error
-	Mongo       bool      `json:"-"`               // the listener is one of MongoDB
+	// Setting names the limit where a policy has several: unlisted_total or capacity of a quota. It is
+	// empty for the own limit of the customer.
+	Setting string `json:"setting,omitempty"`
+	Text    string `json:"text,omitempty"` // of the error
+	Mongo   bool   `json:"-"`              // the listener is one of MongoDB
 }
 
 // MaxValue is the longest value of a field in bytes.
@@ -84,10 +88,11 @@ func of(e *spillway.Event) Decision {
 	return d
 }
 
-// Measure sets what the policy measured and what it allows; the error has the unit.
+// Measure sets what the policy measured and what it allows; the error has the unit, and the limit of several.
 func (d *Decision) Measure(level, limit float64, err error) {
-	d.Level, d.Limit = finite(level), finite(limit)
+	d.Level, d.Limit = Finite(level), Finite(limit)
 	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
+		d.Setting = r.Setting
 		if d.Unit = r.Unit; r.Reason == spillway.ReasonThrottle {
 			d.Limit = 0 // the level is a share
 		}
@@ -97,8 +102,8 @@ func (d *Decision) Measure(level, limit float64, err error) {
 // ByProxy is the policy of rejections that no policy made.
 const ByProxy = "proxy"
 
-// finite returns v, or 0 for values without a number in JSON.
-func finite(v float64) float64 {
+// Finite returns v, or 0 for values without a number in JSON.
+func Finite(v float64) float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0
 	}
@@ -117,6 +122,19 @@ func Split(limitKey string) (cluster, route string) {
 // Clean returns a copy of text that a client may have chosen: at most MaxValue bytes of valid
 // UTF-8, with each control character replaced.
 func Clean(text string) string { return clean(text, MaxValue) }
+
+// NameOf returns the name of a customer for people; none is for requests without one, such as
+// "(no customer)". A name that begins like none is in quotes, so a customer cannot pass for it.
+func NameOf(customer, none string) string {
+	switch name := Clean(customer); {
+	case name == "":
+		return none
+	case strings.ContainsAny(name[:1], `("`):
+		return strconv.Quote(name)
+	default:
+		return name
+	}
+}
 
 // maxText is the most bytes of an error: what the policy says, with its advice.
 const maxText = 4 * MaxValue

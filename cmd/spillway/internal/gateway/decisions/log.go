@@ -130,9 +130,7 @@ func (l *Log) count(now time.Time, reason accounts.Reason, call *spillway.Call, 
 	if call.Key != "" {
 		l.routes.add(now, call.Key, tag)
 	}
-	if call.Customer != "" {
-		l.customers.add(now, call.Customer, tag)
-	}
+	l.customers.add(now, call.Customer, tag) // without a customer, too: they may be most
 	if caller != "" {
 		l.callers.add(now, caller, tag)
 	}
@@ -184,7 +182,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	if d.Mode == spillway.ModeObserve.String() {
 		text = "request would be rejected"
 	}
-	what := runbook.Of(d.Policy, d.Reason)
+	what := d.Entry()
 	args := make([]any, 0, 40)
 	add := func(name, value string) {
 		if value != "" {
@@ -209,11 +207,23 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 		}
 		args = append(args, "unit", d.Unit)
 	}
+	add("setting", d.Setting)
 	add("error", d.Text)
 	add("do", what.Do)
 	add("settings", strings.Join(d.settings(what.Settings), ", "))
 	add("runbook", what.Link())
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
+}
+
+// Entry returns what to do about a decision.
+func (d *Decision) Entry() runbook.Entry { return runbook.Of(d.Policy, d.Reason, d.limitedBy()) }
+
+// limitedBy returns the setting of a decision, or that it concerns the requests without a customer.
+func (d *Decision) limitedBy() string {
+	if d.Reason == spillway.ReasonQuota.String() && d.Setting == "" && d.Customer == "" {
+		return runbook.NoCustomer
+	}
+	return d.Setting
 }
 
 // settings returns the fields of the configuration that patterns such as clusters[].quota match

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
@@ -31,7 +30,7 @@ type samplesPage struct {
 	// with and without a sample.
 	Seen      uint64             `json:"seen"`
 	Decisions []Decision         `json:"decisions"` // the latest first
-	Reasons   map[string]whatNow `json:"reasons"`   // of the decisions: what to do
+	Reasons   map[string]whatNow `json:"reasons"`   // of the decisions, by policy, reason and setting: what to do
 }
 
 type whatNow struct {
@@ -59,7 +58,8 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	}
 	page := samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: make(map[string]whatNow)}
 	for i := range all {
-		e, of := runbook.Of(all[i].Policy, all[i].Reason), all[i].Policy+" "+all[i].Reason
+		e := all[i].Entry()
+		of := strings.TrimSuffix(all[i].Policy+" "+all[i].Reason+" "+all[i].limitedBy(), " ")
 		named := page.Reasons[of].Settings
 		for _, field := range all[i].settings(e.Settings) {
 			if !slices.Contains(named, field) && len(named) < mostSettings {
@@ -153,7 +153,7 @@ func writeTop(w io.Writer, all *Tops) {
 		name string
 		Top
 		text func(key string) string
-	}{{"ROUTE (CLUSTER)", all.Routes, routeText}, {"CUSTOMER", all.Customers, orDash}, {"CALLER", all.Callers, orDash}} {
+	}{{"ROUTE (CLUSTER)", all.Routes, routeText}, {"CUSTOMER", all.Customers, customerText}, {"CALLER", all.Callers, orDash}} {
 		textpage.Row(w, list.name, "REASON", "CLASS", "MODE", "REJECTED")
 		for _, r := range list.Rows {
 			textpage.Row(w, list.text(r.Name), r.Reason, r.Criticality, r.Mode, r.Count)
@@ -162,6 +162,7 @@ func writeTop(w io.Writer, all *Tops) {
 		textpage.Row(w)
 	}
 	fmt.Fprintln(w, "ROUTE: the key of the route (routes[].key) if it has one, so routes that share a key have one row; otherwise its pattern.\n"+
+		"CUSTOMER: by routes[].customer. "+NoCustomer+" are the requests without one, or without a route.\n"+
 		"REJECTED: in the last 5 to 10 minutes. In the MODE observe the requests were let through.")
 }
 
@@ -178,5 +179,10 @@ func routeText(limitKey string) string {
 	cluster, route := Split(limitKey)
 	return fmt.Sprintf("%s (%s)", Clean(route), Clean(cluster))
 }
+
+// NoCustomer stands for requests without a customer on pages for people.
+const NoCustomer = "(no customer)"
+
+func customerText(name string) string { return NameOf(name, NoCustomer) }
 
 func orDash(text string) string { return cmp.Or(Clean(text), "–") }

@@ -2,6 +2,7 @@ package decisions
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -56,6 +57,66 @@ func TestPages(t *testing.T) {
 	for query, want := range map[string]string{"": "The counts are exact.", "n=5": "routes that share a key have one row", "n=101": "n must be 1 to 100"} {
 		if _, text := get(l.ServeTop, query); !strings.Contains(text, want) {
 			t.Errorf("%s: %s", query, text)
+		}
+	}
+}
+
+// TestWithoutCustomer: requests without a customer have one name in the top list, and a customer that
+// calls itself so is in quotes.
+func TestWithoutCustomer(t *testing.T) {
+	l := New(nil)
+	for customer, n := range map[string]int{"": 30, NoCustomer: 20, `"(no customer)"`: 10, "acme": 5} {
+		for range n {
+			e := rejection(0, spillway.ReasonQueueFull, customer)
+			e.Time = time.Now()
+			l.Observe(e)
+		}
+	}
+	w := httptest.NewRecorder()
+	l.ServeTop(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	var got []string
+	for line := range strings.Lines(w.Body.String()) {
+		if name, rest, ok := strings.Cut(line, "queue_full"); ok && !strings.HasPrefix(line, "/") {
+			fields := strings.Fields(rest)
+			got = append(got, strings.TrimSpace(name)+" "+fields[len(fields)-1])
+		}
+	}
+	want := []string{"(no customer) 30", `"(no customer)" 20`, `"\"(no customer)\"" 10`, "acme 5"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q in\n%s", got, want, w.Body)
+	}
+	if rows := l.Top(time.Now(), 10).Customers.Rows; rows[0].Name != "" || rows[0].Count != 30 {
+		t.Errorf("in JSON no customer is the empty name: %+v", rows)
+	}
+}
+
+// TestSharedLimit: what to do about a quota depends on the limit that rejects.
+func TestSharedLimit(t *testing.T) {
+	for _, row := range []struct{ customer, setting, reason, field string }{
+		{"acme", "", "shed quota", "clusters[web].quota"},
+		{"acme", "unlisted_total", "shed quota unlisted_total", "clusters[web].quota.unlisted_total"},
+		{"", "unlisted_total", "shed quota unlisted_total", "clusters[web].quota.unlisted_total"},
+		{"acme", "capacity", "shed quota capacity", "clusters[web].quota.capacity"},
+		{"", "", "shed quota no_customer", "routes[/api/].customer"},
+	} {
+		var lines strings.Builder
+		l := New(slog.New(slog.NewJSONHandler(&lines, nil)))
+		e := rejection(0, spillway.ReasonQuota, row.customer)
+		e.Time, e.Err = time.Now(), &spillway.RejectedError{Policy: "shed", Reason: spillway.ReasonQuota, Unit: "per second", Setting: row.setting}
+		l.Observe(e)
+		w := httptest.NewRecorder()
+		l.ServeSamples(w, httptest.NewRequest(http.MethodGet, "/?format=json", nil))
+		var page samplesPage
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil {
+			t.Fatal(err)
+		}
+		what, ok := page.Reasons[row.reason]
+		if !ok || what.Settings[0] != row.field || page.Decisions[0].Setting != row.setting {
+			t.Errorf("%+v: %s", row, w.Body)
+		}
+		var line struct{ Do, Settings, Setting string }
+		if err := json.Unmarshal([]byte(lines.String()), &line); err != nil || line.Do != what.Do || line.Setting != row.setting || !strings.HasPrefix(line.Settings, row.field) {
+			t.Errorf("%+v: %v in the log: %s", row, err, lines.String())
 		}
 	}
 }

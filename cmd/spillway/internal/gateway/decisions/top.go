@@ -67,7 +67,7 @@ type Top struct {
 
 // A Row counts the rejections of one key for one reason and class.
 type Row struct {
-	Name        string `json:"name"`
+	Name        string `json:"name"` // of customers empty: those without a customer
 	Reason      string `json:"reason"`
 	Criticality string `json:"class"`
 	Mode        string `json:"mode"`

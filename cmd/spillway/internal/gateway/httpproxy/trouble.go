@@ -58,7 +58,7 @@ func (n *accounting) tell(x *accesslog.Record, end accounts.End, h http.Header) 
 	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
 		d := decisions.Decision{Policy: e.policy}
 		d.Measure(e.level, e.limit, e.refusal)
-		x.Policy, x.Level, x.Limit, x.Unit = d.Policy, d.Level, d.Limit, d.Unit
+		x.Policy, x.Level, x.Limit, x.Unit, x.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
 	case end.Account == accounts.Rejected:
 		x.Policy, x.Error = decisions.ByProxy, n.answered.text
 		x.Level, x.Limit, x.Unit = n.listener.measured(end.Reason)

@@ -17,9 +17,15 @@ type Entry struct {
 // Link returns the address of the section.
 func (e Entry) Link() string { return URL + "#" + e.Section }
 
-// Of returns the entry of a reason. Some reasons mean something else for one policy. The entry
-// of an unknown reason says how to find the cause.
-func Of(policy, reason string) Entry {
+// NoCustomer is the setting of a rejection by the quota of the requests without a customer.
+const NoCustomer = "no_customer"
+
+// Of returns the entry of a reason. Some reasons mean something else for one policy, or for one of
+// its settings; empty is none. The entry of an unknown reason says how to find the cause.
+func Of(policy, reason, setting string) Entry {
+	if e, ok := bySetting[reason+" "+setting]; ok {
+		return e
+	}
 	if e, ok := entries[policy+" "+reason]; ok {
 		return e
 	}
@@ -27,6 +33,22 @@ func Of(policy, reason string) Entry {
 		return e
 	}
 	return entries["other"]
+}
+
+// bySetting has the entries of rejections for a limit that customers share.
+var bySetting = map[string]Entry{
+	"quota unlisted_total": {
+		"The customers that are not listed by name have used up unlisted_total together: list those that matter, or raise it.",
+		[]string{"clusters[].quota.unlisted_total", "clusters[].quota.customers", "mongo[].quota.unlisted_total", "mongo[].quota.customers"}, "quota",
+	},
+	"quota capacity": {
+		"All customers together have used up the capacity of the quota: raise it only if the service can do more.",
+		[]string{"clusters[].quota.capacity", "mongo[].quota.capacity"}, "quota",
+	},
+	"quota " + NoCustomer: {
+		"Requests without a customer share one default_limit: set routes[].customer, or have the clients send what it asks for.",
+		[]string{"routes[].customer", "clusters[].quota.default_limit", "mongo[].quota.default_limit"}, "quota",
+	},
 }
 
 // Reasons returns the reasons that have an entry of their own, with the policy in front where an

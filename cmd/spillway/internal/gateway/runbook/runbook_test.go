@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/telemetry"
+	"github.com/seed90641741/spillway/quota"
 )
 
 const root = "../../../../../"
@@ -91,7 +92,7 @@ func TestEachReasonHasAnEntry(t *testing.T) {
 		t.Fatalf("only %v", all)
 	}
 	for reason, policy := range all {
-		e := Of(policy, reason)
+		e := Of(policy, reason, "")
 		if reason != "other" && e.Section == "other" && reason != "other_policy" {
 			t.Errorf("%s of %s has no entry", reason, policy)
 		}
@@ -114,6 +115,27 @@ func TestEachReasonHasAnEntry(t *testing.T) {
 		if all[bare] == "" {
 			t.Errorf("%s is the reason of nothing", reason)
 		}
+	}
+}
+
+// TestSettings: a limit that customers share has an entry of its own, which names it and exists.
+func TestSettings(t *testing.T) {
+	sections := anchors(t)
+	for setting, field := range map[string]string{
+		quota.UnlistedTotal: "clusters[].quota.unlisted_total", quota.Capacity: "clusters[].quota.capacity", NoCustomer: "routes[].customer",
+	} {
+		e := Of("quota", "quota", setting)
+		if e.Settings[0] != field || !slices.Contains(sections, e.Section) || !strings.HasSuffix(e.Do, ".") {
+			t.Errorf("%s: %+v, and must name %s first", setting, e, field)
+		}
+		for _, field := range e.Settings {
+			if !exists(t, field) {
+				t.Errorf("%s: the configuration has no field %s", setting, field)
+			}
+		}
+	}
+	if e := Of("quota", "quota", ""); e.Settings[0] != "clusters[].quota" {
+		t.Errorf("the customer's own limit: %+v", e)
 	}
 }
 

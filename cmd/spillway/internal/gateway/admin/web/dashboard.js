@@ -383,12 +383,15 @@
     return reason === policy || reason.includes(policy) || r.policy === "proxy" ? reason : `${reason} (${policy})`;
   }
 
+  // customer is the name of a customer, in quotes if it could be mistaken for that of requests without one.
+  const customer = (name) => (!name ? "(no customer)" : /^[("]/.test(name) ? JSON.stringify(name) : name);
+
   function showTop() {
     const lists = ["customers", "routes", "callers"].map((kind) => ({ kind, top: state.top?.[kind] })).filter((l) => l.top?.rows?.length);
     $("#top").hidden = !lists.length;
     $("#top .tops").replaceChildren(...lists.map(({ kind, top }) => {
       const box = make("div"), scroll = make("div", null, { class: "scroll" });
-      const rows = top.rows.slice(0, 5).map((r) => [r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" ? " (observed only)" : ""), r.class, count(r.count)]);
+      const rows = top.rows.slice(0, 5).map((r) => [kind === "customers" ? customer(r.name) : r.name || "(none)", r.reason.replaceAll("_", " ") + (r.mode === "observe" ? " (observed only)" : ""), r.class, count(r.count)]);
       const rest = [top.others ? `${count(top.others)} more are in no row` : "", top.error ? `counts may be ${count(top.error)} too low` : ""].filter(Boolean).join("; ");
       scroll.append(grid([kind.slice(0, -1), "reason", "class", "rejected"], rows));
       box.append(scroll);
