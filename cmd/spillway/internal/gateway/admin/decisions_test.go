@@ -82,7 +82,7 @@ func TestEachReasonSaysWhatToDo(t *testing.T) {
 	}{
 		{"main", "web", map[string]string{
 			"ratelimit rate_limit": "clusters[web].rate_limit.rate: 30", "quota quota": "clusters[web].quota.default_limit.rate: 5",
-			"shed queue_full": "clusters[web].shed.max_wait: 50ms", "shed max_wait": "clusters[web].shed.max_wait: 50ms",
+			"shed queue_full": "clusters[web].shed.max_wait: 50ms", "shed max_wait": "routes[0].timeout: 2s",
 			"shed higher_class": "routes[0].criticality", "shed deadline": "routes[0].timeout: 2s", "shed utilization": "clusters[web].shed.load",
 			"shed fair_share": "clusters[web].quota.default_limit.rate: 5", "throttle throttle": "clusters[web].throttle.k: 3",
 			"inflight max_in_flight": "clusters[web].inflight.max_requests: 64", "retry deadline": "routes[0].timeout: 2s",

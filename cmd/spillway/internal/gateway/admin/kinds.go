@@ -11,7 +11,7 @@ var words = map[string]string{
 	"queue_full":          "the queue was full",
 	"shed queue_full":     "the waiting queue was full of requests no less critical",
 	"higher_class":        "more critical requests were rejected recently",
-	"max_wait":            "the request waited for the maximum time",
+	"max_wait":            "the request waited for as long as it may, by its deadline or by max_wait",
 	"deadline":            "no answer before the deadline",
 	"utilization":         "utilization was above the threshold of the class",
 	"fair_share":          "the caller asked for more than its fair share",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
+	"github.com/seed90641741/spillway/inflight"
 )
 
 func noShed(c *config.Config) { c.Clusters[0].Shed.Mode = "off" }
@@ -286,5 +287,23 @@ func TestConnectionRateIsAheadOfTLS(t *testing.T) {
 	case err := <-ends:
 		t.Errorf("one of the three connections within the rate ends with %v", err)
 	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// TestLimitBeforeTheFirstRequest: the limit on requests in flight is known from the start, and is the
+// same after a request.
+func TestLimitBeforeTheFirstRequest(t *testing.T) {
+	for configured, want := range map[int]int{0: inflight.DefaultMaxRequests, 2: 2} {
+		url, p := front(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), func(c *config.Config) { c.Clusters[0].Inflight.MaxRequests = configured })
+		for _, requests := range []int{0, 1} {
+			for range requests {
+				do(t, client(t, false), http.MethodGet, url, "")
+			}
+			for name, x := range p.Stats(time.Now()).Clusters {
+				if got := x.Egress.Inflight.MaxRequests; got != want {
+					t.Errorf("max_requests %d: the limit of %s is %d after %d requests", configured, name, got, requests)
+				}
+			}
+		}
 	}
 }

@@ -78,8 +78,8 @@ var entries = map[string]Entry{
 		[]string{"clusters[].batch.queue"}, "batch-queue_full",
 	},
 	"max_wait": {
-		"Requests waited longer than allowed: add capacity, or find out what made the service slow.",
-		[]string{"routes[].key", "clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
+		"Requests waited as long as they may, by their deadline or by max_wait: add capacity, or find out what made the service slow.",
+		[]string{"routes[].timeout", "clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
 	},
 	"batch max_wait": {
 		"Requests wait too long for a batch connection: add connections, or have clients send less.",
@@ -98,7 +98,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].shed.load", "mongo[].shed.load"}, "utilization",
 	},
 	"fair_share": {
-		"One caller sends more than its share: find it in the list of top callers, and give it a quota.",
+		"One client sends more than its share: find it in the top customers, or callers if it has none, and ask it to send less, or set its quota below its share.",
 		[]string{"clusters[].quota", "mongo[].quota"}, "fair_share",
 	},
 	"throttle": {

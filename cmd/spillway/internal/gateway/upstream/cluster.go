@@ -3,6 +3,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/turns"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/inflight"
 	"github.com/seed90641741/spillway/retry"
 )
 
@@ -79,10 +81,16 @@ type Stats struct {
 // Stats returns the levels at the time now.
 func (x *Cluster) Stats(now time.Time) Stats {
 	u := x.current.Load()
-	s := Stats{Egress: u.policies.Stats()[x.name], Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
+	policies, used := u.policies.Stats()[x.name]
+	s := Stats{Egress: policies, Endpoints: u.endpoints.stats(now), Panics: u.endpoints.set.Panics(now)}
 	s.Egress.Throttle = u.throttles.throttle.Stats(now)
-	if u.limits != nil {
-		s.Egress.Inflight = u.limits.Limiter().Stats(now) // which follows before the first request, too
+	switch { // the limits exist before the first request, too
+	case u.limits != nil:
+		s.Egress.Inflight = u.limits.Limiter().Stats(now)
+	case u.limiter != nil:
+		s.Egress.Inflight = u.limiter.Stats(now)
+	case !used && u.config.Inflight.MaxRequests >= 0:
+		s.Egress.Inflight.MaxRequests = cmp.Or(u.config.Inflight.MaxRequests, inflight.DefaultMaxRequests)
 	}
 	s.Retry = u.retries.Stats(now)
 	if b := u.retries.Budget; b != nil {
