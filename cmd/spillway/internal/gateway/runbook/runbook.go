@@ -2,6 +2,8 @@
 // or lost: one sentence, the setting to change, and the section of docs/runbook.md.
 package runbook
 
+import "github.com/seed90641741/spillway/shed"
+
 // URL is the address of the runbook.
 const URL = "https://github.com/seed90641741/spillway/blob/main/docs/runbook.md"
 
@@ -35,8 +37,26 @@ func Of(policy, reason, setting string) Entry {
 	return entries["other"]
 }
 
-// bySetting has the entries of rejections for a limit that customers share.
+// bySetting has the entries of rejections for a limit that customers share, and by what limits a wait.
 var bySetting = map[string]Entry{
+	"max_wait " + shed.ByDeadline: {
+		"Requests waited for as long as their deadline allows: add capacity, or allow more time by the timeout of the route or the client.",
+		[]string{"routes[].timeout"}, "max_wait",
+	},
+	"max_wait " + shed.ByMaxWait: {
+		"Requests waited for max_wait: add capacity, or find out what made the service slow; a deadline lets requests wait longer.",
+		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
+	},
+	"max_wait " + shed.ByBurst: {
+		"Requests waited 100 ms for a processor of this host: add capacity, or move other work away.",
+		[]string{"clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
+	},
+	"max_wait " + shed.ByLatency: {
+		"Requests waited for 8 usual latencies, or 1 s: add capacity, or have clients send less. No setting changes this wait.", nil, "max_wait",
+	},
+	"max_wait " + shed.ByQueue: {
+		"An overload lasts, so the queue is short: add capacity, or have clients send less. No setting changes this wait.", nil, "max_wait",
+	},
 	"quota unlisted_total": {
 		"The customers that are not listed by name have used up unlisted_total together: list those that matter, or raise it.",
 		[]string{"clusters[].quota.unlisted_total", "clusters[].quota.customers", "mongo[].quota.unlisted_total", "mongo[].quota.customers"}, "quota",

@@ -13,6 +13,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/shed"
 )
 
 const root = "../../../../../"
@@ -136,6 +137,29 @@ func TestSettings(t *testing.T) {
 	}
 	if e := Of("quota", "quota", ""); e.Settings[0] != "clusters[].quota" {
 		t.Errorf("the customer's own limit: %+v", e)
+	}
+}
+
+// TestWaits: what limits a wait names the settings that change it, and no other; two waits have none.
+func TestWaits(t *testing.T) {
+	for setting, want := range map[string]string{
+		shed.ByDeadline: "routes[].timeout", shed.ByMaxWait: "clusters[].shed.max_wait", shed.ByBurst: "clusters[].shed.max_wait", shed.ByLatency: "", shed.ByQueue: "",
+	} {
+		e := Of("shed", "max_wait", setting)
+		if got := strings.Join(e.Settings, " "); (got == "") != (want == "") || !strings.HasPrefix(got, want) || strings.Contains(got, "timeout") != (setting == shed.ByDeadline) {
+			t.Errorf("%s: %q, want %q", setting, got, want)
+		}
+		for _, field := range e.Settings {
+			if !exists(t, field) {
+				t.Errorf("%s: the configuration has no field %s", setting, field)
+			}
+		}
+		if e.Section != "max_wait" || !strings.HasSuffix(e.Do, ".") {
+			t.Errorf("%s: %+v", setting, e)
+		}
+	}
+	if e := Of("batch", "max_wait", ""); e.Section != "batch-max_wait" {
+		t.Errorf("a wait for a batch connection: %+v", e)
 	}
 }
 
