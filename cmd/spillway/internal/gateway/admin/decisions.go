@@ -42,7 +42,7 @@ func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
 	f := &st.Mean
 	switch {
 	case r.Outcome == "rejected":
-		if last.Unit != "" {
+		if last.Unit != "" && last.HasLevel() {
 			return &Measured{last.Time, last.Level, last.Limit, last.Unit}
 		}
 	case r.Outcome == "late" && f.P99 != nil && f.Deadline != nil:

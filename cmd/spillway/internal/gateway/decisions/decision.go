@@ -92,11 +92,18 @@ func of(e *spillway.Event) Decision {
 func (d *Decision) Measure(level, limit float64, err error) {
 	d.Level, d.Limit = Finite(level), Finite(limit)
 	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
-		d.Setting = r.Setting
+		if d.Setting = r.Setting; r.Reason == spillway.ReasonRateLimit {
+			d.Level = 0 // the rate of arrivals is not measured: the error repeats the limit
+		}
 		if d.Unit = r.Unit; r.Reason == spillway.ReasonThrottle {
 			d.Limit = 0 // the level is a share
 		}
 	}
+}
+
+// HasLevel reports whether the policy measured a level. A rate limit measures none.
+func (d *Decision) HasLevel() bool {
+	return d.Level != 0 || d.Reason != spillway.ReasonRateLimit.String()
 }
 
 // ByProxy is the policy of rejections that no policy made.

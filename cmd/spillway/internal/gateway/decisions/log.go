@@ -201,7 +201,9 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	add("request_id", d.RequestID)
 	add("trace_id", d.TraceID)
 	if d.Unit != "" {
-		args = append(args, "level", d.Level)
+		if d.HasLevel() {
+			args = append(args, "level", d.Level)
+		}
 		if d.Limit != 0 {
 			args = append(args, "limit", d.Limit)
 		}

@@ -120,6 +120,8 @@ func (d *Decision) measured() string {
 	switch {
 	case d.Unit == "":
 		return "–"
+	case !d.HasLevel():
+		return fmt.Sprintf("above the limit of %.4g %s", d.Limit, d.Unit)
 	case d.Limit == 0: // it has none
 		return fmt.Sprintf("%.4g %s", d.Level, d.Unit)
 	case d.Reason == spillway.ReasonMaxWait.String() && strings.HasPrefix(d.Unit, "ms"):

@@ -121,6 +121,23 @@ func TestSharedLimit(t *testing.T) {
 	}
 }
 
+// TestRateLimitMeasuresNothing: the limit is not shown as what was measured.
+func TestRateLimitMeasuresNothing(t *testing.T) {
+	var lines strings.Builder
+	l := New(slog.New(slog.NewJSONHandler(&lines, nil)))
+	e := rejection(0, spillway.ReasonRateLimit, "")
+	e.Time, e.Level, e.Limit = time.Now(), 10, 10
+	e.Err = &spillway.RejectedError{Policy: "ratelimit", Reason: spillway.ReasonRateLimit, Level: 10, Limit: 10, Unit: "per second"}
+	l.Observe(e)
+	d, ok := l.Last("shed", "rate_limit", "enforce")
+	if !ok || d.HasLevel() || d.Level != 0 || d.Limit != 10 || d.measured() != "above the limit of 10 per second" {
+		t.Errorf("%+v %q", d, d.measured())
+	}
+	if line := lines.String(); strings.Contains(line, `"level":10`) || strings.Contains(line, `"level":0`) || !strings.Contains(line, `"limit":10`) {
+		t.Error(line)
+	}
+}
+
 // A measure without a limit has no limit of 0.
 func TestMeasuredWithoutLimit(t *testing.T) {
 	for want, d := range map[string]Decision{
