@@ -2,7 +2,6 @@ package spillhttp
 
 import (
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"testing/synctest"
 )
@@ -48,18 +47,7 @@ func stream(program []byte) (pieces []string) {
 func compare(t *testing.T, program []byte, eager bool) (spared int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		h := half(t, echo)
-		answers := func(early bool) (string, int) {
-			s := newSender(stream(program)...)
-			s.eager = eager
-			got, seen := play(t, s, h, early)
-			// To less than four bytes at the end net/http says nothing, unless they
-			// are the first that it sees.
-			const garbage = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n400 Bad Request"
-			return unify(t, strings.TrimSuffix(got, garbage)), seen
-		}
-		got, seen := answers(true)
-		want, all := answers(false)
+		got, want, seen, all := both(t, half(t, echo), stream(program), eager)
 		if got != want {
 			t.Errorf("%q (eager %v): answered\n%swant\n%s", stream(program), eager, got, want)
 		}
