@@ -97,7 +97,7 @@ func TestControlPlaneComesAndGoes(t *testing.T) {
 		err           string
 		planes, limit int
 	}{
-		{"127.0.0.1:1", "bad", "", "cluster upstream: a bad name", 1, 0},
+		{"127.0.0.1:1", "bad", "", "cluster upstream: a bad name", 1, inflight.DefaultMaxRequests},
 		{"127.0.0.1:1", "four", "", "", 2, 4},
 		{"127.0.0.1:1", "", "enforce", "", 2, len("upstream")},
 		{"127.0.0.1:1", "bad", "", "a bad name", 2, len("upstream")},
