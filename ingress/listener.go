@@ -323,22 +323,11 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// refuse resets the connection: the client gets an error at once, and the kernel keeps no
-// state of it.
+// refuse resets the connection for a limit.
 func (c *conn) refuse(limit ConnectionLimit) {
 	c.listener.refused.Add(1)
 	if observe := *c.listener.observe.Load(); observe != nil {
 		observe(c.RemoteAddr(), limit)
 	}
-	for under := c.NetConn(); ; {
-		if t, ok := under.(*net.TCPConn); ok {
-			_ = t.SetLinger(0)
-		}
-		x, ok := under.(interface{ NetConn() net.Conn })
-		if !ok {
-			break
-		}
-		under = x.NetConn()
-	}
-	_ = c.Close()
+	netconn.Reset(c)
 }

@@ -88,12 +88,13 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	if s.runsAtOnce(&a) || w == nil {
 		return Decision{Verdict: Run, Behind: a.delayed(), Ticket: s.run(now, call, &start{a.queue, a.rank, flow, s.idle(&a), a.queue.delay})}
 	}
-	a.atMost(a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput), byQueue)
-	d := Decision{Verdict: Wait, MaxWait: a.patience}
-	if s.full(&a) {
+	d, turn := Decision{Verdict: Wait}, a.queue.turn(a.rank, s.capacity(&a), a.pace.Throughput)
+	if s.full(&a) { // by the patience of the request, whenever its turn comes
 		d.Evicted = a.queue.victim(a.rank, a.flow)
 		s.evict(d.Evicted)
 	}
+	a.atMost(turn, byQueue)
+	d.MaxWait = a.patience
 	s.arrived++
 	w.arrived, w.key, w.maxWait, w.by, w.bears = s.arrived, call.Key, d.MaxWait, a.by, a.bears
 	a.queue.add(w, a.rank)

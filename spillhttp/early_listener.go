@@ -18,8 +18,9 @@ import (
 // net/http never sees the request, if the bytes are, at the end of the request before, exactly
 // one complete HTTP/1.1 request without a body and no POST, on a connection that is kept, and
 // the [Handler] would reject it now. Everything else is passed through unchanged: requests with
-// bodies, in several pieces, pipelined, upgrades, HTTP/2. It cannot read TLS, and passes it
-// through.
+// bodies, in several pieces, pipelined, upgrades, HTTP/2; but an empty line after a request that
+// the connection answered becomes invalid, as it is for net/http after any request but a POST. It
+// cannot read TLS, and passes it through.
 //
 // It needs to know where requests end: use [ConnState], or let [Handler.Serve] do
 // all of this. The Handler must be what serves all requests of the connection.

@@ -216,8 +216,8 @@ func TestTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _ = resp.Body.Close(); resp.StatusCode != http.StatusNotFound {
-		t.Error(resp.Status)
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusNotFound {
+		t.Error(resp.Status, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -17,6 +17,22 @@ func (c Conn) NetConn() net.Conn { return c.Conn }
 // ReadFrom implements [io.ReaderFrom]: the kernel can send a file by itself.
 func (c Conn) ReadFrom(r io.Reader) (int64, error) { return io.Copy(c.Conn, r) }
 
+// Reset closes a connection so that its client gets an error at once, and the kernel keeps no
+// state of it.
+func Reset(c net.Conn) {
+	for under := c; ; {
+		if t, ok := under.(*net.TCPConn); ok {
+			_ = t.SetLinger(0) // without it the connection is closed all the same
+		}
+		x, ok := under.(interface{ NetConn() net.Conn })
+		if !ok {
+			break
+		}
+		under = x.NetConn()
+	}
+	_ = c.Close() // nothing is sent any more
+}
+
 // CloseWrite closes the sending side, if the connection can do that. The client then reads
 // all of the answer before it finds the connection closed.
 func (c Conn) CloseWrite() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/netconn"
 )
 
 // A Reason is why a connection is reset, by the setting of an HTTP listener.
@@ -97,14 +98,10 @@ func (l *Log) Rejected(client net.Addr, limit ingress.ConnectionLimit) {
 	l.count(client, MaxConnections)
 }
 
-// NoPeer resets a connection from an address that is not in the networks of peers. It leaves no state
-// in the kernel.
+// NoPeer resets a connection from an address that is not in the networks of peers.
 func (l *Log) NoPeer(c net.Conn) {
 	l.count(c.RemoteAddr(), Peers)
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0)
-	}
-	_ = c.Close()
+	netconn.Reset(c)
 }
 
 // count counts a connection, and writes its line if one is due.
