@@ -37,10 +37,10 @@ func Of(policy, reason, setting string) Entry {
 	return entries["other"]
 }
 
-// bySetting has the entries of rejections for a limit that customers share, and by what limits a wait.
+// bySetting has the entries of rejections for a limit that customers share, and of each limit of a wait.
 var bySetting = map[string]Entry{
 	"max_wait " + shed.ByDeadline: {
-		"Requests waited for as long as their deadline allows: add capacity, or allow more time by the timeout of the route or the client.",
+		"Requests waited until their deadline allowed no more: add capacity, or allow more time by the timeout of the route or the client.",
 		[]string{"routes[].timeout"}, "max_wait",
 	},
 	"max_wait " + shed.ByMaxWait: {
@@ -58,7 +58,7 @@ var bySetting = map[string]Entry{
 		"An overload lasts, so the queue is short: add capacity, or have clients send less. No setting changes this wait.", nil, "max_wait",
 	},
 	"quota unlisted_total": {
-		"The customers that are not listed by name have used up unlisted_total together: list those that matter, or raise it.",
+		"The customers that are not listed by name have used up unlisted_total together: list the important ones, or raise it.",
 		[]string{"clusters[].quota.unlisted_total", "clusters[].quota.customers", "mongo[].quota.unlisted_total", "mongo[].quota.customers"}, "quota",
 	},
 	"quota capacity": {
@@ -98,7 +98,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].batch.queue"}, "batch-queue_full",
 	},
 	"max_wait": {
-		"Requests waited as long as they may, by their deadline or by max_wait: add capacity, or find out what made the service slow.",
+		"Requests waited for the maximum time, by their deadline or by max_wait: add capacity, or find out what made the service slow.",
 		[]string{"routes[].timeout", "clusters[].shed.max_wait", "mongo[].shed.max_wait"}, "max_wait",
 	},
 	"batch max_wait": {
@@ -118,7 +118,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].shed.load", "mongo[].shed.load"}, "utilization",
 	},
 	"fair_share": {
-		"One client sends more than its share: find it in the top customers, or callers if it has none, and ask it to send less, or set its quota below its share.",
+		"One client sends more than its share: find it in the top customers, or in the top callers if it is no customer, and ask it to send less, or set its quota below its share.",
 		[]string{"clusters[].quota", "mongo[].quota"}, "fair_share",
 	},
 	"throttle": {
