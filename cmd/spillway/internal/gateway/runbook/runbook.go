@@ -118,7 +118,7 @@ var entries = map[string]Entry{
 		[]string{"clusters[].shed.load", "mongo[].shed.load"}, "utilization",
 	},
 	"fair_share": {
-		"One client sends more than its share: find it in the top customers, or in the top callers if it is no customer, and ask it to send less, or set its quota below its share.",
+		"One client sends more than its share: find it in the top customers or callers, and ask it to send less, or set its quota below its share.",
 		[]string{"clusters[].quota", "mongo[].quota"}, "fair_share",
 	},
 	"throttle": {
