@@ -13,7 +13,7 @@ MIX       ?= 10m
 ROWS      ?= .
 NAME      ?= new
 RECORD    ?= $(shell date -u +%Y-%m-%d)
-RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./shed ./concurrency ./ingress ./egress ./spillhttp ./spillgrpc ./spillprom ./spillotel/oteltest
+RECORDED  ?= ./benchmarks ./throttle ./inflight ./retry ./ratelimit ./budget ./shed ./concurrency ./connlimit ./ingress ./egress ./spillhttp ./spillgrpc ./spillprom ./spillotel/oteltest
 OLD       ?= old
 NEW       ?= new
 PKG       ?= work
@@ -28,7 +28,7 @@ VULN_VERSION := v1.9.0
 VULN         := dist/bin/govulncheck-$(VULN_VERSION)
 
 # For make mutants: each package by its own tests, which -short makes quick.
-MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota cost attempts tune egress ingress spillhttp
+MUTATED         ?= fault internal/tokens throttle inflight retry budget ratelimit concurrency load shed quota cost attempts tune egress ingress connlimit spillhttp
 
 # each runs a command in every module, without the workspace.
 each = bad=; for dir in $$(go list -m -f '{{.Dir}}'); do (cd "$$dir" && $(CURDIR)/tools/alone sh -c '$(1)') || bad=1; done; [ -z "$$bad" ]

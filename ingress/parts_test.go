@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"errors"
-	"net"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,26 +150,6 @@ func TestWantsCaller(t *testing.T) {
 		if must(t, c).WantsCaller() != wants {
 			t.Errorf("%+v: %v", c, !wants)
 		}
-	}
-}
-
-// Near is asked for the last quarter of the connections, if there is a limit.
-func TestNearIsAskedNearTheLimit(t *testing.T) {
-	for most, want := range map[int][]int{8: {7, 8}, 0: nil, -1: nil} {
-		synctest.Test(t, func(t *testing.T) {
-			var asked []int
-			l, p, _ := listen(t, ListenerConfig{MaxOpen: most, Near: func(_ net.Conn, open, _ int) bool {
-				asked = append(asked, open)
-				return true
-			}})
-			defer l.Close()
-			for range 8 {
-				p.dial("192.0.2.1:1")
-			}
-			if len(asked) != len(want) || len(want) > 0 && (asked[0] != want[0] || asked[1] != want[1]) {
-				t.Errorf("MaxOpen %d: asked at %v, want %v", most, asked, want)
-			}
-		})
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/quota"
 	"github.com/seed90641741/spillway/ratelimit"
@@ -78,7 +79,7 @@ func crowd(t *testing.T, n int) int {
 // crowded is a server on a real socket, with every gate.
 type crowded struct {
 	ingress  *ingress.Server
-	listener *ingress.Listener
+	listener *connlimit.Listener
 	server   *http.Server
 	served   sync.WaitGroup
 }
@@ -104,7 +105,7 @@ func newCrowded(t *testing.T, protocol string, early bool, mode spillway.Mode) *
 		ReadHeaderTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute,
 	}
 	l := must(net.Listen("tcp", "127.0.0.1:0"))
-	s.listener = must(ingress.NewListener(l, ingress.ListenerConfig{}))
+	s.listener = must(connlimit.NewListener(l, connlimit.Config{}))
 	s.served.Go(func() {
 		if early {
 			_ = h.Serve(s.server, s.listener)

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
@@ -18,12 +18,12 @@ const connectionRate = 800
 // limitConnections returns a listener that resets the connections above connectionRate, before
 // their TLS handshake. If reset is set, it resets all of them.
 func limitConnections(l net.Listener, reset bool) (net.Listener, error) {
-	c := ingress.ListenerConfig{Rate: ratelimit.Config{Rate: connectionRate, BurstSeconds: 0.1}}
+	c := connlimit.Config{Rate: ratelimit.Config{Rate: connectionRate, BurstSeconds: 0.1}}
 	if reset {
 		c.Rate = ratelimit.Config{Rate: 1. / 86400}
 		l = &preceded{Listener: l}
 	}
-	return ingress.NewListener(l, c)
+	return connlimit.NewListener(l, c)
 }
 
 // A preceded listener accepts a connection that nobody uses before all others.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/spillhttp"
@@ -25,7 +26,7 @@ func server(mux http.Handler, listener net.Listener) error {
 }
 
 func encrypted(server *http.Server, listener net.Listener) error {
-	limited, err := ingress.NewListener(listener, ingress.ListenerConfig{Rate: ratelimit.Config{
+	limited, err := connlimit.NewListener(listener, connlimit.Config{Rate: ratelimit.Config{
 		Rate:         800 * float64(runtime.GOMAXPROCS(0)), // handshakes take a quarter of the processors at most
 		BurstSeconds: 0.1,
 	}})

@@ -74,6 +74,7 @@ var table = map[string]row{
 
 	"internal/telemetry": {level: reports},
 
+	"connlimit":   {level: stacks}, // which wraps a listener, as a stack wraps a call
 	"egress":      {level: stacks},
 	"ingress":     {level: stacks},
 	"quota/fleet": {level: stacks}, // a rule on top of quota, and the loop that syncs

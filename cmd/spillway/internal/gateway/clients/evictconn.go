@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// Admit is an [ingress.ListenerConfig.Near]: it decides about a new connection near the
+// Admit is an [connlimit.Config.Near]: it decides about a new connection near the
 // maximum. The number of open connections includes the new one.
 func (s *Set) Admit(conn net.Conn, open, most int) bool {
 	for {

@@ -8,6 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/retry"
@@ -107,9 +108,9 @@ func (m *Mongo) AllowsRetries() bool {
 }
 
 // Connections returns what of the listener concerns connections.
-func (m *Mongo) Connections() ingress.ListenerConfig {
+func (m *Mongo) Connections() connlimit.Config {
 	p := &m.Parameters
-	all := ingress.ListenerConfig{MaxOpen: m.MaxConnections}
+	all := connlimit.Config{MaxOpen: m.MaxConnections}
 	if p.ConnectionEnabled {
 		all.Rate = mongoRate(p.ConnectionRate, p.ConnectionBurst, p.ConnectionDepth, p.ConnectionBypass)
 	}

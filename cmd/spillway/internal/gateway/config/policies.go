@@ -10,6 +10,7 @@ import (
 	"github.com/seed90641741/spillway/budget"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/concurrency"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/internal/tokens"
@@ -98,8 +99,8 @@ func (l *Listener) trust() ingress.Trust {
 func (l *Listener) TrustsRequestID() bool { return l.Boundary == "internal" || l.PreserveRequestID }
 
 // Connections returns what of a listener concerns connections.
-func (l *Listener) Connections() ingress.ListenerConfig {
-	all := ingress.ListenerConfig{MaxOpen: l.MaxConnections}
+func (l *Listener) Connections() connlimit.Config {
+	all := connlimit.Config{MaxOpen: l.MaxConnections}
 	if l.ConnectionRate.Mode != "off" {
 		all.Rate = policyconf.Fill[ratelimit.Config](l.ConnectionRate)
 	}

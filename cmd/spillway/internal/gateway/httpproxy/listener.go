@@ -23,6 +23,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/routes"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/spillhttp"
 )
@@ -80,7 +81,7 @@ func (s *settings) match(r *http.Request) *target {
 type listener struct {
 	socket   *net.TCPListener
 	settings atomic.Pointer[settings]
-	accept   *ingress.Listener // once it serves
+	accept   *connlimit.Listener // once it serves
 	server   *http.Server
 	served   chan struct{} // closed when it accepts no more
 	cancel   context.CancelFunc
@@ -155,7 +156,7 @@ func (p *Proxy) serve(l *listener) {
 	l.server.Protocols.SetHTTP2(true)
 	l.server.Protocols.SetUnencryptedHTTP2(true)
 	var err error
-	l.accept, err = ingress.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }, l.resets}, l.connections(c))
+	l.accept, err = connlimit.NewListener(&patient{l.socket, c.WriteTimeout, func() []netip.Prefix { return l.settings.Load().peers }, l.resets}, l.connections(c))
 	p.impossible(err) // it was checked
 	l.served = make(chan struct{})
 	p.running.Go(func() { l.clients.Watch(ctx, l.watchEvery) })
@@ -168,7 +169,7 @@ func (p *Proxy) serve(l *listener) {
 }
 
 // connections returns what of a listener concerns connections.
-func (l *listener) connections(c *config.Listener) ingress.ListenerConfig {
+func (l *listener) connections(c *config.Listener) connlimit.Config {
 	all := c.Connections()
 	all.Near, all.Rejected = l.clients.Admit, l.resets.Rejected
 	return all

@@ -23,6 +23,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/ingress"
 )
@@ -218,7 +219,7 @@ func (p *Proxy) leaveFormer(ctx context.Context) error {
 
 // Stats is a snapshot of a [Proxy].
 type Stats struct {
-	Listeners map[string]ingress.ListenerStats
+	Listeners map[string]connlimit.Stats
 	Clients   map[string]clients.Stats // of listeners
 	Resets    map[string]resets.Counts // of connections of listeners
 	Gates     []GateStats
@@ -244,7 +245,7 @@ func (p *Proxy) Stats(now time.Time) Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := Stats{
-		Listeners: make(map[string]ingress.ListenerStats), Clients: make(map[string]clients.Stats), Resets: make(map[string]resets.Counts),
+		Listeners: make(map[string]connlimit.Stats), Clients: make(map[string]clients.Stats), Resets: make(map[string]resets.Counts),
 		Clusters: make(map[string]upstream.Stats), Costs: make(map[string]cost.Stats), Tuners: make(map[string]tuner.Stats),
 		AccessLog: p.access.Load().Stats(),
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/servers"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/retry"
 )
@@ -73,7 +74,7 @@ type counts struct {
 type listener struct {
 	settings  atomic.Pointer[settings]
 	socket    net.Listener
-	accept    *ingress.Listener
+	accept    *connlimit.Listener
 	resets    *resets.Log
 	gate      *ingress.Server
 	endpoints *servers.Set
@@ -143,7 +144,7 @@ func (l *listener) discard() {
 // serve begins to serve.
 func (l *listener) serve() error {
 	var err error
-	l.accept, err = ingress.NewListener(l.socket, l.connections(l.settings.Load()))
+	l.accept, err = connlimit.NewListener(l.socket, l.connections(l.settings.Load()))
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func (l *listener) serve() error {
 }
 
 // connections returns what of a listener concerns connections.
-func (l *listener) connections(s *settings) ingress.ListenerConfig {
+func (l *listener) connections(s *settings) connlimit.Config {
 	all := s.config.Connections()
 	all.Rejected = l.resets.Rejected
 	return all

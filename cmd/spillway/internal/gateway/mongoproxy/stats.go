@@ -11,6 +11,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/tuner"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/ingress"
 	"github.com/seed90641741/spillway/ratelimit"
 )
@@ -18,7 +19,7 @@ import (
 // Stats is a snapshot of a listener.
 type Stats struct {
 	Listener    string
-	Connections ingress.ListenerStats
+	Connections connlimit.Stats
 	Resets      resets.Counts // of connections
 	Gate        ingress.Stats
 

@@ -11,7 +11,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/runbook"
-	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/connlimit"
 	"github.com/seed90641741/spillway/internal/netconn"
 )
 
@@ -89,9 +89,9 @@ func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log
 	return l
 }
 
-// Rejected counts a connection that [ingress.Listener] resets: it is for ListenerConfig.Rejected.
-func (l *Log) Rejected(client net.Addr, limit ingress.ConnectionLimit) {
-	if limit == ingress.LimitRate {
+// Rejected counts a connection that [connlimit.Listener] resets: it is for ListenerConfig.Rejected.
+func (l *Log) Rejected(client net.Addr, limit connlimit.Limit) {
+	if limit == connlimit.LimitRate {
 		l.count(client, ConnectionRate)
 		return
 	}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/connlimit"
 )
 
 // TestLog: each connection is counted by its reason. Of each reason a second has one line, which names
@@ -32,9 +32,9 @@ func TestLog(t *testing.T) {
 			client := &net.TCPAddr{IP: net.ParseIP("192.0.2.7"), Port: 40_000}
 			for range 30 { // 3 s
 				for range 100 {
-					l.Rejected(client, ingress.LimitRate)
+					l.Rejected(client, connlimit.LimitRate)
 				}
-				l.Rejected(client, ingress.LimitOpen)
+				l.Rejected(client, connlimit.LimitOpen)
 				if row.settings["peers"] != "" {
 					l.count(&net.TCPAddr{IP: net.ParseIP("2001:db8::1:2")}, Peers)
 				}

@@ -1,4 +1,4 @@
-package ingress
+package connlimit
 
 import (
 	"fmt"
@@ -39,7 +39,7 @@ func TestOneAddressCannotHoldAllConnections(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const most = 100
-				l, p, _ := listen(t, ListenerConfig{MaxOpen: most})
+				l, p, _ := listen(t, Config{MaxOpen: most})
 				defer l.Close()
 				dialled := 0
 				attack := func(n int) {
@@ -72,7 +72,7 @@ func TestOneAddressCannotHoldAllConnections(t *testing.T) {
 func TestOneAddressCannotHoldAllOfTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const rate, depth = 20, 40
-		l, p, in := listen(t, ListenerConfig{Rate: ratelimit.Config{Rate: rate, BurstSeconds: .1, QueueDepth: depth}})
+		l, p, in := listen(t, Config{Rate: ratelimit.Config{Rate: rate, BurstSeconds: .1, QueueDepth: depth}})
 		defer l.Close()
 		accepted := make(map[string]time.Duration)
 		dialled := make(map[string]time.Duration)
@@ -112,7 +112,7 @@ func TestOneAddressCannotHoldAllOfTheQueue(t *testing.T) {
 // the same number of them, are never closed for one another.
 func TestAlikeAddressesLeaveEachOtherAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, _ := listen(t, ListenerConfig{MaxOpen: 60})
+		l, p, _ := listen(t, Config{MaxOpen: 60})
 		defer l.Close()
 		var open []*peer
 		for i := range 60 {
@@ -138,7 +138,7 @@ func TestReplacingEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			const most = 64
 			random := rand.New(rand.NewPCG(seed, 1))
-			l, p, _ := listen(t, ListenerConfig{MaxOpen: most})
+			l, p, _ := listen(t, Config{MaxOpen: most})
 			defer l.Close()
 			want := make([]int, 2+random.IntN(40))
 			for i := range want {
@@ -231,8 +231,8 @@ func TestHoldersAgainstAModel(t *testing.T) {
 func TestNearDecidesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var reset []string
-		note := func(client net.Addr, limit ConnectionLimit) { reset = append(reset, fmt.Sprint(client, " ", limit)) }
-		l, p, _ := listen(t, ListenerConfig{MaxOpen: 8, Rejected: note, Near: func(_ net.Conn, open, most int) bool { return open <= most-1 }})
+		note := func(client net.Addr, limit Limit) { reset = append(reset, fmt.Sprint(client, " ", limit)) }
+		l, p, _ := listen(t, Config{MaxOpen: 8, Rejected: note, Near: func(_ net.Conn, open, most int) bool { return open <= most-1 }})
 		defer l.Close()
 		var held []*peer
 		for range 7 {
@@ -241,7 +241,7 @@ func TestNearDecidesFirst(t *testing.T) {
 		if c := p.dial("192.0.2.2:1"); !c.closed.Load() {
 			t.Error("a connection that Near rejects is accepted below the limit")
 		}
-		if err := l.Update(ListenerConfig{MaxOpen: 7, Rejected: note, Near: func(net.Conn, int, int) bool { return false }}); err != nil {
+		if err := l.Update(Config{MaxOpen: 7, Rejected: note, Near: func(net.Conn, int, int) bool { return false }}); err != nil {
 			t.Fatal(err)
 		}
 		if c := p.dial("192.0.2.2:1"); c.closed.Load() {

@@ -1,4 +1,4 @@
-package ingress
+package connlimit
 
 import (
 	"errors"
@@ -13,8 +13,8 @@ import (
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// ListenerConfig configures a [Listener]. The zero ListenerConfig accepts all connections.
-type ListenerConfig struct {
+// Config configures a [Listener]. The zero Config accepts all connections.
+type Config struct {
 	// Rate limits the connections per second. With a QueueDepth, connections that find no
 	// token wait, so that handshakes come no faster than the server can make them. When the
 	// queue is full, a new connection replaces one of the address that has most in the
@@ -36,16 +36,16 @@ type ListenerConfig struct {
 	// Rejected, if not nil, is called with the address of each connection that is reset, and the
 	// limit that it is reset for. It may be called by several goroutines at once, and must be quick,
 	// because most of the time no connection is accepted meanwhile.
-	Rejected func(client net.Addr, limit ConnectionLimit)
+	Rejected func(client net.Addr, limit Limit)
 }
 
-// ConnectionLimit is a limit of a [Listener].
-type ConnectionLimit uint8
+// Limit is a limit of a [Listener].
+type Limit uint8
 
-// The limits of a Listener, by their fields in [ListenerConfig].
+// The limits of a Listener, by their fields in [Config].
 const (
 	// LimitRate is Rate.
-	LimitRate ConnectionLimit = iota
+	LimitRate Limit = iota
 	// LimitOpen is MaxOpen, with Near.
 	LimitOpen
 )
@@ -58,7 +58,7 @@ type Listener struct {
 	limiter *ratelimit.Limiter
 	maxOpen atomic.Int64
 	near    atomic.Pointer[func(net.Conn, int, int) bool]
-	observe atomic.Pointer[func(net.Addr, ConnectionLimit)]
+	observe atomic.Pointer[func(net.Addr, Limit)]
 	refused atomic.Uint64
 	ready   chan net.Conn
 	failed  chan error // the end of the other listener, at most once
@@ -74,10 +74,10 @@ type Listener struct {
 
 // NewListener returns a Listener on l, or an error that names the field that is
 // wrong. It starts a goroutine that accepts, which [Listener.Close] ends.
-func NewListener(l net.Listener, c ListenerConfig) (*Listener, error) {
+func NewListener(l net.Listener, c Config) (*Listener, error) {
 	limiter, err := ratelimit.New(c.Rate)
 	if err != nil {
-		return nil, invalid.In("ingress", "Rate", err)
+		return nil, invalid.In("connlimit", "Rate", err)
 	}
 	x := &Listener{
 		from: l, limiter: limiter,
@@ -94,15 +94,15 @@ func NewListener(l net.Listener, c ListenerConfig) (*Listener, error) {
 
 // Update changes the configuration, or returns an error that names the field
 // that is wrong and changes nothing. Connections that are open stay so.
-func (l *Listener) Update(c ListenerConfig) error {
+func (l *Listener) Update(c Config) error {
 	if err := l.limiter.Update(c.Rate); err != nil {
-		return invalid.In("ingress", "Rate", err)
+		return invalid.In("connlimit", "Rate", err)
 	}
 	l.bound(c)
 	return nil
 }
 
-func (l *Listener) bound(c ListenerConfig) {
+func (l *Listener) bound(c Config) {
 	l.near.Store(&c.Near)
 	l.observe.Store(&c.Rejected)
 	l.maxOpen.Store(int64(c.MaxOpen))
@@ -132,8 +132,8 @@ func (l *Listener) Close() error {
 	return err
 }
 
-// ListenerStats says how a [Listener] stands.
-type ListenerStats struct {
+// Stats says how a [Listener] stands.
+type Stats struct {
 	Rate ratelimit.Stats
 	Open int
 	// RejectedTotal is how many connections were reset, for their rate or because
@@ -142,11 +142,11 @@ type ListenerStats struct {
 }
 
 // Stats returns how l stands at the time now.
-func (l *Listener) Stats(now time.Time) ListenerStats {
+func (l *Listener) Stats(now time.Time) Stats {
 	l.mu.Lock()
 	n := l.n
 	l.mu.Unlock()
-	return ListenerStats{l.limiter.Stats(now), n, l.refused.Load()}
+	return Stats{l.limiter.Stats(now), n, l.refused.Load()}
 }
 
 func (l *Listener) accept() {
@@ -324,7 +324,7 @@ func (c *conn) Close() error {
 }
 
 // refuse resets the connection for a limit.
-func (c *conn) refuse(limit ConnectionLimit) {
+func (c *conn) refuse(limit Limit) {
 	c.listener.refused.Add(1)
 	if observe := *c.listener.observe.Load(); observe != nil {
 		observe(c.RemoteAddr(), limit)

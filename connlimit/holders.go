@@ -1,4 +1,4 @@
-package ingress
+package connlimit
 
 import (
 	"container/heap"
@@ -8,9 +8,8 @@ import (
 )
 
 // holders counts the connections that each address has of a limited number. When no more
-// are possible, a new connection replaces one of the address that has most. Packet queues
-// call this rule longest queue drop (Suter and others, 1998). The zero value is ready.
-// It is not safe for concurrent use.
+// are possible, a new connection replaces one of the address that has most. The zero value
+// is ready. It is not safe for concurrent use.
 type holders struct {
 	all  map[netip.Prefix]*holder
 	most mostFirst

@@ -1,4 +1,4 @@
-package ingress
+package connlimit
 
 import (
 	"errors"
@@ -65,7 +65,7 @@ func (p *pipes) dial(from string) *peer {
 
 // listen returns a Listener whose connections arrive in a channel with the time
 // at which they were let in.
-func listen(t *testing.T, c ListenerConfig) (*Listener, *pipes, chan net.Conn) {
+func listen(t *testing.T, c Config) (*Listener, *pipes, chan net.Conn) {
 	t.Helper()
 	p := newPipes()
 	l, err := NewListener(p, c)
@@ -90,8 +90,8 @@ const stranger = "192.0.2.1:1000"
 
 func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limits := make(map[string]ConnectionLimit)
-		l, p, in := listen(t, ListenerConfig{Rejected: func(client net.Addr, limit ConnectionLimit) { limits[client.String()] = limit }, Rate: ratelimit.Config{
+		limits := make(map[string]Limit)
+		l, p, in := listen(t, Config{Rejected: func(client net.Addr, limit Limit) { limits[client.String()] = limit }, Rate: ratelimit.Config{
 			Rate: 10, BurstSeconds: 0.1, QueueDepth: 2,
 			Exempt: ratelimit.Exempt{CIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 		}})
@@ -112,7 +112,7 @@ func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 		if !fourth.closed.Load() || second.closed.Load() {
 			t.Error("refused somebody else than the last in the queue")
 		}
-		if !maps.Equal(limits, map[string]ConnectionLimit{stranger: LimitRate}) {
+		if !maps.Equal(limits, map[string]Limit{stranger: LimitRate}) {
 			t.Errorf("reported %v", limits)
 		}
 		if st := l.Stats(time.Now()); st.Open != 4 || st.RejectedTotal != 1 || st.Rate.ExemptedTotal != 1 {
@@ -124,7 +124,7 @@ func TestListenerAdmitsQueuesAndRefuses(t *testing.T) {
 
 func TestListenerBoundsOpenConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, in := listen(t, ListenerConfig{MaxOpen: 2})
+		l, p, in := listen(t, Config{MaxOpen: 2})
 		p.dial(stranger)
 		p.dial(stranger)
 		if c := p.dial(stranger); !c.closed.Load() {
@@ -140,10 +140,10 @@ func TestListenerBoundsOpenConnections(t *testing.T) {
 		if c := p.dial(stranger); !c.closed.Load() {
 			t.Error("the third is let in after one was closed twice")
 		}
-		if err := l.Update(ListenerConfig{Rate: ratelimit.Config{Rate: 1, QueueDepth: -1}}); err == nil {
+		if err := l.Update(Config{Rate: ratelimit.Config{Rate: 1, QueueDepth: -1}}); err == nil {
 			t.Error("a bad Update is taken")
 		}
-		if err := l.Update(ListenerConfig{}); err != nil {
+		if err := l.Update(Config{}); err != nil {
 			t.Error(err)
 		}
 		if c := p.dial(stranger); c.closed.Load() {
@@ -155,7 +155,7 @@ func TestListenerBoundsOpenConnections(t *testing.T) {
 
 func TestListenerClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, in := listen(t, ListenerConfig{Rate: ratelimit.Config{Rate: 1, QueueDepth: 10}})
+		l, p, in := listen(t, Config{Rate: ratelimit.Config{Rate: 1, QueueDepth: 10}})
 		p.dial(stranger)
 		waits := p.dial(stranger)
 		if err := l.Close(); err != nil {
@@ -180,7 +180,7 @@ func TestListenerClose(t *testing.T) {
 // Running out of files passes; anything else is the end.
 func TestListenerErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, p, in := listen(t, ListenerConfig{})
+		l, p, in := listen(t, Config{})
 		p.fails <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
 		p.dial(stranger)
 		<-in
@@ -200,7 +200,7 @@ func TestListenerOverTCP(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	l, err := NewListener(from, ListenerConfig{MaxOpen: 1})
+	l, err := NewListener(from, Config{MaxOpen: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestConnKeepsItsAbilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := NewListener(inner, ListenerConfig{})
+	l, err := NewListener(inner, Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,5 +259,25 @@ func TestConnKeepsItsAbilities(t *testing.T) {
 	piped, _ := net.Pipe()
 	if err := (&conn{Conn: netconn.Conn{Conn: piped}}).CloseWrite(); !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("half of a pipe is closed: %v", err)
+	}
+}
+
+// Near is asked for the last quarter of the connections, if there is a limit.
+func TestNearIsAskedNearTheLimit(t *testing.T) {
+	for most, want := range map[int][]int{8: {7, 8}, 0: nil, -1: nil} {
+		synctest.Test(t, func(t *testing.T) {
+			var asked []int
+			l, p, _ := listen(t, Config{MaxOpen: most, Near: func(_ net.Conn, open, _ int) bool {
+				asked = append(asked, open)
+				return true
+			}})
+			defer l.Close()
+			for range 8 {
+				p.dial("192.0.2.1:1")
+			}
+			if len(asked) != len(want) || len(want) > 0 && (asked[0] != want[0] || asked[1] != want[1]) {
+				t.Errorf("MaxOpen %d: asked at %v, want %v", most, asked, want)
+			}
+		})
 	}
 }
