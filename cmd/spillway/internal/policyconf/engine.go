@@ -25,28 +25,16 @@ type Redis struct {
 	Addresses    []string   `yaml:"addresses" jsonschema:"required" jsonschema_description:"Host and port: one is a server, several are nodes of a cluster, and with master they are Sentinels."`
 	Master       string     `yaml:"master" jsonschema_description:"Name of the master that Sentinel watches. Without it there is no Sentinel."`
 	Username     string     `yaml:"username" jsonschema_description:"User of an ACL. It needs: ~spillway:* +evalsha +eval +time +hset +hget +hmget +hgetall +hdel +pexpire."`
-	PasswordFile string     `yaml:"password_file" jsonschema_description:"File with the password. It is read at the start and with each new configuration."`
+	PasswordFile string     `yaml:"password_file" file:"true" jsonschema_description:"File with the password. It is read at the start and with each new configuration."`
 	TLS          *ClientTLS `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
-}
-
-// Files returns the names of all files that the engine names.
-func (e *Engine) Files() (names []string) {
-	if e.Redis == nil {
-		return nil
-	}
-	names = append(names, e.Redis.PasswordFile)
-	if t := e.Redis.TLS; t != nil {
-		names = append(names, t.CA, t.Certificate, t.Key)
-	}
-	return names
 }
 
 // ClientTLS is whom a client believes a server to be, and who the client is.
 type ClientTLS struct {
-	CA          string `yaml:"ca" jsonschema_description:"File with the CA certificates that verify endpoints, in PEM; by default the system's CA certificates."`
+	CA          string `yaml:"ca" file:"true" jsonschema_description:"File with the CA certificates that verify endpoints, in PEM; by default the system's CA certificates."`
 	ServerName  string `yaml:"server_name" jsonschema_description:"The name in the certificate; the default is the host of the endpoint."`
-	Certificate string `yaml:"certificate" jsonschema_description:"File with the chain of the proxy itself, in PEM."`
-	Key         string `yaml:"key" jsonschema_description:"File with its key, in PEM."`
+	Certificate string `yaml:"certificate" file:"true" jsonschema_description:"File with the chain of the proxy itself, in PEM."`
+	Key         string `yaml:"key" file:"true" jsonschema_description:"File with its key, in PEM."`
 }
 
 // Fleet returns the configuration of a task that shares a quota by the engine.

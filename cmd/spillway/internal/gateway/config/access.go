@@ -5,30 +5,18 @@ import "math"
 // Access is which requests have a line in the access log, and where it is.
 type Access struct {
 	File       string  `yaml:"file" jsonschema_description:"File of the access log. It is renamed to FILE.1 when it is full. The default is the standard output."`
-	MaxBytes   int64   `yaml:"max_bytes" jsonschema_description:"Size at which the file is renamed; both files together use twice as much at most. 0 is 104857600."`
-	Sample     float64 `yaml:"sample" jsonschema_description:"Share of the requests that were served in time; 0 is 0.01, negative is none, 1 is all."`
-	SampleLost float64 `yaml:"sample_lost" jsonschema_description:"Share of all other requests: rejected, late, failed, and those whose client has left; 0 is 1, which is all, negative is none."`
-	Rate       float64 `yaml:"lines_per_second" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
-}
-
-// defaulted returns a with its defaults, nil for nil.
-func (a *Access) defaulted() *Access {
-	if a == nil {
-		return nil
-	}
-	d := *a
-	fill(&d.MaxBytes, 100<<20)
-	fill(&d.Sample, 0.01)
-	fill(&d.SampleLost, 1)
-	fill(&d.Rate, 100)
-	return &d
+	MaxBytes   int64   `yaml:"max_bytes" zero:"104857600" jsonschema_description:"Size at which the file is renamed; both files together use twice as much at most. 0 is 104857600."`
+	Sample     float64 `yaml:"sample" zero:"0.01" jsonschema_description:"Share of the requests that were served in time; 0 is 0.01, negative is none, 1 is all."`
+	SampleLost float64 `yaml:"sample_lost" zero:"1" jsonschema_description:"Share of all other requests: rejected, late, failed, and those whose client has left; 0 is 1, which is all, negative is none."`
+	Rate       float64 `yaml:"lines_per_second" zero:"100" jsonschema_description:"Lines per second at most; those left out are counted in the next line. 0 is 100."`
 }
 
 func (k *checker) access() {
-	a := k.config.Log.Access.defaulted()
+	a := k.config.Log.Access
 	if a == nil {
 		return
 	}
+	a = defaulted(a)
 	if a.MaxBytes < 1<<16 {
 		k.failf("log.access.max_bytes", "is %d, must be at least 65536", a.MaxBytes)
 	}
@@ -44,19 +32,8 @@ func (k *checker) access() {
 
 // Traces is which requests have a span.
 type Traces struct {
-	Ratio float64 `yaml:"ratio" jsonschema_description:"Share of the requests that have a span; 0 is 0.01, 1 is all. At an internal boundary a traceparent decides instead, by its sampled flag. At an edge that flag does not count: any client could set it."`
-	Rate  float64 `yaml:"spans_per_second" jsonschema_description:"Spans per second at most; other requests go on without one. 0 is 100."`
-}
-
-// defaulted returns t with its defaults, nil for nil.
-func (t *Traces) defaulted() *Traces {
-	if t == nil {
-		return nil
-	}
-	d := *t
-	fill(&d.Ratio, 0.01)
-	fill(&d.Rate, 100)
-	return &d
+	Ratio float64 `yaml:"ratio" zero:"0.01" jsonschema_description:"Share of the requests that have a span; 0 is 0.01, 1 is all. At an internal boundary a traceparent decides instead, by its sampled flag. At an edge that flag does not count: any client could set it."`
+	Rate  float64 `yaml:"spans_per_second" zero:"100" jsonschema_description:"Spans per second at most; other requests go on without one. 0 is 100."`
 }
 
 func (k *checker) traces(t *Traces) {

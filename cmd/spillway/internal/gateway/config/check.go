@@ -284,7 +284,7 @@ func (k *checker) health(at string, h *Health) {
 		return
 	}
 	k.oneOf(at+".type", h.Type, "http", "grpc", "tcp")
-	d := h.defaulted()
+	d := Cluster{Health: h}.Defaulted().Health
 	switch {
 	case d.Type != "http" && h.Path != "":
 		k.failf(at+".path", "is given, but type is %s", d.Type)

@@ -11,12 +11,12 @@ import (
 
 // A Config is the configuration of a proxy.
 type Config struct {
-	Mode         Mode              `yaml:"mode" jsonschema_description:"Default mode for gates that do not set one: off, observe or enforce. The default is observe: gates decide and report, but reject nothing."`
+	Mode         Mode              `yaml:"mode" zero:"observe" jsonschema_description:"Default mode for gates that do not set one: off, observe or enforce. The default is observe: gates decide and report, but reject nothing."`
 	Listeners    []Listener        `yaml:"listeners" jsonschema:"anyof_required=http" jsonschema_description:"Where clients connect to."`
 	Clusters     []Cluster         `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
 	Routes       []Route           `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
 	MaxBuffered  int64             `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
-	DrainTimeout time.Duration     `yaml:"drain_timeout" jsonschema_description:"Drain timeout for in-flight requests when the proxy or a listener ends; 0 is 30s."`
+	DrainTimeout time.Duration     `yaml:"drain_timeout" zero:"30s" jsonschema_description:"Drain timeout for in-flight requests when the proxy or a listener ends; 0 is 30s."`
 	Mongo        []Mongo           `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
 	Quotas       map[string]Engine `yaml:"quotas" jsonschema_description:"Engines by which proxies share the limits of customers, by name. A quota uses one with its field engine."`
 	XDS          *XDS              `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
@@ -30,16 +30,16 @@ type Admin struct {
 	Address   string     `yaml:"address" jsonschema_description:"Host and port of the dashboard, of metrics and health, or unix: and the path of a socket; off is none. The default is 127.0.0.1:8001. It counts from the start of the program on."`
 	TLS       *ServerTLS `yaml:"tls" jsonschema_description:"Without it connections are in the clear. It counts from the start of the program on, but its files are read again when they change."`
 	Hosts     []string   `yaml:"hosts" jsonschema_description:"Allowed host names in requests of browsers, in addition to localhost, IP addresses and the host in address."`
-	TokenFile string     `yaml:"token_file" jsonschema_description:"File with the bearer token for changes over the API, at least 16 characters. Without it changes are rejected."`
-	ReadToken string     `yaml:"read_token_file" jsonschema_description:"File with the bearer token for reading; health and readiness require none. The token for changes is accepted, too. Without it any client can read the metrics, and customers, endpoints and the configuration are shown over loopback and Unix sockets only."`
+	TokenFile string     `yaml:"token_file" file:"true" jsonschema_description:"File with the bearer token for changes over the API, at least 16 characters. Without it changes are rejected."`
+	ReadToken string     `yaml:"read_token_file" file:"true" jsonschema_description:"File with the bearer token for reading; health and readiness require none. The token for changes is accepted, too. Without it any client can read the metrics, and customers, endpoints and the configuration are shown over loopback and Unix sockets only."`
 }
 
 // Log is what is written to the log, and how.
 type Log struct {
-	Format string `yaml:"format" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
-	Level  string `yaml:"level" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
+	Format string `yaml:"format" zero:"text" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
+	Level  string `yaml:"level" zero:"info" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
 	// Rejections bounds what an overload writes.
-	Rejections float64 `yaml:"rejections_per_second" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
+	Rejections float64 `yaml:"rejections_per_second" zero:"1" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
 	Access     *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
 }
 
@@ -88,28 +88,28 @@ type Listener struct {
 	MaxTimeout time.Duration `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
 	TLS        *ServerTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 
-	MaxConnections int           `yaml:"max_connections" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if none waits, one of the address that has most, if that has at least double the number of the new client; otherwise the new one is reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
+	MaxConnections int           `yaml:"max_connections" zero:"10000" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if none waits, one of the address that has most, if that has at least double the number of the new client; otherwise the new one is reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
 	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`
-	MaxRequests    int           `yaml:"max_requests" jsonschema_description:"Concurrent requests on all connections, including requests that wait for their client, in every mode. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
-	MaxStreams     int           `yaml:"max_streams" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
-	MaxHeaderBytes int           `yaml:"max_header_bytes" jsonschema_description:"0 is 65536."`
+	MaxRequests    int           `yaml:"max_requests" zero:"10000" jsonschema_description:"Concurrent requests on all connections, including requests that wait for their client, in every mode. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
+	MaxStreams     int           `yaml:"max_streams" zero:"250" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
+	MaxHeaderBytes int           `yaml:"max_header_bytes" zero:"65536" jsonschema_description:"0 is 65536."`
 	MaxBodyBytes   int64         `yaml:"max_body_bytes" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
-	HeaderTimeout  time.Duration `yaml:"header_timeout" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
-	BodyTimeout    time.Duration `yaml:"body_timeout" jsonschema_description:"How long the proxy waits for the body of a request, in total, beyond the time that min_rate allows for what has come; 0 is 30s, negative is no limit. Calls of gRPC have stream_idle_timeout instead."`
-	WriteTimeout   time.Duration `yaml:"write_timeout" jsonschema_description:"How long the proxy waits for a client to receive its answer, in total, beyond the time that min_rate allows for what has gone; 0 is 30s, negative is no limit."`
-	MinRate        int64         `yaml:"min_rate" jsonschema_description:"Bytes per second that a client must send of a body and receive of an answer, while the proxy waits for it; 0 is 240, negative is none."`
-	MaxBodyTime    time.Duration `yaml:"max_body_time" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
-	StreamIdle     time.Duration `yaml:"stream_idle_timeout" jsonschema_description:"How long a call of gRPC whose client has not ended it, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
-	IdleTimeout    time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
+	HeaderTimeout  time.Duration `yaml:"header_timeout" zero:"10s" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
+	BodyTimeout    time.Duration `yaml:"body_timeout" zero:"30s" jsonschema_description:"How long the proxy waits for the body of a request, in total, beyond the time that min_rate allows for what has come; 0 is 30s, negative is no limit. Calls of gRPC have stream_idle_timeout instead."`
+	WriteTimeout   time.Duration `yaml:"write_timeout" zero:"30s" jsonschema_description:"How long the proxy waits for a client to receive its answer, in total, beyond the time that min_rate allows for what has gone; 0 is 30s, negative is no limit."`
+	MinRate        int64         `yaml:"min_rate" zero:"240" jsonschema_description:"Bytes per second that a client must send of a body and receive of an answer, while the proxy waits for it; 0 is 240, negative is none."`
+	MaxBodyTime    time.Duration `yaml:"max_body_time" zero:"1h" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
+	StreamIdle     time.Duration `yaml:"stream_idle_timeout" zero:"5m" jsonschema_description:"How long a call of gRPC whose client has not ended it, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
+	IdleTimeout    time.Duration `yaml:"idle_timeout" zero:"2m" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
 	HandshakeCost  float64       `yaml:"handshake_cost" jsonschema_description:"What a new connection costs the quota of the customer that makes its first request, in requests. 0 is nothing."`
 	IdleCost       float64       `yaml:"idle_cost" jsonschema_description:"What each second without a request on an open connection costs the quota of the customer that made its latest request, in requests. 0 is nothing."`
 }
 
 // ServerTLS is how a listener proves who it is, and whether clients have to.
 type ServerTLS struct {
-	Certificate string `yaml:"certificate" jsonschema:"required" jsonschema_description:"File with the chain, in PEM."`
-	Key         string `yaml:"key" jsonschema:"required" jsonschema_description:"File with its key, in PEM."`
-	ClientCA    string `yaml:"client_ca" jsonschema_description:"CA certificates that verify client certificates, in PEM. If set, clients must have a certificate."`
+	Certificate string `yaml:"certificate" file:"true" jsonschema:"required" jsonschema_description:"File with the chain, in PEM."`
+	Key         string `yaml:"key" file:"true" jsonschema:"required" jsonschema_description:"File with its key, in PEM."`
+	ClientCA    string `yaml:"client_ca" file:"true" jsonschema_description:"CA certificates that verify client certificates, in PEM. If set, clients must have a certificate."`
 	Optional    bool   `yaml:"optional" jsonschema_description:"Clients without a certificate may connect all the same."`
 }
 
@@ -117,11 +117,11 @@ type ServerTLS struct {
 type Cluster struct {
 	Name            string        `yaml:"name" jsonschema:"required"`
 	Endpoints       []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of each."`
-	Protocol        string        `yaml:"protocol" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC, HTTP/1.1 for the rest."`
+	Protocol        string        `yaml:"protocol" zero:"auto" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC, HTTP/1.1 for the rest."`
 	TLS             *ClientTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
-	MaxConnections  int           `yaml:"max_connections" jsonschema_description:"To each endpoint and for each protocol; more requests wait. 0 is 1024, negative is no limit."`
-	IdleTimeout     time.Duration `yaml:"idle_timeout" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`
-	ConnectTimeout  time.Duration `yaml:"connect_timeout" jsonschema_description:"0 is 5s."`
+	MaxConnections  int           `yaml:"max_connections" zero:"1024" jsonschema_description:"To each endpoint and for each protocol; more requests wait. 0 is 1024, negative is no limit."`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" zero:"4s" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`
+	ConnectTimeout  time.Duration `yaml:"connect_timeout" zero:"5s" jsonschema_description:"0 is 5s."`
 	ResponseTimeout time.Duration `yaml:"response_timeout" jsonschema_description:"How long an endpoint may take to begin its answer; 0 is no limit but the deadline of the request."`
 
 	Health *Health `yaml:"health" jsonschema_description:"Health checks of endpoints. Without health checks only traffic reveals failures; failed endpoints are skipped while others are healthy."`
@@ -151,23 +151,23 @@ type Cluster struct {
 
 // Health is how the endpoints of a cluster are checked.
 type Health struct {
-	Type               string        `yaml:"type" jsonschema:"enum=http,enum=grpc,enum=tcp" jsonschema_description:"http, the default: GET must be answered 2xx. grpc: grpc.health.v1.Health must say SERVING. tcp: there must be a connection."`
+	Type               string        `yaml:"type" zero:"http" jsonschema:"enum=http,enum=grpc,enum=tcp" jsonschema_description:"http, the default: GET must be answered 2xx. grpc: grpc.health.v1.Health must say SERVING. tcp: there must be a connection."`
 	Path               string        `yaml:"path" jsonschema_description:"Of http; the default is /healthz."`
 	Host               string        `yaml:"host" jsonschema_description:"The host that http and grpc ask for; the default is the endpoint."`
 	Service            string        `yaml:"service" jsonschema_description:"The service that grpc asks for; the default is the whole endpoint."`
-	Interval           time.Duration `yaml:"interval" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
-	Jitter             float64       `yaml:"jitter" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
-	Timeout            time.Duration `yaml:"timeout" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
-	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. With more than 300 endpoints it is longer: at most 5 checks a second. Endpoints that serve requests are not checked."`
-	HealthyThreshold   int           `yaml:"healthy_threshold" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
-	UnhealthyThreshold int           `yaml:"unhealthy_threshold" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
+	Interval           time.Duration `yaml:"interval" zero:"5s" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
+	Jitter             float64       `yaml:"jitter" zero:"0.1" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
+	Timeout            time.Duration `yaml:"timeout" zero:"1s" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
+	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" zero:"60s" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. With more than 300 endpoints it is longer: at most 5 checks a second. Endpoints that serve requests are not checked."`
+	HealthyThreshold   int           `yaml:"healthy_threshold" zero:"2" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
+	UnhealthyThreshold int           `yaml:"unhealthy_threshold" zero:"3" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
 }
 
 // Batch is how requests wait for few connections.
 type Batch struct {
-	Connections int           `yaml:"connections" jsonschema_description:"To all endpoints together; 0 is 16. Where protocol is auto, one to each endpoint is kept for HTTP/2."`
-	Queue       int           `yaml:"queue" jsonschema_description:"How many requests may wait; 0 is 10000."`
-	MaxWait     time.Duration `yaml:"max_wait" jsonschema_description:"How long; 0 is 1m."`
+	Connections int           `yaml:"connections" zero:"16" jsonschema_description:"To all endpoints together; 0 is 16. Where protocol is auto, one to each endpoint is kept for HTTP/2."`
+	Queue       int           `yaml:"queue" zero:"10000" jsonschema_description:"How many requests may wait; 0 is 10000."`
+	MaxWait     time.Duration `yaml:"max_wait" zero:"1m" jsonschema_description:"How long; 0 is 1m."`
 }
 
 // Retry has the settings of retry.Budgeted, the strategy of clusters. Its default waits are
@@ -176,11 +176,11 @@ type Retry struct {
 	Mode          Mode               `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends requests again."`
 	Attempts      int                `yaml:"attempts" sets:"retry.BudgetedConfig.Attempts" jsonschema_description:"Attempts of a request, including the first."`
 	Ratio         float64            `yaml:"ratio" sets:"retry.BudgetedConfig.Ratio" jsonschema_description:"Retries for each request at most."`
-	Base          time.Duration      `yaml:"base" sets:"retry.BudgetedConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one." default:"Zero means 25 ms, negative means none."`
-	Max           time.Duration      `yaml:"max" sets:"retry.BudgetedConfig.Backoff.Max" jsonschema_description:"Longest wait." default:"Zero means 1 s; it must not be negative."`
-	MaxRetryAfter time.Duration      `yaml:"max_retry_after" sets:"retry.BudgetedConfig.MaxRetryAfter" jsonschema_description:"Longest hint of an endpoint that is waited for." default:"Zero means 1 s, negative means any."`
+	Base          time.Duration      `yaml:"base" zero:"25ms" sets:"retry.BudgetedConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one." default:"Zero means 25 ms, negative means none."`
+	Max           time.Duration      `yaml:"max" zero:"1s" sets:"retry.BudgetedConfig.Backoff.Max" jsonschema_description:"Longest wait." default:"Zero means 1 s; it must not be negative."`
+	MaxRetryAfter time.Duration      `yaml:"max_retry_after" zero:"1s" sets:"retry.BudgetedConfig.MaxRetryAfter" jsonschema_description:"Longest hint of an endpoint that is waited for." default:"Zero means 1 s, negative means any."`
 	Budget        *policyconf.Budget `yaml:"budget" jsonschema_description:"The budget that pays for retries. By default it holds 1000 times ratio, and starts empty with 30 times ratio on credit."`
-	MaxBodyBytes  int64              `yaml:"max_body_bytes" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
+	MaxBodyBytes  int64              `yaml:"max_body_bytes" zero:"65536" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
 }
 
 // A Route has the cluster and the criticality of the requests that match all its
@@ -223,50 +223,4 @@ func ForUpstream(listen, upstream string) *Config {
 		Listeners: []Listener{{Address: listen}},
 		Clusters:  []Cluster{{Name: "upstream", Endpoints: []string{upstream}}},
 	}
-}
-
-// Files returns the names of all other files that c names.
-func (c *Config) Files() (names []string) {
-	add := func(all ...string) {
-		for _, name := range all {
-			if name != "" {
-				names = append(names, name)
-			}
-		}
-	}
-	add(c.Admin.TokenFile, c.Admin.ReadToken)
-	if t := c.Admin.TLS; t != nil {
-		add(t.Certificate, t.Key, t.ClientCA)
-	}
-	if c.Otel != nil {
-		add(c.Otel.HeadersFile)
-		if t := c.Otel.TLS; t != nil {
-			add(t.CA, t.Certificate, t.Key)
-		}
-	}
-	if x := c.XDS; x != nil && x.TLS != nil {
-		add(x.TLS.CA, x.TLS.Certificate, x.TLS.Key)
-	}
-	for _, e := range c.Quotas {
-		add(e.Files()...)
-	}
-	for _, l := range c.Listeners {
-		if t := l.TLS; t != nil {
-			add(t.Certificate, t.Key, t.ClientCA)
-		}
-	}
-	for _, x := range c.Clusters {
-		if t := x.TLS; t != nil {
-			add(t.CA, t.Certificate, t.Key)
-		}
-	}
-	for _, m := range c.Mongo {
-		if t := m.TLS; t != nil {
-			add(t.Certificate, t.Key, t.ClientCA)
-		}
-		if t := m.UpstreamTLS; t != nil {
-			add(t.CA, t.Certificate, t.Key)
-		}
-	}
-	return names
 }

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 )
 
 // Diff describes the changes from a to b, one line per field: its path, the old value and
@@ -13,8 +12,8 @@ import (
 // values of fields with the tag secret, such as headers, are not shown.
 func Diff(a, b *Config) []string {
 	was, is := make(values), make(values)
-	was.flatten("", reflect.ValueOf(a).Elem(), false)
-	is.flatten("", reflect.ValueOf(b).Elem(), false)
+	was.flatten("", reflect.ValueOf(a).Elem())
+	is.flatten("", reflect.ValueOf(b).Elem())
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	var lines []string
@@ -52,57 +51,22 @@ func (v value) shown() string {
 }
 
 // flatten puts in all values that v holds.
-func (all values) flatten(path string, v reflect.Value, secret bool) {
-	switch v.Kind() {
-	case reflect.Pointer:
-		if !v.IsNil() {
+func (all values) flatten(path string, v reflect.Value) {
+	visit(path, v, "", func(path string, v reflect.Value, tag reflect.StructTag) {
+		switch {
+		case v.Kind() == reflect.Pointer:
 			all[path] = value{text: "given"}
-			all.flatten(path, v.Elem(), secret)
+		case !v.IsZero():
+			all[path] = value{fmt.Sprint(v.Interface()), tag.Get("secret") != ""}
 		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			tag := v.Type().Field(i).Tag
-			all.flatten(join(path, tag.Get("yaml")), v.Field(i), secret || tag.Get("secret") != "")
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			all.flatten(path+"["+nameOf(v.Index(i), i)+"]", v.Index(i), secret)
-		}
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			all.flatten(join(path, key.String()), v.MapIndex(key), secret)
-		}
-	default:
-		if !v.IsZero() {
-			all[path] = value{fmt.Sprint(v.Interface()), secret}
-		}
-	}
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
-
-// nameOf returns what the i-th element of a list is called.
-func nameOf(v reflect.Value, i int) string {
-	if v.Kind() == reflect.Struct {
-		for _, field := range []string{"Name", "Address"} {
-			if f := v.FieldByName(field); f.IsValid() && f.String() != "" {
-				return f.String()
-			}
-		}
-	}
-	return strconv.Itoa(i)
+	})
 }
 
 // Given says which fields of v, a struct of a configuration or a value with a name,
 // have a value, and what it is. Values that may be secret are not shown.
 func Given(name string, v any) (all []string) {
 	found := make(values)
-	found.flatten(name, reflect.ValueOf(v), false)
+	found.flatten(name, reflect.ValueOf(v))
 	for _, path := range slices.Sorted(maps.Keys(found)) {
 		if v := found[path]; path != name || v.text != "given" {
 			all = append(all, path+": "+v.shown())

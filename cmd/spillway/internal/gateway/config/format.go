@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"slices"
-	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -44,7 +42,7 @@ func given(v reflect.Value) *yaml.Node {
 		return n
 	case reflect.Map:
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, k := range slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) }) {
+		for _, k := range sortedKeys(v) {
 			n.Content = append(n.Content, scalar(k.String()), given(v.MapIndex(k)))
 		}
 		return n

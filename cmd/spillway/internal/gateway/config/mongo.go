@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"time"
@@ -22,15 +23,15 @@ type Mongo struct {
 	TLSPassthrough bool          `yaml:"tls_passthrough" jsonschema_description:"Connections that begin with TLS go through unread, and meet the limits of connections only. Not with tls."`
 	Endpoints      []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of the server, or of each of several mongos. All connections of a client go to the same one."`
 	UpstreamTLS    *ClientTLS    `yaml:"upstream_tls" jsonschema_description:"To the servers. Without it connections are in the clear."`
-	ConnectTimeout time.Duration `yaml:"connect_timeout" jsonschema_description:"To a server; 0 is 5s."`
-	Topology       string        `yaml:"topology" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
+	ConnectTimeout time.Duration `yaml:"connect_timeout" zero:"5s" jsonschema_description:"To a server; 0 is 5s."`
+	Topology       string        `yaml:"topology" zero:"hide" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
 	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands other than hello within 30s."`
 	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
 
-	MaxConnections   int           `yaml:"max_connections" jsonschema_description:"Open at once. When it is reached, a new connection replaces one of the address that has most, if that has at least double the number of the new client; otherwise it is reset. 0 is 10000, negative is no limit."`
-	HandshakeTimeout time.Duration `yaml:"handshake_timeout" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
-	StallTimeout     time.Duration `yaml:"stall_timeout" jsonschema_description:"How long a client may stall in the middle of a message that it sends or receives; 0 is 30s, negative is no limit."`
-	IdleTimeout      time.Duration `yaml:"idle_timeout" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`
+	MaxConnections   int           `yaml:"max_connections" zero:"10000" jsonschema_description:"Open at once. When it is reached, a new connection replaces one of the address that has most, if that has at least double the number of the new client; otherwise it is reset. 0 is 10000, negative is no limit."`
+	HandshakeTimeout time.Duration `yaml:"handshake_timeout" zero:"10s" jsonschema_description:"How long a client may take to send its first message; 0 is 10s, negative is no limit."`
+	StallTimeout     time.Duration `yaml:"stall_timeout" zero:"30s" jsonschema_description:"How long a client may stall in the middle of a message that it sends or receives; 0 is 30s, negative is no limit."`
+	IdleTimeout      time.Duration `yaml:"idle_timeout" zero:"1h" jsonschema_description:"Longest time between messages, and without any bytes where TLS is passed through; 0 is 1h, negative is no limit. Before authentication it is at most 5m."`
 
 	Parameters  MongoParameters `yaml:"parameters" jsonschema_description:"The two ingress limiters, by the names that they have in a MongoDB server."`
 	RequestMode Mode            `yaml:"request_mode" jsonschema_description:"Of the request limiter, where it is enabled: off, observe or enforce."`
@@ -74,14 +75,14 @@ type MongoClass struct {
 // MongoRetry has the settings of retry.MongoDB, the strategy of listeners for MongoDB.
 type MongoRetry struct {
 	Mode          Mode          `yaml:"mode" jsonschema_description:"off, observe or enforce. There is nothing to observe: only enforce sends commands again."`
-	Revision      string        `yaml:"revision" sets:"retry.MongoDBConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
+	Revision      string        `yaml:"revision" zero:"2026-02" sets:"retry.MongoDBConfig.Revision" jsonschema:"enum=2026-02,enum=2026-07" jsonschema_description:"Revision of the specification."`
 	MaxRetries    int           `yaml:"max_retries" sets:"retry.MongoDBConfig.MaxRetries" jsonschema_description:"Retries of a command after an overload."`
 	OtherRetries  int           `yaml:"other_retries" sets:"retry.MongoDBConfig.OtherRetries" jsonschema_description:"Retries of a command before any overload."`
 	Base          time.Duration `yaml:"base" sets:"retry.MongoDBConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
 	Max           time.Duration `yaml:"max" sets:"retry.MongoDBConfig.Backoff.Max" jsonschema_description:"Longest wait."`
 	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.MongoDBConfig.MaxRetryAfter" jsonschema_description:"Longest hint of a server that is waited for."`
-	MaxBytes      int           `yaml:"max_bytes" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
-	Budget        float64       `yaml:"budget" sets:"budget.EndpointsConfig.Bucket.Capacity" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1." default:"Zero means 1000, negative means no limit; it must be at most 1e9."`
+	MaxBytes      int           `yaml:"max_bytes" zero:"65536" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
+	Budget        float64       `yaml:"budget" zero:"1000" sets:"budget.EndpointsConfig.Bucket.Capacity" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1." default:"Zero means 1000, negative means no limit; it must be at most 1e9."`
 	Always        bool          `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
 	NoReads       bool          `yaml:"no_reads" sets:"retry.MongoDBConfig.NoReads" jsonschema_description:"Reads are not sent again, as with retryReads=false." default:"The default is false."`
 	NoWrites      bool          `yaml:"no_writes" sets:"retry.MongoDBConfig.NoWrites" jsonschema_description:"Writes are not sent again, as with retryWrites=false." default:"The default is false."`
@@ -89,17 +90,8 @@ type MongoRetry struct {
 
 // Defaulted returns m with its defaults.
 func (m Mongo) Defaulted() Mongo {
-	fill(&m.Name, m.Address)
-	fill(&m.ConnectTimeout, 5*time.Second)
-	fill(&m.Topology, "hide")
-	fill(&m.MaxConnections, 10000)
-	fill(&m.HandshakeTimeout, 10*time.Second)
-	fill(&m.StallTimeout, 30*time.Second)
-	fill(&m.IdleTimeout, time.Hour)
-	fill(&m.Retry.Revision, "2026-02")
-	fill(&m.Retry.MaxBytes, 64<<10)
-	fill(&m.Retry.Budget, 1000)
-	return m
+	m.Name = cmp.Or(m.Name, m.Address)
+	return *defaulted(&m)
 }
 
 // AllowsRetries reports whether rejections say that a command may be sent again.

@@ -1,9 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"net/netip"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
@@ -184,93 +184,34 @@ func policyError[T any](at string, section any, err error) *Error {
 
 // Defaulted returns l with its defaults.
 func (l Listener) Defaulted() Listener {
-	if l.Name == "" {
-		l.Name = l.Address
-	}
-	fill(&l.MaxConnections, 10000)
-	fill(&l.MaxRequests, 10000)
-	fill(&l.MaxStreams, 250)
-	fill(&l.MaxHeaderBytes, 64<<10)
-	fill(&l.HeaderTimeout, 10*time.Second)
-	fill(&l.BodyTimeout, 30*time.Second)
-	fill(&l.WriteTimeout, 30*time.Second)
-	fill(&l.MinRate, 240)
-	fill(&l.MaxBodyTime, time.Hour)
-	fill(&l.StreamIdle, 5*time.Minute)
-	fill(&l.IdleTimeout, 2*time.Minute)
-	return l
+	l.Name = cmp.Or(l.Name, l.Address)
+	return *defaulted(&l)
 }
 
 // Defaulted returns x with its defaults, but without the defaults of the policies.
 func (x Cluster) Defaulted() Cluster {
-	if x.Protocol == "" {
-		x.Protocol = "auto"
+	d := defaulted(&x)
+	if h := d.Health; h != nil && h.Type == "http" {
+		h.Path = cmp.Or(h.Path, "/healthz")
 	}
-	fill(&x.MaxConnections, 1024)
-	fill(&x.IdleTimeout, 4*time.Second)
-	fill(&x.ConnectTimeout, 5*time.Second)
-	fill(&x.Retry.Base, 25*time.Millisecond)
-	fill(&x.Retry.Max, time.Second)
-	fill(&x.Retry.MaxRetryAfter, time.Second)
-	fill(&x.Retry.MaxBodyBytes, 64<<10)
-	if x.Health != nil {
-		h := x.Health.defaulted()
-		x.Health = &h
+	if d.XDS != nil {
+		d.XDS.Cluster = cmp.Or(d.XDS.Cluster, d.Name)
 	}
-	if x.Batch != nil {
-		b := *x.Batch
-		fill(&b.Connections, 16)
-		fill(&b.Queue, 10000)
-		fill(&b.MaxWait, time.Minute)
-		x.Batch = &b
-	}
-	if x.XDS != nil {
-		name := *x.XDS
-		fill(&name.Cluster, x.Name)
-		x.XDS = &name
-	}
-	return x
-}
-
-func (h Health) defaulted() Health {
-	if h.Type == "" {
-		h.Type = "http"
-	}
-	if h.Type == "http" && h.Path == "" {
-		h.Path = "/healthz"
-	}
-	fill(&h.Interval, 5*time.Second)
-	fill(&h.NoTrafficInterval, time.Minute)
-	fill(&h.Jitter, 0.1)
-	fill(&h.Timeout, time.Second)
-	fill(&h.HealthyThreshold, 2)
-	fill(&h.UnhealthyThreshold, 3)
-	return h
+	return *d
 }
 
 // Defaulted returns c with its defaults.
 func (c *Config) Defaulted() *Config {
-	d := *c
-	fill(&d.Mode, Mode("observe"))
-	fill(&d.DrainTimeout, 30*time.Second)
-	fill(&d.Log.Format, "text")
-	fill(&d.Log.Level, "info")
-	fill(&d.Log.Rejections, 1)
-	d.Log.Access = c.Log.Access.defaulted()
-	d.Otel = c.Otel.defaulted()
-	d.Listeners = make([]Listener, 0, len(c.Listeners))
-	for _, l := range c.Listeners {
-		d.Listeners = append(d.Listeners, l.Defaulted())
+	d := defaulted(c)
+	for i := range d.Listeners {
+		d.Listeners[i] = d.Listeners[i].Defaulted()
 	}
-	d.Clusters = make([]Cluster, 0, len(c.Clusters))
-	for _, x := range c.Clusters {
-		d.Clusters = append(d.Clusters, x.Defaulted())
+	for i := range d.Clusters {
+		d.Clusters[i] = d.Clusters[i].Defaulted()
 	}
-	d.Mongo = make([]Mongo, 0, len(c.Mongo))
-	for _, m := range c.Mongo {
-		d.Mongo = append(d.Mongo, m.Defaulted())
+	for i := range d.Mongo {
+		d.Mongo[i] = d.Mongo[i].Defaulted()
 	}
-	d.Routes = append([]Route(nil), c.Routes...)
 	if len(d.Routes) == 0 {
 		d.Routes = []Route{{}}
 	}
@@ -282,7 +223,7 @@ func (c *Config) Defaulted() *Config {
 			d.Routes[i].Criticality = Class(spillway.SheddablePlus.String()) // the source's default of batch jobs
 		}
 	}
-	return &d
+	return d
 }
 
 // isBatch reports whether the cluster of that name is one of batch work.
@@ -293,12 +234,4 @@ func (c *Config) isBatch(cluster string) bool {
 		}
 	}
 	return false
-}
-
-// fill sets a field that is not given.
-func fill[T comparable](field *T, value T) {
-	var none T
-	if *field == none {
-		*field = value
-	}
 }

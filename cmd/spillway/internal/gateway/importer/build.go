@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -59,51 +58,95 @@ func (b *builder) cluster(name string) *config.Cluster {
 	return &config.Cluster{Name: name, Endpoints: []string{b.options.Upstream}}
 }
 
-// setCluster changes a cluster as a leaf says, unless the proxy does not accept that,
-// and says what happened to the leaf. The name is that of the field. A reason, if any,
-// says how its meaning is another one.
-func (b *builder) setCluster(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster)) bool {
-	next := cloneCluster(x)
-	set(next)
-	trial := config.Config{Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*next}}
-	return b.settle(c, "clusters["+x.Name+"]."+field, reason, trial.Check(), func() { *x = *next })
+// try replaces a part of the configuration, such as a cluster or a listener, by what a leaf makes of it,
+// unless the proxy does not accept that, and says what happened to the leaf. The name is that of the field.
+// A reason, if any, says how its meaning is another one.
+func try[T any](b *builder, x, next *T, c document.Part, field, reason string) bool {
+	at, trial := b.trial(next)
+	return b.settle(c, at+field, reason, trial.Check(), func() { *x = *next })
 }
 
-// cloneCluster copies what a leaf may change.
-func cloneCluster(x *config.Cluster) *config.Cluster {
-	next := *x
-	next.Endpoints = slices.Clone(x.Endpoints)
-	if x.TLS != nil {
-		t := *x.TLS
-		next.TLS = &t
+// trial returns the name of a part of the configuration, and a configuration to try it in.
+func (b *builder) trial(part any) (at string, trial config.Config) {
+	trial = config.Config{Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*b.cluster("any")}}
+	switch x := part.(type) {
+	case *config.Cluster:
+		at, trial.Clusters = "clusters["+x.Name+"].", []config.Cluster{*x}
+	case *config.Listener:
+		at, trial.Listeners = "listeners[].", []config.Listener{*x}
+	case *config.Route:
+		alone := *x
+		alone.Cluster = ""
+		at, trial.Routes = "routes[].", []config.Route{alone}
+	case *config.Mongo:
+		alone := *x
+		if len(alone.Endpoints) == 0 {
+			alone.Endpoints = []string{defaultMongoUpstream}
+		}
+		at, trial = "mongo[].", config.Config{Mongo: []config.Mongo{alone}}
 	}
-	if x.Health != nil {
-		h := *x.Health
-		next.Health = &h
-	}
-	if x.OutlierDetection != nil {
-		o := *x.OutlierDetection
-		next.OutlierDetection = &o
-	}
-	return &next
+	return at, trial
 }
 
-// setRoute does so for a route.
-func (b *builder) setRoute(x *config.Route, c document.Part, field, reason string, set func(*config.Route)) bool {
-	next := *x
-	next.Methods = slices.Clone(x.Methods)
-	next.Headers = make(map[string]string, len(x.Headers))
-	maps.Copy(next.Headers, x.Headers)
-	set(&next)
-	if len(next.Headers) == 0 {
-		next.Headers = nil
+// assign sets a field of a part of the configuration.
+func assign[T any](b *builder, x *T, c document.Part, field, reason string, value any) bool {
+	next := config.Clone(x)
+	to := config.Field(next, field)
+	if to.Kind() == reflect.Pointer && reflect.TypeOf(value) != to.Type() {
+		to.Set(reflect.New(to.Type().Elem()))
+		to = to.Elem()
 	}
-	alone := next
-	alone.Cluster = ""
-	trial := config.Config{
-		Listeners: []config.Listener{{Address: DefaultListen}}, Clusters: []config.Cluster{*b.cluster("any")}, Routes: []config.Route{alone},
+	to.Set(reflect.ValueOf(value).Convert(to.Type()))
+	return try(b, x, next, c, field, reason)
+}
+
+// put sets a field to the value of a leaf, if it is there.
+func put[T any](b *builder, x *T, c document.Part, field, reason string) bool {
+	if !c.There() {
+		return false
 	}
-	return b.settle(c, "routes[]."+field, reason, trial.Check(), func() { *x = next })
+	switch config.Field(config.Clone(x), field).Interface().(type) {
+	case time.Duration:
+		d, ok := c.Duration()
+		if ok {
+			return assign(b, x, c, field, reason, d)
+		}
+		c.Leave("it is no length of time such as 1.5s", "")
+	case int:
+		n, ok := c.Count()
+		if ok && n >= 0 {
+			return assign(b, x, c, field, reason, n)
+		}
+		c.Leave("it is no number from 0 to 2147483647", "")
+	case float64:
+		f, ok := c.Number()
+		if ok {
+			return assign(b, x, c, field, reason, f)
+		}
+		c.Leave("it is no number", "")
+	default:
+		return assign(b, x, c, field, reason, c.Text())
+	}
+	return false
+}
+
+// limit sets a limit of a cluster, where the greatest numbers represent none.
+func (b *builder) limit(x *config.Cluster, c document.Part, field, reason string) bool {
+	if !c.There() {
+		return false
+	}
+	n, err := strconv.ParseUint(c.Text(), 10, 32)
+	switch {
+	case err != nil:
+		c.Leave("it is no number from 0 to 4294967295", "")
+	case n == 0:
+		c.Leave("it would let nothing through", "leave out what goes there")
+	case n >= math.MaxInt32:
+		return assign(b, x, c, field, reason, -1)
+	default:
+		return assign(b, x, c, field, reason, n)
+	}
+	return false
 }
 
 // settle puts a change in place unless err says that it is not accepted, and reports
@@ -121,50 +164,6 @@ func (b *builder) settle(c document.Part, field, reason string, err error, put f
 		c.Carry(field)
 	}
 	return true
-}
-
-// setDuration sets a length of time.
-func (b *builder) setDuration(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, time.Duration)) {
-	if !c.There() {
-		return
-	}
-	d, ok := c.Duration()
-	if !ok {
-		c.Leave("it is no length of time such as 1.5s", "")
-		return
-	}
-	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, d) })
-}
-
-// setCount sets a whole number.
-func (b *builder) setCount(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, int)) {
-	if !c.There() {
-		return
-	}
-	n, ok := c.Count()
-	if !ok || n < 0 {
-		c.Leave("it is no number from 0 to 2147483647", "")
-		return
-	}
-	b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, n) })
-}
-
-// setLimit sets a limit, where the greatest numbers represent none.
-func (b *builder) setLimit(x *config.Cluster, c document.Part, field, reason string, set func(*config.Cluster, int)) {
-	if !c.There() {
-		return
-	}
-	n, err := strconv.ParseUint(c.Text(), 10, 32)
-	switch {
-	case err != nil:
-		c.Leave("it is no number from 0 to 4294967295", "")
-	case n == 0:
-		c.Leave("it would let nothing through", "leave out what goes there")
-	case n >= math.MaxInt32:
-		b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, -1) })
-	default:
-		b.setCluster(x, c, field, reason, func(x *config.Cluster) { set(x, int(n)) })
-	}
 }
 
 // unique returns an error for two documents of one name.

@@ -1,8 +1,8 @@
 package importer
 
 import (
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
@@ -24,7 +24,7 @@ func (e *envoyImport) newCluster(c document.Part) {
 		e.thresholds(x, t)
 	}
 	for _, t := range c.At("circuit_breakers", "per_host_thresholds").List() {
-		e.setLimit(x, t.Get("max_connections"), "max_connections", "", func(x *config.Cluster, n int) { x.MaxConnections = n })
+		e.limit(x, t.Get("max_connections"), "max_connections", "")
 	}
 	e.outliers(x, c.Get("outlier_detection"))
 	c.At("http2_protocol_options", "max_concurrent_streams").Leave("an endpoint says itself how many streams it takes on a connection", "inflight.max_requests")
@@ -61,13 +61,11 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 				address.Leave("it is no address of TCP", "")
 				continue
 			}
-			put := e.setCluster(x, address, "endpoints", "", func(x *config.Cluster) {
-				if fresh {
-					x.Endpoints = nil
-				}
-				x.Endpoints = append(x.Endpoints, text)
-			})
-			fresh = fresh && !put
+			all := []string{text}
+			if !fresh {
+				all = append(slices.Clone(x.Endpoints), text)
+			}
+			fresh = !assign(e.builder, x, address, "endpoints", "", all) && fresh
 		}
 	}
 	if fresh {
@@ -77,10 +75,10 @@ func (e *envoyImport) endpoints(x *config.Cluster, c document.Part) {
 
 // connections imports timeouts and protocols.
 func (e *envoyImport) connections(x *config.Cluster, c document.Part) {
-	e.setDuration(x, c.Get("connect_timeout"), "connect_timeout", "", func(x *config.Cluster, d time.Duration) { x.ConnectTimeout = d })
+	put(e.builder, x, c.Get("connect_timeout"), "connect_timeout", "")
 	options := c.At("typed_extension_protocol_options", "envoy.extensions.upstreams.http.v3.HttpProtocolOptions")
 	for _, common := range []document.Part{c.Get("common_http_protocol_options"), options.Get("common_http_protocol_options")} {
-		e.setDuration(x, common.Get("idle_timeout"), "idle_timeout", "", func(x *config.Cluster, d time.Duration) { x.IdleTimeout = d })
+		put(e.builder, x, common.Get("idle_timeout"), "idle_timeout", "")
 	}
 	options.Get("@type").Carry("clusters[].protocol")
 	for _, p := range []struct {
@@ -109,10 +107,10 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 		return
 	}
 	priority.Carry("the default")
-	e.setLimit(x, c.Get("max_connections"), "max_connections", "it is for each endpoint and protocol, not for all together; requests wait for a connection",
-		func(x *config.Cluster, n int) { x.MaxConnections = n })
-	e.setLimit(x, c.Get("max_requests"), "inflight.max_requests", "",
-		func(x *config.Cluster, n int) { x.Inflight.MaxRequests, x.Inflight.Mode = n, "enforce" })
+	e.limit(x, c.Get("max_connections"), "max_connections", "it is for each endpoint and protocol, not for all together; requests wait for a connection")
+	if e.limit(x, c.Get("max_requests"), "inflight.max_requests", "") {
+		x.Inflight.Mode = "enforce"
+	}
 	c.Get("max_pending_requests").Leave("requests that wait for a connection are counted as under way", "inflight.max_requests; batch.queue bounds a queue")
 	c.Get("max_retries").Leave("retries are bound to a share of the requests, not to so many at once", "retry.ratio")
 	budget := c.At("retry_budget", "budget_percent")
@@ -121,8 +119,7 @@ func (e *envoyImport) thresholds(x *config.Cluster, c document.Part) {
 		percent = budget
 	}
 	if f, ok := percent.Number(); ok && f > 0 && f <= 100 {
-		e.setCluster(x, percent, "retry.ratio", "it is a share of the requests that come, not of those under way",
-			func(x *config.Cluster) { x.Retry.Ratio = f / 100 })
+		assign(e.builder, x, percent, "retry.ratio", "it is a share of the requests that come, not of those under way", f/100)
 	}
 	c.At("retry_budget", "min_retry_concurrency").Leave("a cluster with few requests saves up for retries, and has no minimum", "")
 	c.Get("track_remaining").Leave("what is left of a limit shows up in the metrics in any case", "")
@@ -144,36 +141,15 @@ func (e *envoyImport) health(x *config.Cluster, c document.Part) {
 	if kind.Empty() {
 		kind.Carry("clusters[].health.type")
 	}
-	next := h
-	if h.Type == "http" {
-		next.Path = kind.Get("path").Text()
+	x.Health = &h
+	put(e.builder, x, kind.Get("path"), "health.path", "")
+	put(e.builder, x, kind.Get("host"), "health.host", "")
+	put(e.builder, x, kind.Get("service_name"), "health.service", "")
+	for _, field := range []string{"interval", "timeout", "healthy_threshold", "unhealthy_threshold"} {
+		put(e.builder, x, c.Get(field), "health."+field, "")
 	}
-	part := func(c document.Part, field string, set func(*config.Health)) {
-		if !c.There() {
-			return
-		}
-		e.setCluster(x, c, "health."+field, "", func(x *config.Cluster) { set(x.Health) })
-	}
-	e.setCluster(x, kind.Get("path"), "health.path", "", func(x *config.Cluster) { x.Health = &next })
-	if x.Health == nil {
-		x.Health = &h
-	}
-	part(kind.Get("host"), "host", func(h *config.Health) { h.Host = kind.Get("host").Text() })
-	part(kind.Get("service_name"), "service", func(h *config.Health) { h.Service = kind.Get("service_name").Text() })
-	for _, t := range []struct {
-		field string
-		set   func(*config.Health, time.Duration)
-	}{
-		{"interval", func(h *config.Health, d time.Duration) { h.Interval = d }},
-		{"timeout", func(h *config.Health, d time.Duration) { h.Timeout = d }},
-	} {
-		e.setDuration(x, c.Get(t.field), "health."+t.field, "", func(x *config.Cluster, d time.Duration) { t.set(x.Health, d) })
-	}
-	e.setCount(x, c.Get("healthy_threshold"), "health.healthy_threshold", "", func(x *config.Cluster, n int) { x.Health.HealthyThreshold = n })
-	e.setCount(x, c.Get("unhealthy_threshold"), "health.unhealthy_threshold", "", func(x *config.Cluster, n int) { x.Health.UnhealthyThreshold = n })
-	if jitter := c.Get("interval_jitter_percent"); jitter.There() {
-		if f, ok := jitter.Number(); ok && f > 0 {
-			part(jitter, "jitter", func(h *config.Health) { h.Jitter = f / 100 })
-		}
+	jitter := c.Get("interval_jitter_percent")
+	if f, ok := jitter.Number(); ok && f > 0 {
+		assign(e.builder, x, jitter, "health.jitter", "", f/100)
 	}
 }

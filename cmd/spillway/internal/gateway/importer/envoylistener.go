@@ -180,32 +180,31 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 		field  string
 		reason string
 		zero   time.Duration // in place of 0, which means none; 0: there is no such value
-		set    func(*config.Listener, time.Duration)
 	}{
-		{m.Get("request_headers_timeout"), "header_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.HeaderTimeout = d }},
-		{m.Get("request_timeout"), "max_body_time", "it is for the body, and header_timeout for the headers", -1,
-			func(l *config.Listener, d time.Duration) { l.MaxBodyTime = d }},
-		{m.Get("stream_idle_timeout"), "stream_idle_timeout", "it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout", -1,
-			func(l *config.Listener, d time.Duration) { l.StreamIdle = d }},
-		{m.At("common_http_protocol_options", "idle_timeout"), "idle_timeout", "", 0, func(l *config.Listener, d time.Duration) { l.IdleTimeout = d }},
+		{m.Get("request_headers_timeout"), "header_timeout", "", 0},
+		{m.Get("request_timeout"), "max_body_time", "it is for the body, and header_timeout for the headers", -1},
+		{
+			m.Get("stream_idle_timeout"), "stream_idle_timeout",
+			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout", -1,
+		},
+		{m.At("common_http_protocol_options", "idle_timeout"), "idle_timeout", "", 0},
 	} {
-		d, ok := t.at.Duration()
-		if ok && d == 0 {
-			if d, ok = t.zero, t.zero != 0; !ok {
-				t.at.Leave("there is always such a limit", "")
-			}
-		}
-		if ok {
-			e.setListener(l, t.at, t.field, t.reason, func(l *config.Listener) { t.set(l, d) })
+		switch d, ok := t.at.Duration(); {
+		case ok && d == 0 && t.zero == 0:
+			t.at.Leave("there is always such a limit", "")
+		case ok:
+			assign(e.builder, l, t.at, t.field, t.reason, cmp.Or(d, t.zero))
 		}
 	}
 	if n, ok := m.At("http2_protocol_options", "max_concurrent_streams").Count(); ok && n > 0 {
-		e.setListener(l, m.At("http2_protocol_options", "max_concurrent_streams"), "max_streams", "", func(l *config.Listener) { l.MaxStreams = n })
+		assign(e.builder, l, m.At("http2_protocol_options", "max_concurrent_streams"), "max_streams", "", n)
 	}
 	if n, ok := m.Get("max_request_headers_kb").Count(); ok && n > 0 && n <= 1<<14 {
-		e.setListener(l, m.Get("max_request_headers_kb"), "max_header_bytes", "", func(l *config.Listener) { l.MaxHeaderBytes = n << 10 })
+		assign(e.builder, l, m.Get("max_request_headers_kb"), "max_header_bytes", "", n<<10)
 	}
-	e.requestIDs(l, m)
+	if keep := m.Get("preserve_external_request_id"); keep.Text() == "true" {
+		assign(e.builder, l, keep, "preserve_external_request_id", "", true)
+	}
 	m.Get("access_log").LeaveAs(Detail, "the log has its own form", "log")
 	m.Get("upgrade_configs").Each(func(u document.Part) {
 		if kind := u.Get("upgrade_type"); strings.EqualFold(kind.Text(), "websocket") {
@@ -226,13 +225,6 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 			f.LeaveAs(Security, "the proxy has no such filter, and the filter may deny requests", "the same check in the service, or in front of the proxy")
 		}
 	})
-}
-
-// requestIDs imports who gives requests their ids.
-func (e *envoyImport) requestIDs(l *config.Listener, m document.Part) {
-	if keep := m.Get("preserve_external_request_id"); keep.Text() == "true" {
-		e.setListener(l, keep, "preserve_external_request_id", "", func(l *config.Listener) { l.PreserveRequestID = true })
-	}
 }
 
 // fixed reports options that the proxy has one value of.
@@ -264,14 +256,6 @@ func fixed(m document.Part) {
 			c.Change("the default", o.reason)
 		}
 	}
-}
-
-// setListener changes a listener as a leaf says, unless the proxy does not accept that.
-func (e *envoyImport) setListener(l *config.Listener, c document.Part, field, reason string, set func(*config.Listener)) {
-	next := *l
-	set(&next)
-	trial := config.Config{Listeners: []config.Listener{next}, Clusters: []config.Cluster{*e.cluster("any")}}
-	e.settle(c, "listeners[]."+field, reason, trial.Check(), func() { *l = next })
 }
 
 // socketAddress returns host and port.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"net"
 	"slices"
@@ -122,7 +123,7 @@ func (e *envoyImport) domain(c document.Part) (string, bool) {
 	if name != c.Text() {
 		reason = "routes do not match ports"
 	}
-	return name, e.setRoute(new(config.Route), c, "host", reason, func(r *config.Route) { r.Host = name })
+	return name, assign(e.builder, new(config.Route), c, "host", reason, name)
 }
 
 // route imports a route for each host of its virtual host.
@@ -149,12 +150,10 @@ func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 	}
 	e.timeout(&r, action.Get("timeout"))
 	if d, ok := action.Get("idle_timeout").Duration(); ok {
-		d = cmp.Or(d, -1)
-		e.setRoute(&r, action.Get("idle_timeout"), "stream_idle_timeout",
-			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener",
-			func(r *config.Route) { r.StreamIdle = d })
+		assign(e.builder, &r, action.Get("idle_timeout"), "stream_idle_timeout",
+			"it is for gRPC calls and upgraded connections; others have body_timeout and write_timeout of the listener", cmp.Or(d, -1))
 	}
-	x := cloneCluster(e.known(name.Text()))
+	x := config.Clone(e.known(name.Text()))
 	own := action.Get("retry_policy")
 	if own.There() {
 		e.retries(x, own)
@@ -182,9 +181,10 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 				part.Carry("routes[]")
 				continue
 			}
-			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path = part.Text() }) && r.Path != "" && ok
+			ok = put(e.builder, r, part, "path", "") && r.Path != "" && ok
 		case "path":
-			ok = e.setRoute(r, part, "path", "", func(r *config.Route) { r.Path, r.Exact = part.Text(), true }) && ok
+			ok = put(e.builder, r, part, "path", "") && r.Path != "" && ok
+			r.Exact = ok
 		case "casesensitive":
 			if part.Text() != "true" {
 				return false
@@ -195,7 +195,7 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 				ok = e.header(r, h) && ok
 			}
 		case "grpc":
-			ok = e.setRoute(r, part, "headers", "", func(r *config.Route) { r.Headers["Content-Type"] = "application/grpc" }) && ok
+			ok = e.condition(r, part, "Content-Type", "application/grpc") && ok
 		default:
 			return false
 		}
@@ -228,17 +228,23 @@ func (e *envoyImport) header(r *config.Route, c document.Part) bool {
 	if len(c.Fields()) != known {
 		return false
 	}
+	if !value.There() {
+		return e.condition(r, c, name.Text(), "*")
+	}
+	return e.condition(r, c, name.Text(), value.Text())
+}
+
+// condition adds what a header, or the method, must be, unless there is such a condition.
+func (e *envoyImport) condition(r *config.Route, c document.Part, name, value string) bool {
+	next := config.Clone(r)
+	if name == ":method" {
+		next.Methods = append(next.Methods, value)
+	} else {
+		next.Headers = maps.Collect(maps.All(r.Headers))
+		next.Headers[name] = value
+	}
 	before := len(r.Methods) + len(r.Headers)
-	return e.setRoute(r, c, "headers", "", func(r *config.Route) {
-		switch {
-		case name.Text() == ":method":
-			r.Methods = append(r.Methods, value.Text())
-		case value.There():
-			r.Headers[name.Text()] = value.Text()
-		default:
-			r.Headers[name.Text()] = "*"
-		}
-	}) && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
+	return try(e.builder, r, next, c, "headers", "") && len(r.Methods)+len(r.Headers) == before+1 && len(r.Methods) < 2
 }
 
 // timeout imports that of a route.
@@ -248,12 +254,7 @@ func (e *envoyImport) timeout(r *config.Route, c document.Part) {
 		e.note15 = true
 		return
 	}
-	d, ok := c.Duration()
-	if !ok {
-		c.Leave("it is no length of time such as 1.5s", "")
-		return
-	}
-	e.setRoute(r, c, "timeout", "", func(r *config.Route) { r.Timeout = d })
+	put(e.builder, r, c, "timeout", "")
 }
 
 // retryWords have the treatment of each word of retry_on: the reason why it was left
@@ -293,10 +294,15 @@ func (e *envoyImport) retries(x *config.Cluster, c document.Part) {
 	}
 	x.Retry.Mode = "enforce"
 	x.Retry.Attempts = 2 // one retry, where none is said
-	e.setCount(x, c.Get("num_retries"), "retry.attempts", "with the first attempt", func(x *config.Cluster, n int) { x.Retry.Attempts = n + 1 })
-	back := c.Get("retry_back_off")
-	e.setDuration(x, back.Get("base_interval"), "retry.base", "", func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
-	e.setDuration(x, back.Get("max_interval"), "retry.max", "", func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	retries := c.Get("num_retries")
+	switch n, ok := retries.Count(); {
+	case ok && n >= 0:
+		assign(e.builder, x, retries, "retry.attempts", "with the first attempt", n+1)
+	case retries.There():
+		retries.Leave("it is no number from 0 to 2147483647", "")
+	}
+	put(e.builder, x, c.At("retry_back_off", "base_interval"), "retry.base", "")
+	put(e.builder, x, c.At("retry_back_off", "max_interval"), "retry.max", "")
 	c.Get("per_try_timeout").Leave("an attempt has all the time that the request has left", "response_timeout of the cluster")
 	c.Get("retriable_status_codes").Leave("the meaning of an answer decides on a retry, not its status code", "x-should-retry in its answer")
 	for _, field := range []string{"retry_host_predicate", "host_selection_retry_max_attempts", "retry_priority"} {

@@ -176,7 +176,7 @@ func (e *envoyImport) clientFiles(x *config.Cluster, common document.Part) {
 	case problem != "":
 		at.LeaveAs(Security, problem, "")
 	case ca != "":
-		e.setCluster(x, at, "tls.ca", "", func(x *config.Cluster) { x.TLS.CA = ca })
+		assign(e.builder, x, at, "tls.ca", "", ca)
 	}
 	own := []document.Part{common.Get("tls_certificates"), common.Get("tls_certificate_sds_secret_configs")}
 	if !own[0].There() && !own[1].There() {
@@ -198,7 +198,7 @@ func (e *envoyImport) clientFiles(x *config.Cluster, common document.Part) {
 // verifies the name that it asks for.
 func (e *envoyImport) serverName(x *config.Cluster, sni, common document.Part) {
 	if sni.Text() != "" {
-		e.setCluster(x, sni, "tls.server_name", "", func(x *config.Cluster) { x.TLS.ServerName = sni.Text() })
+		put(e.builder, x, sni, "tls.server_name", "")
 	}
 	context := common.Get("validation_context")
 	names := append(context.Get("match_typed_subject_alt_names").List(), context.Get("match_subject_alt_names").List()...)
@@ -213,6 +213,6 @@ func (e *envoyImport) serverName(x *config.Cluster, sni, common document.Part) {
 	if exact.Text() == "" || kind.There() && kind.Text() != "DNS" || x.TLS.ServerName != "" && x.TLS.ServerName != exact.Text() {
 		return
 	}
-	e.setCluster(x, exact, "tls.server_name", "", func(x *config.Cluster) { x.TLS.ServerName = exact.Text() })
+	put(e.builder, x, exact, "tls.server_name", "")
 	kind.Carry("clusters[].tls.server_name")
 }

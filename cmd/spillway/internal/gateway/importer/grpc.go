@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/importer/document"
@@ -81,8 +80,7 @@ func (b *builder) throttling(c document.Part) float64 {
 	if !ok || f <= 0 {
 		ratio.Leave("it must be above 0", "")
 	} else {
-		b.setCluster(trial, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent",
-			func(x *config.Cluster) { x.Retry.Ratio = f })
+		assign(b, trial, ratio, "retry.ratio", "ratio limits the retries per request; grpc stops while half of the tokens are spent", f)
 	}
 	c.Get("max_tokens").Leave("the budget holds 1000 times retry.ratio, and begins empty", "")
 	return trial.Retry.Ratio
@@ -94,9 +92,10 @@ func (g *grpcImport) health(c document.Part) {
 		return
 	}
 	x := g.cluster("upstream")
-	g.setCluster(x, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream",
-		func(x *config.Cluster) { x.Health = &config.Health{Type: "grpc", Service: c.Text()} })
-	g.status = x.Health
+	x.Health = &config.Health{Type: "grpc"}
+	if put(g.builder, x, c, "health.service", "the proxy asks each endpoint again and again, and does not keep a stream") {
+		g.status = x.Health
+	}
 }
 
 // newCluster is one as all methods have it.
@@ -122,12 +121,7 @@ func (g *grpcImport) method(c document.Part) {
 	}
 	wait.Leave("calls do not wait until there is an endpoint", "retry, which tries another endpoint")
 	var base config.Route
-	if timeout := c.Get("timeout"); timeout.There() {
-		if d, ok := timeout.Duration(); ok {
-			g.setRoute(&base, timeout, "timeout", "", func(r *config.Route) { r.Timeout = d })
-		}
-		timeout.Leave("it is no length of time such as 1.5s", "")
-	}
+	put(g.builder, &base, c.Get("timeout"), "timeout", "")
 	names := c.Get("name").List()
 	var routes []config.Route
 	for _, name := range names {
@@ -179,14 +173,16 @@ func (g *grpcImport) retry(x *config.Cluster, c document.Part) {
 	}
 	x.Retry.Mode = "enforce"
 	attempts := c.Get("max_attempts")
-	reason := ""
-	if n, ok := attempts.Count(); ok && n > maxAttemptsOfGRPC {
-		reason = fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
+	switch n, ok := attempts.Count(); {
+	case ok && n > maxAttemptsOfGRPC:
+		reason := fmt.Sprintf("it counts as %d, as it does for grpc", maxAttemptsOfGRPC)
+		assign(g.builder, x, attempts, "retry.attempts", reason, maxAttemptsOfGRPC)
+	default:
+		put(g.builder, x, attempts, "retry.attempts", "")
 	}
-	g.setCount(x, attempts, "retry.attempts", reason, func(x *config.Cluster, n int) { x.Retry.Attempts = min(n, maxAttemptsOfGRPC) })
 	const wait = "the wait before a retry is drawn between nothing and it, where grpc stays within 20 % of it"
-	g.setDuration(x, c.Get("initial_backoff"), "retry.base", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Base = d })
-	g.setDuration(x, c.Get("max_backoff"), "retry.max", wait, func(x *config.Cluster, d time.Duration) { x.Retry.Max = d })
+	put(g.builder, x, c.Get("initial_backoff"), "retry.base", wait)
+	put(g.builder, x, c.Get("max_backoff"), "retry.max", wait)
 	multiplier := c.Get("backoff_multiplier")
 	first, _ := c.Get("initial_backoff").Duration()
 	if most, ok := c.Get("max_backoff").Duration(); ok && most <= first && multiplier.There() {

@@ -96,33 +96,6 @@ func (m *mongoImport) done(roots []document.Part, upstream string) (*Result, err
 	return &m.Result, nil
 }
 
-// set changes the listener as a leaf says, unless the proxy does not accept that.
-func (m *mongoImport) set(c document.Part, field, reason string, set func(*config.Mongo)) {
-	if !c.There() {
-		return
-	}
-	next := m.x
-	next.Endpoints = slices.Clone(m.x.Endpoints)
-	if t := m.x.UpstreamTLS; t != nil {
-		next.UpstreamTLS = new(*t)
-	}
-	set(&next)
-	trial := next
-	if len(trial.Endpoints) == 0 {
-		trial.Endpoints = []string{defaultMongoUpstream}
-	}
-	whole := config.Config{Mongo: []config.Mongo{trial}}
-	m.settle(c, "mongo[]."+field, reason, whole.Check(), func() { m.x = next })
-}
-
-// upstreamTLS is the TLS to the servers that a document asks for.
-func upstreamTLS(x *config.Mongo) *config.ClientTLS {
-	if x.UpstreamTLS == nil {
-		x.UpstreamTLS = new(config.ClientTLS)
-	}
-	return x.UpstreamTLS
-}
-
 // uri imports a connection string.
 func (m *mongoImport) uri(root document.Part) {
 	options := root.Get("options")
@@ -144,8 +117,8 @@ func (m *mongoImport) uri(root document.Part) {
 	}
 	if tls.Text() == "false" {
 		tls.Carry("the default")
-	} else {
-		m.set(tls, "upstream_tls", "", func(x *config.Mongo) { upstreamTLS(x) })
+	} else if tls.There() {
+		assign(m.builder, &m.x, tls, "upstream_tls", "", cmp.Or(m.x.UpstreamTLS, new(config.ClientTLS)))
 	}
 	m.files(options)
 	for _, name := range []string{"tlsinsecure", "tlsallowinvalidcertificates", "tlsallowinvalidhostnames"} {
@@ -173,25 +146,21 @@ func (m *mongoImport) hosts(c, set document.Part) {
 		if _, _, err := net.SplitHostPort(text); err != nil {
 			text = net.JoinHostPort(strings.Trim(text, "[]"), "27017")
 		}
-		m.set(host, "endpoints", "", func(x *config.Mongo) { x.Endpoints = append(x.Endpoints, text) })
+		assign(m.builder, &m.x, host, "endpoints", "", append(slices.Clone(m.x.Endpoints), text))
 	}
 }
 
 // files imports the files of TLS to the servers.
 func (m *mongoImport) files(options document.Part) {
-	if ca := options.Get("tlscafile"); ca.There() {
-		m.set(ca, "upstream_tls.ca", "", func(x *config.Mongo) { upstreamTLS(x).CA = ca.Text() })
-	}
+	put(m.builder, &m.x, options.Get("tlscafile"), "upstream_tls.ca", "")
 	pair := options.Get("tlscertificatekeyfile")
 	if options.Get("tlscertificatekeyfilepassword").There() {
 		pair.LeaveAs(Security, "the key is encrypted", "upstream_tls.certificate and key, a file without a password")
 		return
 	}
 	if pair.There() {
-		m.set(pair, "upstream_tls.certificate", "all clients of the proxy share the certificate; MONGODB-X509 through it needs shared_x509", func(x *config.Mongo) {
-			t := upstreamTLS(x)
-			t.Certificate, t.Key = pair.Text(), pair.Text()
-		})
+		config.Field(&m.x, "upstream_tls.key").SetString(pair.Text()) // one file has both
+		put(m.builder, &m.x, pair, "upstream_tls.certificate", "all clients of the proxy share the certificate; MONGODB-X509 through it needs shared_x509")
 	}
 }
 
@@ -214,27 +183,20 @@ func (m *mongoImport) credentials(root, options document.Part) {
 
 // behaviour imports timeouts and retries.
 func (m *mongoImport) behaviour(options document.Part) {
-	if timeout := options.Get("connecttimeoutms"); timeout.There() {
-		if n, ok := timeout.Count(); ok && n > 0 {
-			m.set(timeout, "connect_timeout", "", func(x *config.Mongo) { x.ConnectTimeout = time.Duration(n) * time.Millisecond })
-		}
+	timeout := options.Get("connecttimeoutms")
+	if n, ok := timeout.Count(); ok && n > 0 {
+		assign(m.builder, &m.x, timeout, "connect_timeout", "", time.Duration(n)*time.Millisecond)
 	}
-	for _, f := range []struct {
-		name, field string
-		off         func(*config.Mongo)
-	}{
-		{"retryreads", "retry.no_reads", func(x *config.Mongo) { x.Retry.NoReads = true }},
-		{"retrywrites", "retry.no_writes", func(x *config.Mongo) { x.Retry.NoWrites = true }},
-	} {
-		switch c := options.Get(f.name); c.Text() {
+	for _, kind := range []string{"reads", "writes"} {
+		switch c := options.Get("retry" + kind); c.Text() {
 		case "false":
-			m.set(c, f.field, "", f.off)
+			assign(m.builder, &m.x, c, "retry.no_"+kind, "", true)
 		case "true":
 			c.Carry("the default")
 		}
 	}
 	if n, ok := options.Get("maxadaptiveretries").Count(); ok && n > 0 {
-		m.set(options.Get("maxadaptiveretries"), "retry.max_retries", "", func(x *config.Mongo) { x.Retry.MaxRetries = n })
+		assign(m.builder, &m.x, options.Get("maxadaptiveretries"), "retry.max_retries", "", n)
 	}
 	for _, c := range options.Fields() {
 		switch document.LastField(c.Path) {

@@ -3,6 +3,8 @@ package importer
 import (
 	"cmp"
 	"net"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -18,14 +20,13 @@ func (m *mongoImport) server(root document.Part) {
 	m.parameters(parameters)
 	m.address(root.Get("net"))
 	m.serverTLS(root.At("net", "tls"))
-	if n := root.At("net", "maxIncomingConnections"); n.There() {
-		if most, ok := n.Count(); ok && most > 0 {
-			m.set(n, "max_connections", "the server's own bound counts the connections of the proxy", func(x *config.Mongo) { x.MaxConnections = most })
-		}
+	most := root.At("net", "maxIncomingConnections")
+	if n, ok := most.Count(); ok && n > 0 {
+		assign(m.builder, &m.x, most, "max_connections", "the server's own bound counts the connections of the proxy", n)
 	}
 	switch a := root.At("security", "authorization"); a.Text() {
 	case "enabled":
-		m.set(a, "authentication", "", func(x *config.Mongo) { x.Authentication = true })
+		assign(m.builder, &m.x, a, "authentication", "", true)
 	case "disabled":
 		a.Carry("the default")
 	}
@@ -60,8 +61,7 @@ func (m *mongoImport) address(c document.Part) {
 	if !at.There() {
 		at = bind
 	}
-	m.set(at, "endpoints", "the proxy connects to it, and listens at another address",
-		func(x *config.Mongo) { x.Endpoints = []string{net.JoinHostPort(host, number)} })
+	assign(m.builder, &m.x, at, "endpoints", "the proxy connects to it, and listens at another address", []string{net.JoinHostPort(host, number)})
 	bind.Change("mongo[].endpoints", "keep it, so that clients cannot go around the proxy")
 	c.Get("bindIpAll").LeaveAs(Security, "clients can go around the proxy", "bindIp of the server: an address that only the proxy reaches")
 }
@@ -93,14 +93,13 @@ func (m *mongoImport) serverTLS(c document.Part) {
 	if mode.Text() != "requireTLS" {
 		reason = "all clients connect by TLS: a listener does not take both"
 	}
-	m.set(mode, "tls", reason, func(x *config.Mongo) {
-		x.TLS = &config.ServerTLS{Certificate: pair.Text(), Key: pair.Text(), ClientCA: ca.Text(), Optional: optional && ca.Text() != ""}
-		upstreamTLS(x).CA = ca.Text()
-		if ca.Text() != "" && !optional { // the server asks the proxy for one, too
-			x.UpstreamTLS.Certificate, x.UpstreamTLS.Key = pair.Text(), pair.Text()
-		}
-	})
-	if m.x.TLS == nil {
+	next := config.Clone(&m.x)
+	next.TLS = &config.ServerTLS{Certificate: pair.Text(), Key: pair.Text(), ClientCA: ca.Text(), Optional: optional && ca.Text() != ""}
+	if next.UpstreamTLS = cmp.Or(next.UpstreamTLS, new(config.ClientTLS)); ca.Text() != "" && !optional { // the server asks the proxy for one, too
+		next.UpstreamTLS.Certificate, next.UpstreamTLS.Key = pair.Text(), pair.Text()
+	}
+	next.UpstreamTLS.CA = ca.Text()
+	if !try(m.builder, &m.x, next, mode, "tls", reason) {
 		m.exposed = true
 		return
 	}
@@ -121,50 +120,38 @@ func (m *mongoImport) serverTLS(c document.Part) {
 
 // parameters imports the parameters of the ingress limiters, which have the same names here.
 func (m *mongoImport) parameters(c document.Part) {
-	number := func(name string, set func(*config.MongoParameters, float64)) {
+	var lists []string
+	for field, value := range reflect.ValueOf(m.x.Parameters).Fields() {
+		name := field.Tag.Get("yaml")
 		at := c.Get(name)
-		if f, ok := at.Number(); ok {
-			m.set(at, "parameters."+name, "", func(x *config.Mongo) { set(&x.Parameters, f) })
+		switch value.Interface().(type) {
+		case bool, *bool:
+			if at.Text() == "true" || at.Text() == "false" {
+				assign(m.builder, &m.x, at, "parameters."+name, "", at.Text() == "true")
+			}
+		case int, float64:
+			if f, ok := at.Number(); ok {
+				assign(m.builder, &m.x, at, "parameters."+name, "", f)
+			}
+		default:
+			lists = append(lists, name)
 		}
 	}
-	truth := func(name string, set func(*config.MongoParameters, bool)) {
-		if at := c.Get(name); at.Text() == "true" || at.Text() == "false" {
-			m.set(at, "parameters."+name, "", func(x *config.Mongo) { set(&x.Parameters, at.Text() == "true") })
-		}
+	for _, name := range lists {
+		m.exemptions(c.Get(name), name)
 	}
-	truth("ingressConnectionEstablishmentRateLimiterEnabled", func(p *config.MongoParameters, v bool) { p.ConnectionEnabled = v })
-	number("ingressConnectionEstablishmentRatePerSec", func(p *config.MongoParameters, f float64) { p.ConnectionRate = f })
-	number("ingressConnectionEstablishmentBurstCapacitySecs", func(p *config.MongoParameters, f float64) { p.ConnectionBurst = f })
-	number("ingressConnectionEstablishmentMaxQueueDepth", func(p *config.MongoParameters, f float64) { p.ConnectionDepth = int(f) })
-	truth("ingressRequestRateLimiterEnabled", func(p *config.MongoParameters, v bool) { p.RequestEnabled = v })
-	number("ingressRequestAdmissionRatePerSec", func(p *config.MongoParameters, f float64) { p.RequestRate = f })
-	number("ingressRequestAdmissionBurstCapacitySecs", func(p *config.MongoParameters, f float64) { p.RequestBurst = f })
-	number("ingressRequestAdmissionMaxQueueDepth", func(p *config.MongoParameters, f float64) { p.RequestDepth = int(f) })
-	truth("ingressRequestRateLimiterAllowRetries", func(p *config.MongoParameters, v bool) { p.AllowRetries = &v })
-	number("externalClientBaseBackoffMS", func(p *config.MongoParameters, f float64) { p.BaseBackoffMS = int(f) })
-	m.exemptions(c)
 }
 
-// exemptions imports who is exempt from the limiters.
-func (m *mongoImport) exemptions(c document.Part) {
-	for _, f := range []struct {
-		name string
-		list func(*config.MongoParameters) *[]string
-	}{
-		{"ingressConnectionEstablishmentRateLimiterBypass", func(p *config.MongoParameters) *[]string { return &p.ConnectionBypass }},
-		{"ingressRequestRateLimiterExemptions", func(p *config.MongoParameters) *[]string { return &p.RequestExemptions }},
-		{"ingressRequestRateLimiterApplicationExemptions", func(p *config.MongoParameters) *[]string { return &p.RequestApplications }},
-	} {
-		at := c.Get(f.name)
-		parts := at.List()
-		for _, field := range []string{"ranges", "appNames"} { // the server has them in an object
-			parts = append(parts, at.Get(field).List()...)
-		}
-		for _, part := range parts {
-			m.set(part, "parameters."+f.name, "", func(x *config.Mongo) {
-				list := f.list(&x.Parameters)
-				*list = append((*list)[:len(*list):len(*list)], part.Text())
-			})
+// exemptions imports who is exempt from a limiter.
+func (m *mongoImport) exemptions(c document.Part, name string) {
+	parts := c.List()
+	for _, field := range []string{"ranges", "appNames"} { // the server has them in an object
+		parts = append(parts, c.Get(field).List()...)
+	}
+	for _, part := range parts {
+		if part.There() {
+			before, _ := reflect.TypeAssert[[]string](config.Field(&m.x, "parameters."+name))
+			assign(m.builder, &m.x, part, "parameters."+name, "", append(slices.Clone(before), part.Text()))
 		}
 	}
 }

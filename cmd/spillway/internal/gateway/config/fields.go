@@ -1,0 +1,154 @@
+package config
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A configuration is read and written by its fields in several ways. What follows from a field is in
+// its tags, beside its name in the file: "zero" has the value that a zero field stands for, "file" marks
+// the name of another file, and "secret" a value that is not shown.
+
+// visit calls f with each pointer that is set and each single value that v holds, with its path in the
+// file and the tags of its field. Elements of lists are identified by their names, if they have names.
+func visit(path string, v reflect.Value, tag reflect.StructTag, f func(path string, v reflect.Value, tag reflect.StructTag)) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if !v.IsNil() {
+			f(path, v, tag)
+			visit(path, v.Elem(), tag, f)
+		}
+	case reflect.Struct:
+		for field, value := range v.Fields() {
+			visit(join(path, field.Tag.Get("yaml")), value, field.Tag, f)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			visit(path+"["+nameOf(v.Index(i), i)+"]", v.Index(i), tag, f)
+		}
+	case reflect.Map:
+		for _, key := range sortedKeys(v) {
+			visit(join(path, key.String()), v.MapIndex(key), tag, f)
+		}
+	default:
+		f(path, v, tag)
+	}
+}
+
+// sortedKeys returns the keys of a map with names.
+func sortedKeys(v reflect.Value) []reflect.Value {
+	return slices.SortedFunc(slices.Values(v.MapKeys()), func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+// nameOf returns what the i-th element of a list is called.
+func nameOf(v reflect.Value, i int) string {
+	if v.Kind() == reflect.Struct {
+		for _, field := range []string{"Name", "Address"} {
+			if f := v.FieldByName(field); f.IsValid() && f.String() != "" {
+				return f.String()
+			}
+		}
+	}
+	return strconv.Itoa(i)
+}
+
+// Clone returns a copy of a part of a configuration that shares nothing with it.
+func Clone[T any](part *T) *T {
+	copied, _ := reflect.TypeAssert[*T](clone(reflect.ValueOf(part)))
+	return copied
+}
+
+func clone(v reflect.Value) reflect.Value {
+	to := reflect.New(v.Type()).Elem()
+	to.Set(v)
+	if !v.IsZero() {
+		switch v.Kind() {
+		case reflect.Pointer:
+			to.Set(reflect.New(v.Type().Elem()))
+			to.Elem().Set(clone(v.Elem()))
+		case reflect.Struct:
+			for i := range v.NumField() {
+				to.Field(i).Set(clone(v.Field(i)))
+			}
+		case reflect.Slice:
+			to.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+			for i := range v.Len() {
+				to.Index(i).Set(clone(v.Index(i)))
+			}
+		case reflect.Map:
+			to.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
+			for key, value := range v.Seq2() {
+				to.SetMapIndex(key, clone(value))
+			}
+		default: // a single value
+		}
+	}
+	return to
+}
+
+// Field returns the field of a part of a configuration at a path of the file, such as health.interval.
+// Parts on the way that are not given are added.
+func Field(part any, path string) reflect.Value {
+	v := reflect.ValueOf(part)
+	for name := range strings.SplitSeq(path, ".") {
+		for v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				v.Set(reflect.New(v.Type().Elem()))
+			}
+			v = v.Elem()
+		}
+		t := v.Type()
+		for i := range t.NumField() {
+			if t.Field(i).Tag.Get("yaml") == name {
+				v = v.Field(i)
+				break
+			}
+		}
+	}
+	return v
+}
+
+// Files returns the names of all other files that c names.
+func (c *Config) Files() (names []string) {
+	visit("", reflect.ValueOf(c).Elem(), "", func(_ string, v reflect.Value, tag reflect.StructTag) {
+		if tag.Get("file") != "" && !v.IsZero() {
+			names = append(names, v.String())
+		}
+	})
+	return names
+}
+
+// defaulted returns a copy of a part of a configuration, whose zero fields have the values that they
+// stand for.
+func defaulted[T any](part *T) *T {
+	d := Clone(part)
+	visit("", reflect.ValueOf(d), "", func(_ string, v reflect.Value, tag reflect.StructTag) {
+		if zero, ok := tag.Lookup("zero"); ok && v.IsZero() {
+			v.Set(parsed(zero, v.Type()))
+		}
+	})
+	return d
+}
+
+// parsed returns the value of a tag; a test reads all of them.
+func parsed(text string, t reflect.Type) reflect.Value {
+	if t == reflect.TypeFor[time.Duration]() {
+		d, _ := time.ParseDuration(text)
+		return reflect.ValueOf(d)
+	}
+	if t.Kind() == reflect.String {
+		return reflect.ValueOf(text).Convert(t)
+	}
+	f, _ := strconv.ParseFloat(text, 64)
+	return reflect.ValueOf(f).Convert(t)
+}
