@@ -121,7 +121,7 @@ func (q *Quota) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error
 	q.see(now)
 	c, place := q.leased(q.place(call.Customer))
 	if by, wait := q.refuse(c, class); wait > 0 {
-		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait)
+		return spillway.Ticket{}, by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 	}
 	c.admit(q.at, class, q.cfg.Cost)
 	if all := q.bound(c); all != nil {
@@ -144,7 +144,7 @@ func (q *Quota) Reject(now time.Time, call spillway.Call) error {
 	if wait == 0 {
 		return nil
 	}
-	return by.rejection(q.at, q.burst, class, wait)
+	return by.rejection(q.at, q.burst, class, wait, q.cfg.Cost)
 }
 
 // refuse returns how long calls of a class will be rejected, and by whose bucket: the customer's,

@@ -41,31 +41,32 @@ func (p *pace) rate(at, least time.Duration) float64 {
 // replaced when what they say has changed.
 type refusals struct {
 	until        time.Duration
+	turn         time.Duration // of the next call to be rejected
 	level, limit float64
 	setting      string
 	all          []*spillway.RejectedError // at most mostErrors
 	next         int                       // of them, to be replaced
 }
 
-// mostErrors is how many hints of a class are remembered. Each takes about 150 bytes. While calls are
-// rejected the hint only falls, to half and half again, until the next one is admitted.
-const mostErrors = 8
+// mostErrors is how many hints of a class are remembered. Each takes about 150 bytes. The hints of a
+// burst rise from 1 ms to 1 s, the depth of a bucket by default, in 11 steps.
+const mostErrors = 11
 
 // refreshed is how long a rejection says the same.
 const refreshed = time.Second
 
-// rejection returns the rejection of a class for wait, with the pace of the customer and its rate,
-// and the least hint that is not below wait.
-func (c *customer) rejection(at, burst time.Duration, class int, wait time.Duration) error {
+// rejection returns the rejection of a call that could be admitted after wait, with the pace of the
+// customer and its rate, and the least hint that is not before its turn.
+func (c *customer) rejection(at, burst time.Duration, class int, wait time.Duration, cost float64) error {
 	if c.refusals == nil {
 		c.refusals = new([spillway.Criticalities]refusals)
 	}
-	r := &c.refusals[class]
-	level := c.pace.rate(at, threshold(max(burst, c.deep), class, spillway.Criticalities-1))
+	r, depth := &c.refusals[class], max(burst, c.deep)
+	level := c.pace.rate(at, threshold(depth, class, spillway.Criticalities-1))
 	if at >= r.until || c.rate != r.limit || c.setting != r.setting || level > 2*r.level || level < r.level/2 {
-		*r = refusals{until: at + refreshed, level: level, limit: c.rate, setting: c.setting}
+		*r = refusals{until: at + refreshed, turn: r.turn, level: level, limit: c.rate, setting: c.setting}
 	}
-	hint := hintOf(wait)
+	hint := hintOf(r.wait(at, wait, depth, c.lasts(cost)))
 	for _, e := range r.all {
 		if e.RetryAfter == hint {
 			return e
@@ -79,6 +80,21 @@ func (c *customer) rejection(at, burst time.Duration, class int, wait time.Durat
 		r.next = (r.next + 1) % mostErrors
 	}
 	return e
+}
+
+// wait returns how long a rejected call has to wait for its turn. Turns are as far apart as the rate
+// admits calls of this cost, so that calls rejected together do not come back for one token. Not
+// all come back: a turn is at most the depth of the bucket later than the next call could be admitted,
+// as the bucket is full again after that time without calls.
+func (r *refusals) wait(at, least, depth, apart time.Duration) time.Duration {
+	turn := max(r.turn, at+least)
+	r.turn = min(turn+apart, at+least+depth)
+	return turn - at
+}
+
+// lasts returns how long a cost takes at the rate of the customer.
+func (c *customer) lasts(cost float64) time.Duration {
+	return time.Duration(min(max(cost, c.mean, 0)*c.perToken[len(c.perToken)-1], float64(maxDepth)))
 }
 
 // hintOf returns the least hint that is not below wait: 1 ms, 2 ms, 4 ms, up to more than maxDebt.

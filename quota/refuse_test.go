@@ -1,7 +1,9 @@
 package quota
 
 import (
+	"container/heap"
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -159,11 +161,53 @@ func TestRejectionsAreShared(t *testing.T) {
 	c := &customer{rate: 1}
 	for i := range 1000 {
 		wait := time.Millisecond << (i % mostHint)
-		if e, ok := errors.AsType[*spillway.RejectedError](c.rejection(0, time.Second, critical, wait)); !ok || e.RetryAfter != wait {
+		if c.refusals != nil {
+			c.refusals[critical].turn = 0
+		}
+		if e, ok := errors.AsType[*spillway.RejectedError](c.rejection(0, time.Second, critical, wait, 1)); !ok || e.RetryAfter != wait {
 			t.Fatalf("a wait of %v: %v", wait, e)
 		}
 	}
 	if n := len(c.refusals[critical].all); n > mostErrors {
 		t.Errorf("%d errors are remembered", n)
 	}
+}
+
+// TestTurns: calls that are rejected together come back one after another, so that few are rejected
+// again: with a hint of the next token for all of them, each is rejected 5 to 38 times.
+func TestTurns(t *testing.T) {
+	const rate, burst, every, bursts = 100, 160, 2 * time.Second, 20
+	jitter := rand.New(rand.NewPCG(1, 2))
+	for class := range spillway.Criticalities {
+		q := must(t, Config{Allocator: fixed{Rate: rate}})
+		var back waiting
+		for i := range bursts * burst { // 80 per second on average
+			heap.Push(&back, time.Duration(i/burst)*every+time.Duration(i%burst)*ms)
+		}
+		calls := 0
+		var at time.Duration
+		for ; len(back) > 0; calls++ {
+			at = heap.Pop(&back).(time.Duration)
+			_, err := q.Admit(t0.Add(at), callOf("a", class))
+			if e, ok := errors.AsType[*spillway.RejectedError](err); ok { // a server adds up to as much again
+				heap.Push(&back, at+time.Duration(float64(e.RetryAfter)*(1+jitter.Float64())))
+			}
+		}
+		if again := float64(calls)/(bursts*burst) - 1; again > 0.9 || at > bursts*every+2*time.Second {
+			t.Errorf("class %d: %.2f rejections for each call, the last is served after %v", class, again, at)
+		}
+	}
+}
+
+// waiting is a heap of times.
+type waiting []time.Duration
+
+func (w waiting) Len() int           { return len(w) }
+func (w waiting) Less(i, j int) bool { return w[i] < w[j] }
+func (w waiting) Swap(i, j int)      { w[i], w[j] = w[j], w[i] }
+func (w *waiting) Push(x any)        { *w = append(*w, x.(time.Duration)) }
+func (w *waiting) Pop() any {
+	last := (*w)[len(*w)-1]
+	*w = (*w)[:len(*w)-1]
+	return last
 }

@@ -40,7 +40,7 @@ func (a reply) failure(hint time.Duration) fault.Failure {
 	switch a {
 	case overloaded, hopeless, overQuota:
 		f := fault.Failure{Overload: true, Unprocessed: true, Party: fault.Server}
-		f.DontRetry = a != overloaded
+		f.DontRetry = a == hopeless || a == overQuota && hint <= 0
 		f.Scope = scopes[a]
 		f.RetryAfter, f.HasRetryAfter = hint, hint > 0
 		return f

@@ -29,8 +29,12 @@ func failureOf(status int, h http.Header, now time.Time) (f fault.Failure, faile
 		return fault.Failure{}, false // the request was wrong; there is nothing wrong with the backend
 	}
 	f.RetryAfter, f.HasRetryAfter = retryAfter(h, now)
-	if status == http.StatusTooManyRequests && f.HasRetryAfter && f.Safety == fault.RetryUnknown {
+	switch {
+	case status != http.StatusTooManyRequests && !has(h, headerRateLimited):
+	case f.HasRetryAfter && f.Safety == fault.RetryUnknown:
 		f.Safety = fault.RetrySafe
+	case !f.HasRetryAfter && has(h, headerRateLimited):
+		f.DontRetry = true
 	}
 	return f, true
 }
@@ -74,7 +78,7 @@ func listen(f *fault.Failure, h http.Header) (told bool) {
 		f.Overload, f.Unprocessed, f.DontRetry, told = true, true, true, true
 	}
 	if has(h, headerRateLimited) {
-		f.Overload, f.DontRetry, f.Scope, told = true, true, fault.ScopeCustomer, true
+		f.Overload, f.Scope, told = true, fault.ScopeCustomer, true
 	}
 	if has(h, headerScope) && scoped(f, fault.ParseScope(strings.TrimSpace(first(h, headerScope)))) {
 		told = true

@@ -67,12 +67,16 @@ func TestAnswers(t *testing.T) {
 		{503, h{"x-should-retry": "false", "x-envoy-overloaded": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, DontRetry: true}, never},
 		{503, h{"finagle-http-nonretryable-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, DontRetry: true}, never},
 		{503, h{"finagle-http-nonretryable-nack": "true", "finagle-http-nack": "true"}, f{Party: fault.Server, Overload: true, Unprocessed: true, Safety: fault.RetrySafe, DontRetry: true}, never},
-		{429, h{"x-envoy-ratelimited": "true", "retry-after": "1"}, f{Party: fault.Client, Overload: true, Scope: fault.ScopeCustomer, DontRetry: true, HasRetryAfter: true, RetryAfter: time.Second, Safety: fault.RetrySafe}, never},
+		{429, h{"x-envoy-ratelimited": "true"}, f{Party: fault.Client, Overload: true, Scope: fault.ScopeCustomer, DontRetry: true}, never},
+		{503, h{"x-envoy-ratelimited": "true"}, f{Party: fault.Server, Overload: true, Scope: fault.ScopeCustomer, DontRetry: true}, never},
+		{429, h{"x-envoy-ratelimited": "true", "retry-after": "1", "x-should-retry": "false"}, f{Party: fault.Client, Overload: true, Scope: fault.ScopeCustomer, DontRetry: true, HasRetryAfter: true, RetryAfter: time.Second, Safety: fault.RetrySafe}, never},
 		{500, h{"stripe-should-retry": "false"}, f{Party: fault.Server, DontRetry: true}, never},
 		{500, h{"stripe-should-retry": "false", "x-should-retry": "true"}, f{Party: fault.Server, Safety: fault.RetrySafe, DontRetry: true}, never},
 		{400, h{"x-should-retry": "false"}, f{}, success},
 
 		// Do retry.
+		{429, h{"x-envoy-ratelimited": "true", "retry-after": "1"}, f{Party: fault.Client, Overload: true, Scope: fault.ScopeCustomer, HasRetryAfter: true, RetryAfter: time.Second, Safety: fault.RetrySafe}, always},
+		{503, h{"x-envoy-ratelimited": "true", "retry-after": "1"}, f{Party: fault.Server, Overload: true, Scope: fault.ScopeCustomer, HasRetryAfter: true, RetryAfter: time.Second, Safety: fault.RetrySafe}, always},
 		{500, h{"x-should-retry": " True "}, f{Party: fault.Server, Safety: fault.RetrySafe}, always},
 		{409, h{"stripe-should-retry": "true"}, f{Party: fault.Client, Safety: fault.RetrySafe}, always},
 		{501, h{"x-should-retry": "true"}, f{Party: fault.Server, Safety: fault.RetrySafe}, always},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/egress"
+	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/quota"
+	"github.com/seed90641741/spillway/retry"
 )
 
 func TestTransportConfig(t *testing.T) {
@@ -178,5 +182,37 @@ func TestAllocations(t *testing.T) {
 	}
 	if n := count(mustTransport(t, TransportConfig{Base: base, Internal: external})) - bare; n > 1 {
 		t.Errorf("%v allocations for one without headers, want at most 1", n)
+	}
+}
+
+// TestQuotaIsRetried: a customer over its quota is told when to come back, and its client obeys.
+func TestQuotaIsRetried(t *testing.T) {
+	limits := must(quota.NewLocal(quota.LocalConfig{DefaultLimit: quota.Limit{Rate: 20}}))
+	h := mustHandler(t, bare, ingress.Config{Quota: quota.Config{Allocator: limits}, Shed: patient}, HandlerConfig{})
+	server := httptest.NewServer(h)
+	defer server.Close()
+	client := http.Client{Transport: mustTransport(t, TransportConfig{Egress: egress.Config{
+		Retry: must(retry.NewBudgeted(retry.BudgetedConfig{Ratio: -1, Budget: retry.Unlimited{}})),
+	}})}
+	defer client.CloseIdleConnections()
+	rejected := func() (n uint64) {
+		for _, c := range h.ingress.Stats(time.Now()).Quota {
+			for _, class := range c.Classes {
+				n += class.RejectedTotal
+			}
+		}
+		return n
+	}
+	for calls := 0; rejected() == 0; calls++ {
+		if calls > 1000 {
+			t.Fatal("no call was rejected")
+		}
+		resp, err := client.Get(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if readAll(t, resp); resp.StatusCode != http.StatusNoContent {
+			t.Errorf("call %d: %s", calls, resp.Status)
+		}
 	}
 }

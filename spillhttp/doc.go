@@ -47,7 +47,7 @@
 //	x-envoy-overloaded                  overloaded, not processed
 //	finagle-http-nack                   the same, and safe to retry
 //	finagle-http-nonretryable-nack      the same, but don't retry
-//	x-envoy-ratelimited                 over quota, don't retry
+//	x-envoy-ratelimited                 over quota; retried only with a hint
 //	x-should-retry, stripe-should-retry true: safe to retry; false: don't
 //	x-overload-scope                    task: not processed, another task may serve it at
 //	                                    once; service: don't retry; customer: over quota

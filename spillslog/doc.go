@@ -37,7 +37,8 @@
 //	customer     on whose behalf, as [Config.Customer] returns it
 //	criticality  the class of the call
 //	attempt      the number of the attempt, if it is not the first
-//	level, limit what the policy measured, and what is allowed; unit says of what
+//	measured     what the policy measured, where it measures; unit says of what
+//	limit        what is allowed of it
 //	setting      the limit, where the reason has several: unlisted_total, capacity
 //	retry_after  after how long the policy expects to admit again
 //	             (of a quota rounded up to 1, 2, 4, 8 ms and so on, so that errors can be shared)

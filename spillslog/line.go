@@ -120,7 +120,7 @@ func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
 		return all
 	}
 	if r.Unit != "" {
-		all = append(all, slog.Float64("level", e.Level))
+		all = append(all, slog.Float64("measured", e.Level))
 		if e.Limit != 0 || e.Level == 0 { // a quota has no limit in the unit of its level
 			all = append(all, slog.Float64("limit", e.Limit))
 		}

@@ -3,6 +3,7 @@ package spillslog
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -72,13 +73,40 @@ func TestLine(t *testing.T) {
 	o.Observe(spillway.Event{Time: now, Policy: "hedge", Outcome: spillway.OutcomeServed, Call: spillway.Call{Key: "db"}})
 	o.Observe(spillway.Event{Time: now, Policy: "hedge", Rejected: true, Call: spillway.Call{Key: "db"}})
 	o.Flush()
-	const want = `level=WARN msg="request rejected" policy=shed reason=queue_full route="GET /carts/{id}" customer=shop criticality=SHEDDABLE attempt=2 level=12 limit=10 unit="requests waiting" retry_after=2s request_id=r-17 do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
-level=INFO msg="request would be rejected" policy=shed reason=queue_full criticality=CRITICAL level=12 limit=10 unit="requests waiting" retry_after=2s do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
+	const want = `level=WARN msg="request rejected" policy=shed reason=queue_full route="GET /carts/{id}" customer=shop criticality=SHEDDABLE attempt=2 measured=12 limit=10 unit="requests waiting" retry_after=2s request_id=r-17 do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
+level=INFO msg="request would be rejected" policy=shed reason=queue_full criticality=CRITICAL measured=12 limit=10 unit="requests waiting" retry_after=2s do="more requests arrive than the server can do: add capacity, or have clients send less" left_out=0
 level=WARN msg="call not retried" policy=retry reason=budget route=db criticality=CRITICAL do="most calls fail, so that retries would make it worse: find out why the backend fails" left_out=0
 level=INFO msg="hedge not sent" policy=hedge reason=budget route=db criticality=CRITICAL do="most calls are slow, or hedges do not help, so they would only add load: find out why the backend is slow" left_out=0
 `
 	if got := out.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// TestJSON: no field has the name of another one, such as the level of a line.
+func TestJSON(t *testing.T) {
+	var out bytes.Buffer
+	o := observer(t, Config{Logger: slog.New(slog.NewJSONHandler(&out, nil))})
+	o.Observe(rejected(time.Now()))
+	o.Flush()
+	d := json.NewDecoder(&out)
+	seen := make(map[string]bool)
+	for n := 0; ; n++ {
+		word, err := d.Token()
+		if err != nil {
+			break
+		}
+		name, ok := word.(string)
+		if !ok || n%2 == 0 {
+			continue // a value, or a brace
+		}
+		if seen[name] {
+			t.Errorf("two fields %q", name)
+		}
+		seen[name] = true
+	}
+	if !seen["level"] || !seen["measured"] {
+		t.Errorf("fields %v", seen)
 	}
 }
 

@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
@@ -258,6 +260,42 @@ func TestQuotas(t *testing.T) {
 	if rejected < 50 {
 		t.Errorf("%d of 200 requests of one customer are rejected", rejected)
 	}
+}
+
+// TestRaise: a limit that is raised while it is in use holds a few seconds later.
+func TestRaise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := fleet.Config{Tasks: 1, Limits: quota.LocalConfig{Customers: map[string]quota.Limit{"mail": {Rate: 1000}}}}
+		f, err := fleet.New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { fleet.Run(ctx, f, fleet.NewMemory(time.Now)) })
+		q, err := quota.New(quota.Config{Allocator: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		admitted := func(seconds int) (n int) { // in the last second of some
+			for i := range seconds * 5000 {
+				time.Sleep(time.Second / 5000)
+				if _, err := q.Admit(time.Now(), spillway.Call{Customer: "mail"}); err == nil && i >= (seconds-1)*5000 {
+					n++
+				}
+			}
+			return n
+		}
+		before := admitted(3)
+		if err := raise(f, c); err != nil {
+			t.Fatal(err)
+		}
+		if after := admitted(5); before < 950 || before > 1050 || after < 1900 || after > 2100 {
+			t.Errorf("%d calls in a second, then %d, want 1000 and 2000", before, after)
+		}
+		stop()
+		running.Wait()
+	})
 }
 
 // Without its board, a shard uses its local limits.

@@ -202,7 +202,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	add("trace_id", d.TraceID)
 	if d.Unit != "" {
 		if d.HasLevel() {
-			args = append(args, "level", d.Level)
+			args = append(args, "measured", d.Level)
 		}
 		if d.Limit != 0 {
 			args = append(args, "limit", d.Limit)

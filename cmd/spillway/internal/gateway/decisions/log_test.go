@@ -136,7 +136,7 @@ func TestLinesHaveARate(t *testing.T) {
 		for field, want := range map[string]any{
 			"msg": "request rejected", "reason": "queue_full", "policy": "shed", "listener": "main", "cluster": "web", "route": "/api/",
 			"path": "/api/orders/", "customer": "acme", "caller": "192.0.2.1", "class": "SHEDDABLE", "request_id": "id-1",
-			"level": 9.0, "limit": 10.0, "unit": "requests",
+			"level": "WARN", "measured": 9.0, "limit": 10.0, "unit": "requests",
 		} {
 			if last[field] != want {
 				t.Errorf("%s is %v, want %v", field, last[field], want)

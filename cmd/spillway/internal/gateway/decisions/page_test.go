@@ -133,7 +133,7 @@ func TestRateLimitMeasuresNothing(t *testing.T) {
 	if !ok || d.HasLevel() || d.Level != 0 || d.Limit != 10 || d.measured() != "above the limit of 10 per second" {
 		t.Errorf("%+v %q", d, d.measured())
 	}
-	if line := lines.String(); strings.Contains(line, `"level":10`) || strings.Contains(line, `"level":0`) || !strings.Contains(line, `"limit":10`) {
+	if line := lines.String(); strings.Contains(line, `"measured":10`) || strings.Contains(line, `"measured":0`) || !strings.Contains(line, `"limit":10`) {
 		t.Error(line)
 	}
 }
