@@ -55,7 +55,7 @@ func (c *checkCommand) Run(ctx context.Context, w streams) error {
 	}
 	for _, s := range steps {
 		if !s.OK {
-			return exit(s.status)
+			return status(s.status)
 		}
 	}
 	return nil

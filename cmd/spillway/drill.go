@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/costdrill"
@@ -49,7 +48,7 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 		}
 		c.Protect = drill.ProtectProxy
 	}
-	if err := try(file{flag: "json-file", name: c.JSONFile}, file{flag: "report", name: c.Report}); err != nil {
+	if err := c.try(file{flag: "report", name: c.Report}); err != nil {
 		return err
 	}
 	result, err := c.Config.Run(ctx, w.stderr)
@@ -57,68 +56,52 @@ func (c *drillCommand) Run(ctx context.Context, w streams) error {
 		return err
 	}
 	page := file{"report", c.Report, func(w io.Writer) error { return report.Write(w, result) }}
-	if err := c.tell(w, result.WriteTable, result.WriteJSON, page); err != nil {
+	if err := c.tell(w, result.WriteTable, indented(result), page); err != nil {
 		return err
 	}
-	switch {
-	case result.Interrupted:
-		return exit(exitInterrupted)
-	case !result.Passed():
-		return exit(exitBroken)
+	return outcome(result.Interrupted, result.Passed())
+}
+
+// withoutReport prepares the output of a kind of drill that has no page.
+func (c *drillCommand) withoutReport(flag string) error {
+	if c.Report != "" {
+		return &drill.UsageError{Flag: "report", Problem: "goes without --" + flag}
 	}
-	return nil
+	return c.try()
 }
 
 // runQuota compares a quota that counts requests to one that charges learned costs.
 func (c *drillCommand) runQuota(ctx context.Context, w streams) error {
-	if c.Report != "" {
-		return &drill.UsageError{Flag: "report", Problem: "goes without --quota"}
-	}
-	if err := try(file{flag: "json-file", name: c.JSONFile}); err != nil {
+	if err := c.withoutReport("quota"); err != nil {
 		return err
 	}
 	result, err := costdrill.Run(ctx, c.Seed, w.stderr)
 	switch {
 	case ctx.Err() != nil:
-		return exit(exitInterrupted)
+		return status(exitInterrupted)
 	case err != nil:
 		return err
 	}
 	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
 		return err
 	}
-	switch {
-	case !result.Compares():
-		return exit(exitEnvironment)
-	case !result.Passed():
-		return exit(exitBroken)
+	if !result.Compares() {
+		return status(exitEnvironment)
 	}
-	return nil
+	return outcome(false, result.Passed())
 }
 
 // runOwn sends load to the user's own service, and writes what it answered.
 func (c *drillCommand) runOwn(ctx context.Context, w streams) error {
-	if c.Report != "" {
-		return &drill.UsageError{Flag: "report", Problem: "goes without --target"}
-	}
-	if err := try(file{flag: "json-file", name: c.JSONFile}); err != nil {
+	if err := c.withoutReport("target"); err != nil {
 		return err
 	}
 	result, err := c.Own.Run(ctx, c.Mix)
-	if _, ok := errors.AsType[*target.FieldError](err); ok {
-		return usage{err}
-	}
 	if err != nil {
 		return err
 	}
 	if err := c.tell(w, result.WriteTable, indented(result)); err != nil {
 		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return exit(exitInterrupted)
-	case !result.Answered():
-		return exit(exitBroken)
-	}
-	return nil
+	return outcome(ctx.Err() != nil, result.Answered())
 }

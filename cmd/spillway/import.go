@@ -32,12 +32,9 @@ type importGRPC struct {
 
 // Run imports.
 func (c *importGRPC) Run(w streams) error {
-	docs, err := documents(c.File)
-	if err != nil {
-		return err
-	}
-	result, err := importer.GRPC(docs[0], c.options())
-	return c.conclude(w, result, err)
+	return c.run(w, []string{c.File}, c.options(), func(docs []importer.Document, o importer.Options) (*importer.Result, error) {
+		return importer.GRPC(docs[0], o)
+	})
 }
 
 type importEnvoy struct {
@@ -48,19 +45,14 @@ type importEnvoy struct {
 }
 
 // Run imports.
-func (c *importEnvoy) Run(w streams) error {
-	docs, err := documents(c.Files...)
-	if err != nil {
-		return err
-	}
+func (c *importEnvoy) Run(w streams) (err error) {
 	o := c.options()
 	if o.Environment = os.LookupEnv; c.Certificates != "" {
 		if o.Certificates, err = filepath.Abs(c.Certificates); err != nil {
 			return usage{fmt.Errorf("--certificates: %w", err)}
 		}
 	}
-	result, err := importer.Envoy(docs, o)
-	return c.conclude(w, result, err)
+	return c.run(w, c.Files, o, importer.Envoy)
 }
 
 type importMongoDB struct {
@@ -70,25 +62,7 @@ type importMongoDB struct {
 }
 
 // Run imports.
-func (c *importMongoDB) Run(w streams) error {
-	docs, err := documents(c.Files...)
-	if err != nil {
-		return err
-	}
-	result, err := importer.MongoDB(docs, c.options())
-	return c.conclude(w, result, err)
-}
-
-func documents(files ...string) (docs []importer.Document, err error) {
-	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, usage{err}
-		}
-		docs = append(docs, importer.Document{Name: name, Text: text})
-	}
-	return docs, nil
-}
+func (c *importMongoDB) Run(w streams) error { return c.run(w, c.Files, c.options(), importer.MongoDB) }
 
 // importing has the flags of all imports.
 type importing struct {
@@ -103,8 +77,19 @@ func (c *importing) options() importer.Options {
 	return importer.Options{Listen: c.Listen, Upstream: c.Upstream}
 }
 
-// conclude writes the result of an import.
-func (c *importing) conclude(w streams, result *importer.Result, err error) error {
+// run imports files and writes the result.
+func (c *importing) run(
+	w streams, files []string, o importer.Options, imports func([]importer.Document, importer.Options) (*importer.Result, error),
+) error {
+	var docs []importer.Document
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return usage{err}
+		}
+		docs = append(docs, importer.Document{Name: name, Text: text})
+	}
+	result, err := imports(docs, o)
 	if err != nil {
 		return usage{err}
 	}
@@ -128,10 +113,7 @@ func (c *importing) conclude(w streams, result *importer.Result, err error) erro
 	if text == nil {
 		fmt.Fprintf(w.stderr, "spillway: %v; no configuration is written. With --lossy one is, if there is any: add what is missing before it serves\n", lost)
 	}
-	if lost != nil || c.Strict && slices.ContainsFunc(result.Notes, func(n importer.Note) bool { return n.Left }) {
-		return exit(exitBroken)
-	}
-	return nil
+	return outcome(false, lost == nil && !(c.Strict && slices.ContainsFunc(result.Notes, func(n importer.Note) bool { return n.Left })))
 }
 
 // put writes the files of a configuration and returns its text, nil if it must not be used.

@@ -30,7 +30,7 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	c := o.config.Load().Defaulted()
 	s := o.proxy.Stats(now)
 	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
-	l.Mode = modeOf(c.Mode)
+	l.Mode = c.Mode.Or(spillway.ModeObserve)
 	l.Notices, l.Changes = o.events.read(now)
 	o.logs(&l, s.AccessLog)
 	for i := range c.Listeners {
@@ -135,11 +135,6 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 		t.Moves = append(t.Moves, admin.Move{Time: m.Time, From: decisions.Finite(m.From), To: decisions.Finite(m.To), Why: why})
 	}
 	return t
-}
-
-func modeOf(m config.Mode) (mode spillway.Mode) {
-	_ = mode.UnmarshalText([]byte(m)) // as Check has found it good
-	return mode
 }
 
 // mongoGate returns the state of a MongoDB listener's gates. An HTTP listener may have the

@@ -36,7 +36,6 @@ import (
 	kongcompletion "github.com/jotaen/kong-completion"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/drill"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
@@ -124,12 +123,14 @@ func (versionFlag) BeforeReset(app *kong.Kong, w streams) error {
 	return err
 }
 
-// backendCommand has the flags of the hidden command that is the backend.
-type backendCommand process.Backend
+// backendCommand is the hidden command that is the backend.
+type backendCommand struct {
+	Settings string `arg:"" help:"What the drill asks for."`
+}
 
 // Run serves until the standard input ends.
 func (b *backendCommand) Run(w streams) error {
-	return process.Backend(*b).Serve(os.Stdin, w.stdout)
+	return process.ServeBackend(b.Settings, os.Stdin, w.stdout)
 }
 
 // A status is an exit status that needs no words, because the command has said all.
@@ -137,12 +138,15 @@ type status int
 
 func (s status) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// exit returns the error that makes the program exit with s.
-func exit(s int) error {
-	if s == exitOK {
-		return nil
+// outcome returns the exit status of a command that has shown its result, nil if all is well.
+func outcome(interrupted, passed bool) error {
+	switch {
+	case interrupted:
+		return status(exitInterrupted)
+	case !passed:
+		return status(exitBroken)
 	}
-	return status(s)
+	return nil
 }
 
 // usage marks an error as the user's.
@@ -160,7 +164,7 @@ func fail(stderr io.Writer, err error) int {
 	if _, ok := errors.AsType[usage](err); ok {
 		return exitUsage
 	}
-	if _, ok := errors.AsType[*drill.UsageError](err); ok {
+	if _, ok := errors.AsType[*process.UsageError](err); ok {
 		return exitUsage
 	}
 	return exitEnvironment

@@ -94,19 +94,20 @@ func (e *events) read(now time.Time) (notices []admin.Notice, changes []admin.Ch
 		notices = append(notices, *e.broken)
 	}
 	for _, c := range e.certs {
-		switch left := c.until.Sub(now); {
-		case left <= 0:
-			notices = append(notices, admin.Notice{
-				Kind: telemetry.NoticeExpired, Subject: c.listener, Headline: fmt.Sprintf("The certificate of listener %s has expired.", c.listener),
-				Text: fmt.Sprintf("It was valid until %s: clients that verify it cannot connect. Put a new one in its file: it is read again when it changes.",
-					c.until.UTC().Format(time.DateTime)),
-			})
-		case left < expiresSoon:
-			notices = append(notices, admin.Notice{
-				Kind: telemetry.NoticeExpires, Subject: c.listener, Headline: fmt.Sprintf("The certificate of listener %s expires soon.", c.listener),
-				Text: fmt.Sprintf("It is valid until %s. Put a new one in its file: it is read again when it changes.", c.until.UTC().Format(time.DateTime)),
-			})
+		left := c.until.Sub(now)
+		if left >= expiresSoon {
+			continue
 		}
+		kind, when := telemetry.NoticeExpires, "expires soon"
+		text := fmt.Sprintf("It is valid until %s.", c.until.UTC().Format(time.DateTime))
+		if left <= 0 {
+			kind, when = telemetry.NoticeExpired, "has expired"
+			text = fmt.Sprintf("It was valid until %s: clients that verify it cannot connect.", c.until.UTC().Format(time.DateTime))
+		}
+		notices = append(notices, admin.Notice{
+			Kind: kind, Subject: c.listener, Headline: fmt.Sprintf("The certificate of listener %s %s.", c.listener, when),
+			Text: text + " Put a new one in its file: it is read again when it changes.",
+		})
 	}
 	return notices, slices.Clone(e.changes)
 }

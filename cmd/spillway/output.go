@@ -53,8 +53,8 @@ type file struct {
 
 // try makes sure that all files can be written. Long commands call it first, so that a wrong
 // name fails early. Files keep their content until write.
-func try(files ...file) error {
-	for _, f := range files {
+func (o *output) try(others ...file) error {
+	for _, f := range append(others, file{flag: "json-file", name: o.JSONFile}) {
 		if f.name == "" {
 			continue
 		}

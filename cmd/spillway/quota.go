@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +14,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
@@ -150,20 +150,9 @@ func (c *quotaCommand) options() ([]grpc.ServerOption, error) {
 		}
 		return o, nil
 	}
-	certificate, err := tls.LoadX509KeyPair(c.Cert, c.Key)
+	t, err := keys.Server(&config.ServerTLS{Certificate: c.Cert, Key: c.Key, ClientCA: c.ClientCA})
 	if err != nil {
 		return nil, err
-	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{certificate}}
-	if c.ClientCA != "" {
-		pem, err := os.ReadFile(c.ClientCA)
-		if err != nil {
-			return nil, err
-		}
-		t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		if !t.ClientCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate", c.ClientCA)
-		}
 	}
 	return append(o, grpc.Creds(credentials.NewTLS(t))), nil
 }

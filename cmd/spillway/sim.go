@@ -88,10 +88,7 @@ func (c *simDrill) Run(ctx context.Context, w streams) error {
 	if err := all.WriteTable(w.stdout); err != nil {
 		return err
 	}
-	if !all.Within() {
-		return exit(exitBroken)
-	}
-	return nil
+	return outcome(false, all.Within())
 }
 
 // simRun has the flags of "spillway sim run".
@@ -112,7 +109,7 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 	if err != nil {
 		return usage{err}
 	}
-	if err := try(file{flag: "json-file", name: c.JSONFile}, file{flag: "report", name: c.Report}); err != nil {
+	if err := c.try(file{flag: "report", name: c.Report}); err != nil {
 		return err
 	}
 	var all []*scenario.Outcome
@@ -127,13 +124,10 @@ func (c *simRun) Run(ctx context.Context, w streams) error {
 	}
 	none := func(io.Writer) error { return nil } // the tables are printed as they come
 	page := file{"report", c.Report, func(w io.Writer) error { return simreport.Write(w, all) }}
-	if err := c.tell(w, none, func(w io.Writer) error { return scenario.WriteJSON(w, all) }, page); err != nil {
+	if err := c.tell(w, none, indented(all), page); err != nil {
 		return err
 	}
-	if !passed {
-		return exit(exitBroken)
-	}
-	return nil
+	return outcome(false, passed)
 }
 
 // outcome runs one scenario and prints its table, if tables are wanted.
@@ -142,13 +136,14 @@ func (c *simRun) outcome(ctx context.Context, s *scenario.Scenario, options scen
 	if err != nil {
 		return nil, usage{s.Locate(err)}
 	}
-	o, err := execute(ctx, s, runs, w.stderr)
+	results, err := scenario.Execute(ctx, runs, newProgress(w.stderr, s.Name, runs).tell)
 	if ctx.Err() != nil {
-		return nil, exit(exitInterrupted) // no message: the user interrupted it
+		return nil, status(exitInterrupted) // no message: the user interrupted it
 	}
 	if err != nil {
 		return nil, usage{s.Locate(err)}
 	}
+	o := s.Conclude(runs, results)
 	if c.Output != "text" {
 		return o, nil
 	}
@@ -183,16 +178,6 @@ func (c *simRun) open() (all []*scenario.Scenario, o scenario.Options, err error
 		return nil, o, errors.New("sim: name a file or a built-in scenario (spillway sim list), or use --all")
 	}
 	return all, o, nil
-}
-
-// execute runs a scenario and reports its progress.
-func execute(ctx context.Context, s *scenario.Scenario, runs []scenario.Run, stderr io.Writer) (*scenario.Outcome, error) {
-	p := newProgress(stderr, s.Name, runs)
-	results, err := scenario.Execute(ctx, runs, p.tell)
-	if err != nil {
-		return nil, err
-	}
-	return s.Conclude(runs, results), nil
 }
 
 // progress prints a line every tellSimEvery.

@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
@@ -17,23 +18,13 @@ type Bounds struct {
 
 // BoundsOf returns the bounds of a route. Fields that it does not set are the listener's.
 func BoundsOf(l *config.Listener, r *config.Route) *Bounds {
-	either := func(own, common time.Duration) time.Duration {
-		if own != 0 {
-			return own
-		}
-		return common
-	}
-	b := &Bounds{
-		body:   either(r.BodyTimeout, l.BodyTimeout),
+	return &Bounds{
+		body:   cmp.Or(r.BodyTimeout, l.BodyTimeout),
 		answer: l.WriteTimeout,
-		total:  either(r.MaxBodyTime, l.MaxBodyTime),
-		idle:   either(r.StreamIdle, l.StreamIdle),
-		rate:   float64(l.MinRate),
+		total:  cmp.Or(r.MaxBodyTime, l.MaxBodyTime),
+		idle:   cmp.Or(r.StreamIdle, l.StreamIdle),
+		rate:   float64(cmp.Or(r.MinRate, l.MinRate)),
 	}
-	if r.MinRate != 0 {
-		b.rate = float64(r.MinRate)
-	}
-	return b
 }
 
 // Least returns the shortest bound, which determines the interval of checks.

@@ -34,8 +34,15 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		return ""
 	}
 	l := config.Listener{Name: c.Get("name").Text(), Address: text}
-	carried, problem := e.secure(&l, chains)
-	if problem != "" {
+	trial := e.config
+	trial.Listeners = append(slices.Clip(trial.Listeners), l)
+	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
+	before := e.Mark()
+	if !e.settle(address, "listeners[].address", "", trial.Check(), func() {}) {
+		return ""
+	}
+	if problem := e.secure(&l, chains); problem != "" {
+		e.Back(before)
 		for _, chain := range chains {
 			for _, part := range []string{"transport_socket", "tls_context", "filter_chain_match"} {
 				chain.Get(part).LeaveAs(Security, problem, "a listener of your own, with tls or peers")
@@ -44,15 +51,7 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 		c.LeaveAs(Traffic, "the listener could not be imported: "+problem, "")
 		return ""
 	}
-	trial := e.config
-	trial.Listeners = append(slices.Clip(trial.Listeners), l)
-	trial.Clusters, trial.Routes = []config.Cluster{*e.cluster("any")}, nil
-	if !e.settle(address, "listeners[].address", "", trial.Check(), func() { e.config.Listeners = trial.Listeners }) {
-		return ""
-	}
-	for _, part := range carried {
-		part.at.Carry("listeners[]." + part.field)
-	}
+	e.config.Listeners = append(e.config.Listeners, l)
 	c.Get("name").Carry("listeners[].name")
 	for _, chain := range chains {
 		e.filters(&e.config.Listeners[len(e.config.Listeners)-1], chain)
@@ -66,20 +65,14 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 	return cmp.Or(l.Name, l.Address)
 }
 
-// A mapping is a part of a document, and the field that it was carried to.
-type mapping struct {
-	at    document.Part
-	field string
-}
-
 // secure sets what filter chains say of TLS and of the networks of clients. A problem
 // means that the listener would be less secure than it is in Envoy.
-func (e *envoyImport) secure(l *config.Listener, chains []document.Part) (carried []mapping, problem string) {
+func (e *envoyImport) secure(l *config.Listener, chains []document.Part) (problem string) {
 	first := chains[0]
 	for _, other := range chains[1:] {
 		if !reflect.DeepEqual(first.Get("transport_socket").Value, other.Get("transport_socket").Value) ||
 			!reflect.DeepEqual(first.Get("tls_context").Value, other.Get("tls_context").Value) {
-			return nil, "its filter chains differ in TLS, and a listener here has one certificate and one rule for clients"
+			return "its filter chains differ in TLS, and a listener here has one certificate and one rule for clients"
 		}
 	}
 	for _, chain := range chains {
@@ -89,25 +82,25 @@ func (e *envoyImport) secure(l *config.Listener, chains []document.Part) (carrie
 			case field == "source_prefix_ranges" && len(chains) == 1:
 				peers, ok := prefixes(part)
 				if !ok {
-					return nil, "a network in source_prefix_ranges cannot be read"
+					return "a network in source_prefix_ranges cannot be read"
 				}
 				l.Peers = peers
-				carried = append(carried, mapping{part, "peers"})
+				part.Carry("listeners[].peers")
 			default:
-				return nil, "which clients a filter chain is for cannot be carried: " + field
+				return "which clients a filter chain is for cannot be carried: " + field
 			}
 		}
 	}
 	for i, chain := range chains {
-		t, parts, problem := e.serverTLS("listener-"+cmp.Or(l.Name, l.Address), chain)
+		t, problem := e.serverTLS("listener-"+cmp.Or(l.Name, l.Address), chain)
 		if problem != "" {
-			return nil, problem
+			return problem
 		}
-		if carried = append(carried, parts...); i == 0 {
+		if i == 0 {
 			l.TLS = t
 		}
 	}
-	return carried, ""
+	return ""
 }
 
 // prefixes returns the networks of a list of CidrRange.

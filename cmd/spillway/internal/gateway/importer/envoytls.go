@@ -9,8 +9,10 @@ import (
 )
 
 // serverTLS returns the TLS of a filter chain, nil if connections are in the clear. A
-// problem means that it is encrypted in Envoy in a way that cannot be imported.
-func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.ServerTLS, carried []mapping, problem string) {
+// problem means that it is encrypted in Envoy in a way that cannot be imported: then what was
+// reported must be taken back.
+func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.ServerTLS, problem string) {
+	const to = "listeners[]."
 	socket := chain.Get("transport_socket")
 	t := socket.Get("typed_config")
 	kind := t.Get("@type")
@@ -18,74 +20,77 @@ func (e *envoyImport) serverTLS(owner string, chain document.Part) (_ *config.Se
 	case chain.Get("tls_context").There():
 		t = chain.Get("tls_context")
 	case !socket.There(), strings.HasSuffix(kind.Text(), ".RawBuffer"):
-		return nil, []mapping{{socket, "address"}}, ""
+		socket.Carry(to + "address")
+		return nil, ""
 	case !strings.HasSuffix(kind.Text(), ".DownstreamTlsContext"):
-		return nil, nil, "its transport socket is not TLS as this proxy has it"
+		return nil, "its transport socket is not TLS as this proxy has it"
 	}
-	carried = []mapping{{socket.Get("name"), "tls"}, {kind, "tls"}}
+	socket.Get("name").Carry(to + "tls")
+	kind.Carry(to + "tls")
 	common := t.Get("common_tls_context")
-	pair, parts, problem := e.pair(owner, common)
+	pair, problem := e.pair(owner, to, common)
 	if problem != "" {
-		return nil, nil, problem
+		return nil, problem
 	}
-	carried = append(carried, parts...)
 	s := &config.ServerTLS{Certificate: pair[0], Key: pair[1]}
 	ca, at, problem := e.authorities(owner, common)
 	required := t.Get("require_client_certificate")
 	switch wanted := isTrue(required); {
 	case problem != "":
-		return nil, nil, problem
+		return nil, problem
 	case ca != "":
 		s.ClientCA, s.Optional = ca, !wanted
-		carried = append(carried, mapping{at, "tls.client_ca"}, mapping{required, "tls.optional"})
+		at.Carry(to + "tls.client_ca")
+		required.Carry(to + "tls.optional")
 	case wanted:
-		return nil, nil, "clients must have a certificate, and it is not given by which authorities it is verified"
+		return nil, "clients must have a certificate, and it is not given by which authorities it is verified"
 	default:
-		carried = append(carried, mapping{required, "tls"})
+		required.Carry(to + "tls")
 	}
-	carried = append(carried, e.tlsOptions(common)...)
+	e.tlsOptions(to, common)
 	t.Get("ocsp_staple_policy").LeaveAs(Detail, "no OCSP response is sent", "")
 	for _, field := range []string{"disable_stateless_session_resumption", "disable_stateful_session_resumption", "session_timeout", "session_ticket_keys"} {
 		t.Get(field).LeaveAs(Detail, "session tickets have keys of their own, which change", "")
 	}
-	return s, carried, ""
+	return s, ""
 }
 
 // isTrue reports whether a leaf is true, as itself or in a wrapper.
 func isTrue(c document.Part) bool { return c.Text() == "true" || c.Get("value").Text() == "true" }
 
 // pair returns the files of the only certificate and its key.
-func (e *envoyImport) pair(owner string, common document.Part) (files [2]string, carried []mapping, problem string) {
+func (e *envoyImport) pair(owner, to string, common document.Part) (files [2]string, problem string) {
 	pairs := common.Get("tls_certificates").List()
 	for _, named := range common.Get("tls_certificate_sds_secret_configs").List() {
 		secret := e.secrets[named.Get("name").Text()]
 		if !secret.Get("tls_certificate").There() {
-			return files, nil, "its certificate comes from a secret discovery service; write it to files"
+			return files, "its certificate comes from a secret discovery service; write it to files"
 		}
 		pairs = append(pairs, secret.Get("tls_certificate"))
 		for _, at := range []document.Part{named, secret.Get("name"), secret.Get("@type")} {
-			carried = append(carried, mapping{at, "tls.certificate"})
+			at.Carry(to + "tls.certificate")
 		}
 	}
 	if len(pairs) != 1 {
-		return files, nil, "it has several certificates, or none that is given, and must have one"
+		return files, "it has several certificates, or none that is given, and must have one"
 	}
 	chain, problem := e.source(pairs[0].Get("certificate_chain"), "certificate")
 	if problem != "" {
-		return files, nil, problem
+		return files, problem
 	}
 	key, problem := e.source(pairs[0].Get("private_key"), "key")
 	switch {
 	case problem != "":
-		return files, nil, problem
+		return files, problem
 	case pairs[0].Get("password").There():
-		return files, nil, "its key is encrypted; write it to a file without a password"
+		return files, "its key is encrypted; write it to a file without a password"
 	}
 	if problem = unfit(chain, key); problem != "" {
-		return files, nil, problem
+		return files, problem
 	}
-	carried = append(carried, mapping{chain.at, "tls.certificate"}, mapping{key.at, "tls.key"})
-	return [2]string{e.keep(chain, owner, "certificate"), e.keep(key, owner, "key")}, carried, ""
+	chain.at.Carry(to + "tls.certificate")
+	key.at.Carry(to + "tls.key")
+	return [2]string{e.keep(chain, owner, "certificate"), e.keep(key, owner, "key")}, ""
 }
 
 // authorities returns the file of the certificates that verify the other side, none if they are not given.
@@ -114,11 +119,11 @@ func (e *envoyImport) authorities(owner string, common document.Part) (file stri
 	return e.keep(s, owner, "ca"), s.at, ""
 }
 
-// tlsOptions returns the options of TLS that mean what the proxy does.
-func (e *envoyImport) tlsOptions(common document.Part) (carried []mapping) {
+// tlsOptions imports the options of TLS that mean what the proxy does.
+func (e *envoyImport) tlsOptions(to string, common document.Part) {
 	add := func(c document.Part, same ...string) {
 		if slices.Contains(same, c.Text()) {
-			carried = append(carried, mapping{c, "tls"})
+			c.Carry(to + "tls")
 		}
 	}
 	add(common.At("tls_params", "tls_minimum_protocol_version"), "TLS_AUTO", "TLSv1_2")
@@ -130,14 +135,15 @@ func (e *envoyImport) tlsOptions(common document.Part) (carried []mapping) {
 		common.Get("validation_context_sds_secret_config"), common.At("combined_validation_context", "validation_context_sds_secret_config"),
 	} {
 		if secret := e.secrets[sds.Get("name").Text()]; secret.At("validation_context", "trusted_ca").There() {
-			carried = append(carried, mapping{sds, "tls"}, mapping{secret.Get("name"), "tls"}, mapping{secret.Get("@type"), "tls"})
+			for _, at := range []document.Part{sds, secret.Get("name"), secret.Get("@type")} {
+				at.Carry(to + "tls")
+			}
 		}
 	}
 	switch low := common.At("tls_params", "tls_minimum_protocol_version"); low.Text() {
 	case "TLSv1_0", "TLSv1_1":
 		low.Change("tls", "the least version is TLS 1.2")
 	}
-	return carried
 }
 
 // clientTLS imports how endpoints are connected to, and reports whether it could be.
@@ -160,9 +166,7 @@ func (e *envoyImport) clientTLS(x *config.Cluster, socket document.Part) {
 	common := t.Get("common_tls_context")
 	e.serverName(x, t.Get("sni"), common)
 	e.clientFiles(x, common)
-	for _, part := range e.tlsOptions(common) {
-		part.at.Carry("clusters[]." + part.field)
-	}
+	e.tlsOptions("clusters[].", common)
 	if x.TLS.CA == "" {
 		e.Notef("cluster %q accepts certificates that the system's authorities signed: "+
 			"no authorities could be imported, without which Envoy accepts any", x.Name)
@@ -182,16 +186,15 @@ func (e *envoyImport) clientFiles(x *config.Cluster, common document.Part) {
 	if !own[0].There() && !own[1].There() {
 		return
 	}
-	pair, parts, problem := e.pair(owner, common)
+	before := e.Mark()
+	pair, problem := e.pair(owner, "clusters[].", common)
 	if problem != "" {
+		e.Back(before)
 		own[0].LeaveAs(Security, problem, "")
 		own[1].LeaveAs(Security, problem, "")
 		return
 	}
 	x.TLS.Certificate, x.TLS.Key = pair[0], pair[1]
-	for _, part := range parts {
-		part.at.Carry("clusters[]." + part.field)
-	}
 }
 
 // serverName imports the name that the certificate of endpoints must have. The proxy

@@ -214,7 +214,7 @@ func (c *conn) await() error {
 	if c.leaving() { // whose deadline may have been meant for the wait
 		c.hold.Lock()
 		defer c.hold.Unlock()
-		return clientErrorOf(c.down.Conn.SetReadDeadline(time.Time{}))
+		return clientError(c.down.Conn.SetReadDeadline(time.Time{}))
 	}
 	return nil
 }

@@ -170,14 +170,15 @@ func (c *conn) refuse(f message.Frame, cmd *message.Command, no ingress.Rejectio
 		c.listener.counts.dropped.Add(1)
 		return nil
 	}
-	doc := c.settings.refusals.of(no)
-	var b []byte
+	return c.reply(f, cmd, c.settings.refusals.of(no))
+}
+
+// reply answers a command with a document of the proxy.
+func (c *conn) reply(f message.Frame, cmd *message.Command, doc []byte) error {
 	if cmd.Legacy {
-		b = mongowire.AppendReply(nil, 0, f.RequestID, doc)
-	} else {
-		b = mongowire.AppendMsg(nil, 0, f.RequestID, 0, doc)
+		return clientError(c.down.Write(mongowire.AppendReply(nil, 0, f.RequestID, doc)))
 	}
-	return clientErrorOf(c.down.Write(b))
+	return clientError(c.down.Write(mongowire.AppendMsg(nil, 0, f.RequestID, 0, doc)))
 }
 
 // identify looks the client up in the configuration, whenever more is known about the client
@@ -238,10 +239,5 @@ func has(list []string, word string) bool {
 }
 
 func hasPrefix(list []string, word string) bool {
-	for _, x := range list {
-		if strings.HasPrefix(word, x) {
-			return true
-		}
-	}
-	return len(list) == 0
+	return len(list) == 0 || slices.ContainsFunc(list, func(prefix string) bool { return strings.HasPrefix(word, prefix) })
 }

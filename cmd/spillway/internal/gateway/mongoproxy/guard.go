@@ -158,13 +158,7 @@ var borrowed = func() []byte {
 // proxy.
 func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 	c.down.Pass(f)
-	var b []byte
-	if cmd.Legacy {
-		b = mongowire.AppendReply(nil, 0, f.RequestID, borrowed)
-	} else {
-		b = mongowire.AppendMsg(nil, 0, f.RequestID, 0, borrowed)
-	}
-	return clientErrorOf(c.down.Write(b))
+	return c.reply(f, cmd, borrowed)
 }
 
 // first reads the complete first message within the handshake timeout. Until then the
@@ -173,7 +167,7 @@ func (c *conn) rejectProof(f message.Frame, cmd *message.Command) error {
 func (c *conn) first(deadline time.Time) error {
 	l := c.down
 	more := func(n int) error {
-		return clientErrorOf(l.Limited(deadline, func() error { return l.More(n) }))
+		return clientError(l.Limited(deadline, func() error { return l.More(n) }))
 	}
 	if err := more(mongowire.HeaderSize); err != nil {
 		return err

@@ -53,5 +53,5 @@ func (c *conn) greetBack(r message.Frame, m message.Mask, speculative bool) (mor
 		flags &^= mongowire.ChecksumPresent
 		err = c.down.Write(mongowire.AppendMsg(nil, r.RequestID, r.ResponseTo, flags, seen))
 	}
-	return flags&mongowire.MoreToCome != 0, clientErrorOf(err)
+	return flags&mongowire.MoreToCome != 0, clientError(err)
 }

@@ -59,7 +59,7 @@ func (e *end) Unwrap() error { return e.err }
 
 func endAs(r Reason, text string) error { return &end{r, errors.New(text)} }
 
-// because gives err a reason, unless it has one.
+// because gives err a reason, unless it has one. It returns nil for nil, and so do all that follow.
 func because(r Reason, err error) error {
 	if _, ok := errors.AsType[*end](err); ok || err == nil {
 		return err
@@ -91,14 +91,6 @@ func serverError(err error) error {
 	return because(HungUp, err)
 }
 
-// clientErrorOf is clientError, but returns nil for nil.
-func clientErrorOf(err error) error {
-	if err == nil {
-		return nil
-	}
-	return clientError(err)
-}
-
 // requestError gives a reason to an error of forwarding a command.
 func requestError(err error) error {
 	if other, ok := errors.AsType[link.OtherSideError](err); ok {
@@ -107,11 +99,8 @@ func requestError(err error) error {
 	return clientError(err)
 }
 
-// answerError gives a reason to an error of forwarding an answer; nil for nil.
+// answerError gives a reason to an error of forwarding an answer.
 func answerError(err error) error {
-	if err == nil {
-		return nil
-	}
 	if other, ok := errors.AsType[link.OtherSideError](err); ok {
 		return clientError(other.Err)
 	}

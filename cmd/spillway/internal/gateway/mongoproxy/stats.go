@@ -88,41 +88,49 @@ func (l *listener) stats(now time.Time) Stats {
 	return s
 }
 
-// ServerStatus returns the counters that a MongoDB server has, too, by their paths in its
-// serverStatus.
-func (s *Stats) ServerStatus() iter.Seq2[string, float64] {
-	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
+// A count is a value by its name.
+type count struct {
+	name  string
+	value float64
+}
+
+func each(all []count) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
-		all := []struct {
-			name  string
-			value float64
-		}{
-			{"connections.current", float64(s.Connections.Open)},
-			{"connections.queuedForEstablishment", float64(conns.Waiting)},
-			{"connections.establishmentRateLimit.rejected", float64(conns.RejectedTotal)},
-			{"connections.establishmentRateLimit.exempted", float64(conns.ExemptedTotal)},
-			{"connections.establishmentRateLimit.interruptedDueToClientDisconnect", float64(conns.AbandonedTotal)},
-			{"network.numRequests", float64(s.Commands)},
-			{"queues.ingressSessionEstablishment.addedToQueue", float64(conns.QueuedTotal)},
-			{"queues.ingressSessionEstablishment.removedFromQueue", float64(conns.QueuedTotal) - float64(conns.Waiting)},
-			{"queues.ingressSessionEstablishment.interruptedInQueue", float64(conns.AbandonedTotal)},
-			{"queues.ingressSessionEstablishment.averageTimeQueuedMicros", averageQueued(conns)},
-			{"queues.ingressSessionEstablishment.attemptedAdmissions", attempted(conns)},
-			{"queues.ingressSessionEstablishment.successfulAdmissions", float64(conns.AdmittedTotal)},
-			{"queues.ingressSessionEstablishment.rejectedAdmissions", float64(conns.RejectedTotal)},
-			{"queues.ingressSessionEstablishment.exemptedAdmissions", float64(conns.ExemptedTotal)},
-			{"queues.ingressSessionEstablishment.totalAvailableTokens", max(0, conns.Tokens)},
-			{"network.ingressRequestRateLimiter.attemptedAdmissions", attempted(reqs)},
-			{"network.ingressRequestRateLimiter.successfulAdmissions", float64(reqs.AdmittedTotal)},
-			{"network.ingressRequestRateLimiter.rejectedAdmissions", float64(reqs.RejectedTotal)},
-			{"network.ingressRequestRateLimiter.exemptedAdmissions", float64(reqs.ExemptedTotal + s.Exempt)},
-			{"network.ingressRequestRateLimiter.totalAvailableTokens", max(0, reqs.Tokens)},
-		}
 		for _, x := range all {
 			if !yield(x.name, x.value) {
 				return
 			}
 		}
+	}
+}
+
+// ServerStatus returns the counters that a MongoDB server has, too, by their paths in its
+// serverStatus.
+func (s *Stats) ServerStatus() iter.Seq2[string, float64] { return each(s.serverStatus()) }
+
+func (s *Stats) serverStatus() []count {
+	conns, reqs := s.Connections.Rate, s.Gate.RateLimit
+	return []count{
+		{"connections.current", float64(s.Connections.Open)},
+		{"connections.queuedForEstablishment", float64(conns.Waiting)},
+		{"connections.establishmentRateLimit.rejected", float64(conns.RejectedTotal)},
+		{"connections.establishmentRateLimit.exempted", float64(conns.ExemptedTotal)},
+		{"connections.establishmentRateLimit.interruptedDueToClientDisconnect", float64(conns.AbandonedTotal)},
+		{"network.numRequests", float64(s.Commands)},
+		{"queues.ingressSessionEstablishment.addedToQueue", float64(conns.QueuedTotal)},
+		{"queues.ingressSessionEstablishment.removedFromQueue", float64(conns.QueuedTotal) - float64(conns.Waiting)},
+		{"queues.ingressSessionEstablishment.interruptedInQueue", float64(conns.AbandonedTotal)},
+		{"queues.ingressSessionEstablishment.averageTimeQueuedMicros", averageQueued(conns)},
+		{"queues.ingressSessionEstablishment.attemptedAdmissions", attempted(conns)},
+		{"queues.ingressSessionEstablishment.successfulAdmissions", float64(conns.AdmittedTotal)},
+		{"queues.ingressSessionEstablishment.rejectedAdmissions", float64(conns.RejectedTotal)},
+		{"queues.ingressSessionEstablishment.exemptedAdmissions", float64(conns.ExemptedTotal)},
+		{"queues.ingressSessionEstablishment.totalAvailableTokens", max(0, conns.Tokens)},
+		{"network.ingressRequestRateLimiter.attemptedAdmissions", attempted(reqs)},
+		{"network.ingressRequestRateLimiter.successfulAdmissions", float64(reqs.AdmittedTotal)},
+		{"network.ingressRequestRateLimiter.rejectedAdmissions", float64(reqs.RejectedTotal)},
+		{"network.ingressRequestRateLimiter.exemptedAdmissions", float64(reqs.ExemptedTotal + s.Exempt)},
+		{"network.ingressRequestRateLimiter.totalAvailableTokens", max(0, reqs.Tokens)},
 	}
 }
 
@@ -150,32 +158,16 @@ func IsLevel(name string) bool {
 // Counts returns the counters of ServerStatus, and the proxy's own counters, which begin with
 // "proxy.".
 func (s *Stats) Counts() iter.Seq2[string, float64] {
-	return func(yield func(string, float64) bool) {
-		for name, v := range s.ServerStatus() {
-			if !yield(name, v) {
-				return
-			}
-		}
-		for _, x := range []struct {
-			name  string
-			value float64
-		}{
-			{"proxy.commandsDropped", float64(s.Dropped)},
-			{"proxy.overloadErrorsReceived", float64(s.Overloads)},
-			{"proxy.retries", float64(s.Retries)},
-			{"proxy.retriesSucceeded", float64(s.Rescued)},
-			{"proxy.backoffSeconds", s.Backoff.Seconds()},
-		} {
-			if !yield(x.name, x.value) {
-				return
-			}
-		}
-		for r, n := range s.Closed {
-			if !yield("proxy.connectionsClosed."+strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)) {
-				return
-			}
-		}
+	all := append(s.serverStatus(),
+		count{"proxy.commandsDropped", float64(s.Dropped)},
+		count{"proxy.overloadErrorsReceived", float64(s.Overloads)},
+		count{"proxy.retries", float64(s.Retries)},
+		count{"proxy.retriesSucceeded", float64(s.Rescued)},
+		count{"proxy.backoffSeconds", s.Backoff.Seconds()})
+	for r, n := range s.Closed {
+		all = append(all, count{"proxy.connectionsClosed." + strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)})
 	}
+	return each(all)
 }
 
 // A gauge counts commands in flight, and their peak.

@@ -36,6 +36,12 @@ type endpoint struct {
 	*balance.Endpoint
 	address string
 	health  health
+	*record
+}
+
+// A record is what requests have shown of an endpoint. Endpoints of the same address in successive
+// configurations share it.
+type record struct {
 	total   atomic.Uint64
 	asked   atomic.Int64 // when the last attempt was sent, since the start of the set
 	served  atomic.Int64 // when it last served one, likewise; 0: never
@@ -54,7 +60,7 @@ const lose = 10 * time.Second
 func newEndpoints(x *config.Cluster, secured *tls.Config) (*endpoints, error) {
 	e := &endpoints{scheme: "http", each: x.MaxConnections, always: x.Protocol == "http2", policy: x.Balancing(), work: new(processor)}
 	for _, address := range x.Subset() {
-		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}})
+		e.all = append(e.all, &endpoint{Endpoint: balance.NewEndpoint(), address: address, health: health{wake: make(chan struct{}, 1)}, record: new(record)})
 	}
 	second := x.MaxConnections
 	if x.Batch != nil {
@@ -259,15 +265,7 @@ func (e *endpoints) inherit(old *endpoints, health bool) error {
 			fresh = append(fresh, x.Endpoint)
 			continue
 		}
-		x.Endpoint = o.Endpoint
-		x.asked.Store(o.asked.Load())
-		x.served.Store(o.served.Load())
-		x.failed.Store(o.failed.Load())
-		x.lost.Store(o.lost.Load())
-		x.trouble.Store(o.trouble.Load())
-		x.errors.Store(o.errors.Load())
-		x.answers.Store(o.answers.Load())
-		x.took.Store(o.took.Load())
+		x.Endpoint, x.record = o.Endpoint, o.record
 		if health {
 			x.health.state.Store(o.health.state.Load())
 		} else {

@@ -10,24 +10,15 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
+	"github.com/seed90641741/spillway/fault"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/internal/hints"
-)
-
-// A scope says what a rejection concerns.
-type scope uint8
-
-const (
-	scopeUnsaid   scope = iota // the endpoint did not say: this endpoint, as far as is known
-	scopeTask                  // this endpoint; another one may be tried now
-	scopeService               // all endpoints: don't retry
-	scopeCustomer              // one customer, who is over its quota
 )
 
 // A verdict is the result of the headers of an answer.
 type verdict struct {
 	refusal bool          // of the attempt, before any work was done
-	scope   scope         // of the refusal
+	scope   fault.Scope   // of the refusal; ScopeUnknown: this endpoint, as far as is known
 	hint    time.Duration // how long the endpoint asks to be left alone
 	failed  bool          // it counts for outlier detection
 	timeout bool          // the endpoint gave up waiting for another one
@@ -45,7 +36,7 @@ func read(resp *http.Response, now time.Time) (v verdict) {
 	case status == http.StatusOK:
 		v.readCall(h)
 	case status == http.StatusTooManyRequests, status >= 400 && h["X-Envoy-Ratelimited"] != nil:
-		v.refusal, v.scope = true, scopeCustomer
+		v.refusal, v.scope = true, fault.ScopeCustomer
 	case status == http.StatusServiceUnavailable, status == 529, status >= 400 && h["X-Envoy-Overloaded"] != nil:
 		v.refusal = true
 	case status == http.StatusGatewayTimeout:
@@ -53,9 +44,9 @@ func read(resp *http.Response, now time.Time) (v verdict) {
 	case status >= 500:
 		v.server, v.failed = true, true
 	}
-	if v.refusal && v.scope != scopeCustomer {
+	if v.refusal && v.scope != fault.ScopeCustomer {
 		v.scope, v.hint = scopeOf(h), hintOf(h, now)
-		v.unsent = v.scope == scopeTask || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nack"] != nil ||
+		v.unsent = v.scope == fault.ScopeTask || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nack"] != nil ||
 			status == http.StatusOK && h["Grpc-Retry-Pushback-Ms"] != nil
 		// A rejection by a gate is no sign of a broken endpoint.
 		v.failed = status >= 500 && h["X-Envoy-Overloaded"] == nil
@@ -67,7 +58,7 @@ func read(resp *http.Response, now time.Time) (v verdict) {
 func (v *verdict) readCall(h http.Header) {
 	switch code := h["Grpc-Status"]; code[0] {
 	case "8": // RESOURCE_EXHAUSTED
-		v.refusal, v.scope = true, scopeCustomer
+		v.refusal, v.scope = true, fault.ScopeCustomer
 	case "14": // UNAVAILABLE
 		v.refusal = true
 	case "4": // DEADLINE_EXCEEDED
@@ -85,28 +76,21 @@ var scopeTaskValue = []string{"task"}
 
 // scopeOf returns the scope of a rejection by its headers. "Don't retry" says that other tasks
 // are overloaded, too.
-func scopeOf(h http.Header) scope {
+func scopeOf(h http.Header) fault.Scope {
 	for _, name := range []string{"X-Should-Retry", "Stripe-Should-Retry"} {
 		if v := h[name]; len(v) > 0 && strings.EqualFold(strings.TrimSpace(v[0]), "false") {
-			return scopeService
+			return fault.ScopeService
 		}
 	}
 	if v := h["Grpc-Retry-Pushback-Ms"]; len(v) > 0 {
 		if _, ok := hints.Units(v[0], time.Millisecond); !ok {
-			return scopeService
+			return fault.ScopeService
 		}
 	}
 	if v := h[scopeHeader]; len(v) > 0 {
-		switch strings.ToLower(strings.TrimSpace(v[0])) {
-		case "task":
-			return scopeTask
-		case "service":
-			return scopeService
-		case "customer":
-			return scopeCustomer
-		}
+		return fault.ParseScope(strings.TrimSpace(v[0]))
 	}
-	return scopeUnsaid
+	return fault.ScopeUnknown
 }
 
 // hintOf returns the retry hint of a rejection; zero without one.
@@ -125,13 +109,13 @@ func hintOf(h http.Header, now time.Time) time.Duration {
 // elsewhere reports whether a rejection is about the endpoint, so that another one may serve
 // the request. safe says that the request may be retried in any case.
 func (v *verdict) elsewhere(safe bool) bool {
-	return v.scope == scopeTask || v.scope == scopeUnsaid && (safe || v.unsent)
+	return v.scope == fault.ScopeTask || v.scope == fault.ScopeUnknown && (safe || v.unsent)
 }
 
 // outcome returns the outcome of an answer for the load of the endpoint.
 func (v *verdict) outcome() spillway.Outcome {
 	switch {
-	case v.refusal && v.scope == scopeCustomer:
+	case v.refusal && v.scope == fault.ScopeCustomer:
 		return spillway.OutcomeOverQuota
 	case v.refusal:
 		return spillway.OutcomeOverloaded

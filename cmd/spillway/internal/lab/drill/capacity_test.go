@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"flag"
 	"os"
 	"testing"
 
@@ -11,14 +10,7 @@ import (
 // TestMain lets this test program be a backend, as the real one can.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == process.BackendCommand {
-		var b process.Backend
-		flags := flag.NewFlagSet(process.BackendCommand, flag.ExitOnError)
-		flags.DurationVar(&b.Service, "service", 0, "")
-		for _, unused := range []string{"kind", "protect", "port", "rounds"} {
-			flags.String(unused, "", "")
-		}
-		_ = flags.Parse(os.Args[2:])
-		if err := b.Serve(os.Stdin, os.Stdout); err != nil {
+		if err := process.ServeBackend(os.Args[2], os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)

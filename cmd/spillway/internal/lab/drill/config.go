@@ -34,12 +34,7 @@ type Config struct {
 }
 
 // A UsageError has the invalid flag, its value and the allowed values.
-type UsageError struct {
-	Flag    string // without the dashes
-	Problem string
-}
-
-func (e *UsageError) Error() string { return "--" + e.Flag + " " + e.Problem }
+type UsageError = process.UsageError
 
 // Bounds of a Config. They keep memory and running time small enough for a laptop.
 const (
@@ -235,7 +230,7 @@ func (c Config) validateSize(capacity float64) error {
 }
 
 func outOfRange(flag string, is any, must string) error {
-	return &UsageError{flag, fmt.Sprintf("is %v, must be %s", is, must)}
+	return &UsageError{Flag: flag, Problem: fmt.Sprintf("is %v, must be %s", is, must)}
 }
 
 // The scenarios of a drill.

@@ -154,12 +154,10 @@ func (d *drill) measure(ctx context.Context) (float64, error) {
 }
 
 func (d *drill) start(ctx context.Context, protect bool) (*process.Process, error) {
-	p, err := process.StartBackend(ctx, &d.cpus, process.Backend{Port: d.config.Port, Kind: d.config.Backend, Protect: protect,
-		Degrade: protect && d.config.Scenario == ScenarioDegradation, Service: d.config.Service, Rounds: d.rounds})
-	if e, ok := errors.AsType[*process.PortError](err); ok {
-		return nil, &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", e.Port, e.Problem)}
-	}
-	return p, err
+	return process.StartBackend(ctx, &d.cpus, process.Backend{
+		Port: d.config.Port, Kind: d.config.Backend, Protect: protect, Degrade: protect && d.config.Scenario == ScenarioDegradation,
+		Service: d.config.Service, Rounds: d.rounds,
+	})
 }
 
 // A side is one of the two runs: its name in the lines of progress, and who uses

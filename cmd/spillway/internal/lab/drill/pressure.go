@@ -43,36 +43,32 @@ func (p Phase) pressure(ctx context.Context, start time.Time) *float64 {
 	return new(min(1, lacked.Seconds()/(p.End-p.Start)))
 }
 
-var stalledSome = regexp.MustCompile(`(?m)^some .* total=(\d+)$`)
+var (
+	stalledSome = regexp.MustCompile(`(?m)^some .* total=(\d+)$`)
+	stolenTicks = regexp.MustCompile(`(?m)^cpu +(?:\d+ +){7}(\d+) `)
+)
 
 // stalled returns for how long, since the machine was started, threads have
 // waited while others ran.
-func stalled(file string) (time.Duration, bool) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0, false
-	}
-	match := stalledSome.FindSubmatch(data)
-	if match == nil {
-		return 0, false
-	}
-	us, err := strconv.ParseInt(string(match[1]), 10, 64)
-	return time.Duration(us) * time.Microsecond, err == nil
-}
-
-var stolenTicks = regexp.MustCompile(`(?m)^cpu +(?:\d+ +){7}(\d+) `)
+func stalled(file string) (time.Duration, bool) { return counted(file, stalledSome, time.Microsecond) }
 
 // stolen returns for how long, since the machine was started, its host has run something else
 // on its processors. It is 0 where there is no host, or the host does not say.
 func stolen(file string) time.Duration {
+	d, _ := counted(file, stolenTicks, 10*time.Millisecond) // on all architectures
+	return d
+}
+
+// counted returns a number in a file of the kernel, in units of time.
+func counted(file string, number *regexp.Regexp, unit time.Duration) (time.Duration, bool) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	match := stolenTicks.FindSubmatch(data)
+	match := number.FindSubmatch(data)
 	if match == nil {
-		return 0
+		return 0, false
 	}
-	ticks, _ := strconv.ParseInt(string(match[1]), 10, 64) // of 10 ms on all architectures
-	return time.Duration(ticks) * 10 * time.Millisecond
+	n, err := strconv.ParseInt(string(match[1]), 10, 64)
+	return time.Duration(n) * unit, err == nil
 }

@@ -1,9 +1,7 @@
 package drill
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
@@ -236,11 +234,4 @@ func (r *Result) Passed() bool {
 		}
 	}
 	return !r.Interrupted && len(r.Checks) > 0
-}
-
-// WriteJSON writes r, indented, to w.
-func (r *Result) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", " ")
-	return enc.Encode(r)
 }

@@ -20,14 +20,23 @@ import (
 // CPU: a plain net/http handler that does the same amount of work for each call, with
 // Spillway in front of it if configured.
 type Backend struct {
-	Port    int           `help:"Port on 127.0.0.1; 0 is any free one."`
-	Kind    string        `help:"What a call does: cpu, mixed or blocking." default:"cpu"`
-	Protect bool          `help:"Protect the server with Spillway." negatable:""`
-	Degrade bool          `help:"Answer with a third of the work while the server is degraded." negatable:""`
-	Service time.Duration `help:"CPU time to burn for one call." default:"1.5ms"`
-	Quota   float64       `help:"Quota of each of two customers, in calls per second of the cheap one; 0 is none."`
-	Learn   bool          `help:"The quota charges learned processor time, not calls." negatable:""`
-	Rounds  int           `help:"Work of one call in rounds, as an earlier backend calibrated it; 0 calibrates."`
+	Port    int           `json:"port"`    // on 127.0.0.1; 0 is any free one
+	Kind    string        `json:"kind"`    // what a call does
+	Protect bool          `json:"protect"` // with Spillway
+	Degrade bool          `json:"degrade"` // answers with a third of the work while the server is degraded
+	Service time.Duration `json:"service"` // processor time of a call
+	Quota   float64       `json:"quota"`   // of each of two customers, in calls per second of the cheap one; 0 is none
+	Learn   bool          `json:"learn"`   // the quota charges learned processor time, not calls
+	Rounds  int           `json:"rounds"`  // of work for a call, as an earlier backend calibrated it; 0 calibrates
+}
+
+// ServeBackend serves the Backend with settings, which [StartBackend] has given to the process.
+func ServeBackend(settings string, in io.Reader, out io.Writer) error {
+	var b Backend
+	if err := json.Unmarshal([]byte(settings), &b); err != nil {
+		return err
+	}
+	return b.Serve(in, out)
 }
 
 // hello is the line with which the backend reports to its parent that it is ready.

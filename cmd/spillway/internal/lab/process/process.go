@@ -12,17 +12,15 @@ import (
 	"time"
 )
 
-// A PortError says why the backend cannot listen on the requested port.
-type PortError struct {
-	Port    int
+// A UsageError is a flag of the command line that cannot be used, and why.
+type UsageError struct {
+	Flag    string // without the dashes
 	Problem string
 }
 
-func (e *PortError) Error() string {
-	return fmt.Sprintf("port %d cannot be used: %s", e.Port, e.Problem)
-}
+func (e *UsageError) Error() string { return "--" + e.Flag + " " + e.Problem }
 
-// BackendCommand is the first argument that starts this program as a [Backend].
+// BackendCommand is the first argument that starts this program as a [Backend]; its settings are the second.
 const BackendCommand = "backend"
 
 // startTimeout is the longest wait for the hello of a backend.
@@ -44,26 +42,15 @@ type Process struct {
 // StartBackend starts this very program as a Backend and waits for its hello.
 // The caller must call Stop.
 func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) {
-	exe, err := os.Executable()
+	settings, err := json.Marshal(b)
 	if err != nil {
-		return nil, fmt.Errorf("finding the program to start the backend from: %w", err)
+		return nil, err
 	}
-	p := &Process{name: "backend", Sheds: b.Protect, stderr: &head{room: 4096}, gone: make(chan struct{})}
-	args := []string{
-		BackendCommand, fmt.Sprintf("--port=%d", b.Port), "--kind=" + b.Kind,
-		fmt.Sprintf("--protect=%t", b.Protect), fmt.Sprintf("--service=%v", b.Service), fmt.Sprintf("--rounds=%d", b.Rounds),
+	p, err := newProcess("backend", BackendCommand, string(settings))
+	if err != nil {
+		return nil, err
 	}
-	if b.Quota > 0 {
-		args = append(args, fmt.Sprintf("--quota=%v", b.Quota), fmt.Sprintf("--learn=%t", b.Learn))
-	}
-	if b.Degrade {
-		args = append(args, "--degrade")
-	}
-	p.cmd = exec.Command(exe, args...)
-	p.cmd.Stderr = p.stderr
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		return nil, fmt.Errorf("starting the backend: %w", err)
-	}
+	p.Sheds = b.Protect
 	hello, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, fmt.Errorf("starting the backend: %w", err)
@@ -75,6 +62,26 @@ func StartBackend(ctx context.Context, cpus *CPUs, b Backend) (*Process, error) 
 		return nil, err
 	}
 	return p, nil
+}
+
+// newProcess returns this very program, as a child that can be started.
+func newProcess(name string, args ...string) (*Process, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("finding the program to start the %s from: %w", name, err)
+	}
+	p := &Process{name: name, cmd: exec.Command(exe, args...), stderr: &head{room: 4096}, gone: make(chan struct{})}
+	p.cmd.Stderr = p.stderr
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, fmt.Errorf("starting the %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// reap closes gone when the child has ended.
+func (p *Process) reap() {
+	_ = p.cmd.Wait() // how it ended is in ProcessState
+	close(p.gone)
 }
 
 // signalGrace is the longest time until a parent receives a signal to its group.
@@ -89,17 +96,14 @@ func (p *Process) hear(ctx context.Context, r io.Reader, port int) error {
 	var h hello
 	err := json.NewDecoder(r).Decode(&h)
 	unwatch()
-	go func() {
-		_ = p.cmd.Wait() // not before the pipe was read
-		close(p.gone)
-	}()
+	go p.reap() // not before the pipe was read
 	if err == nil && h.Error == "" {
 		p.URL, p.Rounds = "http://"+h.Addr+"/", h.Rounds
 		return nil
 	}
 	p.Stop()
 	if h.Error != "" {
-		return &PortError{port, h.Error}
+		return &UsageError{"port", fmt.Sprintf("is %d, which cannot be used: %s", port, h.Error)}
 	}
 	if p.cmd.ProcessState.ExitCode() < 0 { // by a signal, which the parent may also receive, but later
 		select {

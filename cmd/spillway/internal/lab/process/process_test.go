@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"flag"
 	"io"
 	"net"
 	"net/http"
@@ -20,17 +19,7 @@ const ms = time.Millisecond
 // TestMain lets this test program be a backend, as the real one can.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == BackendCommand {
-		var b Backend
-		flags := flag.NewFlagSet(BackendCommand, flag.ExitOnError)
-		flags.StringVar(&b.Kind, "kind", "", "")
-		flags.BoolVar(&b.Protect, "protect", false, "")
-		flags.IntVar(&b.Port, "port", 0, "")
-		flags.IntVar(&b.Rounds, "rounds", 0, "")
-		flags.Float64Var(&b.Quota, "quota", 0, "")
-		flags.BoolVar(&b.Learn, "learn", false, "")
-		flags.DurationVar(&b.Service, "service", 0, "")
-		_ = flags.Parse(os.Args[2:])
-		if err := b.Serve(os.Stdin, os.Stdout); err != nil {
+		if err := ServeBackend(os.Args[2], os.Stdin, os.Stdout); err != nil {
 			os.Exit(1)
 		}
 		os.Exit(0)
@@ -164,7 +153,7 @@ func TestBackendWithoutAPort(t *testing.T) {
 	}
 	defer taken.Close()
 	p, err := StartBackend(t.Context(), new(CPUs), Backend{Service: ms, Rounds: 1, Port: taken.Addr().(*net.TCPAddr).Port})
-	if _, ok := errors.AsType[*PortError](err); !ok || p != nil {
+	if _, ok := errors.AsType[*UsageError](err); !ok || p != nil {
 		t.Errorf("error %v, want one that names the port", err)
 	}
 }

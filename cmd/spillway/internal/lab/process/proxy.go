@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -37,15 +36,11 @@ const proxyListener = "drill"
 // where this process may: what it needs is taken from the callers, not from the
 // backend, whose capacity was measured without it. The caller must call Stop.
 func StartProxy(ctx context.Context, backend *Process) (*Process, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("finding the program to start the proxy from: %w", err)
-	}
 	dir, err := os.MkdirTemp("", "spillway-drill-")
 	if err != nil {
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
-	p, err := runProxy(ctx, exe, dir, backend)
+	p, err := runProxy(ctx, dir, backend)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the proxy: %w", err), os.RemoveAll(dir))
 	}
@@ -53,7 +48,7 @@ func StartProxy(ctx context.Context, backend *Process) (*Process, error) {
 	return p, nil
 }
 
-func runProxy(ctx context.Context, exe, dir string, backend *Process) (*Process, error) {
+func runProxy(ctx context.Context, dir string, backend *Process) (*Process, error) {
 	file, upstream := filepath.Join(dir, "proxy.yaml"), strings.Trim(strings.TrimPrefix(backend.URL, "http:"), "/")
 	if err := os.WriteFile(file, fmt.Appendf(nil, proxyConfig, upstream), 0o600); err != nil {
 		return nil, err
@@ -63,22 +58,16 @@ func runProxy(ctx context.Context, exe, dir string, backend *Process) (*Process,
 		return nil, err
 	}
 	defer said.Close()
-	p := &Process{name: "proxy", Sheds: true, stderr: &head{room: 4096}, gone: make(chan struct{})}
-	p.cmd = exec.Command(exe, ProxyCommand, "--config="+file, fmt.Sprintf("--ready-fd=%d", readyFD))
-	p.cmd.Stderr = p.stderr
-	p.cmd.ExtraFiles = []*os.File{say}
-	p.cmd.SysProcAttr = endsWithParent()
-	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
+	p, err := newProcess("proxy", ProxyCommand, "--config="+file, fmt.Sprintf("--ready-fd=%d", readyFD))
+	if err == nil {
+		p.Sheds, p.cmd.ExtraFiles, p.cmd.SysProcAttr = true, []*os.File{say}, endsWithParent()
 		err = p.cmd.Start()
 	}
 	_ = say.Close() // the child has its own
 	if err != nil {
 		return nil, err
 	}
-	go func() {
-		_ = p.cmd.Wait() // how it ended is in ProcessState
-		close(p.gone)
-	}()
+	go p.reap()
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	unwatch := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() }) // which ends the read below

@@ -1,9 +1,9 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -145,7 +145,7 @@ func Measure(r *sim.Result, measure, window string) (*float64, error) {
 			if field == "arrived_per_call" {
 				return perCall(r, v, w), nil
 			}
-			return read(reflect.ValueOf(v.Windows[w]), reflect.ValueOf(*v), measure, field)
+			return read(measure, field, v.Windows[w], sim.ServiceResult{Tasks: v.Tasks, CapacityRPS: v.CapacityRPS, Crashes: v.Crashes})
 		}
 	}
 	for i := range r.Clients {
@@ -177,61 +177,37 @@ func ofClients(r *sim.Result, c *sim.ClientsResult, w int, measure, field string
 	}
 	class, rest, ok := strings.Cut(field, ".")
 	if !ok {
-		return read(reflect.ValueOf(c.Windows[w]), reflect.ValueOf(*c), measure, field)
+		return read(measure, field, c.Windows[w], sim.ClientsResult{Count: c.Count, Fairness: c.Fairness})
 	}
 	for _, s := range c.Windows[w].Classes {
 		if strings.EqualFold(s.Name, class) {
-			return read(reflect.ValueOf(s), reflect.Value{}, measure, rest)
+			return read(measure, rest, s)
 		}
 	}
 	return nil, fmt.Errorf("measure %q: there is no class %q", measure, class)
 }
 
-// read returns the field of that name in JSON, of the first that has it.
-func read(a, b reflect.Value, measure, field string) (*float64, error) {
-	for _, v := range []reflect.Value{a, b} {
-		if !v.IsValid() {
-			continue
+// read returns the number of that name in JSON, of the first that has it.
+func read(measure, field string, of ...any) (*float64, error) {
+	for _, v := range of {
+		var all map[string]any
+		text, err := json.Marshal(v)
+		if err == nil {
+			err = json.Unmarshal(text, &all)
 		}
-		if f, ok := find(v, field); ok {
-			return numeric(f), nil
+		if err != nil {
+			return nil, err
+		}
+		switch got, ok := all[field]; value := got.(type) {
+		case float64:
+			return &value, nil
+		case nil:
+			if ok { // it was not measured
+				return nil, nil //nolint:nilnil // as Measure
+			}
 		}
 	}
 	return nil, fmt.Errorf("measure %q: there is no %q", measure, field)
-}
-
-func find(v reflect.Value, field string) (reflect.Value, bool) {
-	for i := range v.NumField() {
-		t := v.Type().Field(i)
-		tag, _, _ := strings.Cut(t.Tag.Get("json"), ",")
-		if t.Anonymous {
-			if f, ok := find(v.Field(i), field); ok {
-				return f, true
-			}
-		}
-		if tag == field && numericKind(v.Field(i)) {
-			return v.Field(i), true
-		}
-	}
-	return reflect.Value{}, false
-}
-
-func numericKind(v reflect.Value) bool {
-	return v.CanInt() || v.CanUint() || v.CanFloat() || v.Type() == reflect.TypeFor[*float64]()
-}
-
-func numeric(v reflect.Value) *float64 {
-	switch {
-	case v.Kind() == reflect.Pointer:
-		p, _ := reflect.TypeAssert[*float64](v)
-		return p
-	case v.CanInt():
-		return new(float64(v.Int()))
-	case v.CanUint():
-		return new(float64(v.Uint()))
-	default:
-		return new(v.Float())
-	}
 }
 
 // The clients are well served in a slot if at least this share of their calls was good.

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -135,13 +134,6 @@ func student(freedom int) float64 {
 		return quantiles[freedom-1]
 	}
 	return 1.960 + 2.372/float64(freedom)
-}
-
-// WriteJSON writes outcomes, indented, to w.
-func WriteJSON(w io.Writer, all []*Outcome) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", " ")
-	return enc.Encode(all)
 }
 
 // WriteTable writes o to w for people.

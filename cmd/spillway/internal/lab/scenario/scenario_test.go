@@ -204,7 +204,7 @@ func TestSameRunsSameBytes(t *testing.T) {
 	var texts [2]bytes.Buffer
 	for i := range texts {
 		o := outcome(t, parse(t, small), Options{Seeds: 3})
-		if err := WriteJSON(&texts[i], []*Outcome{o}); err != nil {
+		if err := json.NewEncoder(&texts[i]).Encode([]*Outcome{o}); err != nil {
 			t.Fatal(err)
 		}
 		if err := o.WriteTable(&texts[i]); err != nil {

@@ -96,9 +96,7 @@ func callsChart(cases []scenario.Case, i int) chart {
 		top = max(top, peak(total(layers)))
 	}
 	for j, layers := range stacks {
-		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
-		f.shade(cases[j].Results[0].Windows)
-		f.axes(perSecond)
+		f := newFrame(cases[j].Results[0], top, perSecond)
 		f.stack(layers)
 		c.Plots = append(c.Plots, f.plot(cases[j].Name, "useful at most "+perSecond(peak(layers[0]))))
 	}
@@ -106,45 +104,39 @@ func callsChart(cases []scenario.Case, i int) chart {
 }
 
 func latencyChart(cases []scenario.Case, i int) chart {
-	c := chart{
+	return lineChart(cases, millis, 1, chart{
 		Title: cases[0].Results[0].Clients[i].Name + ": how long answers took", About: "by when they came",
 		Keys: []key{{"p50", "p50"}, {"p99", "p99"}},
-	}
-	top := 0.0
-	for j := range cases {
-		top = max(top, peak(known(cases[j].Results[0].Clients[i].Series.P99MS)))
-	}
-	for j := range cases {
-		s := &cases[j].Results[0].Clients[i].Series
-		f := frame{length: cases[j].Results[0].Seconds, top: round(top), step: cases[j].Results[0].StepS}
-		f.shade(cases[j].Results[0].Windows)
-		f.axes(millis)
-		f.line("p50", known(s.P50MS))
-		f.line("p99", known(s.P99MS))
-		c.Plots = append(c.Plots, f.plot(cases[j].Name, "p99 at most "+millis(peak(known(s.P99MS)))))
-	}
-	return c
+	}, func(r *sim.Result) [2][]float64 {
+		s := &r.Clients[i].Series
+		return [2][]float64{known(s.P50MS), known(s.P99MS)}
+	})
 }
 
 func loadChart(cases []scenario.Case, i int) chart {
-	c := chart{
+	return lineChart(cases, perSecond, 0, chart{
 		Title: cases[0].Results[0].Services[i].Name + ": what arrived, and what was served", About: "requests per second",
 		Keys: []key{{"arrived", "arrived"}, {"goodput", "served"}},
-	}
+	}, func(r *sim.Result) [2][]float64 {
+		s := &r.Services[i].Series
+		return [2][]float64{rates(s.Arrived, r.StepS), rates(s.Served, r.StepS)}
+	})
+}
+
+// lineChart draws two lines for each case. The peak of the main one is the scale and the summary.
+func lineChart(cases []scenario.Case, text func(float64) string, main int, c chart, lines func(*sim.Result) [2][]float64) chart {
 	top := 0.0
 	for j := range cases {
-		r := cases[j].Results[0]
-		top = max(top, peak(rates(r.Services[i].Series.Arrived, r.StepS)))
+		top = max(top, peak(lines(cases[j].Results[0])[main]))
 	}
 	for j := range cases {
 		r := cases[j].Results[0]
-		s := &r.Services[i].Series
-		f := frame{length: r.Seconds, top: round(top), step: r.StepS}
-		f.shade(r.Windows)
-		f.axes(perSecond)
-		f.line("arrived", rates(s.Arrived, r.StepS))
-		f.line("goodput", rates(s.Served, r.StepS))
-		c.Plots = append(c.Plots, f.plot(cases[j].Name, "arrived at most "+perSecond(peak(rates(s.Arrived, r.StepS)))))
+		f := newFrame(r, top, text)
+		both := lines(r)
+		for k, values := range both {
+			f.line(c.Keys[k].Class, values)
+		}
+		c.Plots = append(c.Plots, f.plot(cases[j].Name, c.Keys[main].Name+" at most "+text(peak(both[main]))))
 	}
 	return c
 }
@@ -240,6 +232,14 @@ type frame struct {
 	length, top float64 // seconds, and the value at the upper end
 	step        float64
 	b           strings.Builder
+}
+
+// newFrame returns a picture with its axes, and the windows that figures are of.
+func newFrame(r *sim.Result, top float64, text func(float64) string) *frame {
+	f := &frame{length: r.Seconds, top: round(top), step: r.StepS}
+	f.shade(r.Windows)
+	f.axes(text)
+	return f
 }
 
 // x and y convert their products, so that no machine rounds a product and a sum at

@@ -27,11 +27,11 @@ type lookup func(ctx context.Context, network, host string) ([]netip.Addr, error
 func (c *Config) resolve(ctx context.Context, find lookup) (*guard, error) {
 	u, err := url.Parse(c.Target)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil {
-		return nil, &FieldError{"target", fmt.Sprintf("is %.200q, must be a URL such as http://127.0.0.1:8080/path, without a user", c.Target)}
+		return nil, wrongf("target", "is %.200q, must be a URL such as http://127.0.0.1:8080/path, without a user", c.Target)
 	}
 	port, err := strconv.ParseUint(portOf(u), 10, 16)
 	if err != nil || port == 0 {
-		return nil, &FieldError{"target", fmt.Sprintf("has port %.20q, must be 1 to 65535", u.Port())}
+		return nil, wrongf("target", "has port %.20q, must be 1 to 65535", u.Port())
 	}
 	addresses, err := find(ctx, "ip", u.Hostname())
 	if err != nil {
@@ -40,12 +40,12 @@ func (c *Config) resolve(ctx context.Context, find lookup) (*guard, error) {
 	g := &guard{url: u}
 	for _, a := range addresses {
 		if a = a.Unmap(); !a.IsLoopback() && !c.IOwnThisTarget {
-			return nil, &FieldError{"target", fmt.Sprintf("is %.200q, which is at %v; only loopback addresses are allowed without --i-own-this-target", c.Target, a)}
+			return nil, wrongf("target", "is %.200q, which is at %v; only loopback addresses are allowed without --i-own-this-target", c.Target, a)
 		}
 		g.allowed = append(g.allowed, netip.AddrPortFrom(a, uint16(port)))
 	}
 	if len(g.allowed) == 0 {
-		return nil, &FieldError{"target", fmt.Sprintf("is %.200q, which has no address", c.Target)}
+		return nil, wrongf("target", "is %.200q, which has no address", c.Target)
 	}
 	return g, nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/lab/process"
 )
 
 // Config describes the load. The tags are for the command line, which has the defaults.
@@ -37,23 +38,22 @@ const (
 )
 
 // A FieldError says which flag is wrong, and what it may be.
-type FieldError struct {
-	Flag    string // without the dashes
-	Problem string
-}
+type FieldError = process.UsageError
 
-func (e *FieldError) Error() string { return "--" + e.Flag + " " + e.Problem }
+func wrongf(flag, format string, args ...any) error {
+	return &FieldError{Flag: flag, Problem: fmt.Sprintf(format, args...)}
+}
 
 func (c *Config) check() error {
 	switch {
 	case !(c.Rate > 0 && c.Rate <= maxRate): // also finds NaN
-		return &FieldError{"rate", fmt.Sprintf("is %v, must be above 0 and at most %d", c.Rate, maxRate)}
+		return wrongf("rate", "is %v, must be above 0 and at most %d", c.Rate, maxRate)
 	case c.Duration < time.Millisecond || c.Duration > maxDuration:
-		return &FieldError{"duration", fmt.Sprintf("is %v, must be 1ms to %v", c.Duration, maxDuration)}
+		return wrongf("duration", "is %v, must be 1ms to %v", c.Duration, maxDuration)
 	case c.Workers < 1 || c.Workers > maxWorkers:
-		return &FieldError{"workers", fmt.Sprintf("is %d, must be 1 to %d", c.Workers, maxWorkers)}
+		return wrongf("workers", "is %d, must be 1 to %d", c.Workers, maxWorkers)
 	case c.Timeout < time.Millisecond || c.Timeout > maxDuration:
-		return &FieldError{"timeout", fmt.Sprintf("is %v, must be 1ms to %v", c.Timeout, maxDuration)}
+		return wrongf("timeout", "is %v, must be 1ms to %v", c.Timeout, maxDuration)
 	}
 	return nil
 }
