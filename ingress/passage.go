@@ -36,28 +36,38 @@ func (p *Passage) Call() spillway.Call { return p.admission.call }
 // EnterAt is [Server.EnterAt] of s, for callers that have memory for the Passage, which
 // must be zero or have ended: nothing of it, of the call or of the caller is copied twice. It
 // keeps none of the pointers.
-func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) Rejection {
+func (p *Passage) EnterAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller) (r Rejection) {
+	if a := &p.admission; s.core.begin(a, now, call) {
+		if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
+			a.call.Deadline = d
+		}
+		p.enter(ctx, s, from, &r)
+	}
+	return r
+}
+
+// AdmitAt is EnterAt for callers that have compared the deadlines of ctx and call, and have
+// memory for the Rejection: only the deadline of call counts, which must not be later than that of
+// ctx. It reports whether the request was admitted. If not, r is the Rejection; otherwise r stays
+// as it is.
+func (p *Passage) AdmitAt(ctx context.Context, s *Server, now time.Time, call *spillway.Call, from *ratelimit.Caller, r *Rejection) (admitted bool) {
+	return !s.core.begin(&p.admission, now, call) || p.enter(ctx, s, from, r)
+}
+
+// enter asks the gates about an Admission that has begun. If they reject the request, r says why.
+func (p *Passage) enter(ctx context.Context, s *Server, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	a := &p.admission
-	if !s.core.begin(a, now, call) {
-		return Rejection{}
-	}
-	p.server, p.waited, a.ctx = s, false, ctx
-	if d, ok := ctx.Deadline(); ok && (a.call.Deadline.IsZero() || d.Before(a.call.Deadline)) {
-		a.call.Deadline = d
-	}
+	p.server, p.mu, p.waited, a.ctx = s, unlocked, false, ctx
 	var step Step
 	runs := a.enter(from, &step)
 	if a.settings.queues {
 		s.beat()
 	}
-	if runs && a.observed == nil {
-		return Rejection{}
-	}
-	return p.follow(ctx, &step, from)
+	return runs && a.observed == nil || p.follow(ctx, &step, from, r)
 }
 
 // follow does what the gates say until they admit or reject the request.
-func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller) Rejection {
+func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller, r *Rejection) (admitted bool) {
 	s, a := p.server, &p.admission
 	came := a.start
 	for {
@@ -76,14 +86,14 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 		p.waited = time.Since(came) >= standing
 	}
 	if step.Verdict == shed.Run {
-		return Rejection{}
+		return true
 	}
-	r := a.Rejection(step.Err)
+	*r = a.Rejection(step.Err)
 	if p.shadow != nil {
 		p.shadow.end(a.start, spillway.OutcomeNotStarted, step.Err)
 	}
 	*p = Passage{}
-	return r
+	return false
 }
 
 // Suspend reports, at the time now, that the request waits for its client: for the
@@ -92,7 +102,9 @@ func (p *Passage) follow(ctx context.Context, step *Step, from *ratelimit.Caller
 // time count as latency. Suspend and Resume are safe for concurrent use, also with
 // Done, after which they do nothing.
 func (p *Passage) Suspend(now time.Time) {
-	p.mu.lock()
+	if !p.mu.lock() {
+		return
+	}
 	defer p.mu.unlock()
 	if p.server == nil {
 		return
@@ -106,7 +118,9 @@ func (p *Passage) Suspend(now time.Time) {
 
 // Resume ends one Suspend at the time now. It never waits.
 func (p *Passage) Resume(now time.Time) {
-	p.mu.lock()
+	if !p.mu.lock() {
+		return
+	}
 	defer p.mu.unlock()
 	if p.server == nil {
 		return
@@ -122,7 +136,9 @@ func (p *Passage) Resume(now time.Time) {
 // [quota.Config.Cost]. See [quota.Quota.Charge]. Charge is safe for concurrent use, also with
 // Done, after which it does nothing, as without a quota.
 func (p *Passage) Charge(now time.Time, cost float64) {
-	p.mu.lock()
+	if !p.mu.lock() {
+		return
+	}
 	defer p.mu.unlock()
 	if p.server == nil {
 		return
@@ -131,6 +147,12 @@ func (p *Passage) Charge(now time.Time, cost float64) {
 	if p.shadow != nil {
 		p.shadow.charge(now, cost)
 	}
+}
+
+// Chargeable reports whether [Passage.Charge] can have an effect: whether the request has passed
+// a quota. Call it before Done.
+func (p *Passage) Chargeable() bool {
+	return p.server != nil && p.admission.settings.quota != nil
 }
 
 // Done ends the request with its outcome: [spillway.OutcomeServed], or
@@ -146,8 +168,9 @@ func (p *Passage) Done(o spillway.Outcome) {
 
 // DoneAt is Done at the time now, for callers that have already read the clock.
 func (p *Passage) DoneAt(now time.Time, o spillway.Outcome) {
-	p.mu.lock()
-	defer p.mu.unlock()
+	if !p.mu.end() {
+		return
+	}
 	s := p.server
 	if s == nil {
 		return
