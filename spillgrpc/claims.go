@@ -21,7 +21,8 @@ import (
 // A legacy is how the calls that a call causes inherit from it.
 type legacy struct {
 	labelled bool // its class
-	edge     bool // its deadline, as that of a stranger
+	edge     bool // its deadline, as that of a stranger, if it has one
+	earlier  bool // its deadline, which is before that of its context
 }
 
 // An arrival is what is known of a call when it arrives. It is passed by reference, as a copy
@@ -44,7 +45,7 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 		a.call.Key = method
 	}
 	var said ingress.Claims
-	trust := s.ingress.Trust()
+	trust := s.ingress.SharedTrust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
 	a.baggage = md[keyBaggage]
@@ -59,7 +60,8 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 		a.caller.Identity = s.identity(ctx)
 	}
 	said.Identity = a.caller.Identity
-	if d, ok := ctx.Deadline(); ok {
+	d, ok := ctx.Deadline()
+	if ok {
 		if left := d.Sub(now); left > trust.MaxTimeout {
 			said.Timeout = left // Apply bounds it
 		} else if a.call.Deadline.IsZero() || d.Before(a.call.Deadline) {
@@ -67,7 +69,11 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 		}
 	}
 	trust.Apply(now, &a.call, &said)
-	a.legacy = legacy{labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside, edge: !inside}
+	a.legacy = legacy{
+		labelled: a.call.Criticality != spillway.Critical || said.Labelled && inside,
+		edge:     !inside,
+		earlier:  !a.call.Deadline.IsZero() && (!ok || a.call.Deadline.Before(d)),
+	}
 }
 
 // callerOf returns what is known of who makes a call, but for the identity.

@@ -19,20 +19,21 @@ import (
 	"github.com/seed90641741/spillway/ingress"
 )
 
-// enter asks the gates, unless the tap has asked them already. The passage must be
-// zero or have ended.
-func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, a *arrival) ingress.Rejection {
+// enter asks the gates, unless the tap has asked them already, and reports whether they admit the
+// call. If not, why says why. The passage must be zero or have ended.
+func (s *Server) enter(ctx context.Context, now time.Time, passage *ingress.Passage, a *arrival, why *ingress.Rejection) (admitted bool) {
 	if s.handed.Load() {
 		if r, ok := ctx.Value(tapped{}).(ingress.Rejection); ok {
-			return r
+			*why = r
+			return false
 		}
 	}
-	return passage.EnterAt(ctx, s.ingress, now, &a.call, &a.caller)
+	return passage.AdmitAt(ctx, s.ingress, now, &a.call, &a.caller, why)
 }
 
 // refuse returns the answer to a call that is rejected. If nothing was sent before it, it
 // becomes a status without headers and messages; clients may retry only such a status.
-func (s *Server) refuse(ctx context.Context, why ingress.Rejection) *answer {
+func (s *Server) refuse(ctx context.Context, why *ingress.Rejection) *answer {
 	if why.Outcome == spillway.OutcomeAbandoned {
 		return &answer{status.FromContextError(ctx.Err()), nil}
 	}
@@ -53,7 +54,7 @@ type answer struct {
 }
 
 // answers caches answers: one for each gate and each retry delay, rounded to three digits, up
-// to the maximum of an hour.
+// to the maximum of a day.
 var answers sync.Map // answerKey → *answer
 
 type answerKey struct {
@@ -91,8 +92,8 @@ func (s *Server) gateOf(why *ingress.Rejection) string {
 	return ""
 }
 
-func (s *Server) answerTo(why ingress.Rejection) *answer {
-	key := answerKey{dontRetry: true, gate: s.gateOf(&why)}
+func (s *Server) answerTo(why *ingress.Rejection) *answer {
+	key := answerKey{dontRetry: true, gate: s.gateOf(why)}
 	if !why.DontRetry {
 		key.dontRetry, key.overQuota, key.ms = false, why.Outcome == spillway.OutcomeOverQuota, milliseconds(why.RetryAfter)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -27,13 +26,13 @@ import (
 type servedCall struct {
 	context.Context //nolint:containedctx // it is one
 
-	deadline time.Time // that a stranger has set, or zero
-	class    spillway.Criticality
-	labelled bool // with the class
-	final    final.Mark
-	charging charging.State
-	passage  *ingress.Passage // as long as it can be charged
-	clock    *clock.Clock
+	class     spillway.Criticality
+	labelled  bool // with the class
+	untrusted bool // its deadline, that of Context, is of a client at an edge
+	final     final.Mark
+	charging  charging.State
+	passage   *ingress.Passage // nil: it cannot be charged
+	clock     *clock.Clock
 }
 
 // passages is a pool of passages for calls that are not streams. The passage of a call that was
@@ -62,26 +61,35 @@ func (s *servedCall) Value(key any) any {
 			return v
 		}
 	}
-	if !s.deadline.IsZero() && key == (claims.DeadlineKey{}) {
-		return s.deadline
+	if s.untrusted && key == (claims.DeadlineKey{}) {
+		if d, ok := s.Deadline(); ok {
+			return d
+		}
 	}
 	return s.Context.Value(key)
 }
 
-// inherit returns the context by which outgoing calls inherit criticality and deadline,
-// which at an edge is marked as untrusted, and what ends it.
+// inherit returns the context by which outgoing calls inherit criticality and deadline, which at
+// an edge is marked as untrusted, and what ends it, nil if nothing has to.
 func (s *Server) inherit(ctx context.Context, a *arrival, p *ingress.Passage) (context.Context, *servedCall, context.CancelFunc) {
-	x := &servedCall{Context: s.signal(ctx, a), class: a.call.Criticality, labelled: a.labelled, passage: p, clock: &s.clock}
+	x := &servedCall{Context: s.signal(ctx, a), class: a.call.Criticality, labelled: a.labelled, clock: &s.clock}
 	x.final.Repeated = a.call.Attempt > 0
-	d, ok := ctx.Deadline()
-	if a.call.Deadline.IsZero() || ok && !a.call.Deadline.Before(d) {
-		if ok && a.edge {
-			x.deadline = d
-		}
-		return x, x, func() {}
+	if p.Chargeable() {
+		x.passage = p
+	}
+	if !a.earlier {
+		x.untrusted = a.edge
+		return x, x, nil
 	}
 	limited, cancel := context.WithDeadline(x, a.call.Deadline)
 	return limited, x, cancel
+}
+
+// release gives back the passage of a call that has ended, unless the call was charged.
+func (s *servedCall) release(p *ingress.Passage) {
+	if s.passage == nil || s.charging.End() {
+		passages.Put(p)
+	}
 }
 
 // answer returns the error that a handler has returned as its caller gets it, with a

@@ -131,7 +131,7 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
 	passage := passages.Get().(*ingress.Passage)
-	if refusal := s.enter(ctx, now, passage, &a); refusal.Rejected() {
+	if refusal := new(ingress.Rejection); !s.enter(ctx, now, passage, &a, refusal) {
 		passages.Put(passage)
 		to := s.refuse(ctx, refusal)
 		_ = grpc.SetTrailer(ctx, to.trailer) // fails only where there is no stream
@@ -144,10 +144,10 @@ func (s *Server) UnaryInterceptor(ctx context.Context, req any, info *grpc.Unary
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		passage.Done(outcome)
-		if served.charging.End() {
-			passages.Put(passage)
+		served.release(passage)
+		if cancel != nil {
+			cancel()
 		}
-		cancel()
 	}()
 	answer, err = handler(ctx, req)
 	if outcome = outcomeOf(ctx, err); err != nil {
@@ -176,7 +176,7 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	var a arrival
 	s.judge(ctx, now, info.FullMethod, &a)
 	stream := &serverStream{ServerStream: ss, clock: &s.clock}
-	if refusal := s.enter(ctx, now, &stream.passage, &a); refusal.Rejected() {
+	if refusal := new(ingress.Rejection); !s.enter(ctx, now, &stream.passage, &a, refusal) {
 		to := s.refuse(ctx, refusal)
 		ss.SetTrailer(to.trailer)
 		return to.status.Err()
@@ -189,7 +189,9 @@ func (s *Server) StreamInterceptor(srv any, ss grpc.ServerStream, info *grpc.Str
 	outcome := spillway.OutcomeFailed // unless the handler returns
 	defer func() {
 		stream.passage.Done(outcome)
-		cancel()
+		if cancel != nil {
+			cancel()
+		}
 	}()
 	err := handler(srv, stream)
 	if outcome = outcomeOf(inner, err); err != nil {

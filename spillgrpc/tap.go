@@ -49,7 +49,7 @@ func (s *Server) Tap(ctx context.Context, info *tap.Info) (context.Context, erro
 		s.handed.Store(true)
 		return context.WithValue(ctx, tapped{}, r), nil
 	}
-	return ctx, s.answerTo(r).status.Err()
+	return ctx, s.answerTo(&r).status.Err()
 }
 
 // timers bounds how many timers are left behind at a time, some 280 bytes each.
