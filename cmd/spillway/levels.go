@@ -14,7 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/balance"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
-	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/lines"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
@@ -123,7 +123,7 @@ func tunedName(x *config.Cluster) string {
 
 // tunedLevel returns the state of a tuned limit.
 func tunedLevel(name string, s *tune.Stats) admin.Tuned {
-	t := admin.Tuned{Name: name, Value: decisions.Finite(s.Limit), Least: decisions.Finite(s.Min), Most: decisions.Finite(s.Max), Moves: []admin.Move{}}
+	t := admin.Tuned{Name: name, Value: finite.Number(s.Limit), Least: finite.Number(s.Min), Most: finite.Number(s.Max), Moves: []admin.Move{}}
 	if !s.Enforce {
 		t.Name += " (observed)"
 	}
@@ -132,7 +132,7 @@ func tunedLevel(name string, s *tune.Stats) admin.Tuned {
 		if !m.Applied {
 			why = "not made: " + why
 		}
-		t.Moves = append(t.Moves, admin.Move{Time: m.Time, From: decisions.Finite(m.From), To: decisions.Finite(m.To), Why: why})
+		t.Moves = append(t.Moves, admin.Move{Time: m.Time, From: finite.Number(m.From), To: finite.Number(m.To), Why: why})
 	}
 	return t
 }
@@ -190,7 +190,7 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	}
 	l := admin.Gate{
 		Listener: g.Listener, Cluster: g.Cluster, Admitted: g.Admitted, Unlabelled: g.Unlabelled,
-		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: decisions.Finite(g.Load.Utilization),
+		InFlight: max(0, g.InFlight-waiting), Peak: g.Peak, Waiting: waiting, Busy: finite.Number(g.Load.Utilization),
 		Waits:      admin.Waits{Count: g.RateLimit.QueuedTotal - uint64(g.RateLimit.Waiting), Total: g.RateLimit.TimeQueued},
 		RetryShare: g.Attempts.RetryShare, DontRetry: g.Attempts.DontRetry,
 	}
@@ -199,8 +199,8 @@ func gateLevel(g *httpproxy.GateStats, c ingress.Config) admin.Gate {
 	}
 	l.Adaptive, l.Least, l.Most = true, max(1, float64(c.Concurrency.Min)), max(0, float64(c.Concurrency.Max))
 	l.Keys = limits.Keys(g.Cluster, &g.Concurrency)
-	l.Limit, l.Bound = decisions.Finite(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
-	l.Baseline = time.Duration(decisions.Finite(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
+	l.Limit, l.Bound = finite.Number(g.Concurrency.Tightest().Limit), g.Concurrency.Tightest().Limiting()
+	l.Baseline = time.Duration(finite.Number(g.Concurrency.Tightest().BaseLatency.Seconds()) * float64(time.Second))
 	for class := range l.RejectedRatio {
 		l.RejectedRatio[class] = g.Shed.Classes[class].RejectedRatio
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 	"github.com/seed90641741/spillway/cost"
 	"github.com/seed90641741/spillway/quota"
@@ -43,8 +44,8 @@ func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
 		c := &customers[i]
 		use := Customer{
 			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Listed: c.Known, Unlisted: c.Unlisted,
-			Total: decisions.Finite(c.Limit), Limit: decisions.Finite(c.Rate), Setting: c.Setting,
-			Wants: decisions.Finite(c.Wants), Full: decisions.Finite(c.Debt),
+			Total: finite.Number(c.Limit), Limit: finite.Number(c.Rate), Setting: c.Setting,
+			Wants: finite.Number(c.Wants), Full: finite.Number(c.Debt),
 			AdmittedRate: c.AdmittedRate, RejectedRate: c.RejectedRate,
 		}
 		for _, class := range c.Classes {

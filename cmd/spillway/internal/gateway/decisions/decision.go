@@ -2,7 +2,6 @@ package decisions
 
 import (
 	"errors"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -15,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/internal/claims"
 )
 
@@ -90,7 +90,7 @@ func of(e *spillway.Event) Decision {
 
 // Measure sets what the policy measured and what it allows; the error has the unit, and the limit of several.
 func (d *Decision) Measure(level, limit float64, err error) {
-	d.Level, d.Limit = Finite(level), Finite(limit)
+	d.Level, d.Limit = finite.Number(level), finite.Number(limit)
 	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
 		if d.Setting = r.Setting; r.Reason == spillway.ReasonRateLimit {
 			d.Level = 0 // the rate of arrivals is not measured: the error repeats the limit
@@ -108,14 +108,6 @@ func (d *Decision) HasLevel() bool {
 
 // ByProxy is the policy of rejections that no policy made.
 const ByProxy = "proxy"
-
-// Finite returns v, or 0 for values without a number in JSON.
-func Finite(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
-}
 
 // Split returns the cluster and the pattern of the route that a limit key names.
 func Split(limitKey string) (cluster, route string) {
