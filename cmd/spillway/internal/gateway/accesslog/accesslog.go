@@ -11,6 +11,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
@@ -49,6 +50,8 @@ type Record struct {
 	Unit   string  `json:"unit,omitempty"`
 	// Setting names the limit of several, such as unlisted_total of a quota.
 	Setting string `json:"setting,omitempty"`
+	// Settings are the fields of the configuration that a rejection depends on, such as clusters[web].quota.
+	Settings string `json:"settings,omitempty"`
 
 	AnsweredBy string `json:"answered_by,omitempty"` // proxy or upstream: whose the status is; empty without an answer
 	Error      string `json:"error,omitempty"`       // what failed, without anything that the upstream has sent
@@ -68,7 +71,15 @@ const (
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
+}
+
+// SetRejection copies what a decision says of a rejection. It must be called after [Record.Set].
+func (r *Record) SetRejection(d *decisions.Decision) {
 	r.Policy, r.Level, r.Limit, r.Unit, r.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
+	at := decisions.Decision{
+		Policy: d.Policy, Reason: r.Reason, Setting: d.Setting, Listener: r.Listener, Cluster: r.Cluster, Route: r.Route, Customer: r.Customer,
+	}
+	r.Settings = strings.Join(at.Settings(), ", ")
 }
 
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.

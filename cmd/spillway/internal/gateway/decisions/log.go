@@ -212,7 +212,7 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	add("setting", d.Setting)
 	add("error", d.Text)
 	add("do", what.Do)
-	add("settings", strings.Join(d.settings(what.Settings), ", "))
+	add("settings", strings.Join(d.Settings(), ", "))
 	add("runbook", what.Link())
 	l.logger.Warn(text, append(args, "left_out", leftOut)...)
 }
@@ -228,18 +228,17 @@ func (d *Decision) limitedBy() string {
 	return d.Setting
 }
 
-// settings returns the fields of the configuration that patterns such as clusters[].quota match
-// where a request was rejected: clusters[shop].quota.
-func (d *Decision) settings(patterns []string) (all []string) {
+// Settings returns the fields of the configuration that a decision depends on: clusters[shop].quota.
+func (d *Decision) Settings() (all []string) {
 	names := map[string]string{"clusters": d.Cluster, "listeners": d.Listener, "routes": d.Route}
 	if d.Mongo {
 		names = map[string]string{"mongo": d.Listener}
 	}
-	for _, pattern := range patterns {
+	for _, pattern := range d.Entry().Settings {
 		section, field, several := strings.Cut(pattern, "[]")
 		switch name, ok := names[section]; {
 		case several && ok && name != "":
-			all = append(all, section+"["+name+"]"+field)
+			all = append(all, section+"["+Clean(name)+"]"+field)
 		case ok || !several:
 			all = append(all, pattern)
 		}

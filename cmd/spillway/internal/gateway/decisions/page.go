@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/textpage"
 )
 
@@ -53,22 +52,38 @@ func (l *Log) ServeSamples(w http.ResponseWriter, r *http.Request) {
 	}
 	all, seen := l.Read(f, n)
 	if !asJSON {
-		textpage.Serve(w, http.StatusOK, textpage.Aligned(func(w io.Writer) { writeDecisions(w, all, seen) }))
+		var text strings.Builder
+		writeDecisions(&text, all, seen)
+		textpage.Serve(w, http.StatusOK, text.String())
 		return
 	}
-	page := samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: make(map[string]whatNow)}
+	_, reasons := reasonsOf(all)
+	serveJSON(w, samplesPage{Seen: seen, Decisions: append([]Decision{}, all...), Reasons: reasons})
+}
+
+// reasonsOf returns what to do about decisions by policy, reason and setting, and the names in the order of
+// the decisions.
+func reasonsOf(all []Decision) (names []string, reasons map[string]whatNow) {
+	reasons = make(map[string]whatNow)
 	for i := range all {
-		e := all[i].Entry()
-		of := strings.TrimSuffix(all[i].Policy+" "+all[i].Reason+" "+all[i].limitedBy(), " ")
-		named := page.Reasons[of].Settings
-		for _, field := range all[i].settings(e.Settings) {
-			if !slices.Contains(named, field) && len(named) < mostSettings {
-				named = append(named, field)
+		e, name := all[i].Entry(), all[i].kind()
+		if _, known := reasons[name]; !known {
+			names = append(names, name)
+		}
+		fields := reasons[name].Settings
+		for _, field := range all[i].Settings() {
+			if !slices.Contains(fields, field) && len(fields) < mostSettings {
+				fields = append(fields, field)
 			}
 		}
-		page.Reasons[of] = whatNow{e.Do, named, e.Link()}
+		reasons[name] = whatNow{e.Do, fields, e.Link()}
 	}
-	serveJSON(w, page)
+	return names, reasons
+}
+
+// kind names the decisions with the same advice, by policy, reason and setting: "quota quota capacity".
+func (d *Decision) kind() string {
+	return strings.TrimSuffix(d.Policy+" "+d.Reason+" "+d.limitedBy(), " ")
 }
 
 // shape returns how many rows a request asks for, and whether as JSON.
@@ -98,41 +113,6 @@ func serveJSON(w http.ResponseWriter, v any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(append(text, '\n')) // who has left does not read it
-}
-
-func writeDecisions(w io.Writer, all []Decision, seen uint64) {
-	textpage.Row(w, "TIME", "REASON", "POLICY", "MODE", "CLASS", "LISTENER", "CLUSTER", "ROUTE", "PATH",
-		"CUSTOMER", "CALLER", "REQUEST ID", "TRACE ID", "ATTEMPT", "MEASURED", "ERROR")
-	for i := range all {
-		d := &all[i]
-		textpage.Row(w, d.Time.Format("2006-01-02 15:04:05.000"), d.Reason, d.Policy, d.Mode, d.Criticality, orDash(d.Listener), orDash(d.Cluster),
-			orDash(d.Route), orDash(d.Path), orDash(d.Customer), orDash(d.Caller), orDash(d.RequestID), orDash(d.TraceID), d.Attempt, d.measured(), cmp.Or(d.Text, "–"))
-	}
-	textpage.Row(w, fmt.Sprintf("%d samples; %d rejections since the start", len(all), seen))
-	if len(all) == 0 && seen > 0 {
-		textpage.Row(w, "No sample matches: the request was not rejected here, or it has no sample. "+
-			"The access log (log.access) has a line for each, up to lines_per_second.")
-	}
-}
-
-// measured returns what the policy has measured, and what it was compared with.
-func (d *Decision) measured() string {
-	switch {
-	case d.Unit == "":
-		return "–"
-	case !d.HasLevel():
-		return fmt.Sprintf("above the limit of %.4g %s", d.Limit, d.Unit)
-	case d.Limit == 0: // it has none
-		return fmt.Sprintf("%.4g %s", d.Level, d.Unit)
-	case d.Reason == spillway.ReasonMaxWait.String() && strings.HasPrefix(d.Unit, "ms"):
-		waited := "waited"
-		if d.Mode == spillway.ModeObserve.String() {
-			waited = "would have waited"
-		}
-		return fmt.Sprintf("%s %.4g ms, and may wait for %.4g ms", waited, d.Level, d.Limit)
-	default:
-		return fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
-	}
 }
 
 // ServeTop writes the top lists of rejections.

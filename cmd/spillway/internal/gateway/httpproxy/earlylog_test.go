@@ -57,6 +57,9 @@ func TestBytesOfRejections(t *testing.T) {
 			if rejected++; x.Bytes != int64(want) {
 				t.Errorf("%s: %d bytes, the client got %d: %s", told, x.Bytes, want, line)
 			}
+			if x.Settings != "clusters[upstream].rate_limit.rate" {
+				t.Errorf("the settings are %q: %s", x.Settings, line)
+			}
 		}
 		if early == 0 || rejected < 15 {
 			t.Errorf("%s: %d lines of rejections, %d of them early", told, rejected, early)

@@ -58,10 +58,12 @@ func (n *accounting) tell(x *accesslog.Record, end accounts.End, h http.Header) 
 	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
 		d := decisions.Decision{Policy: e.policy}
 		d.Measure(e.level, e.limit, e.refusal)
-		x.Policy, x.Level, x.Limit, x.Unit, x.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
+		x.SetRejection(&d)
 	case end.Account == accounts.Rejected:
-		x.Policy, x.Error = decisions.ByProxy, n.answered.text
-		x.Level, x.Limit, x.Unit = n.listener.measured(end.Reason)
+		d := decisions.Decision{Policy: decisions.ByProxy}
+		d.Level, d.Limit, d.Unit = n.listener.measured(end.Reason)
+		x.SetRejection(&d)
+		x.Error = n.answered.text
 	default:
 		x.Error = n.failed(end, h)
 	}

@@ -99,11 +99,11 @@ func TestWhatFailed(t *testing.T) {
 		"by a limit": {status(200), func(c *config.Config) {
 			c.Clusters[0].Quota = &config.Quota{DefaultLimit: config.Limit{Rate: 0.001}, Cost: 1e6}
 			c.Routes = []config.Route{{Customer: config.Customer{Header: "X-Customer", Trusted: true}}}
-		}, "X-Customer:acme", accesslog.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "per second"}, ""},
+		}, "X-Customer:acme", accesslog.Record{Account: "rejected", Status: 429, AnsweredBy: "proxy", Reason: "quota", Policy: "quota", Unit: "per second", Settings: "clusters[upstream].quota"}, ""},
 		"by the proxy": {status(200), func(c *config.Config) {
 			c.Routes = []config.Route{{Path: "/else", Cluster: "upstream"}, {Path: "/other", Cluster: "upstream"}}
 		}, "", accesslog.Record{
-			Account: "rejected", Status: 404, AnsweredBy: "proxy", Reason: "no_route", Policy: "proxy",
+			Account: "rejected", Status: 404, AnsweredBy: "proxy", Reason: "no_route", Policy: "proxy", Settings: "routes",
 		}, "no route"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestWhatFailed(t *testing.T) {
 			x := lineOfOne(t, c, row.want.Policy == "quota", send...)
 			got := accesslog.Record{
 				Account: x.Account, Status: x.Status, AnsweredBy: x.AnsweredBy, Attempts: x.Attempts, Retried: x.Retried,
-				Reason: x.Reason, Policy: x.Policy, Unit: x.Unit,
+				Reason: x.Reason, Policy: x.Policy, Unit: x.Unit, Settings: x.Settings,
 			}
 			if got != row.want || !strings.Contains(x.Error, row.failure) || (row.failure == "") != (x.Error == "") {
 				t.Errorf("%+v\nwant %+v with %q", x, row.want, row.failure)

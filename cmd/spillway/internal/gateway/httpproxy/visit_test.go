@@ -140,7 +140,7 @@ func TestAccessLogOfEarlyRejections(t *testing.T) {
 		}
 		got.Time, got.Duration, got.Bytes = time.Time{}, 0, 0
 		if want := (accesslog.Record{
-			AnsweredBy: "proxy", Policy: "ratelimit", Limit: 0.001, Unit: "per second",
+			AnsweredBy: "proxy", Policy: "ratelimit", Settings: "clusters[upstream].rate_limit.rate", Limit: 0.001, Unit: "per second",
 			Account: "rejected", Reason: "rate_limit", Listener: "main", Cluster: "upstream", Route: "/api/", Method: "GET", Path: "/api/orders/7",
 			Status: 503, Class: "CRITICAL", Customer: "acme", Caller: "127.0.0.1", RequestID: "id-1", TraceID: trace,
 		}); got != want {
