@@ -118,8 +118,9 @@ func checkExpression(t *testing.T, where, expression string) {
 	}
 }
 
-// alertsOfLibrary are the alerts of notices whose condition the library has a metric for, too.
-var alertsOfLibrary = map[string]string{
+// alertsByFigure are the alerts of notices whose condition has a metric of its own.
+var alertsByFigure = map[string]string{
+	telemetry.NoticeResets:        "alert: SpillwayConnectionsReset\n",
 	telemetry.NoticeQuotaAway:     "alert: SpillwayQuotaNotShared\n",
 	telemetry.NoticeQuotaConflict: "alert: SpillwayQuotaLimitsDiffer\n",
 }
@@ -146,7 +147,7 @@ func TestAlerts(t *testing.T) {
 	rules := file.Groups[0].Rules
 	tested := string(deployed(t, "alerts_test.yaml"))
 	for _, kind := range telemetry.Notices {
-		has := cmp.Or(alertsOfLibrary[kind], `spillway_notice{kind="`+kind+`"}`)
+		has := cmp.Or(alertsByFigure[kind], `spillway_notice{kind="`+kind+`"}`)
 		if !strings.Contains(string(deployed(t, "alerts.yaml")), has) {
 			t.Errorf("the notice %s has no alert", kind)
 		}

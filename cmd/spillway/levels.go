@@ -86,7 +86,9 @@ func (o *operators) logs(l *admin.Levels, access lines.Stats) {
 func (o *operators) mongo(l *admin.Levels, c *config.Config, all []mongoproxy.Stats) {
 	for i := range all {
 		x := &all[i]
-		l.Listeners = append(l.Listeners, listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Resets))
+		level := listenerLevel(o.proxy, x.Listener, x.Connections.Open, x.Resets)
+		level.Mongo = true
+		l.Listeners = append(l.Listeners, level)
 		for name, value := range x.Counts() {
 			l.Mongo = append(l.Mongo, admin.Count{Listener: x.Listener, Name: name, Value: value, Level: mongoproxy.IsLevel(name)})
 		}

@@ -10,8 +10,9 @@ const (
 	NoticeReload    = "reload_failed"
 	NoticeLog       = "log_lost" // lines of a log cannot be written
 	NoticeClock     = "clock_step"
-	NoticeLimit     = "limit_unusual" // a limit has left its usual range
-	NoticeSlow      = "requests_slow" // requests of a route take much longer than usual
+	NoticeLimit     = "limit_unusual"     // a limit has left its usual range
+	NoticeSlow      = "requests_slow"     // requests of a route take much longer than usual
+	NoticeResets    = "connections_reset" // a listener resets many connections
 
 	NoticeQuotaAway     = "quota_away"     // the servers of a shared quota
 	NoticeQuotaLeader   = "quota_leader"   // a shared quota has none
@@ -20,6 +21,6 @@ const (
 
 // Notices are all kinds of notices.
 var Notices = []string{
-	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit, NoticeSlow,
+	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit, NoticeSlow, NoticeResets,
 	NoticeQuotaAway, NoticeQuotaLeader, NoticeQuotaConflict,
 }

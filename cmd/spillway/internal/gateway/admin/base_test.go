@@ -34,7 +34,7 @@ func (f *fake) Levels(time.Time) Levels {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	l := f.levels
-	l.Gates, l.Clusters = slices.Clone(l.Gates), slices.Clone(l.Clusters)
+	l.Gates, l.Clusters, l.Listeners = slices.Clone(l.Gates), slices.Clone(l.Clusters), slices.Clone(l.Listeners)
 	for i := range l.Clusters {
 		l.Clusters[i].Endpoints = slices.Clone(l.Clusters[i].Endpoints)
 	}

@@ -100,6 +100,7 @@ type Listener struct {
 	Rejected uint64 `json:"rejected"` // connections that were reset, since the start
 	// RejectedBy has the same connections by the setting that they were reset for.
 	RejectedBy resets.Counts `json:"rejected_by"`
+	Mongo      bool          `json:"mongo,omitempty"` // clients are drivers of MongoDB
 	// Clients counts requests, including requests that wait for their client; nil for
 	// MongoDB.
 	Clients *Clients `json:"clients,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/human"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
@@ -93,6 +94,7 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 		headline, text := x.Notice()
 		all = append(all, Notice{telemetry.NoticeSlow, x.Subject(), headline, text})
 	}
+	all = append(all, resetNotices(&s.ago(meanTicks).levels, l, st.Mean.Seconds)...)
 	all = append(all, l.Notices...)
 	all = append(all, quotaNotices(&s.ago(meanTicks).levels, l)...)
 	for i := range st.Limits {
@@ -108,6 +110,20 @@ func (s *sampler) notices(st *State, l *Levels, now time.Time) []Notice {
 			strings.ToUpper(text[:1]) + text[1:] + ".",
 			"Limits and deadlines do not depend on it; times in logs and charts before it are off by this. Check the time service of this host.",
 		})
+	}
+	return all
+}
+
+// resetNotices returns a notice for each listener that resets many connections, between two samples.
+func resetNotices(then, now *Levels, seconds float64) (all []Notice) {
+	for i := range now.Listeners {
+		x, before := &now.Listeners[i], resets.Counts{}
+		if j := slices.IndexFunc(then.Listeners, func(y Listener) bool { return y.Name == x.Name && y.Mongo == x.Mongo }); j >= 0 {
+			before = then.Listeners[j].RejectedBy
+		}
+		if headline, text, ok := x.RejectedBy.Minus(before).Notice(x.Name, x.Mongo, seconds); ok {
+			all = append(all, Notice{telemetry.NoticeResets, x.Name, headline, text})
+		}
 	}
 	return all
 }

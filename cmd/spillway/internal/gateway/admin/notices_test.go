@@ -8,6 +8,7 @@ import (
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/internal/telemetry"
 )
 
@@ -100,6 +101,65 @@ func TestSlowRequests(t *testing.T) {
 	}
 	if st := seconds(30, time.Millisecond, 20*time.Millisecond); st.Verdict.Headline != "All is well." {
 		t.Errorf("%+v", st.Verdict)
+	}
+}
+
+// TestResets: a listener that resets a connection per second or more is a notice with the reason and what to do, also
+// if no request ever came in. Fewer are none, and neither are those of before.
+func TestResets(t *testing.T) {
+	for name, row := range map[string]struct {
+		idle       bool
+		reset      resets.Counts // per second
+		mongo      bool
+		says, text string // the headline, and what the text has
+	}{
+		"requests arrive":  {false, resets.Counts{ConnectionRate: 9, MaxConnections: 1}, false, "Listener main resets connections: 10/s.", "listeners[main].connection_rate (90 % of them)"},
+		"nothing arrives":  {true, resets.Counts{Peers: 1}, false, "Listener main resets connections: 1.0/s.", "listeners[main].peers. The client is not in the networks"},
+		"drivers":          {true, resets.Counts{MaxConnections: 1300}, true, "Listener main resets connections: 1,300/s.", "mongo[main].max_connections. max_connections are open"},
+		"none in a second": {true, resets.Counts{}, false, "No request yet.", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(spillway.ModeEnforce)
+			main := &s.proxy.levels.Listeners[0]
+			main.Mongo = row.mongo
+			if row.idle {
+				s.offered = [spillway.Criticalities]int{}
+			}
+			for range 12 {
+				main.RejectedBy = main.RejectedBy.Plus(row.reset)
+				s.now = s.now.Add(time.Second)
+				if !row.idle {
+					s.request(spillway.Critical)
+				}
+				s.sampler.tick(s.now)
+			}
+			st := s.sampler.state.Load()
+			if v := st.Verdict; v.Headline != row.says || !strings.Contains(v.Text, row.text) || (v.Level == "warn") != (row.text != "") {
+				t.Errorf("%+v", v)
+			}
+			if row.text == "" {
+				return
+			}
+			if len(st.Notices) != 1 || st.Notices[0].Kind != telemetry.NoticeResets || st.Notices[0].Subject != "main" || !strings.Contains(st.Notices[0].Text, row.text) {
+				t.Errorf("%+v", st.Notices)
+			}
+			if all := conditionsOf(st); len(all) != 1 || !strings.HasSuffix(all[0].Link, "#connections-are-reset") {
+				t.Errorf("the log of incidents gets %+v", all)
+			}
+			main.RejectedBy = main.RejectedBy.Plus(resets.Counts{Peers: 9})
+			for range meanTicks {
+				s.now = s.now.Add(time.Second)
+				s.sampler.tick(s.now)
+			}
+			if st := s.sampler.state.Load(); len(st.Notices) != 0 {
+				t.Errorf("9 in 10 s: %+v", st.Notices)
+			}
+			main.RejectedBy = resets.Counts{} // the listener was started again
+			s.now = s.now.Add(time.Second)
+			if s.sampler.tick(s.now); len(s.sampler.state.Load().Notices) != 0 {
+				t.Error("a listener that was started again has a notice")
+			}
+		})
 	}
 }
 

@@ -40,6 +40,8 @@ func judge(s *State, ever bool) Verdict {
 		return Verdict{"bad", telemetry.NoticeMongoDB, "No MongoDB server behind " + human.Listed(s.MongoAway) + " can be used.",
 			fmt.Sprintf("Servers hung up or could not be reached in the last %.0f s: a failover, or they are down. Drivers connect again by themselves.", f.Seconds) +
 				noticed(s, "")}
+	case !ever && len(s.Notices) > 0:
+		return Verdict{"warn", "", s.Notices[0].Headline, "No request yet: clients connect to " + addresses(s) + "." + noticed(s, s.Notices[0].Headline)}
 	case !ever:
 		return Verdict{"idle", "", "No request yet.", "Clients connect to " + addresses(s) + "."}
 	case f.InFlight > 0 && ended == 0:

@@ -71,14 +71,22 @@ type Log struct {
 
 // New returns the Log of an HTTP listener with this name.
 func New(logger *slog.Logger, listener string) *Log {
-	at := "listeners[" + listener + "]."
-	return newLog(logger, listener, [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers"})
+	return newLog(logger, listener, settingsOf(listener, false))
 }
 
 // NewMongo returns the Log of a MongoDB listener with this name.
 func NewMongo(logger *slog.Logger, listener string) *Log {
-	at := "mongo[" + listener + "]."
-	return newLog(logger, listener, [Reasons]string{at + "parameters.ingressConnectionEstablishmentRatePerSec", at + "max_connections"})
+	return newLog(logger, listener, settingsOf(listener, true))
+}
+
+// settingsOf returns the fields of the configuration that connections of a listener are reset for.
+func settingsOf(listener string, mongo bool) [Reasons]string {
+	listener = decisions.Clean(listener)
+	if at := "mongo[" + listener + "]."; mongo {
+		return [Reasons]string{at + "parameters.ingressConnectionEstablishmentRatePerSec", at + "max_connections"}
+	}
+	at := "listeners[" + listener + "]."
+	return [Reasons]string{at + "connection_rate", at + "max_connections", at + "peers"}
 }
 
 func newLog(logger *slog.Logger, listener string, settings [Reasons]string) *Log {

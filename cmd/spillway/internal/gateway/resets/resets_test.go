@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,5 +74,31 @@ func TestLog(t *testing.T) {
 				t.Errorf("%s: the lines say that %d others are left out", name, left)
 			}
 		})
+	}
+}
+
+// TestNotice: one reset per second is a notice, with the most frequent reason.
+func TestNotice(t *testing.T) {
+	for _, row := range []struct {
+		counts, before Counts
+		headline       string
+	}{
+		{Counts{}, Counts{}, ""},
+		{Counts{9, 0, 0}, Counts{}, ""},
+		{Counts{5, 3, 2}, Counts{}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2}, Counts{100, 10, 0}, "Listener main resets connections: 1.0/s."},
+		{Counts{105, 13, 2}, Counts{100, 13, 2}, ""},
+		{Counts{0, 30, 0}, Counts{100, 13, 2}, "Listener main resets connections: 3.0/s."}, // it was started again
+	} {
+		headline, text, ok := row.counts.Minus(row.before).Notice("main", false, 10)
+		if headline != row.headline || ok != (headline != "") || ok == (text == "") {
+			t.Errorf("%+v since %+v: %q, %q, %v", row.counts, row.before, headline, text, ok)
+		}
+	}
+	for most, c := range []Counts{{9, 5, 5}, {5, 9, 5}, {5, 5, 9}} {
+		_, text, _ := c.Notice("a\nb", false, 10)
+		if want := "The reason is listeners[a\uFFFDb]." + names[most] + " (47 % of them). " + advice[most]; !strings.HasPrefix(text, want) {
+			t.Errorf("%q, want %q", text, want)
+		}
 	}
 }

@@ -47,6 +47,7 @@ var conditions = map[string]Entry{
 	telemetry.NoticeClock:     {Section: "the-clock-was-set"},
 	telemetry.NoticeLimit:     {Section: "a-limit-is-unusual"},
 	telemetry.NoticeSlow:      {Section: "requests-are-slow"},
+	telemetry.NoticeResets:    {Section: "connections-are-reset"},
 
 	telemetry.NoticeQuotaAway:     {Section: "a-quota-is-not-shared"},
 	telemetry.NoticeQuotaLeader:   {Section: "a-quota-is-not-shared"},
