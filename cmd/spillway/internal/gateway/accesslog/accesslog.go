@@ -67,19 +67,16 @@ const (
 	ByUpstream = "upstream"
 )
 
-// Set copies the fields that a decision and a line have in common.
+// Set copies what a decision says of a request, and of its rejection if it has a policy. Reason must be set.
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
-}
-
-// SetRejection copies what a decision says of a rejection. It must be called after [Record.Set].
-func (r *Record) SetRejection(d *decisions.Decision) {
 	r.Policy, r.Level, r.Limit, r.Unit, r.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
-	at := decisions.Decision{
-		Policy: d.Policy, Reason: r.Reason, Setting: d.Setting, Listener: r.Listener, Cluster: r.Cluster, Route: r.Route, Customer: r.Customer,
+	if d.Policy != "" {
+		because := *d
+		because.Reason = r.Reason
+		r.Settings = strings.Join(because.Settings(), ", ")
 	}
-	r.Settings = strings.Join(at.Settings(), ", ")
 }
 
 // A Log is an access log; make one with [Open]. It is safe for concurrent use.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/kinds"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/limits"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/customers"
@@ -281,10 +282,10 @@ func reasons(then, now *collector.Totals) []Reason {
 	all := []Reason{}
 	for mode := range now.Events {
 		for k := range telemetry.Kind(telemetry.Kinds) {
-			if !shown(k) {
+			if !kinds.Shown(k) {
 				continue
 			}
-			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: modeName(mode), Words: wordsOf(k)}
+			r := Reason{Policy: k.Policy(), Outcome: k.Outcome(), Reason: k.Reason(), Mode: modeName(mode), Words: kinds.Words(k)}
 			for class := range r.Total {
 				r.Total[class] = float64(now.Events[mode][k][class])
 				r.Minute[class] = r.Total[class] - float64(then.Events[mode][k][class])
@@ -312,7 +313,7 @@ var goneAccounts = [...]accounts.Account{accounts.GoneWaiting, accounts.GoneSent
 func ownReasons(then, now *collector.Totals) (all []Reason) {
 	add := func(r Reason) {
 		if r.Total.sum() > 0 {
-			r.Policy, r.Mode, r.Words = ownPolicy, spillway.ModeEnforce.String(), words[r.Reason]
+			r.Policy, r.Mode, r.Words = ownPolicy, spillway.ModeEnforce.String(), kinds.OfReason(r.Reason)
 			all = append(all, r)
 		}
 	}

@@ -176,8 +176,8 @@ func (b *bookkeeper) log(e *spillway.Event, end accounts.End) {
 	d.Cluster, d.Route = decisions.Split(e.Call.Key)
 	d.Customer, d.Policy = decisions.Clean(e.Call.Customer), e.Policy
 	d.Measure(e.Level, e.Limit, e.Err)
-	x := lineOf(source.Request, end, &d)
-	x.SetRejection(&d)
+	x := lineOf(source.Request, end)
+	x.Set(&d)
 	x.Time, x.Status, x.AnsweredBy, x.Bytes = e.Time, http.StatusServiceUnavailable, accesslog.ByProxy, source.bytes(e.Reason)
 	if e.Reason == spillway.ReasonQuota {
 		x.Status = http.StatusTooManyRequests

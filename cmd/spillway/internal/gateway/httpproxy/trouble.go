@@ -39,9 +39,9 @@ func (n *accounting) upstreamAnswered() {
 	n.trouble.answered, n.head = true, time.Now()
 }
 
-// tell adds to a line what it says of a rejection or a failure. h is the header of the answer, with
+// tell adds to a line and its decision what they say of a rejection or a failure. h is the header of the answer, with
 // its trailers.
-func (n *accounting) tell(x *accesslog.Record, end accounts.End, h http.Header) {
+func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accounts.End, h http.Header) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	e := &n.trouble
@@ -56,14 +56,11 @@ func (n *accounting) tell(x *accesslog.Record, end accounts.End, h http.Header) 
 	switch {
 	case end.Account == accounts.Served:
 	case end.Account == accounts.Rejected && end.Reason < accounts.MaxRequests:
-		d := decisions.Decision{Policy: e.policy}
+		d.Policy = e.policy
 		d.Measure(e.level, e.limit, e.refusal)
-		x.SetRejection(&d)
 	case end.Account == accounts.Rejected:
-		d := decisions.Decision{Policy: decisions.ByProxy}
+		d.Policy, x.Error = decisions.ByProxy, n.answered.text
 		d.Level, d.Limit, d.Unit = n.listener.measured(end.Reason)
-		x.SetRejection(&d)
-		x.Error = n.answered.text
 	default:
 		x.Error = n.failed(end, h)
 	}

@@ -82,12 +82,13 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	}
 	var d decisions.Decision
 	n.Describe(&d)
-	x := lineOf(n.request, end, &d)
+	x := lineOf(n.request, end)
 	x.Time, x.Status, x.Bytes, x.Duration = v.began, v.status, v.bytes, milliseconds(now.Sub(v.began))
 	if n.request.Method == http.MethodHead {
 		x.Bytes = 0 // net/http sends no body, and takes what is written
 	}
-	n.tell(&x, end, v.Header())
+	n.tell(&x, &d, end, v.Header())
+	x.Set(&d)
 	if !v.sent.IsZero() {
 		x.Wait = new(milliseconds(v.sent.Sub(v.began)))
 		if !v.head.IsZero() {
@@ -100,12 +101,12 @@ func (v *visit) end(n *accounting, end accounts.End) {
 	v.span.End(now, x.SpanName(), v.status >= 500 || end.Account == accounts.Failed, x.Attributes()...)
 }
 
-// lineOf returns the line of a request, without its times and its answer.
-func lineOf(r *http.Request, end accounts.End, d *decisions.Decision) accesslog.Record {
+// lineOf returns the line of a request, without its times, its answer and its decision.
+func lineOf(r *http.Request, end accounts.End) accesslog.Record {
 	x := accesslog.Record{
 		Account: end.Account.String(), Method: decisions.Clean(r.Method), Path: decisions.Clean(r.URL.Path), Class: end.Criticality.String(), Retried: end.Retried,
 	}
-	if x.Set(d); end.Account == accounts.Rejected {
+	if end.Account == accounts.Rejected {
 		x.Reason = end.Reason.String()
 	}
 	return x

@@ -1,4 +1,5 @@
-package admin
+// Package kinds says in words why requests were rejected or lost.
+package kinds
 
 import (
 	"github.com/seed90641741/spillway/internal/telemetry"
@@ -38,8 +39,8 @@ var words = map[string]string{
 	"":                    "admitted, and answered",
 }
 
-// wordsOf returns the description of a kind.
-func wordsOf(k telemetry.Kind) string {
+// Words returns the description of a kind.
+func Words(k telemetry.Kind) string {
 	if k.Reason() == "deadline" && k.Code() > telemetry.Rejected {
 		return "the deadline was closer than the fastest recent response"
 	}
@@ -49,9 +50,12 @@ func wordsOf(k telemetry.Kind) string {
 	return words[k.Reason()]
 }
 
-// shown reports whether the page lists a kind among the reasons: the end of a request that
+// OfReason returns the description of a reason for every policy; empty if it is unknown.
+func OfReason(reason string) string { return words[reason] }
+
+// Shown reports whether the page lists a kind among the reasons: the end of a request that
 // all gates admitted is reported by the retry policy, or by the queue of a batch cluster.
-func shown(k telemetry.Kind) bool {
+func Shown(k telemetry.Kind) bool {
 	switch c := k.Code(); {
 	case c == telemetry.Admitted, c == telemetry.Gone, c == telemetry.Elsewhere:
 		return false
