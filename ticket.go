@@ -68,10 +68,15 @@ func (t *Ticket) Resume(now time.Time) {
 // Settle reports the outcome of the call to the Gate, at the time now. The second and any
 // later call does nothing.
 func (t *Ticket) Settle(now time.Time, o Outcome) {
-	by := t.By
-	if by == nil {
-		return
+	if t.By != nil {
+		t.settle(now, o)
 	}
+}
+
+// settle leaves out By, which is cleared, and copies the other fields one by one. A processor that
+// copies a Ticket as a whole waits for the field that was just written.
+func (t *Ticket) settle(now time.Time, o Outcome) {
+	by := t.By
 	t.By = nil
-	by.Settle(now, *t, o)
+	by.Settle(now, Ticket{Epoch: t.Epoch, State: t.State, Criticality: t.Criticality, Suspended: t.Suspended, Account: t.Account}, o)
 }

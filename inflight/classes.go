@@ -15,10 +15,9 @@ type classes struct {
 	called [spillway.Criticalities]atomic.Int64 // when a class last called, to a second; 0: never
 	above  [spillway.Criticalities - 1]peak     // of the classes above each but the highest
 
-	tight    atomic.Bool  // about as much is offered as the limit has places for
-	sum      atomic.Int64 // since that was last measured: in flight at each arrival,
-	arrived  atomic.Int64 // requests,
-	rejected atomic.Int64 // and those of them that were refused
+	tight    atomic.Bool   // about as much is offered as the limit has places for
+	offered  atomic.Uint64 // since that was last measured: requests, and the sum of those in flight at each arrival,
+	rejected atomic.Int64  // and requests that were refused
 
 	measuring    sync.Mutex
 	spans, looks atomic.Int64 // when the current ones end, at the latest
@@ -34,6 +33,9 @@ const (
 	span = int64(time.Second)
 	// batch is so many requests that the measure is wrong by an eighth.
 	batch = 64
+	// offeredBits is how many bits of offered count requests. The sum is above them: one word is
+	// changed at each arrival. A batch is far below both, and the next begins from zero.
+	offeredBits = 20
 	// seldom is how long after a call a class still counts.
 	seldom = int64(time.Minute)
 
@@ -73,17 +75,16 @@ func (c *classes) higher(class int) (n int64) {
 // measure counts an arrival, and periodically determines whether the limit is tight. By
 // Little's law, rejected requests would have added as much in flight as admitted ones.
 func (c *classes) measure(at, word int64) {
-	c.sum.Add(max(word>>32, 0))
-	if c.arrived.Add(1) < batch && !over(&c.looks, at) || !c.measuring.TryLock() {
+	offered := c.offered.Add(uint64(max(word>>32, 0))<<offeredBits | 1)
+	if offered%(1<<offeredBits) < batch && !over(&c.looks, at) || !c.measuring.TryLock() {
 		return
 	}
 	defer c.measuring.Unlock()
-	arrived := c.arrived.Load()
-	if arrived < batch && !over(&c.looks, at) {
+	if c.offered.Load()%(1<<offeredBits) < batch && !over(&c.looks, at) {
 		return // it has just been measured
 	}
-	c.arrived.Add(-arrived)
-	sum, admitted := c.sum.Swap(0), arrived-c.rejected.Swap(0)
+	offered = c.offered.Swap(0)
+	sum, admitted := offered>>offeredBits, int64(offered%(1<<offeredBits))-c.rejected.Swap(0)
 	c.tight.Store(float64(sum) >= tightShare*float64(uint32(word))*float64(max(admitted, 0)))
 	c.looks.Store(at + span)
 	if !over(&c.spans, at) {

@@ -16,37 +16,52 @@ import (
 // reused, as the base may still be sending the body of its request when the answer has been
 // read.
 type attempt struct {
-	request http.Request
-	values  own
-	body    body
+	request  http.Request
+	deadline [1]string // the value of its header
+	body     body
 }
 
+// labels are the values of the header of the criticality, by class. All requests share them, as
+// a RoundTripper changes none.
+var labels = func() (all [spillway.Criticalities][]string) {
+	for i := range all {
+		all[i] = []string{(spillway.Criticality(i) + spillway.Sheddable).String()}
+	}
+	return all
+}()
+
 // withHeaders returns an attempt whose request is req with another header map: the values
-// in expects replace the values in has. It returns nil if they are as they should
-// be and no other header changes. The other values are shared, as a RoundTripper changes
-// none.
-func withHeaders(req *http.Request, has *own, wants *own, others bool) *attempt {
-	if *has == *wants && !others {
+// in wants replace those that the request has. It returns nil if they are as they should
+// be and no other header changes. The other values are shared.
+func (x *exchange) withHeaders(req *http.Request, wants *own, others bool) *attempt {
+	if x.own == *wants && !others {
 		return nil
 	}
 	t := new(attempt)
 	t.request = *req
 	more := 1 // the baggage
-	for i := range wants {
-		if t.values[i] = wants[i]; wants[i] != "" {
+	for _, want := range wants {
+		if want != "" {
 			more++
 		}
 	}
 	h := copyOf(req.Header, more)
-	for i, key := range ownHeaders {
-		switch {
-		case wants[i] != "":
-			h[key] = t.values[i : i+1 : i+1]
-		case has[i] != "":
-			delete(h, key)
+	t.request.Header = h
+	for i, want := range wants {
+		if want == "" && x.own[i] != "" {
+			delete(h, ownHeaders[i])
 		}
 	}
-	t.request.Header = h
+	if wants[ownCriticality] != x.own[ownCriticality] && wants[ownCriticality] != "" {
+		h[headerCriticality] = labels[x.class.Index()]
+	}
+	if wants[ownAttempt] != "" {
+		h[headerAttempt] = []string{wants[ownAttempt]}
+	}
+	if wants[ownDeadline] != "" {
+		t.deadline[0] = wants[ownDeadline]
+		h[headerDeadline] = t.deadline[:1:1]
+	}
 	return t
 }
 

@@ -105,7 +105,7 @@ func (x *exchange) prepare(req *http.Request, a *egress.Attempt) (*attempt, erro
 	var wants own
 	x.headers(a, &wants)
 	baggage, changes := x.baggage()
-	t := withHeaders(req, &x.own, &wants, changes)
+	t := x.withHeaders(req, &wants, changes)
 	if changes {
 		claims.PutBaggage(t.request.Header, headerBaggage, baggage)
 	}

@@ -35,11 +35,13 @@ type class struct {
 	share atomic.Uint64 // the probability of a rejection, or noLimit, as bits
 	begin atomic.Int64  // when the present period began
 	until atomic.Int64  // how long it is
+	calm  atomic.Int64  // until when accepts are only counted, without the lock
 	// quick counts rejections that were made without the lock and not yet counted.
 	quick atomic.Uint64
 	// refusal is the error for a rejection with the probability share.
 	refusal atomic.Pointer[spillway.RejectedError]
 
+	served      atomic.Uint64 // accepts that were counted without the lock
 	mu          sync.Mutex
 	criticality spillway.Criticality
 	cfg         Config
@@ -123,13 +125,21 @@ func (c *class) take(at time.Duration, u float64) bool {
 func (c *class) roll(at time.Duration) time.Duration {
 	at = max(at, c.now)
 	c.now = at
-	quick := c.quick.Swap(0)
+	if c.served.Load() > 0 { // in the bucket that the window is still at
+		c.window.add(counts{accepts: float64(c.served.Swap(0))})
+		c.limiter.hear(min(at, time.Duration(c.calm.Load())))
+	}
 	c.window.advance(at)
-	c.window.add(counts{rejected: float64(quick)})
-	c.rejected += quick
-	c.requests += float64(quick)
+	if c.quick.Load() > 0 {
+		quick := c.quick.Swap(0)
+		c.window.add(counts{rejected: float64(quick)})
+		c.rejected += quick
+		c.requests += float64(quick)
+	}
 	c.limiter.idle(&c.cfg, at)
-	c.fill(at)
+	if c.limiter.phase != open { // else there is no limit, and begun sets the first credit
+		c.fill(at)
+	}
 	if begin := time.Duration(c.begin.Load()); at-begin >= max(c.period, 1) { // no time has no rate
 		c.measure(at, begin)
 		c.limiter.pass(&c.cfg, at, at-begin)
@@ -199,6 +209,10 @@ func (c *class) depth() float64 {
 
 // settle counts the result of a call that was sent at the given time.
 func (c *class) settle(at, sent time.Duration, accepted bool) {
+	if accepted && at < time.Duration(c.calm.Load()) {
+		c.served.Add(1)
+		return
+	}
 	c.mu.Lock()
 	defer c.unlock()
 	at = c.roll(at)
@@ -219,6 +233,20 @@ func (c *class) settle(at, sent time.Duration, accepted bool) {
 	}
 	if was != open || l.phase != open || c.advised.Load() {
 		c.decide()
+	}
+}
+
+// rest says until when accepts change nothing but their number: while nothing is limited, no
+// rejection waits to be outweighed, and no advice counts. It ends after one resolution, as the
+// time of the last accept is known that exactly, or with the bucket of the window. The lock is
+// held.
+func (c *class) rest() {
+	calm := time.Duration(0)
+	if c.limiter.phase == open && c.limiter.debt.sent == 0 && !c.advised.Load() {
+		calm = min(c.now+resolution, c.window.end)
+	}
+	if int64(calm) != c.calm.Load() {
+		c.calm.Store(int64(calm))
 	}
 }
 

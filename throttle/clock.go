@@ -23,12 +23,16 @@ type clock struct {
 func (c *clock) since(now time.Time) time.Duration {
 	base := c.base.Load()
 	if base == nil {
-		// One resolution later than zero, which means never.
-		first := now.Add(-resolution)
-		c.base.CompareAndSwap(nil, &first)
-		base = c.base.Load()
+		base = c.begin(now)
 	}
 	return now.Sub(*base) + time.Duration(c.skew.Load())
+}
+
+// begin returns the first time, which is one resolution before now: zero means never.
+func (c *clock) begin(now time.Time) *time.Time {
+	first := now.Add(-resolution)
+	c.base.CompareAndSwap(nil, &first)
+	return c.base.Load()
 }
 
 // read returns the time of a clock reading that was just made.

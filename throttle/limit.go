@@ -141,6 +141,11 @@ func (l *limiter) pay(cfg *Config) {
 	}
 }
 
+// hear takes in the time of accepts that change nothing else.
+func (l *limiter) hear(at time.Duration) {
+	l.accepted, l.settled = max(l.accepted, at), max(l.settled, at)
+}
+
 // idle forgets all after a Window without outcomes.
 func (l *limiter) idle(cfg *Config, at time.Duration) {
 	if at-l.settled > cfg.Window {

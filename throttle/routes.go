@@ -99,7 +99,7 @@ func (t *Routes) find(name string) *route {
 // Admit admits a call, or rejects it, as [Throttle.Admit] does. The ticket of an
 // admitted call must be passed to Settle exactly once, with the same route.
 func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ticket, error) {
-	return t.decides(of).Admit(now, call)
+	return t.decides(of).admit(now, call.Criticality)
 }
 
 // Unseen returns the ticket of a call that was sent at a time before t was made, and

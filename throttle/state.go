@@ -79,6 +79,15 @@ type change struct {
 
 // unlock unlocks the class, and reports that its state has changed, if it has.
 func (c *class) unlock() {
+	c.rest()
+	if c.change.state == c.change.reported {
+		c.mu.Unlock()
+		return
+	}
+	c.reportAndUnlock()
+}
+
+func (c *class) reportAndUnlock() {
 	defer c.mu.Unlock()
 	for c.change.state != c.change.reported && !c.change.reporting && c.cfg.OnStateChange != nil {
 		c.report()

@@ -125,7 +125,12 @@ func (t *Throttle) Update(c Config) error {
 // not [spillway.Outcome.Informs] counts as nothing. Admit implements
 // [spillway.Gate] and allocates nothing.
 func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, error) {
-	c := &t.classes[call.Criticality.Index()]
+	return t.admit(now, call.Criticality)
+}
+
+// admit is Admit for a caller that has the Call already: it is not copied once more.
+func (t *Throttle) admit(now time.Time, criticality spillway.Criticality) (spillway.Ticket, error) {
+	c := &t.classes[criticality.Index()]
 	at := t.clock.read(now)
 	if p := c.probability(); p >= 0 {
 		var u float64 // below 1, whatever is drawn
@@ -139,10 +144,10 @@ func (t *Throttle) Admit(now time.Time, call spillway.Call) (spillway.Ticket, er
 			u = (*t.rand.Load())()
 		}
 		if p = c.admit(at, u); p > 0 {
-			return spillway.Ticket{}, rejections[call.Criticality.Index()].At(100 * p)
+			return spillway.Ticket{}, rejections[criticality.Index()].At(100 * p)
 		}
 	}
-	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: call.Criticality}, nil
+	return spillway.Ticket{By: t, Epoch: uint64(at), Criticality: criticality}, nil
 }
 
 // Settle implements [spillway.Settler]; use [spillway.Ticket.Settle].
