@@ -63,7 +63,7 @@ func isTimeout(err error) bool {
 // code of an answer of Redis, such as NOAUTH. It returns "other" for all else.
 func boardError(err error) string {
 	if network, ok := errors.AsType[*net.OpError](err); ok {
-		return cut(network.Error())
+		return cut(network.Error(), maxValue)
 	}
 	if isTimeout(err) {
 		return "no answer in time"
@@ -73,7 +73,7 @@ func boardError(err error) string {
 		RedisError()
 	}](err); ok {
 		code, _, _ := strings.Cut(reply.Error(), " ")
-		return cut(code)
+		return cut(code, maxValue)
 	}
 	if errors.Is(err, io.EOF) {
 		return "connection closed"
@@ -86,6 +86,6 @@ const boardAdvice = "find out why its servers cannot be reached; customers keep 
 // write queues a line.
 func (b *board) write(level slog.Level, text string, attrs ...slog.Attr) {
 	if b.observer.config.Interval >= 0 {
-		b.observer.add(line{level: level, text: text, attrs: append([]slog.Attr{slog.String("quota", cut(b.quota))}, attrs...)}, nil)
+		b.observer.add(line{level: level, text: text, attrs: append([]slog.Attr{slog.String("quota", cut(b.quota, maxValue))}, attrs...)}, nil)
 	}
 }

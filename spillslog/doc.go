@@ -47,5 +47,5 @@
 //	left_out     decisions of this kind without a line
 //
 // Nothing that a backend answered is written, as its errors may contain addresses with
-// passwords. Values are cut after 128 bytes.
+// passwords. Values are cut after 128 bytes, and do after 512.
 package spillslog

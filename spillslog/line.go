@@ -82,7 +82,7 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 	all := make([]slog.Attr, 0, 16)
 	add := func(key, value string) {
 		if value != "" {
-			all = append(all, slog.String(key, cut(value)))
+			all = append(all, slog.String(key, cut(value, maxValue)))
 		}
 	}
 	policy, reason, advice := k.Policy(), k.Reason(), telemetry.Advice(k)
@@ -109,7 +109,9 @@ func (o *Observer) attrs(e *spillway.Event, k telemetry.Kind) []slog.Attr {
 	if o.config.RequestID != nil && e.Context != nil {
 		add("request_id", o.config.RequestID(e.Context))
 	}
-	add("do", advice)
+	if advice != "" {
+		all = append(all, slog.String("do", cut(advice, maxAdvice)))
+	}
 	return all
 }
 
@@ -132,11 +134,10 @@ func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
 	return all
 }
 
-// cut returns a copy of a value of at most maxValue bytes, so that what it was part of is
-// not kept.
-func cut(value string) string {
-	if len(value) <= maxValue {
+// cut returns a copy of a value of at most n bytes, so that what it was part of is not kept.
+func cut(value string, n int) string {
+	if len(value) <= n {
 		return strings.Clone(value)
 	}
-	return value[:maxValue] + "…"
+	return value[:n] + "…"
 }

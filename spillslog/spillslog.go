@@ -36,6 +36,7 @@ const (
 	minInterval     = time.Millisecond
 	maxQueue        = 64  // lines: more than one for each reason and class of an overload
 	maxValue        = 128 // bytes of a value
+	maxAdvice       = 512 // bytes of what to do, which no client has a part in
 )
 
 // An Observer writes rejections to a log. It is safe for concurrent use; make one with [New].

@@ -110,6 +110,25 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// TestAdviceIsWhole: what to do is not cut where a name would be.
+func TestAdviceIsWhole(t *testing.T) {
+	var out bytes.Buffer
+	o := observer(t, Config{Logger: logger(&out)})
+	for _, n := range []int{maxAdvice, maxAdvice + 1} {
+		out.Reset()
+		e := spillway.Rejection(&spillway.RejectedError{Reason: spillway.ReasonMaxWait, Setting: strings.Repeat("s", maxValue+1), Advice: strings.Repeat("a", n)})
+		e.Policy, e.Time = "shed", time.Now()
+		e.Call.Criticality = spillway.Criticality(n % 2)
+		o.Observe(e)
+		o.Flush()
+		line := out.String()
+		if !strings.Contains(line, strings.Repeat("a", maxAdvice)) || strings.Contains(line, strings.Repeat("a", maxAdvice+1)) ||
+			strings.Contains(line, strings.Repeat("s", maxValue+1)) {
+			t.Errorf("%d bytes: %s", n, line)
+		}
+	}
+}
+
 // TestSetting: a line names the limit that customers share, and says what to do about that one.
 func TestSetting(t *testing.T) {
 	var out bytes.Buffer
