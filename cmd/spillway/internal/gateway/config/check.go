@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"path"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,15 +36,12 @@ func (c *Config) Check() error {
 func (k *checker) check() {
 	k.shares = make(map[string]string)
 	c := k.config
-	k.mode("mode", c.Mode)
 	k.least("drain_timeout", c.DrainTimeout)
 	k.admin()
 	k.otel()
 	k.xds()
 	k.engines()
-	k.oneOf("log.format", c.Log.Format, "text", "json")
 	k.access()
-	k.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	if !(c.Log.Rejections <= 1e6) {
 		k.failf("log.rejections_per_second", "is %v, must be at most 1e6", c.Log.Rejections)
 	}
@@ -67,6 +65,29 @@ func (k *checker) check() {
 	for i := range c.Routes {
 		k.route(fmt.Sprintf("routes[%d]", i), &c.Routes[i])
 	}
+	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
+}
+
+// field checks what follows from the type of a field, or from the words that its schema has.
+func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
+	switch x := v.Interface().(type) {
+	case Mode:
+		if err := x.Check(); err != nil {
+			k.failf(path, "%v", err)
+		}
+	case Class:
+		if _, ok := x.Criticality(); !ok && x != "" {
+			k.failf(path, "is %.32q, must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE", x)
+		}
+	case *ServerTLS:
+		k.pair(path, x.Certificate, x.Key, true)
+	case *ClientTLS:
+		k.pair(path, x.Certificate, x.Key, false)
+	case string:
+		if _, words, ok := strings.Cut(tag.Get("jsonschema"), "enum="); ok {
+			k.oneOf(path, x, strings.Split(words, ",enum=")...)
+		}
+	}
 }
 
 func (k *checker) admin() {
@@ -78,9 +99,7 @@ func (k *checker) admin() {
 	} else if a.Address != "" && a.Address != "off" {
 		k.address("admin.address", a.Address, true)
 	}
-	if t := a.TLS; t != nil {
-		k.serverTLS("admin.tls", t)
-	}
+	k.optional("admin.tls", a.TLS)
 	for i, name := range a.Hosts {
 		if name == "" || strings.ContainsAny(name, ":/* ") {
 			k.failf(fmt.Sprintf("admin.hosts[%d]", i), "is %.64q, must be a name, such as proxy.example.com", name)
@@ -119,18 +138,6 @@ func (k *checker) good(check func()) bool {
 func policy[T any](k *checker, at string, section any, err error) {
 	if err != nil {
 		k.errs.Add(policyError[T](at, section, err))
-	}
-}
-
-func (k *checker) mode(field string, m Mode) {
-	if err := m.Check(); err != nil {
-		k.failf(field, "%v", err)
-	}
-}
-
-func (k *checker) class(field string, c Class) {
-	if _, ok := c.Criticality(); !ok && c != "" {
-		k.failf(field, "is %.32q, must be CRITICAL_PLUS, CRITICAL, SHEDDABLE_PLUS or SHEDDABLE", c)
 	}
 }
 
@@ -178,10 +185,7 @@ func (k *checker) address(field, address string, free bool) {
 
 func (k *checker) listener(at string, l *Listener) {
 	k.address(at+".address", l.Address, true)
-	k.oneOf(at+".boundary", l.Boundary, "edge", "internal")
-	k.oneOf(at+".rejection_reasons", l.Reasons, "none", "coarse", "full")
-	for name, class := range l.Callers {
-		k.class(at+".callers."+name, class)
+	for name := range l.Callers {
 		if !claims.IsIdentity(name) {
 			k.failf(at+".callers", "has %.64q, must begin with uri:, dns: or cn:, as uri:spiffe://shop/cart", name)
 		}
@@ -193,13 +197,10 @@ func (k *checker) listener(at string, l *Listener) {
 	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
 	}
-	k.class(at+".others", l.Others)
 	if l.MaxTimeout != 0 && (l.MaxTimeout < time.Millisecond || l.MaxTimeout > 24*time.Hour) {
 		k.failf(at+".max_timeout", "is %v, must be 1ms to 24h", l.MaxTimeout)
 	}
-	if t := l.TLS; t != nil {
-		k.serverTLS(at+".tls", t)
-	}
+	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
 	k.rate(at+".connection_rate", &l.ConnectionRate)
 	if l.MaxStreams < 0 || l.MaxStreams > 1<<20 {
@@ -220,9 +221,8 @@ func (k *checker) listener(at string, l *Listener) {
 	k.least(at+".idle_timeout", l.IdleTimeout)
 }
 
-func (k *checker) serverTLS(at string, t *ServerTLS) {
-	k.pair(at, t.Certificate, t.Key, true)
-	if t.Optional && t.ClientCA == "" {
+func (k *checker) optional(at string, t *ServerTLS) {
+	if t != nil && t.Optional && t.ClientCA == "" {
 		k.failf(at+".optional", "is true, but there is no client_ca")
 	}
 }
@@ -263,10 +263,6 @@ func (k *checker) cluster(at string, x *Cluster) {
 	for i, e := range x.Endpoints {
 		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
 	}
-	k.oneOf(at+".protocol", x.Protocol, "auto", "http1", "http2")
-	if t := x.TLS; t != nil {
-		k.pair(at+".tls", t.Certificate, t.Key, false)
-	}
 	k.least(at+".idle_timeout", x.IdleTimeout)
 	k.least(at+".connect_timeout", x.ConnectTimeout)
 	k.least(at+".response_timeout", x.ResponseTimeout)
@@ -283,7 +279,6 @@ func (k *checker) health(at string, h *Health) {
 	if h == nil {
 		return
 	}
-	k.oneOf(at+".type", h.Type, "http", "grpc", "tcp")
 	d := Cluster{Health: h}.Defaulted().Health
 	switch {
 	case d.Type != "http" && h.Path != "":
@@ -315,10 +310,8 @@ func (k *checker) health(at string, h *Health) {
 
 // admission checks the server's side of a cluster.
 func (k *checker) admission(at string, x *Cluster) {
-	k.mode(at+".rate_limit.mode", x.RateLimit.Mode)
 	k.rate(at+".rate_limit", &x.RateLimit)
 	if q := x.Quota; q != nil {
-		k.mode(at+".quota.mode", q.Mode)
 		local, err := quota.NewLocal(policyconf.Fill[quota.LocalConfig](*q))
 		policy[quota.LocalConfig](k, at+".quota", *q, err)
 		if err == nil {
@@ -360,13 +353,10 @@ func (k *checker) batch(at string, x *Cluster) {
 
 // sending checks the client's side of a cluster.
 func (k *checker) sending(at string, x *Cluster) {
-	k.mode(at+".throttle.mode", x.Throttle.Mode)
 	_, err := throttle.New(policyconf.Fill[throttle.Config](x.Throttle))
 	policy[throttle.Config](k, at+".throttle", x.Throttle, err)
-	k.mode(at+".inflight.mode", x.Inflight.Mode)
 	_, err = inflight.New(policyconf.Fill[inflight.Config](x.Inflight))
 	policy[inflight.Config](k, at+".inflight", x.Inflight, err)
-	k.mode(at+".retry.mode", x.Retry.Mode)
 	if b := x.Retry.Budget; b != nil {
 		_, err := budget.New(policyconf.Fill[budget.Config](*b))
 		policy[budget.Config](k, at+".retry.budget", *b, err)
@@ -422,7 +412,6 @@ func (k *checker) route(at string, r *Route) {
 			k.failf(at+".headers", "has %.64q, which is no name of a header", name)
 		}
 	}
-	k.class(at+".criticality", r.Criticality)
 	k.customer(at+".customer", r)
 	k.exempt(at, r)
 	for i, name := range r.Upgrades {

@@ -36,8 +36,6 @@ func (k *checker) learnCosts(at string, x *Cluster) {
 	policy[cost.Config](k, at, *l, err)
 	reports := x.Balance.LoadReports
 	switch {
-	case l.By != "" && l.By != "customer" && l.By != "route":
-		k.failf(at+".by", "is %.32q, must be customer or route", l.By)
 	case x.Quota == nil:
 		k.failf(at, "is given, but the cluster has no quota, which would charge the costs")
 	case x.ReportsCost:

@@ -52,7 +52,7 @@ func (v value) shown() string {
 
 // flatten puts in all values that v holds.
 func (all values) flatten(path string, v reflect.Value) {
-	visit(path, v, "", func(path string, v reflect.Value, tag reflect.StructTag) {
+	visit(path, v, func(path string, v reflect.Value, tag reflect.StructTag) {
 		switch {
 		case v.Kind() == reflect.Pointer:
 			all[path] = value{text: "given"}

@@ -12,26 +12,32 @@ import (
 // its tags, beside its name in the file: "zero" has the value that a zero field stands for, "file" marks
 // the name of another file, and "secret" a value that is not shown.
 
-// visit calls f with each pointer that is set and each single value that v holds, with its path in the
-// file and the tags of its field. Elements of lists are identified by their names, if they have names.
-func visit(path string, v reflect.Value, tag reflect.StructTag, f func(path string, v reflect.Value, tag reflect.StructTag)) {
+// A visitor is called with a pointer that is set, or a single value, with its path in the file and the
+// tags of its field.
+type visitor func(path string, v reflect.Value, tag reflect.StructTag)
+
+// visit calls f with all that v holds. Elements of lists are identified by their names, if they have
+// names.
+func visit(path string, v reflect.Value, f visitor) { f.visit(path, v, "", nameOf) }
+
+func (f visitor) visit(path string, v reflect.Value, tag reflect.StructTag, element func(v reflect.Value, i int) string) {
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
 			f(path, v, tag)
-			visit(path, v.Elem(), tag, f)
+			f.visit(path, v.Elem(), tag, element)
 		}
 	case reflect.Struct:
 		for field, value := range v.Fields() {
-			visit(join(path, field.Tag.Get("yaml")), value, field.Tag, f)
+			f.visit(join(path, field.Tag.Get("yaml")), value, field.Tag, element)
 		}
 	case reflect.Slice:
 		for i := range v.Len() {
-			visit(path+"["+nameOf(v.Index(i), i)+"]", v.Index(i), tag, f)
+			f.visit(path+"["+element(v.Index(i), i)+"]", v.Index(i), tag, element)
 		}
 	case reflect.Map:
 		for _, key := range sortedKeys(v) {
-			visit(join(path, key.String()), v.MapIndex(key), tag, f)
+			f.visit(join(path, key.String()), v.MapIndex(key), tag, element)
 		}
 	default:
 		f(path, v, tag)
@@ -120,7 +126,7 @@ func Field(part any, path string) reflect.Value {
 
 // Files returns the names of all other files that c names.
 func (c *Config) Files() (names []string) {
-	visit("", reflect.ValueOf(c).Elem(), "", func(_ string, v reflect.Value, tag reflect.StructTag) {
+	visit("", reflect.ValueOf(c).Elem(), func(_ string, v reflect.Value, tag reflect.StructTag) {
 		if tag.Get("file") != "" && !v.IsZero() {
 			names = append(names, v.String())
 		}
@@ -132,7 +138,7 @@ func (c *Config) Files() (names []string) {
 // stand for.
 func defaulted[T any](part *T) *T {
 	d := Clone(part)
-	visit("", reflect.ValueOf(d), "", func(_ string, v reflect.Value, tag reflect.StructTag) {
+	visit("", reflect.ValueOf(d), func(_ string, v reflect.Value, tag reflect.StructTag) {
 		if zero, ok := tag.Lookup("zero"); ok && v.IsZero() {
 			v.Set(parsed(zero, v.Type()))
 		}

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/strict"
 )
@@ -28,7 +30,7 @@ func Open(name string) (*Config, error) {
 }
 
 // Parse reads and checks a configuration. It does not check the files that it names. Errors
-// are [strict.Errors] and have the name of the file.
+// are [strict.Errors] in the order of the file, and have its name.
 func Parse(name string, text []byte) (*Config, error) {
 	s := strict.Source{Name: name, Text: text}
 	c := new(Config)
@@ -37,7 +39,9 @@ func Parse(name string, text []byte) (*Config, error) {
 	}
 	k := checker{config: c}
 	k.check()
-	if err := s.Locate(k.errs).Err(); err != nil {
+	errs := s.Locate(k.errs)
+	slices.SortStableFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Line, b.Line) })
+	if err := errs.Err(); err != nil {
 		return nil, err
 	}
 	return c, nil

@@ -14,7 +14,7 @@ import (
 // [spillway.ModeEnforce] changes no gate that is to observe.
 func (c *Config) WithMode(mode spillway.Mode) (with *Config, kept []string) {
 	with = Clone(c)
-	visit("", reflect.ValueOf(with), "", func(path string, v reflect.Value, _ reflect.StructTag) {
+	visit("", reflect.ValueOf(with), func(path string, v reflect.Value, _ reflect.StructTag) {
 		m, ok := reflect.TypeAssert[Mode](v)
 		if !ok {
 			return

@@ -198,32 +198,19 @@ func (k *checker) otherName(at, name string) {
 
 func (k *checker) mongo(at string, m *Mongo) {
 	k.address(at+".address", m.Address, true)
-	if t := m.TLS; t != nil {
-		k.pair(at+".tls", t.Certificate, t.Key, true)
-		if m.TLSPassthrough {
-			k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")
-		}
+	if m.TLS != nil && m.TLSPassthrough {
+		k.failf(at+".tls_passthrough", "is true, but with tls there is nothing to pass through")
 	}
 	k.some(at+".endpoints", len(m.Endpoints))
 	for i, e := range m.Endpoints {
 		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
 	}
-	if t := m.UpstreamTLS; t != nil {
-		k.pair(at+".upstream_tls", t.Certificate, t.Key, false)
-	}
 	k.least(at+".connect_timeout", m.ConnectTimeout)
 	if m.SharedX509 && (m.UpstreamTLS == nil || m.UpstreamTLS.Certificate == "") {
 		k.failf(at+".shared_x509", "is true, but upstream_tls has no certificate to share")
 	}
-	k.oneOf(at+".topology", m.Topology, "hide", "pass")
 	k.mongoParameters(at+".parameters", m)
-	k.mode(at+".request_mode", m.RequestMode)
 	k.admission(at, &Cluster{Name: m.Defaulted().Name, Quota: m.Quota, Shed: m.Shed})
-	for i := range m.Classes {
-		class := &m.Classes[i]
-		k.class(fmt.Sprintf("%s.classes[%d].criticality", at, i), class.Criticality)
-		k.oneOf(fmt.Sprintf("%s.classes[%d].customer", at, i), class.Customer, "user", "application", "database")
-	}
 	k.mongoRetry(at+".retry", m)
 	k.mongoTune(at+".tune", m)
 }
@@ -274,8 +261,6 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 }
 
 func (k *checker) mongoRetryFields(at string, r *MongoRetry) {
-	k.mode(at+".mode", r.Mode)
-	k.oneOf(at+".revision", r.Revision, "2026-02", "2026-07")
 	if r.MaxBytes != 0 && (r.MaxBytes < 1<<10 || r.MaxBytes > 16<<20) {
 		k.failf(at+".max_bytes", "is %d, must be 1024 to %d", r.MaxBytes, 16<<20)
 	}

@@ -33,11 +33,8 @@ func (k *checker) otel() {
 		k.failf("otel.interval", "is %v, must be 1s to 1h", o.Interval)
 	}
 	k.traces(o.Traces)
-	if t := o.TLS; t != nil {
-		k.pair("otel.tls", t.Certificate, t.Key, false)
-		if u != nil && u.Scheme != "https" {
-			k.failf("otel.tls", "is given, but endpoint is not one of https")
-		}
+	if o.TLS != nil && u != nil && u.Scheme != "https" {
+		k.failf("otel.tls", "is given, but endpoint is not one of https")
 	}
 	for name := range o.Resource {
 		if name == "" {

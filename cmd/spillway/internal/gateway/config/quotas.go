@@ -47,9 +47,6 @@ func (k *checker) engines() {
 		if r.Username != "" && r.PasswordFile == "" {
 			k.failf(at+".redis.password_file", "is missing, must be given with username")
 		}
-		if t := r.TLS; t != nil {
-			k.pair(at+".redis.tls", t.Certificate, t.Key, false)
-		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 // shed checks the shedder and its load.
 func (k *checker) shed(at string, x *Shed) {
-	k.mode(at+".mode", x.Mode)
 	_, err := concurrency.New(policyconf.Fill[concurrency.Config](*x))
 	policy[concurrency.Config](k, at, *x, err)
 	_, err = shed.New(policyconf.Fill[shed.Config](*x))

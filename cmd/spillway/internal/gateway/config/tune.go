@@ -118,9 +118,6 @@ func (k *checker) mongoTune(at string, m *Mongo) {
 
 // tuneFields checks what is the same for all limits.
 func (k *checker) tuneFields(at string, t *Tune) {
-	k.mode(at+".mode", t.Mode)
-	k.oneOf(at+".limit", t.Limit, TuneRate, TuneInFlight)
-	k.oneOf(at+".rule", t.Rule, tune.AIMD.String(), tune.Proportional.String())
 	switch {
 	case t.Latency == 0 && t.Rejections == 0:
 		k.failf(at, "has nothing to go by, must have latency or rejections")

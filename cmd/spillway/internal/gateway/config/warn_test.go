@@ -24,9 +24,9 @@ func TestAllErrorsAreReported(t *testing.T) {
 			t.Errorf("%#v: without a place", e)
 		}
 	}
-	want := []string{
-		"listeners[0].address", "clusters[0].connect_timeout", "clusters[0].rate_limit.burst_seconds", "clusters[0].retry.budget.capacity",
-		"clusters[0].retry.ratio", "clusters[0].tune.limit", "routes[0].path", "routes[0].criticality", "routes[1].cluster",
+	want := []string{ // in the order of the file
+		"listeners[0].address", "clusters[0].connect_timeout", "clusters[0].rate_limit.burst_seconds", "clusters[0].tune.limit",
+		"clusters[0].retry.budget.capacity", "clusters[0].retry.ratio", "routes[0].path", "routes[0].criticality", "routes[1].cluster",
 	}
 	if !slices.Equal(fields, want) {
 		t.Errorf("got  %q\nwant %q\n%v", fields, want, err)

@@ -29,9 +29,6 @@ func (k *checker) xds() {
 	if x.Node.ID == "" {
 		k.failf("xds.node.id", "is missing, must be the name by which the control plane knows this proxy")
 	}
-	if t := x.TLS; t != nil {
-		k.pair("xds.tls", t.Certificate, t.Key, false)
-	}
 }
 
 // controlled checks that only the control plane sets the limits of a cluster with xds.
