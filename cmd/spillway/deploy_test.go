@@ -59,7 +59,7 @@ var (
 // ofPrometheus are labels and words that are not of the program.
 var (
 	ofTarget = []string{"job", "instance", "le"}
-	words    = []string{"sum", "max", "min", "rate", "by", "or", "vector", "histogram_quantile", "label_values", "le", "job"}
+	words    = []string{"sum", "max", "min", "rate", "by", "or", "vector", "histogram_quantile", "label_values", "le", "job", "and", "increase", "present_over_time", "up"}
 )
 
 // wrongWith returns what an expression names and is not there.
@@ -165,8 +165,11 @@ func TestAlerts(t *testing.T) {
 		if !strings.Contains(tested, "- alertname: "+r.Alert+"\n") {
 			t.Errorf("%s never fires in alerts_test.yaml", r.Alert)
 		}
-		if r.Annotations["summary"] == "" || r.Labels["severity"] == "" || r.For == "" {
+		if r.Annotations["summary"] == "" || !strings.HasSuffix(r.Annotations["description"], ".") || r.Labels["severity"] == "" || r.For == "" {
 			t.Errorf("%s lacks something: %+v", r.Alert, r)
+		}
+		if strings.Contains(r.Expr, "rate(") != strings.Contains(r.Annotations["summary"], "$value | human") && r.Alert != "SpillwayThrottles" && r.Alert != "SpillwayEndpointsDown" {
+			t.Errorf("%s: the summary has no value with a unit: %s", r.Alert, r.Annotations["summary"])
 		}
 	}
 }

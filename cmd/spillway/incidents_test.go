@@ -28,7 +28,7 @@ import (
 )
 
 var incidents = []incident{
-	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", "SpillwayEndpointsDown", began("endpoints_down"), func(t *testing.T) *stage {
+	{"endpoint-down", "One endpoint is down", "1 of 2 endpoints of shop is down.", "SpillwaySomeEndpointsDown", began("endpoints_down"), func(t *testing.T) *stage {
 		return newStage(t, shopOf("retry: {mode: enforce}", serve(t, fine), refusing)).up().load(40)
 	}},
 	{"all-down", "All endpoints are down", "No endpoint of shop is up: connection refused.", "SpillwayEndpointsDown", began("upstream_unreachable"), func(t *testing.T) *stage {

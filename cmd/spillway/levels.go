@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/resets"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/upstream"
 	"github.com/seed90641741/spillway/ingress"
+	"github.com/seed90641741/spillway/internal/telemetry"
 	"github.com/seed90641741/spillway/tune"
 )
 
@@ -32,6 +33,9 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 	l := admin.Levels{Override: o.override.Load(), Draining: errors.Is(o.Ready(), errEnds)}
 	l.Mode = c.Mode.Or(spillway.ModeObserve)
 	l.Notices, l.Changes = o.events.read(now)
+	if headline, text, wrong := o.follower.control.Status(now).Notice(); wrong {
+		l.Notices = append(l.Notices, admin.Notice{Kind: telemetry.NoticeControlPlane, Headline: headline, Text: text})
+	}
 	o.logs(&l, s.AccessLog)
 	for i := range c.Listeners {
 		if x, ok := s.Listeners[c.Listeners[i].Name]; ok {

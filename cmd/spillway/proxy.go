@@ -63,14 +63,14 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	log, logger := newLogging(w.stderr, c.Log)
 	defer log.close()
 	log.set(wanted)
-	collector, decided := collector.New(), decisions.New(logger)
+	collector, decided, control := collector.New(), decisions.New(logger), new(xds.Connector)
 	tracer, err := otel.StartTraces(wanted.Defaulted().Otel, version(), logger)
 	if err != nil {
 		return err
 	}
 	defer tracer.Close()
 	p, err := gateway.Start(context.WithoutCancel(ctx), gateway.Config{
-		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Tracer: tracer, Connect: new(xds.Connector).Connect,
+		Config: wanted, Logger: logger, Observer: collector, Accounts: collector.Accounts(), Decisions: decided, Tracer: tracer, Connect: control.Connect,
 	})
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (c *proxyCommand) Run(ctx context.Context, w streams) error {
 	if err := c.hello(logger, p, wanted); err != nil {
 		return errors.Join(err, p.Close())
 	}
-	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log, wall: c.wall}
+	f := follower{file: c.Config, now: wanted, seen: seen, proxy: p, logger: logger, log: log, control: control, wall: c.wall}
 	if f.operators, err = operate(c.Admin, &f, collector, decided); err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -227,6 +227,7 @@ type follower struct {
 	logger *slog.Logger
 	log    *logging
 
+	control   *xds.Connector
 	wall      func(time.Time) time.Time // the time of day; nil: that of the host
 	operators *operators                // may ask for changes, and receive them
 }

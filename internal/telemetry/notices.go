@@ -14,6 +14,8 @@ const (
 	NoticeSlow      = "requests_slow"     // requests of a route take much longer than usual
 	NoticeResets    = "connections_reset" // a listener resets many connections
 
+	NoticeControlPlane = "control_plane" // it is away, or limits of it are missing or not valid
+
 	NoticeQuotaAway     = "quota_away"     // the servers of a shared quota
 	NoticeQuotaLeader   = "quota_leader"   // a shared quota has none
 	NoticeQuotaConflict = "quota_conflict" // proxies have different limits
@@ -22,5 +24,5 @@ const (
 // Notices are all kinds of notices.
 var Notices = []string{
 	NoticeStarved, NoticeEndpoints, NoticeMongoDB, NoticeExpired, NoticeExpires, NoticeReload, NoticeLog, NoticeClock, NoticeLimit, NoticeSlow, NoticeResets,
-	NoticeQuotaAway, NoticeQuotaLeader, NoticeQuotaConflict,
+	NoticeControlPlane, NoticeQuotaAway, NoticeQuotaLeader, NoticeQuotaConflict,
 }

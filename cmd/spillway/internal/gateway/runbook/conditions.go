@@ -31,8 +31,8 @@ var conditions = map[string]Entry{
 	ClientsRetry:    {Do: "Find the callers that retry in /debug/top; have them retry less, with a budget.", Section: "attempts"},
 	ClientsGone:     {Do: "Compare the timeout of clients with the p99, and find out what made the service slow.", Section: "clients-give-up"},
 	AnswersLate:     {Do: "Find out what made the service slow; compare the timeouts of routes with the p99.", Section: "answers-are-late"},
-	UpstreamFails:   {Do: "Look at the endpoints in /debug/limits and at the log of the service.", Section: "the-upstream-fails"},
-	UpstreamRejects: {Do: "The service itself is overloaded: add capacity there, or send less.", Section: "the-upstream-rejects-requests"},
+	UpstreamFails:   {Do: "Look at the endpoints in /debug/limits and at the log of the service.", Section: "failed"},
+	UpstreamRejects: {Do: "The service itself is overloaded: add capacity there, or send less.", Section: "overloaded"},
 	UpstreamQuota:   {Do: "Send less for that customer, or ask the service for more.", Section: "over_quota"},
 	LimitRejects:    {Do: "Find out in /debug/top who sends more than usual; raise the limit only if the service can do more.", Section: "requests-are-rejected"},
 	Overloaded:      {Do: "Add capacity, or have clients send less; /debug/top says who sends most.", Section: "requests-are-rejected"},
@@ -48,6 +48,8 @@ var conditions = map[string]Entry{
 	telemetry.NoticeLimit:     {Section: "a-limit-is-unusual"},
 	telemetry.NoticeSlow:      {Section: "requests-are-slow"},
 	telemetry.NoticeResets:    {Section: "connections-are-reset"},
+
+	telemetry.NoticeControlPlane: {Section: "the-control-plane-is-lost"},
 
 	telemetry.NoticeQuotaAway:     {Section: "a-quota-is-not-shared"},
 	telemetry.NoticeQuotaLeader:   {Section: "a-quota-is-not-shared"},

@@ -32,6 +32,33 @@ func anchors(t *testing.T) (all []string) {
 	return all
 }
 
+// parts are what each section of the runbook about a reason or an alert has, in this order.
+var parts = []string{"Means", "Hurt", "Look at", "Do", "Afterwards"}
+
+// TestSectionsHaveOneShape: a tired reader finds the same parts in the same order.
+func TestSectionsHaveOneShape(t *testing.T) {
+	text, err := os.ReadFile(root + "docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, of, _ := strings.Cut(string(text), "\n## Reasons of rejections\n")
+	of, _, _ = strings.Cut(of, "\n## What clients see\n")
+	sections := strings.Split(of, "\n### ")[1:]
+	if len(sections) < 45 {
+		t.Fatalf("%d sections", len(sections))
+	}
+	for _, section := range sections {
+		name, body, _ := strings.Cut(section, "\n")
+		var got []string
+		for _, m := range regexp.MustCompile(`(?m)^- \*\*([A-Z][a-z ]+):\*\* \S.*\.$`).FindAllStringSubmatch(body, -1) {
+			got = append(got, m[1])
+		}
+		if !slices.Equal(got, parts) {
+			t.Errorf("%s has %q, want %q", name, got, parts)
+		}
+	}
+}
+
 // reasons returns all reasons for which requests are rejected or lost, each with its policy.
 func reasons() map[string]string {
 	all := make(map[string]string)

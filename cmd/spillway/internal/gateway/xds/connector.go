@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"sync"
-	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -19,7 +19,12 @@ import (
 // A Connector connects to control planes, one after the other. It keeps the in-flight counts
 // and the limits when a control plane is replaced. The zero Connector is ready; it is safe for
 // concurrent use.
-type Connector struct{ registry inflight.Registry }
+type Connector struct {
+	registry inflight.Registry
+
+	mu     sync.Mutex
+	planes map[*plane]bool // not closed
+}
 
 // Connect connects to a control plane: it is a [upstream.Connect].
 func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.ControlPlane, error) {
@@ -28,6 +33,11 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 		return nil, err
 	}
 	p := &plane{logger: logger}
+	p.closed = func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.planes, p)
+	}
 	all := spillxds.Config{Bootstrap: bootstrap, Registry: &c.registry, Observer: p.log}
 	if x.TLS != nil && x.TLS.ServerName != "" {
 		all.DialOptions = append(all.DialOptions, grpc.WithAuthority(x.TLS.ServerName))
@@ -35,6 +45,12 @@ func (c *Connector) Connect(x *config.XDS, logger *slog.Logger) (upstream.Contro
 	if p.client, err = spillxds.New(all); err != nil {
 		return nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.planes == nil {
+		c.planes = make(map[*plane]bool)
+	}
+	c.planes[p] = true
 	logger.Info("control plane: connecting", "address", x.Address) // another line reports success
 	return p, nil
 }
@@ -66,13 +82,18 @@ func bootstrapOf(x *config.XDS) (*spillxds.Bootstrap, error) {
 type plane struct {
 	client *spillxds.Client
 	logger *slog.Logger
-	held   atomic.Int64 // limits that are in use
+	health health
+	closed func()
+}
+
+func (p *plane) status(now time.Time) Status {
+	return p.health.read(p.client.Stats().AcceptedTotal, now)
 }
 
 // Limits implements [upstream.ControlPlane].
 func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
-	p.held.Add(1)
-	left := sync.OnceFunc(func() { p.held.Add(-1) })
+	p.health.hold(x.Cluster, p.client.Stats().Connected, time.Now())
+	left := sync.OnceFunc(func() { p.health.leave(x.Cluster) })
 	c, err := p.client.Cluster(inflight.Key{Cluster: x.Cluster, Service: x.Service})
 	if err != nil {
 		left()
@@ -82,7 +103,10 @@ func (p *plane) Limits(x config.ClusterXDS) (upstream.Limits, error) {
 }
 
 // Close implements [upstream.ControlPlane].
-func (p *plane) Close() error { return p.client.Close() }
+func (p *plane) Close() error {
+	p.closed()
+	return p.client.Close()
+}
 
 // limits are [upstream.Limits].
 type limits struct {
@@ -97,8 +121,13 @@ func (l *limits) Close() {
 	l.Cluster.Close()
 }
 
-// log logs the events between the proxy and the control plane.
+// log logs the events between the proxy and the control plane, and keeps what is wrong.
 func (p *plane) log(e spillxds.Event) {
+	var accepted uint64
+	if e.Kind == spillxds.Rejected {
+		accepted = p.client.Stats().AcceptedTotal
+	}
+	p.health.see(&e, accepted, time.Now())
 	switch e.Kind {
 	case spillxds.Connected:
 		p.logger.Info("control plane: connected")
@@ -115,7 +144,7 @@ func (p *plane) log(e spillxds.Event) {
 	case spillxds.Reporting:
 		p.logger.Info("control plane: asks for load reports", "interval", e.Interval)
 	default: // what went wrong
-		if e.Kind == spillxds.Disconnected && p.held.Load() == 0 {
+		if e.Kind == spillxds.Disconnected && !p.health.needed() {
 			return // the connector is not used any more
 		}
 		p.logger.Warn("control plane: "+e.Kind.String()+", limits stay", "error", e.Err)
