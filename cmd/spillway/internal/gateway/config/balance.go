@@ -37,7 +37,7 @@ type LoadReports struct {
 
 // Subset says which endpoints of a cluster this proxy uses.
 type Subset struct {
-	Size   int    `yaml:"size" jsonschema:"required" jsonschema_description:"Number of endpoints."`
+	Size   int    `yaml:"size" allowed:"1 or more" jsonschema:"required" jsonschema_description:"Number of endpoints."`
 	Client uint64 `yaml:"client" jsonschema_description:"Number of this proxy, from 0 and without gaps: proxies with different numbers use different endpoints."`
 }
 
@@ -89,9 +89,6 @@ func (k *checker) balance(at string, x *Cluster) {
 	b := x.Balance
 	if s := b.SlowStart; s != nil && s.Window <= 0 {
 		k.failf(at+".balance.slow_start.window", "is %v, must be above 0", s.Window)
-	}
-	if s := b.Subset; s != nil && s.Size < 1 {
-		k.failf(at+".balance.subset.size", "is %d, must be 1 or more", s.Size)
 	}
 	if r := b.LoadReports; r != nil && r.OutOfBandPeriod != 0 && (r.OutOfBandPeriod < minOutOfBand || r.OutOfBandPeriod > time.Hour) {
 		k.failf(at+".balance.load_reports.oob_reporting_period", "is %v, must be 0, or %v to %v", r.OutOfBandPeriod, minOutOfBand, time.Hour)

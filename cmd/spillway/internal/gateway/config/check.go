@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/attempts"
@@ -36,15 +35,10 @@ func (c *Config) Check() error {
 func (k *checker) check() {
 	k.shares = make(map[string]string)
 	c := k.config
-	k.least("drain_timeout", c.DrainTimeout)
 	k.admin()
 	k.otel()
 	k.xds()
 	k.engines()
-	k.access()
-	if !(c.Log.Rejections <= 1e6) {
-		k.failf("log.rejections_per_second", "is %v, must be at most 1e6", c.Log.Rejections)
-	}
 	if len(c.Mongo) == 0 || len(c.Listeners)+len(c.Clusters) > 0 {
 		k.some("listeners", len(c.Listeners))
 		k.some("clusters", len(c.Clusters))
@@ -68,8 +62,12 @@ func (k *checker) check() {
 	visitor(k.field).visit("", reflect.ValueOf(c).Elem(), "", func(_ reflect.Value, i int) string { return strconv.Itoa(i) })
 }
 
-// field checks what follows from the type of a field, or from the words that its schema has.
+// field checks what follows from the type and the tags of a field: the words that its schema has, and
+// the range of a number. Zero is the default, unless the field is required.
 func (k *checker) field(path string, v reflect.Value, tag reflect.StructTag) {
+	if allowed := tag.Get("allowed"); allowed != "" && (!v.IsZero() || tag.Get("jsonschema") == "required") && !inRange(v, allowed) {
+		k.failf(path, "is %v, must %s", v.Interface(), strings.Replace("be "+allowed, "be not", "not be", 1))
+	}
 	switch x := v.Interface().(type) {
 	case Mode:
 		if err := x.Check(); err != nil {
@@ -147,13 +145,6 @@ func (k *checker) oneOf(field, value string, words ...string) {
 	}
 }
 
-// least reports a negative duration.
-func (k *checker) least(field string, d time.Duration) {
-	if d < 0 {
-		k.failf(field, "is %v, must not be negative", d)
-	}
-}
-
 func (k *checker) some(field string, n int) {
 	if n == 0 {
 		k.failf(field, "is missing, must have one at least")
@@ -197,28 +188,9 @@ func (k *checker) listener(at string, l *Listener) {
 	if l.Boundary == "internal" && len(l.Peers) == 0 && (l.TLS == nil || l.TLS.ClientCA == "") {
 		k.failf(at+".boundary", "is internal, but anybody can connect; set tls.client_ca, or peers to the networks of callers, or use edge")
 	}
-	if l.MaxTimeout != 0 && (l.MaxTimeout < time.Millisecond || l.MaxTimeout > 24*time.Hour) {
-		k.failf(at+".max_timeout", "is %v, must be 1ms to 24h", l.MaxTimeout)
-	}
 	k.optional(at+".tls", l.TLS)
 	k.oneOf(at+".connection_rate.mode", string(l.ConnectionRate.Mode), "off", "enforce")
 	k.rate(at+".connection_rate", &l.ConnectionRate)
-	if l.MaxStreams < 0 || l.MaxStreams > 1<<20 {
-		k.failf(at+".max_streams", "is %d, must be 1 to %d", l.MaxStreams, 1<<20)
-	}
-	if l.MaxHeaderBytes != 0 && (l.MaxHeaderBytes < 1<<10 || l.MaxHeaderBytes > 16<<20) {
-		k.failf(at+".max_header_bytes", "is %d, must be 1024 to %d", l.MaxHeaderBytes, 16<<20)
-	}
-	if l.MaxBodyBytes < 0 {
-		k.failf(at+".max_body_bytes", "is %d, must not be negative", l.MaxBodyBytes)
-	}
-	for field, cost := range map[string]float64{"handshake_cost": l.HandshakeCost, "idle_cost": l.IdleCost} {
-		if !(cost >= 0 && cost <= 1e6) {
-			k.failf(at+"."+field, "is %v, must be 0 to 1000000", cost)
-		}
-	}
-	k.least(at+".header_timeout", l.HeaderTimeout)
-	k.least(at+".idle_timeout", l.IdleTimeout)
 }
 
 func (k *checker) optional(at string, t *ServerTLS) {
@@ -263,9 +235,6 @@ func (k *checker) cluster(at string, x *Cluster) {
 	for i, e := range x.Endpoints {
 		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
 	}
-	k.least(at+".idle_timeout", x.IdleTimeout)
-	k.least(at+".connect_timeout", x.ConnectTimeout)
-	k.least(at+".response_timeout", x.ResponseTimeout)
 	k.health(at+".health", x.Health)
 	k.balance(at, x)
 	k.admission(at, x)
@@ -293,18 +262,6 @@ func (k *checker) health(at string, h *Health) {
 		k.failf(at+".service", "is given, but type is %s", d.Type)
 	case len(h.Service) > 1024:
 		k.failf(at+".service", "has %d bytes, must have 1024 at most", len(h.Service))
-	case d.Interval < 10*time.Millisecond || d.Interval > 24*time.Hour:
-		k.failf(at+".interval", "is %v, must be 10ms to 24h", h.Interval)
-	case d.NoTrafficInterval > 24*time.Hour:
-		k.failf(at+".no_traffic_interval", "is %v, must be at most 24h", h.NoTrafficInterval)
-	case d.Jitter > 1:
-		k.failf(at+".jitter", "is %v, must be at most 1", h.Jitter)
-	case d.Timeout < time.Millisecond || d.Timeout > time.Hour:
-		k.failf(at+".timeout", "is %v, must be 1ms to 1h", h.Timeout)
-	case d.HealthyThreshold < 1:
-		k.failf(at+".healthy_threshold", "is %d, must be 1 or more", h.HealthyThreshold)
-	case d.UnhealthyThreshold < 1:
-		k.failf(at+".unhealthy_threshold", "is %d, must be 1 or more", h.UnhealthyThreshold)
 	}
 }
 
@@ -327,9 +284,6 @@ func (k *checker) admission(at string, x *Cluster) {
 	k.maxByKey(at+".shed.max_by_key", x)
 	_, err := attempts.New(policyconf.Fill[attempts.Config](x.Attempts))
 	policy[attempts.Config](k, at+".attempts", x.Attempts, err)
-	if x.RetryAfter != 0 && (x.RetryAfter < time.Millisecond || x.RetryAfter > time.Hour) {
-		k.failf(at+".retry_after", "is %v, must be 1ms to 1h", x.RetryAfter)
-	}
 }
 
 func (k *checker) batch(at string, x *Cluster) {
@@ -341,13 +295,8 @@ func (k *checker) batch(at string, x *Cluster) {
 	if x.Defaulted().Protocol == "auto" {
 		least *= 2 // one of each protocol
 	}
-	switch {
-	case b.Connections < least || b.Connections > 1<<16:
+	if b.Connections < least || b.Connections > 1<<16 {
 		k.failf(at+".connections", "is %d, must be %d (for %d endpoints) to %d", b.Connections, least, len(x.Endpoints), 1<<16)
-	case b.Queue < 1 || b.Queue > 10_000_000:
-		k.failf(at+".queue", "is %d, must be 1 to 10000000", b.Queue)
-	case b.MaxWait < time.Millisecond:
-		k.failf(at+".max_wait", "is %v, must be 1ms or more", b.MaxWait)
 	}
 }
 
@@ -369,13 +318,7 @@ func (k *checker) sending(at string, x *Cluster) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		k.failf(at+"."+e.Field, "%s", e.Problem)
 	}
-	if x.Retry.MaxBodyBytes > 16<<20 {
-		k.failf(at+".retry.max_body_bytes", "is %d, must be at most %d", x.Retry.MaxBodyBytes, 16<<20)
-	}
 }
-
-// maxCost is the most that a request may cost, as in package quota.
-const maxCost = 1e6
 
 func (k *checker) route(at string, r *Route) {
 	for i, name := range r.Listeners {
@@ -392,9 +335,6 @@ func (k *checker) route(at string, r *Route) {
 	}
 	if r.Path != "" && !strings.HasPrefix(r.Path, "/") {
 		k.failf(at+".path", "is %.64q, must begin with /", r.Path)
-	}
-	if !(r.Cost <= maxCost) {
-		k.failf(at+".cost", "is %v, must be at most %v", r.Cost, float64(maxCost))
 	}
 	if r.Exact && r.Path == "" {
 		k.failf(at+".exact", "is true, but there is no path")
@@ -419,7 +359,6 @@ func (k *checker) route(at string, r *Route) {
 			k.failf(fmt.Sprintf("%s.upgrades[%d]", at, i), "is %.32q, must be a protocol such as websocket, and not h2c", name)
 		}
 	}
-	k.least(at+".timeout", r.Timeout)
 }
 
 // customer reports a source of the customer's name that any client could forge.

@@ -16,7 +16,7 @@ type Config struct {
 	Clusters     []Cluster         `yaml:"clusters" jsonschema:"anyof_required=http" jsonschema_description:"Where requests go."`
 	Routes       []Route           `yaml:"routes" jsonschema_description:"Which requests go where; the first that matches counts. Without any, all go to the only cluster."`
 	MaxBuffered  int64             `yaml:"max_buffered_bytes" jsonschema_description:"Bytes of request bodies that the process keeps at once, to read short bodies before a request takes a place, and for retries. Beyond it bodies are streamed and not sent again. 0 is 67108864, negative is no limit."`
-	DrainTimeout time.Duration     `yaml:"drain_timeout" zero:"30s" jsonschema_description:"Drain timeout for in-flight requests when the proxy or a listener ends; 0 is 30s."`
+	DrainTimeout time.Duration     `yaml:"drain_timeout" zero:"30s" allowed:"not negative" jsonschema_description:"Drain timeout for in-flight requests when the proxy or a listener ends; 0 is 30s."`
 	Mongo        []Mongo           `yaml:"mongo" jsonschema:"anyof_required=mongo" jsonschema_description:"Where clients of MongoDB connect to, and what is behind it."`
 	Quotas       map[string]Engine `yaml:"quotas" jsonschema_description:"Engines by which proxies share the limits of customers, by name. A quota uses one with its field engine."`
 	XDS          *XDS              `yaml:"xds" jsonschema_description:"The control plane that sets the limits of clusters that have xds, live."`
@@ -39,7 +39,7 @@ type Log struct {
 	Format string `yaml:"format" zero:"text" jsonschema:"enum=text,enum=json" jsonschema_description:"text, the default, or json."`
 	Level  string `yaml:"level" zero:"info" jsonschema:"enum=debug,enum=info,enum=warn,enum=error" jsonschema_description:"The least that is written: debug, info, warn or error. The default is info."`
 	// Rejections bounds what an overload writes.
-	Rejections float64 `yaml:"rejections_per_second" zero:"1" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
+	Rejections float64 `yaml:"rejections_per_second" zero:"1" allowed:"at most 1e6" jsonschema_description:"Most lines per second for rejected requests, for each reason and class; lines left out are counted. 0 is 1, negative is none."`
 	Access     *Access `yaml:"access" jsonschema_description:"Access log: a line of JSON for each sampled request, with time, client, outcome, and latency here and upstream. Without it no access log is written."`
 }
 
@@ -85,24 +85,24 @@ type Listener struct {
 	// PreserveRequestID has the name that Envoy uses.
 	PreserveRequestID bool `yaml:"preserve_external_request_id" jsonschema_description:"Keep the X-Request-Id that a client sends at an edge. The default is false: any client could send the id of another request, so each gets a new one, a UUID. At an internal boundary the id is kept in any case, and only a request without one gets a new one. The upstream, the client, the access log and the decisions have the id."`
 
-	MaxTimeout time.Duration `yaml:"max_timeout" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
+	MaxTimeout time.Duration `yaml:"max_timeout" allowed:"1ms to 24h" jsonschema_description:"The farthest deadline that a request may name; 0 is 1h."`
 	TLS        *ServerTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 
 	MaxConnections int           `yaml:"max_connections" zero:"10000" jsonschema_description:"Open at once. The last quarter is for addresses with less than a quarter of it. When it is reached, the connection that has waited longest for its client is closed; if none waits, one of the address that has most, if that has at least double the number of the new client; otherwise the new one is reset. 0 is 10000, negative is no limit. Both this and max_requests are lower where the limit on open files is."`
 	ConnectionRate RateLimit     `yaml:"connection_rate" jsonschema_description:"Connections per second; more are reset, or wait where queue_depth says so. It has no mode but enforce and off."`
 	MaxRequests    int           `yaml:"max_requests" zero:"10000" jsonschema_description:"Concurrent requests on all connections, including requests that wait for their client, in every mode. The last quarter is for connections with less than a sixteenth and addresses with less than a quarter of it. When it is reached, the request that has waited longest for its client ends. 0 is 10000, negative is no limit."`
-	MaxStreams     int           `yaml:"max_streams" zero:"250" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
-	MaxHeaderBytes int           `yaml:"max_header_bytes" zero:"65536" jsonschema_description:"0 is 65536."`
-	MaxBodyBytes   int64         `yaml:"max_body_bytes" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
-	HeaderTimeout  time.Duration `yaml:"header_timeout" zero:"10s" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
+	MaxStreams     int           `yaml:"max_streams" zero:"250" allowed:"1 to 1048576" jsonschema_description:"Requests at once on a connection of HTTP/2; 0 is 250."`
+	MaxHeaderBytes int           `yaml:"max_header_bytes" zero:"65536" allowed:"1024 to 16777216" jsonschema_description:"0 is 65536."`
+	MaxBodyBytes   int64         `yaml:"max_body_bytes" allowed:"not negative" jsonschema_description:"Of a request; bodies are not kept in memory. 0 is no limit."`
+	HeaderTimeout  time.Duration `yaml:"header_timeout" zero:"10s" allowed:"not negative" jsonschema_description:"How long a client may take to send the head of a request; 0 is 10s."`
 	BodyTimeout    time.Duration `yaml:"body_timeout" zero:"30s" jsonschema_description:"How long the proxy waits for the body of a request, in total, beyond the time that min_rate allows for what has come; 0 is 30s, negative is no limit. Calls of gRPC have stream_idle_timeout instead."`
 	WriteTimeout   time.Duration `yaml:"write_timeout" zero:"30s" jsonschema_description:"How long the proxy waits for a client to receive its answer, in total, beyond the time that min_rate allows for what has gone; 0 is 30s, negative is no limit."`
 	MinRate        int64         `yaml:"min_rate" zero:"240" jsonschema_description:"Bytes per second that a client must send of a body and receive of an answer, while the proxy waits for it; 0 is 240, negative is none."`
 	MaxBodyTime    time.Duration `yaml:"max_body_time" zero:"1h" jsonschema_description:"How long the proxy waits for the body of a request in total, however fast it comes; 0 is 1h, negative is no limit. Calls of gRPC have none."`
 	StreamIdle     time.Duration `yaml:"stream_idle_timeout" zero:"5m" jsonschema_description:"How long a call of gRPC whose client has not ended it, or an upgraded connection, may transfer nothing in either direction; 0 is 5m, negative is no limit."`
-	IdleTimeout    time.Duration `yaml:"idle_timeout" zero:"2m" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
-	HandshakeCost  float64       `yaml:"handshake_cost" jsonschema_description:"What a new connection costs the quota of the customer that makes its first request, in requests. 0 is nothing."`
-	IdleCost       float64       `yaml:"idle_cost" jsonschema_description:"What each second without a request on an open connection costs the quota of the customer that made its latest request, in requests. 0 is nothing."`
+	IdleTimeout    time.Duration `yaml:"idle_timeout" zero:"2m" allowed:"not negative" jsonschema_description:"How long a connection may stay open between requests; 0 is 2m."`
+	HandshakeCost  float64       `yaml:"handshake_cost" allowed:"0 to 1000000" jsonschema_description:"What a new connection costs the quota of the customer that makes its first request, in requests. 0 is nothing."`
+	IdleCost       float64       `yaml:"idle_cost" allowed:"0 to 1000000" jsonschema_description:"What each second without a request on an open connection costs the quota of the customer that made its latest request, in requests. 0 is nothing."`
 }
 
 // ServerTLS is how a listener proves who it is, and whether clients have to.
@@ -120,9 +120,9 @@ type Cluster struct {
 	Protocol        string        `yaml:"protocol" zero:"auto" jsonschema:"enum=auto,enum=http1,enum=http2" jsonschema_description:"auto, the default: HTTP/2 for calls of gRPC, HTTP/1.1 for the rest."`
 	TLS             *ClientTLS    `yaml:"tls" jsonschema_description:"Without it connections are in the clear."`
 	MaxConnections  int           `yaml:"max_connections" zero:"1024" jsonschema_description:"To each endpoint and for each protocol; more requests wait. 0 is 1024, negative is no limit."`
-	IdleTimeout     time.Duration `yaml:"idle_timeout" zero:"4s" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`
-	ConnectTimeout  time.Duration `yaml:"connect_timeout" zero:"5s" jsonschema_description:"0 is 5s."`
-	ResponseTimeout time.Duration `yaml:"response_timeout" jsonschema_description:"How long an endpoint may take to begin its answer; 0 is no limit but the deadline of the request."`
+	IdleTimeout     time.Duration `yaml:"idle_timeout" zero:"4s" allowed:"not negative" jsonschema_description:"How long a connection is kept unused. It should be less than the endpoint keeps it, or requests meet connections that are being closed; 0 is 4s."`
+	ConnectTimeout  time.Duration `yaml:"connect_timeout" zero:"5s" allowed:"not negative" jsonschema_description:"0 is 5s."`
+	ResponseTimeout time.Duration `yaml:"response_timeout" allowed:"not negative" jsonschema_description:"How long an endpoint may take to begin its answer; 0 is no limit but the deadline of the request."`
 
 	Health *Health `yaml:"health" jsonschema_description:"Health checks of endpoints. Without health checks only traffic reveals failures; failed endpoints are skipped while others are healthy."`
 
@@ -136,7 +136,7 @@ type Cluster struct {
 	LearnCosts  *LearnCosts   `yaml:"learn_costs" jsonschema_description:"The quota charges the processor time of the endpoints that a request takes on average, in place of quota.cost. It is learned from the load reports of the endpoints, which balance.load_reports must ask for. Until it is known, and while an endpoint sends no reports, quota.cost is charged."`
 	Shed        Shed          `yaml:"shed" jsonschema_description:"Rejections by criticality when the cluster is overloaded. Its capacity is found by itself. Where the cluster has batch, the default mode is off."`
 	Attempts    Attempts      `yaml:"attempts" jsonschema_description:"When rejections say don't retry."`
-	RetryAfter  time.Duration `yaml:"retry_after" jsonschema_description:"Retry-After of rejections; the hint that is sent is this value ±50 %. 0 is 1s."`
+	RetryAfter  time.Duration `yaml:"retry_after" allowed:"1ms to 1h" jsonschema_description:"Retry-After of rejections; the hint that is sent is this value ±50 %. 0 is 1s."`
 	Batch       *Batch        `yaml:"batch" jsonschema_description:"Requests wait for one of few connections, by criticality. Customers, or addresses without one, take turns. Requests whose bodies are still coming have three quarters of the connections. A cluster that gets more than it can do for long answers the oldest first, so its clients must be patient or few."`
 
 	// What is sent.
@@ -155,19 +155,19 @@ type Health struct {
 	Path               string        `yaml:"path" jsonschema_description:"Of http; the default is /healthz."`
 	Host               string        `yaml:"host" jsonschema_description:"The host that http and grpc ask for; the default is the endpoint."`
 	Service            string        `yaml:"service" jsonschema_description:"The service that grpc asks for; the default is the whole endpoint."`
-	Interval           time.Duration `yaml:"interval" zero:"5s" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
-	Jitter             float64       `yaml:"jitter" zero:"0.1" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
-	Timeout            time.Duration `yaml:"timeout" zero:"1s" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
-	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" zero:"60s" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. With more than 300 endpoints it is longer: at most 5 checks a second. Endpoints that serve requests are not checked."`
-	HealthyThreshold   int           `yaml:"healthy_threshold" zero:"2" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
-	UnhealthyThreshold int           `yaml:"unhealthy_threshold" zero:"3" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
+	Interval           time.Duration `yaml:"interval" zero:"5s" allowed:"10ms to 24h" jsonschema_description:"Between checks of an endpoint; 0 is 5s."`
+	Jitter             float64       `yaml:"jitter" zero:"0.1" allowed:"at most 1" jsonschema_description:"By which share an interval is longer or shorter at most; 0 is 0.1, negative is none."`
+	Timeout            time.Duration `yaml:"timeout" zero:"1s" allowed:"1ms to 1h" jsonschema_description:"How long an endpoint may take to answer; 0 is 1s."`
+	NoTrafficInterval  time.Duration `yaml:"no_traffic_interval" zero:"60s" allowed:"at most 24h" jsonschema_description:"Between checks of a healthy endpoint that gets no requests; 0 is 60s, negative is interval. With more than 300 endpoints it is longer: at most 5 checks a second. Endpoints that serve requests are not checked."`
+	HealthyThreshold   int           `yaml:"healthy_threshold" zero:"2" allowed:"1 or more" jsonschema_description:"How many checks in a row must succeed before an unhealthy endpoint is healthy; 0 is 2. The first check of all decides at once."`
+	UnhealthyThreshold int           `yaml:"unhealthy_threshold" zero:"3" allowed:"1 or more" jsonschema_description:"How many in a row must fail before a healthy one is unhealthy; 0 is 3."`
 }
 
 // Batch is how requests wait for few connections.
 type Batch struct {
 	Connections int           `yaml:"connections" zero:"16" jsonschema_description:"To all endpoints together; 0 is 16. Where protocol is auto, one to each endpoint is kept for HTTP/2."`
-	Queue       int           `yaml:"queue" zero:"10000" jsonschema_description:"How many requests may wait; 0 is 10000."`
-	MaxWait     time.Duration `yaml:"max_wait" zero:"1m" jsonschema_description:"How long; 0 is 1m."`
+	Queue       int           `yaml:"queue" zero:"10000" allowed:"1 to 10000000" jsonschema_description:"How many requests may wait; 0 is 10000."`
+	MaxWait     time.Duration `yaml:"max_wait" zero:"1m" allowed:"1ms or more" jsonschema_description:"How long; 0 is 1m."`
 }
 
 // Retry has the settings of retry.Budgeted, the strategy of clusters. Its default waits are
@@ -180,7 +180,7 @@ type Retry struct {
 	Max           time.Duration      `yaml:"max" zero:"1s" sets:"retry.BudgetedConfig.Backoff.Max" jsonschema_description:"Longest wait." default:"Zero means 1 s; it must not be negative."`
 	MaxRetryAfter time.Duration      `yaml:"max_retry_after" zero:"1s" sets:"retry.BudgetedConfig.MaxRetryAfter" jsonschema_description:"Longest hint of an endpoint that is waited for." default:"Zero means 1 s, negative means any."`
 	Budget        *policyconf.Budget `yaml:"budget" jsonschema_description:"The budget that pays for retries. By default it holds 1000 times ratio, and starts empty with 30 times ratio on credit."`
-	MaxBodyBytes  int64              `yaml:"max_body_bytes" zero:"65536" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
+	MaxBodyBytes  int64              `yaml:"max_body_bytes" zero:"65536" allowed:"at most 16777216" jsonschema_description:"The longest body that is kept for a retry. It must be announced by Content-Length, unless it is that of a call of gRPC; with others, a request is sent once. 0 is 65536, negative is none."`
 }
 
 // A Route has the cluster and the criticality of the requests that match all its
@@ -197,8 +197,8 @@ type Route struct {
 	Key           string            `yaml:"key" jsonschema_description:"Name of the limit on requests in flight: routes of a cluster with the same key share one, such as those that wait for one pool of the service. By default each route has its own."`
 	Criticality   Class             `yaml:"criticality" jsonschema_description:"How much the requests matter; the default is CRITICAL, and SHEDDABLE_PLUS where the cluster has batch."`
 	Customer      Customer          `yaml:"customer" jsonschema_description:"On whose behalf a request is made, for quotas and turns."`
-	Cost          float64           `yaml:"cost" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
-	Timeout       time.Duration     `yaml:"timeout" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
+	Cost          float64           `yaml:"cost" allowed:"at most 1e+06" jsonschema_description:"What a request costs the quota of its customer, in place of quota.cost of the cluster; it must be at most 1e6. 0 is that one, negative is nothing."`
+	Timeout       time.Duration     `yaml:"timeout" allowed:"not negative" jsonschema_description:"How long a request may take; 0 is no limit but what the client says."`
 	BodyTimeout   time.Duration     `yaml:"body_timeout" jsonschema_description:"Instead of that of the listener; 0 is that one."`
 	MinRate       int64             `yaml:"min_rate" jsonschema_description:"Instead of that of the listener; 0 is that one."`
 	MaxBodyTime   time.Duration     `yaml:"max_body_time" jsonschema_description:"Instead of that of the listener; 0 is that one."`

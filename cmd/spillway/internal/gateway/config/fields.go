@@ -1,7 +1,9 @@
 package config
 
 import (
+	"math"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -9,8 +11,8 @@ import (
 )
 
 // A configuration is read and written by its fields in several ways. What follows from a field is in
-// its tags, beside its name in the file: "zero" has the value that a zero field stands for, "file" marks
-// the name of another file, and "secret" a value that is not shown.
+// its tags, beside its name in the file: "zero" has the value that a zero field stands for, "allowed" the
+// range of a number, "file" marks the name of another file, and "secret" a value that is not shown.
 
 // A visitor is called with a pointer that is set, or a single value, with its path in the file and the
 // tags of its field.
@@ -157,4 +159,22 @@ func parsed(text string, t reflect.Type) reflect.Value {
 	}
 	f, _ := strconv.ParseFloat(text, 64)
 	return reflect.ValueOf(f).Convert(t)
+}
+
+// ranges are the forms of the tag "allowed".
+var ranges = regexp.MustCompile(`^(above |at least )?(\d\S*)?(?: or more)?(?: to | and at most |at most )?(\d\S*)?$`)
+
+// inRange reports whether a number, or a length of time, is in a range.
+func inRange(v reflect.Value, allowed string) bool {
+	number := func(v reflect.Value) float64 { return v.Convert(reflect.TypeFor[float64]()).Float() }
+	form := ranges.FindStringSubmatch(strings.Replace(allowed, "not negative", "at least 0", 1))
+	least, most := math.Inf(-1), math.Inf(1)
+	if form[2] != "" {
+		least = number(parsed(form[2], v.Type()))
+	}
+	if form[3] != "" {
+		most = number(parsed(form[3], v.Type()))
+	}
+	is := number(v)
+	return is >= least && is <= most && (form[1] != "above " || is > least)
 }

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/policyconf"
 )
@@ -25,6 +27,10 @@ func TestDefaultsAreDocumented(t *testing.T) {
 			for field := range of.Fields() {
 				look(field.Type)
 				zero, ok := field.Tag.Lookup("zero")
+				if allowed := field.Tag.Get("allowed"); allowed != "" && (!ranges.MatchString(strings.Replace(allowed, "not negative", "at least 0", 1)) ||
+					ok && !inRange(parsed(zero, field.Type), allowed)) {
+					t.Errorf("%v.%s: %q is no range, or without the default", of, field.Name, allowed)
+				}
 				if !ok {
 					continue
 				}
@@ -60,6 +66,40 @@ func TestFilesHaveAnOrder(t *testing.T) {
 	for range 50 {
 		if got := strings.Join(c.Files(), " "); got != "a b c d e f" {
 			t.Fatalf("the files are %s", got)
+		}
+	}
+}
+
+// TestRanges has a value, its range, and whether it is in it.
+func TestRanges(t *testing.T) {
+	for _, row := range []struct {
+		value   any
+		allowed string
+		want    bool
+	}{
+		{time.Millisecond, "1ms to 24h", true},
+		{time.Millisecond - 1, "1ms to 24h", false},
+		{24 * time.Hour, "1ms to 24h", true},
+		{24*time.Hour + 1, "1ms to 24h", false},
+		{time.Duration(-1), "not negative", false},
+		{time.Duration(0), "not negative", true},
+		{0, "1 or more", false},
+		{1, "1 or more", true},
+		{65535, "at least 65536", false},
+		{65536, "at least 65536", true},
+		{-1.0, "at most 1", true},
+		{1.0, "at most 1", true},
+		{1.01, "at most 1", false},
+		{math.NaN(), "at most 1", false},
+		{1e6, "at most 1e+06", true},
+		{0.0, "above 0 and at most 100000", false},
+		{1e-9, "above 0 and at most 100000", true},
+		{100001.0, "above 0 and at most 100000", false},
+		{int64(1 << 24), "at most 16777216", true},
+		{int64(1<<24 + 1), "at most 16777216", false},
+	} {
+		if got := inRange(reflect.ValueOf(row.value), row.allowed); got != row.want {
+			t.Errorf("%v in %q: %v", row.value, row.allowed, got)
 		}
 	}
 }

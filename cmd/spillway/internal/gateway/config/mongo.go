@@ -23,7 +23,7 @@ type Mongo struct {
 	TLSPassthrough bool          `yaml:"tls_passthrough" jsonschema_description:"Connections that begin with TLS go through unread, and meet the limits of connections only. Not with tls."`
 	Endpoints      []string      `yaml:"endpoints" jsonschema:"required" jsonschema_description:"Host and port of the server, or of each of several mongos. All connections of a client go to the same one."`
 	UpstreamTLS    *ClientTLS    `yaml:"upstream_tls" jsonschema_description:"To the servers. Without it connections are in the clear."`
-	ConnectTimeout time.Duration `yaml:"connect_timeout" zero:"5s" jsonschema_description:"To a server; 0 is 5s."`
+	ConnectTimeout time.Duration `yaml:"connect_timeout" zero:"5s" allowed:"not negative" jsonschema_description:"To a server; 0 is 5s."`
 	Topology       string        `yaml:"topology" zero:"hide" jsonschema:"enum=hide,enum=pass" jsonschema_description:"hide, the default: a member of a replica set looks like a mongos, so that drivers stay here. pass: drivers hear of the other members, and connect to them unless told directConnection=true."`
 	Authentication bool          `yaml:"authentication" jsonschema_description:"The servers demand authentication. Commands before it are exempt from all gates, because the servers reject them; until it has authenticated, a connection may send messages of at most 16 KiB and 32 commands other than hello within 30s."`
 	SharedX509     bool          `yaml:"shared_x509" jsonschema_description:"Clients may authenticate with MONGODB-X509 although the server then sees the certificate in upstream_tls: every client that can connect becomes that user. The default rejects it."`
@@ -59,7 +59,7 @@ type MongoParameters struct {
 	RequestExemptions   []string `yaml:"ingressRequestRateLimiterExemptions" jsonschema_description:"Networks or addresses that have no limit."`
 	RequestApplications []string `yaml:"ingressRequestRateLimiterApplicationExemptions" jsonschema_description:"Prefixes of the names of applications, or of drivers, that have no limit. Clients say these names: among friends only."`
 	AllowRetries        *bool    `yaml:"ingressRequestRateLimiterAllowRetries" jsonschema_description:"Rejections say that the command may be sent again; the default is true."`
-	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" jsonschema_description:"Told to drivers in rejections as the base of their backoff; 0 is nothing."`
+	BaseBackoffMS       int      `yaml:"externalClientBaseBackoffMS" allowed:"0 to 10000" jsonschema_description:"Told to drivers in rejections as the base of their backoff; 0 is nothing."`
 }
 
 // A MongoClass has the criticality and the customer of the commands that match all its
@@ -81,7 +81,7 @@ type MongoRetry struct {
 	Base          time.Duration `yaml:"base" sets:"retry.MongoDBConfig.Backoff.Base" jsonschema_description:"Longest wait before the first retry, doubled before each further one."`
 	Max           time.Duration `yaml:"max" sets:"retry.MongoDBConfig.Backoff.Max" jsonschema_description:"Longest wait."`
 	MaxRetryAfter time.Duration `yaml:"max_retry_after" sets:"retry.MongoDBConfig.MaxRetryAfter" jsonschema_description:"Longest hint of a server that is waited for."`
-	MaxBytes      int           `yaml:"max_bytes" zero:"65536" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
+	MaxBytes      int           `yaml:"max_bytes" zero:"65536" allowed:"1024 to 16777216" jsonschema_description:"The longest command that is kept for a retry; 0 is 65536."`
 	Budget        float64       `yaml:"budget" zero:"1000" sets:"budget.EndpointsConfig.Bucket.Capacity" jsonschema_description:"Tokens of each server: a retry costs 1, a success brings 0.1, and one on a retry 1.1." default:"Zero means 1000, negative means no limit; it must be at most 1e9."`
 	Always        bool          `yaml:"always" jsonschema_description:"Also for drivers that have backpressure of their own. Their retries and these multiply."`
 	NoReads       bool          `yaml:"no_reads" sets:"retry.MongoDBConfig.NoReads" jsonschema_description:"Reads are not sent again, as with retryReads=false." default:"The default is false."`
@@ -205,7 +205,6 @@ func (k *checker) mongo(at string, m *Mongo) {
 	for i, e := range m.Endpoints {
 		k.address(fmt.Sprintf("%s.endpoints[%d]", at, i), e, false)
 	}
-	k.least(at+".connect_timeout", m.ConnectTimeout)
 	if m.SharedX509 && (m.UpstreamTLS == nil || m.UpstreamTLS.Certificate == "") {
 		k.failf(at+".shared_x509", "is true, but upstream_tls has no certificate to share")
 	}
@@ -223,9 +222,6 @@ func (k *checker) mongoParameters(at string, m *Mongo) {
 		if name == "" {
 			k.failf(fmt.Sprintf("%s.ingressRequestRateLimiterApplicationExemptions[%d]", at, i), "is empty, must not be the prefix of every name")
 		}
-	}
-	if p.BaseBackoffMS < 0 || p.BaseBackoffMS > 10_000 {
-		k.failf(at+".externalClientBaseBackoffMS", "is %d, must be 0 to 10000", p.BaseBackoffMS)
 	}
 	for _, l := range []struct {
 		name        string
@@ -261,9 +257,6 @@ func (k *checker) mongoRetry(at string, m *Mongo) {
 }
 
 func (k *checker) mongoRetryFields(at string, r *MongoRetry) {
-	if r.MaxBytes != 0 && (r.MaxBytes < 1<<10 || r.MaxBytes > 16<<20) {
-		k.failf(at+".max_bytes", "is %d, must be 1024 to %d", r.MaxBytes, 16<<20)
-	}
 	if r.Budget >= 0 {
 		_, err := budget.NewEndpoints(policyconf.Fill[budget.EndpointsConfig](*r))
 		policy[budget.EndpointsConfig](k, at, *r, err)

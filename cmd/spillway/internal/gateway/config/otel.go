@@ -8,7 +8,7 @@ import (
 // Otel is where metrics and spans are sent to.
 type Otel struct {
 	Endpoint    string            `yaml:"endpoint" jsonschema:"required" jsonschema_description:"URL of a receiver of OTLP over HTTP, such as http://127.0.0.1:4318; /v1/metrics and /v1/traces are added to it."`
-	Interval    time.Duration     `yaml:"interval" zero:"15s" jsonschema_description:"Between exports; 0 is 15s."`
+	Interval    time.Duration     `yaml:"interval" zero:"15s" allowed:"1s to 1h" jsonschema_description:"Between exports; 0 is 15s."`
 	HeadersFile string            `yaml:"headers_file" file:"true" jsonschema_description:"File with headers for the receiver, such as an API key: NAME: VALUE on each line. It is read for each export."`
 	TLS         *ClientTLS        `yaml:"tls" jsonschema_description:"CA certificates that verify an https endpoint, and the client certificate of the proxy. By default the system's CA certificates, and no client certificate. The files are read at the start of the program."`
 	Traces      *Traces           `yaml:"traces" jsonschema_description:"Which requests have a span that is sent; without it none. The traceparent of a request is passed on in any case."`
@@ -20,7 +20,6 @@ func (k *checker) otel() {
 	if o == nil {
 		return
 	}
-	o = defaulted(o)
 	u, err := url.Parse(o.Endpoint)
 	switch {
 	case o.Endpoint == "":
@@ -29,10 +28,7 @@ func (k *checker) otel() {
 		k.failf("otel.endpoint", "must be a URL such as http://127.0.0.1:4318")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		k.failf("otel.endpoint", "must have no user, query or fragment; headers_file is for keys")
-	case o.Interval < time.Second || o.Interval > time.Hour:
-		k.failf("otel.interval", "is %v, must be 1s to 1h", o.Interval)
 	}
-	k.traces(o.Traces)
 	if o.TLS != nil && u != nil && u.Scheme != "https" {
 		k.failf("otel.tls", "is given, but endpoint is not one of https")
 	}
