@@ -70,7 +70,8 @@ type Event struct {
 	// was not retried any further. Nil after success.
 	Err error
 	// Level and Limit are as in the [RejectedError], in its Unit. Both are zero
-	// where the policy has no such measure, and where nothing was rejected.
+	// where the policy has no such measure, and where nothing was rejected. Level is zero
+	// where the policy is Unmeasured.
 	Level, Limit float64
 	// Outcome is the result of an admitted attempt. It is OutcomeNotStarted where an
 	// attempt was admitted here and rejected further on. Zero for a rejection.
@@ -83,15 +84,17 @@ type Event struct {
 	Rejected bool
 	// Reason is why. It is [ReasonNone] where nothing was rejected.
 	Reason Reason
+	// Unmeasured is as in the [RejectedError]: a rate limit has a Limit, and no Level.
+	Unmeasured bool
 }
 
 // Rejection returns the Event of a rejection with the error err: it sets Rejected and
-// Err, and, where err is a [RejectedError], its Reason, Level and Limit. The caller adds
+// Err, and, where err is a [RejectedError], its Reason, Level, Limit and Unmeasured. The caller adds
 // Time, Call, Policy and Mode.
 func Rejection(err error) Event {
 	e := Event{Rejected: true, Err: err}
 	if r, ok := errors.AsType[*RejectedError](err); ok {
-		e.Reason, e.Level, e.Limit = r.Reason, r.Level, r.Limit
+		e.Reason, e.Level, e.Limit, e.Unmeasured = r.Reason, r.Level, r.Limit, r.Unmeasured
 	}
 	return e
 }

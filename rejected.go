@@ -29,6 +29,9 @@ type RejectedError struct {
 	// flight of max_requests, percent rejected of 100. Limit is zero if the policy has none. A
 	// Level may be rounded to two significant digits, so that errors can be shared.
 	Level, Limit float64
+	// Unmeasured says that the policy measures nothing that it could compare with Limit, such as a token
+	// bucket, which does not know the rate of arrivals. Level is then zero.
+	Unmeasured bool
 	// Unit is what Level and Limit count: "requests in flight".
 	Unit string
 	// Setting names the limit that the call was rejected for, where a policy has several: of a
@@ -43,10 +46,18 @@ type RejectedError struct {
 	RetryAfter time.Duration
 }
 
+// Measured reports whether Level is what the policy measured. It is not for a policy without a Unit, and
+// for one that is Unmeasured.
+func (e *RejectedError) Measured() bool { return e.Unit != "" && !e.Unmeasured }
+
 // Error returns the policy, the level and the advice.
 func (e *RejectedError) Error() string {
 	s := "spillway: rejected locally by " + e.Policy
-	if e.Unit != "" {
+	switch {
+	case e.Unit == "":
+	case e.Unmeasured:
+		s += " above the limit of " + number(e.Limit) + " " + e.Unit
+	default:
 		s += " at " + number(e.Level)
 		if (e.Limit > 0 || e.Level == 0) && e.Reason != ReasonThrottle { // a share, whose limit says nothing
 			s += " of " + number(e.Limit)

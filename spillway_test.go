@@ -154,6 +154,23 @@ func TestRejectedError(t *testing.T) {
 	}
 }
 
+// TestUnmeasured: a rejection without a level has its limit only, in its text and in its Event.
+func TestUnmeasured(t *testing.T) {
+	for want, e := range map[string]*spillway.RejectedError{
+		"spillway: rejected locally by ratelimit above the limit of 10 per second": {Policy: "ratelimit", Limit: 10, Unit: "per second", Unmeasured: true},
+		"spillway: rejected locally by shed at 0 of 10 requests":                   {Policy: "shed", Limit: 10, Unit: "requests"},
+		"spillway: rejected locally by shed at 12 of 10 requests":                  {Policy: "shed", Level: 12, Limit: 10, Unit: "requests"},
+		"spillway: rejected locally by other":                                      {Policy: "other", Level: 3},
+	} {
+		if e.Error() != want || e.Measured() != strings.Contains(want, " at ") {
+			t.Errorf("%q, measured %v; want %q", e, e.Measured(), want)
+		}
+		if event := spillway.Rejection(e); event.Unmeasured != e.Unmeasured || event.Level != e.Level || event.Limit != e.Limit {
+			t.Errorf("%+v of %+v", event, e)
+		}
+	}
+}
+
 func TestModeText(t *testing.T) {
 	for m, want := range map[spillway.Mode]string{spillway.ModeEnforce: "enforce", spillway.ModeObserve: "observe", spillway.ModeOff: "off"} {
 		text, err := m.MarshalText()

@@ -158,8 +158,8 @@ func (t *terms) makeRefusals(rate float64) {
 		t.refusals[i] = spillway.RejectedError{
 			Policy:     "ratelimit",
 			Reason:     spillway.ReasonRateLimit,
-			Level:      rate,
 			Limit:      rate,
+			Unmeasured: true,
 			Unit:       "per second",
 			Advice:     "more arrive than the limit lets in; send less, spread bursts, or raise Rate if there is room",
 			RetryAfter: time.Millisecond << i,

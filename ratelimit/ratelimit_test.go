@@ -192,7 +192,7 @@ func TestRefusal(t *testing.T) {
 			t.Errorf("at %v: %v, want one with RetryAfter %v", at, err, want)
 			continue
 		}
-		text := "spillway: rejected locally by ratelimit at 2 of 2 per second, for about " + want.String() + " more: more arrive"
+		text := "spillway: rejected locally by ratelimit above the limit of 2 per second, for about " + want.String() + " more: more arrive"
 		if !strings.HasPrefix(err.Error(), text) {
 			t.Errorf("%q does not begin with %q", err, text)
 		}

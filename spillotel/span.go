@@ -56,8 +56,11 @@ func rejected(span trace.Span, e *spillway.Event, k telemetry.Kind) {
 		keyPolicy.String(k.Policy()), keyReason.String(k.Reason()), keyMode.String(e.Mode.String()),
 		keyCriticality.String(e.Call.Criticality.String()),
 	}
+	if e.Limit != 0 && !e.Unmeasured {
+		all = append(all, keyLevel.Float64(e.Level))
+	}
 	if e.Limit != 0 {
-		all = append(all, keyLevel.Float64(e.Level), keyLimit.Float64(e.Limit))
+		all = append(all, keyLimit.Float64(e.Limit))
 	}
 	span.AddEvent("spillway.rejected", trace.WithTimestamp(e.Time), trace.WithAttributes(all...))
 	if e.Mode == spillway.ModeEnforce {

@@ -121,8 +121,10 @@ func measured(all []slog.Attr, e *spillway.Event) []slog.Attr {
 	if !e.Rejected || !ok {
 		return all
 	}
-	if r.Unit != "" {
+	if r.Measured() {
 		all = append(all, slog.Float64("measured", e.Level))
+	}
+	if r.Unit != "" {
 		if e.Limit != 0 || e.Level == 0 { // a quota has no limit in the unit of its level
 			all = append(all, slog.Float64("limit", e.Limit))
 		}

@@ -129,6 +129,19 @@ func TestAdviceIsWhole(t *testing.T) {
 	}
 }
 
+// TestUnmeasured: the line of a rate limit has no measured level.
+func TestUnmeasured(t *testing.T) {
+	var out bytes.Buffer
+	o := observer(t, Config{Logger: slog.New(slog.NewTextHandler(&out, nil))})
+	e := spillway.Rejection(&spillway.RejectedError{Policy: "ratelimit", Reason: spillway.ReasonRateLimit, Limit: 10, Unmeasured: true, Unit: "per second"})
+	e.Time, e.Policy = time.Now(), "ratelimit"
+	o.Observe(e)
+	o.Flush()
+	if text := out.String(); strings.Contains(text, "measured=") || !strings.Contains(text, ` limit=10 unit="per second"`) {
+		t.Error(text)
+	}
+}
+
 // TestSetting: a line names the limit that customers share, and says what to do about that one.
 func TestSetting(t *testing.T) {
 	var out bytes.Buffer

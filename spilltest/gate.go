@@ -78,6 +78,8 @@ func testRejections(t *testing.T, open func(t *testing.T) spillway.Gate) {
 		t.Errorf("the rejection has the policy %q and the reason %v, must have both", e.Policy, e.Reason)
 	case e.Unit == "" || !(e.Level >= 0) || !(e.Limit >= 0):
 		t.Errorf("the rejection has the level %v of %v %q, must have a level and its unit", e.Level, e.Limit, e.Unit)
+	case e.Unmeasured && (e.Level != 0 || e.Limit == 0):
+		t.Errorf("the rejection is Unmeasured with the level %v of %v %q, must have a limit and no level", e.Level, e.Limit, e.Unit)
 	case e.RetryAfter < 0:
 		t.Errorf("the rejection has RetryAfter %v", e.RetryAfter)
 	}

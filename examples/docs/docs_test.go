@@ -318,7 +318,7 @@ func TestExplain(t *testing.T) {
 	explain(fmt.Errorf("call: %w", &spillway.RejectedError{
 		Policy: "inflight", Reason: spillway.ReasonMaxInFlight, Level: 20, Limit: 20, Unit: "requests in flight", RetryAfter: time.Second,
 	}))
-	want := "inflight rejected the call: max_in_flight, 20 of 20 requests in flight, come back after 1s"
+	want := "reason max_in_flight, spillway: rejected locally by inflight at 20 of 20 requests in flight, for about 1s more"
 	if !strings.Contains(b.String(), want) {
 		t.Errorf("got %q, want %q", b.String(), want)
 	}

@@ -79,8 +79,7 @@ func observed(mux http.Handler, observer spillway.Observer) (*spillhttp.Handler,
 
 func explain(err error) {
 	if rejected, ok := errors.AsType[*spillway.RejectedError](err); ok {
-		log.Printf("%s rejected the call: %v, %.0f of %.0f %s, come back after %v",
-			rejected.Policy, rejected.Reason, rejected.Level, rejected.Limit, rejected.Unit, rejected.RetryAfter)
+		log.Printf("reason %v, %v", rejected.Reason, rejected)
 	}
 }
 

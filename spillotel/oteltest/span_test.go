@@ -59,12 +59,15 @@ func TestRejectionOnSpan(t *testing.T) {
 		o.Observe(e)
 		e.Mode, e.Policy, e.Limit = spillway.ModeObserve, "quota", 0
 		o.Observe(e)
+		e.Policy, e.Level, e.Limit, e.Unmeasured = "ratelimit", 0, 10, true
+		o.Observe(e)
 		o.Observe(spillway.Event{Time: at, Context: ctx, Policy: "shed", Outcome: spillway.OutcomeServed, Latency: 1}) // says nothing
 	})
 	events, attributes := texts(&s)
 	want := []string{
 		"spillway.rejected spillway.policy=shed spillway.reason=queue_full spillway.mode=enforce spillway.criticality=SHEDDABLE spillway.level=12 spillway.limit=10",
 		"spillway.rejected spillway.policy=quota spillway.reason=queue_full spillway.mode=observe spillway.criticality=SHEDDABLE",
+		"spillway.rejected spillway.policy=ratelimit spillway.reason=queue_full spillway.mode=observe spillway.criticality=SHEDDABLE spillway.limit=10",
 	}
 	if fmt.Sprint(events) != fmt.Sprint(want) || !s.Events[0].Time.Equal(at) {
 		t.Errorf("got %q", events)

@@ -44,10 +44,10 @@ type Record struct {
 	Upstream  *float64  `json:"upstream_ms,omitempty"` // from then to the head of the answer
 
 	// Of a rejection here: the policy, what it measured and what it allows, as a decision has them.
-	Policy string  `json:"policy,omitempty"`
-	Level  float64 `json:"level,omitempty"`
-	Limit  float64 `json:"limit,omitempty"`
-	Unit   string  `json:"unit,omitempty"`
+	Policy   string   `json:"policy,omitempty"`
+	Measured *float64 `json:"measured,omitempty"`
+	Limit    float64  `json:"limit,omitempty"`
+	Unit     string   `json:"unit,omitempty"`
 	// Setting names the limit of several, such as unlisted_total of a quota.
 	Setting string `json:"setting,omitempty"`
 	// Settings are the fields of the configuration that a rejection depends on, such as clusters[web].quota.
@@ -71,7 +71,7 @@ const (
 func (r *Record) Set(d *decisions.Decision) {
 	r.Listener, r.Cluster, r.Route, r.Customer, r.Caller = d.Listener, d.Cluster, d.Route, d.Customer, d.Caller
 	r.RequestID, r.TraceID = d.RequestID, d.TraceID
-	r.Policy, r.Level, r.Limit, r.Unit, r.Setting = d.Policy, d.Level, d.Limit, d.Unit, d.Setting
+	r.Policy, r.Measured, r.Limit, r.Unit, r.Setting = d.Policy, d.Measured, d.Limit, d.Unit, d.Setting
 	if d.Policy != "" {
 		because := *d
 		because.Reason = r.Reason

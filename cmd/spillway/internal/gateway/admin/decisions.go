@@ -42,8 +42,8 @@ func measured(r *Reason, st *State, last *decisions.Decision) *Measured {
 	f := &st.Mean
 	switch {
 	case r.Outcome == "rejected":
-		if last.Unit != "" && last.HasLevel() {
-			return &Measured{last.Time, last.Level, last.Limit, last.Unit}
+		if last.Measured != nil {
+			return &Measured{last.Time, *last.Measured, last.Limit, last.Unit}
 		}
 	case r.Outcome == "late" && f.P99 != nil && f.Deadline != nil:
 		return &Measured{st.Time, *f.P99, *f.Deadline, "ms (p99 and deadline)"}

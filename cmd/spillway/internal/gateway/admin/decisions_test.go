@@ -44,7 +44,11 @@ func (s *scene) occur(listener, cluster string) []Reason {
 	call := spillway.Call{Key: cluster, Criticality: spillway.Critical, Deadline: noon.Add(time.Second)}
 	for _, policy := range telemetry.Policies {
 		for _, reason := range telemetry.ReasonsOf(policy) {
-			e := rejected(policy, spillway.ModeEnforce, &spillway.RejectedError{Policy: policy, Reason: reason, Level: 3, Limit: 2, Unit: "requests"})
+			err := &spillway.RejectedError{Policy: policy, Reason: reason, Level: 3, Limit: 2, Unit: "requests"}
+			if reason == spillway.ReasonRateLimit {
+				err.Level, err.Unmeasured = 0, true
+			}
+			e := rejected(policy, spillway.ModeEnforce, err)
 			e.Time, e.Call = noon, call
 			observe(e)
 		}

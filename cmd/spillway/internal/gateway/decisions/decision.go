@@ -33,10 +33,10 @@ type Decision struct {
 	Caller      string    `json:"caller,omitempty"` // the name in the certificate, or the address
 	RequestID   string    `json:"request_id,omitempty"`
 	TraceID     string    `json:"trace_id,omitempty"`
-	Attempt     int       `json:"attempt"`         // from 1
-	Level       float64   `json:"level,omitempty"` // what the policy measured
-	Limit       float64   `json:"limit,omitempty"` // what it allows
-	Unit        string    `json:"unit,omitempty"`  // of both
+	Attempt     int       `json:"attempt"`            // from 1
+	Measured    *float64  `json:"measured,omitempty"` // by the policy; nil where it measures nothing, as a rate limit
+	Limit       float64   `json:"limit,omitempty"`    // what it allows
+	Unit        string    `json:"unit,omitempty"`     // of both
 	// Setting names the limit where a policy has several: unlisted_total or capacity of a quota. It is
 	// empty for the own limit of the customer.
 	Setting string `json:"setting,omitempty"`
@@ -90,20 +90,25 @@ func of(e *spillway.Event) Decision {
 
 // Measure sets what the policy measured and what it allows; the error has the unit, and the limit of several.
 func (d *Decision) Measure(level, limit float64, err error) {
-	d.Level, d.Limit = finite.Number(level), finite.Number(limit)
-	if r, ok := errors.AsType[*spillway.RejectedError](err); ok {
-		if d.Setting = r.Setting; r.Reason == spillway.ReasonRateLimit {
-			d.Level = 0 // the rate of arrivals is not measured: the error repeats the limit
-		}
-		if d.Unit = r.Unit; r.Reason == spillway.ReasonThrottle {
-			d.Limit = 0 // the level is a share
-		}
+	d.Limit = finite.Number(limit)
+	r, ok := errors.AsType[*spillway.RejectedError](err)
+	if !ok {
+		return
+	}
+	d.Unit, d.Setting = r.Unit, r.Setting
+	if r.Measured() {
+		d.Measured = new(finite.Number(level))
+	}
+	if r.Reason == spillway.ReasonThrottle {
+		d.Limit = 0 // the level is a share
 	}
 }
 
-// HasLevel reports whether the policy measured a level. A rate limit measures none.
-func (d *Decision) HasLevel() bool {
-	return d.Level != 0 || d.Reason != spillway.ReasonRateLimit.String()
+// MeasuredByProxy sets what the proxy itself measured and what it allows, nothing without a unit.
+func (d *Decision) MeasuredByProxy(level, limit float64, unit string) {
+	if unit != "" {
+		d.Measured, d.Limit, d.Unit = new(level), limit, unit
+	}
 }
 
 // ByProxy is the policy of rejections that no policy made.

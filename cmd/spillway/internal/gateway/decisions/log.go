@@ -117,8 +117,9 @@ func (l *Log) Reject(now time.Time, reason accounts.Reason, call spillway.Call, 
 	}
 	d := Decision{
 		Time: now, Reason: reason.String(), Policy: ByProxy, Mode: spillway.ModeEnforce.String(), Criticality: call.Criticality.String(),
-		Cluster: cluster, Route: route, Attempt: 1, Level: level, Limit: limit, Unit: unit,
+		Cluster: cluster, Route: route, Attempt: 1,
 	}
+	d.MeasuredByProxy(level, limit, unit)
 	s.Describe(&d)
 	l.add(r, d, sample, line)
 }
@@ -201,8 +202,8 @@ func (l *Log) write(d *Decision, leftOut uint64) {
 	add("request_id", d.RequestID)
 	add("trace_id", d.TraceID)
 	if d.Unit != "" {
-		if d.HasLevel() {
-			args = append(args, "measured", d.Level)
+		if d.Measured != nil {
+			args = append(args, "measured", *d.Measured)
 		}
 		if d.Limit != 0 {
 			args = append(args, "limit", d.Limit)

@@ -227,7 +227,7 @@ func TestSearch(t *testing.T) {
 			t.Errorf("%q: no error", query)
 		}
 	}
-	if d, ok := l.Last("shed", "quota", "enforce"); !ok || d.RequestID != "id-b" || d.Level != 9 || d.Limit != 10 || d.Attempt != 1 {
+	if d, ok := l.Last("shed", "quota", "enforce"); !ok || d.RequestID != "id-b" || *d.Measured != 9 || d.Limit != 10 || d.Attempt != 1 {
 		t.Errorf("the last: %+v", d)
 	}
 	if _, ok := l.Last("shed", "throttle", "enforce"); ok {
@@ -352,7 +352,15 @@ func TestHostileValues(t *testing.T) {
 	if len(all) != 1 || err != nil || len(text) > 3000 || log.Len() > 3000 {
 		t.Errorf("%v: %d bytes kept, %d bytes logged", err, len(text), log.Len())
 	}
-	if bytes.ContainsAny(log.Bytes()[:log.Len()-1], "\x1b\n") {
+	e = rejection(0, spillway.ReasonQueueFull, huge)
+	e.Level, e.Limit = math.NaN(), math.Inf(1)
+	l.Observe(about(e, described{"/" + huge, huge, "", "192.0.2.1"}))
+	if all, _ := l.Read(&Filter{Reason: "queue_full"}, 1); len(all) != 1 || *all[0].Measured != 0 || all[0].Limit != 0 {
+		t.Errorf("a level that is no number: %+v", all)
+	} else if _, err := json.Marshal(all); err != nil {
+		t.Error(err)
+	}
+	if bytes.ContainsAny(bytes.Replace(log.Bytes()[:log.Len()-1], []byte("\n"), nil, 1), "\x1b\n") {
 		t.Errorf("control characters in the log: %q", log.String())
 	}
 	if name := l.Top(start, 1).Customers.Rows[0].Name; strings.ContainsAny(name, "\x1b\n") || len(name) > MaxValue {

@@ -126,11 +126,11 @@ func TestRateLimitMeasuresNothing(t *testing.T) {
 	var lines strings.Builder
 	l := New(slog.New(slog.NewJSONHandler(&lines, nil)))
 	e := rejection(0, spillway.ReasonRateLimit, "")
-	e.Time, e.Level, e.Limit = time.Now(), 10, 10
-	e.Err = &spillway.RejectedError{Policy: "ratelimit", Reason: spillway.ReasonRateLimit, Level: 10, Limit: 10, Unit: "per second"}
+	e.Time, e.Limit = time.Now(), 10
+	e.Err = &spillway.RejectedError{Policy: "ratelimit", Reason: spillway.ReasonRateLimit, Limit: 10, Unmeasured: true, Unit: "per second"}
 	l.Observe(e)
 	d, ok := l.Last("shed", "rate_limit", "enforce")
-	if !ok || d.HasLevel() || d.Level != 0 || d.Limit != 10 || d.measured() != "above the limit of 10 per second" {
+	if !ok || d.Measured != nil || d.Limit != 10 || d.measured() != "above the limit of 10 per second" {
 		t.Errorf("%+v %q", d, d.measured())
 	}
 	if line := lines.String(); strings.Contains(line, `"measured":10`) || strings.Contains(line, `"measured":0`) || !strings.Contains(line, `"limit":10`) {
@@ -141,10 +141,10 @@ func TestRateLimitMeasuresNothing(t *testing.T) {
 // A measure without a limit has no limit of 0.
 func TestMeasuredWithoutLimit(t *testing.T) {
 	for want, d := range map[string]Decision{
-		"    measured: 0.3 of the calls\n":                                {Level: 0.3, Unit: "of the calls"},
-		"    measured: 3 of 4 requests\n":                                 {Level: 3, Limit: 4, Unit: "requests"},
-		"    measured: waited 100 ms, and may wait for 100 ms\n":          {Level: 100, Limit: 100, Unit: "ms waited", Reason: "max_wait", Mode: "enforce"},
-		"    measured: would have waited 90 ms, and may wait for 90 ms\n": {Level: 90, Limit: 90, Unit: "ms waited", Reason: "max_wait", Mode: "observe"},
+		"    measured: 0.3 of the calls\n":                                {Measured: new(0.3), Unit: "of the calls"},
+		"    measured: 3 of 4 requests\n":                                 {Measured: new(3.0), Limit: 4, Unit: "requests"},
+		"    measured: waited 100 ms, and may wait for 100 ms\n":          {Measured: new(100.0), Limit: 100, Unit: "ms waited", Reason: "max_wait", Mode: "enforce"},
+		"    measured: would have waited 90 ms, and may wait for 90 ms\n": {Measured: new(90.0), Limit: 90, Unit: "ms waited", Reason: "max_wait", Mode: "observe"},
 	} {
 		var b strings.Builder
 		if writeDecisions(&b, []Decision{d}, 1); !strings.Contains(b.String(), want) {

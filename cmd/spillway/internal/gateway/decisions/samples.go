@@ -96,17 +96,17 @@ func (d *Decision) measured() string {
 	switch {
 	case d.Unit == "":
 		return "–"
-	case !d.HasLevel():
+	case d.Measured == nil:
 		return fmt.Sprintf("above the limit of %.4g %s", d.Limit, d.Unit)
 	case d.Limit == 0: // it has none
-		return fmt.Sprintf("%.4g %s", d.Level, d.Unit)
+		return fmt.Sprintf("%.4g %s", *d.Measured, d.Unit)
 	case d.Reason == spillway.ReasonMaxWait.String() && strings.HasPrefix(d.Unit, "ms"):
 		waited := "waited"
 		if d.Mode == spillway.ModeObserve.String() {
 			waited = "would have waited"
 		}
-		return fmt.Sprintf("%s %.4g ms, and may wait for %.4g ms", waited, d.Level, d.Limit)
+		return fmt.Sprintf("%s %.4g ms, and may wait for %.4g ms", waited, *d.Measured, d.Limit)
 	default:
-		return fmt.Sprintf("%.4g of %.4g %s", d.Level, d.Limit, d.Unit)
+		return fmt.Sprintf("%.4g of %.4g %s", *d.Measured, d.Limit, d.Unit)
 	}
 }

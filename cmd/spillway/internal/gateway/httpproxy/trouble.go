@@ -60,7 +60,7 @@ func (n *accounting) tell(x *accesslog.Record, d *decisions.Decision, end accoun
 		d.Measure(e.level, e.limit, e.refusal)
 	case end.Account == accounts.Rejected:
 		d.Policy, x.Error = decisions.ByProxy, n.answered.text
-		d.Level, d.Limit, d.Unit = n.listener.measured(end.Reason)
+		d.MeasuredByProxy(n.listener.measured(end.Reason))
 	default:
 		x.Error = n.failed(end, h)
 	}

@@ -130,7 +130,7 @@ func TestWhatFailed(t *testing.T) {
 			if sent := x.Attempts > 0; sent != (x.Endpoint == address) {
 				t.Errorf("%d attempts, the last one to %q, want %s", x.Attempts, x.Endpoint, address)
 			}
-			if x.Policy == "quota" && x.Level == 0 {
+			if x.Policy == "quota" && x.Measured == nil {
 				t.Errorf("the level is missing: %+v", x)
 			}
 		})
