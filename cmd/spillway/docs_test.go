@@ -202,6 +202,8 @@ func (d *document) asks(t *testing.T, s snippets.Snippet, command string) {
 	if _, data, ok := strings.Cut(command, " -d "); ok {
 		method, want = http.MethodPost, http.StatusForbidden
 		body, _, _ = strings.Cut(data, " ")
+	} else if strings.Contains(command, " -X POST ") {
+		method, want = http.MethodPost, http.StatusForbidden
 	}
 	if strings.Contains(command, "$(cat token)") {
 		text, err := os.ReadFile(filepath.Join(d.dir, "token"))

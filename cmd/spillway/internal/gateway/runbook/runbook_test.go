@@ -59,6 +59,22 @@ func TestSectionsHaveOneShape(t *testing.T) {
 	}
 }
 
+// TestGatesHaveTheirReasons: the table of gates has each policy, and each of its reasons with the section that it is about.
+func TestGatesHaveTheirReasons(t *testing.T) {
+	text, err := os.ReadFile(root + "docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range telemetry.Policies {
+		row := regexp.MustCompile("(?m)^\\| `" + policy + "` \\| .*$").FindString(string(text))
+		for _, reason := range telemetry.ReasonsOf(policy) {
+			if link := "[" + reason.String() + "](#" + Of(policy, reason.String(), "").Section + ")"; !strings.Contains(row, link) {
+				t.Errorf("the row of %s has no %s: %q", policy, link, row)
+			}
+		}
+	}
+}
+
 // reasons returns all reasons for which requests are rejected or lost, each with its policy.
 func reasons() map[string]string {
 	all := make(map[string]string)
