@@ -162,6 +162,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
+	prepareStack(r)
 	now := h.clock.Now()
 	var a arrival
 	h.judge(now, r, &a)

@@ -62,6 +62,7 @@ func BenchmarkHandlerGoroutine(b *testing.B) {
 		{"overloaded", refusing, incoming(b, headerCriticality, "SHEDDABLE")},
 	} {
 		b.Run(bench.name, func(b *testing.B) {
+			bench.request.ProtoMajor = 2
 			w := nowhere{http.Header{}}
 			ended := make(chan struct{})
 			b.ReportAllocs()
