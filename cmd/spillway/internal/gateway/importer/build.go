@@ -152,17 +152,12 @@ func (b *builder) limit(x *config.Cluster, c document.Part, field, reason string
 // settle puts a change in place unless err says that it is not accepted, and reports
 // whether it did.
 func (b *builder) settle(c document.Part, field, reason string, err error, put func()) bool {
-	switch {
-	case err != nil:
+	if err != nil {
 		c.Leave("the proxy does not accept it: "+err.Error(), "")
 		return false
-	case reason != "":
-		put()
-		c.Change(field, reason)
-	default:
-		put()
-		c.Carry(field)
 	}
+	put()
+	c.Change(field, reason)
 	return true
 }
 

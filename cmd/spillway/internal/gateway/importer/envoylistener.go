@@ -56,12 +56,12 @@ func (e *envoyImport) listener(c document.Part) (name string) {
 	for _, chain := range chains {
 		e.filters(&e.config.Listeners[len(e.config.Listeners)-1], chain)
 	}
-	c.Get("listener_filters").Each(func(f document.Part) {
+	for _, f := range c.Get("listener_filters").List() {
 		if kind := f.At("typed_config", "@type").Text(); strings.HasSuffix(kind, ".TlsInspector") {
 			f.Carry("listeners[].tls")
 		}
 		f.LeaveAs(Traffic, "bytes before TLS or HTTP are not read", "")
-	})
+	}
 	return cmp.Or(l.Name, l.Address)
 }
 
@@ -199,13 +199,13 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 		assign(e.builder, l, keep, "preserve_external_request_id", "", true)
 	}
 	m.Get("access_log").LeaveAs(Detail, "the log has its own form", "log")
-	m.Get("upgrade_configs").Each(func(u document.Part) {
+	for _, u := range m.Get("upgrade_configs").List() {
 		if kind := u.Get("upgrade_type"); strings.EqualFold(kind.Text(), "websocket") {
 			kind.Carry("routes[].upgrades")
 		}
-	})
+	}
 	fixed(m)
-	m.Get("http_filters").Each(func(f document.Part) {
+	for _, f := range m.Get("http_filters").List() {
 		kind := f.At("typed_config", "@type").Text()
 		last := kind[strings.LastIndexByte(kind, '.')+1-min(1, strings.Count(kind, ".")):]
 		rank, known := harmless[last]
@@ -217,7 +217,7 @@ func (e *envoyImport) connectionManager(l *config.Listener, m document.Part) {
 		default:
 			f.LeaveAs(Security, "the proxy has no such filter, and the filter may deny requests", "the same check in the service, or in front of the proxy")
 		}
-	})
+	}
 }
 
 // fixed reports options that the proxy has one value of.

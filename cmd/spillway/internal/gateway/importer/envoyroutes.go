@@ -174,8 +174,7 @@ func (e *envoyImport) route(hosts []string, c, inherited document.Part) {
 func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 	ok := true
 	for _, part := range c.Fields() {
-		field := part.Path[strings.LastIndexByte(part.Path, '.')+1:]
-		switch strings.ToLower(strings.ReplaceAll(field, "_", "")) {
+		switch document.LastField(part.Path) {
 		case "prefix":
 			if part.Text() == "/" {
 				part.Carry("routes[]")
@@ -185,7 +184,7 @@ func (e *envoyImport) match(r *config.Route, c document.Part) bool {
 		case "path":
 			ok = put(e.builder, r, part, "path", "") && r.Path != "" && ok
 			r.Exact = ok
-		case "casesensitive":
+		case "case_sensitive":
 			if part.Text() != "true" {
 				return false
 			}
@@ -326,15 +325,11 @@ func retryOn(c document.Part) bool {
 			changed = append(changed, word+": "+known.why)
 		}
 	}
-	all := slices.Concat(changed, left)
+	why := strings.Join(slices.Concat(changed, left), "; ")
 	if len(left) == strings.Count(c.Text(), ",")+1 {
-		c.Leave(strings.Join(all, "; "), "")
+		c.Leave(why, "")
 		return false
 	}
-	if len(all) == 0 {
-		c.Carry("retry.mode")
-		return true
-	}
-	c.Change("retry.mode", strings.Join(all, "; "))
+	c.Change("retry.mode", why)
 	return true
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -96,12 +95,11 @@ type checker struct {
 	endpoints *endpoints
 	probe     func(ctx context.Context, address string) error
 	close     func() // closes connections that are idle
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
+	followers
 }
 
 func newChecker(x *config.Cluster, secured *tls.Config) *checker {
-	c := &checker{config: x.Health, cluster: x.Name, cancel: func() {}}
+	c := &checker{config: x.Health, cluster: x.Name}
 	c.probe, c.close = newProbe(x, secured)
 	return c
 }
@@ -109,15 +107,11 @@ func newChecker(x *config.Cluster, secured *tls.Config) *checker {
 // start starts the checks of all endpoints.
 func (c *checker) start(ctx context.Context, logger *slog.Logger, e *endpoints) {
 	c.logger, c.endpoints = logger, e
-	ctx, c.cancel = context.WithCancel(ctx)
-	for _, x := range e.all {
-		c.running.Go(func() { c.follow(ctx, x) })
-	}
+	c.begin(ctx, e.all, c.follow)
 }
 
 func (c *checker) stop() {
-	c.cancel()
-	c.running.Wait()
+	c.end()
 	c.close()
 }
 

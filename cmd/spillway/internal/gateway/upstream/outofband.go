@@ -23,24 +23,35 @@ type outOfBand struct {
 	every     time.Duration
 	cluster   string
 	logger    *slog.Logger
-	cancel    context.CancelFunc
-	running   sync.WaitGroup
+	followers
 }
 
-// start opens the streams to all endpoints, until stop is called.
+// followers are goroutines, one for each endpoint. The zero value has none.
+type followers struct {
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// begin starts a goroutine for each endpoint, which must return when its context ends.
+func (f *followers) begin(ctx context.Context, all []*endpoint, follow func(context.Context, *endpoint)) {
+	ctx, f.cancel = context.WithCancel(ctx)
+	for _, x := range all {
+		f.running.Go(func() { follow(ctx, x) })
+	}
+}
+
+// end waits until all have returned.
+func (f *followers) end() {
+	if f.cancel != nil {
+		f.cancel()
+	}
+	f.running.Wait()
+}
+
+// start opens the streams to all endpoints, until end is called.
 func (o *outOfBand) start(ctx context.Context, logger *slog.Logger) {
 	o.logger = logger
-	ctx, o.cancel = context.WithCancel(ctx)
-	for _, x := range o.endpoints.all {
-		o.running.Go(func() { o.follow(ctx, x) })
-	}
-}
-
-func (o *outOfBand) stop() {
-	if o.cancel != nil {
-		o.cancel()
-	}
-	o.running.Wait()
+	o.begin(ctx, o.endpoints.all, o.follow)
 }
 
 // The waits between streams, as gRPC has them between connections.

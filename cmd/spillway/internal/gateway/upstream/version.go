@@ -226,7 +226,7 @@ func (u *Version) Close() {
 		u.checker.stop()
 	}
 	if u.reports != nil {
-		u.reports.stop()
+		u.reports.end()
 	}
 	u.endpoints.close()
 }

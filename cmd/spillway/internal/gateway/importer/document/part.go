@@ -193,19 +193,16 @@ func (c Part) Duration() (time.Duration, bool) {
 }
 
 // Carry says of all leaves of c that they were carried to a field.
-func (c Part) Carry(to string) {
-	c.leaves(func(leaf Part) {
-		if c.report.say(leaf.Path) {
-			c.report.Carried = append(c.report.Carried, Carried{leaf.Path, to})
-		}
-	})
-}
+func (c Part) Carry(to string) { c.Change(to, "") }
 
-// Change says that c was carried, and means something else.
+// Change says that c was carried, and means something else, unless why is empty.
 func (c Part) Change(to, why string) {
 	c.leaves(func(leaf Part) {
-		if c.report.say(leaf.Path) {
-			c.report.Carried = append(c.report.Carried, Carried{leaf.Path, to})
+		if !c.report.say(leaf.Path) {
+			return
+		}
+		c.report.Carried = append(c.report.Carried, Carried{leaf.Path, to})
+		if why != "" {
 			c.report.Notes = append(c.report.Notes, Note{Path: leaf.Path, Value: leaf.shown(), Why: why, Rank: Detail})
 		}
 	})
@@ -225,13 +222,6 @@ func (c Part) LeaveAs(rank Rank, why, instead string) {
 func (c Part) leaveOne(rank Rank, why, instead string) {
 	if c.report.say(c.Path) {
 		c.report.Notes = append(c.report.Notes, Note{c.Path, c.shown(), true, rank, why, instead})
-	}
-}
-
-// Each calls f for each element of a list.
-func (c Part) Each(f func(Part)) {
-	for _, part := range c.List() {
-		f(part)
 	}
 }
 
