@@ -86,7 +86,9 @@ func (f *Flow) Resume(now time.Time) Step {
 		return Step{Action: ActionDone, Err: f.ending}
 	}
 	r := f.loop.Attempt()
-	f.call.Attempt = int32(r.Number)
+	if n := int32(r.Number); f.call.Attempt != n { // the gates copy the call, and wait for what was just written
+		f.call.Attempt = n
+	}
 	f.Attempt.Attempt = r
 	f.Start = now
 	f.accepts = 1

@@ -110,4 +110,4 @@ func (c *AWSStandardConfig) rules() (rules, error) {
 }
 
 // Begin implements [Strategy].
-func (s *AWSStandard) Begin(call spillway.Call) Token { return s.issuer.Begin(call, 0) }
+func (s *AWSStandard) Begin(call spillway.Call) Token { return s.issuer.begin(&call, 0) }

@@ -77,4 +77,4 @@ func NewBudgeted(c BudgetedConfig) (*Budgeted, error) {
 }
 
 // Begin implements [Strategy].
-func (b *Budgeted) Begin(call spillway.Call) Token { return b.issuer.Begin(call, 0) }
+func (b *Budgeted) Begin(call spillway.Call) Token { return b.issuer.begin(&call, 0) }

@@ -103,4 +103,4 @@ func (c *MongoDBConfig) rules() (rules, error) {
 }
 
 // Begin implements [Strategy].
-func (o *MongoDB) Begin(call spillway.Call) Token { return o.issuer.Begin(call, 0) }
+func (o *MongoDB) Begin(call spillway.Call) Token { return o.issuer.begin(&call, 0) }

@@ -117,8 +117,13 @@ type TokenSource struct{ pool sync.Pool }
 
 // Begin returns the Token of the first attempt of call, to be made after delay.
 func (i *TokenSource) Begin(call spillway.Call, delay time.Duration) Token {
+	return i.begin(&call, delay)
+}
+
+// begin is Begin without another copy of the call.
+func (i *TokenSource) begin(call *spillway.Call, delay time.Duration) Token {
 	s := i.state()
-	s.Call = call
+	s.Call = *call
 	return Token{s, s.generation.Load(), delay}
 }
 

@@ -103,8 +103,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	key := t.key(req)
 	x := exchange{transport: t, request: req, internal: t.internal == nil || t.internal(req)}
 	x.own.read(req.Header)
-	ctx, call := req.Context(), callOf(key, req)
-	call.Criticality = x.label(ctx)
+	ctx := req.Context()
+	call := spillway.Call{Key: key, Criticality: x.label(ctx)}
+	call.Kind, call.Idempotent = kindOf(req)
 	if t.hedging.Load() && mayHedge(req) {
 		return hedge(ctx, x, t.pool.For(key), call)
 	}
@@ -124,18 +125,16 @@ func (t *Transport) CloseIdleConnections() {
 // Stats returns the levels of the policies, by backend.
 func (t *Transport) Stats() map[string]egress.Stats { return t.pool.Stats(time.Now()) }
 
-// callOf returns the Call for req. Methods are safe and idempotent as defined in RFC 9110,
-// section 9.2; so is a request with an idempotency key, by the headers that net/http
-// recognizes.
-func callOf(key string, req *http.Request) spillway.Call {
-	call := spillway.Call{Key: key, Kind: spillway.KindWrite}
+// kindOf returns what a method and the headers say of a call. Methods are safe and idempotent as
+// defined in RFC 9110, section 9.2; so is a request with an idempotency key, by the headers
+// that net/http recognizes.
+func kindOf(req *http.Request) (kind spillway.Kind, idempotent bool) {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		call.Kind, call.Idempotent = spillway.KindRead, true
+		return spillway.KindRead, true
 	case http.MethodPut, http.MethodDelete:
-		call.Idempotent = true
+		return spillway.KindWrite, true
 	default:
-		call.Idempotent = has(req.Header, "Idempotency-Key") || has(req.Header, "X-Idempotency-Key")
+		return spillway.KindWrite, has(req.Header, "Idempotency-Key") || has(req.Header, "X-Idempotency-Key")
 	}
-	return call
 }

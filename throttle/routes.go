@@ -99,6 +99,9 @@ func (t *Routes) find(name string) *route {
 // Admit admits a call, or rejects it, as [Throttle.Admit] does. The ticket of an
 // admitted call must be passed to Settle exactly once, with the same route.
 func (t *Routes) Admit(now time.Time, call spillway.Call, of Route) (spillway.Ticket, error) {
+	if t.known.Load() == 0 {
+		return t.backend.admit(now, call.Criticality)
+	}
 	return t.decides(of).admit(now, call.Criticality)
 }
 

@@ -33,6 +33,9 @@ func SetBaggage(values []string, class spillway.Criticality) []string {
 	if !class.Valid() {
 		return values
 	}
+	if len(values) == 0 {
+		return baggages[class.Index()]
+	}
 	member := baggages[class.Index()][0]
 	s := scan(values)
 	switch {
