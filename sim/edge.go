@@ -306,8 +306,6 @@ func (e *edge) end(id uint32, o outcome) {
 	if e.group != nil {
 		e.group.ended(c, o)
 	}
-	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
-	c.gen++
 	e.freeCall(id)
 	if r := parent.r; r != nil && r.gen == parent.gen {
 		r.task.resume(r, o)
@@ -324,7 +322,5 @@ func (e *edge) drop(id uint32) {
 	} else {
 		c.flow.Stop(context.Canceled)
 	}
-	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
-	c.gen++
 	e.freeCall(id)
 }

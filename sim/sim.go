@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/ingress"
 )
 
@@ -245,7 +246,13 @@ func (s *Sim) takeCall() (id uint32) {
 	return uint32(len(s.calls) - 1)
 }
 
-func (s *Sim) freeCall(id uint32) { s.freeCalls = append(s.freeCalls, id) }
+// freeCall ends a call: what was still to happen to it does not.
+func (s *Sim) freeCall(id uint32) {
+	c := s.calls[id]
+	c.flow, c.parent, c.request = egress.Flow{}, ticketFor{}, nil
+	c.gen++
+	s.freeCalls = append(s.freeCalls, id)
+}
 
 // takeRequest returns a request that is not in use.
 func (s *Sim) takeRequest() *request {

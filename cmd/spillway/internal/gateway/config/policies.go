@@ -132,14 +132,9 @@ type Retries struct {
 	Budget *budget.Bucket // nil: nothing is sent again
 }
 
-// savedCalls is how many requests can save up for retries, as in package retry.
-const savedCalls = 1000
-
 func (c *Config) retries(x *Cluster) (*Retries, error) {
 	b, r := c.budgeted(x), new(Retries)
-	if b.Ratio == 0 {
-		b.Ratio = 0.1
-	}
+	b.Ratio = cmp.Or(b.Ratio, tokens.DefaultRatio)
 	var err error
 	if r.Budgeted, err = retry.NewBudgeted(b); err != nil || b.Attempts == 1 || b.Ratio < 0 && x.Retry.Budget == nil {
 		return r, err
@@ -157,7 +152,7 @@ func (r *Retry) bucket(ratio float64) budget.Config {
 	if r.Budget != nil {
 		return policyconf.Fill[budget.Config](*r.Budget)
 	}
-	return budget.Config{Capacity: savedCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
+	return budget.Config{Capacity: tokens.EarningCalls * ratio, Empty: true, Credit: tokens.CreditCalls * ratio}
 }
 
 func (c *Config) budgeted(x *Cluster) retry.BudgetedConfig {

@@ -199,27 +199,35 @@ func baseName(name string) string {
 	return name
 }
 
-// finish ends the import: what was not asked for is left out.
-func (b *builder) finish(roots []document.Part) (*Result, error) {
+// finish ends the import: what was not asked for is left out. complete adds what a configuration needs
+// besides, unless there is none.
+func (b *builder) finish(roots []document.Part, reason string, none bool, complete func()) (*Result, error) {
 	for _, root := range roots {
-		root.Leave("the proxy has nothing like it, or not in this place", "")
+		root.Leave(reason, "")
 	}
 	defer b.Sort()
-	if b.nothing {
+	if none {
 		return &b.Result, nil
 	}
-	if len(b.config.Clusters) == 0 {
-		b.place(b.cluster("upstream"))
-		b.Notef("no document has a cluster: one was made up, with the endpoint %s", b.options.Upstream)
-	}
-	if len(b.config.Listeners) == 0 {
-		b.config.Listeners = []config.Listener{{Address: b.options.Listen}}
-		b.Notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
-	}
-	b.Notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
+	complete()
 	if err := b.config.Check(); err != nil {
 		return nil, fmt.Errorf("what was imported is no good configuration: %w", err)
 	}
 	b.Config = &b.config
 	return &b.Result, nil
+}
+
+// done ends the import of clusters and routes.
+func (b *builder) done(roots []document.Part) (*Result, error) {
+	return b.finish(roots, "the proxy has nothing like it, or not in this place", b.nothing, func() {
+		if len(b.config.Clusters) == 0 {
+			b.place(b.cluster("upstream"))
+			b.Notef("no document has a cluster: one was made up, with the endpoint %s", b.options.Upstream)
+		}
+		if len(b.config.Listeners) == 0 {
+			b.config.Listeners = []config.Listener{{Address: b.options.Listen}}
+			b.Notef("no document says where clients connect to: a listener was made up, at %s", b.options.Listen)
+		}
+		b.Notef("gates that were not imported observe, and refuse nothing: mode: enforce makes them enforce")
+	})
 }

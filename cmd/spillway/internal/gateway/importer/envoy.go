@@ -44,7 +44,7 @@ func Envoy(docs []Document, o Options) (*Result, error) {
 	if e.note15 {
 		e.Notef("routes without a timeout got the one that Envoy gives them, %v", defaultTimeout)
 	}
-	return e.finish(roots)
+	return e.done(roots)
 }
 
 // roots reads the documents, and finds what they have.

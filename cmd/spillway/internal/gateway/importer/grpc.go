@@ -44,7 +44,7 @@ func GRPC(d Document, o Options) (*Result, error) {
 	g.fallback()
 	b.nothing = len(b.config.Routes) == 0 && g.status == nil && g.ratio == 0
 	slices.SortStableFunc(b.config.Routes, func(x, y config.Route) int { return rank(x) - rank(y) })
-	return b.finish([]document.Part{root})
+	return b.done([]document.Part{root})
 }
 
 // rank orders routes as grpc looks for names.

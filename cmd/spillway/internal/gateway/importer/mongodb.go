@@ -46,7 +46,14 @@ func MongoDB(docs []Document, o Options) (*Result, error) {
 		}
 	}
 	m.nothing = len(m.Carried) == 0
-	return m.done(roots, cmp.Or(o.Upstream, defaultMongoUpstream))
+	return m.finish(roots, "the proxy has nothing like it", m.nothing || m.exposed, func() {
+		if len(m.x.Endpoints) == 0 {
+			m.x.Endpoints = []string{cmp.Or(o.Upstream, defaultMongoUpstream)}
+			m.Notef("no document has the address of a server: the endpoint is %s", m.x.Endpoints[0])
+		}
+		m.config.Mongo = []config.Mongo{m.x}
+		m.Notef("gates observe, and reject nothing: mode: enforce makes them enforce")
+	})
 }
 
 type mongoImport struct {
@@ -72,28 +79,6 @@ func (m *mongoImport) document(d Document, several bool) (root document.Part, er
 		root.Path = d.Name + ": "
 	}
 	return root, nil
-}
-
-// done ends the import.
-func (m *mongoImport) done(roots []document.Part, upstream string) (*Result, error) {
-	for _, root := range roots {
-		root.Leave("the proxy has nothing like it", "")
-	}
-	defer m.Sort()
-	if m.nothing || m.exposed {
-		return &m.Result, nil
-	}
-	if len(m.x.Endpoints) == 0 {
-		m.x.Endpoints = []string{upstream}
-		m.Notef("no document has the address of a server: the endpoint is %s", m.x.Endpoints[0])
-	}
-	m.config.Mongo = []config.Mongo{m.x}
-	m.Notef("gates observe, and reject nothing: mode: enforce makes them enforce")
-	if err := m.config.Check(); err != nil {
-		return nil, fmt.Errorf("what was imported is no good configuration: %w", err)
-	}
-	m.Config = &m.config
-	return &m.Result, nil
 }
 
 // uri imports a connection string.

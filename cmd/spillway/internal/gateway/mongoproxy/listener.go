@@ -15,6 +15,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/accounts"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/drain"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/keys"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/loglimit"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy/link"
@@ -65,7 +66,7 @@ func newSettings(all *config.Config, m *config.Mongo, old *settings) (*settings,
 type counts struct {
 	commands, exempt, admitted, dropped, overloads, retries, rescued atomic.Uint64
 
-	working gauge
+	working drain.Users
 	backoff atomic.Int64 // in nanoseconds
 	closed  [Reasons]atomic.Uint64
 }

@@ -205,20 +205,16 @@ func (p *Proxy) Drain(ctx context.Context) error {
 	if closed {
 		return nil
 	}
-	errs := make([]error, 0, len(p.listeners))
-	var mu sync.Mutex
-	var all sync.WaitGroup
+	ends := make(chan error, len(p.listeners))
 	for _, l := range p.listeners {
-		all.Go(func() {
-			err := l.drain(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
-		})
+		go func() { ends <- l.drain(ctx) }()
 	}
-	all.Wait()
+	var err error
+	for range p.listeners {
+		err = errors.Join(err, <-ends)
+	}
 	defer context.AfterFunc(ctx, p.cut)()
 	p.running.Wait()
 	p.cut()
-	return errors.Join(errs...)
+	return err
 }

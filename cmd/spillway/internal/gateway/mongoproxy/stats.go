@@ -4,7 +4,6 @@ import (
 	"iter"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
@@ -68,7 +67,7 @@ func (l *listener) stats(now time.Time) Stats {
 		Commands: c.commands.Load(), Exempt: c.exempt.Load(), Admitted: c.admitted.Load(), Dropped: c.dropped.Load(), Overloads: c.overloads.Load(),
 		Retries: c.retries.Load(), Rescued: c.rescued.Load(), Backoff: time.Duration(c.backoff.Load()),
 	}
-	s.InFlight, s.Peak = c.working.read()
+	s.InFlight, s.Peak = c.working.Count(), c.working.Peak()
 	s.Endpoints = l.endpoints.Stats()
 	for i := range s.Endpoints {
 		if st.budget == nil {
@@ -168,24 +167,4 @@ func (s *Stats) Counts() iter.Seq2[string, float64] {
 		all = append(all, count{"proxy.connectionsClosed." + strings.ReplaceAll(Reason(r).String(), " ", "_"), float64(n)})
 	}
 	return each(all)
-}
-
-// A gauge counts commands in flight, and their peak.
-type gauge struct{ n, most atomic.Int64 }
-
-func (g *gauge) enter() {
-	n := g.n.Add(1)
-	for most := g.most.Load(); n > most; most = g.most.Load() {
-		if g.most.CompareAndSwap(most, n) {
-			return
-		}
-	}
-}
-
-func (g *gauge) leave() { g.n.Add(-1) }
-
-// read returns the current value, and the peak since the last read.
-func (g *gauge) read() (now, most int) {
-	now = int(g.n.Load())
-	return now, max(now, int(g.most.Swap(0)))
 }

@@ -42,8 +42,8 @@ func (t *trial) attempt(f message.Frame, now time.Time) (a answered, no ingress.
 	c := t.conn
 	l := c.listener
 	if !t.command.Waits() {
-		l.counts.working.enter()
-		defer l.counts.working.leave()
+		l.counts.working.Enter() // always true, as it never retires
+		defer l.counts.working.Leave()
 	}
 	p, no := l.gate.EnterAt(c.ctx, now, t.call, c.caller)
 	switch {

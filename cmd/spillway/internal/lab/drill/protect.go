@@ -11,15 +11,14 @@ import (
 	"github.com/seed90641741/spillway/spillhttp"
 )
 
-// budgetCapacity is that of the bucket which [retry.Budgeted] makes for itself:
-// what a thousand calls earn at a tenth of a token each. The drill makes it
-// instead, to see its level.
-const budgetCapacity = 100
+// budgetCapacity is that of the bucket which [retry.Budgeted] makes for itself. The drill makes
+// it instead, to see its level.
+const budgetCapacity = tokens.EarningCalls * tokens.DefaultRatio
 
 // protect puts Spillway in front of next, as any program would, and returns a
 // func that looks at the levels of its policies.
 func protect(next http.RoundTripper, limit int) (http.RoundTripper, func() levels, error) {
-	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true, Credit: tokens.CreditCalls * 0.1})
+	bucket, err := budget.New(budget.Config{Capacity: budgetCapacity, Empty: true, Credit: tokens.CreditCalls * tokens.DefaultRatio})
 	if err != nil {
 		return nil, nil, err
 	}
