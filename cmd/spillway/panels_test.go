@@ -229,9 +229,7 @@ func alerting(t *testing.T) (all []string) {
 		t.Fatal(err)
 	}
 	for _, r := range file.Groups[0].Rules {
-		all = append(all, slices.DeleteFunc(selector.FindAllString(r.Expr, -1), func(x string) bool {
-			return ofLibrary(x) || strings.Contains(x, `cluster=""`) // which the proxy never leaves empty
-		})...)
+		all = append(all, slices.DeleteFunc(selector.FindAllString(r.Expr, -1), ofLibrary)...)
 	}
 	if len(all) < 20 {
 		t.Fatalf("the alerts look at %q", all)
