@@ -2,6 +2,7 @@
 package histogram
 
 import (
+	"math"
 	"math/bits"
 	"sync/atomic"
 	"time"
@@ -71,6 +72,31 @@ func (c *Counts) Since(earlier *Counts) (d Counts) {
 		d.buckets[i], d.sums[i] = c.buckets[i]-earlier.buckets[i], c.sums[i]-earlier.sums[i]
 	}
 	return d
+}
+
+// A Cell is how many durations are in one bucket.
+type Cell struct {
+	bucket uint8
+	n      uint32
+}
+
+const _ = uint8(bucketCount - 1) // it fits
+
+// AppendCells appends the buckets with a count to cells. Counts above 2^32-1 are lowered to it.
+func (c *Counts) AppendCells(cells []Cell) []Cell {
+	for i, n := range c.buckets {
+		if n > 0 {
+			cells = append(cells, Cell{uint8(i), uint32(min(n, math.MaxUint32))})
+		}
+	}
+	return cells
+}
+
+// AddCells adds counts, without their sums.
+func (c *Counts) AddCells(cells []Cell) {
+	for _, x := range cells {
+		c.buckets[x.bucket] += uint64(x.n)
+	}
 }
 
 // Total returns how many were counted.
