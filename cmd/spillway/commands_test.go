@@ -41,7 +41,7 @@ const shop = "testdata/proxy/shop.yaml"
 func TestExplain(t *testing.T) {
 	for name, args := range map[string][]string{
 		"edge": {
-			"-X", "PUT", "--body", "200", "-H", "x-request-criticality: CRITICAL_PLUS", "-H", "X-Envoy-Expected-Rq-Timeout-Ms: 1500",
+			"--open-files", "1000", "-X", "PUT", "--body", "200", "-H", "x-request-criticality: CRITICAL_PLUS", "-H", "X-Envoy-Expected-Rq-Timeout-Ms: 1500",
 			"-H", "X-Envoy-Attempt-Count: 3", "-H", "X-Customer: acme", "-H", "X-Forwarded-For: 203.0.113.7", "https://shop.example.com/cart?id=7",
 		},
 		"batch":   {"--listener", "mesh", "--client", "uri:spiffe://shop/cart", "-H", "x-request-criticality: SHEDDABLE", "/jobs/a"},
@@ -50,12 +50,12 @@ func TestExplain(t *testing.T) {
 		"grpc":    {"-X", "POST", "-H", "content-type: application/grpc", "-H", "grpc-timeout: 90S", "-H", "te: trailers", "/shop.Cart/Get"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := start(t, append([]string{"explain", shop}, args...)...)
+			r := start(t, append([]string{"explain", "--open-files=1000000", shop}, args...)...)
 			if status := r.status(t); status != exitOK {
 				t.Fatalf("status %d: %s", status, r.stderr.String())
 			}
 			golden(t, "explain/"+name+".txt", r.stdout.String())
-			asJSON := start(t, append([]string{"explain", "--output=json", shop}, args...)...)
+			asJSON := start(t, append([]string{"explain", "--open-files=1000000", "--output=json", shop}, args...)...)
 			if status := asJSON.status(t); status != exitOK {
 				t.Fatal(asJSON.stderr.String())
 			}
@@ -90,6 +90,7 @@ func TestCommandsThatFail(t *testing.T) {
 		{[]string{"explain", shop, "cart"}, exitUsage, "neither a path nor a URL"},
 		{[]string{"explain", shop, "-H", "nonsense"}, exitUsage, "--header must be"},
 		{[]string{"explain", shop, "--body=-1"}, exitUsage, "--body is -1"},
+		{[]string{"explain", shop, "--open-files=-1"}, exitUsage, "--open-files is -1, must be 1 or more"},
 		{[]string{"explain", shop, "--from", "10.0.0"}, exitUsage, `--from is "10.0.0", must be an address`},
 		{[]string{"explain", shop, "--listener", "none"}, exitUsage, `no listener is called "none"`},
 		{[]string{"explain", shop, "--client", "cn:me"}, exitUsage, "it has no tls.client_ca"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/explain"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
 )
 
 // explainCommand has the arguments of "spillway explain".
@@ -25,6 +26,7 @@ type explainCommand struct {
 	HTTP2    bool     `name:"http2" help:"The request comes by HTTP/2; calls of gRPC always do."`
 	Listener string   `placeholder:"NAME" help:"Where it comes in (default the first one)."`
 	Client   string   `placeholder:"NAME" help:"Name in the certificate of the client with its type, such as uri:spiffe://shop/cart (default none)."`
+	Files    int      `name:"open-files" placeholder:"N" help:"Limit on open files of the proxy, to which caps are lowered (default that of this program)."`
 	From     string   `placeholder:"IP" default:"192.0.2.1" help:"Where it comes from, for exemptions (default ${default})."`
 }
 
@@ -50,11 +52,14 @@ func (c *explainCommand) Run(w streams) error {
 	if err != nil {
 		return usage{err}
 	}
+	if c.Files < 0 {
+		return usage{fmt.Errorf("--open-files is %d, must be 1 or more", c.Files)}
+	}
 	r, err := c.request()
 	if err != nil {
 		return usage{err}
 	}
-	e, err := explain.Explain(wanted, explain.Question{Listener: c.Listener, Client: c.Client, Request: r})
+	e, err := explain.Explain(wanted, explain.Question{Listener: c.Listener, Client: c.Client, Request: r, Files: cmp.Or(c.Files, openfiles.Limit())})
 	if err != nil {
 		return usage{err}
 	}

@@ -22,7 +22,7 @@ var rooms = [][]string{
 	{"gateway/textpage", "gateway/slow"},
 	{"gateway/accounts", "gateway/admin/kinds", "gateway/admin/limits", "gateway/admin/pulse", "gateway/balance", "gateway/drain", "gateway/frames", "gateway/headers", "gateway/incidents", "gateway/importer/document", "gateway/lines", "gateway/loglimit", "gateway/media", "gateway/memory", "gateway/orca", "gateway/runbook", "gateway/turns"},
 	{"gateway/config"},
-	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
+	{"gateway/body", "gateway/decisions", "gateway/importer", "gateway/keys", "gateway/mongoproxy/message", "gateway/openfiles", "gateway/otel/oteltest", "gateway/routes", "gateway/tuner"},
 	{"gateway/admin/access", "gateway/collector", "gateway/customers", "gateway/resets"},
 	{"gateway/accesslog", "gateway/admin", "gateway/clients", "gateway/mongoproxy/link", "gateway/otel", "gateway/quotas", "gateway/upstream"},
 	{"gateway/mongoproxy/servers"},

@@ -22,6 +22,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/httpproxy"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/memory"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/mongoproxy"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/otel"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/quotas"
 )
@@ -97,7 +98,7 @@ func (p *Proxy) Update(c *config.Config) error {
 		return err
 	}
 	c = c.Defaulted()
-	fit(c, openFiles(), p.logger)
+	openfiles.Log(p.logger, openfiles.Fit(c, openfiles.Limit()))
 	q, err := p.quotas.Prepare(context.Background(), c)
 	if err != nil {
 		return err

@@ -29,6 +29,8 @@ type Question struct {
 	// Request is a server request. Its body is not read: ContentLength zero bytes are
 	// used instead.
 	Request *http.Request
+	// Files is the limit on open files of the process, to which caps are lowered. Zero: it is unknown.
+	Files int
 }
 
 // An Explanation says what a proxy does with a request, and why. All of it comes from
@@ -41,8 +43,11 @@ type Explanation struct {
 	Routes   []RouteFacts  `json:"routes"`
 	Call     *CallFacts    `json:"call,omitempty"` // nil: no route matches
 	Gates    []GateFacts   `json:"gates"`
-	Retries  *RetryFacts   `json:"retries,omitempty"`
-	Target   *TargetFacts  `json:"target,omitempty"`
+	// Caps are those of the listener and the cluster that the limit on open files lowers.
+	Caps    []CapFacts   `json:"caps,omitempty"`
+	Files   int          `json:"open_files,omitempty"` // that limit; 0: it is unknown
+	Retries *RetryFacts  `json:"retries,omitempty"`
+	Target  *TargetFacts `json:"target,omitempty"`
 	// Status is what the client gets if the endpoint answers 200.
 	Status int `json:"status"`
 }
@@ -73,6 +78,13 @@ type CallFacts struct {
 	Exempt            bool   `json:"exempt"`
 	// LimitKey names the limit on requests in flight, which routes with the same key share.
 	LimitKey string `json:"limit_key"`
+}
+
+// CapFacts is a cap on connections or requests that is lower than configured.
+type CapFacts struct {
+	Field      string `json:"field"`
+	Configured int    `json:"configured"` // 0 or less: no cap
+	InForce    int    `json:"in_force"`
 }
 
 // TargetFacts says where a request goes, and how.
@@ -141,7 +153,7 @@ func (e *explaining) explain() (*Explanation, error) {
 		Request: r.Method + " " + r.RequestURI + " of " + r.Host, Listener: e.listenerFacts(),
 		Headers: []HeaderFacts{}, Routes: e.routes(r), Status: e.answer.status,
 	}
-	all.Gates = e.gates(exempt)
+	all.Gates, all.Caps, all.Files = e.gates(exempt), e.caps(), e.question.Files
 	if e.route == nil {
 		return all, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/config"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/openfiles"
 )
 
 // GateFacts says what a gate does with a request.
@@ -154,4 +155,18 @@ func given(namesAndValues ...any) string {
 		return "the defaults"
 	}
 	return strings.Join(all, ", ")
+}
+
+// caps returns the caps of the listener, and of the cluster of the request, that are lower than configured.
+func (e *explaining) caps() (all []CapFacts) {
+	cluster := ""
+	if e.route != nil {
+		cluster = e.route.Config.Cluster
+	}
+	for _, x := range openfiles.Fit(e.config.Defaulted(), e.question.Files) { // a copy
+		if of := map[string]string{"listener": e.listener.Name, "cluster": cluster}[x.Part]; of == x.Name {
+			all = append(all, CapFacts{x.Part + "s[" + x.Name + "]." + x.Setting, x.Configured, x.InForce})
+		}
+	}
+	return all
 }

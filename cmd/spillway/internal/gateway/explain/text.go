@@ -37,6 +37,7 @@ func (e *Explanation) Write(w io.Writer) error {
 	for _, g := range e.Gates {
 		line("  "+g.Gate, g.Mode, g.Does, "("+g.Limits+")")
 	}
+	writeCaps(line, e)
 	line("\nwhen gates reject")
 	for _, g := range e.Gates {
 		if g.Mode != "off" && g.Rejects != "" {
@@ -45,6 +46,20 @@ func (e *Explanation) Write(w io.Writer) error {
 	}
 	writeRest(line, e)
 	return t.Flush()
+}
+
+// writeCaps writes the caps that are lower than configured, if there are any.
+func writeCaps(line func(...string), e *Explanation) {
+	if len(e.Caps) > 0 {
+		line(fmt.Sprintf("\ncaps in force, if the proxy may open %d files (ulimit -n; --open-files names another limit)", e.Files))
+	}
+	for _, x := range e.Caps {
+		configured := "no cap"
+		if x.Configured > 0 {
+			configured = fmt.Sprint(x.Configured)
+		}
+		line("  "+x.Field, "configured "+configured, fmt.Sprintf("in force %d", x.InForce))
+	}
 }
 
 func writeCall(line func(...string), c *CallFacts) {

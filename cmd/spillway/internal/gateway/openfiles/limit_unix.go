@@ -1,14 +1,14 @@
 //go:build unix
 
-package gateway
+package openfiles
 
 import (
 	"math"
 	"syscall"
 )
 
-// openFiles returns the limit on open files of the process; 0 if it is unknown.
-func openFiles() int {
+// Limit returns the limit on open files of the process; 0 if it is unknown.
+func Limit() int {
 	var l syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l) != nil {
 		return 0

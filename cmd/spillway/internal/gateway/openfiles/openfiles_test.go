@@ -1,4 +1,4 @@
-package gateway
+package openfiles
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ func TestCapsFollowTheLimitOnFiles(t *testing.T) {
 		}
 		d := c.Defaulted()
 		var log bytes.Buffer
-		fit(d, row.files, slog.New(slog.NewTextHandler(&log, nil)))
+		Log(slog.New(slog.NewTextHandler(&log, nil)), Fit(d, row.files))
 		l, x := d.Listeners[0], d.Clusters[0]
 		if l.MaxConnections != row.connections || l.MaxRequests != row.requests || x.MaxConnections != row.upstream {
 			t.Errorf("%d files, %d listeners: %d, %d, %d, want %+v", row.files, row.listeners, l.MaxConnections, l.MaxRequests, x.MaxConnections, row)
@@ -40,7 +40,7 @@ func TestCapsFollowTheLimitOnFiles(t *testing.T) {
 	c := config.ForUpstream("127.0.0.1:0", "127.0.0.1:1")
 	c.Listeners[0].MaxConnections = -1
 	d := c.Defaulted()
-	if fit(d, 1000, slog.New(slog.DiscardHandler)); d.Listeners[0].MaxConnections != 468 {
+	if Fit(d, 1000); d.Listeners[0].MaxConnections != 468 {
 		t.Errorf("no limit becomes %d, want what the files allow", d.Listeners[0].MaxConnections)
 	}
 }
