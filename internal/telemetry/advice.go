@@ -15,7 +15,7 @@ var advice = map[string]string{
 	"deadline":      "have clients allow more time, or make the server faster",
 	"higher_class":  "more requests arrive than the server can do: add capacity; this class is rejected first",
 	"utilization":   "the processor or memory of this process is short: add capacity, or have clients send less",
-	"fair_share":    "one caller sends more than its share: find out why, or give it a quota",
+	"fair_share":    "one caller sends more than its share: ask it to send less, or give it a quota below its share",
 	"budget":        "most calls fail, so that retries would make it worse: find out why the backend fails",
 	"attempts":      "all attempts failed: find out why the backend fails",
 	"retry_after":   "the backend asked for a longer pause than MaxRetryAfter: send less, or wait",

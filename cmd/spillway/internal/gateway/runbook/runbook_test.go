@@ -59,6 +59,28 @@ func TestSectionsHaveOneShape(t *testing.T) {
 	}
 }
 
+// TestSectionsNameTheSettings: what the dashboard and the log say to look at, the section names, too.
+func TestSectionsNameTheSettings(t *testing.T) {
+	text, err := os.ReadFile(root + "docs/runbook.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := make(map[string]string)
+	for _, section := range strings.Split(string(text), "\n### ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		sections[strings.ReplaceAll(strings.ToLower(name), " ", "-")] = body
+	}
+	for _, all := range []map[string]Entry{entries, bySetting} {
+		for reason, e := range all {
+			for _, field := range e.Settings {
+				if !strings.HasPrefix(field, "mongo[]") && !strings.Contains(sections[e.Section], "`"+field) {
+					t.Errorf("%s: the section %s does not name %s", reason, e.Section, field)
+				}
+			}
+		}
+	}
+}
+
 // TestGatesHaveTheirReasons: the table of gates has each policy, and each of its reasons with the section that it is about.
 func TestGatesHaveTheirReasons(t *testing.T) {
 	text, err := os.ReadFile(root + "docs/runbook.md")
