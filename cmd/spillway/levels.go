@@ -59,17 +59,15 @@ func (o *operators) Levels(now time.Time) admin.Levels {
 			level.Costs = customers.Costs(s.Costs[x.Name])
 			l.Clusters = append(l.Clusters, level)
 		}
+		if t, ok := s.Tuners[x.Name]; ok {
+			l.Tuned = append(l.Tuned, tunedLevel(tunedName(x), &t.Stats))
+		}
 	}
 	l.Customers = customers.Top(l.Customers)
 	for i := range s.Quotas {
 		l.Quotas = append(l.Quotas, quotaLevel(&s.Quotas[i]))
 	}
 	slices.SortStableFunc(l.Gates, func(a, b admin.Gate) int { return strings.Compare(a.Listener, b.Listener) })
-	for i := range c.Clusters {
-		if t, ok := s.Tuners[c.Clusters[i].Name]; ok {
-			l.Tuned = append(l.Tuned, tunedLevel(tunedName(&c.Clusters[i]), &t.Stats))
-		}
-	}
 	return l
 }
 

@@ -12,7 +12,7 @@ import (
 
 // Balance says how the endpoint of a request is chosen.
 type Balance struct {
-	PanicThreshold    float64      `yaml:"panic_threshold" jsonschema_description:"Percentage of healthy endpoints that must be left when endpoints that asked to be left alone or are ejected are skipped; with fewer, none is skipped. 0 is 50, negative means that they are used only if no other is left."`
+	PanicThreshold    float64      `yaml:"panic_threshold" allowed:"at most 100" jsonschema_description:"Percentage of healthy endpoints that must be left when endpoints that asked to be left alone or are ejected are skipped; with fewer, none is skipped. 0 is 50, negative means that they are used only if no other is left."`
 	ActiveRequestBias float64      `yaml:"active_request_bias" jsonschema_description:"Where weights differ: exponent by which an endpoint loses requests that has more in flight than usual for it. 0 is 1, negative means that requests in flight do not count."`
 	SlowStart         *SlowStart   `yaml:"slow_start" jsonschema_description:"Endpoints that are added, become healthy or come back from an ejection get their share step by step. Without it, at once."`
 	LoadReports       *LoadReports `yaml:"load_reports" jsonschema_description:"Weighs endpoints by their ORCA load reports: the headers or trailers endpoint-load-metrics and endpoint-load-metrics-bin. Without it reports are only removed from answers."`
@@ -23,7 +23,7 @@ type Balance struct {
 type SlowStart struct {
 	Window           time.Duration `yaml:"window" jsonschema:"required" jsonschema_description:"How long an endpoint takes to get its full share."`
 	Aggression       float64       `yaml:"aggression" jsonschema_description:"How fast the share grows at first; 1 is linear. 0 is 1."`
-	MinWeightPercent float64       `yaml:"min_weight_percent" jsonschema_description:"The share to begin with; 0 is 10."`
+	MinWeightPercent float64       `yaml:"min_weight_percent" allowed:"0.1 to 100" jsonschema_description:"The share to begin with; 0 is 10."`
 }
 
 // LoadReports is balance.LoadReports, in the terms of gRFC A58.
@@ -107,16 +107,11 @@ var balanceFields = strings.NewReplacer(
 	"ActiveRequestBias", "balance.active_request_bias",
 )
 
-// balancing checks what package balance checks. What is a percentage in the file is
-// checked here, so that the error has its value.
+// balancing checks what package balance checks. What is a percentage in the file has its range there,
+// so that the error has its value.
 func (k *checker) balancing(at string, x *Cluster) {
-	if p := x.Balance.PanicThreshold; !(p <= 100) {
-		k.failf(at+".balance.panic_threshold", "is %v, must be at most 100", p)
-	}
-	if s := x.Balance.SlowStart; s != nil && !(s.MinWeightPercent == 0 || s.MinWeightPercent >= 0.1 && s.MinWeightPercent <= 100) {
-		k.failf(at+".balance.slow_start.min_weight_percent", "is %v, must be 0.1 to 100", s.MinWeightPercent)
-	}
-	if e, ok := errors.AsType[*spillway.FieldError](x.Balancing().Check()); ok {
+	e, ok := errors.AsType[*spillway.FieldError](x.Balancing().Check())
+	if ok && e.Path != "PanicThreshold" && e.Path != "SlowStart.MinWeight" {
 		k.failf(at+"."+strict.Path(balanceFields.Replace(e.Path)), "%s", e.Problem())
 	}
 }

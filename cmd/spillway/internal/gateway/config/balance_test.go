@@ -45,6 +45,8 @@ func TestBalanceFields(t *testing.T) {
 			t.Errorf("%+v: %v", x.Balance, err)
 		case row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want)):
 			t.Errorf("%v, want %s", err, row.want)
+		case row.want != "" && strings.Contains(err.Error(), "\n"):
+			t.Errorf("several errors for one mistake: %v", err)
 		}
 	}
 }

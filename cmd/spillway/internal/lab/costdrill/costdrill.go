@@ -117,13 +117,21 @@ func run(ctx context.Context, p *process.Process, seed uint64, learns bool, into
 	return err
 }
 
+// get makes a call of a customer, or asks for the learned costs where it is empty.
+func get(ctx context.Context, client *http.Client, url, customer string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	if customer != "" {
+		r.Header.Set(process.CustomerHeader, customer)
+	}
+	return client.Do(r)
+}
+
 // learned returns the costs that a process reports.
 func learned(ctx context.Context, client *http.Client, url string) (s cost.Stats, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+process.CostsPath[1:], nil)
-	if err != nil {
-		return s, err
-	}
-	got, err := client.Do(r)
+	got, err := get(ctx, client, url+process.CostsPath[1:], "")
 	if err != nil {
 		return s, fmt.Errorf("asking for the learned costs: %w", err)
 	}
@@ -167,12 +175,7 @@ func (t *tally) offer(ctx context.Context, client *http.Client, url, customer st
 
 // call makes a call, and reports whether it was answered.
 func call(ctx context.Context, client *http.Client, url, customer string) bool {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false
-	}
-	r.Header.Set(process.CustomerHeader, customer)
-	got, err := client.Do(r)
+	got, err := get(ctx, client, url, customer)
 	if err != nil {
 		return false
 	}

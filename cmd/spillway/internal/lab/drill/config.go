@@ -78,20 +78,20 @@ func (c Config) Validate() error {
 	if err := c.validateMix(); err != nil {
 		return err
 	}
-	if c.MaxInFlight < 0 || c.MaxInFlight > maxInFlight {
-		return outOfRange("max-in-flight", c.MaxInFlight, fmt.Sprintf("from 0 (derive it) to %d", maxInFlight))
-	}
-	if c.Clients < 1 || c.Clients > maxClients {
-		return outOfRange("clients", c.Clients, fmt.Sprintf("from 1 to %d", maxClients))
-	}
-	if c.Retries < 0 || c.Retries > maxRetries {
-		return outOfRange("retries", c.Retries, fmt.Sprintf("from 0 to %d, or %d (they follow from --protect)", maxRetries, derivedRetries))
-	}
-	if c.Body < 0 || c.Body > maxBody {
-		return outOfRange("body", c.Body, fmt.Sprintf("from 0 to %d", maxBody))
-	}
-	if c.Port < 0 || c.Port > math.MaxUint16 {
-		return outOfRange("port", c.Port, "from 0 (any free one) to 65535")
+	for _, n := range []struct {
+		flag            string
+		is, least, most int
+		note            string
+	}{
+		{"max-in-flight", c.MaxInFlight, 0, maxInFlight, " (0: derive it)"},
+		{"clients", c.Clients, 1, maxClients, ""},
+		{"retries", c.Retries, 0, maxRetries, fmt.Sprintf(", or %d (they follow from --protect)", derivedRetries)},
+		{"body", c.Body, 0, maxBody, ""},
+		{"port", c.Port, 0, math.MaxUint16, " (0: any free one)"},
+	} {
+		if n.is < n.least || n.is > n.most {
+			return outOfRange(n.flag, n.is, fmt.Sprintf("from %d to %d%s", n.least, n.most, n.note))
+		}
 	}
 	return c.validateSize(c.bestCapacity())
 }
