@@ -24,10 +24,10 @@
 //     nothing, because requests that began together end together.
 //  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
 //     throughput · base latency. Throughput is updated after each round in which the limit
-//     was reached. Every ten seconds, sooner after a probe with few requests, and when the
-//     BDP has halved, a short probe at 0.75 · BDP measures the base latency again. Requests that
-//     take as long as that while half of the limit is in use confirm it, and save the probe. A
-//     limit that was not reached for ten seconds is removed.
+//     was reached, or requests took twice the base latency. Every ten seconds, sooner after a
+//     probe with few requests, and when the BDP has halved for a second, a short probe at
+//     0.75 · BDP measures the base latency again. 32 requests that take as long as that while fewer are
+//     in flight confirm it, and save the probe. A limit that was not reached for ten seconds is removed.
 //
 // By Little's law throughput · base latency is the number of requests in service. It is
 // the bandwidth-delay product (BDP) of BBR, where the base latency is called RTprop. All
@@ -38,7 +38,7 @@
 // latency better than what it has in flight itself: then its requests wait for the same thing as
 // others, and separate limits would divide it by key and not by class. If the probe finds that
 // throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP
-// of the limit of all keys halves while it is reached: requests that wait elsewhere have its places.
+// of the limit of all keys halves for a second while it is reached: requests that wait elsewhere have its places.
 //
 // # Departures from BBR, Vegas and Gradient
 //

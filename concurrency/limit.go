@@ -22,12 +22,11 @@ const (
 
 // What follows from them.
 const (
-	sudden      = doubled     // elasticity from which latency jumps: a queue alone has 1
-	parkTime    = 2 * turns   // usual latencies, after which a request is parked
-	stride      = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
-	group       = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
-	parkAtLeast = memory / 10 // a request is not parked before
-	quick       = memory / 10 // a first probe that takes longer is not repeated: it would cost more than it tells
+	sudden   = doubled     // elasticity from which latency jumps: a queue alone has 1
+	parkTime = 2 * turns   // usual latencies, after which a request is parked
+	stride   = round / 8   // completions from one look for evidence to the next: each look is a chance of a false alarm
+	group    = round / 4   // completions of all keys of which the quickest counts: a queue delays that one, too
+	lasting  = memory / 10 // a request is not parked before; a first probe that takes longer is not repeated; throughput that falls for less may do so by chance
 )
 
 // State is what is known of a key.
@@ -65,6 +64,7 @@ type limit struct {
 	state   State
 	window  float64       // so many may be working
 	rate    float64       // throughput while saturated, per second
+	lately  float64       // throughput of the last second of such rounds
 	span    float64       // mean duration of the rounds that it is of
 	base    float64       // latency without a queue
 	bdp     float64       // as of the last probe
@@ -80,7 +80,7 @@ type limit struct {
 		calls      float64 // that the probe takes
 	}
 	stays float64 // in flight all through the last probe
-	quiet bool    // while Limiting, the round has less to do than the limit allows
+	quiet bool    // while Limiting, fewer are in flight than a probe allows
 
 	latency   latency
 	fastest   minimum       // of single requests, for all keys together only
@@ -195,7 +195,7 @@ func (l *limit) advance(at time.Duration) {
 	silence := at - l.at
 	l.area += float64(float64(l.flight.working()) * inSeconds(silence))
 	l.at = at
-	if at-l.flight.since >= parkAtLeast { // parkAfter is no less
+	if at-l.flight.since >= lasting { // parkAfter is no less
 		l.flight.turn(at, l.parkAfter(), silence)
 	}
 	if l.state == Open || l.state == Limiting {
@@ -216,7 +216,7 @@ func (l *limit) parkAfter() time.Duration {
 	if l.latency.n < round/2 {
 		return memory
 	}
-	return max(parkAtLeast, seconds(parkTime*l.latency.mean))
+	return max(lasting, seconds(parkTime*l.latency.mean))
 }
 
 // decide takes the action of the current state after a request has ended. A stall of this
@@ -246,7 +246,7 @@ func (l *limit) decide(stall float64, busy, alone bool) (everybody bool) {
 			l.conclude()
 		}
 	case Limiting:
-		if quiet := working < l.window/doubled; quiet != l.quiet {
+		if quiet := working-l.stays < lean*l.rate*l.base; quiet != l.quiet {
 			l.quiet = quiet
 			l.restart()
 		} else if quiet {

@@ -19,6 +19,7 @@ type pool struct {
 	service  time.Duration
 	fixed    bool          // every request takes service
 	late     time.Duration // of each heartbeat beyond 10 ms
+	holds    bool          // starts nothing while the limit is saturated
 	beats    bool
 	beat     time.Time
 	queue    []*spillway.Ticket
@@ -50,6 +51,10 @@ func (p *pool) run(d time.Duration, slots, perSecond int) {
 
 // send offers a request and reports whether it was admitted.
 func (p *pool) send() bool {
+	if p.holds && p.l.Ask(p.now, "a").Saturated {
+		p.rejected++
+		return false
+	}
 	ticket, err := p.l.Admit(p.now, call("a"))
 	if err != nil {
 		p.rejected++

@@ -141,8 +141,8 @@ func (l *limit) conclude() {
 	}
 	full := rate > (1+lean)/2*l.rate
 	l.rate = max(l.rate, rate)
-	l.bdp = l.rate * l.base
-	if most := l.window - l.stays; full && !l.before.limiting && most > 1 && l.at-l.begin < quick {
+	l.bdp, l.lately = l.rate*l.base, l.rate
+	if most := l.window - l.stays; full && !l.before.limiting && most > 1 && l.at-l.begin < lasting {
 		l.drain(min(lean*flight, math.Ceil(most)-1))
 		return
 	}
@@ -166,20 +166,21 @@ func (l *limit) resize() {
 	l.restart()
 }
 
-// follow takes the throughput of a round in which the limit held. If that of all keys halves, other
-// requests than those that waited have the places: the keys do not wait for the same thing.
+// follow takes the throughput of a round in which requests waited: for the limit, or for one another, if the
+// caller holds back others before the limit does. If that of all keys halves for a second, other requests
+// than those that waited have the places: the keys do not wait for the same thing.
 func (l *limit) follow(alone bool) {
 	flight, rate := l.measured()
-	held := l.held >= l.begin
-	if held || rate > l.rate {
+	waited := l.held >= l.begin || flight-l.stays > doubled*rate*l.base
+	if waited || rate > l.rate {
 		l.average(rate)
 	}
-	fell := l.rate*l.base < l.bdp/doubled
-	if held && fell && l.shared && !alone {
+	fell := l.lately*l.base < l.bdp/doubled
+	if waited && fell && l.shared && !alone {
 		l.clear()
 		return
 	}
-	if held && (l.at-l.probed > memory || fell) {
+	if waited && (l.at-l.probed > memory || fell) {
 		l.probe(flight, rate, lean*rate*l.base)
 		return
 	}
@@ -194,6 +195,7 @@ func (l *limit) average(rate float64) {
 	l.span += float64((took - l.span) / turns)
 	weight := min(2, took/l.span) / turns
 	l.rate += float64(weight * (rate - l.rate))
+	l.lately += float64(min(1, took/lasting.Seconds()) * (rate - l.lately))
 }
 
 // idle takes in a request that ended while there was not enough to do. Many of them, which waited
@@ -202,7 +204,7 @@ func (l *limit) idle() {
 	switch {
 	case l.at-l.held > memory:
 		l.open()
-	case l.ended >= 2*round:
+	case l.ended >= round:
 		flight, rate := l.measured()
 		if now := flight / rate; lean*now < l.base && now > lean*l.base {
 			l.probed = l.at

@@ -52,6 +52,24 @@ func TestQuietTimesConfirmTheBaseLatency(t *testing.T) {
 	}
 }
 
+// A caller may start fewer than the limit allows, if more would wait for one another. The limit follows the
+// backend all the same: their latency shows that they wait.
+func TestCallerHoldsBack(t *testing.T) {
+	const slots, capacity = 24, 1200 // per second
+	for _, holds := range []bool{false, true} {
+		for seed := range uint64(5) {
+			p := newPool(t, Config{})
+			p.rng = rand.New(rand.NewPCG(seed, 3))
+			p.run(2*time.Second, slots, 3*capacity)
+			p.holds = holds
+			p.run(3*time.Second, slots/4, 3*capacity)
+			if s := p.state(); s.State == Open || s.Throughput > 1.5*capacity/4 || s.Limit > slots {
+				t.Errorf("holds back: %v, seed %d: %v, throughput %.0f, limit %.1f", holds, seed, s.State, s.Throughput, s.Limit)
+			}
+		}
+	}
+}
+
 // Requests of the same length that began together end together. How many of these ends a round
 // has does not change the throughput.
 func TestThroughputOfBatches(t *testing.T) {

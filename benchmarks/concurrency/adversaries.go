@@ -86,7 +86,7 @@ var adversaries = []*Scenario{
 	},
 	{
 		Name: "X9 one slow key of 10, 3x", About: "one of 10 keys that share a pool takes 10 times longer than the others",
-		Overload: true, End: 20 * sec, Band: 60,
+		Overload: true, End: 20 * sec,
 		Fill: func(p *Process) {
 			b, quick, slow := newPool(16), exponential(10*ms), exponential(100*ms)
 			p.poisson(flat(2526), func(_ Time, rng *rand.Rand) *Request {

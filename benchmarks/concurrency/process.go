@@ -303,6 +303,9 @@ func (p *Process) leave(r *Request) {
 		p.algorithm.Finish(r, false)
 	case served, ended:
 	}
+	if r.answered != nil {
+		r.answered(r, false)
+	}
 }
 
 // Deadline returns the deadline of r that the process knows. Ok is false if
