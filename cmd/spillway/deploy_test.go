@@ -174,6 +174,26 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestAlertsOfDocuments: an alert that a document names exists.
+func TestAlertsOfDocuments(t *testing.T) {
+	rules, names := string(deployed(t, "alerts.yaml")), regexp.MustCompile("`(Spillway[A-Z][A-Za-z]+)`")
+	n := 0
+	for _, document := range []string{"runbook.md", "operations.md", "metrics.md", "quota-fleet.md", "incidents.md"} {
+		text, err := os.ReadFile("../../docs/" + document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range names.FindAllStringSubmatch(string(text), -1) {
+			if n++; !strings.Contains(rules, "alert: "+m[1]+"\n") {
+				t.Errorf("%s: there is no alert %s", document, m[1])
+			}
+		}
+	}
+	if n < 10 {
+		t.Errorf("only %d names", n)
+	}
+}
+
 // withoutProxies selects, in an expression, the instances that are services with the library.
 const withoutProxies = "unless on (job, instance) present_over_time(spillway_ready[15m])"
 
