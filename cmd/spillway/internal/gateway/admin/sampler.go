@@ -14,6 +14,7 @@ import (
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/admin/pulse"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/collector"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/decisions"
+	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/finite"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/incidents"
 	"github.com/seed90641741/spillway/cmd/spillway/internal/gateway/slow"
 )
@@ -66,6 +67,7 @@ func (s *sampler) ago(n int) *sample { return s.samples[max(0, len(s.samples)-1-
 // tick takes a sample and sends its State to all streams.
 func (s *sampler) tick(now time.Time) {
 	x := &sample{at: now, wall: s.wall(now), totals: s.collector.Read(), levels: s.proxy.Levels(now), stalled: s.pulse.Read()}
+	finite.All(&x.levels) // they are shown as JSON
 	s.watchClock(x)
 	for i := range x.levels.Gates {
 		x.peak += x.levels.Gates[i].Peak

@@ -37,24 +37,83 @@ type Customer struct {
 	Rejected uint64 `json:"rejected"` // likewise
 }
 
-// Of returns what customers make of the quota of a gate.
+// Of returns what customers make of the quota of a gate: those that [Top] may choose, of however many.
 func Of(listener, cluster string, customers []quota.CustomerStats) []Customer {
-	all := make([]Customer, 0, len(customers))
-	for i := range customers {
+	all := make([]Customer, 0, min(len(customers), 5*Most))
+	for _, i := range chosen(customers) {
 		c := &customers[i]
-		use := Customer{
+		all = append(all, Customer{
 			Listener: listener, Cluster: cluster, Customer: decisions.Clean(c.Customer), Listed: c.Known, Unlisted: c.Unlisted,
 			Total: finite.Number(c.Limit), Limit: finite.Number(c.Rate), Setting: c.Setting,
 			Wants: finite.Number(c.Wants), Full: finite.Number(c.Debt),
-			AdmittedRate: c.AdmittedRate, RejectedRate: c.RejectedRate,
-		}
-		for _, class := range c.Classes {
-			use.Admitted += class.AdmittedTotal
-			use.Rejected += class.RejectedTotal
-		}
-		all = append(all, use)
+			AdmittedRate: finite.Number(c.AdmittedRate), RejectedRate: finite.Number(c.RejectedRate),
+			Admitted: admitted(c), Rejected: rejected(c),
+		})
 	}
 	return all
+}
+
+func admitted(c *quota.CustomerStats) (n uint64) {
+	for i := range c.Classes {
+		n += c.Classes[i].AdmittedTotal
+	}
+	return n
+}
+
+func rejected(c *quota.CustomerStats) (n uint64) {
+	for i := range c.Classes {
+		n += c.Classes[i].RejectedTotal
+	}
+	return n
+}
+
+// chosen returns the indices of all totals of unlisted customers, and of the customers that come first by use and,
+// of the others, by rejections: of the listed ones and of all others.
+func chosen(all []quota.CustomerStats) (indices []int) {
+	byUse, byRejections := [2]first{}, [2]first{}
+	for i := range all {
+		if all[i].Unlisted {
+			indices = append(indices, i)
+		} else {
+			byUse[group(&all[i])].add(all, i, compareUse)
+		}
+	}
+	for i := range all {
+		if g := group(&all[i]); !all[i].Unlisted && !slices.Contains(byUse[g], i) {
+			byRejections[g].add(all, i, compareRejections)
+		}
+	}
+	return slices.Concat(indices, byUse[0], byUse[1], byRejections[0], byRejections[1])
+}
+
+// group returns 0 for a customer that the quota lists.
+func group(c *quota.CustomerStats) int {
+	if c.Known {
+		return 0
+	}
+	return 1
+}
+
+func compareUse(a, b *quota.CustomerStats) int {
+	return cmp.Or(cmp.Compare(finite.Number(b.Debt), finite.Number(a.Debt)),
+		cmp.Compare(finite.Number(b.Wants), finite.Number(a.Wants)), cmp.Compare(a.Customer, b.Customer))
+}
+
+func compareRejections(a, b *quota.CustomerStats) int {
+	return cmp.Or(cmp.Compare(finite.Number(b.RejectedRate), finite.Number(a.RejectedRate)),
+		cmp.Compare(rejected(b), rejected(a)), cmp.Compare(a.Customer, b.Customer))
+}
+
+// first has the indices of the first [Most] customers in some order.
+type first []int
+
+func (f *first) add(all []quota.CustomerStats, i int, compare func(a, b *quota.CustomerStats) int) {
+	if n := len(*f); n == Most && compare(&all[(*f)[n-1]], &all[i]) <= 0 {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(*f, i, func(x, i int) int { return compare(&all[x], &all[i]) })
+	*f = slices.Insert(*f, at, i)
+	*f = (*f)[:min(len(*f), Most)]
 }
 
 // Most is how many customers [Top] returns by use, and by rejections.

@@ -3,6 +3,7 @@ package finite
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 func TestNumber(t *testing.T) {
@@ -13,5 +14,27 @@ func TestNumber(t *testing.T) {
 		if got := Number(row.v); got != row.want {
 			t.Errorf("Number(%v) is %v, want %v", row.v, got, row.want)
 		}
+	}
+}
+
+func TestAll(t *testing.T) {
+	type part struct{ Levels [2]float64 }
+	type whole struct {
+		part
+		Name  string
+		Parts []part
+		One   *part
+		None  *part
+		Times []time.Time
+		own   float64
+	}
+	inf := math.Inf(1)
+	v := whole{
+		part: part{[2]float64{1, math.NaN()}}, Parts: []part{{[2]float64{inf, 2}}, {[2]float64{-inf, 3}}}, One: &part{[2]float64{4, inf}},
+		Times: []time.Time{time.Now()}, own: inf,
+	}
+	All(&v)
+	if v.Parts[0].Levels != [2]float64{0, 2} || v.Parts[1].Levels != [2]float64{0, 3} || v.One.Levels != [2]float64{4, 0} || v.own != inf {
+		t.Errorf("%+v", v)
 	}
 }

@@ -7,7 +7,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Serve answers with a text.
@@ -27,7 +30,8 @@ func Aligned(write func(io.Writer)) string {
 	return b.String()
 }
 
-// Row writes a line of cells for [Aligned]. Numbers of type float64 have four digits.
+// Row writes a line of cells for [Aligned]. Numbers of type float64 have four digits. Text is
+// shortened, and its control characters are replaced, so that no name makes a cell or a line of its own.
 func Row(w io.Writer, cells ...any) {
 	for i, c := range cells {
 		if i > 0 {
@@ -36,9 +40,25 @@ func Row(w io.Writer, cells ...any) {
 		if f, ok := c.(float64); ok {
 			c = strconv.FormatFloat(f, 'g', 4, 64)
 		}
-		fmt.Fprint(w, c)
+		fmt.Fprint(w, clean(fmt.Sprint(c)))
 	}
 	fmt.Fprintln(w)
+}
+
+// mostCell is the most bytes of a cell.
+const mostCell = 500
+
+// clean shortens a text, and replaces what is not printable.
+func clean(text string) string {
+	if len(text) > mostCell {
+		text = strings.ToValidUTF8(text[:mostCell], "") + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 }
 
 // Tame shortens and quotes text that a client may have chosen, so that it stays in its cell.
