@@ -4,37 +4,36 @@
 //
 // # The algorithm
 //
-// Each key (a method or route) is open until there is evidence of a queue:
+// By Little's law throughput · base latency is the number of requests in service, the bandwidth-delay
+// product (BDP) of BBR. The others wait in an invisible queue. Each key (a method or route) has a state:
 //
-//  1. Open. There is no limit. Each request records how many were in flight, and its
-//     latency. A line is fitted through these points. Evidence of a queue is a slope
-//     that is certain (five standard errors), an elasticity of 0.4 to 2 (1 % more in
-//     flight makes latency 0.4 to 2 % longer) and a latency of twice the base latency,
-//     with 16 or more in flight. In flight is the mean while the request was. Above an elasticity
-//     of 2 more have arrived meanwhile, and what the request found there counts. Latency that
-//     jumps at the same in flight is no evidence.
-//  2. Draining. Nothing starts until throughput · base latency are left in flight. In a round
-//     that began in a quiet time throughput is weighted by what was in flight.
-//  3. Probing. For one round that many stay in flight. If throughput fell with what
-//     is in flight, the requests did not wait for one another: the key is open again.
-//     What was served while it drained is counted as throughput if that is more.
-//     Otherwise three quarters as many are tried, until throughput falls by an eighth or
-//     a round takes a second. The latency of the last probe is the base latency. A round is
-//     32 requests, or whole turns: in each as many end as are in flight. Part of a turn tells
-//     nothing, because requests that began together end together.
-//  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1, where BDP is
-//     throughput · base latency. Throughput is updated after each round in which the limit
-//     was reached, or requests took twice the base latency. Every ten seconds, sooner after a
-//     probe with few requests, and when the BDP has halved for a second, a short probe at
-//     0.75 · BDP measures the base latency again. 32 requests that take as long as that while fewer are
-//     in flight confirm it, and save the probe. A limit that was not reached for ten seconds is removed.
+//  1. Open. There is no limit until there is evidence of a queue: latency grows with what is in
+//     flight, almost in proportion, to twice the base latency, with 16 or more in flight.
+//  2. Draining. Nothing starts until one BDP is left in flight.
+//  3. Probing. For a round of 32 requests or more, that many stay in flight. If throughput fell with
+//     what is in flight, there was no queue: the key is open again. Otherwise three quarters as many
+//     are tried, until throughput falls. The latency of the last probe is the base latency.
+//  4. Limiting. limit = 1.5 · BDP + throughput · 5 ms + 1. Throughput is that of rounds in which requests
+//     waited. Every ten seconds, and when the BDP has halved, a short probe at 0.75 · BDP measures
+//     the base latency again. A limit that was not reached for ten seconds is removed.
 //
-// By Little's law throughput · base latency is the number of requests in service. It is
-// the bandwidth-delay product (BDP) of BBR, where the base latency is called RTprop. All
-// requests beyond it wait in an invisible queue: they add latency and no throughput. Half a
-// BDP more, and 5 ms of throughput, keep the backend busy between two requests. A second limit
-// applies the same rule to all keys together; while it is at work, the limits of the keys are
-// off. A key passes its evidence on to that limit if what all keys have in flight explains its
+// One more limit does the same for all keys together. While it is at work, those of the keys are off.
+//
+// # Details
+//
+// Evidence is the line through latency and the mean in flight of each request: a slope of five standard
+// errors and an elasticity of 0.4 to 2 (1 % more in flight makes latency 0.4 to 2 % longer). Above 2
+// more have arrived meanwhile, and what each request found counts. Latency that jumps at the same in
+// flight is no evidence.
+//
+// A round lasts whole turns: in each as many requests end as are in flight, because requests that began
+// together end together. A first probe is not repeated if a round takes a second. Throughput is
+// weighted by what was in flight if a round began in a quiet time, and is at least what was served while the
+// queue drained. Requests waited if the limit was reached, or if they took twice the base latency: the
+// caller held others back. 32 requests that take the base latency while few are in flight save a probe.
+// Half a BDP and 5 ms of throughput beyond the BDP keep the backend busy between two requests.
+//
+// A key passes its evidence on to the limit of all keys if what all keys have in flight explains its
 // latency better than what it has in flight itself: then its requests wait for the same thing as
 // others, and separate limits would divide it by key and not by class. If the probe finds that
 // throughput falls, the evidence of the next ten seconds counts for the key alone, also if the BDP

@@ -61,17 +61,17 @@ type limit struct {
 	at     time.Duration // latest time
 	area   float64       // seconds · requests working
 
-	state   State
-	window  float64       // so many may be working
-	rate    float64       // throughput while saturated, per second
-	lately  float64       // throughput of the last second of such rounds
-	span    float64       // mean duration of the rounds that it is of
-	base    float64       // latency without a queue
-	bdp     float64       // as of the last probe
-	held    time.Duration // when a request last found no place
-	probed  time.Duration // when the last probe ended
-	cleared float64       // so many in flight were found to be no queue,
-	clearAt time.Duration // then
+	state     State
+	window    float64       // so many may be working
+	rate      float64       // throughput while saturated, per second
+	lately    float64       // throughput of the last second of such rounds
+	roundTime float64       // mean duration of the rounds that it is of
+	base      float64       // latency without a queue
+	bdp       float64       // as of the last probe
+	held      time.Duration // when a request last found no place
+	probed    time.Duration // when the last probe ended
+	cleared   float64       // so many in flight were found to be no queue,
+	clearAt   time.Duration // then
 
 	before struct { // the last probe began
 		limiting   bool
@@ -88,7 +88,11 @@ type limit struct {
 	answered  time.Duration // when the last answer came
 	hung      time.Duration // when the first one came after the backend hung
 
-	// The round.
+	counts
+}
+
+// counts are those of a round.
+type counts struct {
 	begin      time.Duration
 	beginArea  float64
 	ended      int

@@ -319,7 +319,7 @@ func (l *Limiter) Settle(now time.Time, t spillway.Ticket, o spillway.Outcome) {
 	stall := -l.stalls.value()
 	alone := l.shared.state != Open || l.shared.wasClear(float64(l.shared.flight.working()))
 	if k.decide(stall, l.busy, alone) {
-		l.shared.suspect()
+		l.shared.suspectAll()
 	}
 	l.shared.decide(stall, l.busy, l.at-l.other > memory)
 	if l.shared.state != Open && k.state != Open {

@@ -5,13 +5,31 @@ import (
 	"time"
 )
 
-// watch looks for evidence of a queue: latency grows with what is in flight. Where it grows faster than
-// a queue, what is in flight has grown while requests waited, and what they found there counts. If
-// latency jumps while they find as much as before, that is not why. A few in flight need no
-// limit. Where what all keys have in flight explains latency better than what this key has, watch
-// reports that all keys wait for the same thing, unless this one is known to wait alone.
+// watch begins a probe if there is evidence of a queue. Where what all keys have in flight explains
+// latency better than what this key has, it reports that all keys wait for the same thing, unless
+// this one is known to wait alone.
 func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 	flight, rate := l.saturated()
+	switch {
+	case l.evidence(rate, stall) && !l.wasClear(flight):
+		if !alone && l.wide.unexplained() < l.fit.unexplained() {
+			l.restart()
+			return true
+		}
+		l.suspect(rate)
+	case l.ended >= max(2*round, int(turns*flight)):
+		l.rate = rate
+		l.latency.round(l.at)
+		l.restart()
+	}
+	return false
+}
+
+// evidence reports whether latency grows with what is in flight. Where it grows faster than a queue,
+// what is in flight has grown while requests waited, and what they found there counts. If
+// latency jumps while they find as much as before, that is not why. A few in flight need no limit.
+func (l *limit) evidence(rate, stall float64) bool {
+	working := float64(l.flight.working())
 	line := &l.fit
 	_, sigmas := line.slope()
 	if line.elasticity() >= sudden && l.inOrder(rate) {
@@ -19,22 +37,9 @@ func (l *limit) watch(stall float64, alone bool) (everybody bool) {
 		_, found := line.slope()
 		sigmas = min(sigmas, found)
 	}
-	working, base := float64(l.flight.working()), l.latency.least()
-	switch {
-	case working >= round/2 && sigmas > certain && line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden && !l.wasClear(flight) &&
-		line.at(working) > doubled*base+brief.Seconds()+stall:
-		if everybody = !alone && l.wide.unexplained() < l.fit.unexplained(); everybody {
-			l.restart()
-			break
-		}
-		l.base, l.rate = base, rate
-		l.probe(working, rate, rate*base)
-	case l.ended >= max(2*round, int(turns*flight)):
-		l.rate = rate
-		l.latency.round(l.at)
-		l.restart()
-	}
-	return everybody
+	return working >= round/2 && sigmas > certain &&
+		line.elasticity() > elastic && max(line.elasticity(), l.came.elasticity()) < sudden &&
+		line.at(working) > doubled*l.latency.least()+brief.Seconds()+stall
 }
 
 // inOrder reports whether what is in flight has doubled while requests waited, and as many of them ended
@@ -55,16 +60,21 @@ func (l *limit) saturated() (flight, rate float64) {
 	return flight, rate
 }
 
-// suspect begins a probe of all keys, on the evidence of one. The throughput of a round that has
+// suspectAll begins a probe of all keys, on the evidence of one. The throughput of a round that has
 // just begun is that of the round before.
-func (l *limit) suspect() {
+func (l *limit) suspectAll() {
 	_, rate := l.saturated()
 	if l.ended < round/2 {
 		rate = max(rate, l.rate)
 	}
+	l.suspect(rate)
+	l.before.calls = 2 * round // its base latency is for all
+}
+
+// suspect begins a first probe.
+func (l *limit) suspect(rate float64) {
 	l.base, l.rate = l.latency.least(), rate
 	l.probe(float64(l.flight.working()), rate, rate*l.base)
-	l.before.calls = 2 * round // its base latency is for all
 }
 
 // wasClear reports whether about as many in flight were found to be no queue.
@@ -75,7 +85,7 @@ func (l *limit) wasClear(flight float64) bool {
 // probe lets nothing start until no more than window is left.
 func (l *limit) probe(flight, rate, window float64) {
 	l.before.limiting, l.before.flight, l.before.rate = l.state == Limiting, flight, rate
-	l.before.done = rate * float64(l.served) / float64(max(1, l.ended))
+	l.before.done = l.answers(rate)
 	l.before.calls = round
 	if l.before.limiting {
 		l.before.calls = 2 * round
@@ -127,7 +137,7 @@ func (l *limit) probeCalls() float64 {
 func (l *limit) conclude() {
 	flight, rate := l.measured()
 	flight = max(flight-l.stays, 0.1)
-	done := rate * float64(l.served) / float64(max(1, l.ended))
+	done := l.answers(rate)
 	if l.ended > 0 { // otherwise it is what it was
 		l.base = flight / rate
 	}
@@ -146,7 +156,7 @@ func (l *limit) conclude() {
 		l.drain(min(lean*flight, math.Ceil(most)-1))
 		return
 	}
-	l.state, l.span = Limiting, inSeconds(l.at-l.begin)
+	l.state, l.roundTime = Limiting, inSeconds(l.at-l.begin)
 	l.resize()
 }
 
@@ -192,8 +202,8 @@ func (l *limit) follow(alone bool) {
 // counts twice at most, because the backend may have hung.
 func (l *limit) average(rate float64) {
 	took := inSeconds(l.at - l.begin)
-	l.span += float64((took - l.span) / turns)
-	weight := min(2, took/l.span) / turns
+	l.roundTime += float64((took - l.roundTime) / turns)
+	weight := min(2, took/l.roundTime) / turns
 	l.rate += float64(weight * (rate - l.rate))
 	l.lately += float64(min(1, took/lasting.Seconds()) * (rate - l.lately))
 }
@@ -213,8 +223,11 @@ func (l *limit) idle() {
 	}
 }
 
-func (l *limit) restart() {
-	l.begin, l.beginArea, l.loaded, l.ended, l.served, l.fit, l.came, l.wide, l.candidates = l.at, l.area, 0, 0, 0, fit{}, fit{}, fit{}, 0
+func (l *limit) restart() { l.counts = counts{begin: l.at, beginArea: l.area} }
+
+// answers returns how many per second were not abandoned, of a throughput.
+func (l *limit) answers(rate float64) float64 {
+	return rate * float64(l.served) / float64(max(1, l.ended))
 }
 
 // measured returns the mean in flight and the throughput of the round.
