@@ -37,14 +37,20 @@ func occupy(t *testing.T, s *Server) *Passage {
 	if r.Rejected() {
 		t.Fatalf("%+v", r)
 	}
-	busy := shed.State{Processors: 1, Runnable: 5}
+	idle, busy := shed.State{Processors: 1}, shed.State{Processors: 1, Runnable: 5}
 	s.core.state = func(time.Time) shed.State { return busy }
 	s.dispatcher.idle.close()
 	s.dispatcher.idle = nap{}
-	for range 20 {
+	by, last := s.core.shed(), new(shed.Waiter)
+	by.Arrive(time.Now(), &spillway.Call{}, &busy, last)
+	for range 20 { // one is let in, and another one waits
 		time.Sleep(10 * time.Millisecond)
-		_ = s.core.shed().Reject(time.Now(), &spillway.Call{}, 0, &busy)
+		last = new(shed.Waiter)
+		by.Arrive(time.Now(), &spillway.Call{}, &busy, last)
+		w, _ := by.Next(time.Now(), idle)
+		w.Ticket.Settle(time.Now(), spillway.OutcomeServed)
 	}
+	by.Withdraw(last)
 	return &p
 }
 
@@ -52,6 +58,7 @@ func occupy(t *testing.T, s *Server) *Passage {
 type nap struct{}
 
 func (nap) wait()        { time.Sleep(time.Millisecond) }
+func (nap) rest()        {}
 func (nap) close() error { return nil }
 
 // log is an Observer.

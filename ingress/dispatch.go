@@ -12,6 +12,7 @@ import (
 type dispatcher struct {
 	idle interface { // *idle, but in tests
 		wait()
+		rest()
 		close() error
 	}
 	armed   atomic.Bool // one is under way
@@ -38,8 +39,14 @@ func (s *Server) dispatch() {
 		if busy := s.letIn(); !busy || d.armed.Swap(true) {
 			return
 		}
+		d.idle.rest()
 	}
 }
+
+// takeOver is how long a processor needs to take over what another one has not begun. It does so
+// when it finds nothing to read from the network, and each wait for an idle moment is something
+// to read.
+const takeOver = 5 * time.Microsecond
 
 // wakeWaiters does, if there are any.
 func (s *Server) wakeWaiters() {

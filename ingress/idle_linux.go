@@ -3,6 +3,7 @@ package ingress
 import (
 	"os"
 	"syscall"
+	"time"
 )
 
 // idle waits for idle moments, on an eventfd that the Go runtime polls together
@@ -45,6 +46,13 @@ func (i *idle) readable(fd uintptr) bool {
 	var count [8]byte
 	_, _ = syscall.Read(int(fd), count[:]) // as little
 	return true
+}
+
+// rest gives a processor time for takeOver.
+func (i *idle) rest() {
+	_ = i.file.SetReadDeadline(time.Now().Add(takeOver)) // fails only when closed, as the next two
+	_ = i.raw.Read(func(uintptr) bool { return false })
+	_ = i.file.SetReadDeadline(time.Time{})
 }
 
 func (i *idle) close() error { return i.file.Close() }

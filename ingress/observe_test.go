@@ -61,7 +61,7 @@ func newTrace(seed uint64) (tr trace) {
 	tr.states = func(since time.Duration) shed.State {
 		seconds := since.Seconds()
 		s := shed.State{Processors: 2, CPU: 0.9, Utilization: 0.6 + 0.5*math.Sin(seconds*3)}
-		if math.Mod(seconds, 0.06) > 0.007 {
+		if math.Mod(seconds, 0.011) > 0.0021 {
 			s.Runnable = 5 // so that requests wait, and some in vain
 		}
 		return s
@@ -81,7 +81,14 @@ func (tr trace) play(t *testing.T, c Config) (decisions []string, refusals int) 
 		c.Shed.Rand = func() float64 { return math.Mod(float64(time.Now().UnixNano())*math.Phi, 1) }
 		s := must(t, c)
 		start := time.Now()
-		s.core.state = func(now time.Time) shed.State { return tr.states(now.Sub(start)) }
+		var last atomic.Int64
+		s.core.state = func(now time.Time) shed.State {
+			st := tr.states(now.Sub(start))
+			if last.Swap(now.UnixNano()) == now.UnixNano() {
+				st.Runnable = 5 // a free processor takes one request
+			}
+			return st
+		}
 		s.dispatcher.idle.close()
 		s.dispatcher.idle = nap{}
 		var all sync.WaitGroup

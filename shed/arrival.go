@@ -18,6 +18,7 @@ type arrival struct {
 	queue    *queue
 	patience time.Duration
 	by       bound         // of patience
+	longest  time.Duration // how long it may wait while no processor is free
 	bears    time.Duration // how long it may wait behind the limit
 	behind   bool          // a waiter must run first
 	left     float64       // seconds to the deadline
@@ -49,7 +50,11 @@ func (s *Shedder) examine(a *arrival, now time.Time, call *spillway.Call, flow u
 	}
 	a.queue.seeLimit(s.at, a)
 	a.queue.leaving = a.queue.left > noise && a.queue.left > a.pace.Abandoned
-	s.busy.see(s.at, state.Runnable < s.processors && !a.behind, slice)
+	s.seeProcessors(a)
+	a.longest = min(a.patience, longest)
+	if call.Deadline.IsZero() {
+		a.longest = longest
+	}
 	if !a.queue.limited {
 		a.atMost(c.MaxWait, byMaxWait)
 		if s.bursts() && call.Deadline.IsZero() && a.patience < burst {

@@ -12,8 +12,9 @@ import (
 type Config struct {
 	// MaxWait is the maximum time that a request waits for a processor, and for a limit if
 	// the request has no deadline. With a deadline a request waits for a processor no longer
-	// than leaves time to serve it, and for a limit until then. Before all processors were busy
-	// for 100 ms, a request without a deadline may wait that long for them. A longer MaxWait
+	// than leaves time to serve it, and for a limit until then. While no overload of the processors
+	// stands, a request without a deadline may wait for them for 100 ms, and time in which none is free
+	// to let a request in does not count, up to 1 s and the deadline. A longer MaxWait
 	// accepts longer bursts and makes some rejections later. Zero means 60 ms; it must be 1 ms
 	// to 10 s.
 	MaxWait time.Duration
@@ -108,7 +109,7 @@ type Decision struct {
 	// Behind says that a request that is to Run will wait for others all the same, behind its
 	// limit: for more than 5 ms and a quarter of the time that it takes, as far as is known.
 	Behind bool
-	// MaxWait is the maximum time that a request that is to Wait may wait.
+	// MaxWait is the maximum time that a request that is to Wait may wait; see [Shedder.More].
 	MaxWait time.Duration
 	// Evicted, if not nil, is a waiter that this request has replaced. It is rejected with
 	// its Err, and the caller must answer it.

@@ -15,8 +15,10 @@
 //  5. If a queue is full, the request replaces the last waiter of the lowest class in that
 //     queue, or is rejected if no waiter has a lower class, and no caller has more waiters.
 //  6. The capacity of a queue shrinks as more of a class and of the classes above it is
-//     rejected: see depth.go, and capacity in shed.go. Until all processors were busy for
-//     100 ms, the queue for them takes 1,000 requests for each: a burst is no overload.
+//     rejected: see depth.go, and capacity in shed.go. The queue for a processor takes 1,000
+//     requests for each until an overload stands: for 100 ms waiters were let in, and others still
+//     waited. While no processor is free nothing is let in, so that other work keeps them busy,
+//     such as new connections. A rejection would relieve nothing, and requests wait for up to 1 s.
 //     Before a limit, a queue that stands takes only as many as its load needs, and the
 //     classes that get the capacity run in the order of arrival: see standing.go. A request
 //     whose deadline is too close to wait behind a limit gets the next place in service.
@@ -58,7 +60,8 @@
 // be rejected before it is read. A request that is to [Run] has a Ticket. Settle it exactly
 // once. For a request that is to [Wait] keep its [Waiter] until exactly one of these
 // returns it: Next, to run or to be rejected; a later Arrive, as evicted; or
-// [Shedder.Expire] or [Shedder.Withdraw], which the caller calls. While [Shedder.Waiting]
+// [Shedder.Expire] or [Shedder.Withdraw], which the caller calls. When the MaxWait of the
+// Decision has passed, ask [Shedder.More] before Expire. While [Shedder.Waiting]
 // is above zero, call Next after each Settle and Suspend. While Next reports busy, call it
 // again whenever a processor is idle.
 //

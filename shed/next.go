@@ -19,6 +19,10 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 	if s.waiting.Load() == 0 {
 		return nil, false
 	}
+	free := state.Runnable < state.processors()
+	if free {
+		s.stall.end(s.at)
+	}
 	if w = s.excess(); w != nil {
 		s.evict(w)
 		return w, false
@@ -27,13 +31,16 @@ func (s *Shedder) Next(now time.Time, state State) (w *Waiter, busy bool) {
 		return nil, false
 	}
 	from := start{queue: w.queue, rank: w.rank, flow: w.Flow, delay: w.queue.delay}
-	if state.Runnable >= state.processors() {
+	if !free {
 		if !s.stalled(c, state, w) {
 			return nil, true
 		}
 		from.delay = max(from.delay, slice) // it waits for a processor
 	}
 	s.leave(w, 0)
+	if free && w.queue == s.queues[0] && !w.queue.limited {
+		s.busy.see(s.at, w.queue.n == 0, slice)
+	}
 	call := spillway.Call{Key: w.key, Criticality: spillway.Criticality(w.rank/2) + spillway.Sheddable}
 	w.Ticket, w.Err = s.run(now, &call, &from), nil
 	return w, false
@@ -110,6 +117,26 @@ func (s *Shedder) stalled(c *Config, state State, w *Waiter) bool {
 
 // slice is the time slice of the Go scheduler.
 const slice = 10 * time.Millisecond
+
+// More returns how much longer a waiter may wait whose maximum wait has passed, zero for no
+// longer: the time in which no processor was free, unless an overload stands. Ask before
+// [Shedder.Expire], and again after that time.
+func (s *Shedder) More(now time.Time, w *Waiter) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance(now)
+	if !w.waiting || w.queue != s.queues[0] || w.queue.limited || !s.bursts() {
+		return 0
+	}
+	stalled := s.stall.until(s.at)
+	more := min(stalled-w.stalled, w.until-s.at)
+	w.stalled = stalled
+	if more < time.Millisecond {
+		return 0
+	}
+	w.maxWait, w.by = w.maxWait+more, byBurst
+	return more
+}
 
 // Waiting returns how many requests wait. It takes no lock.
 func (s *Shedder) Waiting() int { return int(s.waiting.Load()) }

@@ -31,6 +31,8 @@ type Waiter struct {
 	maxWait    time.Duration
 	by         bound         // of maxWait
 	bears      time.Duration // as in arrival
+	until      time.Duration // it may wait until then if no processor is free
+	stalled    time.Duration // until when it arrived, or its wait became longer
 	arrived    uint64        // in order
 	prev, next *Waiter       // towards the older and the newer one
 }

@@ -188,14 +188,21 @@ func (s *server) examine(r *request) {
 		r.ticket = d.Ticket
 		s.serve(r, 0)
 	case shed.Wait:
-		s.after(d.MaxWait, func() {
-			if s.shedder.Expire(&r.waiter) {
-				s.count(&s.refused, r)
-			}
-		})
+		s.outstay(d.MaxWait, r)
 	default:
 		s.count(&s.refused, r)
 	}
+}
+
+// outstay rejects a waiter after a while.
+func (s *server) outstay(after time.Duration, r *request) {
+	s.after(after, func() {
+		if more := s.shedder.More(s.now, &r.waiter); more > 0 {
+			s.outstay(more, r)
+		} else if s.shedder.Expire(&r.waiter) {
+			s.count(&s.refused, r)
+		}
+	})
 }
 
 // examineAtOnce asks the limit alone.

@@ -33,7 +33,8 @@ type Shedder struct {
 	hurried    time.Duration // when a request that seemed too late was last admitted
 	began      time.Duration // when a request last began
 	processors int           // as last seen
-	busy       standing      // the processors are
+	busy       standing      // requests wait for a processor, though others were let in
+	stall      stall
 	counts     [spillway.Criticalities]ClassStats
 	accounts   accounts
 	evicted    uint64
@@ -96,6 +97,7 @@ func (s *Shedder) Arrive(now time.Time, call *spillway.Call, state *State, w *Wa
 	a.atMost(turn, byQueue)
 	d.MaxWait = a.patience
 	s.arrived++
+	w.until, w.stalled = s.at+a.longest, s.stall.until(s.at)
 	w.arrived, w.key, w.maxWait, w.by, w.bears = s.arrived, call.Key, d.MaxWait, a.by, a.bears
 	a.queue.add(w, a.rank)
 	s.waiting.Add(1)
@@ -225,7 +227,7 @@ func (s *Shedder) capacity(a *arrival) int {
 }
 
 func (s *Shedder) places(q *queue, rank int) int {
-	if s.bursts() {
+	if q.limited && q.full.lasts < burst || !q.limited && s.bursts() {
 		return crowd * s.processors
 	}
 	return max(1, int(s.depth.of(q.cascade.ranks[rank].above)*float64(s.processors)))
@@ -235,17 +237,6 @@ func (s *Shedder) places(q *queue, rank int) int {
 func (s *Shedder) runsAtOnce(a *arrival) bool {
 	return a.pace.Free && a.state.Runnable < a.state.processors() && !a.behind
 }
-
-// bursts reports whether the processors are busy for less than a burst.
-func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
-
-// burst is for how long all processors may be busy, and requests wait for them, before that
-// is overload. It is the interval of CoDel, after which a queue that did not drain is a
-// standing one.
-const burst = 100 * time.Millisecond
-
-// crowd is how many requests a processor takes in within a burst, at 100 µs each.
-const crowd = 1000
 
 // idle reports whether a request finds the server idle.
 func (s *Shedder) idle(a *arrival) bool {

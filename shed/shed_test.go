@@ -39,11 +39,15 @@ var (
 	busy = shed.State{Processors: 1, Runnable: 5}
 )
 
-// pastBurst keeps the processors busy for longer than a burst, until t0.
+// pastBurst lets waiters in for longer than a burst, until t0, and another one always waits.
 func pastBurst(s *shed.Shedder) *shed.Shedder {
-	for ms := -200; ms <= 0; ms += 5 {
-		_ = s.Reject(at(float64(ms)), &spillway.Call{}, 0, &busy)
+	_, last := arrive(s, at(-201), spillway.Critical, busy)
+	for ms := -200.0; ms <= 0; ms += 5 {
+		_, last = arrive(s, at(ms), spillway.Critical, busy)
+		w, _ := s.Next(at(ms), idle)
+		w.Ticket.Settle(at(ms), spillway.OutcomeServed)
 	}
+	s.Withdraw(last)
 	return s
 }
 
@@ -245,9 +249,17 @@ func TestDeadline(t *testing.T) {
 		d, _ := arrive(s, at(float64(30*i)), spillway.Critical, idle)
 		d.Ticket.Settle(at(float64(30*i)+20), spillway.OutcomeServed)
 	}
-	for ms := 700; ms < 1000; ms += 5 { // longer than a burst
-		_ = s.Reject(at(float64(ms)), &spillway.Call{}, 0, &busy)
+	_, last := arrive(s, at(700), spillway.Critical, busy)
+	var running []*shed.Waiter
+	for ms := 700.0; ms < 1000; ms += 5 { // longer than a burst
+		_, last = arrive(s, at(ms), spillway.Critical, busy)
+		w, _ := s.Next(at(ms), idle)
+		if running = append(running, w); len(running) > 4 {
+			running[0].Ticket.Settle(at(ms), spillway.OutcomeServed)
+			running = running[1:]
+		}
 	}
+	s.Withdraw(last)
 	now := at(1000)
 	for _, row := range []struct {
 		left    time.Duration
@@ -398,9 +410,12 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations to run", n)
 	}
 	now = now.Add(time.Second)
+	s.Arrive(now, &spillway.Call{}, &busy, new(shed.Waiter))
 	for range 100 { // longer than a burst
 		now = now.Add(5 * time.Millisecond)
-		_ = s.Reject(now, &spillway.Call{}, 0, &busy)
+		s.Arrive(now, &spillway.Call{}, &busy, new(shed.Waiter))
+		got, _ := s.Next(now, idle)
+		got.Ticket.Settle(now, spillway.OutcomeServed)
 	}
 	fill(t, s, spillway.Critical)
 	if n := testing.AllocsPerRun(1000, func() { s.Reject(now, &spillway.Call{}, 0, &busy) }); n != 0 {

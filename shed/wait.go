@@ -11,8 +11,8 @@ import (
 const (
 	// ByMaxWait: [Config.MaxWait]. The request has no deadline, or waited for a processor.
 	ByMaxWait = "max_wait"
-	// ByBurst: 100 ms, which is more than MaxWait. The request has no deadline, and the processors
-	// were free less than 100 ms before.
+	// ByBurst: 100 ms, which is more than MaxWait. The request has no deadline, and no overload of the
+	// processors stood. Or up to 1 s in which no processor was free to let a request in.
 	ByBurst = "burst"
 	// ByDeadline: the deadline of the request leaves no more time to wait.
 	ByDeadline = "deadline"
@@ -35,8 +35,9 @@ const (
 
 // bounds has the Setting of each bound, and the Advice.
 var bounds = [...]struct{ setting, advice string }{
-	byMaxWait:  {ByMaxWait, "nothing became free within max_wait, which is for requests without a deadline and for the wait for a processor"},
-	byBurst:    {ByBurst, "no processor became free within 100 ms, which a request may wait in a burst if max_wait is less"},
+	byMaxWait: {ByMaxWait, "nothing became free within max_wait, which is for requests without a deadline and for the wait for a processor"},
+	byBurst: {ByBurst, "no processor became free within 100 ms, which a request may wait in a burst if max_wait is less, " +
+		"or within 1 s in which no request could be let in"},
 	byDeadline: {ByDeadline, "nothing became free within the part of the time until its deadline that the request may wait; max_wait does not count"},
 	byLatency:  {ByLatency, "nothing became free within 8 usual latencies, or 1 s if that is more; deadline and max_wait do not count"},
 	byQueue:    {ByQueue, "its turn did not come within the time in which the waiting queue of its class is served; deadline and max_wait would allow more"},
