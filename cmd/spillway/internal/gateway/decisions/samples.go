@@ -54,7 +54,11 @@ func (d *Decision) write(w io.Writer) {
 		if d.Setting != "" {
 			setting = "; setting: " + d.Setting
 		}
-		wrap(w, "    measured: ", d.measured()+setting)
+		if d.Measured == nil {
+			wrap(w, "    limit: ", fmt.Sprintf("%.4g %s", d.Limit, d.Unit)+setting)
+		} else {
+			wrap(w, "    measured: ", d.measured()+setting)
+		}
 	} else if d.Text != "" {
 		wrap(w, "    error: ", d.Text)
 	}
@@ -91,13 +95,9 @@ func wrap(w io.Writer, head, text string) {
 	fmt.Fprintln(w, line)
 }
 
-// measured returns what the policy has measured, and what it was compared with.
+// measured returns what the policy has measured, which is not nil, and what it was compared with.
 func (d *Decision) measured() string {
 	switch {
-	case d.Unit == "":
-		return "–"
-	case d.Measured == nil:
-		return fmt.Sprintf("above the limit of %.4g %s", d.Limit, d.Unit)
 	case d.Limit == 0: // it has none
 		return fmt.Sprintf("%.4g %s", *d.Measured, d.Unit)
 	case d.Reason == spillway.ReasonMaxWait.String() && strings.HasPrefix(d.Unit, "ms"):
