@@ -24,10 +24,12 @@ func (s *Shedder) bursts() bool { return s.busy.lasts < burst }
 // standing one.
 const burst = 100 * time.Millisecond
 
-// crowd is how many requests a processor takes in within a burst, at 100 µs each.
+// crowd is how many requests a processor takes in within a burst, at 100 µs each. It bounds how
+// many wait: at half, 799 of 1,800 clients that connect at once to two processors are rejected.
 const crowd = 1000
 
-// longest is the maximum wait while no processor is free.
+// longest is the maximum wait while no processor is free. At half, handshakes of 600 ms in all lead
+// to rejections; at double, requests wait for 2 s if they never end.
 const longest = time.Second
 
 // stall is the time in which requests wait and no processor is free, without the first time slice of each.
