@@ -21,6 +21,7 @@ const root = "../../../.."
 
 // notPolicies are packages of the library that have a Config and are no policies, with the reason.
 var notPolicies = map[string]string{
+	"connlimit": "a listener: its rate has the settings of ratelimit.Config, and max_connections of listeners is its MaxOpen",
 	"egress":    "a stack: it has the settings of its policies",
 	"ingress":   "likewise",
 	"spillhttp": "an adapter: code configures it",

@@ -306,14 +306,16 @@ func (k *checker) sending(at string, x *Cluster) {
 	policy[throttle.Config](k, at+".throttle", x.Throttle, err)
 	_, err = inflight.New(policyconf.Fill[inflight.Config](x.Inflight))
 	policy[inflight.Config](k, at+".inflight", x.Inflight, err)
-	if b := x.Retry.Budget; b != nil {
-		_, err := budget.New(policyconf.Fill[budget.Config](*b))
-		policy[budget.Config](k, at+".retry.budget", *b, err)
-	}
 	enforced := *k.config
 	enforced.Mode = Mode(spillway.ModeEnforce.String()) // so that all of it is looked at
 	trial := x.Defaulted()
 	trial.Retry.Mode = ""
+	if b := x.Retry.Budget; b != nil {
+		if _, err := budget.New(policyconf.Fill[budget.Config](*b)); err != nil {
+			policy[budget.Config](k, at+".retry.budget", *b, err)
+			trial.Retry.Budget = nil // so that Egress does not report it again
+		}
+	}
 	_, err = enforced.Egress(&trial)
 	if e, ok := errors.AsType[*Error](err); ok {
 		k.failf(at+"."+e.Field, "%s", e.Problem)
