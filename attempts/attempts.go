@@ -61,8 +61,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // dontRetry reports whether the counts call for it.
 func (c *Config) dontRetry(n *Counts) bool {
-	total := n.Total()
-	return c.Share > 0 && total > 0 && int64(total) >= int64(c.MinRequests) && n.RetryShare() > c.Share
+	return c.Share > 0 && int64(n.Total()) >= int64(c.MinRequests) && n.RetryShare() > c.Share
 }
 
 // A Histogram counts the attempt numbers of recent requests whose callers are

@@ -68,7 +68,7 @@ func (w *window) observe(now time.Time, attempt int, c *Config) {
 	i := min(max(attempt, 0), Buckets-1)
 	w.current(c).counts[i]++
 	w.sum[i]++
-	for w.used > 1 && w.sum[0] > uint64(c.FirstAttempts) {
+	for w.sum[0] > uint64(c.FirstAttempts) { // more than there are in one segment
 		w.drop()
 	}
 }

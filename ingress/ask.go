@@ -2,7 +2,6 @@ package ingress
 
 import (
 	"github.com/seed90641741/spillway"
-	"github.com/seed90641741/spillway/internal/rejection"
 	"github.com/seed90641741/spillway/ratelimit"
 	"github.com/seed90641741/spillway/shed"
 )
@@ -45,32 +44,15 @@ func (a *Admission) limit(from *ratelimit.Caller, step *Step) (admits bool) {
 	if l.Exempt(*from) {
 		return true
 	}
-	r, err := l.Reserve(a.start)
-	switch d := a.call.Deadline; {
-	case err != nil || r.Wait == 0:
+	r, err := l.ReserveBy(a.start, a.call.Deadline)
+	if err != nil || r.Wait == 0 {
 		return step.reject(err)
-	case !d.IsZero() && d.Sub(a.start) <= r.Wait:
-		r.End(a.start) // gives the token back
-		return step.reject(tooLate.At(100 * d.Sub(a.start).Seconds() / r.Wait.Seconds()))
 	}
 	held := r
 	a.reservation = &held
 	step.Verdict, step.For = shed.Wait, r.Wait
 	return false
 }
-
-// tooLate rejects requests that would wait for a token beyond their deadline. The Level is
-// the time to the deadline in percent of that wait.
-var tooLate = rejection.NewTable(func(level float64) *spillway.RejectedError {
-	return &spillway.RejectedError{
-		Policy: gateNames[limitGate],
-		Reason: spillway.ReasonDeadline,
-		Level:  level,
-		Limit:  100,
-		Unit:   "% of the wait for a token",
-		Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if the server can serve more",
-	}
-})
 
 // arrive asks a shedder, which may say that the request is to wait in its queue.
 func (a *Admission) arrive(gate int, from *ratelimit.Caller, step *Step) (admits bool) {

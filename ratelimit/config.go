@@ -39,9 +39,7 @@ type Config struct {
 // terms returns c in the units of the bucket, or an error that names the first
 // bad field.
 func (c Config) terms() (*terms, error) {
-	if c.Rate < 0 {
-		c.Rate = 0
-	}
+	c.Rate = max(c.Rate, 0)
 	if c.BurstSeconds == 0 {
 		c.BurstSeconds = 1
 		if c.Rate > 0 {

@@ -78,10 +78,15 @@ func (l *Limiter) Admit(now time.Time, call spillway.Call) (spillway.Ticket, err
 // Config.QueueDepth callers wait, or refuses. If the Reservation says to wait,
 // [Reservation.End] must be called on it exactly once. Reserve never blocks, and
 // allocates nothing.
-func (l *Limiter) Reserve(now time.Time) (Reservation, error) { return l.reserve(now, math.MaxInt64) }
+func (l *Limiter) Reserve(now time.Time) (Reservation, error) { return l.ReserveBy(now, time.Time{}) }
 
-// reserve is Reserve, but for a wait that is longer than most.
-func (l *Limiter) reserve(now time.Time, most time.Duration) (Reservation, error) {
+// ReserveBy is Reserve for a call with a deadline: it rejects the call where the token is not due
+// before. The zero deadline is none.
+func (l *Limiter) ReserveBy(now, deadline time.Time) (Reservation, error) {
+	most := time.Duration(math.MaxInt64)
+	if !deadline.IsZero() {
+		most = deadline.Sub(now) - 1
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.bucket.see(now)

@@ -199,7 +199,7 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// The hint is never too early, nor more than twice the wait.
+// The hint is never too early, nor more than twice the wait, up to the longest there is.
 func TestHint(t *testing.T) {
 	_, terms := must(t, Config{Rate: 1. / 86400, QueueDepth: 1}).bucket.load()
 	for wait := time.Duration(1); wait <= 48*time.Hour; wait = wait*17/16 + 1 {
@@ -207,6 +207,9 @@ func TestHint(t *testing.T) {
 		if r.RetryAfter < wait || r.RetryAfter > max(ms, 2*wait) {
 			t.Fatalf("a wait of %v: RetryAfter %v", wait, r.RetryAfter)
 		}
+	}
+	if r, ok := errors.AsType[*spillway.RejectedError](terms.refusal(math.MaxInt64)); !ok || r.RetryAfter != ms<<(steps-1) {
+		t.Errorf("the longest wait: %v", r)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 // rejects, as Admit does.
 //
 // Wait returns nil if the caller may go ahead. It returns a *[spillway.RejectedError] at
-// once if the queue is full, or if the deadline of ctx is before the token is due; then no
+// once if the queue is full, or if the token is not due before the deadline of ctx; then no
 // token is taken. If ctx ends during the wait the token is given back, and the error wraps
 // that of ctx. With all of these the call was not sent: package fault says so, and no
 // strategy of package retry retries it.
@@ -23,8 +23,8 @@ func (l *Limiter) Wait(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return unsent.Error("ratelimit", "a token", err)
 	}
-	now := time.Now()
-	r, err := l.reserveBy(ctx, now)
+	deadline, _ := ctx.Deadline() // or zero
+	r, err := l.ReserveBy(time.Now(), deadline)
 	if err != nil || r.Wait <= 0 {
 		return err
 	}
@@ -48,17 +48,8 @@ func (l *Limiter) granted(r *Reservation) {
 	l.endAt(r.start+r.Wait, r.start, r.Wait)
 }
 
-// reserveBy is Reserve for a token that is due before the deadline of ctx.
-func (l *Limiter) reserveBy(ctx context.Context, now time.Time) (Reservation, error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return l.Reserve(now)
-	}
-	return l.reserve(now, deadline.Sub(now))
-}
-
-// tooLate are the rejections of calls whose token is due after their deadline, by the time to
-// the deadline in percent of the wait for the token.
+// tooLate are the rejections of calls whose token is not due before their deadline, by the time
+// to the deadline in percent of the wait for the token.
 var tooLate = rejection.NewTable(func(level float64) *spillway.RejectedError {
 	return &spillway.RejectedError{
 		Policy: "ratelimit",
@@ -66,6 +57,6 @@ var tooLate = rejection.NewTable(func(level float64) *spillway.RejectedError {
 		Level:  level,
 		Limit:  100,
 		Unit:   "% of the wait for a token",
-		Advice: "the next free token is due after the deadline of the call; send less, or allow more time",
+		Advice: "the deadline comes before a token does; send less, allow more time, or raise Rate if there is room",
 	}
 })
