@@ -84,18 +84,20 @@ func (a *Admission) Proceed(now time.Time, from *ratelimit.Caller) Step {
 }
 
 // Expire goes on with a request that has waited for the maximum time. The Step may have it wait
-// for longer. It reports false,
-// and changes nothing, if the Waiter has just left its queue: then Proceed.
+// for longer. It reports false, and changes nothing, if the Waiter has just left its queue: then
+// Proceed.
 func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
-	if a.reservation != nil {
+	switch {
+	case a.reservation != nil:
 		return a.leave(now, nil, from), true
+	case a.waiter == nil:
+		return Step{}, false
 	}
-	if a.waiter != nil {
-		if more := a.settings.queue(a.last()).More(now, a.waiter); more > 0 {
-			return Step{Verdict: shed.Wait, For: more, Waiter: a.waiter}, true
-		}
+	queue := a.settings.queue(a.last())
+	if more := queue.More(now, a.waiter); more > 0 {
+		return Step{Verdict: shed.Wait, For: more, Waiter: a.waiter}, true
 	}
-	if a.waiter == nil || !a.settings.queue(a.last()).Expire(a.waiter) {
+	if !queue.Expire(a.waiter) {
 		return Step{}, false
 	}
 	return a.Proceed(now, from), true
@@ -106,11 +108,6 @@ func (a *Admission) Expire(now time.Time, from *ratelimit.Caller) (Step, bool) {
 func (a *Admission) Withdraw(now time.Time, err error) (Step, bool) {
 	if a.reservation != nil {
 		return a.leave(now, err, nil), true
-	}
-	if a.waiter != nil {
-		if more := a.settings.queue(a.last()).More(now, a.waiter); more > 0 {
-			return Step{Verdict: shed.Wait, For: more, Waiter: a.waiter}, true
-		}
 	}
 	if a.waiter == nil || !a.settings.queue(a.last()).Withdraw(a.waiter) {
 		return Step{}, false

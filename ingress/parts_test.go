@@ -173,3 +173,69 @@ func TestShadowResumedBeforeItRuns(t *testing.T) {
 		s.shadows.Wait()
 	})
 }
+
+// While no processor is free, a request waits for longer than the maximum time. A request whose
+// client leaves ends at once.
+func TestWaitForLonger(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		now := time.Unix(1e9, 0)
+		c, err := NewCore(Config{}, func(time.Time) shed.State { return shed.State{Processors: 1, Runnable: 1000} })
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a Admission
+		s := c.Enter(&a, now, &spillway.Call{Criticality: spillway.Critical}, new(ratelimit.Caller))
+		if s.Verdict != shed.Wait {
+			t.Fatalf("%+v, want a wait", s)
+		}
+		ok, left := true, errors.New("left")
+		now = now.Add(s.For)
+		if leaves {
+			s, ok = a.Withdraw(now, left)
+			if !ok || s.Verdict != shed.Rejected || !errors.Is(s.Err, left) {
+				t.Errorf("of a client that has left: %+v", s)
+			}
+		} else if s, ok = a.Expire(now, new(ratelimit.Caller)); !ok || s.Verdict != shed.Wait || s.For <= 0 || s.Waiter != a.waiter {
+			t.Errorf("after %v without a free processor: %+v, want a longer wait", s.For, s)
+		}
+		if waiting := c.Waiting() == 1; waiting == leaves {
+			t.Errorf("the client leaves: %v, and %d wait", leaves, c.Waiting())
+		}
+	}
+}
+
+// The shedder is a new one where it begins to enforce after it has observed, and else the same.
+func TestShedderAfterUpdate(t *testing.T) {
+	modes := []spillway.Mode{spillway.ModeEnforce, spillway.ModeObserve, spillway.ModeOff}
+	for _, from := range modes {
+		for _, to := range modes {
+			c, err := NewCore(Config{ShedMode: from}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := c.shed()
+			if err := c.Update(Config{ShedMode: to}); err != nil {
+				t.Fatal(err)
+			}
+			if isNew := from == spillway.ModeObserve && to == spillway.ModeEnforce; (c.shed() != before) != isNew {
+				t.Errorf("%v to %v: a new shedder is %v, want %v", from, to, !isNew, isNew)
+			}
+		}
+	}
+}
+
+// A wait of 5 ms is one to tell callers of.
+func TestWaited(t *testing.T) {
+	for rate, waited := range map[float64]bool{250: false, 200: true, 100: true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := must(t, Config{RateLimit: ratelimit.Config{Rate: rate, BurstSeconds: 1 / rate, QueueDepth: 1}, ShedMode: spillway.ModeOff})
+			for i, want := range []bool{false, waited} {
+				p, r := enter(s, spillway.Call{})
+				if r.Rejected() || p.Waited() != want {
+					t.Errorf("request %d at %v per second: has waited is %v", i, rate, !want)
+				}
+				p.Done(spillway.OutcomeServed)
+			}
+		})
+	}
+}
