@@ -2,13 +2,11 @@ package ingress
 
 import (
 	"math"
-	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/fault"
-	"github.com/seed90641741/spillway/ratelimit"
 )
 
 // The first and the last value of each range are allowed, and the values next to them are not.
@@ -45,29 +43,6 @@ func TestScopeOfARefusal(t *testing.T) {
 		if got := (Rejection{Outcome: row.outcome, DontRetry: row.dontRetry}).Scope(); got != row.want {
 			t.Errorf("%v, don't retry %t: %v, want %v", row.outcome, row.dontRetry, got, row.want)
 		}
-	}
-}
-
-// Simulations and servers have the same rule for who is the same caller.
-func TestSameFlow(t *testing.T) {
-	x, y := &ratelimit.Caller{Identity: "x"}, &ratelimit.Caller{Identity: "y"}
-	here, there := &ratelimit.Caller{Addr: netip.MustParseAddr("10.0.0.1")}, &ratelimit.Caller{Addr: netip.MustParseAddr("10.0.0.2")}
-	for _, row := range []struct {
-		customers [2]string
-		callers   [2]*ratelimit.Caller
-		same      bool
-	}{
-		{[2]string{"a", "b"}, [2]*ratelimit.Caller{x, x}, true}, {[2]string{"a", "a"}, [2]*ratelimit.Caller{x, y}, false},
-		{[2]string{"a", "a"}, [2]*ratelimit.Caller{here, there}, true}, {[2]string{"a", "b"}, [2]*ratelimit.Caller{here, here}, false},
-		{[2]string{"", ""}, [2]*ratelimit.Caller{here, there}, false}, {[2]string{"", ""}, [2]*ratelimit.Caller{here, here}, true},
-	} {
-		a, b := sameFlow(row.customers[0], row.callers[0]), sameFlow(row.customers[1], row.callers[1])
-		if a == 0 || b == 0 || (a == b) != row.same {
-			t.Errorf("%q %+v and %q %+v: %x and %x, same: want %t", row.customers[0], row.callers[0], row.customers[1], row.callers[1], a, b, row.same)
-		}
-	}
-	if sameFlow("", &ratelimit.Caller{}) != 0 {
-		t.Error("an unknown caller has a flow")
 	}
 }
 

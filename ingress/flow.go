@@ -3,71 +3,53 @@ package ingress
 import (
 	"hash/fnv"
 	"hash/maphash"
-	"net/netip"
 
 	"github.com/seed90641741/spillway"
 	"github.com/seed90641741/spillway/internal/claims"
 	"github.com/seed90641741/spillway/ratelimit"
 )
 
-// seed makes the hash of a caller different in each process: no client can choose a name
-// with the hash of another one.
-var seed = maphash.MakeSeed()
-
 // flowAt returns the hash of the caller while a shedder counts callers, and else 0.
 func (c *Core) flowAt(by shedder, call *spillway.Call, from *ratelimit.Caller) uint64 {
 	if !by.TellsCallersApart() {
 		return 0
 	}
-	if c.secret {
-		return flowOf(call.Customer, from)
-	}
-	return sameFlow(call.Customer, from)
+	return flowOf(call.Customer, from, c.secret)
 }
 
 // flowOf returns a hash of the proven identity of the caller, or else of the customer, or else
 // of the address; 0 if none is known.
-func flowOf(customer string, from *ratelimit.Caller) uint64 {
+func flowOf(customer string, from *ratelimit.Caller, secret bool) uint64 {
 	switch {
 	case from.Identity != "":
-		return named('i', from.Identity)
+		return identities.hash(from.Identity, secret)
 	case customer != "":
-		return named('c', customer)
-	case from.Addr.IsValid():
-		return addressed(from.Addr)
-	default:
+		return customers.hash(customer, secret)
+	case !from.Addr.IsValid():
 		return 0
 	}
+	b := claims.NetworkBytes(from.Addr)
+	if secret {
+		return max(1, maphash.Bytes(networks.seed, b[:])) // as hash, without a string
+	}
+	return networks.hash(string(b[:]), false)
 }
 
-// named returns the hash of a name of some kind, which is not 0.
-func named(kind byte, name string) uint64 {
-	var h maphash.Hash
-	h.SetSeed(seed)
-	_ = h.WriteByte(kind)      // never fails
-	_, _ = h.WriteString(name) // never fails
-	return max(1, h.Sum64())
+// A kind is something by which a caller is known.
+type kind struct {
+	letter string
+	seed   maphash.Seed // different in each process: no client can choose a name with the hash of another one
 }
 
-// addressed returns the hash of the part of an address that a client cannot change.
-func addressed(a netip.Addr) uint64 {
-	b := claims.NetworkBytes(a)
-	return max(1, maphash.Bytes(seed, b[:]))
-}
+var identities, customers, networks = kind{"i", maphash.MakeSeed()}, kind{"c", maphash.MakeSeed()}, kind{"a", maphash.MakeSeed()}
 
-// sameFlow is flowOf with a hash that is the same in each process, for clients that are not
-// real.
-func sameFlow(customer string, from *ratelimit.Caller) uint64 {
+// hash returns a hash of a name, which is not 0. If it is not secret, as for clients that are
+// not real, it is the same in each process.
+func (k *kind) hash(name string, secret bool) uint64 {
+	if secret {
+		return max(1, maphash.String(k.seed, name))
+	}
 	h := fnv.New64a()
-	switch {
-	case from.Identity != "":
-		_, _ = h.Write([]byte("i" + from.Identity)) // never fails
-	case customer != "":
-		_, _ = h.Write([]byte("c" + customer)) // never fails
-	case from.Addr.IsValid():
-		_, _ = h.Write([]byte("a" + claims.Network(from.Addr).String())) // never fails
-	default:
-		return 0
-	}
+	_, _ = h.Write([]byte(k.letter + name)) // never fails
 	return max(1, h.Sum64())
 }

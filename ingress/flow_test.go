@@ -8,7 +8,7 @@ import (
 )
 
 // A caller is its proven identity, else its customer, else the part of its address that it
-// cannot change.
+// cannot change; for servers and for simulations.
 func TestFlow(t *testing.T) {
 	from := func(identity, address string) *ratelimit.Caller {
 		c := &ratelimit.Caller{Identity: identity, Application: address + identity}
@@ -32,13 +32,17 @@ func TestFlow(t *testing.T) {
 		{[2]string{"", ""}, [2]*ratelimit.Caller{from("", "2001:db8::1"), from("", "2001:db8::ffff:1:2")}, true},
 		{[2]string{"", ""}, [2]*ratelimit.Caller{from("", "2001:db8::1"), from("", "2001:db8:0:1::1")}, false},
 	} {
-		a, b := flowOf(row.customers[0], row.callers[0]), flowOf(row.customers[1], row.callers[1])
-		if a == 0 || b == 0 || (a == b) != row.same {
-			t.Errorf("%q %+v and %q %+v: %x and %x, same: want %v",
-				row.customers[0], row.callers[0], row.customers[1], row.callers[1], a, b, row.same)
+		for _, secret := range []bool{true, false} {
+			a, b := flowOf(row.customers[0], row.callers[0], secret), flowOf(row.customers[1], row.callers[1], secret)
+			if a == 0 || b == 0 || (a == b) != row.same {
+				t.Errorf("%q %+v and %q %+v: %x and %x, same: want %v",
+					row.customers[0], row.callers[0], row.customers[1], row.callers[1], a, b, row.same)
+			}
 		}
 	}
-	if f := flowOf("", from("", "")); f != 0 {
-		t.Errorf("an unknown caller is %x, want 0", f)
+	for _, secret := range []bool{true, false} {
+		if f := flowOf("", from("", ""), secret); f != 0 {
+			t.Errorf("an unknown caller is %x, want 0", f)
+		}
 	}
 }
