@@ -5,11 +5,10 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway/budget"
-	"github.com/seed90641741/spillway/inflight"
+	"github.com/seed90641741/spillway/egress"
 	"github.com/seed90641741/spillway/internal/invalid"
 	"github.com/seed90641741/spillway/internal/tokens"
 	"github.com/seed90641741/spillway/retry"
-	"github.com/seed90641741/spillway/throttle"
 )
 
 // strategy returns the strategy of an edge, which all its callers share: it knows
@@ -82,10 +81,7 @@ func (e *edge) bucketOf(caller int32) *budget.Bucket {
 
 // check returns the field that is wrong, in front of the one that err names.
 func (e *Edge) check() error {
-	if _, err := throttle.New(e.Egress.Throttle); err != nil {
-		return invalid.In("sim", "Egress.Throttle", err)
-	}
-	if _, err := inflight.New(inflight.Config{MaxRequests: e.Egress.MaxRequests}); err != nil {
+	if _, err := egress.New(e.Egress); err != nil {
 		return invalid.In("sim", "Egress", err)
 	}
 	if _, err := e.Retry.strategy(retry.Unlimited{}, nil); err != nil {

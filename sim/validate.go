@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed90641741/spillway"
+	"github.com/seed90641741/spillway/retry"
 )
 
 // The most that a Config may ask for.
@@ -232,6 +233,7 @@ func (c *checker) edge(config *Config, e *Edge, at string) {
 		c.ok(e.Subset <= 64, at+".Subset", e.Subset, "at most 64 where there is a Connect")
 	}
 	c.ok(len(e.Egress.MaxRequestsByKey) == 0, at+".Egress.MaxRequestsByKey", e.Egress.MaxRequestsByKey, "nil: all calls of an edge have one key")
+	c.ok(e.Egress.Hedge == (retry.HedgeConfig{}), at+".Egress.Hedge", e.Egress.Hedge, "zero: the simulator does not hedge")
 	c.unset(e.Egress.Retry == nil, at+".Egress.Retry")
 	c.unset(e.Egress.Inflight == nil, at+".Egress.Inflight")
 	c.unset(e.Egress.Observer == nil, at+".Egress.Observer")
