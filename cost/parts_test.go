@@ -84,3 +84,25 @@ func TestLargestCost(t *testing.T) {
 		t.Errorf("1e300 s are %d ns", got)
 	}
 }
+
+// Rounding errors count as noise: they make a cost change less, and leave an error where the
+// difference of two covariances has no digit left.
+func TestRoundingErrors(t *testing.T) {
+	for _, row := range []struct {
+		digits, noise float64
+		cost, error   float64
+	}{
+		{0.5, 1, 48. / 42, 4 * 26. / 42}, {1e-18, 1e-20, 3, 4 * (18e-20 + 16e-18) / 16},
+	} {
+		var f filter
+		f.init(named + 1)
+		f.digits, f.noise, f.tick = row.digits, row.noise, 0
+		f.p[background][background], f.p[named][named], f.prior[named] = 0, 4, 9
+		x := make([]float64, named+1)
+		x[named] = 2
+		f.learn(x, 6)
+		if cost, e := f.cost[named], f.p[named][named]; math.Abs(cost/row.cost-1) > 1e-9 || math.Abs(e/row.error-1) > 1e-9 {
+			t.Errorf("with %v digits lost and noise of %v: cost %v ± √%v, want %v ± √%v", row.digits, row.noise, cost, e, row.cost, row.error)
+		}
+	}
+}
