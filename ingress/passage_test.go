@@ -84,13 +84,13 @@ func TestAdmitAtAndEnterAt(t *testing.T) {
 }
 
 // An Update leaves the Trust that was handed out as it is.
-func TestSharedTrustOutlivesAnUpdate(t *testing.T) {
+func TestTrustOutlivesAnUpdate(t *testing.T) {
 	s := must(t, Config{})
-	before := s.SharedTrust()
+	before := s.Trust()
 	if err := s.Update(Config{Trust: Trust{Boundary: Internal}}); err != nil {
 		t.Fatal(err)
 	}
-	if before.Boundary != Edge || s.SharedTrust().Boundary != Internal || s.Trust().Boundary != Internal {
-		t.Errorf("%v became %v", before.Boundary, s.SharedTrust().Boundary)
+	if before.Boundary != Edge || s.Trust().Boundary != Internal {
+		t.Errorf("%v became %v", before.Boundary, s.Trust().Boundary)
 	}
 }

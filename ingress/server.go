@@ -66,12 +66,9 @@ func (s *Server) Update(c Config) error {
 	return s.load.Update(c.meter())
 }
 
-// Trust returns how much of its claims a request is believed.
-func (s *Server) Trust() Trust { return *s.SharedTrust() }
-
-// SharedTrust is Trust without the copy, which costs as much as a lookup in a map. The result must
-// not be changed. An Update of the Server leaves it as it is: ask once for each request.
-func (s *Server) SharedTrust() *Trust { return &s.core.settings.Load().config.Trust }
+// Trust returns how much of its claims a request is believed. The result must not be changed. An
+// Update of the Server leaves it as it is: ask once for each request.
+func (s *Server) Trust() *Trust { return &s.core.settings.Load().config.Trust }
 
 // WantsCaller reports whether Enter needs the caller now: a rate limit may exempt it, or
 // requests wait or are rejected, and callers are treated fairly. Otherwise an adapter need not

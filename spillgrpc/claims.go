@@ -45,7 +45,7 @@ func (s *Server) judge(ctx context.Context, now time.Time, method string, a *arr
 		a.call.Key = method
 	}
 	var said ingress.Claims
-	trust := s.ingress.SharedTrust()
+	trust := s.ingress.Trust()
 	inside := trust.Boundary == ingress.Internal
 	md := incomingOf(ctx)
 	a.baggage = md[keyBaggage]

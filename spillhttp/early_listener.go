@@ -235,7 +235,7 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	x.context.head = claims.Head{}
 	var identity string
 	if path, ok := x.glance(b); h.plain && ok {
-		if h.isHealth(path, &trust) {
+		if h.isHealth(path, trust) {
 			return false
 		}
 	} else {
@@ -253,10 +253,10 @@ func (c *conn) judge(now time.Time, x *head, b []byte, a *arrival) bool {
 	}
 	said := *x.claimed(b)
 	said.Identity = identity
-	if !a.counts(&trust) {
+	if !a.counts(trust) {
 		said.Attempt = 0
 	}
-	a.believe(now, &trust, &said)
+	a.believe(now, trust, &said)
 	return true
 }
 

@@ -229,8 +229,8 @@ func (h *Handler) judge(now time.Time, r *http.Request, a *arrival) {
 	h.recognize(r, a)
 	trust := h.ingress.Trust()
 	c := ingress.Claims{Identity: h.identity(r)}
-	a.baggage = claimsOf(r, &c, a.counts(&trust))
-	a.believe(now, &trust, &c)
+	a.baggage = claimsOf(r, &c, a.counts(trust))
+	a.believe(now, trust, &c)
 }
 
 // recognize fills in what the server itself knows about the request.
@@ -274,7 +274,7 @@ func (h *Handler) Judge(now time.Time, r *http.Request) (call spillway.Call, sai
 	h.judge(now, r, &a)
 	trust := h.ingress.Trust()
 	said.Identity = h.identity(r)
-	claimsOf(r, &said, a.counts(&trust))
+	claimsOf(r, &said, a.counts(trust))
 	return a.call, said
 }
 

@@ -21,11 +21,10 @@ func (h *Handler) early(ctx *headContext, now time.Time, a *arrival) ingress.Rej
 
 // lengthOf returns the length of the body with which a request is rejected for a reason.
 func (h *Handler) lengthOf(reason spillway.Reason) int {
-	trust := h.ingress.Trust()
 	outcome := spillway.OutcomeOverloaded
 	if reason == spillway.ReasonQuota {
 		outcome = spillway.OutcomeOverQuota
 	}
 	why := ingress.Rejection{Outcome: outcome, Err: &spillway.RejectedError{Reason: reason}}
-	return len(wordingOf(trust.Discloses(), &why).body)
+	return len(wordingOf(h.ingress.Trust().Discloses(), &why).body)
 }

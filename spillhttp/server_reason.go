@@ -63,8 +63,7 @@ func newWording(reason, message string) wording {
 
 // wordingOf returns what the client of a rejected request learns.
 func (h *Handler) wordingOf(why *ingress.Rejection) *wording {
-	trust := h.ingress.Trust()
-	return wordingOf(trust.Discloses(), why)
+	return wordingOf(h.ingress.Trust().Discloses(), why)
 }
 
 // wordingOf returns the wording for a client that learns so much.
