@@ -56,9 +56,7 @@ const (
 type Listener struct {
 	from    net.Listener
 	limiter *ratelimit.Limiter
-	maxOpen atomic.Int64
-	near    atomic.Pointer[func(net.Conn, int, int) bool]
-	observe atomic.Pointer[func(net.Addr, Limit)]
+	config  atomic.Pointer[Config]
 	refused atomic.Uint64
 	ready   chan net.Conn
 	failed  chan error // the end of the other listener, at most once
@@ -83,7 +81,7 @@ func NewListener(l net.Listener, c Config) (*Listener, error) {
 		from: l, limiter: limiter,
 		ready: make(chan net.Conn), failed: make(chan error, 1), closing: make(chan struct{}),
 	}
-	x.bound(c)
+	x.config.Store(&c)
 	x.close = sync.OnceValue(func() error {
 		close(x.closing)
 		return l.Close()
@@ -98,14 +96,8 @@ func (l *Listener) Update(c Config) error {
 	if err := l.limiter.Update(c.Rate); err != nil {
 		return invalid.In("connlimit", "Rate", err)
 	}
-	l.bound(c)
+	l.config.Store(&c)
 	return nil
-}
-
-func (l *Listener) bound(c Config) {
-	l.near.Store(&c.Near)
-	l.observe.Store(&c.Rejected)
-	l.maxOpen.Store(int64(c.MaxOpen))
 }
 
 // Accept returns the next connection.
@@ -212,9 +204,10 @@ func (l *Listener) enter(c *conn) bool {
 	l.n++
 	n := l.n
 	l.mu.Unlock()
-	most := int(l.maxOpen.Load())
-	if near := *l.near.Load(); near != nil && most > 0 && n > most-most/4 {
-		return near(c.NetConn(), n, most) || n > most && l.replaceOpen(c)
+	config := l.config.Load()
+	most := config.MaxOpen
+	if config.Near != nil && most > 0 && n > most-most/4 {
+		return config.Near(c.NetConn(), n, most) || n > most && l.replaceOpen(c)
 	}
 	return most <= 0 || n <= most || l.replaceOpen(c)
 }
@@ -326,7 +319,7 @@ func (c *conn) Close() error {
 // refuse resets the connection for a limit.
 func (c *conn) refuse(limit Limit) {
 	c.listener.refused.Add(1)
-	if observe := *c.listener.observe.Load(); observe != nil {
+	if observe := c.listener.config.Load().Rejected; observe != nil {
 		observe(c.RemoteAddr(), limit)
 	}
 	netconn.Reset(c)
